@@ -1,0 +1,1 @@
+//! Mechanism, put together: commit, read, flush, merge, recover, reclaim.

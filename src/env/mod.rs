@@ -1,0 +1,195 @@
+//! Files, directories, clock and threads: everything that Terrace asks of the machine.
+//!
+//! The engine reaches the operating system only through [`Env`] and [`File`], and blocks only through
+//! [`sync`], so that [`simulated`] can run the whole engine as one deterministic schedule in virtual time, lose
+//! whatever was not synced, and fail any call. [`recording`] turns the calls into reviewable text.
+//!
+//! This layer knows nothing of tables or levels.
+//!
+//! # What the engine may rely on
+//!
+//! * Bytes written with [`File::write_at`] survive the death of the process, not a power cut.
+//! * [`File::sync`] makes the bytes and the length of *this* file durable. A new file's *name* is durable only
+//!   after [`Env::sync_dir`] on its directory; so are renames and removals.
+//! * Un-synced writes may survive a power cut whole, in part (torn at 512-byte sectors) or not at all, in any
+//!   order; so may un-synced names and holes.
+//! * After a failed sync nothing is known about the un-synced bytes: the caller must not try again.
+
+pub mod posix;
+pub mod recording;
+pub mod simulated;
+pub mod sync;
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The machine, as far as the engine may see it.
+pub trait Env: fmt::Debug + Send + Sync + 'static {
+    /// Creates `dir` and its missing parents, and makes their names durable. An existing directory is fine.
+    fn create_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Names of the entries of `dir`, in no particular order. Names that are not UTF-8 are left out.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Makes creations, renames and removals in `dir` durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Creates a new file, readable and writable by its owner only. Fails with `AlreadyExists` if the name is taken.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+
+    /// Opens an existing file. Symbolic links are not followed.
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>>;
+
+    /// Renames a file, replacing `to` if it exists. Atomic; durable after [`Env::sync_dir`].
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file. Open handles stay readable.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Takes the advisory lock on the existing file `path`, without waiting: `WouldBlock` when another process, or
+    /// another handle of this one, holds it. Released when the returned value is dropped.
+    fn lock(&self, path: &Path, kind: LockKind) -> io::Result<FileLock>;
+
+    /// Absolute name of an existing directory, without symbolic links: two names of one directory become equal.
+    fn canonical(&self, dir: &Path) -> io::Result<std::path::PathBuf>;
+
+    /// Free and total bytes of the file system that holds `dir`.
+    fn space(&self, dir: &Path) -> io::Result<Space>;
+
+    /// Monotonic time since some fixed moment before the environment's first use.
+    fn now(&self) -> Duration;
+
+    /// Wall clock in milliseconds since 1970. May jump either way.
+    fn unix_millis(&self) -> u64;
+
+    /// Blocks the calling thread.
+    fn sleep(&self, time: Duration);
+
+    /// Starts a thread.
+    fn spawn(&self, name: &str, priority: Priority, body: Box<dyn FnOnce() + Send>) -> io::Result<Thread>;
+
+    /// Number of processors that the process may use, at least 1.
+    fn cores(&self) -> usize;
+
+    /// Memory of the machine, or of the control group if that is smaller, in bytes.
+    fn memory_bytes(&self) -> u64;
+
+    /// A random number, for identities.
+    fn random(&self) -> u64;
+}
+
+/// An open file. Offsets are explicit, so that one handle serves any number of threads.
+pub trait File: fmt::Debug + Send + Sync + 'static {
+    /// The name under which it was opened, for messages.
+    fn path(&self) -> &Path;
+
+    /// Length in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether the file is empty.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Fills `buf` from `offset`. Fails with `UnexpectedEof` when the file ends before.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()>;
+
+    /// Writes all of `bytes` at `offset`, extending the file if needed.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes contents and length durable. Never call it again after it failed.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Cuts or extends (with zeros) the file.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Frees the storage of a range, which then reads as zeros; the length stays. `Unsupported` where the file
+    /// system cannot.
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
+
+    /// Bytes of storage that the file occupies.
+    fn allocated(&self) -> io::Result<u64>;
+}
+
+/// What a file is opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Reading alone.
+    Read,
+    /// Reading and writing.
+    ReadWrite,
+}
+
+/// Who else may hold a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockKind {
+    /// Other holders of shared locks.
+    Shared,
+    /// Nobody.
+    Exclusive,
+}
+
+/// How the machine should treat a thread when processors are scarce.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Priority {
+    /// As the caller's own threads.
+    Normal,
+    /// Only what the others leave.
+    Background,
+}
+
+/// Space of a file system, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Space {
+    /// Size of the file system.
+    pub total: u64,
+    /// What an ordinary process may still allocate.
+    pub free: u64,
+}
+
+/// A held advisory lock; dropping it releases the lock.
+pub struct FileLock {
+    // Dropped for its effect: the environment's own guard.
+    _held: Box<dyn Send + Sync>,
+}
+
+impl FileLock {
+    /// Wraps an environment's guard.
+    #[must_use]
+    pub fn new(held: Box<dyn Send + Sync>) -> Self {
+        Self { _held: held }
+    }
+}
+
+impl fmt::Debug for FileLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FileLock")
+    }
+}
+
+/// A started thread.
+pub struct Thread {
+    join: Box<dyn FnOnce() + Send + Sync>,
+}
+
+impl Thread {
+    /// Wraps what waits for the thread's end.
+    #[must_use]
+    pub fn new(join: Box<dyn FnOnce() + Send + Sync>) -> Self {
+        Self { join }
+    }
+
+    /// Waits until the thread has ended; a panic in it has been reported to stderr by then and goes no further.
+    pub fn join(self) {
+        (self.join)();
+    }
+}
+
+impl fmt::Debug for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Thread")
+    }
+}

@@ -1,0 +1,1 @@
+//! The operating system: files, clock and threads of a POSIX machine.

@@ -1,0 +1,1 @@
+//! An environment that writes down what is asked of another.

@@ -1,0 +1,1 @@
+//! A machine in memory, with power cuts, faults and virtual time.

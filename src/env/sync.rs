@@ -1,0 +1,1 @@
+//! Locks and waiting that the simulator can schedule.

@@ -1,0 +1,152 @@
+//! The one public error type.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Result of every fallible public operation.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, where, and what the caller can do about it.
+///
+/// [`Error::kind`] tells what to do; the message tells the rest in a sentence; [`std::error::Error::source`] leads to
+/// the operating system's own error where there is one. Cheap to clone: a store that refuses writes after a failure
+/// keeps giving the same reason.
+///
+/// ```
+/// # fn main() -> terrace::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = terrace::Db::open(dir.path())?;
+/// let error = db.put(vec![0; 70_000], "too long a key").unwrap_err();
+/// assert_eq!(error.kind(), terrace::ErrorKind::InvalidInput);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+/// What the caller can do about an [`Error`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Fix the argument or the option; nothing was changed.
+    InvalidInput,
+    /// Another handle or process has the store; wait for it or open read-only.
+    Busy,
+    /// There is no store here, or no keyspace of that name.
+    NotFound,
+    /// Stored bytes are damaged; restore a backup, or see `terrace verify`.
+    Corruption,
+    /// Free space on the device; then go on.
+    DiskFull,
+    /// The operating system refused an operation; nothing was changed.
+    Io,
+    /// An earlier failure has left an unknown outcome: reads go on, writes need the store to be reopened.
+    Poisoned,
+    /// The store has been closed.
+    Closed,
+    /// The operation is not supported in this mode (a write to a store that was opened read-only, say).
+    Unsupported,
+}
+
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    file: Option<PathBuf>,
+    offset: Option<u64>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// What the caller can do.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The file that the error is about.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.0.file.as_deref()
+    }
+
+    /// Where in the file, in bytes from its start.
+    #[must_use]
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// An error without a file.
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Arc::new(Inner { kind, message: message.into(), file: None, offset: None, source: None }))
+    }
+
+    /// The operating system's refusal to do `action` with `file`.
+    pub(crate) fn io(action: &str, file: &Path, source: io::Error) -> Self {
+        let kind = match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::DiskFull,
+            _ => ErrorKind::Io,
+        };
+        let file = Some(file.to_path_buf());
+        Self(Arc::new(Inner {
+            kind,
+            message: format!("cannot {action}"),
+            file,
+            offset: None,
+            source: Some(Arc::new(source)),
+        }))
+    }
+
+    /// Damaged bytes at `offset` of `file`.
+    pub(crate) fn corruption(file: &Path, offset: u64, what: impl Into<String>) -> Self {
+        let file = Some(file.to_path_buf());
+        Self(Arc::new(Inner {
+            kind: ErrorKind::Corruption,
+            message: what.into(),
+            file,
+            offset: Some(offset),
+            source: None,
+        }))
+    }
+
+    /// Refusal of a write because of the earlier error `cause`.
+    pub(crate) fn poisoned(cause: &Self) -> Self {
+        Self(Arc::new(Inner {
+            kind: ErrorKind::Poisoned,
+            message: "the store refuses writes until it is reopened, because of an earlier failure".into(),
+            file: cause.0.file.clone(),
+            offset: cause.0.offset,
+            source: Some(Arc::new(cause.clone())),
+        }))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        if let Some(file) = &self.0.file {
+            write!(f, " ({}", file.display())?;
+            if let Some(offset) = self.0.offset {
+                write!(f, " at byte {offset}")?;
+            }
+            f.write_str(")")?;
+        }
+        if let Some(source) = &self.0.source {
+            write!(f, ": {source}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| &**source as &(dyn std::error::Error + 'static))
+    }
+}

@@ -1,0 +1,108 @@
+//! The catalog's edits as they stand in the manifest.
+
+use crate::types::{
+    DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, PackId, SegmentId, Seq, TableId,
+};
+
+/// One atomic change of the catalog: one manifest record.
+///
+/// A snapshot of the whole catalog is the edit that builds it from nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Edit {
+    /// Position in the history of edits.
+    pub number: EditNo,
+    /// Keyspaces created and dropped, in order.
+    pub keyspaces: Vec<KeyspaceChange>,
+    /// Packs that became part of the store. (A pack leaves it with its last table; no record says so.)
+    pub packs: Vec<PackRecord>,
+    /// Changes of trees, at most one per keyspace.
+    pub trees: Vec<TreeEdit>,
+    /// Counters as of this edit; each only grows.
+    pub counters: Counters,
+}
+
+/// Creation or removal of a keyspace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum KeyspaceChange {
+    /// A keyspace came to exist.
+    Create(KeyspaceRecord),
+    /// A keyspace and everything in it is gone.
+    Drop(KeyspaceId),
+}
+
+/// What the manifest knows of a keyspace besides its tables.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyspaceRecord {
+    /// The id, never reused.
+    pub id: KeyspaceId,
+    /// The name, unique among living keyspaces, 1 to 255 bytes.
+    pub name: String,
+    /// Whether new tables are compressed with LZ4.
+    pub lz4: bool,
+    /// Bits of Bloom filter per key in new tables; 0 for none.
+    pub filter_bits: u8,
+}
+
+/// Changes of one keyspace's tree. A move is a drop and an add of the same table id.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TreeEdit {
+    /// Whose tree.
+    pub keyspace: KeyspaceId,
+    /// Tables that leave: (level, table).
+    pub drop: Vec<(u8, TableId)>,
+    /// Tables that come: (level, table). In level 0 the table's epoch says which run it belongs to.
+    pub add: Vec<(u8, TableRecord)>,
+    /// Where the picker's cursor of a level stands now: (level, largest key of the last victim).
+    pub cursors: Vec<(u8, Key)>,
+    /// Every entry of this keyspace up to this sequence number is in a table.
+    pub flushed: Option<Seq>,
+}
+
+/// What the manifest knows of a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableRecord {
+    /// The id, never reused; kept when the table moves.
+    pub id: TableId,
+    /// Where the bytes lie.
+    pub extent: Extent,
+    /// Smallest and largest user key.
+    pub range: KeyRange,
+    /// Smallest sequence number of an entry.
+    pub min_seq: Seq,
+    /// Largest sequence number of an entry.
+    pub max_seq: Seq,
+    /// Recency of the run that the table belongs to.
+    pub epoch: Epoch,
+    /// Number of entries, tombstones included.
+    pub entries: u64,
+    /// Number of tombstones.
+    pub tombstones: u64,
+}
+
+/// What the manifest knows of a pack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PackRecord {
+    /// The id, never reused.
+    pub id: PackId,
+    /// Where it lies.
+    pub device: DeviceId,
+    /// Length when it was sealed, in bytes. A shorter file has lost data.
+    pub length: u64,
+}
+
+/// The next free value of every counter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Next table.
+    pub table: TableId,
+    /// Next pack.
+    pub pack: PackId,
+    /// Next epoch.
+    pub epoch: Epoch,
+    /// Next WAL segment.
+    pub segment: SegmentId,
+    /// Next keyspace.
+    pub keyspace: KeyspaceId,
+    /// Largest sequence number in any table.
+    pub seq: Seq,
+}

@@ -1,0 +1,1 @@
+//! Decisions as pure functions of plain values: no clock, file, lock, thread or randomness.

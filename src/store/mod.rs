@@ -1,0 +1,1 @@
+//! Mechanism, in parts: log, memtable, tables, packs, caches, manifest. Nothing here chooses anything.

@@ -1,0 +1,24 @@
+//! Where the bytes of a table lie.
+
+use super::{DeviceId, PackId};
+
+/// A stretch of a pack, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Extent {
+    /// Device that holds the pack.
+    pub device: DeviceId,
+    /// The pack.
+    pub pack: PackId,
+    /// First byte; a multiple of [`PAGE_BYTES`](super::PAGE_BYTES).
+    pub offset: u64,
+    /// Length; the next table starts at the following multiple of [`PAGE_BYTES`](super::PAGE_BYTES).
+    pub length: u64,
+}
+
+impl Extent {
+    /// The first byte behind the extent.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.offset + self.length
+    }
+}
