@@ -1,1 +1,250 @@
 //! The operating system: files, clock and threads of a POSIX machine.
+//!
+//! A thin layer over the standard library and rustix. Files are created exclusively, readable by their owner only,
+//! and never reached through a symbolic link; reads and writes are positioned, and go on after short transfers and
+//! interruptions. Locks are `lock`'s, the memory limit is `memory`'s.
+//!
+//! There is one [`PosixEnv`] per process, because its registry of locks must see every handle of the process.
+#![expect(clippy::disallowed_methods, reason = "this module is what the rest of the crate uses instead")]
+
+mod lock;
+mod memory;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread};
+use lock::LockRegistry;
+
+/// Niceness of [`Priority::Background`] threads: the lowest that the system knows.
+const BACKGROUND_NICENESS: i32 = 19;
+
+/// The operating system, as the engine sees it.
+pub struct PosixEnv {
+    start: Instant,
+    locks: Arc<LockRegistry>,
+}
+
+impl PosixEnv {
+    /// The environment of this process.
+    #[must_use]
+    pub fn shared() -> Arc<dyn Env> {
+        static SHARED: OnceLock<Arc<PosixEnv>> = OnceLock::new();
+        let shared = SHARED.get_or_init(|| {
+            Arc::new(PosixEnv { start: Instant::now(), locks: Arc::new(LockRegistry::default()) })
+        });
+        Arc::clone(shared) as Arc<dyn Env>
+    }
+}
+
+impl fmt::Debug for PosixEnv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PosixEnv")
+    }
+}
+
+impl Env for PosixEnv {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        let dir = std::path::absolute(dir)?;
+        if dir.is_dir() {
+            // An earlier attempt may have made the name without living to sync it.
+            return match sync_parent(&dir) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+                synced => synced,
+            };
+        }
+        let mut missing: Vec<&Path> = dir.ancestors().take_while(|ancestor| !ancestor.is_dir()).collect();
+        while let Some(next) = missing.pop() {
+            match fs::DirBuilder::new().mode(0o700).create(next) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && next.is_dir() => {}
+                created => created?,
+            }
+            sync_parent(next)?;
+        }
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            names.extend(entry?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::File::open(dir)?.sync_all()
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let file = options(Access::ReadWrite).create_new(true).mode(0o600).open(path)?;
+        Ok(Arc::new(PosixFile { file, path: path.to_path_buf() }))
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        let file = options(access).open(path)?;
+        Ok(Arc::new(PosixFile { file, path: path.to_path_buf() }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn lock(&self, path: &Path, kind: LockKind) -> io::Result<FileLock> {
+        LockRegistry::lock(&self.locks, path, kind)
+    }
+
+    fn canonical(&self, dir: &Path) -> io::Result<PathBuf> {
+        let canonical = fs::canonicalize(dir)?;
+        if canonical.is_dir() { Ok(canonical) } else { Err(io::ErrorKind::NotADirectory.into()) }
+    }
+
+    fn space(&self, dir: &Path) -> io::Result<Space> {
+        let found = rustix::fs::statvfs(dir)?;
+        Ok(Space {
+            total: found.f_blocks.saturating_mul(found.f_frsize),
+            free: found.f_bavail.saturating_mul(found.f_frsize),
+        })
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn unix_millis(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn sleep(&self, time: Duration) {
+        thread::sleep(time);
+    }
+
+    fn spawn(&self, name: &str, priority: Priority, body: Box<dyn FnOnce() + Send>) -> io::Result<Thread> {
+        let started = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            if priority == Priority::Background {
+                yield_to_others();
+            }
+            body();
+        })?;
+        Ok(Thread::new(Box::new(move || {
+            // The panic hook has reported a panic already.
+            let _ = started.join();
+        })))
+    }
+
+    fn cores(&self) -> usize {
+        thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        memory::limit_bytes()
+    }
+
+    fn random(&self) -> u64 {
+        // Every `RandomState` has keys of its own, from the system's randomness.
+        RandomState::new().build_hasher().finish()
+    }
+}
+
+/// How every file is opened; the standard library adds `O_CLOEXEC`.
+fn options(access: Access) -> fs::OpenOptions {
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(access == Access::ReadWrite);
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    options
+}
+
+/// Makes the name of `dir` durable.
+fn sync_parent(dir: &Path) -> io::Result<()> {
+    match dir.parent() {
+        Some(parent) => fs::File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// Lowers the calling thread's claim to a processor. A system that refuses costs speed, not correctness.
+fn yield_to_others() {
+    // On Linux niceness belongs to a thread, and `None` names the calling one.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, BACKGROUND_NICENESS);
+}
+
+struct PosixFile {
+    file: fs::File,
+    path: PathBuf,
+}
+
+impl fmt::Debug for PosixFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PosixFile").field(&self.path).finish()
+    }
+}
+
+impl File for PosixFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(buf, offset)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        punch(&self.file, offset, len)
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        // `st_blocks` counts units of 512 bytes whatever the file system's block size.
+        Ok(self.file.metadata()?.blocks() * 512)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn punch(file: &fs::File, offset: u64, len: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::io::Errno;
+
+    let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    rustix::io::retry_on_intr(|| fallocate(file, mode, offset, len)).map_err(|errno| match errno {
+        Errno::OPNOTSUPP | Errno::NOSYS => io::Error::new(io::ErrorKind::Unsupported, errno),
+        other => other.into(),
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn punch(_file: &fs::File, _offset: u64, _len: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
