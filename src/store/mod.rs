@@ -1,1 +1,3 @@
 //! Mechanism, in parts: log, memtable, tables, packs, caches, manifest. Nothing here chooses anything.
+
+pub mod memtable;

@@ -1,0 +1,270 @@
+//! The merge and what a reader sees of it, against sorted vectors.
+
+use super::{Cursor, MergeBackward, MergeForward, PinValue, VisibleBackward, VisibleForward};
+use crate::types::{Kind, Seq, Stamp};
+use proptest::prelude::*;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+type Record = (Vec<u8>, Reverse<Stamp>, Vec<u8>);
+
+/// A cursor over a sorted vector that fails when its fuse has burnt down.
+struct VecCursor {
+    records: Rc<Vec<Record>>,
+    position: Option<usize>,
+    fuse: usize,
+}
+
+#[derive(Debug, PartialEq)]
+struct Burnt;
+
+impl VecCursor {
+    fn new(records: Vec<Record>) -> Self {
+        assert!(records.is_sorted());
+        Self { records: Rc::new(records), position: None, fuse: usize::MAX }
+    }
+
+    fn to(&mut self, position: Option<usize>) -> Result<(), Burnt> {
+        self.position = None;
+        self.fuse = self.fuse.checked_sub(1).ok_or(Burnt)?;
+        self.position = position.filter(|&position| position < self.records.len());
+        Ok(())
+    }
+
+    fn record(&self) -> &Record {
+        &self.records[self.position.unwrap()]
+    }
+
+    fn lower_bound(&self, key: &[u8], stamp: Stamp) -> usize {
+        self.records.partition_point(|(k, s, _)| (&k[..], *s) < (key, Reverse(stamp)))
+    }
+}
+
+impl Cursor for VecCursor {
+    type Error = Burnt;
+
+    fn valid(&self) -> bool {
+        self.position.is_some()
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.record().0
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.record().1.0
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.record().2
+    }
+
+    fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<(), Burnt> {
+        self.to(Some(self.lower_bound(key, stamp)))
+    }
+
+    fn seek_before(&mut self, key: &[u8], stamp: Stamp) -> Result<(), Burnt> {
+        self.to(self.lower_bound(key, stamp).checked_sub(1))
+    }
+
+    fn seek_first(&mut self) -> Result<(), Burnt> {
+        self.to(Some(0))
+    }
+
+    fn seek_last(&mut self) -> Result<(), Burnt> {
+        self.to(self.records.len().checked_sub(1))
+    }
+
+    fn next(&mut self) -> Result<(), Burnt> {
+        self.to(Some(self.position.unwrap() + 1))
+    }
+
+    fn prev(&mut self) -> Result<(), Burnt> {
+        self.to(self.position.unwrap().checked_sub(1))
+    }
+}
+
+impl PinValue for VecCursor {
+    type Pinned = Vec<u8>;
+
+    fn pin_value(&self) -> Vec<u8> {
+        self.value().to_vec()
+    }
+}
+
+/// The remaining records of a walk; the macro stands for a trait that the four types have no other use for.
+macro_rules! drain {
+    ($walk:expr) => {{
+        let mut records = Vec::new();
+        while $walk.valid() {
+            records.push(($walk.key().to_vec(), Reverse($walk.stamp()), $walk.value().to_vec()));
+            $walk.step().unwrap();
+        }
+        records
+    }};
+}
+
+/// An entry's value follows from its place, so that equal entries of two sources are the same entry.
+fn record(key: Vec<u8>, seq: u64, deletes: bool) -> Record {
+    let kind = if deletes { Kind::Delete } else { Kind::Put };
+    let value = if deletes { Vec::new() } else { [&key[..], &seq.to_le_bytes()[..1]].concat() };
+    (key, Reverse(Stamp::new(Seq(seq), kind)), value)
+}
+
+fn key_strategy() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::collection::vec(prop_oneof![Just(0), Just(0xff)], 0..3),
+        prop::collection::vec(0..2u8, 3).prop_map(|tail| [&b"a shared prefix/"[..], &tail[..]].concat()),
+        prop::collection::vec(0..2u8, 7..10),
+        prop::collection::vec(0xfe..=0xffu8, 7..10),
+    ]
+}
+
+/// Up to six sources; few distinct places, so that sources share keys and whole entries.
+fn sources_strategy() -> impl Strategy<Value = Vec<Vec<Record>>> {
+    let record = (key_strategy(), 1..30u64).prop_map(|(key, seq)| record(key, seq, seq % 3 == 0));
+    let source = prop::collection::btree_set(record, 0..40).prop_map(|set| set.into_iter().collect());
+    prop::collection::vec(source, 0..7)
+}
+
+fn cursors(sources: &[Vec<Record>]) -> Vec<VecCursor> {
+    sources.iter().cloned().map(VecCursor::new).collect()
+}
+
+fn union(sources: &[Vec<Record>]) -> Vec<Record> {
+    sources.iter().flatten().cloned().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The newest put at or below `upto` of every key that is not deleted then.
+fn visible(records: &[Record], upto: Seq) -> Vec<Record> {
+    let mut newest: BTreeMap<&[u8], &Record> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.1.0.seq() <= upto) {
+        newest.entry(&record.0).or_insert(record);
+    }
+    newest.into_values().filter(|record| record.1.0.kind() == Kind::Put).cloned().collect()
+}
+
+fn reversed(mut records: Vec<Record>) -> Vec<Record> {
+    records.reverse();
+    records
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn merges_equal_the_sorted_union(
+        sources in sources_strategy(),
+        seeks in prop::collection::vec((key_strategy(), 0..31u64), 1..4),
+    ) {
+        let model = union(&sources);
+        let mut forward = MergeForward::new(cursors(&sources));
+        let mut backward = MergeBackward::new(cursors(&sources));
+        prop_assert!(!forward.valid() && !backward.valid());
+        for (key, seq) in seeks {
+            let stamp = Stamp::upto(Seq(seq));
+            let (before, behind) =
+                model.split_at(model.partition_point(|(k, s, _)| (k, *s) < (&key, Reverse(stamp))));
+            forward.seek(&key, stamp).unwrap();
+            prop_assert_eq!(drain!(forward), behind);
+            backward.seek_before(&key, stamp).unwrap();
+            prop_assert_eq!(drain!(backward), reversed(before.to_vec()));
+        }
+        forward.seek_first().unwrap();
+        prop_assert_eq!(drain!(forward), model.clone());
+        backward.seek_last().unwrap();
+        prop_assert_eq!(drain!(backward), reversed(model));
+    }
+
+    #[test]
+    fn readers_see_the_newest_version_at_their_sequence_number(
+        sources in sources_strategy(),
+        seeks in prop::collection::vec(key_strategy(), 1..4),
+        upto in 0..31u64,
+    ) {
+        let model = visible(&union(&sources), Seq(upto));
+        let mut forward = VisibleForward::new(MergeForward::new(cursors(&sources)), Seq(upto));
+        let mut backward = VisibleBackward::new(MergeBackward::new(cursors(&sources)), Seq(upto));
+        prop_assert!(!forward.valid() && !backward.valid());
+        for key in seeks {
+            let (before, behind) = model.split_at(model.partition_point(|record| record.0 < key));
+            forward.seek(&key).unwrap();
+            prop_assert_eq!(drain!(forward), behind);
+            backward.seek_before(&key).unwrap();
+            prop_assert_eq!(drain!(backward), reversed(before.to_vec()));
+        }
+        forward.seek_first().unwrap();
+        prop_assert_eq!(drain!(forward), model.clone());
+        backward.seek_last().unwrap();
+        prop_assert_eq!(drain!(backward), reversed(model));
+    }
+
+    #[test]
+    fn a_failing_source_makes_the_walk_fail_there(
+        sources in sources_strategy(),
+        choice in any::<prop::sample::Index>(),
+        fuse in 1..30usize,
+        upto in 0..31u64,
+    ) {
+        prop_assume!(!sources.is_empty());
+        let broken = || {
+            let mut cursors = cursors(&sources);
+            let index = choice.index(cursors.len());
+            cursors[index].fuse = fuse;
+            cursors
+        };
+        // A source needs one operation for the seek and one for each of its records.
+        let burns = fuse <= sources[choice.index(sources.len())].len();
+        let model = union(&sources);
+        let mut seen = Vec::new();
+        let mut forward = MergeForward::new(broken());
+        let mut outcome = forward.seek_first();
+        while outcome.is_ok() && forward.valid() {
+            seen.push((forward.key().to_vec(), Reverse(forward.stamp()), forward.value().to_vec()));
+            outcome = forward.step();
+        }
+        prop_assert_eq!(outcome.is_err(), burns);
+        prop_assert!(!forward.valid());
+        prop_assert!(model.starts_with(&seen));
+        prop_assert!(burns || seen == model);
+
+        let mut backward = VisibleBackward::new(MergeBackward::new(broken()), Seq(upto));
+        let mut outcome = backward.seek_last();
+        while outcome.is_ok() && backward.valid() {
+            outcome = backward.step();
+        }
+        prop_assert!(!backward.valid());
+        prop_assert!(burns || outcome.is_ok());
+    }
+}
+
+#[test]
+fn thousands_of_versions_of_a_key_are_passed_in_a_few_operations() {
+    const VERSIONS: u64 = 5_000;
+    let hot: Vec<Record> = (1..=VERSIONS).rev().map(|seq| record(b"hot".to_vec(), seq, false)).collect();
+    let others = vec![record(b"a".to_vec(), 1, false), record(b"z".to_vec(), 1, false)];
+    let limited = || {
+        let mut cursors = cursors(&[hot.clone(), others.clone()]);
+        cursors[0].fuse = 40;
+        cursors
+    };
+    let mut forward = VisibleForward::new(MergeForward::new(limited()), Seq(VERSIONS / 2));
+    forward.seek_first().unwrap();
+    assert_eq!(drain!(forward), visible(&union(&[hot.clone(), others.clone()]), Seq(VERSIONS / 2)));
+    let mut backward = VisibleBackward::new(MergeBackward::new(limited()), Seq(3));
+    backward.seek_last().unwrap();
+    assert_eq!(drain!(backward), reversed(visible(&union(&[hot, others]), Seq(3))));
+}
+
+#[test]
+fn a_seek_mends_a_merge_that_has_failed() {
+    let mut source = VecCursor::new(vec![record(b"a".to_vec(), 1, false), record(b"b".to_vec(), 2, false)]);
+    source.fuse = 1;
+    let mut merge = MergeForward::new(vec![source]);
+    merge.seek_first().unwrap();
+    assert_eq!(merge.step(), Err(Burnt));
+    assert!(!merge.valid());
+    assert_eq!(merge.seek_first(), Err(Burnt));
+    assert!(!merge.valid());
+}

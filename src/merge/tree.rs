@@ -1,0 +1,282 @@
+//! Many sorted sources as one: a loser tree.
+//!
+//! Owns the sources and a tournament among their current entries. `losers[0]` is the source whose entry comes first;
+//! every other place holds the loser of one match, leaf `i` playing at `(i + k) / 2`, then at half of that, and so on. A
+//! step moves the winner and replays its path: log2(k) matches.
+//!
+//! A match is one comparison of cached ranks: the eight bytes of the key that follow the prefix shared by all sources.
+//! That prefix is taken from the entries at which a seek lands and cut whenever a key does not have it, which
+//! ranks all sources anew; it only ever gets shorter, so this is rare. Keys are read only where the ranks are equal.
+//!
+//! # Invariants
+//!
+//! * Every loser's entry comes behind, or equals, that of the winner of its match, as both stand now.
+//! * Sources with the same (key, stamp) meet in a match, for everything between them is equal as well; the one with
+//!   the higher index loses and is marked as a duplicate. A step passes over marked winners.
+//!
+//! It deliberately does not know of visibility, bounds or where entries come from.
+
+use super::direction::{Backward, Direction, Forward};
+use super::{Cursor, key_head};
+use crate::types::Stamp;
+use std::cmp::Ordering;
+use std::marker::PhantomData;
+
+/// A merge from the first entry to the last.
+pub type MergeForward<C> = Merge<C, Forward>;
+
+/// A merge from the last entry to the first.
+pub type MergeBackward<C> = Merge<C, Backward>;
+
+/// Walks over the entries of many sources as if they were one. Entries with equal key and stamp count once.
+///
+/// Not valid before the first seek, and after an error until the next seek.
+pub struct Merge<C, D> {
+    sources: Vec<C>,
+    /// What matches need of each source.
+    slots: Vec<Slot>,
+    losers: Vec<usize>,
+    /// Winners of the matches while the tree is built.
+    winners: Vec<usize>,
+    /// Every live source's key begins with it.
+    prefix: Vec<u8>,
+    valid: bool,
+    direction: PhantomData<D>,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    /// Smaller comes first. The largest when not live.
+    rank: u64,
+    live: bool,
+    /// An equal entry of another source comes before this one.
+    duplicate: bool,
+}
+
+const EXHAUSTED: Slot = Slot { rank: u64::MAX, live: false, duplicate: false };
+
+impl<C: Cursor> Merge<C, Forward> {
+    /// Stands on the first entry at or behind (`key`, `stamp`).
+    ///
+    /// # Errors
+    /// The first error of a source.
+    pub fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<(), C::Error> {
+        self.seek_all(|source| source.seek(key, stamp))
+    }
+
+    /// Stands on the first entry.
+    ///
+    /// # Errors
+    /// The first error of a source.
+    pub fn seek_first(&mut self) -> Result<(), C::Error> {
+        self.seek_all(C::seek_first)
+    }
+}
+
+impl<C: Cursor> Merge<C, Backward> {
+    /// Stands on the last entry strictly before (`key`, `stamp`).
+    ///
+    /// # Errors
+    /// The first error of a source.
+    pub fn seek_before(&mut self, key: &[u8], stamp: Stamp) -> Result<(), C::Error> {
+        self.seek_all(|source| source.seek_before(key, stamp))
+    }
+
+    /// Stands on the last entry.
+    ///
+    /// # Errors
+    /// The first error of a source.
+    pub fn seek_last(&mut self) -> Result<(), C::Error> {
+        self.seek_all(C::seek_last)
+    }
+}
+
+impl<C: Cursor, D: Direction> Merge<C, D> {
+    /// A merge of `sources`, in any order.
+    #[must_use]
+    pub fn new(sources: Vec<C>) -> Self {
+        let count = sources.len();
+        Self {
+            sources,
+            slots: vec![EXHAUSTED; count],
+            losers: vec![0; count],
+            winners: vec![0; count],
+            prefix: Vec::new(),
+            valid: false,
+            direction: PhantomData,
+        }
+    }
+
+    /// Whether the merge stands on an entry.
+    #[must_use]
+    pub fn valid(&self) -> bool {
+        self.valid
+    }
+
+    /// The source that holds the current entry. The merge must be valid, as for the three below.
+    #[must_use]
+    pub fn current(&self) -> &C {
+        debug_assert!(self.valid, "the merge stands on no entry");
+        &self.sources[self.losers[0]]
+    }
+
+    /// User key of the current entry.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.current().key()
+    }
+
+    /// Stamp of the current entry.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        self.current().stamp()
+    }
+
+    /// Value of the current entry; empty for a tombstone.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        self.current().value()
+    }
+
+    /// Goes one entry further in the merge's direction. The merge must be valid.
+    ///
+    /// # Errors
+    /// That of the source.
+    pub fn step(&mut self) -> Result<(), C::Error> {
+        debug_assert!(self.valid, "the merge stands on no entry");
+        self.valid = false;
+        loop {
+            let winner = self.losers[0];
+            D::step(&mut self.sources[winner])?;
+            if self.load(winner) {
+                self.replay(winner);
+            } else {
+                self.rank_all();
+                self.build();
+            }
+            let slot = self.slots[self.losers[0]];
+            if !slot.duplicate {
+                self.valid = slot.live;
+                return Ok(());
+            }
+        }
+    }
+
+    fn seek_all(&mut self, mut seek: impl FnMut(&mut C) -> Result<(), C::Error>) -> Result<(), C::Error> {
+        self.valid = false;
+        self.prefix.clear();
+        let mut first_live = true;
+        for (source, slot) in self.sources.iter_mut().zip(&mut self.slots) {
+            seek(source)?;
+            *slot = Slot { live: source.valid(), ..EXHAUSTED };
+            if slot.live && first_live {
+                self.prefix.extend_from_slice(source.key());
+                first_live = false;
+            } else if slot.live {
+                let shared = shared_len(&self.prefix, source.key());
+                self.prefix.truncate(shared);
+            }
+        }
+        if !self.sources.is_empty() {
+            self.rank_all();
+            self.build();
+            self.valid = self.slots[self.losers[0]].live;
+        }
+        Ok(())
+    }
+
+    /// Reads the new entry of `source`. False when the prefix had to be cut, and all ranks are out of date.
+    fn load(&mut self, source: usize) -> bool {
+        let cursor = &self.sources[source];
+        if !cursor.valid() {
+            self.slots[source] = EXHAUSTED;
+            return true;
+        }
+        self.slots[source] = Slot { live: true, ..EXHAUSTED };
+        if self.sources.len() == 1 {
+            return true;
+        }
+        let key = cursor.key();
+        if let Some(rest) = key.strip_prefix(&self.prefix[..]) {
+            self.slots[source].rank = D::rank(key_head(rest));
+            return true;
+        }
+        let shared = shared_len(&self.prefix, key);
+        self.prefix.truncate(shared);
+        false
+    }
+
+    fn rank_all(&mut self) {
+        let prefix_len = self.prefix.len();
+        for (source, slot) in self.sources.iter().zip(&mut self.slots) {
+            if slot.live {
+                slot.rank = D::rank(key_head(&source.key()[prefix_len..]));
+            }
+        }
+    }
+
+    /// Plays the whole tournament.
+    fn build(&mut self) {
+        let count = self.sources.len();
+        let mut winner = 0;
+        for place in (1..count).rev() {
+            let [left, right] = [2 * place, 2 * place + 1]
+                .map(|child| if child < count { self.winners[child] } else { child - count });
+            let loser;
+            (winner, loser) = if self.beats(left, right) { (left, right) } else { (right, left) };
+            self.winners[place] = winner;
+            self.losers[place] = loser;
+        }
+        self.losers[0] = winner;
+    }
+
+    /// Plays the matches on the path of `source`, the last winner.
+    #[inline]
+    fn replay(&mut self, source: usize) {
+        let mut winner = source;
+        let mut place = (source + self.losers.len()) / 2;
+        while place > 0 {
+            let other = self.losers[place];
+            if self.beats(other, winner) {
+                self.losers[place] = winner;
+                winner = other;
+            }
+            place /= 2;
+        }
+        self.losers[0] = winner;
+    }
+
+    #[inline]
+    fn beats(&mut self, a: usize, b: usize) -> bool {
+        let (rank_a, rank_b) = (self.slots[a].rank, self.slots[b].rank);
+        if rank_a == rank_b { self.beats_at_equal_rank(a, b) } else { rank_a < rank_b }
+    }
+
+    #[inline(never)]
+    fn beats_at_equal_rank(&mut self, a: usize, b: usize) -> bool {
+        if !(self.slots[a].live && self.slots[b].live) {
+            return self.slots[a].live;
+        }
+        let (left, right) = (&self.sources[a], &self.sources[b]);
+        let (left_key, right_key) = (left.key(), right.key());
+        // Equal ranks: the prefix and the ranked bytes are equal, but for their number in a key that ends there.
+        let compared = self.prefix.len() + size_of::<u64>();
+        let order = left_key[compared.min(left_key.len())..]
+            .cmp(&right_key[compared.min(right_key.len())..])
+            .then(left_key.len().cmp(&right_key.len()))
+            .then_with(|| right.stamp().cmp(&left.stamp()));
+        match D::order(order) {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => {
+                self.slots[a.max(b)].duplicate = true;
+                a < b
+            }
+        }
+    }
+}
+
+/// Length of the longest common prefix.
+fn shared_len(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}

@@ -1,0 +1,245 @@
+//! What a reader at a sequence number sees of a merge.
+//!
+//! Owns a merge and shows one entry per user key: the newest version at or below the reader's sequence number, unless
+//! it is a tombstone. Forward, that version is the first one met; backward, the last one, so that the candidate is
+//! pinned (not copied) until the merge has left its key. Where many versions are to be passed, a few steps are tried
+//! and then a seek.
+//!
+//! It deliberately does not know of bounds, nor which sources there must be.
+
+use super::{Cursor, MergeBackward, MergeForward};
+use crate::types::{Kind, Seq, Stamp};
+use std::ops::Deref;
+
+/// Steps over versions of one key before a seek is tried.
+const STEPS_BEFORE_SEEK: usize = 8;
+
+/// A cursor whose values outlive its movements.
+pub trait PinValue: Cursor {
+    /// A value, kept alive without the cursor.
+    type Pinned: Deref<Target = [u8]>;
+
+    /// The current value. Only while the cursor is valid.
+    fn pin_value(&self) -> Self::Pinned;
+}
+
+/// Walks forward over the keys that exist for a reader.
+pub struct VisibleForward<C> {
+    merge: MergeForward<C>,
+    upto: Seq,
+    /// The key to be left, during a skip.
+    key: Vec<u8>,
+}
+
+impl<C: Cursor> VisibleForward<C> {
+    /// What a reader at `upto` sees of `merge`. Not valid before the first seek.
+    #[must_use]
+    pub fn new(merge: MergeForward<C>, upto: Seq) -> Self {
+        Self { merge, upto, key: Vec::new() }
+    }
+
+    /// Stands on the first visible key at or behind `key`.
+    ///
+    /// # Errors
+    /// That of a source.
+    pub fn seek(&mut self, key: &[u8]) -> Result<(), C::Error> {
+        self.merge.seek(key, Stamp::upto(self.upto))?;
+        self.settle()
+    }
+
+    /// Stands on the first visible key.
+    ///
+    /// # Errors
+    /// That of a source.
+    pub fn seek_first(&mut self) -> Result<(), C::Error> {
+        self.merge.seek_first()?;
+        self.settle()
+    }
+
+    /// Goes to the next visible key. Must be valid.
+    ///
+    /// # Errors
+    /// That of a source.
+    pub fn step(&mut self) -> Result<(), C::Error> {
+        self.leave_key()?;
+        self.settle()
+    }
+
+    /// Whether it stands on a visible entry.
+    #[must_use]
+    pub fn valid(&self) -> bool {
+        self.merge.valid()
+    }
+
+    /// User key of the current entry. Must be valid, as for the three below.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.merge.key()
+    }
+
+    /// Stamp of the current entry.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        self.merge.stamp()
+    }
+
+    /// Value of the current entry.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        self.merge.value()
+    }
+
+    /// The source that holds the current entry.
+    #[must_use]
+    pub fn current(&self) -> &C {
+        self.merge.current()
+    }
+
+    fn settle(&mut self) -> Result<(), C::Error> {
+        while self.merge.valid() {
+            let stamp = self.merge.stamp();
+            if stamp.seq() > self.upto {
+                self.skip_to(Stamp::upto(self.upto))?;
+            } else if stamp.kind() == Kind::Delete {
+                self.leave_key()?;
+            } else {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn leave_key(&mut self) -> Result<(), C::Error> {
+        // No entry has sequence number zero: this lies behind all versions.
+        self.skip_to(Stamp::new(Seq::ZERO, Kind::Delete))
+    }
+
+    /// Goes to the first entry behind the current one that has another key, or a stamp not above `goal`.
+    fn skip_to(&mut self, goal: Stamp) -> Result<(), C::Error> {
+        self.key.clear();
+        self.key.extend_from_slice(self.merge.key());
+        for _ in 0..STEPS_BEFORE_SEEK {
+            self.merge.step()?;
+            if !self.merge.valid() || self.merge.key() != self.key || self.merge.stamp() <= goal {
+                return Ok(());
+            }
+        }
+        self.merge.seek(&self.key, goal)
+    }
+}
+
+/// Walks backward over the keys that exist for a reader.
+pub struct VisibleBackward<C: PinValue> {
+    merge: MergeBackward<C>,
+    upto: Seq,
+    /// Key of the current entry, which the merge has passed.
+    key: Vec<u8>,
+    found: Option<(Stamp, C::Pinned)>,
+}
+
+impl<C: PinValue> VisibleBackward<C> {
+    /// What a reader at `upto` sees of `merge`. Not valid before the first seek.
+    #[must_use]
+    pub fn new(merge: MergeBackward<C>, upto: Seq) -> Self {
+        Self { merge, upto, key: Vec::new(), found: None }
+    }
+
+    /// Stands on the last visible key strictly before `key`.
+    ///
+    /// # Errors
+    /// That of a source.
+    pub fn seek_before(&mut self, key: &[u8]) -> Result<(), C::Error> {
+        self.found = None;
+        self.merge.seek_before(key, Stamp::MAX)?;
+        self.settle()
+    }
+
+    /// Stands on the last visible key.
+    ///
+    /// # Errors
+    /// That of a source.
+    pub fn seek_last(&mut self) -> Result<(), C::Error> {
+        self.found = None;
+        self.merge.seek_last()?;
+        self.settle()
+    }
+
+    /// Goes to the previous visible key. Must be valid.
+    ///
+    /// # Errors
+    /// That of a source.
+    pub fn step(&mut self) -> Result<(), C::Error> {
+        debug_assert!(self.valid(), "stands on no entry");
+        self.found = None;
+        self.settle()
+    }
+
+    /// Whether it stands on a visible entry.
+    #[must_use]
+    pub fn valid(&self) -> bool {
+        self.found.is_some()
+    }
+
+    /// User key of the current entry. Must be valid, as for the three below.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        debug_assert!(self.valid(), "stands on no entry");
+        &self.key
+    }
+
+    /// Stamp of the current entry.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        self.found().0
+    }
+
+    /// Value of the current entry.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        self.pinned_value()
+    }
+
+    /// Value of the current entry, as its source keeps it alive.
+    #[must_use]
+    pub fn pinned_value(&self) -> &C::Pinned {
+        &self.found().1
+    }
+
+    fn found(&self) -> &(Stamp, C::Pinned) {
+        self.found.as_ref().expect("invariant: only asked while valid")
+    }
+
+    fn settle(&mut self) -> Result<(), C::Error> {
+        while self.found.is_none() && self.merge.valid() {
+            self.key.clear();
+            self.key.extend_from_slice(self.merge.key());
+            self.found = self.newest_visible()?;
+        }
+        Ok(())
+    }
+
+    /// Passes all versions of `key`, the oldest first, and returns the newest one that is visible.
+    fn newest_visible(&mut self) -> Result<Option<(Stamp, C::Pinned)>, C::Error> {
+        let mut newest = None;
+        while self.merge.valid() && self.merge.key() == self.key {
+            let stamp = self.merge.stamp();
+            if stamp.seq() > self.upto {
+                self.leave_key()?;
+                break;
+            }
+            newest = (stamp.kind() == Kind::Put).then(|| (stamp, self.merge.current().pin_value()));
+            self.merge.step()?;
+        }
+        Ok(newest)
+    }
+
+    fn leave_key(&mut self) -> Result<(), C::Error> {
+        for _ in 0..STEPS_BEFORE_SEEK {
+            self.merge.step()?;
+            if !self.merge.valid() || self.merge.key() != self.key {
+                return Ok(());
+            }
+        }
+        self.merge.seek_before(&self.key, Stamp::MAX)
+    }
+}

@@ -1,0 +1,181 @@
+//! The memory of one memtable: bytes are handed out, never taken back before the whole arena drops.
+//!
+//! Owns a list of chunks with a bump offset each. The first chunk is small and comes with the first allocation, so
+//! that an empty memtable costs nothing; each further one is twice as large, up to [`CHUNK_BYTES_MAX`]. What exceeds
+//! a quarter of the current chunk gets a chunk of its own, so that a full chunk wastes at most a quarter.
+//!
+//! # Why it is sound
+//!
+//! 1. A chunk is initialised before a Release exchange makes it current; every thread finds it by an Acquire load.
+//! 2. `used` only grows, by an atomic addition: the range between its old and new value belongs to one caller alone.
+//! 3. Chunks are freed in `drop` only, which has the arena exclusively: what [`Arena::alloc`] returned stays valid,
+//!    at the same address, as long as the arena.
+//!
+//! It knows nothing of what the bytes mean; whoever writes them must publish them.
+#![expect(unsafe_code, reason = "raw memory shared by concurrent writers; see the module header")]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
+
+/// Every allocation starts at a multiple of this many bytes.
+pub(super) const ALIGN: usize = 8;
+
+const CHUNK_BYTES_MIN: usize = 1 << 12;
+const CHUNK_BYTES_MAX: usize = 1 << 20;
+
+/// Header of a chunk; `capacity` bytes of payload follow it.
+#[repr(C)]
+struct Chunk {
+    /// The chunk that was at the head of the list before this one.
+    previous: *mut Chunk,
+    /// Bytes of all older chunks of the list.
+    older_bytes: u64,
+    capacity: usize,
+    /// Bytes handed out; more than `capacity` once a request did not fit.
+    used: AtomicUsize,
+}
+
+const HEADER: usize = size_of::<Chunk>();
+const _: () = assert!(HEADER.is_multiple_of(ALIGN) && align_of::<Chunk>() >= ALIGN);
+
+pub(super) struct Arena {
+    current: AtomicPtr<Chunk>,
+    large: AtomicPtr<Chunk>,
+    large_bytes: AtomicU64,
+    first_chunk_bytes: usize,
+}
+
+impl Arena {
+    pub(super) fn new(first_chunk_bytes: usize) -> Self {
+        Self {
+            current: AtomicPtr::default(),
+            large: AtomicPtr::default(),
+            large_bytes: AtomicU64::new(0),
+            first_chunk_bytes: first_chunk_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX),
+        }
+    }
+
+    /// Memory taken by entries, including what is lost at the ends of full chunks.
+    pub(super) fn bytes(&self) -> u64 {
+        // SAFETY: (1) and (3): a non-null `current` points to an initialised chunk that lives as long as `self`.
+        let current = unsafe { self.current.load(Acquire).as_ref() };
+        let small = current.map_or(0, |chunk| {
+            chunk.older_bytes + (HEADER + chunk.used.load(Relaxed).min(chunk.capacity)) as u64
+        });
+        small + self.large_bytes.load(Relaxed)
+    }
+
+    /// `bytes` (more than 0) of uninitialised memory, aligned to [`ALIGN`], the caller's alone until it shares them.
+    pub(super) fn alloc(&self, bytes: usize) -> NonNull<u8> {
+        let bytes = bytes.next_multiple_of(ALIGN);
+        loop {
+            let current = self.current.load(Acquire);
+            // SAFETY: (1) and (3).
+            let chunk = unsafe { current.as_ref() };
+            let capacity = chunk.map_or(self.first_chunk_bytes - HEADER, |chunk| chunk.capacity);
+            if bytes > capacity / 4 {
+                return self.alloc_large(bytes);
+            }
+            if let Some(chunk) = chunk {
+                let offset = chunk.used.fetch_add(bytes, Relaxed);
+                if offset + bytes <= capacity {
+                    // SAFETY: the range lies inside the payload, by the check above.
+                    return unsafe { payload(current, offset) };
+                }
+            }
+            self.grow(current);
+        }
+    }
+
+    /// Puts a fresh chunk before `full`, unless another thread has done so by now.
+    fn grow(&self, full: *mut Chunk) {
+        // SAFETY: (1) and (3); `full` was read from `current`.
+        let (older_bytes, chunk_bytes) = match unsafe { full.as_ref() } {
+            None => (0, self.first_chunk_bytes),
+            Some(chunk) => {
+                let bytes = HEADER + chunk.capacity;
+                (chunk.older_bytes + bytes as u64, (2 * bytes).min(CHUNK_BYTES_MAX))
+            }
+        };
+        let chunk = new_chunk(Chunk {
+            previous: full,
+            older_bytes,
+            capacity: chunk_bytes - HEADER,
+            used: AtomicUsize::new(0),
+        });
+        if self.current.compare_exchange(full, chunk.as_ptr(), AcqRel, Relaxed).is_err() {
+            // SAFETY: just made by `new_chunk`, and nobody else has seen it.
+            unsafe { free_chunk(chunk.as_ptr()) };
+        }
+    }
+
+    fn alloc_large(&self, bytes: usize) -> NonNull<u8> {
+        let chunk = new_chunk(Chunk {
+            previous: ptr::null_mut(),
+            older_bytes: 0,
+            capacity: bytes,
+            used: AtomicUsize::new(bytes),
+        });
+        self.large_bytes.fetch_add((HEADER + bytes) as u64, Relaxed);
+        let mut previous = self.large.load(Relaxed);
+        loop {
+            // SAFETY: the chunk is not shared before the exchange succeeds.
+            unsafe { (*chunk.as_ptr()).previous = previous };
+            match self.large.compare_exchange_weak(previous, chunk.as_ptr(), AcqRel, Relaxed) {
+                // SAFETY: the whole payload is this caller's.
+                Ok(_) => return unsafe { payload(chunk.as_ptr(), 0) },
+                Err(now) => previous = now,
+            }
+        }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        for list in [*self.current.get_mut(), *self.large.get_mut()] {
+            let mut chunk = list;
+            while !chunk.is_null() {
+                // SAFETY: (3): each chunk is in one list once, and `&mut self` says that nobody uses any.
+                chunk = unsafe { free_chunk(chunk) };
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `chunk` lives, and `offset` is at most its capacity.
+unsafe fn payload(chunk: *mut Chunk, offset: usize) -> NonNull<u8> {
+    // SAFETY: header and payload are one allocation, by `new_chunk`.
+    unsafe { NonNull::new_unchecked(chunk.cast::<u8>().add(HEADER + offset)) }
+}
+
+fn chunk_layout(capacity: usize) -> Layout {
+    Layout::from_size_align(HEADER + capacity, align_of::<Chunk>())
+        .expect("invariant: an entry is smaller than the address space")
+}
+
+fn new_chunk(header: Chunk) -> NonNull<Chunk> {
+    let layout = chunk_layout(header.capacity);
+    // SAFETY: the layout holds at least a header, so it is not empty.
+    let Some(chunk) = NonNull::new(unsafe { alloc(layout) }.cast::<Chunk>()) else {
+        handle_alloc_error(layout)
+    };
+    // SAFETY: fresh memory with room and alignment for the header.
+    unsafe { chunk.write(header) };
+    chunk
+}
+
+/// Frees a chunk and returns the previous one of its list.
+///
+/// # Safety
+/// `chunk` came from `new_chunk` and nobody uses it.
+unsafe fn free_chunk(chunk: *mut Chunk) -> *mut Chunk {
+    // SAFETY: the caller's promise; the layout is the one it was allocated with.
+    unsafe {
+        let (previous, capacity) = ((*chunk).previous, (*chunk).capacity);
+        dealloc(chunk.cast(), chunk_layout(capacity));
+        previous
+    }
+}

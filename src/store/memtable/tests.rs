@@ -1,0 +1,298 @@
+use super::{Memtable, MemtableCursor};
+use crate::merge::{Cursor, PinValue};
+use crate::types::{KEY_BYTES_MAX, Kind, Seq, Stamp};
+use crossbeam_skiplist::SkipMap;
+use proptest::prelude::*;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::sync::Barrier;
+
+const CHUNK: usize = 64 << 10;
+
+type Place = (Vec<u8>, Reverse<Stamp>);
+type Model = BTreeMap<Place, Vec<u8>>;
+
+fn put(seq: u64) -> Stamp {
+    Stamp::new(Seq(seq), Kind::Put)
+}
+
+fn place(key: &[u8], stamp: Stamp) -> Place {
+    (key.to_vec(), Reverse(stamp))
+}
+
+/// A small generator with a fixed seed: SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+fn at(cursor: &MemtableCursor) -> Option<(Place, Vec<u8>)> {
+    cursor.valid().then(|| (place(cursor.key(), cursor.stamp()), cursor.value().to_vec()))
+}
+
+fn owned(entry: Option<(&Place, &Vec<u8>)>) -> Option<(Place, Vec<u8>)> {
+    entry.map(|(place, value)| (place.clone(), value.clone()))
+}
+
+fn assert_same(memtable: &Memtable, model: &Model) {
+    let mut cursor = memtable.cursor();
+    assert!(!cursor.valid());
+    cursor.seek_first().unwrap();
+    for (place, value) in model {
+        assert_eq!(at(&cursor), Some((place.clone(), value.clone())));
+        cursor.next().unwrap();
+    }
+    assert!(!cursor.valid());
+    cursor.seek_last().unwrap();
+    for (place, value) in model.iter().rev() {
+        assert_eq!(at(&cursor), Some((place.clone(), value.clone())));
+        cursor.prev().unwrap();
+    }
+    assert!(!cursor.valid());
+    assert_eq!(memtable.entries(), model.len() as u64);
+    let deletes = model.keys().filter(|(_, stamp)| stamp.0.kind() == Kind::Delete).count();
+    assert_eq!(memtable.tombstones(), deletes as u64);
+    assert_eq!(memtable.is_empty(), model.is_empty());
+    assert_eq!(memtable.min_seq(), model.keys().map(|(_, stamp)| stamp.0.seq()).min());
+    assert_eq!(memtable.max_seq(), model.keys().map(|(_, stamp)| stamp.0.seq()).max());
+}
+
+fn assert_same_at(memtable: &Memtable, model: &Model, key: &[u8], seq: Seq) {
+    let target = place(key, Stamp::upto(seq));
+    let mut cursor = memtable.cursor();
+    cursor.seek(key, Stamp::upto(seq)).unwrap();
+    let behind = owned(model.range((Included(&target), Unbounded)).next());
+    assert_eq!(at(&cursor), behind);
+    cursor.seek_before(key, Stamp::upto(seq)).unwrap();
+    assert_eq!(at(&cursor), owned(model.range((Unbounded, Excluded(&target))).next_back()));
+
+    let newest = behind.filter(|(place, _)| place.0 == key);
+    let found = memtable.find(key, seq).map(|(stamp, value)| (place(key, stamp), value.to_vec()));
+    assert_eq!(found, newest);
+    let pinned = memtable.get(key, seq).map(|(kind, value)| (kind, value.to_vec()));
+    assert_eq!(pinned, newest.map(|(place, value)| (place.1.0.kind(), value)));
+}
+
+fn key_strategy() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::collection::vec(prop_oneof![Just(0), Just(1), Just(0xff)], 0..4),
+        prop::collection::vec(0..2u8, 6..11),
+        prop::collection::vec(any::<u8>(), 0..20),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_history_reads_as_in_a_sorted_map(
+        entries in prop::collection::vec((key_strategy(), any::<bool>(), 0..300usize), 0..200),
+        shuffle in any::<u64>(),
+        probes in prop::collection::vec((key_strategy(), 0..220u64), 50),
+    ) {
+        let memtable = Memtable::new(0);
+        let mut model = Model::new();
+        let mut history: Vec<_> = entries.iter().zip(1..).collect();
+        history.sort_by_key(|(_, seq)| Random(shuffle ^ seq).next());
+        for ((key, deletes, value_len), seq) in history {
+            let kind = if *deletes { Kind::Delete } else { Kind::Put };
+            let value = if *deletes { Vec::new() } else { vec![seq as u8; *value_len] };
+            memtable.insert(key, Stamp::new(Seq(seq), kind), &value);
+            model.insert(place(key, Stamp::new(Seq(seq), kind)), value);
+        }
+        assert_same(&memtable, &model);
+        for (key, seq) in probes.iter().chain(entries.iter().map(|(key, ..)| key).zip(1..).map(|(k, s)| (k.clone(), s)).collect::<Vec<_>>().iter()) {
+            assert_same_at(&memtable, &model, key, Seq(*seq));
+        }
+    }
+}
+
+#[test]
+fn many_entries_agree_with_another_skip_list() {
+    let memtable = Memtable::new(CHUNK);
+    let oracle = SkipMap::new();
+    let mut random = Random(7);
+    for seq in 1..=20_000 {
+        let key = random.below(5_000).to_string().into_bytes();
+        let value = vec![seq as u8; random.below(200) as usize];
+        memtable.insert(&key, put(seq), &value);
+        oracle.insert(place(&key, put(seq)), value);
+    }
+    let mut cursor = memtable.cursor();
+    cursor.seek_first().unwrap();
+    for entry in &oracle {
+        assert_eq!(at(&cursor), Some((entry.key().clone(), entry.value().clone())));
+        cursor.next().unwrap();
+    }
+    assert!(!cursor.valid());
+    for _ in 0..5_000 {
+        let key = random.below(6_000).to_string().into_bytes();
+        let upto = Seq(random.below(21_000));
+        let newest =
+            oracle.lower_bound(Included(&place(&key, Stamp::upto(upto)))).filter(|e| e.key().0 == key);
+        let expected = newest.map(|entry| (entry.key().1.0, entry.value().clone()));
+        assert_eq!(memtable.find(&key, upto).map(|(stamp, value)| (stamp, value.to_vec())), expected);
+    }
+}
+
+#[test]
+fn every_version_of_a_hot_key_is_found_at_its_own_sequence_number() {
+    let memtable = Memtable::new(CHUNK);
+    for seq in (1..=2_000).rev().map(|half: u64| 2 * half) {
+        memtable.insert(b"hot", put(seq), &seq.to_le_bytes());
+    }
+    memtable.insert(b"hos", put(5_001), b"before");
+    memtable.insert(b"hot\0", put(5_002), b"behind");
+    assert!(memtable.get(b"hot", Seq(1)).is_none());
+    for seq in 2..=4_001 {
+        let (kind, value) = memtable.get(b"hot", Seq(seq)).unwrap();
+        assert_eq!((kind, &*value), (Kind::Put, &(seq & !1).to_le_bytes()[..]));
+    }
+}
+
+#[test]
+fn large_keys_and_values_are_kept_whole() {
+    let memtable = Memtable::new(CHUNK);
+    let big_key = vec![0xab; KEY_BYTES_MAX];
+    let big_value: Vec<u8> = (0..40 << 20).map(|i: u32| (i >> 3) as u8).collect();
+    memtable.insert(&big_key, put(1), b"small");
+    memtable.insert(b"small", put(2), &big_value);
+    memtable.insert(&big_key, put(3), &big_value[..3 << 20]);
+    memtable.insert(b"", put(4), b"");
+    assert_eq!(&*memtable.get(&big_key, Seq(2)).unwrap().1, b"small");
+    assert!(*memtable.get(&big_key, Seq(3)).unwrap().1 == big_value[..3 << 20]);
+    assert!(*memtable.get(b"small", Seq::MAX).unwrap().1 == big_value);
+    assert_eq!(&*memtable.get(b"", Seq::MAX).unwrap().1, b"");
+    let payload = (43 << 20) + 2 * KEY_BYTES_MAX as u64;
+    assert!((payload..payload + 8 * 1024).contains(&memtable.bytes()), "{} bytes", memtable.bytes());
+}
+
+#[test]
+#[should_panic(expected = "entry exceeds the limits")]
+fn a_key_beyond_the_limit_is_refused() {
+    Memtable::new(CHUNK).insert(&vec![0; KEY_BYTES_MAX + 1], put(1), b"");
+}
+
+#[test]
+fn memory_is_accounted_as_entries_come() {
+    let memtable = Memtable::new(CHUNK);
+    assert_eq!(memtable.bytes(), 0);
+    let mut before = 0;
+    for seq in 1..=50_000u64 {
+        memtable.insert(&seq.to_le_bytes(), put(seq), &[1; 100]);
+        let now = memtable.bytes();
+        // A node of 24 bytes, at least one link, and what a full chunk loses at its end.
+        assert!((24 + 8 + 108..1024).contains(&(now - before)), "{before} -> {now} at {seq}");
+        before = now;
+    }
+    let per_entry = before as f64 / 50_000.0;
+    assert!((140.0..150.0).contains(&per_entry), "{per_entry} bytes per entry");
+}
+
+#[test]
+fn a_pinned_value_and_a_cursor_outlive_the_memtable() {
+    let memtable = Memtable::new(CHUNK);
+    memtable.insert(b"key", put(1), b"value");
+    let pinned = memtable.get(b"key", Seq::MAX).unwrap().1;
+    let mut cursor = memtable.cursor();
+    cursor.seek_first().unwrap();
+    let from_cursor = cursor.pin_value();
+    drop(memtable);
+    assert_eq!((cursor.key(), cursor.value()), (&b"key"[..], &b"value"[..]));
+    drop(cursor);
+    assert_eq!((&*pinned, &*pinned.clone()), (&b"value"[..], &b"value"[..]));
+    drop(pinned);
+    assert_eq!(&*from_cursor, b"value");
+}
+
+const WRITERS: u64 = 4;
+const PER_WRITER: u64 = 10_000;
+
+/// Keys of all writers interleave; the value repeats the key.
+fn write_share(memtable: &Memtable, writer: u64) {
+    let mut random = Random(writer);
+    for i in 0..PER_WRITER {
+        let seq = 1 + i * WRITERS + writer;
+        let key = random.below(20_000).to_string();
+        let kind = if seq.is_multiple_of(11) { Kind::Delete } else { Kind::Put };
+        memtable.insert(key.as_bytes(), Stamp::new(Seq(seq), kind), key.as_bytes());
+        let (found, value) = memtable.find(key.as_bytes(), Seq(seq)).unwrap();
+        assert_eq!((found.seq(), value), (Seq(seq), key.as_bytes()), "a writer reads its own write");
+    }
+}
+
+/// Walks both ways until all writers are done, checking order and contents.
+fn read_while_written(memtable: &Memtable) {
+    let mut cursor = memtable.cursor();
+    let mut seen = 0;
+    while seen < WRITERS * PER_WRITER {
+        let before = seen;
+        seen = 0;
+        let mut last: Option<Place> = None;
+        cursor.seek_first().unwrap();
+        while cursor.valid() {
+            let here = place(cursor.key(), cursor.stamp());
+            assert!(last.is_none_or(|last| last < here), "out of order at {here:?}");
+            assert_eq!(cursor.key(), cursor.value());
+            last = Some(here);
+            seen += 1;
+            cursor.next().unwrap();
+        }
+        assert!(before <= seen, "entries were lost");
+        cursor.seek_last().unwrap();
+        for _ in 0..100 {
+            if !cursor.valid() {
+                break;
+            }
+            let here = place(cursor.key(), cursor.stamp());
+            cursor.prev().unwrap();
+            assert!(!cursor.valid() || place(cursor.key(), cursor.stamp()) < here);
+        }
+    }
+}
+
+#[test]
+fn concurrent_writers_lose_nothing_and_readers_see_order() {
+    let memtable = Memtable::new(0);
+    let start = Barrier::new(WRITERS as usize + 2);
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (memtable, start) = (&memtable, &start);
+            scope.spawn(move || {
+                start.wait();
+                write_share(memtable, writer);
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                start.wait();
+                read_while_written(&memtable);
+            });
+        }
+    });
+    let mut model = Model::new();
+    for writer in 0..WRITERS {
+        let alone = Memtable::new(CHUNK);
+        write_share(&alone, writer);
+        let mut cursor = alone.cursor();
+        cursor.seek_first().unwrap();
+        while let Some((place, value)) = at(&cursor) {
+            model.insert(place, value);
+            cursor.next().unwrap();
+        }
+    }
+    assert_eq!(model.len() as u64, WRITERS * PER_WRITER);
+    assert_same(&memtable, &model);
+}
