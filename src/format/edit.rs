@@ -1,4 +1,9 @@
 //! The catalog's edits as they stand in the manifest.
+//!
+//! Plain values; the stored form is in [`codec`]. Whether an edit fits the catalog that it changes is the catalog's to
+//! say.
+
+mod codec;
 
 use crate::types::{
     DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, PackId, SegmentId, Seq, TableId,
@@ -106,3 +111,6 @@ pub struct Counters {
     /// Largest sequence number in any table.
     pub seq: Seq,
 }
+
+#[cfg(test)]
+mod tests;

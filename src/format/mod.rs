@@ -1,5 +1,57 @@
 //! Bytes to values and back: every file kind, each with its byte table beside the codec.
 //!
-//! Little endian throughout. Decoders use checked arithmetic, cap before they allocate, and never panic.
+//! Little endian throughout. Decoders use checked arithmetic, cap before they allocate, and never panic. They judge
+//! bytes alone: whether a value fits the rest of the store is for its user to say. `docs/format.md` is the index of
+//! file kinds and the rules of change; `tests/format` holds golden bytes of each.
+//!
+//! | file | codecs |
+//! | --- | --- |
+//! | pack | [`block`], [`filter`], [`table`], [`pack`] |
+//! | write-ahead log | [`log`], [`batch`] |
+//! | manifest | [`log`], [`edit`] |
+//! | `IDENTITY`, `CURRENT` | [`identity`], [`current`] |
+//! | all | [`coding`], [`checksum`], [`names`] |
 
+pub mod batch;
+pub mod block;
+pub mod checksum;
+pub mod coding;
+pub mod current;
 pub mod edit;
+pub mod filter;
+pub mod identity;
+pub mod log;
+pub mod names;
+pub mod pack;
+pub mod table;
+
+use std::fmt;
+
+/// Version of every format here, stored wherever a file can be identified by itself.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Bytes that no encoder of this version writes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Malformed {
+    /// Where the contradiction shows, in bytes from the start of what was decoded.
+    pub offset: u64,
+    /// The contradiction.
+    pub what: &'static str,
+}
+
+impl Malformed {
+    pub(crate) fn new(offset: usize, what: &'static str) -> Self {
+        Self { offset: offset as u64, what }
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.what, self.offset)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+#[cfg(test)]
+mod testing;

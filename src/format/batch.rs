@@ -1,0 +1,210 @@
+//! A batch of writes: the payload of a frame of the write-ahead log.
+//!
+//! ```text
+//! OFFSET SIZE     FIELD
+//!  0     8        sequence number of the first operation; the others take the numbers that follow
+//!  8     4        count of operations
+//! 12     .        operations:
+//!        1        kind: 1 = delete, 2 = put
+//!        varint   keyspace
+//!        varint+  length of the key, key
+//!        varint+  length of the value, value (put only)
+//! ```
+//!
+//! The operations alone, without the header, are also how a batch that has no sequence number yet is kept.
+
+use super::Malformed;
+use super::coding::{Decoder, put_prefixed, put_varint};
+use crate::types::{KEY_BYTES_MAX, KeyspaceId, Kind, Seq, VALUE_BYTES_MAX};
+
+/// Bytes before the first operation.
+pub const BATCH_HEADER_BYTES: usize = 12;
+
+/// Fewest bytes of an operation: kind, keyspace, length of an empty key.
+const OP_BYTES_MIN: usize = 3;
+
+/// Appends an operation. The value of a delete is left out.
+pub fn put_op(out: &mut Vec<u8>, keyspace: KeyspaceId, kind: Kind, key: &[u8], value: &[u8]) {
+    out.push(kind as u8);
+    put_varint(out, keyspace.0.into());
+    put_prefixed(out, key);
+    if kind == Kind::Put {
+        put_prefixed(out, value);
+    }
+}
+
+/// The header of a batch of `count` operations that take the sequence numbers from `first` on.
+#[must_use]
+pub fn encode_header(first: Seq, count: u32) -> [u8; BATCH_HEADER_BYTES] {
+    let mut header = [0; BATCH_HEADER_BYTES];
+    header[..8].copy_from_slice(&first.0.to_le_bytes());
+    header[8..].copy_from_slice(&count.to_le_bytes());
+    header
+}
+
+/// One write of a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Op<'a> {
+    /// Whose key.
+    pub keyspace: KeyspaceId,
+    /// What happens to the key.
+    pub kind: Kind,
+    /// The key.
+    pub key: &'a [u8],
+    /// The value; empty for a delete.
+    pub value: &'a [u8],
+}
+
+/// The operations of a batch, in order. Ends after the first error.
+#[derive(Clone, Debug)]
+pub struct Ops<'a> {
+    decoder: Decoder<'a>,
+    left: u32,
+    failed: bool,
+}
+
+impl<'a> Ops<'a> {
+    /// The operations of the batch `payload`, and the sequence number of the first.
+    ///
+    /// # Errors
+    /// When the header is cut short, or tells of more operations than there are bytes or sequence numbers for. The
+    /// operations themselves are judged one by one.
+    pub fn decode(payload: &'a [u8]) -> Result<(Seq, Self), Malformed> {
+        let mut decoder = Decoder::new(payload);
+        let first = decoder.u64()?;
+        let count = decoder.u32()?;
+        if first.checked_add(count.into()).is_none_or(|end| end > Seq::MAX.0) {
+            return Err(Malformed::new(0, "sequence numbers out of range"));
+        }
+        if count as usize > decoder.remaining() / OP_BYTES_MIN {
+            return Err(Malformed::new(8, "more operations than bytes"));
+        }
+        Ok((Seq(first), Self { decoder, left: count, failed: false }))
+    }
+
+    /// `count` operations without a header.
+    #[must_use]
+    pub fn raw(bytes: &'a [u8], count: u32) -> Self {
+        Self { decoder: Decoder::new(bytes), left: count, failed: false }
+    }
+
+    /// Number of operations that have not been read yet.
+    #[must_use]
+    pub fn remaining(&self) -> u32 {
+        self.left
+    }
+
+    fn read(decoder: &mut Decoder<'a>) -> Result<Op<'a>, Malformed> {
+        let start = decoder.offset();
+        let kind = Kind::from_u8(decoder.u8()?).ok_or(Malformed::new(start, "unknown kind of operation"))?;
+        let keyspace = decoder.varint()?;
+        let keyspace = u32::try_from(keyspace).map_err(|_| Malformed::new(start, "keyspace out of range"))?;
+        let key = decoder.prefixed()?;
+        let value = if kind == Kind::Put { decoder.prefixed()? } else { &[] };
+        if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
+            return Err(Malformed::new(start, "key or value too long"));
+        }
+        Ok(Op { keyspace: KeyspaceId(keyspace), kind, key, value })
+    }
+}
+
+impl<'a> Iterator for Ops<'a> {
+    type Item = Result<Op<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let next = if self.left > 0 {
+            self.left -= 1;
+            Some(Self::read(&mut self.decoder))
+        } else {
+            self.decoder.clone().finish().err().map(Err)
+        };
+        self.failed = matches!(next, Some(Err(_)));
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::testing::{each_change, seeded};
+    use proptest::prelude::*;
+
+    fn read(payload: &[u8]) -> Result<(Seq, Vec<Op<'_>>), Malformed> {
+        let (first, ops) = Ops::decode(payload)?;
+        Ok((first, ops.collect::<Result<_, _>>()?))
+    }
+
+    fn sample() -> Vec<u8> {
+        let mut payload = encode_header(Seq(500), 2).to_vec();
+        put_op(&mut payload, KeyspaceId(0), Kind::Put, b"key", b"value");
+        put_op(&mut payload, KeyspaceId(300), Kind::Delete, b"gone", b"ignored");
+        payload
+    }
+
+    proptest! {
+        #![proptest_config(seeded(100))]
+
+        #[test]
+        fn batches_round_trip(
+            first in 0..1u64 << 50,
+            writes: Vec<(u32, bool, Vec<u8>, Vec<u8>)>,
+        ) {
+            let mut payload = encode_header(Seq(first), writes.len() as u32).to_vec();
+            let mut expected = Vec::new();
+            for (keyspace, put, key, value) in &writes {
+                let kind = if *put { Kind::Put } else { Kind::Delete };
+                put_op(&mut payload, KeyspaceId(*keyspace), kind, key, value);
+                let value: &[u8] = if *put { value } else { &[] };
+                expected.push(Op { keyspace: KeyspaceId(*keyspace), kind, key, value });
+            }
+            let raw = Ops::raw(&payload[BATCH_HEADER_BYTES..], writes.len() as u32);
+            prop_assert_eq!(raw.collect::<Result<Vec<_>, _>>(), Ok(expected.clone()));
+            prop_assert_eq!(read(&payload), Ok((Seq(first), expected)));
+        }
+
+        #[test]
+        fn noise_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..100), count: u32) {
+            let _ = read(&bytes);
+            prop_assert!(Ops::raw(&bytes, count).count() <= bytes.len() + 1);
+        }
+    }
+
+    #[test]
+    fn batch_has_golden_bytes() {
+        #[rustfmt::skip]
+        let golden = [
+            0xf4, 1, 0, 0, 0, 0, 0, 0,  2, 0, 0, 0,
+            2,  0,  3, b'k', b'e', b'y',  5, b'v', b'a', b'l', b'u', b'e',
+            1,  0xac, 2,  4, b'g', b'o', b'n', b'e',
+        ];
+        assert_eq!(sample(), golden);
+    }
+
+    #[test]
+    fn truncations_are_refused() {
+        let payload = sample();
+        assert!((0..payload.len()).all(|end| read(&payload[..end]).is_err()));
+        each_change(&payload, |_, bytes| {
+            let _ = read(bytes);
+        });
+    }
+
+    #[test]
+    fn trailing_bytes_are_refused_once() {
+        let mut payload = sample();
+        payload.push(0);
+        let ops: Vec<_> = Ops::decode(&payload).unwrap().1.collect();
+        assert_eq!(ops.len(), 3);
+        assert_eq!(ops[2], Err(Malformed::new(payload.len() - 1, "trailing bytes")));
+    }
+
+    #[test]
+    fn impossible_headers_are_refused() {
+        assert!(Ops::decode(&encode_header(Seq(1), u32::MAX)).is_err());
+        assert!(Ops::decode(&encode_header(Seq(u64::MAX), 0)).is_err());
+        assert!(Ops::decode(&encode_header(Seq::MAX, 0)).is_ok());
+    }
+}

@@ -1,0 +1,406 @@
+//! Finds entries in an encoded block without decoding them.
+
+use super::{BLOCK_HEADER_BYTES, KEY_ENDS, KEY_ENDS_WIDE, OWN_KINDS, VALUE_ENDS, VALUE_ENDS_WIDE};
+use crate::format::Malformed;
+use crate::format::coding::Decoder;
+use crate::types::{KEY_BYTES_MAX, Kind, Seq, Stamp};
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// A checked block. Entries are numbered from 0.
+///
+/// # Panics
+/// Methods that take the number of an entry may panic, or answer nonsense, if it is not below [`Block::len`].
+#[derive(Clone, Debug)]
+pub struct Block {
+    bytes: Vec<u8>,
+    count: usize,
+    prefix_end: usize,
+    keys: Section,
+    deltas: Deltas,
+    /// Start of the entries' own kinds, or the kind of all.
+    kinds: Kinds,
+    low: u64,
+    values: Section,
+}
+
+impl Block {
+    /// Takes the bytes of one block.
+    ///
+    /// # Errors
+    /// When a section does not add up, an end runs backwards, or a stamp does not exist. The order of the entries is
+    /// not looked at: see [`check_order`](Self::check_order).
+    pub fn decode(bytes: Vec<u8>) -> Result<Self, Malformed> {
+        let header = Header::decode(&bytes)?;
+        let Header { count, flags, width, prefix, keys, values, base } = header;
+        let mut layout = Layout { bytes: &bytes, at: BLOCK_HEADER_BYTES };
+        layout.skip(prefix, 1)?;
+        let prefix_end = layout.at;
+        let keys = layout.section(count, keys, Ends::from_flags(flags, KEY_ENDS, KEY_ENDS_WIDE))?;
+        if keys.longest(&bytes, count) > KEY_BYTES_MAX - prefix {
+            return Err(Malformed::new(8, "key too long"));
+        }
+        let deltas = Deltas { start: layout.at, width };
+        layout.skip(count, width)?;
+        let kinds =
+            if flags & OWN_KINDS == 0 { Kinds::All((base & 0xff) as u8) } else { Kinds::Own(layout.at) };
+        layout.skip(count, usize::from(flags & OWN_KINDS != 0))?;
+        let values = layout.section(count, values, Ends::from_flags(flags, VALUE_ENDS, VALUE_ENDS_WIDE))?;
+        if layout.at != bytes.len() {
+            return Err(Malformed::new(layout.at, "trailing bytes"));
+        }
+        let block = Self { count, prefix_end, keys, deltas, kinds, low: base >> 8, values, bytes };
+        block.check_stamps()?;
+        Ok(block)
+    }
+
+    fn check_stamps(&self) -> Result<(), Malformed> {
+        let out_of_range = |delta: u64| self.low.checked_add(delta).is_none_or(|seq| seq > Seq::MAX.0);
+        if out_of_range(self.deltas.largest_possible()) {
+            for index in 0..self.count {
+                if out_of_range(self.deltas.get(&self.bytes, index)) {
+                    return Err(Malformed::new(self.deltas.start, "sequence number out of range"));
+                }
+            }
+        }
+        let (start, kinds) = match &self.kinds {
+            Kinds::All(kind) => (16, std::slice::from_ref(kind)),
+            Kinds::Own(start) => (*start, &self.bytes[*start..*start + self.count]),
+        };
+        match kinds.iter().position(|&kind| Kind::from_u8(kind).is_none()) {
+            Some(index) => Err(Malformed::new(start + index, "unknown kind of entry")),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that every entry is behind its predecessor: key greater, or equal with a lower stamp.
+    ///
+    /// # Errors
+    /// Names the first entry that is not, by the offset of its suffix.
+    pub fn check_order(&self) -> Result<(), Malformed> {
+        for index in 1..self.count {
+            let order = self.suffix(index - 1).cmp(self.suffix(index));
+            if order.then(self.stamp(index).cmp(&self.stamp(index - 1))) != Ordering::Less {
+                return Err(Malformed::new(self.keys.span(&self.bytes, index).start, "entries out of order"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The block as it was given to [`decode`](Self::decode).
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Bytes of memory that the block occupies.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.bytes.capacity()
+    }
+
+    /// Number of entries, at least 1.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a block is never empty")]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// What all keys begin with.
+    #[must_use]
+    pub fn prefix(&self) -> &[u8] {
+        &self.bytes[BLOCK_HEADER_BYTES..self.prefix_end]
+    }
+
+    /// Key of entry `index` behind the prefix.
+    #[must_use]
+    #[inline]
+    pub fn suffix(&self, index: usize) -> &[u8] {
+        &self.bytes[self.keys.span(&self.bytes, index)]
+    }
+
+    /// Replaces the contents of `key` with the key of entry `index`.
+    #[inline]
+    pub fn key_into(&self, index: usize, key: &mut Vec<u8>) {
+        key.clear();
+        key.extend_from_slice(self.prefix());
+        key.extend_from_slice(self.suffix(index));
+    }
+
+    /// Stamp of entry `index`.
+    #[must_use]
+    #[inline]
+    pub fn stamp(&self, index: usize) -> Stamp {
+        let seq = Seq(self.low + self.deltas.get(&self.bytes, index));
+        let kind = match self.kinds {
+            Kinds::All(kind) => kind,
+            Kinds::Own(start) => self.bytes[start + index],
+        };
+        Stamp::new(seq, Kind::from_u8(kind).expect("invariant: decode checked the kinds"))
+    }
+
+    /// Value of entry `index`.
+    #[must_use]
+    #[inline]
+    pub fn value(&self, index: usize) -> &[u8] {
+        &self.bytes[self.value_span(index)]
+    }
+
+    /// Where the value of entry `index` lies in [`bytes`](Self::bytes).
+    #[must_use]
+    #[inline]
+    pub fn value_span(&self, index: usize) -> Range<usize> {
+        self.values.span(&self.bytes, index)
+    }
+
+    /// How entry `index` stands to (`key`, `stamp`) in entry order.
+    #[must_use]
+    pub fn compare(&self, index: usize, key: &[u8], stamp: Stamp) -> Ordering {
+        match self.below_prefix(key) {
+            Ok(suffix) => self.suffix(index).cmp(suffix).then_with(|| stamp.cmp(&self.stamp(index))),
+            Err(order) => order.reverse(),
+        }
+    }
+
+    /// The first entry at or behind (`key`, `stamp`) in entry order; [`len`](Self::len) if there is none.
+    #[must_use]
+    pub fn seek(&self, key: &[u8], stamp: Stamp) -> usize {
+        let suffix = match self.below_prefix(key) {
+            Ok(suffix) => suffix,
+            Err(Ordering::Less) => return 0,
+            Err(_) => return self.count,
+        };
+        let head = head_of(suffix, 0, suffix.len());
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let span = self.keys.span(&self.bytes, middle);
+            let order = head_of(&self.bytes, span.start, span.len())
+                .cmp(&head)
+                .then_with(|| self.bytes[span].cmp(suffix))
+                .then_with(|| stamp.cmp(&self.stamp(middle)));
+            if order == Ordering::Less {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// What follows the prefix in `key`, or how `key` stands to every key that has the prefix.
+    #[inline]
+    fn below_prefix<'k>(&self, key: &'k [u8]) -> Result<&'k [u8], Ordering> {
+        let prefix = self.prefix();
+        key.strip_prefix(prefix).ok_or_else(|| key.cmp(prefix))
+    }
+}
+
+/// The first 8 bytes of the string of `length` bytes at `start`, padded with zeros, as a number that orders as they do.
+///
+/// Strings with different heads order as their heads; equal heads decide nothing.
+#[inline]
+fn head_of(bytes: &[u8], start: usize, length: usize) -> u64 {
+    let word = match bytes.get(start..start + 8) {
+        Some(word) => word.try_into().map_or(0, u64::from_le_bytes),
+        None => bytes[start..].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    };
+    let masked = if length >= 8 { word } else { word & ((1 << (8 * length)) - 1) };
+    masked.swap_bytes()
+}
+
+struct Header {
+    count: usize,
+    flags: u8,
+    width: usize,
+    prefix: usize,
+    /// Stride or total of the suffixes.
+    keys: usize,
+    /// Stride or total of the values.
+    values: usize,
+    base: u64,
+}
+
+impl Header {
+    fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut decoder = Decoder::new(bytes);
+        let count = decoder.u32()? as usize;
+        // Two entries differ in suffix or sequence number, so all but one take a byte at least.
+        if count == 0 || count > bytes.len() {
+            return Err(Malformed::new(0, "impossible count of entries"));
+        }
+        let flags = decoder.u8()?;
+        let narrow_without_ends = |ends, wide| flags & wide != 0 && flags & ends == 0;
+        if flags >= 32
+            || narrow_without_ends(KEY_ENDS, KEY_ENDS_WIDE)
+            || narrow_without_ends(VALUE_ENDS, VALUE_ENDS_WIDE)
+        {
+            return Err(Malformed::new(4, "unknown block flags"));
+        }
+        let width = usize::from(decoder.u8()?);
+        if !matches!(width, 0 | 1 | 2 | 4 | 8) {
+            return Err(Malformed::new(5, "impossible width of sequence deltas"));
+        }
+        let prefix = usize::from(decoder.u16()?);
+        let keys = decoder.u32()? as usize;
+        let values = decoder.u32()? as usize;
+        let base = decoder.u64()?;
+        if flags & OWN_KINDS != 0 && base & 0xff != 0 {
+            return Err(Malformed::new(16, "two kinds for one entry"));
+        }
+        Ok(Self { count, flags, width, prefix, keys, values, base })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Ends {
+    None,
+    Narrow,
+    Wide,
+}
+
+impl Ends {
+    fn from_flags(flags: u8, ends: u8, wide: u8) -> Self {
+        match (flags & ends != 0, flags & wide != 0) {
+            (false, _) => Self::None,
+            (true, false) => Self::Narrow,
+            (true, true) => Self::Wide,
+        }
+    }
+}
+
+/// The walk along the sections of a block.
+struct Layout<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Layout<'_> {
+    /// Passes `count` items of `size` bytes.
+    fn skip(&mut self, count: usize, size: usize) -> Result<(), Malformed> {
+        let end = count.checked_mul(size).and_then(|bytes| self.at.checked_add(bytes));
+        self.at = end
+            .filter(|&end| end <= self.bytes.len())
+            .ok_or(Malformed::new(self.at, "section beyond the end of the block"))?;
+        Ok(())
+    }
+
+    /// Passes `count` strings; `size` is their stride, or with ends their total.
+    fn section(&mut self, count: usize, size: usize, ends: Ends) -> Result<Section, Malformed> {
+        let ends_start = self.at;
+        let section = match ends {
+            Ends::None => {
+                self.skip(count, size)?;
+                return Ok(Section { start: ends_start, index: Index::Stride(size) });
+            }
+            Ends::Narrow => {
+                self.skip(count, 2)?;
+                Section { start: self.at, index: Index::Ends16(ends_start) }
+            }
+            Ends::Wide => {
+                self.skip(count, 4)?;
+                Section { start: self.at, index: Index::Ends32(ends_start) }
+            }
+        };
+        self.skip(1, size)?;
+        let mut previous = 0;
+        for index in 0..count {
+            let end = section.end(self.bytes, index);
+            if end < previous {
+                return Err(Malformed::new(ends_start, "ends run backwards"));
+            }
+            previous = end;
+        }
+        if previous != size {
+            return Err(Malformed::new(ends_start, "last end is not the end of the section"));
+        }
+        Ok(section)
+    }
+}
+
+/// Strings one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Section {
+    /// Offset of the first string in the block.
+    start: usize,
+    index: Index,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Index {
+    /// Length of every string.
+    Stride(usize),
+    /// Offset of the ends in the block, 2 bytes each.
+    Ends16(usize),
+    /// Offset of the ends in the block, 4 bytes each.
+    Ends32(usize),
+}
+
+impl Section {
+    /// Where string `index` lies in the block.
+    #[inline]
+    fn span(&self, bytes: &[u8], index: usize) -> Range<usize> {
+        if let Index::Stride(stride) = self.index {
+            let start = self.start + index * stride;
+            return start..start + stride;
+        }
+        let start = if index == 0 { 0 } else { self.end(bytes, index - 1) };
+        self.start + start..self.start + self.end(bytes, index)
+    }
+
+    /// End of string `index`, from the start of the section.
+    #[inline]
+    fn end(&self, bytes: &[u8], index: usize) -> usize {
+        match self.index {
+            Index::Stride(stride) => (index + 1) * stride,
+            Index::Ends16(ends) => word::<2>(bytes, ends + 2 * index) as usize,
+            Index::Ends32(ends) => word::<4>(bytes, ends + 4 * index) as usize,
+        }
+    }
+
+    fn longest(&self, bytes: &[u8], count: usize) -> usize {
+        match self.index {
+            Index::Stride(stride) => stride,
+            _ => (0..count).map(|index| self.span(bytes, index).len()).max().unwrap_or(0),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kinds {
+    All(u8),
+    /// Offset in the block of one byte per entry.
+    Own(usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Deltas {
+    start: usize,
+    width: usize,
+}
+
+impl Deltas {
+    #[inline]
+    fn get(self, bytes: &[u8], index: usize) -> u64 {
+        let at = self.start + index * self.width;
+        match self.width {
+            0 => 0,
+            1 => word::<1>(bytes, at),
+            2 => word::<2>(bytes, at),
+            4 => word::<4>(bytes, at),
+            _ => word::<8>(bytes, at),
+        }
+    }
+
+    fn largest_possible(self) -> u64 {
+        if self.width == 8 { u64::MAX } else { (1 << (8 * self.width)) - 1 }
+    }
+}
+
+/// The `N` bytes at `at`, little endian.
+#[inline]
+fn word<const N: usize>(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word[..N].copy_from_slice(&bytes[at..at + N]);
+    u64::from_le_bytes(word)
+}

@@ -1,0 +1,302 @@
+//! The stored form of an edit: payload of a frame of the manifest.
+//!
+//! A list of sections: tag varint, length varint, body. Numbers in a body are varints unless a size is given.
+//!
+//! ```text
+//! TAG SECTION           BODY
+//!  1  number            edit number                                           once
+//!  2  keyspace created  id, length and bytes of the name, lz4 (1 byte: 0, 1), filter bits (1 byte)
+//!  3  keyspace dropped  id
+//!  4  pack              id, device, length
+//!  5  tree              keyspace, then sections:
+//!      1  drop          level (1 byte), table
+//!      2  add           level (1 byte), table, device, pack, offset, length, length and bytes of the smallest
+//!                       key, the same of the largest, min seq, max seq, epoch, entries, tombstones
+//!      3  cursor        level (1 byte), key
+//!      4  flushed       sequence number                                       at most once
+//!  6  counters          next table, pack, epoch, segment, keyspace; largest seq    once
+//! ```
+//!
+//! Sections 2 and 3 keep their order among themselves. A reader refuses unknown tags below 128: the edit means something
+//! that it cannot honour. It skips those from 128 on. Sections do not grow: what is new gets a new tag.
+
+use super::{Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit};
+use crate::format::Malformed;
+use crate::format::coding::{Decoder, put_prefixed, put_varint};
+use crate::types::{
+    DeviceId, EditNo, Epoch, Extent, KEY_BYTES_MAX, Key, KeyRange, KeyspaceId, LEVELS, PAGE_BYTES, PackId,
+    SegmentId, Seq, TableId,
+};
+
+const NUMBER: u64 = 1;
+const CREATE: u64 = 2;
+const DROP: u64 = 3;
+const PACK: u64 = 4;
+const TREE: u64 = 5;
+const COUNTERS: u64 = 6;
+
+const TREE_DROP: u64 = 1;
+const TREE_ADD: u64 = 2;
+const TREE_CURSOR: u64 = 3;
+const TREE_FLUSHED: u64 = 4;
+
+/// From here on a tag may be skipped by readers that do not know it.
+const OPTIONAL_TAGS: u64 = 128;
+
+/// Longest name of a keyspace, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+impl Edit {
+    /// Appends the stored form.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_section(out, NUMBER, |out| put_varint(out, self.number.0));
+        for change in &self.keyspaces {
+            match change {
+                KeyspaceChange::Create(record) => put_section(out, CREATE, |out| put_keyspace(out, record)),
+                KeyspaceChange::Drop(id) => put_section(out, DROP, |out| put_varint(out, id.0.into())),
+            }
+        }
+        for pack in &self.packs {
+            put_section(out, PACK, |out| put_varints(out, &[pack.id.0, pack.device.0.into(), pack.length]));
+        }
+        for tree in &self.trees {
+            put_section(out, TREE, |out| put_tree(out, tree));
+        }
+        let Counters { table, pack, epoch, segment, keyspace, seq } = self.counters;
+        let counters = [table.0, pack.0, epoch.0, segment.0, keyspace.0.into(), seq.0];
+        put_section(out, COUNTERS, |out| put_varints(out, &counters));
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// When a section is malformed, missing, doubled, or required and unknown; when a record contradicts itself.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut edit = Self::default();
+        let (mut number, mut counters) = (None, None);
+        each_section(Decoder::new(bytes), |tag, body| {
+            match tag {
+                NUMBER => return set_once(&mut number, EditNo(id(body)?), body),
+                CREATE => edit.keyspaces.push(KeyspaceChange::Create(keyspace(body)?)),
+                DROP => edit.keyspaces.push(KeyspaceChange::Drop(KeyspaceId(small_id(body)?))),
+                PACK => edit.packs.push(PackRecord {
+                    id: PackId(id(body)?),
+                    device: DeviceId(device(body)?),
+                    length: body.varint()?,
+                }),
+                TREE => edit.trees.push(tree(body)?),
+                COUNTERS => {
+                    let read = Counters {
+                        table: TableId(id(body)?),
+                        pack: PackId(id(body)?),
+                        epoch: Epoch(id(body)?),
+                        segment: SegmentId(id(body)?),
+                        keyspace: KeyspaceId(small_id(body)?),
+                        seq: seq(body)?,
+                    };
+                    return set_once(&mut counters, read, body);
+                }
+                _ => return skip(tag, body),
+            }
+            Ok(())
+        })?;
+        edit.number = number.ok_or(Malformed::new(0, "edit without a number"))?;
+        edit.counters = counters.ok_or(Malformed::new(0, "edit without counters"))?;
+        Ok(edit)
+    }
+}
+
+/// Appends the section `tag` with the body that `put` appends.
+fn put_section(out: &mut Vec<u8>, tag: u64, put: impl FnOnce(&mut Vec<u8>)) {
+    put_varint(out, tag);
+    let start = out.len();
+    put(out);
+    let end = out.len();
+    put_varint(out, (end - start) as u64);
+    let prefix = out.len() - end;
+    out[start..].rotate_right(prefix);
+}
+
+fn put_varints(out: &mut Vec<u8>, values: &[u64]) {
+    values.iter().for_each(|&value| put_varint(out, value));
+}
+
+fn put_keyspace(out: &mut Vec<u8>, record: &KeyspaceRecord) {
+    put_varint(out, record.id.0.into());
+    put_prefixed(out, record.name.as_bytes());
+    out.extend([u8::from(record.lz4), record.filter_bits]);
+}
+
+fn put_tree(out: &mut Vec<u8>, tree: &TreeEdit) {
+    put_varint(out, tree.keyspace.0.into());
+    for &(level, table) in &tree.drop {
+        put_section(out, TREE_DROP, |out| {
+            out.push(level);
+            put_varint(out, table.0);
+        });
+    }
+    for (level, record) in &tree.add {
+        put_section(out, TREE_ADD, |out| {
+            out.push(*level);
+            put_table(out, record);
+        });
+    }
+    for (level, key) in &tree.cursors {
+        put_section(out, TREE_CURSOR, |out| {
+            out.push(*level);
+            out.extend_from_slice(key);
+        });
+    }
+    if let Some(flushed) = tree.flushed {
+        put_section(out, TREE_FLUSHED, |out| put_varint(out, flushed.0));
+    }
+}
+
+fn put_table(out: &mut Vec<u8>, record: &TableRecord) {
+    let TableRecord { id, extent, range, min_seq, max_seq, epoch, entries, tombstones } = record;
+    put_varints(out, &[id.0, extent.device.0.into(), extent.pack.0, extent.offset, extent.length]);
+    put_prefixed(out, &range.smallest);
+    put_prefixed(out, &range.largest);
+    put_varints(out, &[min_seq.0, max_seq.0, epoch.0, *entries, *tombstones]);
+}
+
+/// Hands the tag and body of each section left in `decoder` to `read`, and checks that it reads the whole body.
+fn each_section<'a>(
+    mut decoder: Decoder<'a>,
+    mut read: impl FnMut(u64, &mut Decoder<'a>) -> Result<(), Malformed>,
+) -> Result<(), Malformed> {
+    while !decoder.is_empty() {
+        let tag = decoder.varint()?;
+        let mut body = decoder.section()?;
+        read(tag, &mut body)?;
+        body.finish()?;
+    }
+    Ok(())
+}
+
+/// Passes over the body of a section whose tag is not known, if that is allowed.
+fn skip(tag: u64, body: &mut Decoder<'_>) -> Result<(), Malformed> {
+    if tag < OPTIONAL_TAGS {
+        return Err(body.malformed("required section of an edit that this version does not know"));
+    }
+    body.bytes(body.remaining()).map(|_| ())
+}
+
+fn set_once<T>(slot: &mut Option<T>, value: T, body: &Decoder<'_>) -> Result<(), Malformed> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(body.malformed("section occurs twice")),
+    }
+}
+
+/// A number from a counter that is not exhausted.
+fn id(body: &mut Decoder<'_>) -> Result<u64, Malformed> {
+    let start = body.clone();
+    let id = body.varint()?;
+    if id == u64::MAX { Err(start.malformed("id out of range")) } else { Ok(id) }
+}
+
+/// As [`id`], for 32-bit ids.
+fn small_id(body: &mut Decoder<'_>) -> Result<u32, Malformed> {
+    let start = body.clone();
+    let id = u32::try_from(body.varint()?).ok().filter(|&id| id < u32::MAX);
+    id.ok_or_else(|| start.malformed("id out of range"))
+}
+
+fn device(body: &mut Decoder<'_>) -> Result<u16, Malformed> {
+    let start = body.clone();
+    u16::try_from(body.varint()?).map_err(|_| start.malformed("id out of range"))
+}
+
+fn seq(body: &mut Decoder<'_>) -> Result<Seq, Malformed> {
+    let start = body.clone();
+    let seq = Seq(body.varint()?);
+    if seq <= Seq::MAX { Ok(seq) } else { Err(start.malformed("sequence number out of range")) }
+}
+
+fn level(body: &mut Decoder<'_>) -> Result<u8, Malformed> {
+    let start = body.clone();
+    let level = body.u8()?;
+    if usize::from(level) < LEVELS { Ok(level) } else { Err(start.malformed("level out of range")) }
+}
+
+fn checked_key(body: &Decoder<'_>, key: &[u8]) -> Result<Key, Malformed> {
+    if key.len() <= KEY_BYTES_MAX { Ok(key.into()) } else { Err(body.malformed("key too long")) }
+}
+
+fn keyspace(body: &mut Decoder<'_>) -> Result<KeyspaceRecord, Malformed> {
+    let start = body.clone();
+    let id = KeyspaceId(small_id(body)?);
+    let name = body.prefixed()?;
+    let name = std::str::from_utf8(name).ok().filter(|name| (1..=NAME_BYTES_MAX).contains(&name.len()));
+    let name = name.ok_or_else(|| start.malformed("impossible name of a keyspace"))?.to_owned();
+    let lz4 = match body.u8()? {
+        0 => false,
+        1 => true,
+        _ => return Err(start.malformed("unknown compression of a keyspace")),
+    };
+    Ok(KeyspaceRecord { id, name, lz4, filter_bits: body.u8()? })
+}
+
+fn tree(body: &mut Decoder<'_>) -> Result<TreeEdit, Malformed> {
+    let mut tree = TreeEdit { keyspace: KeyspaceId(small_id(body)?), ..TreeEdit::default() };
+    let offset = body.offset();
+    let sections = Decoder::within(body.bytes(body.remaining())?, offset);
+    each_section(sections, |tag, body| {
+        match tag {
+            TREE_DROP => tree.drop.push((level(body)?, TableId(id(body)?))),
+            TREE_ADD => tree.add.push((level(body)?, table(body)?)),
+            TREE_CURSOR => {
+                let level = level(body)?;
+                let key = body.bytes(body.remaining())?;
+                tree.cursors.push((level, checked_key(body, key)?));
+            }
+            TREE_FLUSHED => return set_once(&mut tree.flushed, seq(body)?, body),
+            _ => return skip(tag, body),
+        }
+        Ok(())
+    })?;
+    Ok(tree)
+}
+
+fn table(body: &mut Decoder<'_>) -> Result<TableRecord, Malformed> {
+    let start = body.clone();
+    let id_of_table = TableId(id(body)?);
+    let extent = extent(body)?;
+    let range = range(body)?;
+    let record = TableRecord {
+        id: id_of_table,
+        extent,
+        range,
+        min_seq: seq(body)?,
+        max_seq: seq(body)?,
+        epoch: Epoch(id(body)?),
+        entries: body.varint()?,
+        tombstones: body.varint()?,
+    };
+    if record.min_seq > record.max_seq || record.tombstones > record.entries {
+        return Err(start.malformed("record of a table contradicts itself"));
+    }
+    Ok(record)
+}
+
+fn extent(body: &mut Decoder<'_>) -> Result<Extent, Malformed> {
+    let start = body.clone();
+    let device = DeviceId(device(body)?);
+    let pack = PackId(id(body)?);
+    let extent = Extent { device, pack, offset: body.varint()?, length: body.varint()? };
+    if !extent.offset.is_multiple_of(PAGE_BYTES) || extent.offset.checked_add(extent.length).is_none() {
+        return Err(start.malformed("impossible extent of a table"));
+    }
+    Ok(extent)
+}
+
+fn range(body: &mut Decoder<'_>) -> Result<KeyRange, Malformed> {
+    let start = body.clone();
+    let smallest = body.prefixed()?;
+    let largest = body.prefixed()?;
+    if smallest > largest {
+        return Err(start.malformed("keys of a table are inverted"));
+    }
+    Ok(KeyRange::new(checked_key(body, smallest)?, checked_key(body, largest)?))
+}

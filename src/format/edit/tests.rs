@@ -1,0 +1,188 @@
+use super::*;
+use crate::format::Malformed;
+use crate::format::testing::{each_change, seeded};
+use proptest::prelude::*;
+
+fn encoded(edit: &Edit) -> Vec<u8> {
+    let mut out = Vec::new();
+    edit.encode(&mut out);
+    out
+}
+
+fn record() -> TableRecord {
+    TableRecord {
+        id: TableId(40),
+        extent: Extent { device: DeviceId(1), pack: PackId(12), offset: 8192, length: 5000 },
+        range: KeyRange::new(b"a".as_slice(), b"zz".as_slice()),
+        min_seq: Seq(5),
+        max_seq: Seq(900),
+        epoch: Epoch(17),
+        entries: 100,
+        tombstones: 3,
+    }
+}
+
+fn sample() -> Edit {
+    Edit {
+        number: EditNo(7),
+        keyspaces: vec![
+            KeyspaceChange::Drop(KeyspaceId(1)),
+            KeyspaceChange::Create(KeyspaceRecord {
+                id: KeyspaceId(2),
+                name: "users".into(),
+                lz4: true,
+                filter_bits: 10,
+            }),
+        ],
+        packs: vec![PackRecord { id: PackId(12), device: DeviceId(1), length: 16_384 }],
+        trees: vec![
+            TreeEdit {
+                keyspace: KeyspaceId(2),
+                drop: vec![(0, TableId(3)), (1, TableId(300))],
+                add: vec![(1, record())],
+                cursors: vec![(1, b"m".as_slice().into()), (2, b"".as_slice().into())],
+                flushed: Some(Seq(900)),
+            },
+            TreeEdit::default(),
+        ],
+        counters: Counters {
+            table: TableId(41),
+            pack: PackId(13),
+            epoch: Epoch(18),
+            segment: SegmentId(4),
+            keyspace: KeyspaceId(3),
+            seq: Seq(900),
+        },
+    }
+}
+
+fn key() -> impl Strategy<Value = Key> {
+    prop::collection::vec(any::<u8>(), 0..8).prop_map(Key::from)
+}
+
+prop_compose! {
+    fn a_record()(
+        id in 0..u64::MAX, device: u16, pack in 0..u64::MAX, page in 0..1u64 << 40, length: u32,
+        keys in (key(), key()), seqs in (0..=Seq::MAX.0, 0..=Seq::MAX.0), epoch in 0..u64::MAX, counts: (u64, u64),
+    ) -> TableRecord {
+        TableRecord {
+            id: TableId(id),
+            extent: Extent {
+                device: DeviceId(device), pack: PackId(pack), offset: page * 4096, length: length.into(),
+            },
+            range: KeyRange::new(keys.0.clone().min(keys.1.clone()), keys.0.max(keys.1)),
+            min_seq: Seq(seqs.0.min(seqs.1)),
+            max_seq: Seq(seqs.0.max(seqs.1)),
+            epoch: Epoch(epoch),
+            entries: counts.0.max(counts.1),
+            tombstones: counts.0.min(counts.1),
+        }
+    }
+}
+
+prop_compose! {
+    fn a_tree()(
+        keyspace in 0..u32::MAX,
+        drop in prop::collection::vec((0..8u8, (0..u64::MAX).prop_map(TableId)), 0..4),
+        add in prop::collection::vec((0..8u8, a_record()), 0..4),
+        cursors in prop::collection::vec((0..8u8, key()), 0..3),
+        flushed in prop::option::of((0..=Seq::MAX.0).prop_map(Seq)),
+    ) -> TreeEdit {
+        TreeEdit { keyspace: KeyspaceId(keyspace), drop, add, cursors, flushed }
+    }
+}
+
+fn a_keyspace_change() -> impl Strategy<Value = KeyspaceChange> {
+    let create =
+        (0..u32::MAX, "[a-z]{1,20}", any::<bool>(), any::<u8>()).prop_map(|(id, name, lz4, filter_bits)| {
+            KeyspaceChange::Create(KeyspaceRecord { id: KeyspaceId(id), name, lz4, filter_bits })
+        });
+    prop_oneof![create, (0..u32::MAX).prop_map(|id| KeyspaceChange::Drop(KeyspaceId(id)))]
+}
+
+proptest! {
+    #![proptest_config(seeded(100))]
+
+    #[test]
+    fn edits_round_trip(
+        number in 0..u64::MAX,
+        keyspaces in prop::collection::vec(a_keyspace_change(), 0..4),
+        packs: Vec<(u32, u16, u64)>,
+        trees in prop::collection::vec(a_tree(), 0..4),
+        counters in (0..u64::MAX, 0..u64::MAX, 0..u32::MAX, 0..=Seq::MAX.0),
+    ) {
+        let packs = packs.into_iter().map(|(id, device, length)| PackRecord {
+            id: PackId(id.into()),
+            device: DeviceId(device),
+            length,
+        });
+        let counters = Counters {
+            table: TableId(counters.0),
+            pack: PackId(counters.1),
+            epoch: Epoch(counters.0 / 2),
+            segment: SegmentId(counters.1 / 2),
+            keyspace: KeyspaceId(counters.2),
+            seq: Seq(counters.3),
+        };
+        let edit = Edit { number: EditNo(number), keyspaces, packs: packs.collect(), trees, counters };
+        prop_assert_eq!(Edit::decode(&encoded(&edit)), Ok(edit));
+    }
+
+    #[test]
+    fn noise_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = Edit::decode(&bytes);
+    }
+}
+
+#[test]
+fn sample_round_trips_and_damage_never_panics() {
+    let bytes = encoded(&sample());
+    assert_eq!(Edit::decode(&bytes), Ok(sample()));
+    assert!((0..bytes.len()).all(|end| Edit::decode(&bytes[..end]).is_err()));
+    each_change(&bytes, |_, bytes| {
+        let _ = Edit::decode(bytes);
+    });
+}
+
+#[test]
+fn unknown_sections_are_refused_below_128_and_skipped_above() {
+    let mut bytes = encoded(&sample());
+    let end = bytes.len();
+    bytes.extend([0x80, 0x01, 2, 9, 9]);
+    assert_eq!(Edit::decode(&bytes), Ok(sample()));
+    bytes.truncate(end);
+    bytes.extend([127, 2, 9, 9]);
+    let what = "required section of an edit that this version does not know";
+    assert_eq!(Edit::decode(&bytes), Err(Malformed::new(end + 2, what)));
+}
+
+#[test]
+fn records_that_contradict_themselves_are_refused() {
+    let refused = |record: TableRecord| {
+        let tree = TreeEdit { add: vec![(0, record)], ..TreeEdit::default() };
+        Edit::decode(&encoded(&Edit { trees: vec![tree], ..Edit::default() })).unwrap_err().what
+    };
+    let extent = record().extent;
+    assert_eq!(
+        refused(TableRecord { min_seq: Seq(901), ..record() }),
+        "record of a table contradicts itself"
+    );
+    assert_eq!(refused(TableRecord { tombstones: 101, ..record() }), "record of a table contradicts itself");
+    assert_eq!(refused(TableRecord { id: TableId(u64::MAX), ..record() }), "id out of range");
+    let unaligned = Extent { offset: 8193, ..extent };
+    assert_eq!(refused(TableRecord { extent: unaligned, ..record() }), "impossible extent of a table");
+    let endless = Extent { length: u64::MAX, ..extent };
+    assert_eq!(refused(TableRecord { extent: endless, ..record() }), "impossible extent of a table");
+    let range = KeyRange { smallest: record().range.largest, largest: record().range.smallest };
+    assert_eq!(refused(TableRecord { range, ..record() }), "keys of a table are inverted");
+    let range = KeyRange::new(b"a".as_slice(), vec![b'b'; crate::types::KEY_BYTES_MAX + 1]);
+    assert_eq!(refused(TableRecord { range, ..record() }), "key too long");
+}
+
+#[test]
+fn doubled_and_missing_sections_are_refused() {
+    let bytes = encoded(&sample());
+    assert_eq!(Edit::decode(&[]).unwrap_err().what, "edit without a number");
+    assert_eq!(Edit::decode(&bytes[..3]).unwrap_err().what, "edit without counters");
+    assert_eq!(Edit::decode(&[&bytes[..3], &bytes].concat()).unwrap_err().what, "section occurs twice");
+}

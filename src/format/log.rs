@@ -1,0 +1,228 @@
+//! Frames of a log: segments of the write-ahead log and manifests.
+//!
+//! ```text
+//! OFFSET SIZE FIELD
+//!  0     4    checksum of all that follows, bound to (log id, offset of the frame); never 0
+//!  4     4    checksum of the previous frame; for the first frame a hash of the log's id
+//!  8     4    length n of the payload
+//! 12     1    kind, a number of the log's user
+//! 13     3    zero
+//! 16     8    synced: length of the log's prefix that was durable when this frame was written
+//! 24     n    payload
+//! ```
+//!
+//! A log is frames end to end, then zeros (space allocated ahead) or the end of the file. The reader stops at the first
+//! bytes that are no frame or do not continue the chain, and tells apart:
+//!
+//! * *clean*: nothing but zeros follows;
+//! * *torn*: a frame that a crash cut short, with whatever else was not durable;
+//! * *damaged*: a later frame testifies that these bytes had been durable. Dropping them would lose acknowledged data.
+//!
+//! What kinds and payloads mean, and which logs may be torn, is the business of the log's user. Ids of logs are chosen by
+//! the user too; two logs of one store must differ in them, lest the frames of one verify in the other.
+
+use super::Malformed;
+use super::checksum::Place;
+use super::coding::{Decoder, put_u32, put_u64};
+
+/// Bytes of a frame before its payload.
+pub const FRAME_HEADER_BYTES: usize = 24;
+
+/// Longest payload of a frame, in bytes.
+pub const FRAME_PAYLOAD_BYTES_MAX: usize = u32::MAX as usize;
+
+/// What the first frame of a log names as its predecessor.
+#[must_use]
+pub fn first_prev(log_id: u64) -> u32 {
+    Place { id: log_id, offset: u64::MAX }.checksum(&[])
+}
+
+/// Builds frames; the caller writes them to the log's file.
+#[derive(Clone, Debug)]
+pub struct FrameWriter {
+    log_id: u64,
+    offset: u64,
+    prev: u32,
+}
+
+impl FrameWriter {
+    /// A writer that goes on at `offset` behind the frame with checksum `prev`: 0 and [`first_prev`] for a new log,
+    /// [`FrameReader::state`] for one that was read.
+    #[must_use]
+    pub fn new(log_id: u64, offset: u64, prev: u32) -> Self {
+        Self { log_id, offset, prev }
+    }
+
+    /// Offset of the next frame in the log, in bytes.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Appends a frame to `out`. The payload is given in parts; `synced` is the length of the log's prefix that is known
+    /// to be durable.
+    ///
+    /// # Panics
+    /// When the payload is longer than [`FRAME_PAYLOAD_BYTES_MAX`].
+    pub fn append(&mut self, kind: u8, payload: &[&[u8]], synced: u64, out: &mut Vec<u8>) {
+        debug_assert!(synced <= self.offset, "a frame is not durable before it is written");
+        let length = payload.iter().map(|part| part.len()).sum::<usize>();
+        let length = u32::try_from(length).expect("invariant: the user of a log caps its payloads");
+        let start = out.len();
+        put_u32(out, 0);
+        put_u32(out, self.prev);
+        put_u32(out, length);
+        out.extend([kind, 0, 0, 0]);
+        put_u64(out, synced);
+        payload.iter().for_each(|part| out.extend_from_slice(part));
+        let checksum = Place { id: self.log_id, offset: self.offset }.checksum(&out[start + 4..]);
+        out[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
+        self.prev = checksum;
+        self.offset += (out.len() - start) as u64;
+    }
+}
+
+/// A frame as read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame<'a> {
+    /// The number that the writer gave it.
+    pub kind: u8,
+    /// What it carries.
+    pub payload: &'a [u8],
+    /// Where it begins in the log, in bytes.
+    pub offset: u64,
+}
+
+/// How a log ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tail {
+    /// At the end of the bytes, or with zeros from `offset` on.
+    Clean {
+        /// Where the next frame belongs.
+        offset: u64,
+    },
+    /// With bytes that a crash left half written.
+    Torn {
+        /// Where the last good frame ends.
+        offset: u64,
+    },
+    /// With bytes that had been durable and are no longer right.
+    Damaged {
+        /// Where the last good frame before the damage ends.
+        offset: u64,
+    },
+}
+
+/// Reads frames from the whole contents of a log.
+#[derive(Clone, Debug)]
+pub struct FrameReader<'a> {
+    log_id: u64,
+    bytes: &'a [u8],
+    offset: usize,
+    prev: u32,
+    ended: bool,
+}
+
+/// The frame that begins at some offset, its chain not yet looked at.
+struct Candidate<'a> {
+    checksum: u32,
+    prev: u32,
+    kind: u8,
+    synced: u64,
+    /// What the checksum covers.
+    covered: &'a [u8],
+}
+
+impl<'a> FrameReader<'a> {
+    /// A reader of the log `log_id`, whose first byte is the first of `bytes`.
+    #[must_use]
+    pub fn new(log_id: u64, bytes: &'a [u8]) -> Self {
+        Self { log_id, bytes, offset: 0, prev: first_prev(log_id), ended: false }
+    }
+
+    /// Where the next frame belongs, and the checksum of the one before it.
+    #[must_use]
+    pub fn state(&self) -> (u64, u32) {
+        (self.offset as u64, self.prev)
+    }
+
+    /// How the log ends behind the frames that were read. To be asked after the last frame.
+    #[must_use]
+    pub fn tail(&self) -> Tail {
+        let offset = self.offset as u64;
+        let rest = &self.bytes[self.offset..];
+        if rest.iter().all(|&byte| byte == 0) {
+            Tail::Clean { offset }
+        } else if self.durable_frame_follows() {
+            Tail::Damaged { offset }
+        } else {
+            Tail::Torn { offset }
+        }
+    }
+
+    /// Whether a frame behind the current offset was written when that offset had been durable.
+    ///
+    /// Frames have no alignment, so each byte may begin one. Few bytes look like a header, but bytes made to look so
+    /// could cost the square of their number: beyond a budget the answer is yes, since a log that is neither must not be
+    /// cut.
+    fn durable_frame_follows(&self) -> bool {
+        let mut budget = self.bytes.len().saturating_mul(64);
+        for offset in self.offset + 1..self.bytes.len() {
+            let Ok(candidate) = self.candidate(offset) else { continue };
+            if candidate.synced <= self.offset as u64 || candidate.synced > offset as u64 {
+                continue;
+            }
+            let Some(left) = budget.checked_sub(candidate.covered.len()) else { return true };
+            budget = left;
+            if self.verifies(&candidate, offset) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn candidate(&self, offset: usize) -> Result<Candidate<'a>, Malformed> {
+        let mut decoder = Decoder::within(&self.bytes[offset..], offset);
+        let checksum = decoder.u32()?;
+        let rest = &self.bytes[decoder.offset()..];
+        let prev = decoder.u32()?;
+        let length = decoder.u32()? as usize;
+        let kind = decoder.u8()?;
+        if decoder.bytes(3)? != [0; 3] {
+            return Err(decoder.malformed("no frame"));
+        }
+        let synced = decoder.u64()?;
+        decoder.bytes(length)?;
+        let covered = &rest[..FRAME_HEADER_BYTES - 4 + length];
+        Ok(Candidate { checksum, prev, kind, synced, covered })
+    }
+
+    fn verifies(&self, candidate: &Candidate<'_>, offset: usize) -> bool {
+        candidate.checksum == Place { id: self.log_id, offset: offset as u64 }.checksum(candidate.covered)
+    }
+}
+
+impl<'a> Iterator for FrameReader<'a> {
+    type Item = Frame<'a>;
+
+    fn next(&mut self) -> Option<Frame<'a>> {
+        if self.ended {
+            return None;
+        }
+        let candidate = self.candidate(self.offset).ok();
+        let candidate =
+            candidate.filter(|frame| frame.prev == self.prev && self.verifies(frame, self.offset));
+        let Some(candidate) = candidate else {
+            self.ended = true;
+            return None;
+        };
+        let payload = &candidate.covered[FRAME_HEADER_BYTES - 4..];
+        let frame = Frame { kind: candidate.kind, payload, offset: self.offset as u64 };
+        self.offset += FRAME_HEADER_BYTES + payload.len();
+        self.prev = candidate.checksum;
+        Some(frame)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+use super::*;
+use crate::format::testing::{each_change, seeded};
+use proptest::prelude::*;
+
+const LOG: u64 = 3;
+
+/// Frames of the given payloads, each written when all before it was durable.
+fn log(payloads: &[Vec<u8>]) -> Vec<u8> {
+    write(payloads, |writer| writer.offset())
+}
+
+/// Frames of the given payloads, none written when anything was durable.
+fn unsynced_log(payloads: &[Vec<u8>]) -> Vec<u8> {
+    write(payloads, |_| 0)
+}
+
+fn write(payloads: &[Vec<u8>], synced: impl Fn(&FrameWriter) -> u64) -> Vec<u8> {
+    let mut writer = FrameWriter::new(LOG, 0, first_prev(LOG));
+    let mut out = Vec::new();
+    for payload in payloads {
+        let (head, tail) = payload.split_at(payload.len() / 2);
+        let synced = synced(&writer);
+        writer.append(1, &[head, tail], synced, &mut out);
+        assert_eq!(writer.offset(), out.len() as u64);
+    }
+    out
+}
+
+/// The payloads read, and the tail.
+fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, Tail) {
+    let mut reader = FrameReader::new(LOG, bytes);
+    let payloads = reader.by_ref().map(|frame| frame.payload.to_vec()).collect();
+    (payloads, reader.tail())
+}
+
+fn three() -> Vec<Vec<u8>> {
+    vec![b"first".to_vec(), vec![], vec![9; 40]]
+}
+
+/// Offsets at which a frame of `three` begins, and the end.
+const EDGES: [usize; 4] = [0, 29, 53, 117];
+
+proptest! {
+    #![proptest_config(seeded(100))]
+
+    #[test]
+    fn frames_round_trip(payloads: Vec<Vec<u8>>, zeros in 0..100usize) {
+        let mut bytes = log(&payloads);
+        let offset = bytes.len() as u64;
+        bytes.resize(bytes.len() + zeros, 0);
+        prop_assert_eq!(read(&bytes), (payloads, Tail::Clean { offset }));
+    }
+
+    #[test]
+    fn noise_holds_no_frames(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert_eq!(read(&bytes).0.len(), 0);
+    }
+}
+
+#[test]
+fn reader_hands_over_to_a_writer() {
+    let whole = log(&three());
+    let mut bytes = log(&three()[..1]);
+    let mut reader = FrameReader::new(LOG, &bytes);
+    assert_eq!(reader.next(), Some(Frame { kind: 1, payload: b"first", offset: 0 }));
+    assert_eq!(reader.next(), None);
+    let (offset, prev) = reader.state();
+    let mut writer = FrameWriter::new(LOG, offset, prev);
+    for payload in &three()[1..] {
+        let synced = writer.offset();
+        writer.append(1, &[payload], synced, &mut bytes);
+    }
+    assert_eq!(bytes, whole);
+}
+
+#[test]
+fn cut_log_is_torn_at_the_last_whole_frame() {
+    let bytes = log(&three());
+    assert_eq!(bytes.len(), EDGES[3]);
+    for end in 0..bytes.len() {
+        let whole = EDGES.iter().filter(|&&edge| edge <= end).count() - 1;
+        let offset = EDGES[whole] as u64;
+        let tail = if end == EDGES[whole] { Tail::Clean { offset } } else { Tail::Torn { offset } };
+        assert_eq!(read(&bytes[..end]), (three()[..whole].to_vec(), tail), "cut at {end}");
+        let mut zeroed = bytes.clone();
+        zeroed[end..].fill(0);
+        let (payloads, tail) = read(&zeroed);
+        assert!(payloads.len() >= whole && payloads[..whole] == three()[..whole], "zeroed from {end}");
+        assert!(!matches!(tail, Tail::Damaged { .. }));
+    }
+}
+
+#[test]
+fn change_before_a_synced_frame_is_damage() {
+    each_change(&log(&three()), |at, bytes| {
+        let whole = EDGES.iter().filter(|&&edge| edge <= at).count() - 1;
+        let offset = EDGES[whole] as u64;
+        let tail = if at < EDGES[2] { Tail::Damaged { offset } } else { Tail::Torn { offset } };
+        assert_eq!(read(bytes), (three()[..whole].to_vec(), tail), "change of byte {at}");
+    });
+}
+
+#[test]
+fn change_before_unsynced_frames_is_a_torn_tail() {
+    each_change(&unsynced_log(&three()), |at, bytes| {
+        let whole = EDGES.iter().filter(|&&edge| edge <= at).count() - 1;
+        assert_eq!(read(bytes).1, Tail::Torn { offset: EDGES[whole] as u64 });
+    });
+}
+
+#[test]
+fn hole_before_a_synced_frame_is_damage() {
+    let mut bytes = log(&three());
+    bytes[EDGES[1]..EDGES[2]].fill(0);
+    assert_eq!(read(&bytes), (three()[..1].to_vec(), Tail::Damaged { offset: EDGES[1] as u64 }));
+}
+
+#[test]
+fn frames_of_another_log_do_not_verify() {
+    let bytes = log(&three());
+    let mut reader = FrameReader::new(LOG + 1, &bytes);
+    assert_eq!(reader.next(), None);
+    assert_eq!(reader.tail(), Tail::Torn { offset: 0 });
+}
+
+#[test]
+fn frame_that_does_not_continue_the_chain_is_refused() {
+    let mut bytes = log(&three()[..1]);
+    let mut stray = FrameWriter::new(LOG, bytes.len() as u64, 12345);
+    stray.append(1, &[b"stray"], 0, &mut bytes);
+    assert_eq!(read(&bytes), (three()[..1].to_vec(), Tail::Torn { offset: EDGES[1] as u64 }));
+}
+
+#[test]
+fn bytes_made_to_look_like_headers_cost_a_bounded_time() {
+    // Each 24 bytes claim to be a frame that reaches far ahead and knew the first byte to be durable.
+    let mut bytes = vec![1; 24];
+    let count = 40_000u32;
+    for index in 0..count {
+        put_u32(&mut bytes, 1);
+        put_u32(&mut bytes, 1);
+        put_u32(&mut bytes, (count - index) * 12);
+        put_u32(&mut bytes, 1);
+        put_u64(&mut bytes, 1);
+    }
+    assert_eq!(read(&bytes).1, Tail::Damaged { offset: 0 });
+}
+
+#[test]
+fn frame_has_golden_bytes() {
+    let mut writer = FrameWriter::new(LOG, 0, first_prev(LOG));
+    let mut out = Vec::new();
+    writer.append(2, &[b"ab", b"c"], 0, &mut out);
+    writer.append(1, &[], 27, &mut out);
+    #[rustfmt::skip]
+    let golden = [
+        4, 75, 133, 90,  173, 56, 247, 102,  3, 0, 0, 0,  2, 0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0,  b'a', b'b', b'c',
+        231, 61, 116, 140,  4, 75, 133, 90,  0, 0, 0, 0,  1, 0, 0, 0,  27, 0, 0, 0, 0, 0, 0, 0,
+    ];
+    assert_eq!(out, golden);
+}

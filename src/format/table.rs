@@ -1,0 +1,270 @@
+//! A table: sealed blocks, and the footer from which they are found.
+//!
+//! ```text
+//! table:   data blocks | filter block, if any | index block | properties block | footer
+//!          offsets are relative to the table, which is thereby free to move
+//!
+//! sealed block                                   handle
+//! OFFSET SIZE FIELD                              OFFSET SIZE FIELD
+//!  0     n    payload; with LZ4: raw length u32,  0     8    offset in the table
+//!             then the compressed bytes           8     4    length, trailer included
+//!  n     1    codec: 1 = raw, 2 = LZ4
+//!  n+1   4    checksum of all before it, bound to (table id, block offset)
+//!
+//! footer, the last 68 bytes
+//! OFFSET SIZE FIELD
+//!  0     8    magic "TERRTABL"
+//!  8     4    format version
+//! 12     8    table id
+//! 20     8    length of the data blocks together
+//! 28    12    handle of the index block
+//! 40    12    handle of the filter block; length 0 if there is none
+//! 52    12    handle of the properties block
+//! 64     4    checksum of all before it, bound to the table id
+//! ```
+//!
+//! Index and data blocks are [`block`](super::block)s, the filter block a [`filter`](super::filter), the properties
+//! block [`Properties`]. An index entry's key and stamp are the *separator* of its data block, its value the block's
+//! handle:
+//!
+//! * every entry of the block is at or before (separator, stamp) in entry order;
+//! * every entry of the next block is behind it.
+//!
+//! So the first index entry at or behind (key, stamp) names the only block that can hold the first data entry at or
+//! behind (key, stamp) - unless the search falls between two blocks, when that entry is the first of the block named.
+//!
+//! A raw block is decoded without a copy. LZ4 is kept only where it saves an eighth.
+
+mod properties;
+mod separator;
+
+pub use properties::Properties;
+pub use separator::separator;
+
+use super::checksum::Place;
+use super::coding::{Decoder, put_u32, put_u64};
+use super::{FORMAT_VERSION, Malformed};
+use crate::types::TableId;
+
+/// Bytes of an encoded [`BlockHandle`].
+pub const HANDLE_BYTES: usize = 12;
+
+/// Bytes that sealing adds to a raw block.
+pub const TRAILER_BYTES: usize = 5;
+
+/// Bytes of an encoded [`Footer`].
+pub const FOOTER_BYTES: usize = 68;
+
+/// The first bytes of a footer.
+pub const TABLE_MAGIC: [u8; 8] = *b"TERRTABL";
+
+/// Largest payload that can be sealed, in bytes.
+pub const BLOCK_BYTES_MAX: usize = u32::MAX as usize - TRAILER_BYTES;
+
+/// LZ4 yields at most this many bytes per compressed byte.
+const LZ4_RATIO_MAX: usize = 255;
+
+/// Where a sealed block lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockHandle {
+    /// Offset in the table, in bytes.
+    pub offset: u64,
+    /// Length in bytes, trailer included.
+    pub length: u32,
+}
+
+impl BlockHandle {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(self) -> [u8; HANDLE_BYTES] {
+        let mut bytes = [0; HANDLE_BYTES];
+        bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.length.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// When `bytes` are not exactly [`HANDLE_BYTES`], or the block is too short or ends beyond 64 bits.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut decoder = Decoder::new(bytes);
+        let handle = Self::read(&mut decoder)?;
+        decoder.finish()?;
+        handle.ok_or(Malformed::new(8, "empty block"))
+    }
+
+    /// `None` for length 0.
+    fn read(decoder: &mut Decoder<'_>) -> Result<Option<Self>, Malformed> {
+        let start = decoder.offset();
+        let handle = Self { offset: decoder.u64()?, length: decoder.u32()? };
+        if handle.length == 0 && handle.offset == 0 {
+            return Ok(None);
+        }
+        if (handle.length as usize) <= TRAILER_BYTES
+            || handle.offset.checked_add(handle.length.into()).is_none()
+        {
+            return Err(Malformed::new(start, "impossible block handle"));
+        }
+        Ok(Some(handle))
+    }
+
+    /// Offset of the first byte behind the block, in the table.
+    #[must_use]
+    pub fn end(self) -> u64 {
+        self.offset.saturating_add(self.length.into())
+    }
+}
+
+/// How the payload of a sealed block is stored. Never renumber.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Codec {
+    /// As it is.
+    Raw = 1,
+    /// LZ4 block format behind the raw length.
+    Lz4 = 2,
+}
+
+/// Appends `payload` sealed for `place` (table id, offset of the block in the table) to `out`; the stored length.
+///
+/// With [`Codec::Lz4`] the payload is stored raw all the same unless compression saves an eighth of it.
+///
+/// # Panics
+/// When the payload exceeds [`BLOCK_BYTES_MAX`].
+pub fn seal_block(place: Place, codec: Codec, payload: &[u8], out: &mut Vec<u8>) -> u32 {
+    assert!(payload.len() <= BLOCK_BYTES_MAX, "invariant: blocks stay below 4 GiB");
+    let start = out.len();
+    let codec = match codec {
+        Codec::Lz4 if compress(payload, out) => Codec::Lz4,
+        _ => {
+            out.extend_from_slice(payload);
+            Codec::Raw
+        }
+    };
+    out.push(codec as u8);
+    let checksum = place.checksum(&out[start..]);
+    put_u32(out, checksum);
+    (out.len() - start) as u32
+}
+
+/// Appends the raw length and compressed bytes; appends nothing and returns false if that saves too little.
+fn compress(payload: &[u8], out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    put_u32(out, payload.len() as u32);
+    let body = out.len();
+    out.resize(body + lz4_flex::block::get_maximum_output_size(payload.len()), 0);
+    let length = lz4_flex::block::compress_into(payload, &mut out[body..]).unwrap_or(payload.len());
+    out.truncate(body + length);
+    let worthwhile = out.len() - start <= payload.len() - payload.len() / 8;
+    if !worthwhile {
+        out.truncate(start);
+    }
+    worthwhile
+}
+
+/// The payload of the sealed block `stored` that was read from `place`. Raw payloads are not copied.
+///
+/// # Errors
+/// When the checksum does not match the bytes and the place, or the compressed bytes do not yield what they claim.
+pub fn open_block(place: Place, mut stored: Vec<u8>) -> Result<Vec<u8>, Malformed> {
+    let end = stored.len();
+    let covered =
+        end.checked_sub(4).filter(|&covered| covered > 0).ok_or(Malformed::new(0, "truncated block"))?;
+    let checksum = Decoder::within(&stored[covered..], covered).u32()?;
+    if checksum != place.checksum(&stored[..covered]) {
+        return Err(Malformed::new(covered, "block checksum mismatch"));
+    }
+    let codec = stored[covered - 1];
+    stored.truncate(covered - 1);
+    match codec {
+        codec if codec == Codec::Raw as u8 => Ok(stored),
+        codec if codec == Codec::Lz4 as u8 => decompress(&stored),
+        _ => Err(Malformed::new(covered - 1, "unknown block codec")),
+    }
+}
+
+fn decompress(stored: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let mut decoder = Decoder::new(stored);
+    let raw_length = decoder.u32()? as usize;
+    let compressed = decoder.bytes(decoder.remaining())?;
+    if raw_length / LZ4_RATIO_MAX > compressed.len() {
+        return Err(Malformed::new(0, "raw length beyond what LZ4 can yield"));
+    }
+    let mut payload = vec![0; raw_length];
+    match lz4_flex::block::decompress_into(compressed, &mut payload) {
+        Ok(length) if length == raw_length => Ok(payload),
+        _ => Err(Malformed::new(4, "LZ4 bytes do not yield the raw length")),
+    }
+}
+
+/// The end of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Footer {
+    /// Id of the table.
+    pub table: TableId,
+    /// Length of the data blocks together, in bytes; they begin at offset 0.
+    pub data_bytes: u64,
+    /// The index block.
+    pub index: BlockHandle,
+    /// The filter block, if the table has one.
+    pub filter: Option<BlockHandle>,
+    /// The properties block.
+    pub properties: BlockHandle,
+}
+
+impl Footer {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(&self) -> [u8; FOOTER_BYTES] {
+        let mut out = Vec::with_capacity(FOOTER_BYTES);
+        out.extend_from_slice(&TABLE_MAGIC);
+        put_u32(&mut out, FORMAT_VERSION);
+        put_u64(&mut out, self.table.0);
+        put_u64(&mut out, self.data_bytes);
+        out.extend_from_slice(&self.index.encode());
+        out.extend_from_slice(&self.filter.map_or([0; HANDLE_BYTES], BlockHandle::encode));
+        out.extend_from_slice(&self.properties.encode());
+        let checksum = self.place().checksum(&out);
+        put_u32(&mut out, checksum);
+        out.try_into().expect("invariant: the fields add up to FOOTER_BYTES")
+    }
+
+    /// Reads the stored form. The caller compares [`table`](Self::table) with the table that it meant to open, and
+    /// the handles with the table's length.
+    ///
+    /// # Errors
+    /// When the bytes are not a footer of this format version, or their checksum does not match.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut decoder = Decoder::new(bytes);
+        if decoder.bytes(8)? != TABLE_MAGIC {
+            return Err(Malformed::new(0, "not the footer of a table"));
+        }
+        if decoder.u32()? != FORMAT_VERSION {
+            return Err(Malformed::new(8, "unknown format version of a table"));
+        }
+        let table = TableId(decoder.u64()?);
+        let data_bytes = decoder.u64()?;
+        let index = BlockHandle::read(&mut decoder)?;
+        let filter = BlockHandle::read(&mut decoder)?;
+        let properties = BlockHandle::read(&mut decoder)?;
+        let covered = decoder.offset();
+        let checksum = decoder.u32()?;
+        decoder.finish()?;
+        let index = index.ok_or(Malformed::new(28, "table without an index"))?;
+        let properties = properties.ok_or(Malformed::new(52, "table without properties"))?;
+        let footer = Self { table, data_bytes, index, filter, properties };
+        if checksum != footer.place().checksum(&bytes[..covered]) {
+            return Err(Malformed::new(covered, "footer checksum mismatch"));
+        }
+        Ok(footer)
+    }
+
+    /// No block lies at this offset.
+    fn place(&self) -> Place {
+        Place { id: self.table.0, offset: u64::MAX }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! What a table knows of itself: enough to rebuild its manifest record without the manifest.
+
+use crate::format::Malformed;
+use crate::format::coding::{Decoder, put_prefixed, put_varint};
+use crate::types::{Epoch, KEY_BYTES_MAX, Key, KeyspaceId, LEVELS, Seq};
+
+/// Payload of a table's properties block.
+///
+/// A list of (tag varint, length varint, value), tags ascending. Numbers are varints, keys are bytes. Unknown tags are
+/// skipped, the known ones are all required.
+///
+/// ```text
+/// TAG FIELD            TAG FIELD             TAG FIELD             TAG FIELD
+///  1  keyspace          4  entries            8  raw key bytes     11  smallest key
+///  2  level             5  tombstones         9  raw value bytes   12  largest key
+///  3  epoch             6  min seq           10  data blocks
+///                       7  max seq
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Properties {
+    /// Keyspace that the table belongs to.
+    pub keyspace: KeyspaceId,
+    /// Level for which it was written.
+    pub level: u8,
+    /// Recency of the run for which it was written.
+    pub epoch: Epoch,
+    /// Number of entries, tombstones included.
+    pub entries: u64,
+    /// Number of tombstones.
+    pub tombstones: u64,
+    /// Smallest sequence number of an entry.
+    pub min_seq: Seq,
+    /// Largest sequence number of an entry.
+    pub max_seq: Seq,
+    /// Lengths of all keys together, in bytes.
+    pub raw_key_bytes: u64,
+    /// Lengths of all values together, in bytes.
+    pub raw_value_bytes: u64,
+    /// Number of data blocks.
+    pub data_blocks: u64,
+    /// Smallest user key.
+    pub smallest: Key,
+    /// Largest user key.
+    pub largest: Key,
+}
+
+const NUMBERS: usize = 10;
+const SMALLEST: u64 = 11;
+const LARGEST: u64 = 12;
+
+impl Properties {
+    /// Appends the stored form.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut number = Vec::new();
+        for (tag, value) in (1..).zip(self.numbers()) {
+            number.clear();
+            put_varint(&mut number, value);
+            put_varint(out, tag);
+            put_prefixed(out, &number);
+        }
+        for (tag, key) in [(SMALLEST, &self.smallest), (LARGEST, &self.largest)] {
+            put_varint(out, tag);
+            put_prefixed(out, key);
+        }
+    }
+
+    /// The numbers in the order of their tags, which begin at 1.
+    fn numbers(&self) -> [u64; NUMBERS] {
+        [
+            self.keyspace.0.into(),
+            self.level.into(),
+            self.epoch.0,
+            self.entries,
+            self.tombstones,
+            self.min_seq.0,
+            self.max_seq.0,
+            self.raw_key_bytes,
+            self.raw_value_bytes,
+            self.data_blocks,
+        ]
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// When a property is missing, doubled, out of range, or contradicts another.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut decoder = Decoder::new(bytes);
+        let mut numbers = [None; NUMBERS];
+        let mut keys = [None; 2];
+        let mut previous = 0;
+        while !decoder.is_empty() {
+            let start = decoder.offset();
+            let tag = decoder.varint()?;
+            if tag <= previous {
+                return Err(Malformed::new(start, "property tags do not ascend"));
+            }
+            previous = tag;
+            let mut value = decoder.section()?;
+            match tag {
+                1..SMALLEST => {
+                    numbers[tag as usize - 1] = Some(value.varint()?);
+                    value.finish()?;
+                }
+                SMALLEST | LARGEST => keys[(tag - SMALLEST) as usize] = Some(value.bytes(value.remaining())?),
+                _ => {}
+            }
+        }
+        let contradiction = |what| Malformed::new(0, what);
+        let missing = || contradiction("property missing");
+        let number = |tag: usize| numbers[tag - 1].ok_or_else(missing);
+        let out_of_range = |_| contradiction("property out of range");
+        let key = |index: usize| keys[index].ok_or_else(missing).map(Key::from);
+        let properties = Self {
+            keyspace: KeyspaceId(number(1)?.try_into().map_err(out_of_range)?),
+            level: number(2)?.try_into().map_err(out_of_range)?,
+            epoch: Epoch(number(3)?),
+            entries: number(4)?,
+            tombstones: number(5)?,
+            min_seq: Seq(number(6)?),
+            max_seq: Seq(number(7)?),
+            raw_key_bytes: number(8)?,
+            raw_value_bytes: number(9)?,
+            data_blocks: number(10)?,
+            smallest: key(0)?,
+            largest: key(1)?,
+        };
+        if properties.consistent() {
+            Ok(properties)
+        } else {
+            Err(contradiction("properties contradict each other"))
+        }
+    }
+
+    fn consistent(&self) -> bool {
+        usize::from(self.level) < LEVELS
+            && self.tombstones <= self.entries
+            && self.min_seq <= self.max_seq
+            && self.max_seq <= Seq::MAX
+            && self.smallest <= self.largest
+            && self.smallest.len().max(self.largest.len()) <= KEY_BYTES_MAX
+    }
+}

@@ -1,0 +1,182 @@
+use super::*;
+use crate::format::testing::{each_change, refuses_changes, refuses_truncations, seeded};
+use crate::types::{Epoch, KeyspaceId, Seq};
+use proptest::prelude::*;
+
+const PLACE: Place = Place { id: 7, offset: 8192 };
+
+fn sealed(codec: Codec, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let length = seal_block(PLACE, codec, payload, &mut out);
+    assert_eq!(length as usize, out.len());
+    out
+}
+
+/// Appends the checksum that makes anything a block.
+fn protect(stored: &mut Vec<u8>) {
+    let checksum = PLACE.checksum(stored);
+    put_u32(stored, checksum);
+}
+
+fn footer() -> Footer {
+    Footer {
+        table: TableId(7),
+        data_bytes: 10_000,
+        index: BlockHandle { offset: 10_200, length: 300 },
+        filter: Some(BlockHandle { offset: 10_000, length: 200 }),
+        properties: BlockHandle { offset: 10_500, length: 90 },
+    }
+}
+
+fn properties() -> Properties {
+    Properties {
+        keyspace: KeyspaceId(3),
+        level: 2,
+        epoch: Epoch(900),
+        entries: 1000,
+        tombstones: 10,
+        min_seq: Seq(5),
+        max_seq: Seq(70_000),
+        raw_key_bytes: 16_000,
+        raw_value_bytes: 99_000,
+        data_blocks: 29,
+        smallest: b"a".as_slice().into(),
+        largest: b"zz".as_slice().into(),
+    }
+}
+
+proptest! {
+    #![proptest_config(seeded(100))]
+
+    #[test]
+    fn blocks_round_trip(payload: Vec<u8>, repeat in 1..40usize, lead: Vec<u8>) {
+        let payload = payload.repeat(repeat);
+        for codec in [Codec::Raw, Codec::Lz4] {
+            let mut out = lead.clone();
+            let length = seal_block(PLACE, codec, &payload, &mut out) as usize;
+            prop_assert_eq!(out.len(), lead.len() + length);
+            prop_assert_eq!(open_block(PLACE, out[lead.len()..].to_vec()), Ok(payload.clone()));
+        }
+    }
+
+    #[test]
+    fn noise_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = open_block(PLACE, bytes.clone());
+        let _ = Footer::decode(&bytes);
+        let _ = Properties::decode(&bytes);
+        let _ = BlockHandle::decode(&bytes);
+        // Behind a checksum that matches, only the decompressor stands guard.
+        let mut valid = bytes;
+        valid.push(Codec::Lz4 as u8);
+        protect(&mut valid);
+        let _ = open_block(PLACE, valid);
+    }
+}
+
+#[test]
+fn lz4_is_kept_only_if_it_saves_an_eighth() {
+    let text = b"terrace ".repeat(100);
+    let stored = sealed(Codec::Lz4, &text);
+    assert!(stored.len() < text.len() / 4);
+    assert_eq!(stored[stored.len() - TRAILER_BYTES], Codec::Lz4 as u8);
+    let noise: Vec<u8> = (0..800u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let stored = sealed(Codec::Lz4, &noise);
+    assert_eq!(stored, sealed(Codec::Raw, &noise));
+    assert_eq!(stored.len(), noise.len() + TRAILER_BYTES);
+}
+
+#[test]
+fn raw_block_is_opened_in_place() {
+    let stored = sealed(Codec::Raw, &[1, 2, 3]);
+    let address = stored.as_ptr();
+    let payload = open_block(PLACE, stored).unwrap();
+    assert_eq!(payload.as_ptr(), address);
+}
+
+#[test]
+fn damaged_and_misplaced_blocks_are_refused() {
+    for codec in [Codec::Raw, Codec::Lz4] {
+        let stored = sealed(codec, &b"payload ".repeat(9));
+        refuses_changes(&stored, |bytes| open_block(PLACE, bytes.to_vec()));
+        refuses_truncations(&stored, |bytes| open_block(PLACE, bytes.to_vec()));
+        for place in [Place { id: 8, ..PLACE }, Place { offset: 0, ..PLACE }] {
+            assert_eq!(open_block(place, stored.clone()).unwrap_err().what, "block checksum mismatch");
+        }
+    }
+    for length in 0..300 {
+        assert!(open_block(PLACE, vec![0; length]).is_err(), "a hole passes for a block");
+    }
+}
+
+#[test]
+fn claimed_raw_length_is_capped() {
+    let mut stored = vec![255, 255, 255, 255, 0, Codec::Lz4 as u8];
+    protect(&mut stored);
+    assert_eq!(open_block(PLACE, stored), Err(Malformed::new(0, "raw length beyond what LZ4 can yield")));
+    let mut stored = vec![1, 2, 3];
+    protect(&mut stored);
+    assert_eq!(open_block(PLACE, stored), Err(Malformed::new(2, "unknown block codec")));
+}
+
+#[test]
+fn best_compression_stays_below_the_cap() {
+    let zeros = vec![0; 1 << 20];
+    assert_eq!(open_block(PLACE, sealed(Codec::Lz4, &zeros)), Ok(zeros));
+}
+
+#[test]
+fn footer_round_trips_and_refuses_all_else() {
+    for filter in [None, footer().filter] {
+        let footer = Footer { filter, ..footer() };
+        assert_eq!(Footer::decode(&footer.encode()), Ok(footer));
+    }
+    refuses_changes(&footer().encode(), Footer::decode);
+    refuses_truncations(&footer().encode(), Footer::decode);
+}
+
+#[test]
+fn handle_round_trips() {
+    let handle = BlockHandle { offset: 1 << 40, length: 4101 };
+    assert_eq!(BlockHandle::decode(&handle.encode()), Ok(handle));
+    assert_eq!(handle.end(), (1 << 40) + 4101);
+    for bad in [BlockHandle { offset: u64::MAX, length: 9 }, BlockHandle { offset: 0, length: 0 }] {
+        assert!(BlockHandle::decode(&bad.encode()).is_err());
+    }
+    refuses_truncations(&handle.encode(), BlockHandle::decode);
+}
+
+#[test]
+fn properties_round_trip_and_never_panic() {
+    let mut out = Vec::new();
+    properties().encode(&mut out);
+    assert_eq!(Properties::decode(&out), Ok(properties()));
+    refuses_truncations(&out, Properties::decode);
+    each_change(&out, |_, bytes| {
+        let _ = Properties::decode(bytes);
+    });
+}
+
+#[test]
+fn unknown_property_is_skipped() {
+    let mut out = Vec::new();
+    properties().encode(&mut out);
+    out.extend([0x90, 0x01, 3, 1, 2, 3]);
+    assert_eq!(Properties::decode(&out), Ok(properties()));
+}
+
+#[test]
+fn contradicting_properties_are_refused() {
+    let refused = |properties: Properties| {
+        let mut out = Vec::new();
+        properties.encode(&mut out);
+        Properties::decode(&out).unwrap_err().what
+    };
+    let good = properties;
+    assert_eq!(refused(Properties { level: 8, ..good() }), "properties contradict each other");
+    assert_eq!(refused(Properties { tombstones: 1001, ..good() }), "properties contradict each other");
+    assert_eq!(
+        refused(Properties { smallest: b"zzz".as_slice().into(), ..good() }),
+        "properties contradict each other"
+    );
+    assert_eq!(refused(Properties { max_seq: Seq(u64::MAX), ..good() }), "properties contradict each other");
+}
