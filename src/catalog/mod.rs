@@ -1,1 +1,30 @@
 //! The state of the trees: immutable metadata, edits of it, and the checker of its invariants.
+//!
+//! A [`Catalog`] is what the manifest says: keyspaces, each with the [`Version`] of its tree, and the packs that hold
+//! their tables. Nothing in it changes: an [`Edit`](crate::format::edit::Edit) makes a new catalog that shares all
+//! that the edit did not touch, so that readers keep a consistent picture for as long as they hold one, and an edit of
+//! k tables among n costs about k log n.
+//!
+//! A table is shared as `Arc<TableMeta>`; its [`Lease`] tells an [`ExtentSink`] when the last holder is gone.
+//!
+//! The catalog knows no file, path, cache or open table, and decides nothing.
+
+mod apply;
+mod check;
+mod inconsistent;
+mod lease;
+mod run;
+mod sequence;
+mod state;
+mod table_meta;
+#[cfg(test)]
+pub mod testing;
+mod version;
+
+pub use check::{check_edit, check_version};
+pub use inconsistent::Inconsistent;
+pub use lease::{ExtentSink, Lease};
+pub use run::Run;
+pub use state::{Catalog, KeyspaceState, PackState};
+pub use table_meta::TableMeta;
+pub use version::{LevelState, Version};

@@ -1,0 +1,168 @@
+//! A tree edit makes a new version.
+//!
+//! 1. Every table to drop is looked up by id; it must be in the level that the edit names.
+//! 2. Every table to add becomes a [`TableMeta`]. One that the edit also drops is a move: it keeps its object, unless
+//!    its extent is another (a relocation); nothing else of it may change.
+//! 3. Drops and adds are sorted into runs: by level, in level 0 also by epoch.
+//! 4. Each run that changes is rebuilt along the paths to the changes; runs left empty go.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::inconsistent::ensure;
+use super::sequence::Change;
+use super::version::Place;
+use super::{Inconsistent, Lease, LevelState, Run, TableMeta, Version};
+use crate::format::edit::{TableRecord, TreeEdit};
+use crate::types::{Epoch, LEVELS, PAGE_BYTES, TableId};
+
+/// Drops and adds of one run. Level 0 has a run per epoch; the one run of a deeper level goes by epoch 0.
+#[derive(Default)]
+struct RunChange {
+    drop: Vec<Arc<TableMeta>>,
+    add: Vec<Arc<TableMeta>>,
+}
+
+/// Changes by run, level by level.
+type RunChanges = BTreeMap<(u8, Epoch), RunChange>;
+
+impl Version {
+    /// The version that `edit` makes of this one. `adopt` gives the lease of each table whose extent is new.
+    ///
+    /// When the edit is refused, the leases that were given by then end.
+    ///
+    /// # Errors
+    ///
+    /// When the edit drops what is not there, adds what is there already, changes a table while moving it, names a
+    /// level that does not exist, or makes tables of one run overlap.
+    pub fn apply(
+        &self,
+        edit: &TreeEdit,
+        adopt: &mut dyn FnMut(&TableRecord) -> Lease,
+    ) -> Result<Self, Inconsistent> {
+        let mut changes = RunChanges::new();
+        let mut places = Vec::with_capacity(edit.drop.len() + edit.add.len());
+        let dropped = self.dropped(edit)?;
+        for (level, table) in dropped.values() {
+            changes.entry(run_of(*level, table.epoch)).or_default().drop.push(Arc::clone(table));
+            places.push((table.id, Change::Remove));
+        }
+        let mut added = BTreeSet::new();
+        for (level, record) in &edit.add {
+            ensure_sound(*level, record)?;
+            let moved = dropped.get(&record.id).map(|(_, table)| table);
+            ensure!(
+                moved.is_some() || self.table(record.id).is_none(),
+                "table {} is there already",
+                record.id
+            );
+            ensure!(added.insert(record.id), "table {} is added twice", record.id);
+            let table = match moved {
+                Some(table) => moved_table(table, record, adopt)?,
+                None => Arc::new(TableMeta::new(record, adopt(record))),
+            };
+            changes.entry(run_of(*level, table.epoch)).or_default().add.push(Arc::clone(&table));
+            places.push((table.id, Change::Insert(Place { level: *level, table })));
+        }
+        let mut version = self.clone();
+        for ((level, epoch), change) in changes {
+            version.levels[usize::from(level)].change_run(level, epoch, change)?;
+        }
+        // Stable: removals stay before arrivals of the same table.
+        places.sort_by_key(|(id, _)| *id);
+        version.places = (self.places.with(&places))
+            .map_err(|id| Inconsistent::new(format!("table {id} is there twice or not at all")))?;
+        for (level, key) in &edit.cursors {
+            let state = version.levels.get_mut(usize::from(*level));
+            let state = state.ok_or_else(|| no_level(*level))?;
+            state.cursor = Some(key.clone());
+        }
+        Ok(version)
+    }
+
+    /// The tables that `edit` drops, with their levels.
+    fn dropped(&self, edit: &TreeEdit) -> Result<BTreeMap<TableId, (u8, Arc<TableMeta>)>, Inconsistent> {
+        let mut dropped = BTreeMap::new();
+        for (level, id) in &edit.drop {
+            let found = self.table(*id).filter(|(found, _)| found == level);
+            let Some((_, table)) = found else {
+                return Err(Inconsistent::new(format!("level {level} has no table {id} to drop")));
+            };
+            let twice = dropped.insert(*id, (*level, Arc::clone(table)));
+            ensure!(twice.is_none(), "table {id} is dropped twice");
+        }
+        Ok(dropped)
+    }
+}
+
+impl LevelState {
+    /// Changes the run of `epoch` (of a deeper level: the only one), which comes or goes with its tables.
+    fn change_run(&mut self, level: u8, epoch: Epoch, change: RunChange) -> Result<(), Inconsistent> {
+        let slot = match level {
+            // Newest first: epochs descend.
+            0 => self.runs.partition_point(|run| epoch_of(run) > Some(epoch)),
+            _ => 0,
+        };
+        let there = self.runs.get(slot).is_some_and(|run| level > 0 || epoch_of(run) == Some(epoch));
+        if !there {
+            self.runs.insert(slot, Run::empty());
+        }
+        let run = (self.runs[slot].with(&change.drop, change.add))
+            .map_err(|error| Inconsistent::new(format!("level {level}: {error}")))?;
+        if run.is_empty() {
+            self.runs.remove(slot);
+        } else {
+            self.runs[slot] = run;
+        }
+        Ok(())
+    }
+}
+
+/// The run that a table of `level` with `epoch` belongs to.
+fn run_of(level: u8, epoch: Epoch) -> (u8, Epoch) {
+    (level, if level == 0 { epoch } else { Epoch(0) })
+}
+
+/// The epoch of a run of level 0.
+fn epoch_of(run: &Run) -> Option<Epoch> {
+    run.first().map(|table| table.epoch)
+}
+
+/// What `table` is at its new place: itself, unless its bytes lie elsewhere now.
+fn moved_table(
+    table: &Arc<TableMeta>,
+    record: &TableRecord,
+    adopt: &mut dyn FnMut(&TableRecord) -> Lease,
+) -> Result<Arc<TableMeta>, Inconsistent> {
+    let kept = TableRecord { extent: record.extent, ..table.record() };
+    ensure!(kept == *record, "table {} is not what it was before it moved", record.id);
+    if record.extent == table.extent {
+        return Ok(Arc::clone(table));
+    }
+    ensure!(record.extent.length == table.extent.length, "table {} changed its length", record.id);
+    Ok(Arc::new(TableMeta::new(record, adopt(record))))
+}
+
+/// Most bytes and entries that a table may claim to have: sums over many tables stay within a word.
+const TABLE_MAX: u64 = 1 << 40;
+
+/// What every record must fulfil by itself.
+fn ensure_sound(level: u8, record: &TableRecord) -> Result<(), Inconsistent> {
+    let TableRecord { id, extent, range, .. } = record;
+    ensure!(usize::from(level) < LEVELS, "{}", no_level(level));
+    ensure!(range.smallest <= range.largest, "table {id} has an inverted key range");
+    ensure!(record.min_seq <= record.max_seq, "table {id} has an inverted range of sequence numbers");
+    ensure!(record.tombstones <= record.entries, "table {id} has more tombstones than entries");
+    ensure!(record.entries > 0 && extent.length > 0, "table {id} is empty");
+    ensure!(record.entries.max(extent.length) <= TABLE_MAX, "table {id} is larger than any table can be");
+    ensure!(extent.offset.is_multiple_of(PAGE_BYTES), "table {id} does not start at a page");
+    ensure!(extent.offset.checked_add(extent.length).is_some(), "table {id} ends beyond any file");
+    Ok(())
+}
+
+fn no_level(level: u8) -> Inconsistent {
+    Inconsistent::new(format!("there is no level {level}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::catalog::testing::{flushed, record, version};
+use crate::catalog::{ExtentSink, check_version};
+use crate::types::{Extent, KeyRange, PackId};
+
+fn none(_: &TableRecord) -> Lease {
+    Lease::none()
+}
+
+fn level_ids(version: &Version, level: u8) -> Vec<Vec<u64>> {
+    let runs = &version.level(level).runs;
+    runs.iter().map(|run| run.iter().map(|table| table.id.0).collect()).collect()
+}
+
+fn edit(drop: &[(u8, u64)], add: Vec<(u8, TableRecord)>) -> TreeEdit {
+    let drop = drop.iter().map(|(level, id)| (*level, TableId(*id))).collect();
+    TreeEdit { drop, add, ..TreeEdit::default() }
+}
+
+#[test]
+fn level_0_has_a_run_per_epoch_newest_first() {
+    let tree = version(vec![
+        (0, flushed(2, record(2, "a", "c"))),
+        (0, flushed(5, record(5, "a", "c"))),
+        (0, flushed(3, record(3, "a", "c"))),
+        (0, flushed(3, record(4, "d", "e"))),
+    ]);
+    assert_eq!(level_ids(&tree, 0), [vec![5], vec![3, 4], vec![2]]);
+    check_version(&tree).unwrap();
+    let tree = tree.apply(&edit(&[(0, 5), (0, 4)], vec![]), &mut none).unwrap();
+    assert_eq!(level_ids(&tree, 0), [[3], [2]]);
+    let tree = tree.apply(&edit(&[(0, 3), (0, 2)], vec![]), &mut none).unwrap();
+    assert!(tree.is_empty());
+    assert_eq!(tree.deepest(), None);
+}
+
+#[test]
+fn a_move_keeps_the_object() {
+    let tree = version(vec![(1, record(1, "a", "c")), (2, record(2, "x", "z"))]);
+    let before = Arc::clone(tree.table(TableId(1)).unwrap().1);
+    let moved = tree.apply(&edit(&[(1, 1)], vec![(2, record(1, "a", "c"))]), &mut none).unwrap();
+    assert_eq!(level_ids(&moved, 2), [[1, 2]]);
+    assert_eq!(moved.deepest(), Some(2));
+    assert!(moved.level(1).runs.is_empty());
+    let (level, after) = moved.table(TableId(1)).unwrap();
+    assert!(level == 2 && Arc::ptr_eq(&before, after));
+    assert_eq!(level_ids(&tree, 1), [[1]], "the version that was edited is as it was");
+}
+
+#[test]
+fn a_relocation_makes_a_new_object_and_a_move_changes_nothing_else() {
+    let tree = version(vec![(1, record(1, "a", "c"))]);
+    let mut elsewhere = record(1, "a", "c");
+    elsewhere.extent.pack = PackId(77);
+    let mut adopted = Vec::new();
+    let relocated = tree.apply(&edit(&[(1, 1)], vec![(1, elsewhere.clone())]), &mut |record| {
+        adopted.push(record.extent.pack);
+        Lease::none()
+    });
+    assert_eq!(adopted, [PackId(77)]);
+    assert_eq!(relocated.unwrap().table(TableId(1)).unwrap().1.record(), elsewhere);
+    let mut longer = elsewhere.clone();
+    longer.extent.length += 1;
+    let wider = TableRecord { range: KeyRange::new(*b"a", *b"d"), ..elsewhere };
+    for changed in [longer, wider] {
+        assert!(tree.apply(&edit(&[(1, 1)], vec![(2, changed)]), &mut none).is_err());
+    }
+}
+
+#[test]
+fn edits_that_contradict_the_tree_are_refused() {
+    let tree = version(vec![(1, record(1, "a", "c"))]);
+    let inverted = TableRecord {
+        range: KeyRange { smallest: (*b"b").into(), largest: (*b"a").into() },
+        ..record(2, "a", "b")
+    };
+    let mut askew = record(2, "x", "y");
+    askew.extent.offset = 100;
+    let mut endless = record(2, "x", "y");
+    endless.extent.offset = u64::MAX - u64::MAX % PAGE_BYTES;
+    let cases = [
+        edit(&[(1, 9)], vec![]),
+        edit(&[(2, 1)], vec![]),
+        edit(&[(200, 1)], vec![]),
+        edit(&[(1, 1), (1, 1)], vec![]),
+        edit(&[], vec![(1, record(1, "x", "z"))]),
+        edit(&[], vec![(1, record(2, "x", "z")), (2, record(2, "x", "z"))]),
+        edit(&[], vec![(1, record(2, "c", "z"))]),
+        edit(&[], vec![(8, record(2, "x", "z"))]),
+        edit(&[], vec![(1, inverted)]),
+        edit(&[], vec![(1, askew)]),
+        edit(&[], vec![(1, endless)]),
+        edit(&[], vec![(1, TableRecord { tombstones: 11, ..record(2, "x", "z") })]),
+        edit(&[], vec![(1, TableRecord { entries: 0, ..record(2, "x", "z") })]),
+        TreeEdit { cursors: vec![(8, (*b"c").into())], ..TreeEdit::default() },
+    ];
+    for case in cases {
+        assert!(tree.apply(&case, &mut none).is_err(), "{case:?}");
+    }
+}
+
+#[test]
+fn cursors_are_kept_until_they_move() {
+    let tree = version(vec![(1, record(1, "a", "c"))]);
+    let cursor = |key: &[u8]| TreeEdit { cursors: vec![(1, key.into())], ..TreeEdit::default() };
+    let tree = tree.apply(&cursor(b"c"), &mut none).unwrap();
+    let tree = tree.apply(&TreeEdit::default(), &mut none).unwrap();
+    assert_eq!(tree.level(1).cursor.as_deref(), Some(&b"c"[..]));
+    assert!(tree.level(2).cursor.is_none());
+    let debug = format!("{tree:?}");
+    assert!(debug.contains("L1 [t1[a..c]e1 4096B #10..#19]") && debug.contains("L1 cursor=c"), "{debug}");
+}
+
+#[derive(Debug, Default)]
+struct Released(AtomicU64);
+
+impl ExtentSink for Released {
+    fn released(&self, extent: Extent) {
+        self.0.fetch_add(1 << (8 * extent.pack.0), Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn an_extent_is_released_once_by_its_last_holder() {
+    let sink = Arc::new(Released::default());
+    let released = || sink.0.load(Ordering::Relaxed);
+    let mut adopt = |record: &TableRecord| Lease::new(Arc::clone(&sink) as _, record.extent);
+    let first = edit(&[], vec![(1, record(1, "a", "c")), (1, record(2, "d", "f"))]);
+    let old = Version::empty().apply(&first, &mut adopt).unwrap();
+    let moved = old.apply(&edit(&[(1, 1)], vec![(2, record(1, "a", "c"))]), &mut adopt).unwrap();
+    let new = moved.apply(&edit(&[(1, 2)], vec![]), &mut adopt).unwrap();
+    drop(moved);
+    assert_eq!(released(), 0);
+    drop(old);
+    assert_eq!(released(), 1 << 16, "table 2 has no holder left");
+    let iterator = Arc::clone(new.table(TableId(1)).unwrap().1);
+    drop(new);
+    assert_eq!(released(), 1 << 16);
+    drop(iterator);
+    assert_eq!(released(), 1 << 16 | 1 << 8);
+}

@@ -1,0 +1,245 @@
+//! The invariants that metadata alone can show. Ids as in `docs/invariants.md`.
+//!
+//! [`check_version`] looks at a tree as it stands (I1, I3); [`check_edit`] at the step from one tree to the next (I2),
+//! since a tree does not show where its tables came from.
+//!
+//! # The rule for edits
+//!
+//! A table that the edit drops is *moved* if the edit adds it again, else *merged*. Its *destination* is the level to
+//! which it is added, or, for all merged tables together, the one level that receives new tables (the deepest merged
+//! one if none does). A table that goes to the level it comes from only changes its place on disk: it *stays*.
+//!
+//! 1. Nothing rises: a destination is not above the level that the table comes from.
+//! 2. New tables made by a merge lie within the hull of the merged tables.
+//! 3. Downward closed: let X leave its level for a deeper one. Every table that overlaps X and is older (in an older
+//!    run of X's level, or in a deeper level down to X's destination) leaves too, to X's destination or deeper, and is
+//!    merged with X if both end in the same level and X is merged.
+//! 4. New tables without any merged one are a flush. In level 0 they carry a new highest epoch; deeper they overlap no
+//!    table of their level or one above.
+//! 5. A merge within level 0 is convex: its outputs carry the highest epoch of its inputs, and no table that stays
+//!    overlaps the hull of the inputs with an epoch between theirs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::inconsistent::ensure;
+use super::{Inconsistent, Run, TableMeta, Version};
+use crate::format::edit::{TableRecord, TreeEdit};
+use crate::types::{Epoch, KeyRange, PAGE_BYTES, TableId};
+
+/// Checks I1 and I3 of the whole version.
+///
+/// # Errors
+///
+/// The first violation found.
+pub fn check_version(version: &Version) -> Result<(), Inconsistent> {
+    for (level, state) in version.levels() {
+        ensure!(level == 0 || state.runs.len() <= 1, "I1: level {level} has {} runs", state.runs.len());
+        for run in &state.runs {
+            check_run(level, run)?;
+        }
+    }
+    check_level0(&version.level(0).runs)?;
+    let mut count = 0;
+    for (level, table) in version.tables() {
+        count += 1;
+        let found =
+            version.table(table.id).is_some_and(|(at, found)| at == level && Arc::ptr_eq(found, table));
+        ensure!(found, "I1: level {level} has {table:?}, of which the index knows nothing");
+    }
+    ensure!(count == version.len(), "I1: {} ids stand for {count} tables", version.len());
+    check_extents(version.tables().map(|(_, table)| table))
+}
+
+/// INVARIANT(I1): tables of a run are disjoint in user keys, in order, and sound by themselves.
+fn check_run(level: u8, run: &Run) -> Result<(), Inconsistent> {
+    ensure!(!run.is_empty(), "I1: level {level} has a run without tables");
+    let mut previous: Option<&TableMeta> = None;
+    for table in run.iter() {
+        let KeyRange { smallest, largest } = &table.range;
+        ensure!(smallest <= largest, "I1: {table:?} of level {level} has an inverted key range");
+        ensure!(table.min_seq <= table.max_seq, "I1: {table:?} has an inverted range of sequence numbers");
+        if let Some(previous) = previous {
+            let apart = previous.range.largest < *smallest;
+            ensure!(apart, "I1: {previous:?} and {table:?} of level {level} overlap or are out of order");
+        }
+        previous = Some(table);
+    }
+    Ok(())
+}
+
+/// INVARIANT(I3): a run of level 0 has one epoch, epochs descend, and where two runs overlap the one with the higher
+/// epoch holds the newer entries only.
+fn check_level0(runs: &[Run]) -> Result<(), Inconsistent> {
+    let mut newer: Option<Epoch> = None;
+    for (position, run) in runs.iter().enumerate() {
+        let epoch = run.first().map(|table| table.epoch);
+        ensure!(run.iter().all(|table| Some(table.epoch) == epoch), "I3: run {run:?} mixes epochs");
+        ensure!(newer.is_none() || epoch < newer, "I3: run {run:?} stands behind one that is not newer");
+        newer = epoch;
+        for (table, older) in
+            run.iter().flat_map(|table| runs[position + 1..].iter().map(move |r| (table, r)))
+        {
+            let bad = older.overlapping(&table.range).find(|older| older.max_seq >= table.min_seq);
+            ensure!(bad.is_none(), "I3: {table:?} stands before {bad:?}, which has newer entries");
+        }
+    }
+    Ok(())
+}
+
+/// INVARIANT(I1): extents start at pages, and those of one pack are disjoint.
+pub(super) fn check_extents<'a>(
+    tables: impl Iterator<Item = &'a Arc<TableMeta>>,
+) -> Result<(), Inconsistent> {
+    let mut extents: Vec<_> = tables.map(|table| (table.extent, table.id)).collect();
+    extents.sort_by_key(|(extent, _)| (extent.device, extent.pack, extent.offset));
+    for (extent, id) in &extents {
+        ensure!(extent.offset.is_multiple_of(PAGE_BYTES), "I1: table {id} does not start at a page");
+    }
+    for pair in extents.windows(2) {
+        let [(left, a), (right, b)] = pair else { continue };
+        let apart = left.pack != right.pack || left.device != right.device || left.end() <= right.offset;
+        ensure!(apart, "I1: tables {a} and {b} share bytes of pack {}", left.pack);
+    }
+    Ok(())
+}
+
+/// Checks I2 of the step that `edit` makes from `version`, by the rule of the module's documentation.
+///
+/// # Errors
+///
+/// The first violation found.
+pub fn check_edit(version: &Version, edit: &TreeEdit) -> Result<(), Inconsistent> {
+    let step = Step::new(version, edit)?;
+    step.check_new_tables()?;
+    for leaving in step.leaving.values() {
+        step.check_closed(leaving)?;
+    }
+    step.check_convex()
+}
+
+/// An edit, seen from the tree that it is applied to.
+struct Step<'a> {
+    version: &'a Version,
+    /// Tables that are merged, or moved to another level.
+    leaving: BTreeMap<TableId, Leaving<'a>>,
+    /// Tables that did not exist before, with their levels.
+    new: Vec<(u8, &'a TableRecord)>,
+    /// Hull of the merged tables.
+    merged_hull: Option<KeyRange>,
+}
+
+struct Leaving<'a> {
+    level: u8,
+    table: &'a TableMeta,
+    destination: u8,
+    fate: Fate,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Merged,
+    Moved,
+}
+
+impl<'a> Step<'a> {
+    fn new(version: &'a Version, edit: &'a TreeEdit) -> Result<Self, Inconsistent> {
+        let added: BTreeMap<_, _> = edit.add.iter().map(|(level, record)| (record.id, *level)).collect();
+        let dropped = |id: TableId| edit.drop.iter().any(|(_, other)| *other == id);
+        let new: Vec<_> = (edit.add.iter().filter(|(_, record)| !dropped(record.id)))
+            .map(|(level, record)| (*level, record))
+            .collect();
+        let merged_level = edit.drop.iter().filter(|(_, id)| !added.contains_key(id)).map(|(l, _)| *l).max();
+        let target = new.iter().map(|(level, _)| *level).max().or(merged_level);
+        let mut step = Self { version, leaving: BTreeMap::new(), new, merged_hull: None };
+        for (level, id) in &edit.drop {
+            let Some((_, table)) = version.table(*id).filter(|(at, _)| at == level) else {
+                return Err(Inconsistent::new(format!("level {level} has no table {id} to drop")));
+            };
+            let (destination, fate) = match (added.get(id), target) {
+                (Some(to), _) => (*to, Fate::Moved),
+                (None, to) => (to.unwrap_or(*level), Fate::Merged),
+            };
+            ensure!(destination >= *level, "I2: {table:?} would rise from level {level} to {destination}");
+            if fate == Fate::Merged {
+                let hull = step.merged_hull.as_ref().map(|hull| hull.hull(&table.range));
+                step.merged_hull = Some(hull.unwrap_or_else(|| table.range.clone()));
+            } else if destination == *level {
+                continue;
+            }
+            step.leaving.insert(*id, Leaving { level: *level, table, destination, fate });
+        }
+        Ok(step)
+    }
+
+    /// Rules 2 and 4.
+    fn check_new_tables(&self) -> Result<(), Inconsistent> {
+        let newest = self.version.level(0).run().and_then(Run::first).map(|table| table.epoch);
+        for (level, record) in &self.new {
+            let id = record.id;
+            if let Some(hull) = &self.merged_hull {
+                ensure!(
+                    hull.contains(&record.range.smallest) && hull.contains(&record.range.largest),
+                    "I2: new table {id} reaches beyond the tables it was merged from"
+                );
+                let to = self.new.first().map(|(level, _)| *level);
+                ensure!(to == Some(*level), "I2: a merge puts its outputs into more than one level");
+            } else if *level == 0 {
+                ensure!(newest < Some(record.epoch), "I3: flushed table {id} is not the newest of level 0");
+            } else {
+                let above = (0..=*level).flat_map(|level| self.version.level(level).runs.iter());
+                let shade = above.flat_map(|run| run.overlapping(&record.range)).next();
+                ensure!(
+                    shade.is_none(),
+                    "I2: flushed table {id} would lie in or below {shade:?}, which is older"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Rule 3.
+    fn check_closed(&self, leaving: &Leaving<'_>) -> Result<(), Inconsistent> {
+        let Leaving { level, table, destination, fate } = *leaving;
+        if destination == level {
+            return Ok(());
+        }
+        let same_level = self.version.level(level).runs.iter();
+        let behind =
+            same_level.skip_while(|run| run.find(&table.range.smallest).is_none_or(|t| t.id != table.id));
+        let deeper = (level + 1..=destination).flat_map(|level| self.version.level(level).runs.iter());
+        for older in behind.skip(1).chain(deeper).flat_map(|run| run.overlapping(&table.range)) {
+            let closed = self.leaving.get(&older.id).is_some_and(|older| {
+                let together = older.destination == destination;
+                older.destination >= destination && !(together && fate != older.fate)
+            });
+            ensure!(
+                closed,
+                "I2: {table:?} would go from level {level} to {destination}, below older {older:?}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Rule 5.
+    fn check_convex(&self) -> Result<(), Inconsistent> {
+        let inputs = || self.leaving.values().filter(|leaving| leaving.destination == 0);
+        let epochs = || inputs().map(|leaving| leaving.table.epoch);
+        let (Some(lowest), Some(highest), Some(hull)) = (epochs().min(), epochs().max(), &self.merged_hull)
+        else {
+            return Ok(());
+        };
+        for (_, record) in &self.new {
+            ensure!(record.epoch == highest, "I3: table {} does not carry epoch {highest}", record.id);
+        }
+        for table in self.version.level(0).runs.iter().flat_map(|run| run.overlapping(hull)) {
+            let stays = !self.leaving.contains_key(&table.id);
+            let between = lowest < table.epoch && table.epoch < highest;
+            ensure!(!(stays && between), "I3: {table:?} stays between epochs {lowest} and {highest}");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+use super::*;
+use crate::catalog::testing::{flushed, record, table, version};
+use crate::types::{PackId, Seq};
+
+/// A tree that a merge of L0 into L1 can be tried on:
+///
+/// ```text
+/// L0 e9 t9[a..m]          L1 t3[a..c] t4[d..k] t5[n..p]
+///    e8 t8[k..m] t7[x..z] L2 t6[e..f] t1[q..t]
+/// ```
+fn tree() -> Version {
+    version(vec![
+        (0, flushed(9, record(9, "a", "m"))),
+        (0, flushed(8, record(8, "k", "m"))),
+        (0, flushed(8, record(7, "x", "z"))),
+        (1, record(3, "a", "c")),
+        (1, record(4, "d", "k")),
+        (1, record(5, "n", "p")),
+        (2, record(6, "e", "f")),
+        (2, record(1, "q", "t")),
+    ])
+}
+
+fn edit(drop: &[(u8, u64)], add: Vec<(u8, TableRecord)>) -> TreeEdit {
+    let drop = drop.iter().map(|(level, id)| (*level, TableId(*id))).collect();
+    TreeEdit { drop, add, ..TreeEdit::default() }
+}
+
+fn refused(edit: &TreeEdit, why: &str) {
+    let error = check_edit(&tree(), edit).expect_err(why).to_string();
+    assert!(error.contains(why), "{error}");
+}
+
+#[test]
+fn i1_a_valid_tree_passes() {
+    check_version(&tree()).unwrap();
+    check_version(&Version::empty()).unwrap();
+}
+
+#[test]
+fn i2_a_merge_without_one_of_its_inputs_is_refused() {
+    let inputs = [(0, 9), (0, 8), (1, 3), (1, 4)];
+    let outputs = vec![(1, record(20, "a", "f")), (1, record(21, "g", "m"))];
+    check_edit(&tree(), &edit(&inputs, outputs.clone())).unwrap();
+    for left_out in 1..inputs.len() {
+        let mut inputs = inputs.to_vec();
+        inputs.remove(left_out);
+        refused(&edit(&inputs, outputs.clone()), "I2");
+    }
+    // The newest run may stay: it is searched first.
+    check_edit(&tree(), &edit(&[(0, 8), (1, 4)], vec![(1, record(20, "d", "m"))])).unwrap();
+}
+
+#[test]
+fn i2_a_merge_that_drops_everything_must_be_closed_too() {
+    check_edit(&tree(), &edit(&[(1, 5)], vec![])).unwrap();
+    refused(&edit(&[(1, 4), (2, 1)], vec![]), "t6");
+}
+
+#[test]
+fn i2_outputs_lie_in_one_deeper_level_within_the_hull() {
+    refused(&edit(&[(1, 4), (2, 6)], vec![(2, record(20, "d", "l"))]), "beyond");
+    let two_levels = vec![(2, record(20, "d", "e")), (3, record(21, "f", "k"))];
+    refused(&edit(&[(1, 4), (2, 6)], two_levels), "more than one level");
+    refused(&edit(&[(2, 6)], vec![(1, record(20, "e", "f"))]), "rise");
+    refused(&edit(&[(2, 6)], vec![(1, record(6, "e", "f"))]), "rise");
+}
+
+#[test]
+fn i2_a_move_passes_nothing_older() {
+    check_edit(&tree(), &edit(&[(1, 5)], vec![(2, record(5, "n", "p"))])).unwrap();
+    check_edit(&tree(), &edit(&[(0, 7)], vec![(3, flushed(8, record(7, "x", "z")))])).unwrap();
+    refused(&edit(&[(1, 4)], vec![(2, record(4, "d", "k"))]), "t6");
+    refused(&edit(&[(1, 4)], vec![(3, record(4, "d", "k"))]), "t6");
+    refused(&edit(&[(0, 9)], vec![(1, flushed(9, record(9, "a", "m")))]), "I2");
+    // With what is below going deeper in the same edit, it may follow.
+    let both = vec![(3, record(6, "e", "f")), (2, record(4, "d", "k"))];
+    check_edit(&tree(), &edit(&[(1, 4), (2, 6)], both)).unwrap();
+    // A table that only changes its place on disk has not made room.
+    refused(&edit(&[(1, 4), (2, 6)], vec![(3, record(4, "d", "k")), (2, record(6, "e", "f"))]), "t6");
+}
+
+#[test]
+fn i2_a_merge_may_share_its_edit_with_a_move() {
+    let add = vec![(2, record(5, "n", "p")), (2, record(20, "d", "k"))];
+    check_edit(&tree(), &edit(&[(1, 5), (1, 4), (2, 6)], add)).unwrap();
+}
+
+#[test]
+fn i2_a_flush_is_the_newest_or_overlaps_nothing_older() {
+    check_edit(&tree(), &edit(&[], vec![(0, flushed(10, record(20, "a", "z")))])).unwrap();
+    check_edit(&tree(), &edit(&[], vec![(2, flushed(10, record(20, "u", "w")))])).unwrap();
+    refused(&edit(&[], vec![(0, flushed(9, record(20, "a", "z")))]), "I3");
+    refused(&edit(&[], vec![(1, flushed(10, record(20, "y", "z")))]), "t7");
+    refused(&edit(&[], vec![(2, flushed(10, record(20, "o", "o")))]), "t5");
+}
+
+#[test]
+fn i3_a_merge_within_level_0_is_convex() {
+    let tree = version((1..=4).map(|n| (0, flushed(n, record(n, "a", "m")))).collect());
+    let check = |inputs: &[(u8, u64)], epoch| {
+        check_edit(&tree, &edit(inputs, vec![(0, flushed(epoch, record(20, "a", "m")))]))
+    };
+    check(&[(0, 2), (0, 3)], 3).unwrap();
+    assert!(check(&[(0, 2), (0, 3)], 2).is_err());
+    assert!(check(&[(0, 2), (0, 4)], 4).is_err());
+}
+
+#[test]
+fn i3_a_shifted_epoch_is_refused() {
+    // The run with the older entries claims to be the newer one.
+    let mut old = flushed(1, record(1, "a", "m"));
+    old.epoch = Epoch(3);
+    let shifted = version(vec![(0, old), (0, flushed(2, record(2, "c", "d")))]);
+    assert!(check_version(&shifted).unwrap_err().to_string().contains("I3"));
+    // One run, two epochs.
+    let mixed = [flushed(1, record(1, "a", "c")), flushed(2, record(2, "d", "e"))];
+    let mut tree = Version::empty();
+    tree.levels[0].runs.push(Run::from_sorted(mixed.iter().map(table).collect()).unwrap());
+    assert!(check_version(&tree).unwrap_err().to_string().contains("mixes epochs"));
+    // Two runs out of order.
+    tree.levels[0].runs = mixed.iter().map(|r| Run::from_sorted(vec![table(r)]).unwrap()).collect();
+    assert!(check_version(&tree).unwrap_err().to_string().contains("not newer"));
+}
+
+#[test]
+fn i1_a_user_key_split_over_two_tables_is_refused() {
+    let split = edit(&[(1, 5)], vec![(1, record(20, "n", "o")), (1, record(21, "o", "p"))]);
+    let error = tree().apply(&split, &mut |_| crate::catalog::Lease::none()).unwrap_err();
+    assert!(error.to_string().contains("I1"), "{error}");
+}
+
+#[test]
+fn i1_a_second_run_in_a_deep_level_is_refused() {
+    let mut tree = tree();
+    let extra = Run::from_sorted(vec![table(&record(30, "x", "z"))]).unwrap();
+    tree.levels[1].runs.push(extra);
+    assert!(check_version(&tree).unwrap_err().to_string().contains("2 runs"));
+    let mut tree = self::tree();
+    tree.levels[3].runs.push(Run::from_sorted(vec![table(&record(30, "x", "z"))]).unwrap());
+    assert!(check_version(&tree).unwrap_err().to_string().contains("index"));
+}
+
+#[test]
+fn i1_extents_of_a_pack_are_disjoint() {
+    let in_pack = |offset, record: TableRecord| {
+        let mut record = TableRecord { min_seq: Seq(1), ..record };
+        (record.extent.pack, record.extent.offset) = (PackId(50), offset);
+        record
+    };
+    let at = |offset| {
+        version(vec![(1, in_pack(0, record(1, "a", "b"))), (2, in_pack(offset, record(2, "a", "b")))])
+    };
+    check_version(&at(4096)).unwrap();
+    assert!(check_version(&at(0)).unwrap_err().to_string().contains("share bytes"));
+}

@@ -1,0 +1,235 @@
+//! A sorted run: tables in key order, no two of which share a user key (invariant I1).
+//!
+//! Immutable and persistent: an edit of k tables among n costs about k log n and shares the rest with the run it
+//! started from. Because the tables are disjoint, order by smallest key and order by largest key agree; the run is
+//! sorted by largest key, so that the one table that may hold a key is the first one not wholly before it.
+
+use std::fmt;
+use std::ops::AddAssign;
+use std::sync::Arc;
+
+use super::inconsistent::ensure;
+use super::sequence::{Change, Element, Iter, Sequence};
+use super::{Inconsistent, TableMeta};
+use crate::types::{Key, KeyRange, TableId};
+
+/// Tables disjoint in user keys, in key order. Cloning shares everything.
+#[derive(Clone, Default)]
+pub struct Run {
+    tables: Sequence<Arc<TableMeta>>,
+}
+
+/// Largest key of a table, its first eight bytes in a word of the same order.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Largest {
+    prefix: u64,
+    key: Key,
+}
+
+/// Sums over tables.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Sums {
+    bytes: u64,
+    entries: u64,
+    tombstones: u64,
+}
+
+impl AddAssign for Sums {
+    fn add_assign(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.entries += other.entries;
+        self.tombstones += other.tombstones;
+    }
+}
+
+impl Element for Arc<TableMeta> {
+    type Key = Largest;
+    type Total = Sums;
+
+    fn key(&self) -> Largest {
+        Largest { prefix: prefix(&self.range.largest), key: self.range.largest.clone() }
+    }
+
+    fn total(&self) -> Sums {
+        Sums { bytes: self.bytes(), entries: self.entries, tombstones: self.tombstones }
+    }
+}
+
+/// The first eight bytes of `key`, zeros behind its end: ordered as the keys are, as far as it reaches.
+fn prefix(key: &[u8]) -> u64 {
+    (0..8).fold(0, |word, i| word << 8 | u64::from(key.get(i).copied().unwrap_or(0)))
+}
+
+/// Whether a largest key lies before `key`.
+fn before(key: &[u8]) -> impl Fn(&Largest) -> bool {
+    let prefix = prefix(key);
+    move |largest| largest.prefix < prefix || largest.prefix == prefix && *largest.key < *key
+}
+
+impl Run {
+    /// The run without tables.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The run of `tables`, given in key order.
+    ///
+    /// # Errors
+    ///
+    /// When two tables overlap or are out of order.
+    pub fn from_sorted(tables: Vec<Arc<TableMeta>>) -> Result<Self, Inconsistent> {
+        for pair in tables.windows(2) {
+            ensure_disjoint(&pair[0], &pair[1])?;
+        }
+        Self::empty().with(&[], tables)
+    }
+
+    /// The run without the tables of `drop` and with those of `add`, each in any order.
+    ///
+    /// # Errors
+    ///
+    /// When a table to drop is not in the run, or one to add overlaps a table of the result.
+    pub fn with(&self, drop: &[Arc<TableMeta>], add: Vec<Arc<TableMeta>>) -> Result<Self, Inconsistent> {
+        for table in drop {
+            let found = self.find(&table.range.largest);
+            ensure!(found.is_some_and(|found| found.id == table.id), "{table:?} is not in the run");
+        }
+        let mut changes: Vec<_> = drop.iter().map(|table| (table.key(), Change::Remove)).collect();
+        changes.extend(add.iter().map(|table| (table.key(), Change::Insert(Arc::clone(table)))));
+        // Stable: removals stay before arrivals at the same key.
+        changes.sort_by(|a, b| a.0.cmp(&b.0));
+        let tables = self.tables.with(&changes).map_err(|largest| {
+            Inconsistent::new(format!("two tables of a run end at key {}", largest.key.escape_ascii()))
+        })?;
+        let run = Self { tables };
+        for table in &add {
+            let index = run.lower_bound(&table.range.largest);
+            if let Some(left) = index.checked_sub(1).and_then(|left| run.get(left)) {
+                ensure_disjoint(left, table)?;
+            }
+            if let Some(right) = run.get(index + 1) {
+                ensure_disjoint(table, right)?;
+            }
+        }
+        Ok(run)
+    }
+
+    /// Number of tables.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// Whether there are no tables.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Length of all tables together, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.tables.total().bytes
+    }
+
+    /// Number of entries, tombstones included.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        self.tables.total().entries
+    }
+
+    /// Number of tombstones.
+    #[must_use]
+    pub fn tombstones(&self) -> u64 {
+        self.tables.total().tombstones
+    }
+
+    /// The table at `index` in key order.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&Arc<TableMeta>> {
+        self.tables.get(index)
+    }
+
+    /// The first table.
+    #[must_use]
+    pub fn first(&self) -> Option<&Arc<TableMeta>> {
+        self.get(0)
+    }
+
+    /// The last table.
+    #[must_use]
+    pub fn last(&self) -> Option<&Arc<TableMeta>> {
+        self.get(self.len().wrapping_sub(1))
+    }
+
+    /// The table whose range contains `user_key`: the only one that may hold it.
+    #[must_use]
+    pub fn find(&self, user_key: &[u8]) -> Option<&Arc<TableMeta>> {
+        let table = self.tables.find(before(user_key))?;
+        (*table.range.smallest <= *user_key).then_some(table)
+    }
+
+    /// Index of the first table whose largest key is at or behind `user_key`; the number of tables if there is none.
+    #[must_use]
+    pub fn lower_bound(&self, user_key: &[u8]) -> usize {
+        self.tables.seek(before(user_key)).index
+    }
+
+    /// The tables that overlap `range`, in key order.
+    pub fn overlapping<'a>(&'a self, range: &'a KeyRange) -> impl Iterator<Item = &'a Arc<TableMeta>> {
+        self.iter_from(self.lower_bound(&range.smallest))
+            .take_while(|table| table.range.smallest <= range.largest)
+    }
+
+    /// Length of the tables that overlap `range`, in bytes. Costs no more than two searches.
+    #[must_use]
+    pub fn overlap_bytes(&self, range: &KeyRange) -> u64 {
+        let from = self.tables.seek(before(&range.smallest)).total.bytes;
+        let to = self.tables.seek(before(&range.largest));
+        let last = to.element.filter(|table| table.range.smallest <= range.largest);
+        to.total.bytes - from + last.map_or(0, |table| table.bytes())
+    }
+
+    /// The tables in key order.
+    #[must_use]
+    pub fn iter(&self) -> RunIter<'_> {
+        self.iter_from(0)
+    }
+
+    /// The tables in key order, from the one at `index` on.
+    #[must_use]
+    pub fn iter_from(&self, index: usize) -> RunIter<'_> {
+        RunIter(self.tables.iter_from(index))
+    }
+}
+
+/// Walk along the tables of a [`Run`].
+#[derive(Clone)]
+pub struct RunIter<'a>(Iter<'a, Arc<TableMeta>>);
+
+impl<'a> Iterator for RunIter<'a> {
+    type Item = &'a Arc<TableMeta>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next()
+    }
+}
+
+/// INVARIANT(I1): neighbours of a run share no user key.
+fn ensure_disjoint(left: &TableMeta, right: &TableMeta) -> Result<(), Inconsistent> {
+    ensure!(
+        left.range.largest < right.range.smallest,
+        "I1: {left:?} and {right:?} of one run overlap or are out of order"
+    );
+    Ok(())
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

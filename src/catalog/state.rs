@@ -1,0 +1,334 @@
+//! The whole catalog: keyspaces, packs, counters.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::inconsistent::ensure;
+use super::sequence::{Change, Element, Sequence};
+use super::version::Nothing;
+use super::{Inconsistent, Lease, TableMeta, Version, check};
+use crate::format::edit::{
+    Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
+};
+use crate::types::{EditNo, Extent, KeyspaceId, PackId, Seq};
+
+/// Everything that the manifest says, as of one edit. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    /// The last edit applied; 0 before the first.
+    pub number: EditNo,
+    /// The next free value of every counter.
+    pub counters: Counters,
+    /// The living keyspaces.
+    pub keyspaces: BTreeMap<KeyspaceId, KeyspaceState>,
+    packs: Sequence<PackState>,
+}
+
+/// One keyspace.
+#[derive(Clone, Debug)]
+pub struct KeyspaceState {
+    /// Name and settings.
+    pub record: Arc<KeyspaceRecord>,
+    /// The tree.
+    pub version: Arc<Version>,
+    /// Every entry up to this sequence number is in a table.
+    pub flushed: Seq,
+}
+
+/// A pack with at least one live table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PackState {
+    /// Id, device and length.
+    pub record: PackRecord,
+    /// Number of live tables.
+    pub live_tables: u64,
+    /// Length of the live tables together, in bytes; the rest of the pack is dead or padding.
+    pub live_bytes: u64,
+}
+
+impl Element for PackState {
+    type Key = PackId;
+    type Total = Nothing;
+
+    fn key(&self) -> PackId {
+        self.record.id
+    }
+
+    fn total(&self) -> Nothing {
+        Nothing
+    }
+}
+
+impl Catalog {
+    /// The catalog before the first edit.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The catalog that `edit` makes of this one. `adopt` gives the lease of each table whose extent is new.
+    ///
+    /// When the edit is refused, the leases that were given by then end.
+    ///
+    /// # Errors
+    ///
+    /// When the edit does not follow this catalog (its number does not rise, a counter falls, an id lies beyond its
+    /// counter), when it names a keyspace, table or pack that is not there, or one that is there already, when a table
+    /// reaches beyond its pack, and when [`Version::apply`] refuses one of its tree edits.
+    pub fn apply(
+        &self,
+        edit: &Edit,
+        adopt: &mut dyn FnMut(&TableRecord) -> Lease,
+    ) -> Result<Self, Inconsistent> {
+        ensure!(edit.number > self.number, "edit {} comes after edit {}", edit.number, self.number);
+        ensure_grown(&self.counters, &edit.counters)?;
+        ensure_counted(edit)?;
+        let mut next = Self { number: edit.number, counters: edit.counters, ..self.clone() };
+        let mut usage = PackUsage::new(self, &edit.packs)?;
+        for change in &edit.keyspaces {
+            next.change_keyspace(change, &mut usage)?;
+        }
+        for (position, tree) in edit.trees.iter().enumerate() {
+            let twice = edit.trees[..position].iter().any(|other| other.keyspace == tree.keyspace);
+            ensure!(!twice, "edit {} changes keyspace {} twice", edit.number, tree.keyspace);
+            next.change_tree(tree, &mut usage, adopt)?;
+        }
+        next.packs = usage.into_packs()?;
+        if cfg!(debug_assertions) && !edit.packs.is_empty() {
+            check::check_extents(next.tables())?;
+        }
+        Ok(next)
+    }
+
+    /// The edit that makes this catalog of the empty one.
+    #[must_use]
+    pub fn snapshot(&self) -> Edit {
+        Edit {
+            number: self.number,
+            keyspaces: (self.keyspaces.values())
+                .map(|keyspace| KeyspaceChange::Create((*keyspace.record).clone()))
+                .collect(),
+            packs: self.packs().map(|pack| pack.record).collect(),
+            trees: self.keyspaces.values().map(KeyspaceState::snapshot).collect(),
+            counters: self.counters,
+        }
+    }
+
+    /// The packs with live tables, by id.
+    pub fn packs(&self) -> impl Iterator<Item = &PackState> {
+        self.packs.iter_from(0)
+    }
+
+    /// The pack with `id`, as long as it has a live table.
+    #[must_use]
+    pub fn pack(&self, id: PackId) -> Option<&PackState> {
+        self.packs.find(|other| *other < id).filter(|pack| pack.record.id == id)
+    }
+
+    /// Every table of every keyspace.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<TableMeta>> {
+        self.keyspaces.values().flat_map(|keyspace| keyspace.version.tables().map(|(_, table)| table))
+    }
+
+    fn change_keyspace(
+        &mut self,
+        change: &KeyspaceChange,
+        usage: &mut PackUsage<'_>,
+    ) -> Result<(), Inconsistent> {
+        match change {
+            KeyspaceChange::Create(record) => {
+                let named = (1..=255).contains(&record.name.len());
+                ensure!(named, "keyspace {} has no name, or too long a one", record.id);
+                let taken = self.keyspaces.values().any(|other| other.record.name == record.name);
+                ensure!(!taken, "there is a keyspace named {:?} already", record.name);
+                let state = KeyspaceState {
+                    record: Arc::new(record.clone()),
+                    version: Arc::new(Version::empty()),
+                    flushed: Seq::ZERO,
+                };
+                let twice = self.keyspaces.insert(record.id, state);
+                ensure!(twice.is_none(), "there is a keyspace {} already", record.id);
+            }
+            KeyspaceChange::Drop(id) => {
+                let Some(dropped) = self.keyspaces.remove(id) else { return Err(no_keyspace(*id)) };
+                dropped.version.tables().for_each(|(_, table)| usage.leave(&table.extent));
+            }
+        }
+        Ok(())
+    }
+
+    fn change_tree(
+        &mut self,
+        edit: &TreeEdit,
+        usage: &mut PackUsage<'_>,
+        adopt: &mut dyn FnMut(&TableRecord) -> Lease,
+    ) -> Result<(), Inconsistent> {
+        let id = edit.keyspace;
+        let keyspace = self.keyspaces.get_mut(&id).ok_or_else(|| no_keyspace(id))?;
+        for (_, table) in edit.drop.iter().filter_map(|(_, table)| keyspace.version.table(*table)) {
+            usage.leave(&table.extent);
+        }
+        for (_, record) in &edit.add {
+            usage.enter(record)?;
+        }
+        let in_keyspace = |error| Inconsistent::new(format!("keyspace {id}: {error}"));
+        if cfg!(debug_assertions) {
+            check::check_edit(&keyspace.version, edit).map_err(in_keyspace)?;
+        }
+        let version = keyspace.version.apply(edit, adopt).map_err(in_keyspace)?;
+        if cfg!(debug_assertions) {
+            check::check_version(&version).map_err(in_keyspace)?;
+        }
+        keyspace.version = Arc::new(version);
+        if let Some(flushed) = edit.flushed {
+            ensure!(flushed >= keyspace.flushed, "keyspace {id} would be less flushed than it was");
+            keyspace.flushed = flushed;
+        }
+        Ok(())
+    }
+}
+
+impl KeyspaceState {
+    fn snapshot(&self) -> TreeEdit {
+        TreeEdit {
+            keyspace: self.record.id,
+            drop: Vec::new(),
+            add: self.version.tables().map(|(level, table)| (level, table.record())).collect(),
+            cursors: (self.version.levels())
+                .filter_map(|(level, state)| Some((level, state.cursor.clone()?)))
+                .collect(),
+            flushed: Some(self.flushed),
+        }
+    }
+}
+
+/// The packs that an edit touches, with the tables that come and go.
+struct PackUsage<'a> {
+    catalog: &'a Catalog,
+    touched: BTreeMap<PackId, Touched>,
+}
+
+struct Touched {
+    /// As before the edit; a pack that the edit brings has no tables before it.
+    before: PackState,
+    entered: PackTally,
+    left: PackTally,
+}
+
+#[derive(Default)]
+struct PackTally {
+    tables: u64,
+    bytes: u64,
+}
+
+impl PackTally {
+    fn count(&mut self, extent: &Extent) {
+        self.tables += 1;
+        self.bytes += extent.length;
+    }
+}
+
+impl Touched {
+    fn new(before: PackState) -> Self {
+        Self { before, entered: PackTally::default(), left: PackTally::default() }
+    }
+
+    fn after(&self) -> Option<PackState> {
+        let live_tables = (self.before.live_tables + self.entered.tables).checked_sub(self.left.tables)?;
+        let live_bytes = (self.before.live_bytes + self.entered.bytes).checked_sub(self.left.bytes)?;
+        Some(PackState { live_tables, live_bytes, ..self.before })
+    }
+}
+
+impl<'a> PackUsage<'a> {
+    fn new(catalog: &'a Catalog, new: &[PackRecord]) -> Result<Self, Inconsistent> {
+        let mut touched = BTreeMap::new();
+        for record in new {
+            let pack = PackState { record: *record, live_tables: 0, live_bytes: 0 };
+            let twice = touched.insert(record.id, Touched::new(pack)).is_some();
+            ensure!(!twice && catalog.pack(record.id).is_none(), "there is a pack {} already", record.id);
+        }
+        Ok(Self { catalog, touched })
+    }
+
+    fn touch(&mut self, pack: PackId) -> Option<&mut Touched> {
+        if !self.touched.contains_key(&pack) {
+            self.touched.insert(pack, Touched::new(*self.catalog.pack(pack)?));
+        }
+        self.touched.get_mut(&pack)
+    }
+
+    fn leave(&mut self, extent: &Extent) {
+        let pack = self.touch(extent.pack).expect("invariant: a live table lies in a pack of the catalog");
+        pack.left.count(extent);
+    }
+
+    fn enter(&mut self, table: &TableRecord) -> Result<(), Inconsistent> {
+        let TableRecord { id, extent, .. } = table;
+        let Some(pack) = self.touch(extent.pack) else {
+            return Err(Inconsistent::new(format!("table {id} lies in unknown pack {}", extent.pack)));
+        };
+        let PackRecord { device, length, .. } = pack.before.record;
+        ensure!(extent.device == device, "table {id} and its pack are on different devices");
+        let end = extent.offset.checked_add(extent.length);
+        ensure!(end.is_some_and(|end| end <= length), "table {id} ends beyond pack {}", extent.pack);
+        pack.entered.count(extent);
+        Ok(())
+    }
+
+    /// The catalog's packs after the edit: those without tables are gone.
+    fn into_packs(self) -> Result<Sequence<PackState>, Inconsistent> {
+        let mut changes = Vec::with_capacity(self.touched.len());
+        for (id, touched) in self.touched {
+            let after = touched.after();
+            let after = after.ok_or_else(|| Inconsistent::new(format!("pack {id} loses what it has not")))?;
+            if touched.before.live_tables > 0 {
+                changes.push((id, Change::Remove));
+            }
+            if after.live_tables > 0 {
+                changes.push((id, Change::Insert(after)));
+            }
+        }
+        (self.catalog.packs.with(&changes))
+            .map_err(|id| Inconsistent::new(format!("pack {id} is there twice or not at all")))
+    }
+}
+
+/// Counters only grow.
+fn ensure_grown(old: &Counters, new: &Counters) -> Result<(), Inconsistent> {
+    let grown = old.table <= new.table
+        && old.pack <= new.pack
+        && old.epoch <= new.epoch
+        && old.segment <= new.segment
+        && old.keyspace <= new.keyspace
+        && old.seq <= new.seq;
+    ensure!(grown, "a counter falls from {old:?} to {new:?}");
+    Ok(())
+}
+
+/// Every id lies below the next free one, so that it can never be given out again.
+fn ensure_counted(edit: &Edit) -> Result<(), Inconsistent> {
+    let counters = &edit.counters;
+    for change in &edit.keyspaces {
+        if let KeyspaceChange::Create(KeyspaceRecord { id, .. }) = change {
+            ensure!(*id < counters.keyspace, "keyspace {id} lies beyond its counter");
+        }
+    }
+    for PackRecord { id, .. } in &edit.packs {
+        ensure!(*id < counters.pack, "pack {id} lies beyond its counter");
+    }
+    for (_, table) in edit.trees.iter().flat_map(|tree| &tree.add) {
+        let TableRecord { id, epoch, max_seq, .. } = table;
+        ensure!(*id < counters.table, "table {id} lies beyond its counter");
+        ensure!(*epoch < counters.epoch, "epoch {epoch} of table {id} lies beyond its counter");
+        ensure!(*max_seq <= counters.seq, "table {id} has entries beyond sequence number {}", counters.seq);
+    }
+    Ok(())
+}
+
+fn no_keyspace(id: KeyspaceId) -> Inconsistent {
+    Inconsistent::new(format!("there is no keyspace {id}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! What the store knows of a table without opening it.
+
+use std::fmt;
+
+use super::Lease;
+use crate::format::edit::TableRecord;
+use crate::types::{Epoch, Extent, KeyRange, Seq, TableId};
+
+/// Metadata of one table. Immutable, shared as `Arc<TableMeta>`; a move to another level keeps the same object.
+///
+/// The extent is released when the last holder lets go.
+pub struct TableMeta {
+    /// The id.
+    pub id: TableId,
+    /// Where the bytes lie.
+    pub extent: Extent,
+    /// Smallest and largest user key.
+    pub range: KeyRange,
+    /// Smallest sequence number of an entry.
+    pub min_seq: Seq,
+    /// Largest sequence number of an entry.
+    pub max_seq: Seq,
+    /// Recency of the run that the table belongs to.
+    pub epoch: Epoch,
+    /// Number of entries, tombstones included.
+    pub entries: u64,
+    /// Number of tombstones.
+    pub tombstones: u64,
+    // Held for its end.
+    _lease: Lease,
+}
+
+impl TableMeta {
+    /// The table of `record`, holding its extent by `lease`.
+    #[must_use]
+    pub fn new(record: &TableRecord, lease: Lease) -> Self {
+        Self {
+            id: record.id,
+            extent: record.extent,
+            range: record.range.clone(),
+            min_seq: record.min_seq,
+            max_seq: record.max_seq,
+            epoch: record.epoch,
+            entries: record.entries,
+            tombstones: record.tombstones,
+            _lease: lease,
+        }
+    }
+
+    /// What the manifest stores of the table.
+    #[must_use]
+    pub fn record(&self) -> TableRecord {
+        TableRecord {
+            id: self.id,
+            extent: self.extent,
+            range: self.range.clone(),
+            min_seq: self.min_seq,
+            max_seq: self.max_seq,
+            epoch: self.epoch,
+            entries: self.entries,
+            tombstones: self.tombstones,
+        }
+    }
+
+    /// Length of the table in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.extent.length
+    }
+}
+
+impl fmt::Debug for TableMeta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let KeyRange { smallest, largest } = &self.range;
+        write!(f, "{:?}[{}..{}]", self.id, smallest.escape_ascii(), largest.escape_ascii())?;
+        write!(f, "{:?} {}B {:?}..{:?}", self.epoch, self.bytes(), self.min_seq, self.max_seq)
+    }
+}

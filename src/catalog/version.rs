@@ -1,0 +1,154 @@
+//! The immutable tree of one keyspace.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::sequence::{Element, Sequence};
+use super::{Run, TableMeta};
+use crate::types::{Key, LEVELS, TableId};
+
+/// The tree of one keyspace at one moment. Cloning shares the tables and most of the structure.
+///
+/// # Invariants
+///
+/// I1 to I3 of `docs/invariants.md`; [`check_version`](super::check_version) checks what one version can show.
+#[derive(Clone, Default)]
+pub struct Version {
+    pub(super) levels: [LevelState; LEVELS],
+    // Every table of `levels`, by id.
+    pub(super) places: Sequence<Place>,
+}
+
+/// One level of a tree.
+#[derive(Clone, Default)]
+pub struct LevelState {
+    /// Runs, newest first. Level 0: any number, one per epoch. Deeper levels: at most one.
+    pub runs: Vec<Run>,
+    /// Largest key of the level's last victim: the picker goes on behind it.
+    pub cursor: Option<Key>,
+}
+
+/// A table and the level that it is in.
+#[derive(Clone)]
+pub struct Place {
+    pub level: u8,
+    pub table: Arc<TableMeta>,
+}
+
+impl Element for Place {
+    type Key = TableId;
+    type Total = Nothing;
+
+    fn key(&self) -> TableId {
+        self.table.id
+    }
+
+    fn total(&self) -> Nothing {
+        Nothing
+    }
+}
+
+/// Total of what needs no adding up.
+#[derive(Clone, Copy, Default)]
+pub struct Nothing;
+
+impl std::ops::AddAssign for Nothing {
+    fn add_assign(&mut self, _: Self) {}
+}
+
+impl LevelState {
+    /// Length of all tables, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.runs.iter().map(Run::bytes).sum()
+    }
+
+    /// The tables, newest run first, in key order within a run.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<TableMeta>> {
+        self.runs.iter().flat_map(Run::iter)
+    }
+
+    /// The newest run; of a deeper level the only one.
+    #[must_use]
+    pub fn run(&self) -> Option<&Run> {
+        self.runs.first()
+    }
+}
+
+impl Version {
+    /// The tree without tables.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The level with number `level`.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such level.
+    #[must_use]
+    pub fn level(&self, level: u8) -> &LevelState {
+        &self.levels[usize::from(level)]
+    }
+
+    /// The levels with their numbers, from the top.
+    pub fn levels(&self) -> impl Iterator<Item = (u8, &LevelState)> {
+        (0u8..).zip(&self.levels)
+    }
+
+    /// Length of the tables of `level`, in bytes.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such level.
+    #[must_use]
+    pub fn bytes(&self, level: u8) -> u64 {
+        self.level(level).bytes()
+    }
+
+    /// The deepest level with tables.
+    #[must_use]
+    pub fn deepest(&self) -> Option<u8> {
+        self.levels().filter(|(_, state)| !state.runs.is_empty()).last().map(|(level, _)| level)
+    }
+
+    /// Every table with its level: levels from the top, runs newest first, tables in key order.
+    pub fn tables(&self) -> impl Iterator<Item = (u8, &Arc<TableMeta>)> {
+        self.levels().flat_map(|(level, state)| state.tables().map(move |table| (level, table)))
+    }
+
+    /// The table with `id`, and its level.
+    #[must_use]
+    pub fn table(&self, id: TableId) -> Option<(u8, &Arc<TableMeta>)> {
+        let place = self.places.find(|other| *other < id)?;
+        (place.table.id == id).then_some((place.level, &place.table))
+    }
+
+    /// Number of tables.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are no tables.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Version")?;
+        for (level, state) in self.levels() {
+            for run in &state.runs {
+                write!(f, "\n  L{level} {run:?}")?;
+            }
+            if let Some(cursor) = &state.cursor {
+                write!(f, "\n  L{level} cursor={}", cursor.escape_ascii())?;
+            }
+        }
+        Ok(())
+    }
+}
