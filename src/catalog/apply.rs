@@ -135,11 +135,11 @@ fn moved_table(
     adopt: &mut dyn FnMut(&TableRecord) -> Lease,
 ) -> Result<Arc<TableMeta>, Inconsistent> {
     let kept = TableRecord { extent: record.extent, ..table.record() };
-    ensure!(kept == *record, "table {} is not what it was before it moved", record.id);
+    ensure!(kept == *record, "I9: table {} is not what it was before it moved", record.id);
     if record.extent == table.extent {
         return Ok(Arc::clone(table));
     }
-    ensure!(record.extent.length == table.extent.length, "table {} changed its length", record.id);
+    ensure!(record.extent.length == table.extent.length, "I9: table {} changed its length", record.id);
     Ok(Arc::new(TableMeta::new(record, adopt(record))))
 }
 

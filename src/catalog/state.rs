@@ -266,12 +266,12 @@ impl<'a> PackUsage<'a> {
     fn enter(&mut self, table: &TableRecord) -> Result<(), Inconsistent> {
         let TableRecord { id, extent, .. } = table;
         let Some(pack) = self.touch(extent.pack) else {
-            return Err(Inconsistent::new(format!("table {id} lies in unknown pack {}", extent.pack)));
+            return Err(Inconsistent::new(format!("I7: table {id} lies in unknown pack {}", extent.pack)));
         };
         let PackRecord { device, length, .. } = pack.before.record;
-        ensure!(extent.device == device, "table {id} and its pack are on different devices");
+        ensure!(extent.device == device, "I7: table {id} and its pack are on different devices");
         let end = extent.offset.checked_add(extent.length);
-        ensure!(end.is_some_and(|end| end <= length), "table {id} ends beyond pack {}", extent.pack);
+        ensure!(end.is_some_and(|end| end <= length), "I7: table {id} ends beyond pack {}", extent.pack);
         pack.entered.count(extent);
         Ok(())
     }
@@ -302,7 +302,7 @@ fn ensure_grown(old: &Counters, new: &Counters) -> Result<(), Inconsistent> {
         && old.segment <= new.segment
         && old.keyspace <= new.keyspace
         && old.seq <= new.seq;
-    ensure!(grown, "a counter falls from {old:?} to {new:?}");
+    ensure!(grown, "I9: a counter falls from {old:?} to {new:?}");
     Ok(())
 }
 
@@ -311,16 +311,16 @@ fn ensure_counted(edit: &Edit) -> Result<(), Inconsistent> {
     let counters = &edit.counters;
     for change in &edit.keyspaces {
         if let KeyspaceChange::Create(KeyspaceRecord { id, .. }) = change {
-            ensure!(*id < counters.keyspace, "keyspace {id} lies beyond its counter");
+            ensure!(*id < counters.keyspace, "I9: keyspace {id} lies beyond its counter");
         }
     }
     for PackRecord { id, .. } in &edit.packs {
-        ensure!(*id < counters.pack, "pack {id} lies beyond its counter");
+        ensure!(*id < counters.pack, "I9: pack {id} lies beyond its counter");
     }
     for (_, table) in edit.trees.iter().flat_map(|tree| &tree.add) {
         let TableRecord { id, epoch, max_seq, .. } = table;
-        ensure!(*id < counters.table, "table {id} lies beyond its counter");
-        ensure!(*epoch < counters.epoch, "epoch {epoch} of table {id} lies beyond its counter");
+        ensure!(*id < counters.table, "I9: table {id} lies beyond its counter");
+        ensure!(*epoch < counters.epoch, "I9: epoch {epoch} of table {id} lies beyond its counter");
         ensure!(*max_seq <= counters.seq, "table {id} has entries beyond sequence number {}", counters.seq);
     }
     Ok(())

@@ -1,1 +1,32 @@
 //! Decisions as pure functions of plain values: no clock, file, lock, thread or randomness.
+//!
+//! Six seams, one per decision: [`Layout`] (how a level is built, when it is too large), [`Picker`] (what to merge or
+//! move next), [`Cutter`] (where outputs are cut), [`Retainer`] (what becomes of merge inputs), [`Pacer`] (when a job
+//! runs, how long a writer waits), [`Placer`] (which device gets which bytes). Each is an enum of its variants, which
+//! carry their parameters; [`PolicyConfig`] names one of each. [`next_plan`] puts them in order of precedence.
+//!
+//! What a decision depends on comes in a view ([`TreeView`], [`LoadState`], ..); what comes out is a plain value, so
+//! that decisions can be tested as text (`tests/policy/`) and replayed from a log.
+
+mod cutter;
+mod layout;
+mod pacer;
+mod picker;
+mod placer;
+mod plan;
+mod planner;
+mod retainer;
+mod view;
+
+pub use cutter::{CutState, CutView, Cutter, SizeConfig};
+pub use layout::{Layout, LeveledConfig, TreeShape};
+pub use pacer::{Admission, GovernorConfig, Pacer, Pressure, WriterVerdict};
+pub use picker::{CursorConfig, Picker, RangePick};
+pub use placer::{PlaceView, Placer};
+pub use plan::{Plan, PlanInput, PlanKind, Reason};
+pub use planner::{PolicyConfig, next_plan};
+pub use retainer::{Fate, Retainer};
+pub use view::{Busy, LoadState, TreeView};
+
+#[cfg(test)]
+mod tests;

@@ -169,7 +169,7 @@ fn random_edit(catalog: &Catalog, dice: &mut Dice) -> Edit {
         edit.packs.push(self::pack(pack.0, 4096));
         record
     };
-    if edit.number.0 % 3 == 0 && !deep.is_empty() {
+    if edit.number.0.is_multiple_of(3) && !deep.is_empty() {
         let (level, table) = deep[edit.number.0 as usize % deep.len()];
         let partners: Vec<_> = version.levels[usize::from(level) + 1]
             .runs

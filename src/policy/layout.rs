@@ -1,0 +1,90 @@
+//! How a level is built, and when it is too large.
+//!
+//! `Leveled` is LevelDB's: runs of flushed tables in level 0, one run in every deeper level, limits that grow by a
+//! constant ratio. A level is due at score 1: level 0 by its number of runs, a deeper one by its bytes. The deepest
+//! level has nowhere to go and is never due.
+
+use crate::catalog::Version;
+use crate::types::LEVELS;
+
+/// The layouts.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Layout {
+    /// One run per level below level 0.
+    Leveled(LeveledConfig),
+}
+
+/// Limits of a leveled tree.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LeveledConfig {
+    /// Bytes at which level 1 is due.
+    pub level1_bytes: u64,
+    /// Limit of a level over the limit of the one above, at least 2.
+    pub ratio: u64,
+    /// Runs at which level 0 is due, at least 1.
+    pub l0_trigger: u64,
+}
+
+/// A version measured by a layout.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct TreeShape {
+    /// Fill of each level; due from 1 on.
+    pub scores: [f64; LEVELS],
+    /// Bytes to merge until no level is due, as far as can be told.
+    pub debt_bytes: u64,
+}
+
+impl Layout {
+    /// Measures `version`.
+    #[must_use]
+    pub fn measure(&self, version: &Version) -> TreeShape {
+        TreeShape { scores: self.scores(version), debt_bytes: self.debt(version) }
+    }
+
+    /// Fill of each level; due from 1 on.
+    #[must_use]
+    pub fn scores(&self, version: &Version) -> [f64; LEVELS] {
+        let Self::Leveled(config) = self;
+        let mut scores = [0.0; LEVELS];
+        for (level, state) in version.levels().take(LEVELS - 1) {
+            let (value, limit) = match level {
+                0 => (state.runs.len() as u64, config.l0_trigger),
+                _ => (state.bytes(), config.limit_bytes(level)),
+            };
+            scores[usize::from(level)] = value as f64 / limit as f64;
+        }
+        scores
+    }
+
+    /// Bytes to merge until no level is due: what each level holds above its limit goes down and is written again with
+    /// what it meets there, on average the ratio of the two levels' sizes. (RocksDB reckons its pending bytes so.)
+    #[must_use]
+    pub fn debt(&self, version: &Version) -> u64 {
+        let Self::Leveled(config) = self;
+        let l0 = version.level(0);
+        let (mut debt, mut incoming) = (0u64, 0u64);
+        if l0.runs.len() as u64 >= config.l0_trigger {
+            incoming = l0.bytes();
+            debt = incoming.saturating_add(version.bytes(1));
+        }
+        for (level, state) in version.levels().take(LEVELS - 1).skip(1) {
+            let bytes = state.bytes().saturating_add(incoming);
+            let excess = bytes.saturating_sub(config.limit_bytes(level).saturating_sub(1));
+            if excess > 0 {
+                let met = excess as f64 * (version.bytes(level + 1) as f64 / bytes as f64);
+                debt = debt.saturating_add(excess).saturating_add(met as u64);
+            }
+            incoming = excess;
+        }
+        debt
+    }
+}
+
+impl LeveledConfig {
+    /// Bytes at which `level`, 1 or deeper, is due.
+    #[must_use]
+    pub fn limit_bytes(&self, level: u8) -> u64 {
+        let grown = self.ratio.saturating_pow(u32::from(level.saturating_sub(1)));
+        self.level1_bytes.saturating_mul(grown)
+    }
+}

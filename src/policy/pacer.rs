@@ -1,0 +1,159 @@
+//! When a job runs, and how long a writer waits.
+//!
+//! `Governor` keeps LevelDB's signals and limits (`DBImpl::MakeRoomForWrite`) but replaces its fixed sleep by a rate.
+//! Each signal has a pressure: 0 up to where it starts to slow writers, 1 where it stops them. The worst one sets the
+//! rate: from the rate at which the store drains, at pressure 0, down to a floor at pressure 1, geometrically, so that
+//! a writer too fast by any factor meets its balance somewhere on the way and seldom a stop.
+//!
+//! The count of runs in level 0 is a coarse signal; the fill of the active memtable, which will be the next run, is
+//! its fraction. Writers stop at the hard limits alone. Jobs are never held back; flushes do not even ask.
+
+use super::{LoadState, Plan};
+
+/// The pacers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pacer {
+    /// Jobs always run; writers slow down smoothly before the hard limits.
+    Governor(GovernorConfig),
+}
+
+/// Limits of the governor. Each `slow` is below its `stop`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GovernorConfig {
+    /// Runs in level 0 from which writers are slowed.
+    pub l0_slow: u64,
+    /// Runs in level 0 at which writers stop.
+    pub l0_stop: u64,
+    /// Bytes of debt from which writers are slowed.
+    pub debt_slow_bytes: u64,
+    /// Bytes of debt at which writers stop.
+    pub debt_stop_bytes: u64,
+    /// Sealed memtables at which writers stop when the active one is full as well; at least 1. They are slowed when
+    /// it is more than half full.
+    pub sealed_memtables_max: u64,
+    /// The least rate that slowed writers get together, in bytes per second; at least 1.
+    pub floor_bytes_per_second: u64,
+    /// Taken for the drain rate until one has been measured, in bytes per second.
+    pub unmeasured_bytes_per_second: u64,
+}
+
+/// What slows or stops writers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Pressure {
+    /// Memtables fill faster than they are flushed.
+    Memtables,
+    /// Level 0 has too many runs.
+    Level0Runs,
+    /// The levels are too far over their limits.
+    Debt,
+}
+
+/// What writers may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriterVerdict {
+    /// Write freely.
+    Go,
+    /// Write at this rate, all writers together.
+    Delay {
+        /// The rate.
+        bytes_per_second: u64,
+        /// The worst signal.
+        reason: Pressure,
+    },
+    /// Wait until the next verdict.
+    Stop {
+        /// The signal that is at its limit.
+        reason: Pressure,
+    },
+}
+
+/// Whether a job may run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// Now.
+    Run,
+}
+
+/// A signal, measured against where it slows (0) and stops (1) writers.
+struct Signal {
+    reason: Pressure,
+    pressure: f64,
+    stops: bool,
+}
+
+impl Pacer {
+    /// What writers may do under `load`.
+    #[must_use]
+    pub fn writer(&self, load: &LoadState) -> WriterVerdict {
+        let Self::Governor(config) = self;
+        let mut signals = config.signals(load);
+        signals.sort_by(|a, b| b.stops.cmp(&a.stops).then(b.pressure.total_cmp(&a.pressure)));
+        let Signal { reason, pressure, stops } = signals[0];
+        if stops {
+            WriterVerdict::Stop { reason }
+        } else if pressure > 0.0 {
+            WriterVerdict::Delay { bytes_per_second: config.rate(load, pressure), reason }
+        } else {
+            WriterVerdict::Go
+        }
+    }
+
+    /// Whether `plan` may run under `load`. Flushes do not ask.
+    #[must_use]
+    pub fn admit(&self, _load: &LoadState, _plan: &Plan) -> Admission {
+        match self {
+            Self::Governor(_) => Admission::Run,
+        }
+    }
+
+    /// Whether a level 0 of `runs` runs holds writers up, or is about to.
+    #[must_use]
+    pub fn presses(&self, runs: u64) -> bool {
+        let Self::Governor(config) = self;
+        runs >= config.l0_slow
+    }
+}
+
+impl GovernorConfig {
+    fn signals(&self, load: &LoadState) -> [Signal; 3] {
+        let fill = (load.active_bytes as f64 / load.active_bytes_max.max(1) as f64).min(1.0);
+        let sealed = load.sealed_memtables >= self.sealed_memtables_max;
+        let l0 = load.l0_runs as f64 + if load.l0_runs >= self.l0_slow { fill } else { 0.0 };
+        [
+            Signal {
+                reason: Pressure::Memtables,
+                pressure: if sealed { between(fill, 0.5, 1.0) } else { 0.0 },
+                stops: sealed && fill >= 1.0,
+            },
+            Signal {
+                reason: Pressure::Level0Runs,
+                pressure: between(l0, self.l0_slow as f64, self.l0_stop as f64),
+                stops: load.l0_runs >= self.l0_stop,
+            },
+            Signal {
+                reason: Pressure::Debt,
+                pressure: between(
+                    load.debt_bytes as f64,
+                    self.debt_slow_bytes as f64,
+                    self.debt_stop_bytes as f64,
+                ),
+                stops: load.debt_bytes >= self.debt_stop_bytes,
+            },
+        ]
+    }
+
+    /// Bytes per second at `pressure`, over all writers.
+    fn rate(&self, load: &LoadState, pressure: f64) -> u64 {
+        let measured = [load.flush_bytes_per_second, load.merge_bytes_per_second];
+        let drain = measured.into_iter().filter(|rate| *rate > 0).min();
+        let floor = self.floor_bytes_per_second.max(1);
+        let drain = drain.unwrap_or(self.unmeasured_bytes_per_second).max(floor);
+        let ratio = floor as f64 / drain as f64;
+        ((drain as f64 * ratio.powf(pressure)) as u64).max(floor)
+    }
+}
+
+/// Where `value` lies between `slow` and `stop`, from 0 to 1.
+fn between(value: f64, slow: f64, stop: f64) -> f64 {
+    if value >= stop { 1.0 } else { ((value - slow) / (stop - slow)).clamp(0.0, 1.0) }
+}

@@ -1,0 +1,227 @@
+//! What to merge or move next.
+//!
+//! `Cursor` follows LevelDB (`db/version_set.cc`: `PickCompaction`, `SetupOtherInputs`, `IsTrivialMove`):
+//!
+//! 1. The victim is the first table behind the level's cursor, then the ones after it, around the end. In level 0 the
+//!    oldest run is drained first, since only an emptied run lowers the count.
+//! 2. All tables of the source level that overlap the victims, transitively, become victims. In a deeper level that
+//!    adds none. In level 0 it makes the inputs downward closed (I2).
+//! 3. All tables of the target that overlap the victims are partners.
+//! 4. Victims are added when that brings in no partner more and the whole stays below a limit.
+//! 5. One victim without partners is moved, unless it overlaps too much of the level after the target: merging it
+//!    later would cost more than cutting it up now.
+//!
+//! Ours: what overlaps the claim of a running job is passed over for the next victim, so that several jobs can run in
+//! one level (I12).
+
+use std::sync::Arc;
+
+use super::{Plan, PlanInput, PlanKind, Reason, TreeView};
+use crate::catalog::{LevelState, Run, TableMeta};
+use crate::types::{Key, KeyRange, LEVELS};
+
+/// The pickers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Picker {
+    /// One victim behind the level's cursor.
+    Cursor(CursorConfig),
+}
+
+/// Limits of the cursor picker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CursorConfig {
+    /// Victims are added while all inputs together stay below this many bytes. Bounds a manual merge, too.
+    pub expansion_bytes_max: u64,
+    /// A table is moved only if it overlaps at most this many bytes of the level after the target.
+    pub grandparent_bytes_max: u64,
+}
+
+/// What there is to do for a manual merge of a range.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RangePick {
+    /// Run this, then ask again.
+    Plan(Plan),
+    /// A running job is in the way: ask again when it has ended.
+    Busy,
+    /// The level holds nothing of the range any more, or is the deepest one.
+    Done,
+}
+
+impl Picker {
+    /// The next plan for `level`, if there is work that no running job is in the way of.
+    #[must_use]
+    pub fn pick(&self, view: &TreeView<'_>, level: u8) -> Option<Plan> {
+        let Self::Cursor(config) = self;
+        let source = Source::new(view, level)?;
+        let cursor = source.state.cursor.as_ref();
+        let reason = if level == 0 { Reason::Level0Runs } else { Reason::LevelBytes };
+        (source.state.runs.iter().rev())
+            .flat_map(|run| behind_cursor(run, cursor))
+            .filter(|victim| !view.busy.conflicts(level, &victim.range))
+            .find_map(|victim| source.choose(&victim.range, config))
+            .map(|choice| choice.plan(reason, config))
+    }
+
+    /// The next step of a manual merge: what `level` holds of `range` (`None`: of everything) goes into the next
+    /// level, never merely moved, so that what is obsolete goes away.
+    #[must_use]
+    pub fn pick_range(&self, view: &TreeView<'_>, level: u8, range: Option<&KeyRange>) -> RangePick {
+        let Self::Cursor(config) = self;
+        let Some(source) = Source::new(view, level) else { return RangePick::Done };
+        let mut hull: Option<KeyRange> = None;
+        let mut bytes = 0;
+        for table in source.state.tables() {
+            if range.is_some_and(|range| !table.range.overlaps(range)) {
+                continue;
+            }
+            bytes += table.bytes();
+            if level > 0 && hull.is_some() && bytes >= config.expansion_bytes_max {
+                break;
+            }
+            hull = Some(hull.map_or_else(|| table.range.clone(), |hull| hull.hull(&table.range)));
+        }
+        let Some(hull) = hull else { return RangePick::Done };
+        let choice = source.closed(&hull);
+        if choice.is_busy() { RangePick::Busy } else { RangePick::Plan(choice.merge(Reason::Manual, None)) }
+    }
+}
+
+/// The tables of `run` in the order in which the cursor reaches them.
+fn behind_cursor<'a>(run: &'a Run, cursor: Option<&Key>) -> impl Iterator<Item = &'a Arc<TableMeta>> {
+    let start = cursor.map_or(0, |cursor| {
+        let at = run.lower_bound(cursor);
+        at + usize::from(run.get(at).is_some_and(|table| table.range.largest == *cursor))
+    });
+    run.iter_from(start).chain(run.iter().take(start))
+}
+
+/// A level to take tables from.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    view: &'a TreeView<'a>,
+    level: u8,
+    state: &'a LevelState,
+}
+
+/// Tables to merge: victims of the source, partners of the target.
+struct Choice<'a> {
+    source: Source<'a>,
+    victims: Vec<&'a Arc<TableMeta>>,
+    partners: Vec<&'a Arc<TableMeta>>,
+    /// Hull of the victims.
+    victim_range: KeyRange,
+    /// Hull of both.
+    range: KeyRange,
+}
+
+impl<'a> Source<'a> {
+    /// Nothing for the deepest level, which has no target.
+    fn new(view: &'a TreeView<'a>, level: u8) -> Option<Self> {
+        (usize::from(level) + 1 < LEVELS).then(|| Self { view, level, state: view.version.level(level) })
+    }
+
+    fn target(&self) -> u8 {
+        self.level + 1
+    }
+
+    /// Steps 2 and 3 for the tables that overlap `range`.
+    fn closed(self, range: &KeyRange) -> Choice<'a> {
+        let mut victim_range = range.clone();
+        let victims = loop {
+            let victims = overlapping(self.state, &victim_range);
+            let hull = hull(victim_range.clone(), &victims);
+            if hull == victim_range {
+                break victims;
+            }
+            victim_range = hull;
+        };
+        let partners = overlapping(self.view.version.level(self.target()), &victim_range);
+        let range = hull(victim_range.clone(), &partners);
+        Choice { source: self, victims, partners, victim_range, range }
+    }
+
+    /// Steps 2 to 4; nothing when a running job is in the way.
+    fn choose(self, victim: &KeyRange, config: &CursorConfig) -> Option<Choice<'a>> {
+        let choice = self.closed(victim);
+        if choice.is_busy() {
+            return None;
+        }
+        if choice.partners.is_empty() {
+            return Some(choice);
+        }
+        let wider = self.closed(&choice.range);
+        let gains = wider.victims.len() > choice.victims.len()
+            && wider.partners.len() == choice.partners.len()
+            && wider.bytes() < config.expansion_bytes_max
+            && !wider.is_busy();
+        Some(if gains { wider } else { choice })
+    }
+}
+
+impl Choice<'_> {
+    fn is_busy(&self) -> bool {
+        let Source { view, level, .. } = self.source;
+        view.busy.conflicts(level, &self.range) || view.busy.conflicts(self.source.target(), &self.range)
+    }
+
+    fn tables(&self) -> impl Iterator<Item = &Arc<TableMeta>> {
+        self.victims.iter().chain(&self.partners).copied()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.tables().map(|table| table.bytes()).sum()
+    }
+
+    /// Step 5.
+    fn plan(self, reason: Reason, config: &CursorConfig) -> Plan {
+        let cursor = Some(self.victim_range.largest.clone());
+        let mut plan = self.merge(reason, cursor);
+        if let ([victim], []) = (&self.victims[..], &self.partners[..])
+            && self.grandparent_bytes() <= config.grandparent_bytes_max
+        {
+            plan.kind = PlanKind::Move;
+            plan.moves = vec![victim.id];
+            plan.inputs.clear();
+        }
+        plan
+    }
+
+    fn grandparent_bytes(&self) -> u64 {
+        let after_target = self.source.view.version.levels().nth(usize::from(self.source.target()) + 1);
+        let run = after_target.and_then(|(_, state)| state.run());
+        run.map_or(0, |run| run.overlap_bytes(&self.victim_range))
+    }
+
+    fn merge(&self, reason: Reason, cursor: Option<Key>) -> Plan {
+        let Source { view, level, .. } = self.source;
+        let target = self.source.target();
+        let input = |level| move |table: &&Arc<TableMeta>| PlanInput { level, table: table.id };
+        let victims = self.victims.iter().map(input(level));
+        Plan {
+            keyspace: view.keyspace,
+            kind: PlanKind::Merge,
+            source: level,
+            target,
+            inputs: victims.chain(self.partners.iter().map(input(target))).collect(),
+            moves: Vec::new(),
+            range: self.range.clone(),
+            bytes: self.bytes(),
+            cursor,
+            reason,
+        }
+    }
+}
+
+/// The tables of `state` that overlap `range`, newest run first.
+fn overlapping<'a>(state: &'a LevelState, range: &KeyRange) -> Vec<&'a Arc<TableMeta>> {
+    let mut tables = Vec::new();
+    for run in &state.runs {
+        let from = run.iter_from(run.lower_bound(&range.smallest));
+        tables.extend(from.take_while(|table| table.range.smallest <= range.largest));
+    }
+    tables
+}
+
+fn hull(range: KeyRange, tables: &[&Arc<TableMeta>]) -> KeyRange {
+    tables.iter().fold(range, |hull, table| hull.hull(&table.range))
+}

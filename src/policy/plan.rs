@@ -1,0 +1,93 @@
+//! What a picker wants done, as a plain value.
+
+use std::fmt;
+
+use crate::types::{Key, KeyRange, KeyspaceId, TableId};
+
+/// A background change of one tree: tables to merge into the next level, tables to move there unread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Whose tree.
+    pub keyspace: KeyspaceId,
+    /// What is to be done.
+    pub kind: PlanKind,
+    /// Level whose excess, or whose request, is the reason.
+    pub source: u8,
+    /// Level that receives the outputs.
+    pub target: u8,
+    /// Tables to merge: of the source level, then of the target level, newest run first, in key order.
+    pub inputs: Vec<PlanInput>,
+    /// Tables of the source level that go to the target as they are.
+    pub moves: Vec<TableId>,
+    /// Hull of all tables concerned. The plan claims it in the source and in the target level.
+    pub range: KeyRange,
+    /// Length of all tables concerned, in bytes.
+    pub bytes: u64,
+    /// New cursor of the source level; `None` leaves it.
+    pub cursor: Option<Key>,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// What a plan does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PlanKind {
+    /// Inputs are read and written anew.
+    Merge,
+    /// Metadata alone: tables change their level.
+    Move,
+}
+
+/// A table to merge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlanInput {
+    /// The level that it is in.
+    pub level: u8,
+    /// The table.
+    pub table: TableId,
+}
+
+/// Why a plan was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// Level 0 has as many runs as the layout allows.
+    Level0Runs,
+    /// The level has as many bytes as the layout allows.
+    LevelBytes,
+    /// The user asked for it.
+    Manual,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Level0Runs => "level 0 runs",
+            Self::LevelBytes => "level bytes",
+            Self::Manual => "manual",
+        })
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { keyspace, source, target, range, bytes, reason, .. } = self;
+        let kind = match self.kind {
+            PlanKind::Merge => "merge",
+            PlanKind::Move => "move",
+        };
+        let (from, to) = (range.smallest.escape_ascii(), range.largest.escape_ascii());
+        write!(f, "{kind} {keyspace:?} L{source}->L{target} [{from}..{to}] {bytes}B")?;
+        let mut level = None;
+        for input in &self.inputs {
+            if level.replace(input.level) == Some(input.level) {
+                write!(f, ",{:?}", input.table)?;
+            } else {
+                write!(f, " L{}:{:?}", input.level, input.table)?;
+            }
+        }
+        for table in &self.moves {
+            write!(f, " move:{table:?}")?;
+        }
+        write!(f, " ({reason})")
+    }
+}

@@ -1,0 +1,101 @@
+//! The order of precedence over keyspaces and levels.
+//!
+//! 1. Level 0 of a keyspace whose runs hold writers up, the fullest first.
+//! 2. Every other level that is due, by score.
+//!
+//! A level 0 that waits for jobs in level 1 to end keeps that level's next jobs from starting, or they would hold it
+//! up for ever. Which tables are taken is the picker's business, whether a plan may run the pacer's.
+
+use super::{
+    Admission, CursorConfig, Cutter, GovernorConfig, Layout, LeveledConfig, LoadState, Pacer, Picker, Placer,
+    Plan, Retainer, SizeConfig, TreeView,
+};
+use crate::types::KeyspaceId;
+
+/// One policy per seam.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PolicyConfig {
+    /// How levels are built.
+    pub layout: Layout,
+    /// What is merged or moved next.
+    pub picker: Picker,
+    /// Where outputs are cut.
+    pub cutter: Cutter,
+    /// What becomes of inputs.
+    pub retainer: Retainer,
+    /// When jobs run and writers wait.
+    pub pacer: Pacer,
+    /// Where packs go.
+    pub placer: Placer,
+}
+
+impl PolicyConfig {
+    /// LevelDB's rules at LevelDB's sizes.
+    #[must_use]
+    pub fn leveldb() -> Self {
+        Self::leveldb_sized(2 << 20, 10 << 20)
+    }
+
+    /// LevelDB's rules for tables of `table_bytes` and a level 1 of `level1_bytes`.
+    #[must_use]
+    pub fn leveldb_sized(table_bytes: u64, level1_bytes: u64) -> Self {
+        let grandparent_bytes_max = 10 * table_bytes;
+        Self {
+            layout: Layout::Leveled(LeveledConfig { level1_bytes, ratio: 10, l0_trigger: 4 }),
+            picker: Picker::Cursor(CursorConfig {
+                expansion_bytes_max: 25 * table_bytes,
+                grandparent_bytes_max,
+            }),
+            cutter: Cutter::Size(SizeConfig { table_bytes, grandparent_bytes_max }),
+            retainer: Retainer::Drop,
+            pacer: Pacer::Governor(GovernorConfig {
+                l0_slow: 8,
+                l0_stop: 12,
+                // LevelDB knows no such limit; these are RocksDB's.
+                debt_slow_bytes: 64 << 30,
+                debt_stop_bytes: 256 << 30,
+                sealed_memtables_max: 1,
+                floor_bytes_per_second: 1 << 20,
+                unmeasured_bytes_per_second: 16 << 20,
+            }),
+            placer: Placer::Single,
+        }
+    }
+}
+
+/// A level that is due.
+struct Due<'a> {
+    view: &'a TreeView<'a>,
+    level: u8,
+    pressed: bool,
+    score: f64,
+}
+
+/// The plan to run next, if any is due, free of running jobs and admitted.
+#[must_use]
+pub fn next_plan(views: &[TreeView<'_>], load: &LoadState, config: &PolicyConfig) -> Option<Plan> {
+    let mut due: Vec<_> = views.iter().flat_map(|view| due_levels(view, config)).collect();
+    due.sort_by(|a, b| {
+        b.pressed.cmp(&a.pressed).then(b.score.total_cmp(&a.score)).then(a.level.cmp(&b.level))
+    });
+    let mut waiting: Vec<KeyspaceId> = Vec::new();
+    for Due { view, level, .. } in due {
+        if level == 1 && waiting.contains(&view.keyspace) {
+            continue;
+        }
+        match config.picker.pick(view, level) {
+            Some(plan) if config.pacer.admit(load, &plan) == Admission::Run => return Some(plan),
+            _ if level == 0 => waiting.push(view.keyspace),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn due_levels<'a>(view: &'a TreeView<'a>, config: &PolicyConfig) -> impl Iterator<Item = Due<'a>> {
+    let pacer = config.pacer;
+    (0u8..).zip(view.shape.scores).filter(|(_, score)| *score >= 1.0).map(move |(level, score)| {
+        let pressed = level == 0 && pacer.presses(view.version.level(0).runs.len() as u64);
+        Due { view, level, pressed, score }
+    })
+}

@@ -1,0 +1,29 @@
+//! What becomes of the inputs of a merge once its outputs are installed.
+//!
+//! `Drop`: their extents go to the reclaimer with their last holder, as in LevelDB.
+
+use super::{Plan, PlanInput};
+
+/// The retainers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Retainer {
+    /// Nothing is kept.
+    Drop,
+}
+
+/// What becomes of a merged table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It leaves the tree.
+    Dropped,
+}
+
+impl Retainer {
+    /// What becomes of `input` of `plan`.
+    #[must_use]
+    pub fn fate(&self, _plan: &Plan, _input: &PlanInput) -> Fate {
+        match self {
+            Self::Drop => Fate::Dropped,
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Runs the golden cases of `tests/policy/*.txt`, and the properties that no list of cases shows.
+//!
+//! A file is a list of cases. Lines are copied as they are, but for the indented ones: those are the results of the
+//! command above them. `UPDATE=1` writes the results into the files.
+//!
+//! ```text
+//! case <what is shown>                     starts from nothing
+//! config table=2M level1=10M ...           changes the defaults of PolicyConfig::leveldb
+//! L0 e5 a-c:1M d-f:1M                      tables: level, epoch (level 0), keys and bytes
+//! L1 a-c:1M cursor=c                       cursor of the level's picker
+//! busy L1 a-c                              claim of a running job
+//! load debt=1G active=3M sealed=1 ...      load sample; the rest follows from the tree
+//! > pick | pick L1 | range L1 a-c          plans
+//! > scores | debt                          the layout's measures
+//! > writer l0=7..12                        verdicts, for each value of one signal
+//! > cut L3 a:1M b:1M ...                   outputs of a merge above level 3: entries with their bytes
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::*;
+use crate::catalog::testing::{Dice, record, version};
+use crate::catalog::{Run, Version};
+use crate::format::edit::{TableRecord, TreeEdit};
+use crate::types::{Epoch, Extent, KeyRange, KeyspaceId, LEVELS, PackId, Seq};
+
+mod properties;
+
+#[test]
+fn golden_cases_come_out_as_written() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/policy");
+    let mut cases = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let file = file.unwrap().path();
+        let written = std::fs::read_to_string(&file).unwrap();
+        let computed = run_file(&written);
+        cases += written.lines().filter(|line| line.starts_with("case ")).count();
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&file, &computed).unwrap();
+        } else {
+            assert_eq!(written, computed, "{}: UPDATE=1 rewrites it", file.display());
+        }
+    }
+    assert!(cases >= 20, "only {cases} cases found");
+}
+
+fn run_file(text: &str) -> String {
+    let mut case = Case::default();
+    let mut result = String::new();
+    for line in text.lines().filter(|line| !line.starts_with("  ")) {
+        writeln!(result, "{line}").unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [] | ["#", ..] => {}
+            ["case", ..] => case = Case::default(),
+            [">", command, ref arguments @ ..] => {
+                for output in case.run(command, arguments).lines() {
+                    writeln!(result, "  {output}").unwrap();
+                }
+            }
+            ["config", ref settings @ ..] => settings.iter().for_each(|setting| case.configure(setting)),
+            ["load", ref settings @ ..] => settings.iter().for_each(|setting| case.load(setting)),
+            ["busy", level, range] => case.busy.push((parse_level(level), parse_range(range))),
+            [level, ref tables @ ..] => case.add_level(parse_level(level), tables),
+        }
+    }
+    result
+}
+
+/// A tree, a load and a configuration under construction.
+struct Case {
+    edit: TreeEdit,
+    busy: Vec<(u8, KeyRange)>,
+    load: BTreeMap<String, u64>,
+    config: PolicyConfig,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        let config = PolicyConfig::leveldb();
+        Self { edit: TreeEdit::default(), busy: Vec::new(), load: BTreeMap::new(), config }
+    }
+}
+
+impl Case {
+    fn add_level(&mut self, level: u8, words: &[&str]) {
+        let mut epoch = 1;
+        for word in words {
+            if let Some(cursor) = word.strip_prefix("cursor=") {
+                self.edit.cursors.push((level, cursor.as_bytes().into()));
+            } else if let Some((range, bytes)) = word.split_once(':') {
+                let id = self.edit.add.len() as u64 + 1;
+                self.edit.add.push((level, table(id, epoch, parse_range(range), parse_bytes(bytes))));
+            } else {
+                epoch = word.strip_prefix('e').expect("e<epoch>").parse().unwrap();
+            }
+        }
+    }
+
+    fn configure(&mut self, setting: &str) {
+        let (name, value) = setting.split_once('=').unwrap();
+        let value = parse_bytes(value);
+        let PolicyConfig { layout, picker, cutter, pacer, .. } = &mut self.config;
+        let Layout::Leveled(layout) = layout;
+        let Picker::Cursor(picker) = picker;
+        let Cutter::Size(cutter) = cutter;
+        let Pacer::Governor(pacer) = pacer;
+        match name {
+            "level1" => layout.level1_bytes = value,
+            "ratio" => layout.ratio = value,
+            "trigger" => layout.l0_trigger = value,
+            "table" => cutter.table_bytes = value,
+            "expansion" => picker.expansion_bytes_max = value,
+            "grandparents" => {
+                picker.grandparent_bytes_max = value;
+                cutter.grandparent_bytes_max = value;
+            }
+            "debt_slow" => pacer.debt_slow_bytes = value,
+            "debt_stop" => pacer.debt_stop_bytes = value,
+            "sealed_max" => pacer.sealed_memtables_max = value,
+            _ => panic!("no setting {name}"),
+        }
+    }
+
+    fn load(&mut self, setting: &str) {
+        let (name, value) = setting.split_once('=').unwrap();
+        self.load.insert(name.to_string(), parse_bytes(value));
+    }
+
+    fn version(&self) -> Version {
+        let version = Version::empty().apply(&self.edit, &mut |_| crate::catalog::Lease::none()).unwrap();
+        crate::catalog::check_version(&version).unwrap();
+        version
+    }
+
+    fn run(&self, command: &str, arguments: &[&str]) -> String {
+        let version = self.version();
+        let shape = self.config.layout.measure(&version);
+        let mut busy = Busy::default();
+        self.busy.iter().for_each(|(level, range)| busy.claim(&claim_of(*level, range.clone())));
+        let view = TreeView { keyspace: KeyspaceId(0), version: &version, busy: &busy, shape: &shape };
+        let show = |plan: Option<Plan>| plan.map_or("nothing".into(), |plan| show_plan(&version, &plan));
+        match (command, arguments) {
+            ("pick", []) => show(next_plan(&[view], &self.sample(), &self.config)),
+            ("pick", [level]) => show(self.config.picker.pick(&view, parse_level(level))),
+            ("range", [level, range @ ..]) => {
+                let range = range.first().map(|range| parse_range(range));
+                match self.config.picker.pick_range(&view, parse_level(level), range.as_ref()) {
+                    RangePick::Plan(plan) => show_plan(&version, &plan),
+                    other => format!("{other:?}").to_lowercase(),
+                }
+            }
+            ("scores", []) => {
+                let scores = (0..LEVELS).zip(shape.scores).filter(|(_, score)| *score > 0.0);
+                let shown: Vec<_> = scores.map(|(level, score)| format!("L{level} {score:.2}")).collect();
+                if shown.is_empty() { "all 0".into() } else { shown.join("  ") }
+            }
+            ("debt", []) => show_bytes(shape.debt_bytes),
+            ("writer", [sweep]) => self.writer(sweep),
+            ("cut", [level, entries @ ..]) => {
+                let run = version.level(parse_level(level)).run().cloned().unwrap_or_default();
+                cut(&self.config.cutter, run, entries)
+            }
+            _ => panic!("no command {command} {arguments:?}"),
+        }
+    }
+
+    fn sample(&self) -> LoadState {
+        let value = |name: &str| self.load.get(name).copied().unwrap_or(0);
+        LoadState {
+            active_bytes: value("active"),
+            active_bytes_max: 4 << 20,
+            sealed_memtables: value("sealed"),
+            l0_runs: value("l0"),
+            debt_bytes: value("debt"),
+            flush_bytes_per_second: value("flush"),
+            merge_bytes_per_second: value("merge"),
+            ..LoadState::default()
+        }
+    }
+
+    /// `name=from..to` or `name=a,b,c`: the verdict for each value.
+    fn writer(&self, sweep: &str) -> String {
+        let (name, values) = sweep.split_once('=').unwrap();
+        let values: Vec<String> = match values.split_once("..") {
+            Some((from, to)) => {
+                (parse_bytes(from)..=parse_bytes(to)).map(|value| value.to_string()).collect()
+            }
+            None => values.split(',').map(str::to_string).collect(),
+        };
+        let mut lines = String::new();
+        for value in values {
+            let mut load = self.load.clone();
+            load.insert(name.to_string(), parse_bytes(&value));
+            let case = Self { load, edit: self.edit.clone(), busy: Vec::new(), ..*self };
+            let verdict = match self.config.pacer.writer(&case.sample()) {
+                WriterVerdict::Go => "go".to_string(),
+                WriterVerdict::Delay { bytes_per_second, reason } => {
+                    format!("{}/s, {reason:?}", show_bytes(bytes_per_second))
+                }
+                WriterVerdict::Stop { reason } => format!("stop, {reason:?}"),
+            };
+            writeln!(lines, "{name}={value}: {verdict}").unwrap();
+        }
+        lines
+    }
+}
+
+/// The outputs of a merge: their keys, a line each.
+fn cut(cutter: &Cutter, grandparents: Run, entries: &[&str]) -> String {
+    let mut state = cutter.start(grandparents);
+    let (mut lines, mut output_bytes) = (String::new(), 0);
+    for entry in entries {
+        let (key, bytes) = entry.split_once(':').unwrap();
+        if state.cut(&CutView { output_bytes, next_key: key.as_bytes() }) {
+            writeln!(lines, "= {}", show_bytes(output_bytes)).unwrap();
+            output_bytes = 0;
+        }
+        write!(lines, "{key} ").unwrap();
+        output_bytes += parse_bytes(bytes);
+    }
+    lines + "= " + &show_bytes(output_bytes)
+}
+
+/// A table whose sequence numbers follow from its epoch, in a pack of its own.
+fn table(id: u64, epoch: u64, range: KeyRange, bytes: u64) -> TableRecord {
+    let base = record(id, "", "");
+    let extent = Extent { pack: PackId(id), length: bytes, ..base.extent };
+    let (min_seq, max_seq) = (Seq(epoch * 10), Seq(epoch * 10 + 9));
+    TableRecord { extent, range, min_seq, max_seq, epoch: Epoch(epoch), ..base }
+}
+
+/// A plan that claims nothing but `range` of `level`.
+fn claim_of(level: u8, range: KeyRange) -> Plan {
+    Plan {
+        keyspace: KeyspaceId(0),
+        kind: PlanKind::Merge,
+        source: level,
+        target: level,
+        inputs: Vec::new(),
+        moves: Vec::new(),
+        range,
+        bytes: 0,
+        cursor: None,
+        reason: Reason::Manual,
+    }
+}
+
+/// The plan with ranges in place of ids, so that it can be read beside the tree.
+fn show_plan(version: &Version, plan: &Plan) -> String {
+    let range_of = |id| {
+        let range = &version.table(id).unwrap().1.range;
+        format!("{}-{}", range.smallest.escape_ascii(), range.largest.escape_ascii())
+    };
+    let of_level = |level| {
+        let inputs = plan.inputs.iter().filter(move |input| input.level == level);
+        inputs.map(|input| range_of(input.table)).collect::<Vec<_>>().join(" ")
+    };
+    let what = match plan.kind {
+        PlanKind::Merge => format!("[{}] with [{}]", of_level(plan.source), of_level(plan.target)),
+        PlanKind::Move => format!("[{}]", range_of(plan.moves[0])),
+    };
+    let kind = format!("{:?}", plan.kind).to_lowercase();
+    let cursor = plan.cursor.as_ref().map_or(String::new(), |key| format!(" cursor={}", key.escape_ascii()));
+    let (source, target, reason) = (plan.source, plan.target, plan.reason);
+    format!("{kind} L{source}->L{target} {what} {}{cursor} ({reason})", show_bytes(plan.bytes))
+}
+
+fn parse_level(word: &str) -> u8 {
+    word.strip_prefix('L').expect("L<level>").parse().unwrap()
+}
+
+fn parse_range(word: &str) -> KeyRange {
+    let (from, to) = word.split_once('-').unwrap();
+    KeyRange::new(from.as_bytes(), to.as_bytes())
+}
+
+fn parse_bytes(word: &str) -> u64 {
+    let units = [('K', 1u64 << 10), ('M', 1 << 20), ('G', 1 << 30)];
+    match units.iter().find_map(|(unit, bytes)| Some((word.strip_suffix(*unit)?, *bytes))) {
+        Some((number, unit)) => (number.parse::<f64>().unwrap() * unit as f64) as u64,
+        None => word.parse().unwrap(),
+    }
+}
+
+fn show_bytes(bytes: u64) -> String {
+    let units = [(1u64 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
+    match units.iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) if bytes.is_multiple_of(*unit) => format!("{}{name}", bytes / unit),
+        Some((unit, name)) => format!("{:.1}{name}", bytes as f64 / *unit as f64),
+        None => bytes.to_string(),
+    }
+}
+
+#[test]
+fn a_plan_shows_itself_in_one_line() {
+    let tree = version(vec![
+        (1, table(1, 1, parse_range("a-c"), 1 << 20)),
+        (2, table(2, 1, parse_range("b-d"), 2 << 20)),
+        (2, table(3, 1, parse_range("e-f"), 3)),
+    ]);
+    let (busy, shape) = Default::default();
+    let view = TreeView { keyspace: KeyspaceId(4), version: &tree, busy: &busy, shape: &shape };
+    let picker = PolicyConfig::leveldb().picker;
+    let merge = picker.pick(&view, 1).unwrap();
+    assert_eq!(merge.to_string(), "merge k4 L1->L2 [a..d] 3145728B L1:t1 L2:t2 (level bytes)");
+    let bottom = picker.pick(&view, 2).unwrap();
+    assert_eq!(bottom.to_string(), "move k4 L2->L3 [b..d] 2097152B move:t2 (level bytes)");
+    assert!(busy.is_empty());
+}

@@ -1,0 +1,259 @@
+use super::*;
+use crate::catalog::{Lease, check_edit, check_version};
+use crate::types::TableId;
+
+/// A random tree of the letters: up to six runs in level 0, levels 1 to 3 cut at random.
+fn random_tree(dice: &mut Dice) -> Version {
+    let mut tables = Vec::new();
+    let mut id = 0;
+    let key = |n: u64| format!("{n:03}");
+    let mut fill = |level: u8, epoch: u64, widest: u64, dice: &mut Dice| {
+        let mut at = dice.below(60);
+        while at < 300 {
+            let to = at + dice.below(widest);
+            let range = KeyRange::new(key(at).as_bytes(), key(to).as_bytes());
+            id += 1;
+            tables.push((level, self::table(id, epoch, range, (1 + dice.below(4)) << 20)));
+            at = to + 1 + dice.below(40);
+        }
+    };
+    for epoch in 2..2 + dice.below(6) {
+        fill(0, epoch, 90, dice);
+    }
+    for level in 1..4 {
+        fill(level, 1, 60 / u64::from(level), dice);
+    }
+    version(tables)
+}
+
+/// The edit that carries `plan` out: one output over the hull of the merged tables, moves as they are.
+fn carried_out(plan: &Plan, tree: &Version, id: u64) -> TreeEdit {
+    let drop: Vec<_> = (plan.inputs.iter().map(|input| (input.level, input.table)))
+        .chain(plan.moves.iter().map(|id| (plan.source, *id)))
+        .collect();
+    let moved = plan.moves.iter().map(|id| (plan.target, tree.table(*id).unwrap().1.record()));
+    let merged = (!plan.inputs.is_empty()).then(|| (plan.target, table(id, 1, plan.range.clone(), 5 << 20)));
+    let cursors = plan.cursor.iter().map(|key| (plan.source, key.clone())).collect();
+    TreeEdit { drop, add: moved.chain(merged).collect(), cursors, ..TreeEdit::default() }
+}
+
+#[test]
+fn i2_i12_every_plan_is_closed_and_apart_from_running_jobs() {
+    let config = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
+    let (mut plans, mut beside) = (0, 0);
+    for seed in 0..300 {
+        let mut dice = Dice(seed);
+        let tree = random_tree(&mut dice);
+        check_version(&tree).unwrap();
+        let shape = config.layout.measure(&tree);
+        let mut busy = Busy::default();
+        let mut running: Vec<Plan> = Vec::new();
+        loop {
+            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let Some(plan) = next_plan(&[view], &LoadState::default(), &config) else { break };
+            let edit = carried_out(&plan, &tree, 900);
+            check_edit(&tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
+            let bytes: u64 = edit.drop.iter().map(|(_, id)| tree.table(*id).unwrap().1.bytes()).sum();
+            assert_eq!(plan.bytes, bytes);
+            assert!(!busy.conflicts_with(&plan), "seed {seed}: {plan}");
+            busy.claim(&plan);
+            beside += usize::from(!running.is_empty());
+            running.push(plan);
+            plans += 1;
+        }
+        // The jobs end in another order than they began; each step is valid on what the others left.
+        let mut now = tree.clone();
+        while !running.is_empty() {
+            let plan = running.remove(dice.below(running.len() as u64) as usize);
+            let edit = carried_out(&plan, &now, 1000 + running.len() as u64);
+            check_edit(&now, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
+            now = now.apply(&edit, &mut |_| Lease::none()).unwrap();
+            check_version(&now).unwrap();
+            busy.release(&plan);
+        }
+        assert!(busy.is_empty());
+    }
+    assert!(plans > 300 && beside > 100, "{plans} plans, {beside} beside others");
+}
+
+#[test]
+fn i2_a_manual_merge_empties_the_range_step_by_step() {
+    let config = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
+    for seed in 0..60 {
+        let mut dice = Dice(seed);
+        let mut tree = random_tree(&mut dice);
+        let range = KeyRange::new(*b"100", *b"200");
+        for level in 0..3 {
+            let mut steps = 0;
+            loop {
+                let (busy, shape) = Default::default();
+                let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+                let plan = match config.picker.pick_range(&view, level, Some(&range)) {
+                    RangePick::Plan(plan) => plan,
+                    RangePick::Done => break,
+                    RangePick::Busy => panic!("nothing runs"),
+                };
+                steps += 1;
+                let edit = carried_out(&plan, &tree, 1000 * u64::from(level + 1) + steps);
+                check_edit(&tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
+                tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
+                assert!(steps < 100);
+            }
+            assert!(!tree.level(level).tables().any(|table| table.range.overlaps(&range)));
+        }
+    }
+}
+
+#[test]
+fn repeated_plans_bring_every_level_below_its_limit() {
+    let config = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
+    for seed in 0..100 {
+        let mut tree = random_tree(&mut Dice(seed));
+        let mut merged_bytes = 0;
+        let debt = config.layout.debt(&tree);
+        for step in 0.. {
+            assert!(step < 500, "seed {seed}: {tree:?}");
+            let (busy, shape) = (Busy::default(), config.layout.measure(&tree));
+            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let Some(plan) = next_plan(&[view], &LoadState::default(), &config) else { break };
+            merged_bytes += plan.bytes;
+            let edit = carried_out(&plan, &tree, 1000 + step);
+            tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
+        }
+        assert!(config.layout.scores(&tree).iter().all(|score| *score < 1.0));
+        assert_eq!(config.layout.debt(&tree), 0);
+        assert_eq!(debt == 0, merged_bytes == 0, "seed {seed}: there is debt exactly while there is work");
+    }
+}
+
+/// Higher is freer.
+fn freedom(verdict: WriterVerdict) -> u64 {
+    match verdict {
+        WriterVerdict::Go => u64::MAX,
+        WriterVerdict::Delay { bytes_per_second, .. } => bytes_per_second,
+        WriterVerdict::Stop { .. } => 0,
+    }
+}
+
+#[test]
+fn i11_verdicts_are_monotone_and_stop_only_at_hard_limits() {
+    let config = PolicyConfig::leveldb();
+    let Pacer::Governor(governor) = config.pacer;
+    for seed in 0..20_000 {
+        let mut dice = Dice(seed);
+        let load = LoadState {
+            active_bytes: dice.below(5 << 20),
+            active_bytes_max: 4 << 20,
+            sealed_memtables: dice.below(3),
+            l0_runs: dice.below(15),
+            debt_bytes: dice.below(300 << 30),
+            flush_bytes_per_second: [0, dice.below(1 << 30)][dice.below(2) as usize],
+            merge_bytes_per_second: [0, dice.below(1 << 30)][dice.below(2) as usize],
+            ..LoadState::default()
+        };
+        let verdict = config.pacer.writer(&load);
+        let hard = load.l0_runs >= governor.l0_stop
+            || load.debt_bytes >= governor.debt_stop_bytes
+            || load.sealed_memtables >= governor.sealed_memtables_max
+                && load.active_bytes >= load.active_bytes_max;
+        assert_eq!(matches!(verdict, WriterVerdict::Stop { .. }), hard, "{load:?}");
+        assert!(hard || freedom(verdict) >= governor.floor_bytes_per_second);
+        let more = 1 + dice.below(1 << 20);
+        for worse in [
+            LoadState { active_bytes: load.active_bytes + more, ..load },
+            LoadState { sealed_memtables: load.sealed_memtables + 1, ..load },
+            LoadState { l0_runs: load.l0_runs + 1, ..load },
+            LoadState { debt_bytes: load.debt_bytes + (more << 12), ..load },
+        ] {
+            assert!(freedom(config.pacer.writer(&worse)) <= freedom(verdict), "{load:?} {worse:?}");
+        }
+    }
+}
+
+#[test]
+fn a_level_0_that_waits_is_not_held_up_by_the_next_job_of_level_1() {
+    let mut case = Case::default();
+    for epoch in ["e5", "e6", "e7", "e8", "e9", "e10", "e11", "e12"] {
+        case.add_level(0, &[epoch, "a-z:1M"]);
+    }
+    case.add_level(1, &["a-c:6M", "d-f:6M", "g-i:6M"]);
+    let tree = case.version();
+    let shape = case.config.layout.measure(&tree);
+    let mut busy = Busy::default();
+    let pick = |busy: &Busy| {
+        let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy, shape: &shape };
+        next_plan(&[view], &LoadState::default(), &case.config)
+    };
+    assert_eq!(pick(&busy).unwrap().source, 0);
+    let running = claim_of(1, parse_range("a-c"));
+    busy.claim(&running);
+    assert_eq!(pick(&busy), None);
+    busy.release(&running);
+    assert_eq!(pick(&busy).unwrap().source, 0);
+}
+
+#[test]
+fn the_keyspace_under_most_pressure_comes_first() {
+    let tree = |runs: u64, level1: &str| {
+        let mut case = Case::default();
+        (0..runs).for_each(|run| case.add_level(0, &[&format!("e{}", run + 2), "a-c:1M"]));
+        case.add_level(1, &[level1]);
+        let version = case.version();
+        (case.config.layout.measure(&version), version)
+    };
+    // (runs of level 0, size of level 1); what is picked: keyspace and level.
+    let cases: [(&[(u64, &str)], _); 4] = [
+        (&[(4, "a-c:9M"), (5, "a-c:9M")], Some((1, 0))),
+        (&[(4, "a-c:25M"), (5, "a-c:12M")], Some((0, 1))),
+        (&[(4, "a-c:90M"), (8, "a-c:9M")], Some((1, 0))),
+        (&[(3, "a-c:9M"), (3, "a-c:9M")], None),
+    ];
+    for (trees, expected) in cases {
+        let trees: Vec<_> = trees.iter().map(|(runs, level1)| tree(*runs, level1)).collect();
+        let busy = Busy::default();
+        let views: Vec<_> = (0..)
+            .zip(&trees)
+            .map(|(id, (shape, version))| TreeView { keyspace: KeyspaceId(id), version, busy: &busy, shape })
+            .collect();
+        let plan = next_plan(&views, &LoadState::default(), &PolicyConfig::leveldb());
+        assert_eq!(plan.map(|plan| (plan.keyspace.0, plan.source)), expected);
+    }
+}
+
+#[test]
+fn outputs_cover_every_entry_and_stay_within_the_limits() {
+    for seed in 0..50 {
+        let mut dice = Dice(seed);
+        let tree = random_tree(&mut dice);
+        let run = tree.level(2).run().cloned().unwrap_or_default();
+        let cutter = Cutter::Size(SizeConfig { table_bytes: 4000, grandparent_bytes_max: 5 << 20 });
+        let mut state = cutter.start(run.clone());
+        let (mut output_bytes, mut first) = (0, String::new());
+        let mut last = String::new();
+        for n in 0..300u64 {
+            let key = format!("{n:03}");
+            if state.cut(&CutView { output_bytes, next_key: key.as_bytes() }) {
+                let spanned = run.overlap_bytes(&KeyRange::new(first.as_bytes(), last.as_bytes()));
+                // What the first and the last key lie in counts on top of what is passed in between.
+                assert!(spanned <= (5 << 20) + (8 << 20), "seed {seed}: {spanned}");
+                output_bytes = 0;
+            }
+            if output_bytes == 0 {
+                first = key.clone();
+            }
+            output_bytes += 1 + dice.below(1000);
+            assert!(output_bytes < 5000);
+            last = key;
+        }
+    }
+}
+
+#[test]
+fn the_single_placer_and_the_dropping_retainer_have_one_answer() {
+    let config = PolicyConfig::leveldb();
+    let home = crate::types::DeviceId(3);
+    assert_eq!(config.placer.place(&PlaceView { home, level: 2, bytes: 9 }), home);
+    let plan = claim_of(1, parse_range("a-c"));
+    let input = PlanInput { level: 1, table: TableId(1) };
+    assert_eq!(config.retainer.fate(&plan, &input), Fate::Dropped);
+}

@@ -1,0 +1,95 @@
+//! What decisions depend on: a tree with the claims of running jobs, and a sample of the load.
+
+use super::{Plan, TreeShape};
+use crate::catalog::Version;
+use crate::types::{KeyRange, KeyspaceId};
+
+/// One tree, as pickers see it.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeView<'a> {
+    /// Whose tree.
+    pub keyspace: KeyspaceId,
+    /// The tables.
+    pub version: &'a Version,
+    /// What running jobs have claimed of this tree.
+    pub busy: &'a Busy,
+    /// The tree measured by the layout; must belong to `version`.
+    pub shape: &'a TreeShape,
+}
+
+/// Claims of the running jobs of one tree: no two jobs work on overlapping ranges of a level (I12).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Busy {
+    claims: Vec<(u8, KeyRange)>,
+}
+
+impl Busy {
+    /// Whether a running job has claimed a part of `range` in `level`.
+    #[must_use]
+    pub fn conflicts(&self, level: u8, range: &KeyRange) -> bool {
+        self.claims.iter().any(|(claimed, other)| *claimed == level && other.overlaps(range))
+    }
+
+    /// Whether `plan` could not run beside the running jobs.
+    #[must_use]
+    pub fn conflicts_with(&self, plan: &Plan) -> bool {
+        claims_of(plan).iter().any(|(level, range)| self.conflicts(*level, range))
+    }
+
+    /// Claims the range of `plan` in its source and target level.
+    pub fn claim(&mut self, plan: &Plan) {
+        debug_assert!(!self.conflicts_with(plan), "I12: two jobs work on one range");
+        self.claims.extend(claims_of(plan));
+    }
+
+    /// Takes back what [`Busy::claim`] claimed.
+    pub fn release(&mut self, plan: &Plan) {
+        let mine = claims_of(plan);
+        let before = self.claims.len();
+        // Claims of other jobs are disjoint from these, so none of them is equal to one.
+        self.claims.retain(|claim| !mine.contains(claim));
+        debug_assert!(self.claims.len() < before, "I12: a job releases what it has not claimed");
+    }
+
+    /// Whether nothing is claimed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.claims.is_empty()
+    }
+}
+
+fn claims_of(plan: &Plan) -> [(u8, KeyRange); 2] {
+    [(plan.source, plan.range.clone()), (plan.target, plan.range.clone())]
+}
+
+/// One sample of what the store is going through. Rates are recent averages while the work was going on; 0 while
+/// nothing has been measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LoadState {
+    /// Bytes in the memtables that take writes: of all keyspaces, the fullest.
+    pub active_bytes: u64,
+    /// Bytes at which a memtable is sealed.
+    pub active_bytes_max: u64,
+    /// Sealed memtables that wait for their flush: of all keyspaces, the most.
+    pub sealed_memtables: u64,
+    /// Bytes in all sealed memtables.
+    pub sealed_bytes: u64,
+    /// Runs of level 0: of all keyspaces, the most.
+    pub l0_runs: u64,
+    /// Bytes in level 0: of all keyspaces, the most.
+    pub l0_bytes: u64,
+    /// Bytes to merge until no level is over its limit, over all keyspaces.
+    pub debt_bytes: u64,
+    /// What flushes write, in bytes per second.
+    pub flush_bytes_per_second: u64,
+    /// What merges write, in bytes per second.
+    pub merge_bytes_per_second: u64,
+    /// What users write, in bytes per second.
+    pub user_bytes_per_second: u64,
+    /// Merges and moves that are running.
+    pub running_jobs: u64,
+    /// Free bytes on the fullest device.
+    pub free_bytes: u64,
+    /// Bytes in write-ahead log segments that are still needed.
+    pub wal_bytes: u64,
+}
