@@ -8,6 +8,9 @@
 //! others anyway. A mutex is not shared between simulated and other threads.
 #![expect(clippy::disallowed_types, reason = "this module is what the rest of the crate uses instead")]
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
