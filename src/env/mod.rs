@@ -15,6 +15,7 @@
 //!   order; so may un-synced names and holes.
 //! * After a failed sync nothing is known about the un-synced bytes: the caller must not try again.
 
+mod lock;
 pub mod posix;
 pub mod recording;
 pub mod simulated;

@@ -2,12 +2,14 @@
 //!
 //! A thin layer over the standard library and rustix. Files are created exclusively, readable by their owner only,
 //! and never reached through a symbolic link; reads and writes are positioned, and go on after short transfers and
-//! interruptions. Locks are `lock`'s, the memory limit is `memory`'s.
+//! interruptions.
 //!
-//! There is one [`PosixEnv`] per process, because its registry of locks must see every handle of the process.
+//! A lock is a `flock` and an entry in a registry of this process. Where `flock` is emulated by record locks (NFS),
+//! closing any descriptor of the file drops the process's lock; therefore the registry is asked first, and a handle
+//! that it refuses never opens the file. There is one [`PosixEnv`] per process, because the registry must see every
+//! handle.
 #![expect(clippy::disallowed_methods, reason = "this module is what the rest of the crate uses instead")]
 
-mod lock;
 mod memory;
 #[cfg(test)]
 mod tests;
@@ -22,8 +24,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::fs::{FlockOperation, flock};
+
+use super::lock::{Claim, LockRegistry};
 use super::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread};
-use lock::LockRegistry;
 
 /// Niceness of [`Priority::Background`] threads: the lowest that the system knows.
 const BACKGROUND_NICENESS: i32 = 19;
@@ -104,7 +108,14 @@ impl Env for PosixEnv {
     }
 
     fn lock(&self, path: &Path, kind: LockKind) -> io::Result<FileLock> {
-        LockRegistry::lock(&self.locks, path, kind)
+        let claim = Claim::enter(&self.locks, fs::canonicalize(path)?, kind)?;
+        let (access, operation) = match kind {
+            LockKind::Shared => (Access::Read, FlockOperation::NonBlockingLockShared),
+            LockKind::Exclusive => (Access::ReadWrite, FlockOperation::NonBlockingLockExclusive),
+        };
+        let file = options(access).open(path)?;
+        rustix::io::retry_on_intr(|| flock(&file, operation))?;
+        Ok(FileLock::new(Box::new(HeldLock { file, _claim: claim })))
     }
 
     fn canonical(&self, dir: &Path) -> io::Result<PathBuf> {
@@ -181,6 +192,20 @@ fn yield_to_others() {
     // On Linux niceness belongs to a thread, and `None` names the calling one.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, BACKGROUND_NICENESS);
+}
+
+/// A locked file. Fields drop after `drop`, so the file is unlocked before the claim is given up.
+struct HeldLock {
+    file: fs::File,
+    _claim: Claim,
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        // Closing alone would leave the lock to a child between its fork and its exec. If unlocking fails, closing
+        // still releases it.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 struct PosixFile {

@@ -2,22 +2,34 @@
 //!
 //! [`Mutex`] and [`Condvar`] are parking_lot's: small, without poisoning. A lock held by a thread that panics is
 //! simply released, so whoever shares state behind one keeps it valid at every step that may panic.
+//!
+//! A thread of a simulation never blocks in parking_lot: it waits in the simulator's schedule, which runs one thread at
+//! a time. Other threads pay one relaxed load per unlock, and a look at a thread-local where they would block or wake
+//! others anyway. A mutex is not shared between simulated and other threads.
 #![expect(clippy::disallowed_types, reason = "this module is what the rest of the crate uses instead")]
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+use super::simulated::schedule;
 
 /// Mutual exclusion around a value.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized> {
+    /// Simulated threads that wait; only the one that runs touches it.
+    simulated_waiters: AtomicUsize,
     raw: parking_lot::Mutex<T>,
 }
 
 impl<T> Mutex<T> {
     /// An unlocked mutex that holds `value`.
     pub const fn new(value: T) -> Self {
-        Self { raw: parking_lot::Mutex::new(value) }
+        Self { simulated_waiters: AtomicUsize::new(0), raw: parking_lot::Mutex::new(value) }
     }
 
     /// The value, without locking: nobody else can hold a mutex that is owned.
@@ -30,13 +42,50 @@ impl<T: ?Sized> Mutex<T> {
     /// Waits until the mutex is free and takes it.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard { raw: self.raw.lock() }
+        match self.raw.try_lock() {
+            Some(raw) => MutexGuard { mutex: self, raw },
+            None => self.lock_contended(),
+        }
+    }
+
+    #[cold]
+    fn lock_contended(&self) -> MutexGuard<'_, T> {
+        let raw = match schedule::current() {
+            Some(thread) => self.lock_simulated(&thread),
+            None => self.raw.lock(),
+        };
+        MutexGuard { mutex: self, raw }
+    }
+
+    fn lock_simulated(&self, thread: &schedule::Participant) -> parking_lot::MutexGuard<'_, T> {
+        loop {
+            if let Some(raw) = self.raw.try_lock() {
+                return raw;
+            }
+            self.simulated_waiters.fetch_add(1, Ordering::Relaxed);
+            thread.wait_for_lock(self.address());
+            self.simulated_waiters.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Lets simulated waiters try again once the caller has released the mutex.
+    #[inline]
+    fn wake_simulated(&self) {
+        if self.simulated_waiters.load(Ordering::Relaxed) != 0
+            && let Some(thread) = schedule::current()
+        {
+            thread.released(self.address());
+        }
+    }
+
+    fn address(&self) -> usize {
+        (&raw const self.simulated_waiters).addr()
     }
 
     /// Takes the mutex if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.raw.try_lock().map(|raw| MutexGuard { raw })
+        self.raw.try_lock().map(|raw| MutexGuard { mutex: self, raw })
     }
 
     /// The value, without locking: nobody else can hold a mutex that is borrowed mutably.
@@ -54,7 +103,16 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
 /// A held [`Mutex`]; dropping it releases the mutex.
 #[must_use]
 pub struct MutexGuard<'a, T: ?Sized> {
+    mutex: &'a Mutex<T>,
     raw: parking_lot::MutexGuard<'a, T>,
+}
+
+impl<T: ?Sized> Drop for MutexGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // The mutex is released after this; no waiter runs before the caller waits for something itself.
+        self.mutex.wake_simulated();
+    }
 }
 
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {
@@ -95,22 +153,61 @@ impl Condvar {
     }
 
     /// Releases the mutex, waits for a notification and takes the mutex again.
-    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        self.raw.wait(&mut guard.raw);
+    pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
+        match schedule::current() {
+            Some(thread) => {
+                self.wait_simulated(&thread, guard, None);
+            }
+            None => self.raw.wait(&mut guard.raw),
+        }
     }
 
     /// As [`Condvar::wait`], for at most `time`. Whether the time ran out.
-    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, time: Duration) -> bool {
-        self.raw.wait_for(&mut guard.raw, time).timed_out()
+    pub fn wait_for<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, time: Duration) -> bool {
+        match schedule::current() {
+            Some(thread) => self.wait_simulated(&thread, guard, Some(time)),
+            None => self.raw.wait_for(&mut guard.raw, time).timed_out(),
+        }
     }
 
     /// Wakes one waiter, if there is any.
     pub fn notify_one(&self) {
-        self.raw.notify_one();
+        match schedule::current() {
+            Some(thread) => thread.notify(self.address(), 1),
+            None => {
+                self.raw.notify_one();
+            }
+        }
     }
 
     /// Wakes all waiters.
     pub fn notify_all(&self) {
-        self.raw.notify_all();
+        match schedule::current() {
+            Some(thread) => thread.notify(self.address(), usize::MAX),
+            None => {
+                self.raw.notify_all();
+            }
+        }
+    }
+
+    fn wait_simulated<T: ?Sized>(
+        &self,
+        thread: &schedule::Participant,
+        guard: &mut MutexGuard<'_, T>,
+        time: Option<Duration>,
+    ) -> bool {
+        let mutex = guard.mutex;
+        mutex.wake_simulated();
+        parking_lot::MutexGuard::unlocked(&mut guard.raw, || {
+            let timed_out = thread.wait_for_notification(self.address(), time);
+            // No other thread runs until the caller waits again, so the mutex, once free, is still free when
+            // `unlocked` takes it back.
+            drop(mutex.lock_simulated(thread));
+            timed_out
+        })
+    }
+
+    fn address(&self) -> usize {
+        (&raw const self.raw).addr()
     }
 }

@@ -1,1 +1,0 @@
-//! A machine in memory, with power cuts, faults and virtual time.

@@ -1,0 +1,296 @@
+//! Storage devices: how long their work takes in virtual time, and how much they hold.
+//!
+//! A device serves a directory and everything below it, unless a deeper directory has a device of its own. Requests
+//! queue: up to `queue_depth` of them overlap their latencies, while their transfers share the bandwidth one after
+//! another.
+//!
+//! Writes go to a page cache at memory speed and reach the device when they are synced, or when the cache holds more
+//! than `dirty_bytes_max` of them: then the writer waits until the excess is written. Reads always go to the device.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::env::Space;
+
+/// What the work of a device costs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DeviceModel {
+    /// Time before the transfer of a read.
+    pub read_latency: Duration,
+    /// Fixed time of a sync.
+    pub sync_latency: Duration,
+    /// Time of a change of names, lengths or holes, which does not queue.
+    pub metadata_latency: Duration,
+    /// Bytes per second.
+    pub read_bandwidth: u64,
+    /// Bytes per second.
+    pub write_bandwidth: u64,
+    /// Speed of the page cache, in bytes per second.
+    pub cache_bandwidth: u64,
+    /// Un-synced bytes above which a writer waits for the device.
+    pub dirty_bytes_max: u64,
+    /// Requests that overlap; at least 1.
+    pub queue_depth: usize,
+}
+
+impl DeviceModel {
+    /// Everything at once.
+    #[must_use]
+    pub const fn instant() -> Self {
+        Self {
+            read_latency: Duration::ZERO,
+            sync_latency: Duration::ZERO,
+            metadata_latency: Duration::ZERO,
+            read_bandwidth: u64::MAX,
+            write_bandwidth: u64::MAX,
+            cache_bandwidth: u64::MAX,
+            dirty_bytes_max: u64::MAX,
+            queue_depth: 1,
+        }
+    }
+
+    /// A consumer solid-state disk on a SATA port.
+    #[must_use]
+    pub const fn sata_ssd() -> Self {
+        Self {
+            read_latency: Duration::from_micros(90),
+            sync_latency: Duration::from_millis(2),
+            metadata_latency: Duration::from_micros(5),
+            read_bandwidth: 530_000_000,
+            write_bandwidth: 450_000_000,
+            cache_bandwidth: 4_000_000_000,
+            dirty_bytes_max: 256 << 20,
+            queue_depth: 32,
+        }
+    }
+
+    /// A consumer solid-state disk on an NVMe port.
+    #[must_use]
+    pub const fn nvme() -> Self {
+        Self {
+            read_latency: Duration::from_micros(70),
+            sync_latency: Duration::from_micros(500),
+            read_bandwidth: 3_000_000_000,
+            write_bandwidth: 1_800_000_000,
+            queue_depth: 128,
+            ..Self::sata_ssd()
+        }
+    }
+
+    /// A disk of 7200 revolutions per minute.
+    #[must_use]
+    pub const fn hdd() -> Self {
+        Self {
+            read_latency: Duration::from_micros(8500),
+            sync_latency: Duration::from_millis(16),
+            read_bandwidth: 160_000_000,
+            write_bandwidth: 150_000_000,
+            queue_depth: 1,
+            ..Self::sata_ssd()
+        }
+    }
+}
+
+/// A call, as far as its cost goes.
+#[derive(Clone, Copy, Hash)]
+pub(super) enum Cost {
+    Free,
+    Metadata,
+    /// Of so many bytes.
+    Read(u64),
+    /// Of so many bytes, to the page cache.
+    Write(u64),
+    /// With so many bytes to write.
+    Sync(u64),
+}
+
+/// The time that `bytes` take.
+fn transfer(bytes: u64, bandwidth: u64) -> Duration {
+    let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(bandwidth.max(1));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+struct Device {
+    dir: PathBuf,
+    model: DeviceModel,
+    /// When each place in the queue becomes free.
+    places: Vec<Duration>,
+    /// When the last transfer ends.
+    transferred: Duration,
+    /// Bytes in the page cache that wait to be written.
+    dirty_bytes: u64,
+    total_bytes: u64,
+    used_bytes: Arc<AtomicU64>,
+}
+
+impl Device {
+    fn new(dir: PathBuf, model: DeviceModel, total_bytes: u64) -> Self {
+        let places = vec![Duration::ZERO; model.queue_depth.max(1)];
+        Self {
+            dir,
+            model,
+            places,
+            transferred: Duration::ZERO,
+            dirty_bytes: 0,
+            total_bytes,
+            used_bytes: Arc::default(),
+        }
+    }
+
+    /// Queues work that comes in at `now`; returns when it ends.
+    fn serve(&mut self, now: Duration, latency: Duration, transfer: Duration) -> Duration {
+        let mut end = now;
+        if let Some(place) = self.places.iter_mut().min() {
+            end = ((*place).max(now) + latency).max(self.transferred) + transfer;
+            *place = end;
+            self.transferred = end;
+        }
+        end
+    }
+
+    fn charge(&mut self, now: Duration, cost: Cost) -> Duration {
+        let model = self.model;
+        match cost {
+            Cost::Free => now,
+            Cost::Metadata => now + model.metadata_latency,
+            Cost::Read(bytes) => self.serve(now, model.read_latency, transfer(bytes, model.read_bandwidth)),
+            Cost::Write(bytes) => {
+                let cached = now + transfer(bytes, model.cache_bandwidth);
+                self.dirty_bytes += bytes;
+                let excess = self.dirty_bytes.saturating_sub(model.dirty_bytes_max);
+                self.dirty_bytes -= excess;
+                if excess == 0 {
+                    return cached;
+                }
+                self.serve(cached, Duration::ZERO, transfer(excess, model.write_bandwidth))
+            }
+            Cost::Sync(bytes) => {
+                let written = bytes.min(self.dirty_bytes);
+                self.dirty_bytes -= written;
+                self.serve(now, model.sync_latency, transfer(written, model.write_bandwidth))
+            }
+        }
+    }
+}
+
+/// The devices of the machine, the one of the root directory first.
+pub(super) struct Devices {
+    list: Vec<Device>,
+}
+
+impl Devices {
+    pub(super) fn new(root: DeviceModel, total_bytes: u64) -> Self {
+        Self { list: vec![Device::new(PathBuf::from("/"), root, total_bytes)] }
+    }
+
+    /// Puts a device under `dir`.
+    pub(super) fn add(&mut self, dir: PathBuf, model: DeviceModel, total_bytes: u64) {
+        self.list.push(Device::new(dir, model, total_bytes));
+    }
+
+    /// The same devices, idle and empty.
+    pub(super) fn blank(&self) -> Self {
+        let blank = |device: &Device| Device::new(device.dir.clone(), device.model, device.total_bytes);
+        Self { list: self.list.iter().map(blank).collect() }
+    }
+
+    fn index(&self, path: &Path) -> usize {
+        let serving = self.list.iter().enumerate().filter(|(_, device)| path.starts_with(&device.dir));
+        serving.max_by_key(|(_, device)| device.dir.as_os_str().len()).map_or(0, |(index, _)| index)
+    }
+
+    /// When work on `path` that comes in at `now` ends.
+    pub(super) fn charge(&mut self, path: &Path, now: Duration, cost: Cost) -> Duration {
+        let index = self.index(path);
+        self.list[index].charge(now, cost)
+    }
+
+    /// Un-synced bytes of a removed file need not be written any more.
+    pub(super) fn forget_dirty(&mut self, path: &Path, bytes: u64) {
+        let index = self.index(path);
+        let device = &mut self.list[index];
+        device.dirty_bytes = device.dirty_bytes.saturating_sub(bytes);
+    }
+
+    /// The count of bytes that the files on the device of `path` occupy.
+    pub(super) fn used(&self, path: &Path) -> &Arc<AtomicU64> {
+        &self.list[self.index(path)].used_bytes
+    }
+
+    /// Bytes that the files on the device of `path` occupy.
+    pub(super) fn used_bytes(&self, path: &Path) -> u64 {
+        self.used(path).load(Ordering::Relaxed)
+    }
+
+    /// Space of the device of `path`.
+    pub(super) fn space(&self, path: &Path) -> Space {
+        let total = self.list[self.index(path)].total_bytes;
+        Space { total, free: total.saturating_sub(self.used_bytes(path)) }
+    }
+
+    /// Sets the size of the device of `path`.
+    pub(super) fn set_total(&mut self, path: &Path, total_bytes: u64) {
+        let index = self.index(path);
+        self.list[index].total_bytes = total_bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLI: Duration = Duration::from_millis(1);
+
+    fn device(queue_depth: usize) -> Device {
+        let model = DeviceModel {
+            read_latency: MILLI,
+            sync_latency: 5 * MILLI,
+            read_bandwidth: 1_000_000,
+            write_bandwidth: 1_000_000,
+            dirty_bytes_max: 10_000,
+            queue_depth,
+            ..DeviceModel::instant()
+        };
+        Device::new(PathBuf::from("/"), model, u64::MAX)
+    }
+
+    #[test]
+    fn a_single_queue_serves_one_after_another() {
+        let mut device = device(1);
+        assert_eq!(device.charge(Duration::ZERO, Cost::Read(1000)), 2 * MILLI);
+        assert_eq!(device.charge(Duration::ZERO, Cost::Read(1000)), 4 * MILLI);
+        assert_eq!(device.charge(10 * MILLI, Cost::Read(0)), 11 * MILLI);
+    }
+
+    #[test]
+    fn a_deep_queue_overlaps_latencies_but_not_transfers() {
+        let mut device = device(2);
+        assert_eq!(device.charge(Duration::ZERO, Cost::Read(1000)), 2 * MILLI);
+        assert_eq!(device.charge(Duration::ZERO, Cost::Read(1000)), 3 * MILLI);
+    }
+
+    #[test]
+    fn a_write_is_paid_at_the_sync() {
+        let mut device = device(1);
+        assert_eq!(device.charge(Duration::ZERO, Cost::Write(4000)), Duration::ZERO);
+        assert_eq!(device.charge(Duration::ZERO, Cost::Sync(4000)), 9 * MILLI);
+        assert_eq!(device.charge(9 * MILLI, Cost::Sync(0)), 14 * MILLI);
+    }
+
+    #[test]
+    fn a_writer_waits_when_the_page_cache_is_full() {
+        let mut device = device(1);
+        assert_eq!(device.charge(Duration::ZERO, Cost::Write(10_000)), Duration::ZERO);
+        assert_eq!(device.charge(Duration::ZERO, Cost::Write(3000)), 3 * MILLI);
+    }
+
+    #[test]
+    fn the_deepest_directory_decides_the_device() {
+        let mut devices = Devices::new(DeviceModel::instant(), 100);
+        devices.add(PathBuf::from("/db/fast"), DeviceModel::nvme(), 7);
+        assert_eq!(devices.space(Path::new("/db/fast/1.pack")).total, 7);
+        assert_eq!(devices.space(Path::new("/db/faster")).total, 100);
+    }
+}

@@ -1,0 +1,133 @@
+//! Open files of the simulated machine.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use super::device::Cost;
+use super::disk::SharedInode;
+use super::fault::{Operation, Reach};
+use super::inode::FileOp;
+use super::machine::{Call, Machine, State, normalize};
+use crate::env::{Access, File};
+
+/// Largest length of a file, in bytes.
+const LEN_MAX: u64 = i64::MAX as u64;
+
+/// A handle of an inode.
+pub(super) struct SimFile {
+    machine: Arc<Machine>,
+    inode: SharedInode,
+    /// As the file was opened, for messages.
+    path: PathBuf,
+    /// Absolute, for devices and faults.
+    normal: PathBuf,
+    access: Access,
+}
+
+impl SimFile {
+    pub(super) fn new(machine: Arc<Machine>, inode: SharedInode, path: &Path, access: Access) -> Self {
+        Self { machine, inode, path: path.to_path_buf(), normal: normalize(path), access }
+    }
+
+    fn call<R>(
+        &self,
+        operation: Operation,
+        cost: Cost,
+        effect: impl FnOnce(&mut State, Reach) -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.machine.call(Call { operation, path: &self.normal, cost }, effect)
+    }
+
+    /// Refuses to change a file that was opened for reading, or to let it end beyond the largest length.
+    fn check_change(&self, offset: u64, len: u64) -> io::Result<()> {
+        if self.access == Access::Read {
+            return Err(Errno::BADF.into());
+        }
+        match offset.checked_add(len) {
+            Some(end) if end <= LEN_MAX => Ok(()),
+            _ => Err(Errno::FBIG.into()),
+        }
+    }
+}
+
+impl fmt::Debug for SimFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SimFile").field(&self.path).finish()
+    }
+}
+
+impl File for SimFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.call(Operation::Len, Cost::Free, |_, _| Ok(self.inode.lock().contents().len()))
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        self.call(Operation::ReadAt, Cost::Read(buf.len() as u64), |_, _| {
+            let inode = self.inode.lock();
+            match offset.checked_add(buf.len() as u64) {
+                Some(end) if end <= inode.contents().len() => inode.contents().read(offset, buf),
+                _ if buf.is_empty() => {}
+                _ => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+            Ok(())
+        })
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.call(Operation::WriteAt, Cost::Write(bytes.len() as u64), |state, reach| {
+            self.check_change(offset, bytes.len() as u64)?;
+            let wanted = if reach == Reach::Half { &bytes[..bytes.len() / 2] } else { bytes };
+            let free = state.devices.space(&self.normal).free;
+            let stored = self.inode.lock().contents().storable(offset, wanted.len(), free);
+            if stored > 0 {
+                state.disk.change(&self.inode, FileOp::Write { offset, bytes: wanted[..stored].into() });
+            }
+            if stored < wanted.len() { Err(Errno::NOSPC.into()) } else { Ok(()) }
+        })
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let (dirty_bytes, end) = {
+            let state = self.machine.state();
+            (self.inode.lock().dirty_bytes(), state.disk.next_number())
+        };
+        self.call(Operation::Sync, Cost::Sync(dirty_bytes), |state, reach| {
+            match reach {
+                Reach::Done => state.disk.sync(&self.inode, end),
+                Reach::Cut | Reach::Never => {}
+                Reach::Half | Reach::Refused => self.inode.lock().abandon(end),
+            }
+            Ok(())
+        })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.call(Operation::SetLen, Cost::Metadata, |state, _| {
+            self.check_change(len, 0)?;
+            state.disk.change(&self.inode, FileOp::SetLen(len));
+            Ok(())
+        })
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.call(Operation::Punch, Cost::Metadata, |state, _| {
+            self.check_change(offset, len)?;
+            if len > 0 {
+                state.disk.change(&self.inode, FileOp::Punch { offset, len });
+            }
+            Ok(())
+        })
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        self.call(Operation::Allocated, Cost::Free, |_, _| Ok(self.inode.lock().contents().allocated()))
+    }
+}

@@ -1,0 +1,157 @@
+//! A file without its name: what readers see, what is durable, and the log between the two.
+//!
+//! Invariant: what readers see is the durable contents with the whole log applied.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::contents::Contents;
+use super::log::{Log, Lottery, Luck};
+
+/// Unit that a device writes whole or not at all, in bytes.
+const SECTOR: u64 = 512;
+
+/// A change to a file.
+pub(super) enum FileOp {
+    Write { offset: u64, bytes: Box<[u8]> },
+    SetLen(u64),
+    Punch { offset: u64, len: u64 },
+}
+
+impl FileOp {
+    /// Whether the operation is one of the file system's metadata rather than of the file's data.
+    pub(super) fn is_metadata(&self) -> bool {
+        !matches!(self, Self::Write { .. })
+    }
+
+    fn apply(&self, contents: &mut Contents) {
+        match self {
+            Self::Write { offset, bytes } => contents.write(*offset, bytes),
+            Self::SetLen(len) => contents.set_len(*len),
+            Self::Punch { offset, len } => contents.punch(*offset, *len),
+        }
+    }
+
+    /// Applies some of a write's sectors; the length may have been extended for all of them.
+    fn apply_torn(&self, contents: &mut Contents, lottery: &mut Lottery) {
+        let Self::Write { offset, bytes } = self else { return };
+        let end = offset + bytes.len() as u64;
+        let mut start = *offset;
+        while start < end {
+            let next = (start + 1).next_multiple_of(SECTOR).min(end);
+            if lottery.keeps_part() {
+                contents.write(start, &bytes[(start - offset) as usize..(next - offset) as usize]);
+            }
+            start = next;
+        }
+        if contents.len() < end && lottery.keeps_part() {
+            contents.set_len(end);
+        }
+    }
+}
+
+/// A file, whatever its name.
+pub(super) struct Inode {
+    visible: Arc<Contents>,
+    durable: Arc<Contents>,
+    log: Log<FileOp>,
+    /// Bytes of storage occupied on the inode's device, by all its inodes together.
+    device_used: Arc<AtomicU64>,
+}
+
+impl Inode {
+    /// A file whose `contents` are durable.
+    pub(super) fn new(contents: Arc<Contents>, device_used: &Arc<AtomicU64>) -> Self {
+        device_used.fetch_add(contents.allocated(), Ordering::Relaxed);
+        let device_used = Arc::clone(device_used);
+        Self { visible: Arc::clone(&contents), durable: contents, log: Log::default(), device_used }
+    }
+
+    /// What readers see.
+    pub(super) fn contents(&self) -> &Contents {
+        &self.visible
+    }
+
+    /// Changes what readers see, not yet durably.
+    pub(super) fn apply(&mut self, number: u64, op: FileOp) {
+        self.edit_visible(|contents| op.apply(contents));
+        self.log.push(number, op);
+    }
+
+    /// Changes the stored bytes behind the file system's back.
+    pub(super) fn tamper(&mut self, op: &FileOp) {
+        self.edit_visible(|contents| op.apply(contents));
+        op.apply(Arc::make_mut(&mut self.durable));
+    }
+
+    fn edit_visible(&mut self, edit: impl FnOnce(&mut Contents)) {
+        let before = self.visible.allocated();
+        edit(Arc::make_mut(&mut self.visible));
+        self.device_used.fetch_add(self.visible.allocated(), Ordering::Relaxed);
+        self.device_used.fetch_sub(before, Ordering::Relaxed);
+    }
+
+    /// Bytes that the next sync writes.
+    pub(super) fn dirty_bytes(&self) -> u64 {
+        let lens = self.log.dirty().map(|op| match op {
+            FileOp::Write { bytes, .. } => bytes.len() as u64,
+            FileOp::SetLen(_) | FileOp::Punch { .. } => 0,
+        });
+        lens.sum()
+    }
+
+    /// Whether a metadata operation waits for a sync.
+    pub(super) fn has_dirty_metadata(&self) -> bool {
+        self.log.dirty().any(FileOp::is_metadata)
+    }
+
+    /// Makes the operations with numbers below `end` durable.
+    pub(super) fn sync(&mut self, end: u64) {
+        self.log.sync(end, |_| true);
+        self.settle();
+    }
+
+    /// Makes the metadata operations with numbers below `end` durable.
+    pub(super) fn sync_metadata(&mut self, end: u64) {
+        self.log.sync(end, FileOp::is_metadata);
+        self.settle();
+    }
+
+    /// A sync has failed: the operations with numbers below `end` stay visible and are never written.
+    pub(super) fn abandon(&mut self, end: u64) {
+        self.log.abandon(end);
+    }
+
+    fn settle(&mut self) {
+        // With the whole log durable, what readers see is durable: share its pages instead of copying bytes.
+        let share = self.log.all_synced();
+        for op in self.log.take_settled() {
+            let durable = Arc::make_mut(&mut self.durable);
+            match &op {
+                FileOp::Write { offset, bytes } if share => {
+                    durable.adopt(&self.visible, *offset, bytes.len())
+                }
+                _ => op.apply(durable),
+            }
+        }
+    }
+
+    /// What a power cut leaves.
+    pub(super) fn remains(&self, lottery: &mut Lottery) -> Arc<Contents> {
+        let mut remains = Arc::clone(&self.durable);
+        for (op, luck) in self.log.survivors(lottery) {
+            match luck {
+                Luck::Kept => op.apply(Arc::make_mut(&mut remains)),
+                Luck::Torn => op.apply_torn(Arc::make_mut(&mut remains), lottery),
+                Luck::Lost => {}
+            }
+        }
+        remains
+    }
+}
+
+impl Drop for Inode {
+    fn drop(&mut self) {
+        self.device_used.fetch_sub(self.visible.allocated(), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,48 @@
+//! A machine in memory, with power cuts, faults and virtual time.
+//!
+//! [`SimEnv`] is an [`Env`](super::Env) whose every outcome replays from a seed. It serves two uses:
+//!
+//! * by itself, as a disk in memory for ordinary tests: real threads, a clock that only I/O and sleep move;
+//! * under [`SimEnv::run`], as a whole machine: the closure and every thread it starts run one at a time, in an order
+//!   drawn by the seed, in virtual time.
+//!
+//! `fault` writes down what may go wrong. The parts: `machine` answers the calls; `disk` holds names, `inode` and
+//! `contents` the files, `log` what a power cut may undo; `device` tells what work costs; `schedule` orders the
+//! threads. None of them knows what the engine stores.
+//!
+//! ```
+//! use std::path::Path;
+//! use terrace::env::Env;
+//! use terrace::env::simulated::{SimConfig, SimEnv, Survival};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let env = SimEnv::new(SimConfig::default());
+//! let file = env.create(Path::new("/f"))?;
+//! env.sync_dir(Path::new("/"))?;
+//! file.write_at(0, b"synced")?;
+//! file.sync()?;
+//! file.write_at(0, b"UNSYNC")?;
+//! let restarted = env.crash(Survival::Nothing);
+//! assert_eq!(restarted.read_file(Path::new("/f"))?, b"synced");
+//! # Ok(())
+//! # }
+//! ```
+
+mod contents;
+mod device;
+mod disk;
+mod fault;
+mod file;
+mod inode;
+mod log;
+mod machine;
+mod random;
+pub(super) mod schedule;
+#[cfg(test)]
+mod tests;
+
+pub use device::DeviceModel;
+pub use disk::Journal;
+pub use fault::{FaultError, FaultRule, FaultTarget, Operation};
+pub use log::Survival;
+pub use machine::{SimConfig, SimEnv};
