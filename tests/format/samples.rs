@@ -1,0 +1,160 @@
+//! The values whose bytes are golden.
+
+use std::sync::LazyLock;
+use terrace::format::batch::{Op, encode_header, put_op as encode_op};
+use terrace::format::block::BlockBuilder;
+use terrace::format::checksum::Place;
+use terrace::format::edit::{
+    Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
+};
+use terrace::format::filter::{self, FilterBuilder};
+use terrace::format::identity::Identity;
+use terrace::format::log::{FrameWriter, first_prev};
+use terrace::format::pack::{PackDirectory, PackEntry};
+use terrace::format::table::{BlockHandle, Codec, Footer, Properties, seal_block, separator};
+use terrace::types::{
+    DeviceId, EditNo, Epoch, Extent, KeyRange, KeyspaceId, Kind, PackId, SegmentId, Seq, Stamp, TableId,
+};
+
+pub const TABLE: TableId = TableId(40);
+pub const SEGMENT: SegmentId = SegmentId(3);
+
+/// An entry: key, stamp, value.
+pub type Entry = (&'static [u8], Stamp, &'static [u8]);
+
+/// First entry of the sample table: the first operation of the sample log.
+pub static FIRST: LazyLock<Entry> =
+    LazyLock::new(|| (b"user:ann", Stamp::new(Seq(500), Kind::Put), b"value"));
+/// Second entry of the sample table: the second operation of the sample log.
+pub static SECOND: LazyLock<Entry> = LazyLock::new(|| (b"user:bo", Stamp::new(Seq(501), Kind::Delete), b""));
+
+pub fn identity() -> Identity {
+    Identity { store: 0x0123_4567_89ab_cdef, device: DeviceId(1) }
+}
+
+pub fn put_op() -> Op<'static> {
+    Op { keyspace: KeyspaceId(0), kind: Kind::Put, key: FIRST.0, value: FIRST.2 }
+}
+
+pub fn delete_op() -> Op<'static> {
+    Op { keyspace: KeyspaceId(0), kind: Kind::Delete, key: SECOND.0, value: b"" }
+}
+
+pub fn wal() -> Vec<u8> {
+    let mut ops = Vec::new();
+    for op in [put_op(), delete_op()] {
+        encode_op(&mut ops, op.keyspace, op.kind, op.key, op.value);
+    }
+    let mut out = Vec::new();
+    let mut writer = FrameWriter::new(SEGMENT.0, 0, first_prev(SEGMENT.0));
+    writer.append(1, &[&encode_header(Seq(500), 2), &ops], 0, &mut out);
+    out
+}
+
+pub fn edit() -> Edit {
+    let record = TableRecord {
+        id: TABLE,
+        extent: Extent { device: DeviceId(1), pack: PackId(12), offset: 8192, length: table().len() as u64 },
+        range: KeyRange::new(FIRST.0, SECOND.0),
+        min_seq: Seq(500),
+        max_seq: Seq(501),
+        epoch: Epoch(17),
+        entries: 2,
+        tombstones: 1,
+    };
+    let keyspace = KeyspaceRecord { id: KeyspaceId(2), name: "users".into(), lz4: true, filter_bits: 10 };
+    Edit {
+        number: EditNo(7),
+        keyspaces: vec![KeyspaceChange::Create(keyspace), KeyspaceChange::Drop(KeyspaceId(1))],
+        packs: vec![PackRecord { id: PackId(12), device: DeviceId(1), length: 12_416 }],
+        trees: vec![TreeEdit {
+            keyspace: KeyspaceId(0),
+            drop: vec![(0, TableId(38))],
+            add: vec![(1, record)],
+            cursors: vec![(1, FIRST.0.into())],
+            flushed: Some(Seq(501)),
+        }],
+        counters: Counters {
+            table: TableId(41),
+            pack: PackId(13),
+            epoch: Epoch(18),
+            segment: SegmentId(4),
+            keyspace: KeyspaceId(3),
+            seq: Seq(501),
+        },
+    }
+}
+
+pub fn manifest() -> Vec<u8> {
+    let (mut edit_bytes, mut out) = (Vec::new(), Vec::new());
+    edit().encode(&mut edit_bytes);
+    FrameWriter::new(1, 0, first_prev(1)).append(1, &[&edit_bytes], 0, &mut out);
+    out
+}
+
+pub fn directory() -> PackDirectory {
+    let entry = |table, offset, length| PackEntry { table, keyspace: KeyspaceId(0), offset, length };
+    PackDirectory {
+        pack: PackId(12),
+        tables: vec![entry(TableId(39), 0, 5000), entry(TABLE, 8192, table().len() as u64)],
+    }
+}
+
+pub fn properties() -> Properties {
+    Properties {
+        keyspace: KeyspaceId(0),
+        level: 1,
+        epoch: Epoch(17),
+        entries: 2,
+        tombstones: 1,
+        min_seq: Seq(500),
+        max_seq: Seq(501),
+        raw_key_bytes: (FIRST.0.len() + SECOND.0.len()) as u64,
+        raw_value_bytes: FIRST.2.len() as u64,
+        data_blocks: 2,
+        smallest: FIRST.0.into(),
+        largest: SECOND.0.into(),
+    }
+}
+
+/// A table of two data blocks with one entry each.
+pub fn table() -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut index = BlockBuilder::new();
+    for (entry, next) in [(&*FIRST, Some(SECOND.0)), (&*SECOND, None)] {
+        let mut data = BlockBuilder::new();
+        data.add(entry.0, entry.1, entry.2);
+        let handle = append(&mut out, |payload| data.finish(payload));
+        let mut key = Vec::new();
+        let stamp = separator(entry.0, entry.1, next, &mut key);
+        index.add(&key, stamp, &handle.encode());
+    }
+    let data_bytes = out.len() as u64;
+    let mut filter = FilterBuilder::new();
+    filter.add(filter::hash(FIRST.0));
+    filter.add(filter::hash(SECOND.0));
+    let filter = Some(append(&mut out, |payload| filter.finish(10, payload)));
+    let index = append(&mut out, |payload| index.finish(payload));
+    let properties = append(&mut out, |payload| properties().encode(payload));
+    out.extend(Footer { table: TABLE, data_bytes, index, filter, properties }.encode());
+    out
+}
+
+/// Appends the block that `build` makes, sealed, to the sample table.
+fn append(out: &mut Vec<u8>, build: impl FnOnce(&mut Vec<u8>)) -> BlockHandle {
+    let mut payload = Vec::new();
+    build(&mut payload);
+    let offset = out.len() as u64;
+    let length = seal_block(Place { id: TABLE.0, offset }, Codec::Raw, &payload, out);
+    BlockHandle { offset, length }
+}
+
+pub fn text() -> Vec<u8> {
+    b"terraces follow the hill; ".repeat(12)
+}
+
+pub fn lz4_block(place: Place) -> Vec<u8> {
+    let mut out = Vec::new();
+    seal_block(place, Codec::Lz4, &text(), &mut out);
+    out
+}
