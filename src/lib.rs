@@ -1,13 +1,48 @@
 //! Terrace: an embedded, persistent LSM-tree key-value store whose compactions its users never notice.
+//!
+//! ```
+//! # let dir = tempfile::tempdir().unwrap();
+//! let db = terrace::Db::open(dir.path())?;
+//! db.put("apple", "red")?;
+//! db.put("banana", "yellow")?;
+//! for entry in db.prefix("b")? {
+//!     let (key, value) = entry?;
+//!     assert_eq!((&key[..], &value[..]), (&b"banana"[..], &b"yellow"[..]));
+//! }
+//! # terrace::Result::Ok(())
+//! ```
+//!
+//! * [`Db`] is a store, [`Keyspace`] one of its ordered sets of keys, [`WriteBatch`] a group of writes that take effect
+//!   together, [`Snapshot`] the store at one moment, [`Iter`] a walk in either direction.
+//! * [`Durability`] says what has happened to a write when the call returns.
+//! * [`Options`] are the settings; [`Error`] and [`ErrorKind`] tell what went wrong and what to do.
+//! * [`env`] is the machine underneath; [`env::simulated`] is one that can be cut off at any system call.
+//!
+//! `ARCHITECTURE.md` in the repository shows how it works, `docs/` has the guarantees, the formats and the invariants.
 
+mod batch;
 mod catalog;
+mod db;
 mod engine;
 pub mod env;
 mod error;
 pub mod format;
+mod iter;
 mod merge;
+mod options;
 mod policy;
+mod slice;
+mod stats;
 mod store;
 pub mod types;
 
+pub use batch::WriteBatch;
+pub use db::{Builder, Db, Keyspace, KeyspaceSnapshot, Snapshot};
 pub use error::{Error, ErrorKind, Result};
+pub use iter::Iter;
+pub use options::{Compression, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions};
+pub use slice::Slice;
+pub use stats::{
+    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, ReadByCause, Shape, SpaceStats,
+    StallStats, Stats, VerifyReport,
+};

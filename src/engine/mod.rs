@@ -1,1 +1,200 @@
 //! Mechanism, put together: commit, read, flush, merge, recover, reclaim.
+//!
+//! [`Engine`] is the state that they share. Each path lives in a file of its own:
+//!
+//! * [`commit`]: a write's way into log and memtable; the only code that makes a caller wait on purpose.
+//! * [`read`] and [`scan`]: lookups and iterators over one [`View`](tree::View).
+//! * [`flush`] and [`merge_job`]: jobs, which write [`output`] and end in an edit; [`install`] makes it durable, then
+//!   visible.
+//! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
+//! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space.
+//!
+//! LOCK order, outermost first: commit queue, `writer`, `catalog`, scheduler state, and then the leaves, which are
+//! taken last and call nothing: pressure, snapshots, reclaimer, health.
+
+mod close;
+pub(crate) mod commit;
+mod flush;
+mod health;
+mod install;
+mod keyspaces;
+mod merge_job;
+mod output;
+mod pressure;
+mod read;
+mod reclaim;
+mod recovery;
+pub(crate) mod scan;
+mod scheduler;
+mod snapshots;
+mod statistics;
+pub(crate) mod tree;
+mod verify;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+
+pub(crate) use recovery::{Opening, open};
+pub(crate) use snapshots::Pin;
+
+use crate::catalog::Catalog;
+use crate::env::sync::Mutex;
+use crate::env::{Env, FileLock};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::edit::Counters;
+use crate::options::Options;
+use crate::policy::PolicyConfig;
+use crate::store::cache::TableCache;
+use crate::store::device::Device;
+use crate::store::manifest::Manifest;
+use crate::store::meter::Meter;
+use crate::store::wal::Wal;
+use crate::types::{EditNo, Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
+
+use commit::Queue;
+use health::Health;
+use pressure::Pressure;
+use reclaim::Reclaimer;
+use scheduler::Scheduler;
+use snapshots::Snapshots;
+use statistics::Tally;
+use tree::Tree;
+
+/// The keyspaces that exist, by id.
+pub(crate) type Trees = BTreeMap<KeyspaceId, Arc<Tree>>;
+
+/// An open store.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    // Constant after opening.
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) device: Arc<Device>,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) cache: Arc<TableCache>,
+    pub(crate) options: Options,
+    pub(crate) limits: Limits,
+    policy: PolicyConfig,
+    /// `None` in a store that was opened for reading alone.
+    writer: Option<Mutex<Writer>>,
+    // Each synchronises itself.
+    trees: ArcSwap<Trees>,
+    snapshots: Snapshots,
+    /// Everything up to here is in the memtables and may be read.
+    visible: AtomicU64,
+    queue: Queue,
+    scheduler: Scheduler,
+    pressure: Pressure,
+    pub(crate) health: Health,
+    reclaimer: Arc<Reclaimer>,
+    ids: Ids,
+    tally: Tally,
+    // Guarded.
+    catalog: Mutex<CatalogLog>,
+    /// Held as long as anything of the store is.
+    _lock: FileLock,
+}
+
+/// Budgets as they came out of the options and the machine, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// All active memtables together are sealed, the largest first, beyond this.
+    pub(crate) memtable_bytes: u64,
+    /// Sealed memtables that may wait for their flush.
+    pub(crate) sealed_max: usize,
+    /// Log segments end at about this size.
+    pub(crate) segment_bytes: u64,
+    pub(crate) background_threads: usize,
+}
+
+/// What only the leader of a commit group touches.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) wal: Wal,
+    pub(crate) last_seq: Seq,
+}
+
+/// The catalog in force and the log that it is in.
+#[derive(Debug)]
+pub(crate) struct CatalogLog {
+    pub(crate) catalog: Catalog,
+    /// `None` in a store that was opened for reading alone.
+    pub(crate) manifest: Option<Manifest>,
+}
+
+/// Counters of ids, each the next free one.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    table: AtomicU64,
+    pack: AtomicU64,
+    epoch: AtomicU64,
+    segment: AtomicU64,
+}
+
+impl Ids {
+    pub(crate) fn new(next: &Counters) -> Self {
+        let Counters { table, pack, epoch, segment, .. } = next;
+        Self { table: table.0.into(), pack: pack.0.into(), epoch: epoch.0.into(), segment: segment.0.into() }
+    }
+
+    pub(crate) fn table(&self) -> TableId {
+        TableId(self.table.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn pack(&self) -> PackId {
+        PackId(self.pack.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn epoch(&self) -> Epoch {
+        Epoch(self.epoch.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The log has used up the segment ids before `next`.
+    pub(crate) fn segments_used(&self, next: SegmentId) {
+        self.segment.store(next.0, Ordering::Relaxed);
+    }
+
+    /// Puts the counters into `counters`.
+    fn fill(&self, counters: &mut Counters) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        counters.table = TableId(load(&self.table));
+        counters.pack = PackId(load(&self.pack));
+        counters.epoch = Epoch(load(&self.epoch));
+        counters.segment = SegmentId(load(&self.segment));
+    }
+}
+
+impl Engine {
+    /// The tree of a keyspace.
+    pub(crate) fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
+        self.trees
+            .load()
+            .get(&id)
+            .cloned()
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, "the keyspace was dropped"))
+    }
+
+    /// The keyspaces that exist.
+    pub(crate) fn trees(&self) -> Arc<Trees> {
+        self.trees.load_full()
+    }
+
+    /// Everything up to here is acknowledged or about to be.
+    pub(crate) fn visible(&self) -> Seq {
+        Seq(self.visible.load(Ordering::Acquire))
+    }
+
+    /// Number of the last durable edit.
+    pub(crate) fn edit_number(&self) -> EditNo {
+        self.catalog.lock().catalog.number
+    }
+
+    /// The writer's state, or why there is none.
+    fn writer(&self) -> Result<&Mutex<Writer>> {
+        self.writer
+            .as_ref()
+            .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the store was opened for reading alone"))
+    }
+}

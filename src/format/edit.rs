@@ -106,6 +106,8 @@ pub struct Counters {
     pub epoch: Epoch,
     /// Next WAL segment.
     pub segment: SegmentId,
+    /// The oldest WAL segment that may hold an entry that is in no table.
+    pub wal_floor: SegmentId,
     /// Next keyspace.
     pub keyspace: KeyspaceId,
     /// Largest sequence number in any table.

@@ -91,6 +91,8 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
     /// Where it begins in the log, in bytes.
     pub offset: u64,
+    /// Length of the log's prefix that was durable when the frame was written.
+    pub synced: u64,
 }
 
 /// How a log ends.
@@ -217,7 +219,8 @@ impl<'a> Iterator for FrameReader<'a> {
             return None;
         };
         let payload = &candidate.covered[FRAME_HEADER_BYTES - 4..];
-        let frame = Frame { kind: candidate.kind, payload, offset: self.offset as u64 };
+        let frame =
+            Frame { kind: candidate.kind, payload, offset: self.offset as u64, synced: candidate.synced };
         self.offset += FRAME_HEADER_BYTES + payload.len();
         self.prev = candidate.checksum;
         Some(frame)

@@ -1,3 +1,11 @@
 //! Mechanism, in parts: log, memtable, tables, packs, caches, manifest. Nothing here chooses anything.
 
-pub mod memtable;
+pub(crate) mod cache;
+pub(crate) mod device;
+pub(crate) mod file;
+pub(crate) mod manifest;
+pub(crate) mod memtable;
+pub(crate) mod meter;
+pub(crate) mod pack;
+pub(crate) mod table;
+pub(crate) mod wal;

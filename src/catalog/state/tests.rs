@@ -12,6 +12,7 @@ fn counters() -> Counters {
         pack: PackId(1000),
         epoch: Epoch(1000),
         segment: SegmentId(5),
+        wal_floor: SegmentId(2),
         keyspace: KeyspaceId(10),
         seq: Seq(100_000),
     }

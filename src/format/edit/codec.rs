@@ -14,7 +14,7 @@
 //!                       key, the same of the largest, min seq, max seq, epoch, entries, tombstones
 //!      3  cursor        level (1 byte), key
 //!      4  flushed       sequence number                                       at most once
-//!  6  counters          next table, pack, epoch, segment, keyspace; largest seq    once
+//!  6  counters          next table, pack, epoch, segment; oldest needed segment; next keyspace; largest seq    once
 //! ```
 //!
 //! Sections 2 and 3 keep their order among themselves. A reader refuses unknown tags below 128: the edit means something
@@ -62,8 +62,8 @@ impl Edit {
         for tree in &self.trees {
             put_section(out, TREE, |out| put_tree(out, tree));
         }
-        let Counters { table, pack, epoch, segment, keyspace, seq } = self.counters;
-        let counters = [table.0, pack.0, epoch.0, segment.0, keyspace.0.into(), seq.0];
+        let Counters { table, pack, epoch, segment, wal_floor, keyspace, seq } = self.counters;
+        let counters = [table.0, pack.0, epoch.0, segment.0, wal_floor.0, keyspace.0.into(), seq.0];
         put_section(out, COUNTERS, |out| put_varints(out, &counters));
     }
 
@@ -91,6 +91,7 @@ impl Edit {
                         pack: PackId(id(body)?),
                         epoch: Epoch(id(body)?),
                         segment: SegmentId(id(body)?),
+                        wal_floor: SegmentId(id(body)?),
                         keyspace: KeyspaceId(small_id(body)?),
                         seq: seq(body)?,
                     };

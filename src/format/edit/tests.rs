@@ -50,6 +50,7 @@ fn sample() -> Edit {
             pack: PackId(13),
             epoch: Epoch(18),
             segment: SegmentId(4),
+            wal_floor: SegmentId(2),
             keyspace: KeyspaceId(3),
             seq: Seq(900),
         },
@@ -121,6 +122,7 @@ proptest! {
             pack: PackId(counters.1),
             epoch: Epoch(counters.0 / 2),
             segment: SegmentId(counters.1 / 2),
+            wal_floor: SegmentId(counters.1 / 3),
             keyspace: KeyspaceId(counters.2),
             seq: Seq(counters.3),
         };

@@ -62,7 +62,7 @@ fn reader_hands_over_to_a_writer() {
     let whole = log(&three());
     let mut bytes = log(&three()[..1]);
     let mut reader = FrameReader::new(LOG, &bytes);
-    assert_eq!(reader.next(), Some(Frame { kind: 1, payload: b"first", offset: 0 }));
+    assert_eq!(reader.next(), Some(Frame { kind: 1, payload: b"first", offset: 0, synced: 0 }));
     assert_eq!(reader.next(), None);
     let (offset, prev) = reader.state();
     let mut writer = FrameWriter::new(LOG, offset, prev);

@@ -18,6 +18,7 @@ pub use skiplist::{MemtableCursor, PinnedValue};
 
 use crate::types::{Kind, Seq, Stamp};
 use skiplist::{Entry, SkipList};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -30,6 +31,12 @@ pub struct Memtable {
     /// Above every sequence number while empty.
     min_seq: AtomicU64,
     max_seq: AtomicU64,
+}
+
+impl fmt::Debug for Memtable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memtable({} entries, {} bytes)", self.entries(), self.bytes())
+    }
 }
 
 impl Memtable {

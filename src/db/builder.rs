@@ -1,0 +1,75 @@
+//! Opening a store with settings and components of one's own.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Db;
+use crate::engine::Opening;
+use crate::env::Env;
+use crate::env::posix::PosixEnv;
+use crate::error::Result;
+use crate::options::Options;
+
+/// Settings ([`Options`]) and components (the environment) of a store that is about to be opened.
+///
+/// ```
+/// use terrace::{Db, Options};
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = Db::builder(dir.path()).options(Options { memory_bytes: Some(64 << 20), ..Options::default() }).open()?;
+/// # drop(db);
+/// let reader = Db::builder(dir.path()).read_only().open()?;
+/// assert!(reader.put("key", "value").is_err());
+/// # terrace::Result::Ok(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a builder does nothing before `open`"]
+pub struct Builder {
+    opening: Opening,
+}
+
+impl Builder {
+    pub(super) fn new(dir: &Path) -> Self {
+        Self {
+            opening: Opening {
+                dir: PathBuf::from(dir),
+                env: PosixEnv::shared(),
+                options: Options::default(),
+                read_only: false,
+                must_exist: false,
+            },
+        }
+    }
+
+    /// Settings; the defaults suit most uses.
+    pub fn options(mut self, options: Options) -> Self {
+        self.opening.options = options;
+        self
+    }
+
+    /// The machine to run on; the operating system's by default.
+    pub fn env(mut self, env: Arc<dyn Env>) -> Self {
+        self.opening.env = env;
+        self
+    }
+
+    /// Reads the store as it is and changes nothing, not even to recover from a crash. Several processes may do so at
+    /// the same time, but none while the store is open for writing. Fails with `NotFound` if there is no store.
+    pub fn read_only(mut self) -> Self {
+        self.opening.read_only = true;
+        self
+    }
+
+    /// Fails with `NotFound` instead of creating a store.
+    pub fn must_exist(mut self) -> Self {
+        self.opening.must_exist = true;
+        self
+    }
+
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// As [`Db::open`]; `InvalidInput` when a setting is out of its range.
+    pub fn open(self) -> Result<Db> {
+        Db::start(self.opening)
+    }
+}

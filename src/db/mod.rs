@@ -1,0 +1,328 @@
+//! The store, as its users see it.
+
+mod builder;
+mod keyspace;
+mod snapshot;
+
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+use std::path::Path;
+use std::sync::Arc;
+
+pub use builder::Builder;
+pub use keyspace::Keyspace;
+pub use snapshot::{KeyspaceSnapshot, Snapshot};
+
+use crate::batch::{DEFAULT_KEYSPACE, WriteBatch};
+use crate::engine::scan::Bounds;
+use crate::engine::{Engine, Opening, open};
+use crate::error::Result;
+use crate::iter::Iter;
+use crate::options::{Durability, KeyspaceOptions};
+use crate::slice::Slice;
+use crate::stats::{Stats, VerifyReport};
+use crate::types::Kind;
+
+/// An open store: ordered keys and values in one or more keyspaces.
+///
+/// A handle; clones share the store, and any number of threads may use it. The store closes when the last handle is
+/// dropped, or with [`Db::close`]. The methods for reading and writing work on the keyspace "default"; others are had
+/// from [`Db::keyspace`].
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = terrace::Db::open(dir.path())?;
+/// db.put("key", "value")?;
+/// assert_eq!(db.get("key")?.unwrap(), "value");
+/// db.delete("key")?;
+/// assert!(db.get("key")?.is_none());
+/// # terrace::Result::Ok(())
+/// ```
+#[derive(Clone)]
+pub struct Db {
+    handle: Arc<Handle>,
+}
+
+/// Closes the store when the last of its users is gone.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    engine: Arc<Engine>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `Db::close`.
+        let _ = self.engine.close();
+    }
+}
+
+impl Db {
+    /// Opens the store in the directory `path`, and creates it if there is none.
+    ///
+    /// # Errors
+    /// `Busy` when the store is open already, here or in another process; `Corruption` when its files are damaged; `Io`
+    /// and `DiskFull` as the operating system has it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::builder(path).open()
+    }
+
+    /// Opens a store with settings of one's own. See [`Builder`].
+    pub fn builder(path: impl AsRef<Path>) -> Builder {
+        Builder::new(path.as_ref())
+    }
+
+    fn start(opening: Opening) -> Result<Self> {
+        Ok(Self { handle: Arc::new(Handle { engine: open(opening)? }) })
+    }
+
+    fn engine(&self) -> &Arc<Engine> {
+        &self.handle.engine
+    }
+
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// `Corruption` or `Io` when a table cannot be read.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let engine = self.engine();
+        engine.get(&*engine.tree(DEFAULT_KEYSPACE)?, key.as_ref(), None)
+    }
+
+    /// Whether `key` has a value.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// Gives `key` the value `value`.
+    ///
+    /// # Errors
+    /// `InvalidInput` when a length limit is broken; `DiskFull`, `Io`; `Poisoned` after an earlier failure.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.put(key, value);
+        self.write(batch)
+    }
+
+    /// Removes `key`; fine if it has no value.
+    ///
+    /// # Errors
+    /// As [`Db::put`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete(key);
+        self.write(batch)
+    }
+
+    /// Applies `batch` atomically, with the durability that the options name.
+    ///
+    /// # Errors
+    /// As [`Db::put`]; `NotFound` when a keyspace of the batch was dropped. Nothing of the batch is applied then.
+    pub fn write(&self, batch: WriteBatch) -> Result<()> {
+        self.write_with(batch, self.engine().options.durability)
+    }
+
+    /// Applies `batch` atomically.
+    ///
+    /// ```
+    /// use terrace::{Db, Durability, WriteBatch};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = Db::open(dir.path())?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.put("from", "90").put("to", "110");
+    /// db.write_with(batch, Durability::Synced)?; // survives a power cut from here on
+    /// # terrace::Result::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
+        self.engine().commit(batch, durability)
+    }
+
+    /// All entries.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn iter(&self) -> Result<Iter> {
+        self.default_keyspace()?.iter()
+    }
+
+    /// The entries whose keys lie in `range`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = terrace::Db::open(dir.path())?;
+    /// db.put("a", "1")?;
+    /// db.put("b", "2")?;
+    /// assert_eq!(db.range("a"..="b")?.rev().next().unwrap()?.0, "b");
+    /// assert_eq!(db.range::<&str>(..)?.count(), 2);
+    /// # terrace::Result::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter> {
+        self.default_keyspace()?.range(range)
+    }
+
+    /// The entries whose keys start with `prefix`.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
+        self.default_keyspace()?.prefix(prefix)
+    }
+
+    /// The store as it is now, to be read again and again, over all keyspaces.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "old")?;
+    /// let snapshot = db.snapshot();
+    /// db.put("key", "new")?;
+    /// assert_eq!(snapshot.get("key")?.unwrap(), "old");
+    /// # terrace::Result::Ok(())
+    /// ```
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(self.clone())
+    }
+
+    /// The keyspace `name`, created with default settings if there is none.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the name is empty or longer than 255 bytes; otherwise as [`Db::put`].
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        self.keyspace_with(name, KeyspaceOptions::default())
+    }
+
+    /// The keyspace `name`, created with `options` if there is none; a keyspace that exists keeps its own.
+    ///
+    /// # Errors
+    /// As [`Db::keyspace`].
+    pub fn keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        let tree = self.engine().create_keyspace(name, &options)?;
+        Ok(Keyspace::new(self.clone(), tree))
+    }
+
+    /// The keyspace `name`, if there is one.
+    ///
+    /// # Errors
+    /// `Closed` when the store has been closed.
+    pub fn existing_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
+        let tree = self.engine().find_keyspace(name)?;
+        Ok(tree.map(|tree| Keyspace::new(self.clone(), tree)))
+    }
+
+    /// Removes the keyspace `name` and all that is in it. Iterators and snapshots of it go on until they are dropped.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none; `InvalidInput` for "default", which stays; otherwise as [`Db::put`].
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        self.engine().drop_keyspace(name)
+    }
+
+    /// Names of the keyspaces, sorted.
+    #[must_use]
+    pub fn keyspaces(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.engine().trees().values().map(|tree| tree.record.name.clone()).collect();
+        names.sort();
+        names
+    }
+
+    fn default_keyspace(&self) -> Result<Keyspace> {
+        Ok(Keyspace::new(self.clone(), self.engine().tree(DEFAULT_KEYSPACE)?))
+    }
+
+    /// Makes everything acknowledged so far survive a power cut.
+    ///
+    /// # Errors
+    /// `Io` when the log cannot be synced; the store is poisoned then.
+    pub fn sync(&self) -> Result<()> {
+        self.engine().sync()
+    }
+
+    /// Moves what is in memory into tables, in all keyspaces.
+    ///
+    /// # Errors
+    /// Those of the background jobs.
+    pub fn flush(&self) -> Result<()> {
+        self.engine().seal_all()?;
+        self.engine().wait_flushed()
+    }
+
+    /// Merges everything into the deepest level, in all keyspaces; entries that nobody can see any more are gone
+    /// afterwards.
+    ///
+    /// # Errors
+    /// Those of the background jobs.
+    pub fn compact(&self) -> Result<()> {
+        self.flush()?;
+        let engine = self.engine();
+        for tree in engine.trees().values() {
+            engine.compact(tree, None)?;
+        }
+        self.wait_idle()
+    }
+
+    /// Waits until no flush, merge or reclaim is due.
+    ///
+    /// # Errors
+    /// Those of the background jobs.
+    pub fn wait_idle(&self) -> Result<()> {
+        self.engine().wait_idle()
+    }
+
+    /// Counters since the store was opened, and sizes as of now.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.engine().stats()
+    }
+
+    /// Reads the whole store and checks every block against its checksum, its neighbours and the manifest. Damage is
+    /// listed in the report.
+    ///
+    /// # Errors
+    /// `Closed` when the store has been closed.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.engine().verify()
+    }
+
+    /// Closes the store: makes every acknowledged write durable, ends the background threads, and refuses all later
+    /// calls through other handles. The directory is free for the next opening once iterators and snapshots are gone,
+    /// too.
+    ///
+    /// # Errors
+    /// When the log cannot be synced, or the store was poisoned before.
+    pub fn close(self) -> Result<()> {
+        self.engine().close()
+    }
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Db").field("dir", &self.engine().device.dir()).finish_non_exhaustive()
+    }
+}
+
+/// Bounds of a range in any of Rust's notations.
+fn bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
+    let own = |bound: Bound<&K>| match bound {
+        Bound::Included(key) => Bound::Included(key.as_ref().to_vec()),
+        Bound::Excluded(key) => Bound::Excluded(key.as_ref().to_vec()),
+        Bound::Unbounded => Bound::Unbounded,
+    };
+    Bounds { from: own(range.start_bound()), to: own(range.end_bound()) }
+}
+
+/// A batch of one operation on a keyspace.
+fn single(keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8]) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    batch.add(keyspace.keyspace_id(), kind, key, value);
+    batch
+}

@@ -1,0 +1,155 @@
+//! Snapshots.
+
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use super::{Db, Keyspace, bounds};
+use crate::batch::DEFAULT_KEYSPACE;
+use crate::engine::Pin;
+use crate::engine::scan::{Bounds, Scan};
+use crate::engine::tree::Tree;
+use crate::error::Result;
+use crate::iter::Iter;
+use crate::slice::Slice;
+
+/// The store as it was at one moment, over all keyspaces. Cheap to make and to clone.
+///
+/// While it lives, merges keep every version that it can see. The methods read the keyspace "default";
+/// [`Snapshot::keyspace`] reads another.
+#[derive(Clone)]
+pub struct Snapshot {
+    db: Db,
+    pin: Arc<Pin>,
+}
+
+impl Snapshot {
+    pub(super) fn new(db: Db) -> Self {
+        let pin = Arc::new(Pin::newest(db.engine()));
+        Self { db, pin }
+    }
+
+    /// Number of the newest write that it sees.
+    #[must_use]
+    pub fn seq(&self) -> u64 {
+        self.pin.seq().0
+    }
+
+    /// The same moment in another keyspace.
+    #[must_use]
+    pub fn keyspace(&self, keyspace: &Keyspace) -> KeyspaceSnapshot {
+        KeyspaceSnapshot { snapshot: self.clone(), tree: keyspace.tree().clone() }
+    }
+
+    fn default_keyspace(&self) -> Result<KeyspaceSnapshot> {
+        let tree = self.db.engine().tree(DEFAULT_KEYSPACE)?;
+        Ok(KeyspaceSnapshot { snapshot: self.clone(), tree })
+    }
+
+    /// The value that `key` had.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.default_keyspace()?.get(key)
+    }
+
+    /// Whether `key` had a value.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// All entries of the moment.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn iter(&self) -> Result<Iter> {
+        self.default_keyspace()?.iter()
+    }
+
+    /// The entries of the moment whose keys lie in `range`.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter> {
+        self.default_keyspace()?.range(range)
+    }
+
+    /// The entries of the moment whose keys start with `prefix`.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
+        self.default_keyspace()?.prefix(prefix)
+    }
+}
+
+/// A keyspace as it was at the moment of a [`Snapshot`].
+#[derive(Clone)]
+pub struct KeyspaceSnapshot {
+    snapshot: Snapshot,
+    tree: Arc<Tree>,
+}
+
+impl KeyspaceSnapshot {
+    /// The value that `key` had.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let Snapshot { db, pin } = &self.snapshot;
+        db.engine().get(&self.tree, key.as_ref(), Some(pin.seq()))
+    }
+
+    /// Whether `key` had a value.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// All entries of the moment.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn iter(&self) -> Result<Iter> {
+        self.scan(Bounds { from: Bound::Unbounded, to: Bound::Unbounded })
+    }
+
+    /// The entries of the moment whose keys lie in `range`.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter> {
+        self.scan(bounds(&range))
+    }
+
+    /// The entries of the moment whose keys start with `prefix`.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
+        self.scan(Bounds::prefix(prefix.as_ref()))
+    }
+
+    fn scan(&self, bounds: Bounds) -> Result<Iter> {
+        let Snapshot { db, pin } = &self.snapshot;
+        Ok(Iter::new(Scan::new(db.engine(), &self.tree, bounds, Some(pin.clone()))?))
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("seq", &self.seq()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for KeyspaceSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyspaceSnapshot").field("keyspace", &self.tree.record.name).finish_non_exhaustive()
+    }
+}

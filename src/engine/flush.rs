@@ -1,0 +1,101 @@
+//! From a sealed memtable to tables of level 0.
+//!
+//! Memtables of a keyspace are flushed in the order in which they were sealed, one at a time. What must be durable
+//! before what: the tables and their names; the log, where another keyspace's entries in it are older than what the
+//! flush makes durable (a crash must leave a prefix of the history, across keyspaces); the edit; only then are the
+//! memtable and the log behind it let go.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::Engine;
+use super::install::Change;
+use super::merge_job::{Distillation, Volume, older_outside};
+use super::output::{Finished, Output};
+use super::tree::{Tree, View};
+use crate::catalog::Run;
+use crate::error::Result;
+use crate::format::edit::TreeEdit;
+use crate::format::names::FileName;
+use crate::merge::MergeForward;
+use crate::options::PackLayout;
+use crate::store::memtable::Memtable;
+use crate::store::meter::WriteCause;
+use crate::types::{SegmentId, Seq};
+
+/// Level that flushes write to.
+const LEVEL_0: u8 = 0;
+
+impl Engine {
+    /// Flushes the oldest sealed memtable of `tree`.
+    pub(crate) fn flush(&self, tree: &Tree) -> Result<()> {
+        let view = tree.view_arc();
+        let Some(memtable) = view.sealed.last() else { return Ok(()) };
+        let start = self.env.now();
+        let (finished, volume) = self.write_level0(tree, &view, memtable)?;
+        let bytes = finished.packs.records().iter().map(|pack| pack.length).sum();
+        let max_seq = memtable.max_seq().unwrap_or(Seq::ZERO);
+        let wal_floor = self.prepare_log(memtable, max_seq)?;
+        let edit = TreeEdit {
+            keyspace: tree.id(),
+            add: finished.tables.into_iter().map(|table| (LEVEL_0, table)).collect(),
+            flushed: Some(max_seq),
+            ..TreeEdit::default()
+        };
+        let mut change = Change::of_tree(edit);
+        change.edit.packs = finished.packs.records().to_vec();
+        change.packs = Some(finished.packs);
+        change.flushed = Some(memtable.clone());
+        change.wal_floor = Some(wal_floor);
+        self.install(change)?;
+        self.tally.flushed(volume, memtable.bytes(), bytes, self.env.now().saturating_sub(start));
+        self.release_log(wal_floor)
+    }
+
+    fn write_level0(&self, tree: &Tree, view: &View, memtable: &Arc<Memtable>) -> Result<(Finished, Volume)> {
+        let settings = self.table_settings(&tree.record, LEVEL_0, self.ids.epoch());
+        let cutting = match self.options.tree.pack {
+            // As LevelDB does: one memtable, one table.
+            PackLayout::OneTable => None,
+            PackLayout::Many { .. } => Some(self.policy.cutter.start(Run::empty())),
+        };
+        let distillation = Distillation {
+            output: Output::new(self, WriteCause::Flush, settings),
+            cutting,
+            // Everything older than the memtable is in the version: older memtables were flushed before.
+            older_outside: |key: &[u8], seq| older_outside(&view.version, &HashSet::new(), key, seq),
+        };
+        self.distill(MergeForward::new(vec![memtable.cursor()]), distillation)
+    }
+
+    /// The oldest log segment that will be needed once `memtable` is in tables. Makes the log durable where a crash
+    /// could otherwise lose older entries than the flush keeps.
+    fn prepare_log(&self, memtable: &Arc<Memtable>, max_seq: Seq) -> Result<SegmentId> {
+        let mut writer = self.writer()?.lock();
+        let trees = self.trees.load();
+        let first = trees.values().filter_map(|tree| tree.first_unflushed(Some(memtable))).min();
+        if first.is_some_and(|first| first < max_seq) {
+            self.health.check_writable()?;
+            writer.wal.sync().map_err(|error| self.health.poison(error))?;
+        }
+        Ok(writer.wal.floor(first.unwrap_or(writer.last_seq.plus(1))))
+    }
+
+    /// Removes the log before `floor`, which the manifest no longer asks for.
+    pub(crate) fn release_log(&self, floor: SegmentId) -> Result<()> {
+        let (released, unsynced) = {
+            let mut writer = self.writer()?.lock();
+            (writer.wal.release(floor), writer.wal.unsynced_old())
+        };
+        for segment in released {
+            // Needs no barrier: a segment below the floor is removed again at the next open.
+            self.device.remove(FileName::Wal(segment))?;
+        }
+        // Older segments are made durable here, so that a synced write has only the current one to wait for.
+        for (id, file) in unsynced {
+            file.sync(WriteCause::Wal).map_err(|error| self.health.poison(error))?;
+            self.writer()?.lock().wal.mark_synced(id);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Whether the store may still be written, and what went wrong lately.
+//!
+//! ```text
+//!   open --poison()--> poisoned       reads go on, writes fail, nothing is reclaimed
+//!   open, poisoned --close()--> closed
+//! ```
+//!
+//! A background job that failed without leaving anything unknown (a full disk, say) is noted beside this state and
+//! tried again; writers that would have to wait for it get its error instead.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::env::sync::Mutex;
+use crate::error::{Error, ErrorKind, Result};
+
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    poison: OnceLock<Error>,
+    closed: AtomicBool,
+    trouble: Mutex<Option<Error>>,
+}
+
+impl Health {
+    /// The outcome of an operation is unknown: from now on nothing is written. Returns `cause` for the one who saw it.
+    pub(crate) fn poison(&self, cause: Error) -> Error {
+        let _ = self.poison.set(cause.clone());
+        cause
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.poison.get().is_some()
+    }
+
+    /// Fails if the store must not be written.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        self.poison.get().map_or(Ok(()), |cause| Err(Error::poisoned(cause)))
+    }
+
+    /// Fails if the store was closed.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_closed() {
+            Err(Error::new(ErrorKind::Closed, "the store has been closed"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Notes how the last background job ended.
+    pub(crate) fn note_job(&self, result: &Result<()>) {
+        *self.trouble.lock() = result.as_ref().err().cloned();
+    }
+
+    /// What keeps background jobs from succeeding at the moment.
+    pub(crate) fn trouble(&self) -> Option<Error> {
+        self.trouble.lock().clone()
+    }
+}

@@ -1,0 +1,117 @@
+//! Makes an edit durable, then visible.
+//!
+//! 1. Everything that the edit names is durable already (outputs and their names; the log up to what a flush took).
+//! 2. The edit is applied to the catalog in memory, which checks it. 3. It is appended to the manifest and synced.
+//! 4. The new versions are shown to readers. 5. What they no longer name is released, and reclaimed when its last
+//!    holder is gone.
+//!
+//! A failure before step 3 leaves the store as it was. A failure in step 3 leaves the outcome unknown: the store is
+//! poisoned, and nothing that either outcome needs is removed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::output::SealedPacks;
+use super::{CatalogLog, Engine};
+use crate::catalog::{Catalog, ExtentSink, Lease};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::edit::{Edit, TreeEdit};
+use crate::store::manifest::Manifest;
+use crate::store::memtable::Memtable;
+use crate::types::{SegmentId, TableId};
+
+/// A change on its way into the catalog.
+#[derive(Default)]
+pub(crate) struct Change {
+    pub(crate) edit: Edit,
+    /// Packs that the edit names for the first time.
+    pub(crate) packs: Option<SealedPacks>,
+    /// The memtable whose entries the edit's tables hold.
+    pub(crate) flushed: Option<Arc<Memtable>>,
+    /// The log is needed from here on.
+    pub(crate) wal_floor: Option<SegmentId>,
+}
+
+impl Change {
+    /// A change of one tree.
+    pub(crate) fn of_tree(tree: TreeEdit) -> Self {
+        Self { edit: Edit { trees: vec![tree], ..Edit::default() }, ..Self::default() }
+    }
+}
+
+impl Engine {
+    /// Makes `change` durable and visible.
+    pub(crate) fn install(&self, mut change: Change) -> Result<()> {
+        let mut log = self.catalog.lock();
+        self.health.check_writable()?;
+        self.number(&log.catalog, &mut change);
+        let next = self.apply(&log.catalog, &change.edit)?;
+        let Some(manifest) = log.manifest.as_mut() else {
+            return Err(Error::new(ErrorKind::Unsupported, "the store was opened for reading alone"));
+        };
+        // From here on the edit may be durable, whatever the calls say.
+        if let Some(packs) = change.packs.as_mut() {
+            packs.commit();
+        }
+        manifest.append(&change.edit).map_err(|error| self.health.poison(error))?;
+        self.register(&change.edit);
+        log.catalog = next;
+        self.show(&log.catalog, &change);
+        self.rewrite_outgrown(&mut log)
+    }
+
+    /// Fills in the edit's number and the counters.
+    fn number(&self, catalog: &Catalog, change: &mut Change) {
+        let Change { edit, wal_floor, .. } = change;
+        edit.number = catalog.number.next();
+        let flushed = edit.trees.iter().filter_map(|tree| tree.flushed);
+        let max_seq = edit.trees.iter().flat_map(|tree| &tree.add).map(|(_, table)| table.max_seq);
+        edit.counters.seq = flushed.chain(max_seq).fold(catalog.counters.seq, Ord::max);
+        edit.counters.wal_floor = catalog.counters.wal_floor.max(wal_floor.unwrap_or_default());
+        edit.counters.keyspace = catalog.counters.keyspace.max(edit.counters.keyspace);
+        self.ids.fill(&mut edit.counters);
+    }
+
+    fn apply(&self, catalog: &Catalog, edit: &Edit) -> Result<Catalog> {
+        let sink: Arc<dyn ExtentSink> = self.reclaimer.clone();
+        catalog.apply(edit, &mut |record| Lease::new(sink.clone(), record.extent)).map_err(|inconsistent| {
+            // A job whose result does not fit is a fault of ours: stop before it does harm.
+            self.health.poison(Error::new(
+                ErrorKind::Corruption,
+                format!("a job's result does not fit: {inconsistent}"),
+            ))
+        })
+    }
+
+    /// Starts to count the space of what is new.
+    fn register(&self, edit: &Edit) {
+        let moved: BTreeSet<TableId> =
+            edit.trees.iter().flat_map(|tree| &tree.drop).map(|&(_, table)| table).collect();
+        let added = edit.trees.iter().flat_map(|tree| &tree.add).map(|(_, table)| table);
+        self.reclaimer.register(
+            edit.packs.iter().map(|pack| (pack.id, pack.length)),
+            added.filter(|table| !moved.contains(&table.id)).map(|table| table.extent),
+        );
+    }
+
+    fn show(&self, catalog: &Catalog, change: &Change) {
+        let trees = self.trees.load();
+        for edit in &change.edit.trees {
+            if let (Some(tree), Some(state)) =
+                (trees.get(&edit.keyspace), catalog.keyspaces.get(&edit.keyspace))
+            {
+                tree.publish(&state.version, change.flushed.as_ref());
+            }
+        }
+    }
+
+    fn rewrite_outgrown(&self, log: &mut CatalogLog) -> Result<()> {
+        let Some(manifest) = log.manifest.as_ref().filter(|manifest| manifest.outgrown()) else {
+            return Ok(());
+        };
+        let old = manifest.number();
+        let created = Manifest::create(&self.device, old + 1, &log.catalog.snapshot(), Some(old));
+        log.manifest = Some(created.map_err(|error| self.health.poison(error))?);
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Keyspaces come and go.
+//!
+//! Both are edits, durable before they show. The writer's lock is held throughout: no group is on its way into the
+//! log meanwhile, so that every log record of a keyspace lies between its creation and its end.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::install::Change;
+use super::recovery::keyspace_record;
+use super::scan::Bounds;
+use super::tree::{Tree, View, new_memtable};
+use super::{Engine, Trees};
+use crate::batch::DEFAULT_KEYSPACE;
+use crate::catalog::Version;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::edit::{Edit, KeyspaceChange};
+use crate::options::KeyspaceOptions;
+use crate::types::Key;
+
+/// Longest name, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+impl Engine {
+    /// The keyspace `name`, if there is one.
+    pub(crate) fn find_keyspace(&self, name: &str) -> Result<Option<Arc<Tree>>> {
+        self.health.check_open()?;
+        Ok(self.trees().values().find(|tree| tree.record.name == name).cloned())
+    }
+
+    /// The keyspace `name`, created if there is none.
+    pub(crate) fn create_keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Arc<Tree>> {
+        options.validate()?;
+        if let Some(tree) = self.find_keyspace(name)? {
+            return Ok(tree);
+        }
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            let message = format!("a keyspace's name has 1 to {NAME_BYTES_MAX} bytes, not {}", name.len());
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
+        let _writer = self.writer()?.lock();
+        if let Some(tree) = self.find_keyspace(name)? {
+            return Ok(tree);
+        }
+        let id = self.catalog.lock().catalog.counters.keyspace;
+        let record = keyspace_record(id, name, options);
+        let mut change = Change {
+            edit: Edit { keyspaces: vec![KeyspaceChange::Create(record.clone())], ..Edit::default() },
+            ..Change::default()
+        };
+        change.edit.counters.keyspace = id.next();
+        self.install(change)?;
+        let version = Arc::new(Version::empty());
+        let tree = Arc::new(Tree::new(record, View { active: new_memtable(), sealed: Vec::new(), version }));
+        self.change_trees(|trees| {
+            trees.insert(id, tree.clone());
+        });
+        Ok(tree)
+    }
+
+    /// Removes the keyspace `name`.
+    pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
+        let _writer = self.writer()?.lock();
+        let tree = self
+            .find_keyspace(name)?
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no keyspace {name:?}")))?;
+        let id = tree.id();
+        if id == DEFAULT_KEYSPACE {
+            return Err(Error::new(ErrorKind::InvalidInput, "the keyspace \"default\" cannot be dropped"));
+        }
+        // Jobs of the keyspace end before it does; new ones do not find it.
+        self.change_trees(|trees| {
+            trees.remove(&id);
+        });
+        self.wait_jobs_of(id);
+        let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
+        let dropped = self.install(Change { edit, ..Change::default() });
+        if dropped.is_err() {
+            self.change_trees(|trees| {
+                trees.insert(id, tree.clone());
+            });
+            return dropped;
+        }
+        tree.clear();
+        Ok(())
+    }
+
+    fn change_trees(&self, change: impl Fn(&mut Trees)) {
+        self.trees.rcu(|trees| {
+            let mut trees = Trees::clone(trees);
+            change(&mut trees);
+            trees
+        });
+    }
+
+    /// The keys between which `tree` holds anything of `bounds` in tables.
+    pub(crate) fn hull(&self, tree: &Tree, bounds: &Bounds) -> Option<(Key, Key)> {
+        let version = tree.view().version.clone();
+        let smallest = version.tables().map(|(_, table)| table.range.smallest.clone()).min()?;
+        let largest = version.tables().map(|(_, table)| table.range.largest.clone()).max()?;
+        let from = match &bounds.from {
+            Bound::Included(key) | Bound::Excluded(key) => Key::from(&key[..]),
+            Bound::Unbounded => smallest,
+        };
+        let to = match &bounds.to {
+            Bound::Included(key) | Bound::Excluded(key) => Key::from(&key[..]),
+            Bound::Unbounded => largest,
+        };
+        (from <= to).then_some((from, to))
+    }
+}

@@ -1,0 +1,108 @@
+//! How hard the writers press, and what the pacer makes of it.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{Engine, Writer};
+use crate::env::sync::{Condvar, Mutex, MutexGuard};
+use crate::policy::{self, LoadState, WriterVerdict};
+
+/// Why writers were made to wait.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct StallReason(policy::Pressure);
+
+impl From<policy::Pressure> for StallReason {
+    fn from(reason: policy::Pressure) -> Self {
+        Self(reason)
+    }
+}
+
+impl fmt::Display for StallReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            policy::Pressure::Memtables => "memtables wait for their flush",
+            policy::Pressure::Level0Runs => "level 0 has too many runs",
+            policy::Pressure::Debt => "too much waits to be merged",
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Pressure {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    load: LoadState,
+    /// Waiting time that slowed-down writers have not yet served.
+    owed: Duration,
+}
+
+impl Pressure {
+    /// The latest sample.
+    pub(crate) fn load(&self) -> LoadState {
+        self.state.lock().load
+    }
+
+    /// Adds waiting time and returns all that is owed.
+    pub(crate) fn owe(&self, wait: Duration) -> Duration {
+        let mut state = self.state.lock();
+        state.owed += wait;
+        state.owed
+    }
+
+    /// Waiting time has been served, or is forgiven.
+    pub(crate) fn paid(&self, time: Duration) {
+        let mut state = self.state.lock();
+        state.owed = state.owed.saturating_sub(time);
+    }
+
+    /// Releases the writer's lock until the load may have changed.
+    pub(crate) fn wait_for_change(&self, guard: &mut MutexGuard<'_, Writer>) {
+        self.changed.wait(guard);
+    }
+}
+
+impl Engine {
+    /// Takes a new sample of the load. Called whenever a memtable is sealed and a job ends.
+    pub(crate) fn sample_load(&self) {
+        let load = self.load_now();
+        self.pressure.state.lock().load = load;
+    }
+
+    /// What writers may do while the active memtables hold `active_bytes`.
+    pub(crate) fn writer_verdict(&self, active_bytes: u64) -> WriterVerdict {
+        self.policy.pacer.writer(&LoadState { active_bytes, ..self.pressure.load() })
+    }
+
+    /// Lets stalled writers look again. Not to be called with the writer's lock held.
+    pub(crate) fn wake_writers(&self) {
+        if let Some(writer) = &self.writer {
+            // A writer that has seen the old load has gone to wait by the time the lock is ours.
+            drop(writer.lock());
+        }
+        self.pressure.changed.notify_all();
+    }
+
+    fn load_now(&self) -> LoadState {
+        let mut load = LoadState {
+            active_bytes_max: self.limits.memtable_bytes,
+            flush_bytes_per_second: self.tally.flush_rate(),
+            merge_bytes_per_second: self.tally.merge_rate(),
+            ..LoadState::default()
+        };
+        for tree in self.trees.load().values() {
+            let view = tree.view();
+            load.active_bytes += view.active.bytes();
+            load.sealed_memtables += view.sealed.len() as u64;
+            load.sealed_bytes += view.sealed.iter().map(|memtable| memtable.bytes()).sum::<u64>();
+            let l0 = view.version.level(0);
+            load.l0_runs = load.l0_runs.max(l0.runs.len() as u64);
+            load.l0_bytes = load.l0_bytes.max(l0.bytes());
+            load.debt_bytes = load.debt_bytes.saturating_add(self.policy.layout.debt(&view.version));
+        }
+        load
+    }
+}

@@ -1,0 +1,75 @@
+//! Lookups.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::tree::{Tree, View};
+use crate::catalog::TableMeta;
+use crate::error::Result;
+use crate::format::filter;
+use crate::slice::Slice;
+use crate::store::meter::ReadCause;
+use crate::types::{Kind, Seq, Stamp};
+
+impl Engine {
+    /// The value of `key` at `upto`, or at the newest visible state.
+    pub(crate) fn get(&self, tree: &Tree, key: &[u8], upto: Option<Seq>) -> Result<Option<Slice>> {
+        self.health.check_open()?;
+        // The view before the number: a merge that ends in between may drop what only an older number could see.
+        let view = tree.view();
+        let upto = upto.unwrap_or_else(|| self.visible());
+        self.get_in(&view, key, upto)
+    }
+
+    fn get_in(&self, view: &View, key: &[u8], upto: Seq) -> Result<Option<Slice>> {
+        for memtable in std::iter::once(&view.active).chain(&view.sealed) {
+            if let Some((kind, value)) = memtable.get(key, upto) {
+                return Ok((kind == Kind::Put).then(|| Slice::from_memtable(value)));
+            }
+        }
+        let hash = filter::hash(key);
+        // Ordered slots, newest first: the first version met is the newest that is visible (I2).
+        for (_, level) in view.version.levels() {
+            for table in level.runs.iter().filter_map(|run| run.find(key)) {
+                if let Some((kind, value)) = self.get_from(table, key, hash, upto)? {
+                    return Ok((kind == Kind::Put).then_some(value));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The newest version of `key` in one table that is visible at `upto`.
+    fn get_from(
+        &self,
+        meta: &Arc<TableMeta>,
+        key: &[u8],
+        hash: u64,
+        upto: Seq,
+    ) -> Result<Option<(Kind, Slice)>> {
+        if meta.min_seq > upto {
+            return Ok(None);
+        }
+        let table = self.cache.table(meta)?;
+        if !table.may_contain(hash) {
+            return Ok(None);
+        }
+        let target = Stamp::upto(upto);
+        let mut at = table.block_for(key, target);
+        while let Some(handle) = table.handle(at) {
+            let block = self.cache.block(&table, handle, ReadCause::Get)?;
+            let entry = block.seek(key, target);
+            if entry == block.len() {
+                // The separator lies behind the block's last entry, and so does the target.
+                at += 1;
+                continue;
+            }
+            let hit = key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry));
+            return Ok(hit.then(|| {
+                let (kind, span) = (block.stamp(entry).kind(), block.value_span(entry));
+                (kind, Slice::from_block(block, span))
+            }));
+        }
+        Ok(None)
+    }
+}

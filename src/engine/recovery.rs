@@ -1,0 +1,448 @@
+//! From files to an engine.
+//!
+//! A store comes to exist in this order: IDENTITY (durable under its name), the first log segment, the manifest, and
+//! CURRENT, which completes it. Until CURRENT exists there can be neither a pack nor a log record; what a cut-off
+//! creation has left is made anew.
+//!
+//! Opening: lock; IDENTITY; the manifest that CURRENT names gives the catalog; every pack is there and as long as when
+//! it was sealed; the log from the catalog's floor on gives the memtables. Nothing is written up to here, and a store
+//! that is opened for reading alone stops here. Then: the torn end of the log is cut ([`wal::Recovered::repair`]); a
+//! new segment is started; a new manifest, which starts with a snapshot, is switched to; files that nothing refers to
+//! are removed. A power cut between any two of these leaves a store that opens to the same state.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arc_swap::ArcSwap;
+
+use super::reclaim::Reclaimer;
+use super::tree::{Tree, View, new_memtable};
+use super::{CatalogLog, Engine, Ids, Limits, Trees, Writer};
+use crate::batch::DEFAULT_KEYSPACE;
+use crate::catalog::{Catalog, ExtentSink, Lease};
+use crate::env::sync::Mutex;
+use crate::env::{Access, Env, FileLock, LockKind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::Malformed;
+use crate::format::batch::Ops;
+use crate::format::edit::{Edit, KeyspaceChange, KeyspaceRecord, PackRecord};
+use crate::format::identity::Identity;
+use crate::format::names::FileName;
+use crate::options::{Compression, KeyspaceOptions, Options};
+use crate::policy::{
+    CursorConfig, Cutter, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, Placer, PolicyConfig,
+    Retainer, SizeConfig,
+};
+use crate::store::cache::TableCache;
+use crate::store::device::Device;
+use crate::store::manifest::Manifest;
+use crate::store::memtable::Memtable;
+use crate::store::meter::{Meter, ReadCause};
+use crate::store::pack::PackStore;
+use crate::store::wal::{self, Wal};
+use crate::types::{DeviceId, Epoch, KeyspaceId, PackId, SegmentId, Seq, Stamp, TableId};
+
+/// Default budget: this share of the machine's memory, up to a bound.
+const MEMORY_SHARE: u64 = 4;
+const MEMORY_BYTES_MAX: u64 = 1 << 30;
+
+/// Recovered memtables are flushed at once when the log has more segments than this, so that short-lived openings do
+/// not pile segments up.
+const SEGMENTS_KEPT_MAX: usize = 8;
+
+/// How a store is to be opened.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) dir: PathBuf,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) options: Options,
+    pub(crate) read_only: bool,
+    pub(crate) must_exist: bool,
+}
+
+/// Memtables as the log gives them, per keyspace, the newest last.
+type Memtables = BTreeMap<KeyspaceId, Vec<Arc<Memtable>>>;
+
+/// Opens a store and starts its threads.
+pub(crate) fn open(opening: Opening) -> Result<Arc<Engine>> {
+    opening.options.validate()?;
+    let meter = Arc::new(Meter::default());
+    let (device, lock) = open_device(&opening, &meter)?;
+    let store = Store { opening: &opening, device: Arc::new(device) };
+    let found = Found::list(&store.device)?;
+    let created = found.current || store.refuse_or_create(&found)?;
+    debug_assert!(created);
+    let engine = Arc::new(store.load(lock, meter)?);
+    if !opening.read_only {
+        engine.sample_load();
+        engine.start_threads()?;
+        if engine.flush_is_due() {
+            engine.seal_all()?;
+        }
+    }
+    Ok(engine)
+}
+
+/// Finds or makes the directory, takes its lock, and checks whose it is.
+fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, FileLock)> {
+    let env = &opening.env;
+    let creates = !opening.read_only && !opening.must_exist;
+    if creates {
+        env.create_dir(&opening.dir).map_err(|e| Error::io("create the directory", &opening.dir, e))?;
+    }
+    let absent =
+        || Error::new(ErrorKind::NotFound, format!("there is no store in {}", opening.dir.display()));
+    let dir = env.canonical(&opening.dir).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => absent(),
+        _ => Error::io("find the directory", &opening.dir, e),
+    })?;
+    let device = Device::new(env.clone(), dir, meter.clone());
+    let names = device.list()?;
+    if !creates && !names.contains(&FileName::Identity) {
+        return Err(absent());
+    }
+    let lock = device.lock(if opening.read_only { LockKind::Shared } else { LockKind::Exclusive })?;
+    // Looked at again under the lock: another process may have created the store meanwhile.
+    if device.list()?.contains(&FileName::Identity) {
+        let file = device.open(FileName::Identity, Access::Read)?;
+        let len = usize::try_from(file.len()?.min(1 << 16)).unwrap_or(0);
+        let identity =
+            Identity::decode(&file.read(ReadCause::Open, 0, len)?).map_err(|e| file.malformed(0, &e))?;
+        if identity.device != DeviceId(0) {
+            return Err(file.corruption(0, format!("the directory is device {} of a store", identity.device)));
+        }
+    } else {
+        let foreign = names.iter().find(|name| !matches!(name, FileName::Lock | FileName::IdentityTemp));
+        if let Some(name) = foreign {
+            let what = format!("IDENTITY is missing, but the directory holds {name} of a store");
+            return Err(Error::corruption(&device.path(FileName::Identity), 0, what));
+        }
+        let identity = Identity { store: env.random(), device: DeviceId(0) };
+        device.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())?;
+    }
+    Ok((device, lock))
+}
+
+/// What lies in the directory.
+struct Found {
+    current: bool,
+    packs: Vec<PackId>,
+    segments: Vec<SegmentId>,
+    manifests: Vec<u64>,
+}
+
+impl Found {
+    fn list(device: &Device) -> Result<Self> {
+        let mut found =
+            Self { current: false, packs: Vec::new(), segments: Vec::new(), manifests: Vec::new() };
+        for name in device.list()? {
+            match name {
+                FileName::Current => found.current = true,
+                FileName::Pack(id) => found.packs.push(id),
+                FileName::Wal(id) => found.segments.push(id),
+                FileName::Manifest(number) => found.manifests.push(number),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    fn next_segment(&self) -> SegmentId {
+        self.segments.iter().max().map_or(SegmentId(1), |id| id.next())
+    }
+
+    fn next_manifest(&self) -> u64 {
+        self.manifests.iter().max().map_or(1, |number| number + 1)
+    }
+}
+
+/// A store on the way to being open.
+struct Store<'a> {
+    opening: &'a Opening,
+    device: Arc<Device>,
+}
+
+impl Store<'_> {
+    /// There is no CURRENT: either the creation was cut off, and goes on here, or the store has lost it.
+    fn refuse_or_create(&self, found: &Found) -> Result<bool> {
+        let current = self.device.path(FileName::Current);
+        let mut records = 0;
+        wal::recover(&self.device, SegmentId(0), Access::Read, |_, _| {
+            records += 1;
+            Ok(())
+        })?;
+        if records > 0 || !found.packs.is_empty() {
+            return Err(Error::corruption(&current, 0, "the file is missing, but the store has data"));
+        }
+        if self.opening.read_only {
+            return Err(Error::new(ErrorKind::NotFound, "the store was never completely created"));
+        }
+        for &id in &found.segments {
+            self.device.remove(FileName::Wal(id))?;
+        }
+        for &number in &found.manifests {
+            self.device.remove(FileName::Manifest(number))?;
+        }
+        let mut edit = Edit { number: crate::types::EditNo(1), ..Edit::default() };
+        let counters = &mut edit.counters;
+        (counters.table, counters.pack, counters.epoch) = (TableId(1), PackId(1), Epoch(1));
+        (counters.segment, counters.keyspace) = (found.next_segment(), DEFAULT_KEYSPACE.next());
+        let record = keyspace_record(DEFAULT_KEYSPACE, "default", &self.opening.options.keyspace);
+        edit.keyspaces.push(KeyspaceChange::Create(record));
+        // No log segment exists yet; the floor of 0 asks for none.
+        Manifest::create(&self.device, found.next_manifest(), &edit, None)?;
+        Ok(true)
+    }
+
+    fn load(&self, lock: FileLock, meter: Arc<Meter>) -> Result<Engine> {
+        let loaded = Manifest::load(&self.device)?;
+        let found = Found::list(&self.device)?;
+        let reclaimer = Arc::new(Reclaimer::default());
+        let mut catalog = self.catalog(&loaded, &reclaimer)?;
+        self.check_packs(&catalog)?;
+        let access = if self.opening.read_only { Access::Read } else { Access::ReadWrite };
+        let limits = self.limits();
+        let (memtables, last_seq, log) = self.replay(&catalog, access, &limits)?;
+        reclaimer.register_all(&catalog);
+
+        let (mut writer, mut manifest) = (None, None);
+        if !self.opening.read_only {
+            log.repair(&self.device)?;
+            let segment = catalog.counters.segment.max(found.next_segment());
+            let wal = Wal::open(self.device.clone(), segment, &log.segments)?;
+            let floor = log.segments.first().map_or(segment, |oldest| oldest.id);
+            let mut counters = catalog.counters;
+            counters.segment = wal.next_id();
+            counters.wal_floor = floor;
+            counters.pack = counters.pack.max(found.packs.iter().max().map_or(PackId(1), |id| id.next()));
+            let edit = Edit { number: catalog.number.next(), counters, ..Edit::default() };
+            catalog = self.apply(&catalog, &edit, &loaded.path, &mut |_| Lease::none())?;
+            manifest =
+                Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot(), None)?);
+            writer = Some(Mutex::new(Writer { wal, last_seq }));
+            self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
+        }
+        let trees = self.trees(&catalog, memtables);
+        Ok(self.engine(Parts { lock, meter, reclaimer, catalog, manifest, writer, trees, last_seq, limits }))
+    }
+
+    fn engine(&self, parts: Parts) -> Engine {
+        let options = self.opening.options.clone();
+        let memory = self.memory_bytes();
+        let memtables = parts.limits.memtable_bytes * (parts.limits.sealed_max as u64 + 1);
+        let packs = Arc::new(PackStore::new(self.device.clone()));
+        let cache =
+            TableCache::new(packs, memory.saturating_sub(memtables), u64::from(options.tree.block_bytes));
+        Engine {
+            env: self.opening.env.clone(),
+            device: self.device.clone(),
+            meter: parts.meter,
+            cache: Arc::new(cache),
+            limits: parts.limits,
+            policy: policy(&options, parts.limits.sealed_max),
+            options,
+            writer: parts.writer,
+            trees: ArcSwap::from_pointee(parts.trees),
+            snapshots: Default::default(),
+            visible: AtomicU64::new(parts.last_seq.0),
+            queue: Default::default(),
+            scheduler: Default::default(),
+            pressure: Default::default(),
+            health: Default::default(),
+            reclaimer: parts.reclaimer,
+            ids: Ids::new(&parts.catalog.counters),
+            tally: Default::default(),
+            catalog: Mutex::new(CatalogLog { catalog: parts.catalog, manifest: parts.manifest }),
+            _lock: parts.lock,
+        }
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        let default = || (self.opening.env.memory_bytes() / MEMORY_SHARE).min(MEMORY_BYTES_MAX);
+        self.opening.options.memory_bytes.unwrap_or_else(default)
+    }
+
+    fn limits(&self) -> Limits {
+        let options = &self.opening.options;
+        // Active and sealed memtables together take at most three quarters of the budget.
+        let memtable_bytes = options.memtable_bytes.min(self.memory_bytes() / 4);
+        let threads = if self.opening.env.cores() >= 4 { 2 } else { 1 };
+        Limits {
+            memtable_bytes,
+            sealed_max: 2,
+            segment_bytes: memtable_bytes.min(options.wal_bytes_max / 4),
+            background_threads: options.background_threads.unwrap_or(threads),
+        }
+    }
+
+    /// The catalog that the manifest's edits make.
+    fn catalog(
+        &self,
+        loaded: &crate::store::manifest::Loaded,
+        reclaimer: &Arc<Reclaimer>,
+    ) -> Result<Catalog> {
+        let mut catalog = Catalog::empty();
+        for edit in &loaded.edits {
+            catalog = self.apply(&catalog, edit, &loaded.path, &mut |_| Lease::none())?;
+        }
+        // Tables take their leases only now: those that came and went in between have no space to give back.
+        let sink: Arc<dyn ExtentSink> = reclaimer.clone();
+        let mut adopt = |record: &crate::format::edit::TableRecord| Lease::new(sink.clone(), record.extent);
+        self.apply(&Catalog::empty(), &catalog.snapshot(), &loaded.path, &mut adopt)
+    }
+
+    fn apply(
+        &self,
+        catalog: &Catalog,
+        edit: &Edit,
+        manifest: &std::path::Path,
+        adopt: &mut dyn FnMut(&crate::format::edit::TableRecord) -> Lease,
+    ) -> Result<Catalog> {
+        catalog.apply(edit, adopt).map_err(|inconsistent| {
+            Error::corruption(manifest, 0, format!("edit {} does not fit: {inconsistent}", edit.number))
+        })
+    }
+
+    /// A pack that is shorter than when it was sealed has lost data.
+    fn check_packs(&self, catalog: &Catalog) -> Result<()> {
+        for PackRecord { id, length, .. } in catalog.packs().map(|pack| pack.record) {
+            let file = self.device.open(FileName::Pack(id), Access::Read)?;
+            let found = file.len()?;
+            if found < length {
+                return Err(file.corruption(found, format!("the pack ends here instead of at byte {length}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the log's entries that are in no table into memtables.
+    fn replay(
+        &self,
+        catalog: &Catalog,
+        access: Access,
+        limits: &Limits,
+    ) -> Result<(Memtables, Seq, wal::Recovered)> {
+        let mut memtables = Memtables::new();
+        let mut last_seq = catalog.counters.seq;
+        let mut replay = |first: Seq, ops: Ops<'_>| {
+            for (op, seq) in ops.zip(first.0..) {
+                let (op, seq) = (op?, Seq(seq));
+                last_seq = last_seq.max(seq);
+                let Some(keyspace) = catalog.keyspaces.get(&op.keyspace) else {
+                    if op.keyspace < catalog.counters.keyspace {
+                        // The keyspace was dropped later.
+                        continue;
+                    }
+                    return Err(Malformed { offset: 0, what: "the log names a keyspace that never existed" });
+                };
+                if seq > keyspace.flushed {
+                    let list = memtables.entry(op.keyspace).or_default();
+                    if list.last().is_none_or(|memtable| memtable.bytes() >= limits.memtable_bytes) {
+                        list.push(new_memtable());
+                    }
+                    if let Some(memtable) = list.last() {
+                        memtable.insert(op.key, Stamp::new(seq, op.kind), op.value);
+                    }
+                }
+            }
+            Ok(())
+        };
+        let log = wal::recover(&self.device, catalog.counters.wal_floor, access, &mut replay)?;
+        Ok((memtables, last_seq, log))
+    }
+
+    fn trees(&self, catalog: &Catalog, mut memtables: Memtables) -> Trees {
+        let mut trees = Trees::new();
+        for (&id, state) in &catalog.keyspaces {
+            let mut recovered = memtables.remove(&id).unwrap_or_default();
+            let active = recovered.pop().unwrap_or_else(new_memtable);
+            recovered.reverse();
+            let view = View { active, sealed: recovered, version: state.version.clone() };
+            trees.insert(id, Arc::new(Tree::new((*state.record).clone(), view)));
+        }
+        trees
+    }
+
+    /// Removes files that nothing refers to. Needs no barrier: what comes back is removed again.
+    fn remove_orphans(&self, catalog: &Catalog, manifest: u64, floor: SegmentId) -> Result<()> {
+        for name in self.device.list()? {
+            let orphan = match name {
+                FileName::Pack(id) => catalog.pack(id).is_none(),
+                FileName::Wal(id) => id < floor,
+                FileName::Manifest(number) => number != manifest,
+                FileName::CurrentTemp | FileName::IdentityTemp => true,
+                FileName::Current | FileName::Identity | FileName::Lock => false,
+            };
+            if orphan {
+                self.device.remove(name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What recovery has gathered for the engine.
+struct Parts {
+    lock: FileLock,
+    meter: Arc<Meter>,
+    reclaimer: Arc<Reclaimer>,
+    catalog: Catalog,
+    manifest: Option<Manifest>,
+    writer: Option<Mutex<Writer>>,
+    trees: Trees,
+    last_seq: Seq,
+    limits: Limits,
+}
+
+impl Engine {
+    /// Whether what was recovered should be flushed at once: it would make the next recovery long, too.
+    fn flush_is_due(&self) -> bool {
+        let Some(writer) = &self.writer else { return false };
+        let (segments, bytes) = {
+            let writer = writer.lock();
+            (writer.wal.segments(), writer.wal.bytes())
+        };
+        segments > SEGMENTS_KEPT_MAX || bytes > self.limits.memtable_bytes / 4
+    }
+}
+
+/// A keyspace as the manifest knows it.
+pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOptions) -> KeyspaceRecord {
+    KeyspaceRecord {
+        id,
+        name: name.into(),
+        lz4: options.compression == Compression::Lz4,
+        filter_bits: options.filter_bits_per_key,
+    }
+}
+
+/// The policies that the options describe.
+fn policy(options: &Options, sealed_max: usize) -> PolicyConfig {
+    let tree = &options.tree;
+    let grandparent_bytes_max = tree.table_bytes.saturating_mul(10);
+    PolicyConfig {
+        layout: Layout::Leveled(LeveledConfig {
+            level1_bytes: tree.level1_bytes,
+            ratio: tree.level_ratio.into(),
+            l0_trigger: tree.l0_trigger as u64,
+        }),
+        picker: Picker::Cursor(CursorConfig {
+            expansion_bytes_max: tree.table_bytes.saturating_mul(25),
+            grandparent_bytes_max,
+        }),
+        cutter: Cutter::Size(SizeConfig { table_bytes: tree.table_bytes, grandparent_bytes_max }),
+        retainer: Retainer::Drop,
+        pacer: Pacer::Governor(GovernorConfig {
+            l0_slow: tree.l0_slow as u64,
+            l0_stop: tree.l0_stop as u64,
+            debt_slow_bytes: tree.debt_slow_bytes,
+            debt_stop_bytes: tree.debt_stop_bytes,
+            sealed_memtables_max: sealed_max as u64,
+            floor_bytes_per_second: 1 << 20,
+            unmeasured_bytes_per_second: 64 << 20,
+        }),
+        placer: Placer::Single,
+    }
+}

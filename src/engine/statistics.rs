@@ -1,0 +1,198 @@
+//! What the store has done since it was opened.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::Engine;
+use super::merge_job::Volume;
+use super::pressure::StallReason;
+use super::tree::Tree;
+use crate::env::sync::Mutex;
+use crate::policy::Layout;
+use crate::stats::{
+    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, ReadByCause, Shape, SpaceStats,
+    StallStats, Stats,
+};
+use crate::store::meter::{ReadCause, WriteCause};
+
+/// Counters of the engine's own; bytes and syncs are counted by the files.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    user_ops: AtomicU64,
+    user_bytes: AtomicU64,
+    flush: JobTally,
+    merge: JobTally,
+    moves: AtomicU64,
+    stalls: Mutex<BTreeMap<StallReason, (u64, Duration)>>,
+}
+
+/// Counters of one kind of job.
+#[derive(Debug, Default)]
+struct JobTally {
+    jobs: AtomicU64,
+    records_in: AtomicU64,
+    records_out: AtomicU64,
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+    micros: AtomicU64,
+    /// Bytes read per second, averaged over the latest jobs.
+    rate: AtomicU64,
+}
+
+impl JobTally {
+    fn add(&self, volume: Volume, bytes_in: u64, bytes_out: u64, time: Duration) {
+        self.jobs.fetch_add(1, Relaxed);
+        self.records_in.fetch_add(volume.records_in, Relaxed);
+        self.records_out.fetch_add(volume.records_out, Relaxed);
+        self.bytes_in.fetch_add(bytes_in, Relaxed);
+        self.bytes_out.fetch_add(bytes_out, Relaxed);
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.micros.fetch_add(micros, Relaxed);
+        let now = bytes_in.saturating_mul(1_000_000) / micros.max(1);
+        let before = self.rate.load(Relaxed);
+        // One job in four is noise; ten jobs forget what was before.
+        self.rate.store(if before == 0 { now } else { before / 4 * 3 + now / 4 }, Relaxed);
+    }
+}
+
+impl Tally {
+    pub(super) fn user_write(&self, ops: u32, bytes: u64) {
+        self.user_ops.fetch_add(ops.into(), Relaxed);
+        self.user_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    pub(super) fn flushed(&self, volume: Volume, bytes_in: u64, bytes_out: u64, time: Duration) {
+        self.flush.add(volume, bytes_in, bytes_out, time);
+    }
+
+    pub(super) fn merged(&self, volume: Volume, bytes_in: u64, bytes_out: u64, time: Duration) {
+        self.merge.add(volume, bytes_in, bytes_out, time);
+    }
+
+    pub(super) fn moved(&self) {
+        self.moves.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn stall(&self, reason: StallReason, time: Duration) {
+        let mut stalls = self.stalls.lock();
+        let (count, total) = stalls.entry(reason).or_default();
+        *count += 1;
+        *total += time;
+    }
+
+    /// Memtable bytes flushed per second lately; 0 before the first flush.
+    pub(super) fn flush_rate(&self) -> u64 {
+        self.flush.rate.load(Relaxed)
+    }
+
+    /// Table bytes merged per second lately; 0 before the first merge.
+    pub(super) fn merge_rate(&self) -> u64 {
+        self.merge.rate.load(Relaxed)
+    }
+}
+
+impl Engine {
+    /// A picture of the counters.
+    pub(crate) fn stats(&self) -> Stats {
+        let (flush, merge, counts) = (&self.tally.flush, &self.tally.merge, self.cache.counts());
+        let trees = self.trees();
+        let space = self.reclaimer.space();
+        let wal_bytes = self.writer.as_ref().map_or(0, |writer| writer.lock().wal.bytes());
+        let stalls = self.tally.stalls.lock().clone();
+        Stats {
+            user_bytes_written: self.tally.user_bytes.load(Relaxed),
+            user_ops_written: self.tally.user_ops.load(Relaxed),
+            written: self.by_cause(|cause| self.meter.bytes_written(cause)),
+            syncs: self.by_cause(|cause| self.meter.syncs(cause)),
+            read: ReadByCause {
+                get: self.meter.bytes_read(ReadCause::Get),
+                scan: self.meter.bytes_read(ReadCause::Scan),
+                merge: self.meter.bytes_read(ReadCause::Merge),
+                open: self.meter.bytes_read(ReadCause::Open),
+            },
+            stalls: stalls
+                .into_iter()
+                .map(|(reason, (count, time))| StallStats {
+                    reason: reason.to_string(),
+                    count,
+                    micros: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
+                })
+                .collect(),
+            cache: CacheStats {
+                hits: counts.hits,
+                misses: counts.misses,
+                bytes: counts.bytes,
+                capacity: counts.capacity,
+            },
+            merge: MergeStats {
+                jobs: merge.jobs.load(Relaxed),
+                moves: self.tally.moves.load(Relaxed),
+                records_in: merge.records_in.load(Relaxed),
+                records_out: merge.records_out.load(Relaxed),
+                bytes_in: merge.bytes_in.load(Relaxed),
+                bytes_out: merge.bytes_out.load(Relaxed),
+                micros: merge.micros.load(Relaxed),
+            },
+            flush: FlushStats {
+                jobs: flush.jobs.load(Relaxed),
+                records: flush.records_out.load(Relaxed),
+                bytes: flush.bytes_out.load(Relaxed),
+                micros: flush.micros.load(Relaxed),
+            },
+            space: SpaceStats {
+                live_bytes: space.live_bytes,
+                dead_bytes: space.total_bytes - space.live_bytes,
+                pack_files: space.packs,
+                wal_bytes,
+                total_bytes: space.total_bytes + wal_bytes,
+            },
+            memtable_bytes: trees.values().map(|tree| memtable_bytes(tree)).sum(),
+            last_seq: self.visible().0,
+            keyspaces: trees
+                .values()
+                .map(|tree| KeyspaceStats { name: tree.record.name.clone(), shape: self.shape(tree) })
+                .collect(),
+        }
+    }
+
+    fn by_cause(&self, count: impl Fn(WriteCause) -> u64) -> ByCause {
+        ByCause {
+            wal: count(WriteCause::Wal),
+            flush: count(WriteCause::Flush),
+            merge: count(WriteCause::Merge),
+            manifest: count(WriteCause::Manifest),
+            directory: count(WriteCause::Directory),
+        }
+    }
+
+    /// The levels of a tree, down to the deepest that holds anything.
+    pub(crate) fn shape(&self, tree: &Tree) -> Shape {
+        let version = tree.view().version.clone();
+        let scores = self.policy.layout.scores(&version);
+        let deepest = version.deepest().map_or(0, usize::from);
+        let levels =
+            version.levels().zip(scores).take(deepest + 1).map(|((number, level), score)| LevelShape {
+                level: number.into(),
+                runs: level.runs.len(),
+                tables: level.runs.iter().map(|run| run.len()).sum(),
+                bytes: level.bytes(),
+                entries: level.runs.iter().map(|run| run.entries()).sum(),
+                tombstones: level.runs.iter().map(|run| run.tombstones()).sum(),
+                limit_bytes: limit_bytes(&self.policy.layout, number),
+                score,
+            });
+        Shape { levels: levels.collect() }
+    }
+}
+
+fn memtable_bytes(tree: &Tree) -> u64 {
+    let view = tree.view();
+    view.active.bytes() + view.sealed.iter().map(|memtable| memtable.bytes()).sum::<u64>()
+}
+
+/// Bytes beyond which a level is due; 0 for level 0, whose runs are counted instead.
+fn limit_bytes(layout: &Layout, level: u8) -> u64 {
+    let Layout::Leveled(config) = layout;
+    if level == 0 { 0 } else { config.limit_bytes(level) }
+}

@@ -1,0 +1,116 @@
+//! Reads everything and checks it against itself.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::tree::Tree;
+use crate::catalog::{TableMeta, check_version};
+use crate::error::{Error, Result};
+use crate::format::filter;
+use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
+use crate::merge::Cursor;
+use crate::stats::VerifyReport;
+use crate::store::manifest::Manifest;
+use crate::store::meter::ReadCause;
+use crate::store::table::{Fetch, TableCursor, TableReader};
+use crate::types::{Kind, PackId, Seq};
+
+impl Engine {
+    /// Checks the manifest, every pack's directory, and every block of every table. Damage is reported, not returned
+    /// as an error.
+    pub(crate) fn verify(&self) -> Result<VerifyReport> {
+        self.health.check_open()?;
+        let mut report = VerifyReport::default();
+        note(&mut report, Manifest::load(&self.device).map(|_| ()));
+        // A version holds its tables, so nothing vanishes during the check.
+        let views: Vec<_> = self.trees().values().map(|tree| (tree.clone(), tree.view_arc())).collect();
+        let mut packs: Vec<PackId> = Vec::new();
+        for (tree, view) in &views {
+            if let Err(inconsistent) = check_version(&view.version) {
+                report.problems.push(Error::corruption(self.device.dir(), 0, inconsistent.to_string()));
+            }
+            for (_, table) in view.version.tables() {
+                packs.push(table.extent.pack);
+                let checked = self.verify_table(tree, table, &mut report);
+                note(&mut report, checked);
+            }
+        }
+        packs.sort_unstable();
+        packs.dedup();
+        for pack in packs {
+            let checked = self.verify_pack(pack, &mut report);
+            note(&mut report, checked);
+        }
+        Ok(report)
+    }
+
+    /// Every entry of a table: order, range, counts, and that the filter lets its key through.
+    fn verify_table(&self, tree: &Tree, meta: &Arc<TableMeta>, report: &mut VerifyReport) -> Result<()> {
+        let file = self.cache.packs().file(meta.extent.pack)?;
+        let table = Arc::new(TableReader::open(&file, meta.id, meta.extent)?);
+        let damaged =
+            |what: &str| Err(file.corruption(meta.extent.offset, format!("table {}: {what}", meta.id)));
+        let properties = table.properties(&file)?;
+        if properties.keyspace != tree.id() {
+            return damaged("belongs to another keyspace");
+        }
+        report.tables += 1;
+        report.blocks += table.blocks() as u64;
+        report.bytes += meta.extent.length;
+        let mut cursor = TableCursor::new(self.cache.clone(), table.clone(), Fetch::ahead());
+        let mut last: Option<(Vec<u8>, crate::types::Stamp)> = None;
+        let (mut entries, mut tombstones) = (0, 0);
+        let (mut min_seq, mut max_seq) = (Seq::MAX, Seq::ZERO);
+        cursor.seek_first()?;
+        while cursor.valid() {
+            let (key, stamp) = (cursor.key(), cursor.stamp());
+            if last.as_ref().is_some_and(|(last, newer)| (key, *newer) <= (last, stamp)) {
+                return damaged("entries are out of order");
+            }
+            if !meta.range.contains(key) {
+                return damaged("an entry lies outside the table's range");
+            }
+            if !table.may_contain(filter::hash(key)) {
+                return damaged("the filter denies a key that is there");
+            }
+            entries += 1;
+            tombstones += u64::from(stamp.kind() == Kind::Delete);
+            (min_seq, max_seq) = (min_seq.min(stamp.seq()), max_seq.max(stamp.seq()));
+            last = Some((key.to_vec(), stamp));
+            cursor.next()?;
+        }
+        report.entries += entries;
+        let counted = (entries, tombstones, min_seq, max_seq);
+        if counted != (meta.entries, meta.tombstones, meta.min_seq, meta.max_seq)
+            || counted != (properties.entries, properties.tombstones, properties.min_seq, properties.max_seq)
+        {
+            return damaged("entries do not add up to what is recorded of the table");
+        }
+        Ok(())
+    }
+
+    /// The directory at the end of a pack.
+    fn verify_pack(&self, id: PackId, report: &mut VerifyReport) -> Result<()> {
+        let file = self.cache.packs().file(id)?;
+        let length = self.catalog.lock().catalog.pack(id).map(|pack| pack.record.length);
+        // A pack that has lost its last table since is none of ours.
+        let Some(length) = length else { return Ok(()) };
+        let trailer_at = length.saturating_sub(PACK_TRAILER_BYTES as u64);
+        let trailer = file.read(ReadCause::Open, trailer_at, PACK_TRAILER_BYTES)?;
+        let bytes = PackDirectory::decode_trailer(&trailer).map_err(|e| file.malformed(trailer_at, &e))?;
+        let start = length.saturating_sub(bytes as u64);
+        let stored = file.read(ReadCause::Open, start, bytes)?;
+        let directory = PackDirectory::decode(&stored).map_err(|e| file.malformed(start, &e))?;
+        if directory.pack != id {
+            return Err(
+                file.corruption(start, format!("the pack's directory is that of pack {}", directory.pack))
+            );
+        }
+        report.packs += 1;
+        Ok(())
+    }
+}
+
+fn note(report: &mut VerifyReport, checked: Result<()>) {
+    report.problems.extend(checked.err());
+}

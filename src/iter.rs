@@ -1,0 +1,92 @@
+//! Iterators.
+
+use std::fmt;
+
+use crate::engine::scan::Scan;
+use crate::error::Result;
+use crate::slice::Slice;
+
+/// Entries in key order, from both ends.
+///
+/// Shows the store as it was when the iterator was made, or as its snapshot saw it; later writes do not disturb it. It
+/// owns what it needs and holds the tables that it reads: an iterator kept for long keeps their space.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = terrace::Db::open(dir.path())?;
+/// for n in 0..5 {
+///     db.put(format!("key{n}"), format!("value{n}"))?;
+/// }
+/// let mut iter = db.range("key1".."key4")?;
+/// assert_eq!(iter.next().unwrap()?.0, "key1");
+/// assert_eq!(iter.next_back().unwrap()?.0, "key3");
+/// assert_eq!(iter.next().unwrap()?.1, "value2");
+/// assert!(iter.next().is_none() && iter.next_back().is_none());
+/// # terrace::Result::Ok(())
+/// ```
+///
+/// A failure (a damaged block, say) is returned once and ends the iteration.
+pub struct Iter(Scan);
+
+impl Iter {
+    pub(crate) fn new(scan: Scan) -> Self {
+        Self(scan)
+    }
+
+    /// The next entry from the front, without keeping it: cheaper than [`Iterator::next`], which copies the key.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut bytes = 0;
+    /// let mut iter = db.iter()?;
+    /// while let Some((key, value)) = iter.advance()? {
+    ///     bytes += key.len() + value.len();
+    /// }
+    /// # terrace::Result::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    /// When a table cannot be read, or is damaged.
+    pub fn advance(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        Ok(if self.0.advance()? { self.0.front() } else { None })
+    }
+
+    /// The next entry from the back, without keeping it.
+    ///
+    /// # Errors
+    /// When a table cannot be read, or is damaged.
+    pub fn advance_back(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        Ok(if self.0.advance_back()? { self.0.back() } else { None })
+    }
+}
+
+impl Iterator for Iter {
+    type Item = Result<(Slice, Slice)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.0.advance() {
+            Ok(true) => self.0.front_pinned().map(Ok),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+impl DoubleEndedIterator for Iter {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        match self.0.advance_back() {
+            Ok(true) => self.0.back_pinned().map(Ok),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+impl std::iter::FusedIterator for Iter {}
+
+impl fmt::Debug for Iter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Iter")
+    }
+}

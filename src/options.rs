@@ -1,0 +1,247 @@
+//! Settings: plain values, validated when a store is opened.
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// What must hold when a write returns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// The write survives the death of the process: its bytes are with the operating system. A power cut may take
+    /// the latest such writes, always from the end: what is left is a prefix of the history.
+    #[default]
+    Buffered,
+    /// The write, and every one before it, survives a power cut.
+    Synced,
+}
+
+/// How the blocks of a keyspace's tables are stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Compression {
+    /// As they are.
+    #[default]
+    None,
+    /// With LZ4, where that saves at least an eighth.
+    Lz4,
+}
+
+/// Settings of a keyspace, fixed when it is created.
+///
+/// ```
+/// use terrace::{Compression, KeyspaceOptions};
+/// let options = KeyspaceOptions::default();
+/// assert_eq!(options.compression, Compression::None);
+/// assert_eq!(options.filter_bits_per_key, 10);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyspaceOptions {
+    /// Compression of table blocks. LZ4 costs about a microsecond per block read and saves space and bandwidth with
+    /// compressible values.
+    pub compression: Compression,
+    /// Bits of Bloom filter per key, 0 (no filter) to 20. 10 lets about 1 % of lookups of absent keys through.
+    pub filter_bits_per_key: u8,
+}
+
+impl Default for KeyspaceOptions {
+    fn default() -> Self {
+        Self { compression: Compression::None, filter_bits_per_key: 10 }
+    }
+}
+
+impl KeyspaceOptions {
+    pub(crate) fn validate(&self) -> Result<()> {
+        range("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 20)
+    }
+}
+
+/// How tables share files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum PackLayout {
+    /// A file for each table, synced by itself, as LevelDB does.
+    OneTable,
+    /// A file for all the tables of one flush or merge, synced once.
+    Many {
+        /// A job goes on in a new file beyond this size, in bytes; 1 MiB to 4 GiB.
+        bytes_max: u64,
+    },
+}
+
+/// Shape of the trees and of their files.
+///
+/// The defaults suit most uses; the fields exist so that the compared systems of the literature can be run as
+/// profiles (see [`Options::profile`]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TreeOptions {
+    /// Size of a table, in bytes; 1 KiB to 1 GiB. Smaller tables merge and cache at a finer grain.
+    pub table_bytes: u64,
+    /// How tables share files.
+    pub pack: PackLayout,
+    /// Size of a block, in bytes; 256 B to 1 MiB. One cache miss reads one block.
+    pub block_bytes: u32,
+    /// Size of level 1, in bytes; 4 KiB or more.
+    pub level1_bytes: u64,
+    /// How many times larger each further level is; 2 to 100.
+    pub level_ratio: u32,
+    /// Flushed runs in level 0 that start a merge; 1 or more.
+    pub l0_trigger: usize,
+    /// Flushed runs in level 0 at which writers begin to slow down; at least `l0_trigger`.
+    pub l0_slow: usize,
+    /// Flushed runs in level 0 at which writers wait; more than `l0_slow`.
+    pub l0_stop: usize,
+    /// Bytes waiting to be merged at which writers begin to slow down.
+    pub debt_slow_bytes: u64,
+    /// Bytes waiting to be merged at which writers wait; more than `debt_slow_bytes`.
+    pub debt_stop_bytes: u64,
+}
+
+impl Default for TreeOptions {
+    fn default() -> Self {
+        Self {
+            table_bytes: 1 << 20,
+            pack: PackLayout::Many { bytes_max: 32 << 20 },
+            block_bytes: 4096,
+            level1_bytes: 256 << 20,
+            level_ratio: 10,
+            l0_trigger: 4,
+            l0_slow: 12,
+            l0_stop: 24,
+            debt_slow_bytes: 4 << 30,
+            debt_stop_bytes: 64 << 30,
+        }
+    }
+}
+
+impl TreeOptions {
+    fn validate(&self) -> Result<()> {
+        range("tree.table_bytes", self.table_bytes, 1 << 10, 1 << 30)?;
+        if let PackLayout::Many { bytes_max } = self.pack {
+            range("tree.pack bytes_max", bytes_max, 1 << 20, 4 << 30)?;
+        }
+        range("tree.block_bytes", u64::from(self.block_bytes), 256, 1 << 20)?;
+        range("tree.level1_bytes", self.level1_bytes, 4 << 10, 1 << 50)?;
+        range("tree.level_ratio", u64::from(self.level_ratio), 2, 100)?;
+        range("tree.l0_trigger", self.l0_trigger as u64, 1, 1000)?;
+        range("tree.l0_slow", self.l0_slow as u64, self.l0_trigger as u64, 10_000)?;
+        range("tree.l0_stop", self.l0_stop as u64, self.l0_slow as u64 + 1, 100_000)?;
+        range("tree.debt_stop_bytes", self.debt_stop_bytes, self.debt_slow_bytes.saturating_add(1), u64::MAX)
+    }
+}
+
+/// Settings of a store. Plain data; [`crate::Builder::open`] validates it.
+///
+/// ```
+/// use terrace::{Db, Durability, Options};
+/// # let dir = tempfile::tempdir().unwrap();
+/// let options = Options { durability: Durability::Synced, ..Options::default() };
+/// let db = Db::builder(dir.path()).options(options).open()?;
+/// # terrace::Result::Ok(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Durability of writes that do not ask for one of their own. Default: [`Durability::Buffered`].
+    pub durability: Durability,
+    /// One budget, in bytes, for the block cache, open tables and memtables together; at least 1 MiB. Default: a
+    /// quarter of the machine's memory, at most 1 GiB.
+    pub memory_bytes: Option<u64>,
+    /// Size at which a memtable is flushed, in bytes; 4 KiB to 4 GiB, and at most a quarter of the budget is used.
+    /// Larger memtables mean fewer merges and longer recoveries. Default: 64 MiB.
+    pub memtable_bytes: u64,
+    /// Size of the log at which the keyspace that holds it back is flushed, in bytes; at least 64 KiB. Bounds
+    /// recovery time. Default: 256 MiB.
+    pub wal_bytes_max: u64,
+    /// Threads that merge, 1 to 64. Default: 1, on machines with four processors or more 2.
+    pub background_threads: Option<usize>,
+    /// Settings of the keyspace "default", used when the store is created.
+    pub keyspace: KeyspaceOptions,
+    /// Shape of the trees.
+    pub tree: TreeOptions,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Buffered,
+            memory_bytes: None,
+            memtable_bytes: 64 << 20,
+            wal_bytes_max: 256 << 20,
+            background_threads: None,
+            keyspace: KeyspaceOptions::default(),
+            tree: TreeOptions::default(),
+        }
+    }
+}
+
+/// The named configurations, the default first.
+const PROFILES: &[&str] = &["default", "leveldb-2m", "leveldb-64m"];
+
+impl Options {
+    /// A named configuration: `default`, or the shape of a store from the literature.
+    ///
+    /// `leveldb-2m` and `leveldb-64m` have LevelDB's levels (10 MiB, then ten times more each), its limits on level 0
+    /// (4, 8, 12), and a file per table of 2 or 64 MiB.
+    ///
+    /// ```
+    /// use terrace::Options;
+    /// assert_eq!(Options::profile("default"), Some(Options::default()));
+    /// assert_eq!(Options::profile("leveldb-2m").unwrap().tree.table_bytes, 2 << 20);
+    /// assert_eq!(Options::profile("no such profile"), None);
+    /// ```
+    #[must_use]
+    pub fn profile(name: &str) -> Option<Self> {
+        let leveldb = |table_bytes| Self {
+            tree: TreeOptions {
+                table_bytes,
+                pack: PackLayout::OneTable,
+                level1_bytes: 10 << 20,
+                l0_trigger: 4,
+                l0_slow: 8,
+                l0_stop: 12,
+                debt_slow_bytes: u64::MAX - 1,
+                debt_stop_bytes: u64::MAX,
+                ..TreeOptions::default()
+            },
+            ..Self::default()
+        };
+        match name {
+            "default" => Some(Self::default()),
+            "leveldb-2m" => Some(leveldb(2 << 20)),
+            "leveldb-64m" => Some(leveldb(64 << 20)),
+            _ => None,
+        }
+    }
+
+    /// Names that [`Options::profile`] knows.
+    #[must_use]
+    pub fn profiles() -> &'static [&'static str] {
+        PROFILES
+    }
+
+    /// The name of the profile whose tree these options describe, or "custom".
+    #[must_use]
+    pub fn profile_name(&self) -> &'static str {
+        let same = |name: &&&str| Self::profile(name).is_some_and(|profile| profile.tree == self.tree);
+        PROFILES.iter().find(same).copied().unwrap_or("custom")
+    }
+
+    /// Fails with [`ErrorKind::InvalidInput`] and the name of the first setting that is out of its range.
+    pub fn validate(&self) -> Result<()> {
+        if let Some(bytes) = self.memory_bytes {
+            range("memory_bytes", bytes, 1 << 20, u64::MAX)?;
+        }
+        range("memtable_bytes", self.memtable_bytes, 4 << 10, 4 << 30)?;
+        range("wal_bytes_max", self.wal_bytes_max, 64 << 10, u64::MAX)?;
+        range("background_threads", self.background_threads.unwrap_or(1) as u64, 1, 64)?;
+        self.keyspace.validate()?;
+        self.tree.validate()
+    }
+}
+
+fn range(name: &str, value: u64, min: u64, max: u64) -> Result<()> {
+    if (min..=max).contains(&value) {
+        Ok(())
+    } else {
+        let message = format!("option {name} is {value}, outside {min} ..= {max}");
+        Err(Error::new(ErrorKind::InvalidInput, message))
+    }
+}

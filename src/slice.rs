@@ -1,0 +1,102 @@
+//! Bytes that a read returns.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use crate::format::block::Block;
+use crate::store::memtable::PinnedValue;
+
+/// A cheap, shared view of bytes: a key or a value.
+///
+/// A value points into the block or memtable that holds it and keeps that in memory; nothing is copied. Copy it
+/// (`to_vec`) to keep many small values for long.
+///
+/// ```
+/// let slice = terrace::Slice::from(b"bytes".to_vec());
+/// assert_eq!(&slice[1..3], b"yt");
+/// assert_eq!(slice, b"bytes"[..]);
+/// ```
+#[derive(Clone)]
+pub struct Slice(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Shared(Arc<[u8]>),
+    Block(Arc<Block>, Range<usize>),
+    Memtable(PinnedValue),
+}
+
+impl Slice {
+    pub(crate) fn from_block(block: Arc<Block>, span: Range<usize>) -> Self {
+        Self(Repr::Block(block, span))
+    }
+
+    pub(crate) fn from_memtable(value: PinnedValue) -> Self {
+        Self(Repr::Memtable(value))
+    }
+}
+
+impl Deref for Slice {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Shared(bytes) => bytes,
+            Repr::Block(block, span) => block.bytes().get(span.clone()).unwrap_or_default(),
+            Repr::Memtable(value) => value,
+        }
+    }
+}
+
+impl AsRef<[u8]> for Slice {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl From<Vec<u8>> for Slice {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Repr::Shared(bytes.into()))
+    }
+}
+
+impl From<&[u8]> for Slice {
+    fn from(bytes: &[u8]) -> Self {
+        Self(Repr::Shared(bytes.into()))
+    }
+}
+
+impl fmt::Debug for Slice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b\"{}\"", self.escape_ascii())
+    }
+}
+
+impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Slice {
+    fn eq(&self, other: &T) -> bool {
+        **self == *other.as_ref()
+    }
+}
+
+impl Eq for Slice {}
+
+impl PartialOrd for Slice {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Slice {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl Hash for Slice {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}

@@ -1,0 +1,231 @@
+//! Plain pictures of what a store has done and how its trees look.
+
+/// Counters since the store was opened, and sizes as of now. See [`crate::Db::stats`].
+#[derive(Clone, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Bytes of keys and values that callers have written.
+    pub user_bytes_written: u64,
+    /// Operations (puts and deletes) that callers have written.
+    pub user_ops_written: u64,
+    /// Bytes handed to the operating system.
+    pub written: ByCause,
+    /// Barriers (`fdatasync` of a file, `fsync` of a directory).
+    pub syncs: ByCause,
+    /// Bytes read from files.
+    pub read: ReadByCause,
+    /// Times that writers were slowed down or stopped.
+    pub stalls: Vec<StallStats>,
+    /// The block cache.
+    pub cache: CacheStats,
+    /// Merges and moves.
+    pub merge: MergeStats,
+    /// Flushes.
+    pub flush: FlushStats,
+    /// Space on the device.
+    pub space: SpaceStats,
+    /// Memory of all memtables, in bytes.
+    pub memtable_bytes: u64,
+    /// Number of the newest write.
+    pub last_seq: u64,
+    /// Every keyspace, the default first.
+    pub keyspaces: Vec<KeyspaceStats>,
+}
+
+impl Stats {
+    /// Bytes written to tables, log and manifest for each byte that callers have written; 0 before the first write.
+    #[must_use]
+    pub fn write_amplification(&self) -> f64 {
+        if self.user_bytes_written == 0 {
+            return 0.0;
+        }
+        self.written.total() as f64 / self.user_bytes_written as f64
+    }
+}
+
+/// A count for each reason to write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ByCause {
+    /// The write-ahead log.
+    pub wal: u64,
+    /// Memtables becoming tables.
+    pub flush: u64,
+    /// Tables becoming tables.
+    pub merge: u64,
+    /// The manifest.
+    pub manifest: u64,
+    /// Names of files; syncs only.
+    pub directory: u64,
+}
+
+impl ByCause {
+    /// All causes together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.wal + self.flush + self.merge + self.manifest + self.directory
+    }
+}
+
+/// Bytes for each reason to read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReadByCause {
+    /// Lookups.
+    pub get: u64,
+    /// Iterators.
+    pub scan: u64,
+    /// Merges.
+    pub merge: u64,
+    /// Opening the store and its tables.
+    pub open: u64,
+}
+
+impl ReadByCause {
+    /// All causes together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.get + self.scan + self.merge + self.open
+    }
+}
+
+/// Waits of writers for one reason.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StallStats {
+    /// The reason.
+    pub reason: String,
+    /// How many waits.
+    pub count: u64,
+    /// All waits together, in microseconds.
+    pub micros: u64,
+}
+
+/// The block cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CacheStats {
+    /// Blocks found.
+    pub hits: u64,
+    /// Blocks read from a file instead.
+    pub misses: u64,
+    /// Bytes held, open tables included.
+    pub bytes: u64,
+    /// Bytes that it may hold.
+    pub capacity: u64,
+}
+
+impl CacheStats {
+    /// Share of block requests that were found, 0 to 1; 0 before the first.
+    #[must_use]
+    pub fn hit_ratio(&self) -> f64 {
+        let all = self.hits + self.misses;
+        if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }
+    }
+}
+
+/// Merges and moves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MergeStats {
+    /// Merges finished.
+    pub jobs: u64,
+    /// Tables that sank to the next level without being rewritten, in jobs.
+    pub moves: u64,
+    /// Entries read.
+    pub records_in: u64,
+    /// Entries written.
+    pub records_out: u64,
+    /// Bytes of the tables read.
+    pub bytes_in: u64,
+    /// Bytes of the packs written.
+    pub bytes_out: u64,
+    /// Time taken, in microseconds.
+    pub micros: u64,
+}
+
+impl MergeStats {
+    /// Entries read per second of merging; 0 before the first merge.
+    #[must_use]
+    pub fn records_per_second(&self) -> f64 {
+        if self.micros == 0 { 0.0 } else { self.records_in as f64 * 1e6 / self.micros as f64 }
+    }
+}
+
+/// Flushes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FlushStats {
+    /// Memtables flushed.
+    pub jobs: u64,
+    /// Entries written.
+    pub records: u64,
+    /// Bytes of the packs written.
+    pub bytes: u64,
+    /// Time taken, in microseconds.
+    pub micros: u64,
+}
+
+/// Space on the device, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SpaceStats {
+    /// Tables that a version names.
+    pub live_bytes: u64,
+    /// The rest of the packs: dead tables that share a pack with live ones, and padding.
+    pub dead_bytes: u64,
+    /// Number of packs.
+    pub pack_files: u64,
+    /// The write-ahead log.
+    pub wal_bytes: u64,
+    /// Packs and log.
+    pub total_bytes: u64,
+}
+
+/// One keyspace.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct KeyspaceStats {
+    /// Its name.
+    pub name: String,
+    /// Its tree.
+    pub shape: Shape,
+}
+
+/// How a tree looks.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Shape {
+    /// The levels, from 0 down to the deepest that holds anything.
+    pub levels: Vec<LevelShape>,
+}
+
+/// One level of a tree.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LevelShape {
+    /// Its number.
+    pub level: usize,
+    /// Sorted runs.
+    pub runs: usize,
+    /// Tables.
+    pub tables: usize,
+    /// Bytes of the tables.
+    pub bytes: u64,
+    /// Entries, tombstones included.
+    pub entries: u64,
+    /// Tombstones.
+    pub tombstones: u64,
+    /// Size beyond which tables move on, in bytes; 0 where runs are counted instead.
+    pub limit_bytes: u64,
+    /// How urgent it is to move on; due from 1.
+    pub score: f64,
+}
+
+/// What [`crate::Db::verify`] has read, and what was wrong with it.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// Tables read.
+    pub tables: u64,
+    /// Data blocks of these tables.
+    pub blocks: u64,
+    /// Entries in them, tombstones included.
+    pub entries: u64,
+    /// Bytes of the tables.
+    pub bytes: u64,
+    /// Packs whose directory is sound.
+    pub packs: u64,
+    /// What is damaged, each with file and offset. Empty when all is well.
+    pub problems: Vec<crate::Error>,
+}

@@ -1,0 +1,107 @@
+//! A device: one directory that the store owns.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::file::StoreFile;
+use super::meter::{Meter, WriteCause};
+use crate::env::{Access, Env, FileLock, LockKind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::names::FileName;
+
+/// A directory of the store, its files by typed name.
+#[derive(Debug)]
+pub(crate) struct Device {
+    env: Arc<dyn Env>,
+    dir: PathBuf,
+    meter: Arc<Meter>,
+}
+
+impl Device {
+    pub(crate) fn new(env: Arc<dyn Env>, dir: PathBuf, meter: Arc<Meter>) -> Self {
+        Self { env, dir, meter }
+    }
+
+    pub(crate) fn env(&self) -> &Arc<dyn Env> {
+        &self.env
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn path(&self, name: FileName) -> PathBuf {
+        self.dir.join(name.to_string())
+    }
+
+    /// The store's own files; what has another name belongs to somebody else and is left alone.
+    pub(crate) fn list(&self) -> Result<Vec<FileName>> {
+        let names = self.env.list(&self.dir).map_err(|e| Error::io("list the directory", &self.dir, e))?;
+        Ok(names.iter().filter_map(|name| FileName::parse(name)).collect())
+    }
+
+    pub(crate) fn create(&self, name: FileName) -> Result<StoreFile> {
+        let path = self.path(name);
+        let file = self.env.create(&path).map_err(|e| Error::io("create the file", &path, e))?;
+        Ok(StoreFile::new(file, self.meter.clone()))
+    }
+
+    pub(crate) fn open(&self, name: FileName, access: Access) -> Result<StoreFile> {
+        let path = self.path(name);
+        let file = self.env.open(&path, access).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => Error::corruption(&path, 0, "the file is missing"),
+            _ => Error::io("open the file", &path, e),
+        })?;
+        Ok(StoreFile::new(file, self.meter.clone()))
+    }
+
+    pub(crate) fn remove(&self, name: FileName) -> Result<()> {
+        let path = self.path(name);
+        match self.env.remove(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove the file", &path, e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the names in the directory durable.
+    pub(crate) fn sync_names(&self) -> Result<()> {
+        self.env.sync_dir(&self.dir).map_err(|e| Error::io("sync the directory", &self.dir, e))?;
+        self.meter.synced(WriteCause::Directory);
+        Ok(())
+    }
+
+    /// Puts `contents` in place of the file `name`, so that a power cut leaves the old file or the new one.
+    pub(crate) fn replace(&self, name: FileName, aside: FileName, contents: &[u8]) -> Result<()> {
+        // 1. A leftover of an earlier crash may stand there.
+        self.remove(aside)?;
+        // 2. The new contents are durable under the other name before 3. they take the name over, and 4. that is
+        //    durable before the caller goes on.
+        let file = self.create(aside)?;
+        file.write(WriteCause::Manifest, 0, contents)?;
+        file.sync(WriteCause::Manifest)?;
+        let (from, to) = (self.path(aside), self.path(name));
+        self.env.rename(&from, &to).map_err(|e| Error::io("rename the file", &from, e))?;
+        self.sync_names()
+    }
+
+    /// Takes the store's lock, creating the lock file if it may.
+    pub(crate) fn lock(&self, kind: LockKind) -> Result<FileLock> {
+        let path = self.path(FileName::Lock);
+        if kind == LockKind::Exclusive {
+            match self.env.create(&path) {
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(Error::io("create the lock file", &path, e));
+                }
+                _ => {}
+            }
+        }
+        self.env.lock(&path, kind).map_err(|e| match e.kind() {
+            io::ErrorKind::WouldBlock => Error::new(
+                ErrorKind::Busy,
+                format!("the store in {} is open in another handle or process", self.dir.display()),
+            ),
+            _ => Error::io("lock the store with", &path, e),
+        })
+    }
+}

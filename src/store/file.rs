@@ -1,0 +1,78 @@
+//! A file of the store: counts what it does and names itself in errors.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::meter::{Meter, ReadCause, WriteCause};
+use crate::env::File;
+use crate::error::{Error, Result};
+use crate::format::Malformed;
+
+/// An open file whose every failure says which file, and whose every byte is counted by cause.
+#[derive(Debug)]
+pub(crate) struct StoreFile {
+    file: Arc<dyn File>,
+    meter: Arc<Meter>,
+}
+
+impl StoreFile {
+    pub(super) fn new(file: Arc<dyn File>, meter: Arc<Meter>) -> Self {
+        Self { file, meter }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    pub(crate) fn len(&self) -> Result<u64> {
+        self.file.len().map_err(|e| Error::io("read the length of the file", self.path(), e))
+    }
+
+    /// Bytes `offset .. offset + len`. A file that ends before is damaged: nobody asks for bytes that were not
+    /// written.
+    pub(crate) fn read(&self, cause: ReadCause, offset: u64, len: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        self.read_into(cause, offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// As [`StoreFile::read`], into a buffer of the caller's.
+    pub(crate) fn read_into(&self, cause: ReadCause, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, bytes).map_err(|e| match e.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                self.corruption(offset, format!("the file ends inside {} expected bytes", bytes.len()))
+            }
+            _ => Error::io("read the file", self.path(), e),
+        })?;
+        self.meter.read(cause, bytes.len());
+        Ok(())
+    }
+
+    pub(crate) fn write(&self, cause: WriteCause, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write_at(offset, bytes).map_err(|e| Error::io("write the file", self.path(), e))?;
+        self.meter.wrote(cause, bytes.len());
+        Ok(())
+    }
+
+    /// Makes the contents durable. After a failure nothing is known of the bytes written since the last success:
+    /// never call it again on this file.
+    pub(crate) fn sync(&self, cause: WriteCause) -> Result<()> {
+        self.file.sync().map_err(|e| Error::io("sync the file", self.path(), e))?;
+        self.meter.synced(cause);
+        Ok(())
+    }
+
+    pub(crate) fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len).map_err(|e| Error::io("cut the file", self.path(), e))
+    }
+
+    /// Damage at `offset` of this file.
+    pub(crate) fn corruption(&self, offset: u64, what: impl Into<String>) -> Error {
+        Error::corruption(self.path(), offset, what)
+    }
+
+    /// Damage that a decoder found in bytes that start at `base`.
+    pub(crate) fn malformed(&self, base: u64, error: &Malformed) -> Error {
+        self.corruption(base.saturating_add(error.offset), error.what)
+    }
+}

@@ -1,0 +1,120 @@
+//! The manifest: the log of catalog edits.
+//!
+//! A manifest file starts with a snapshot of the catalog and goes on with edits, one frame each. CURRENT names the
+//! manifest in force. When the edits outgrow the snapshot, a new file is written and switched to:
+//!
+//! 1. the new file's snapshot is written and synced, 2. its name is made durable, 3. CURRENT is replaced (written
+//!    aside, synced, renamed, directory synced), 4. only then is the old file removed.
+//!
+//! A power cut leaves CURRENT naming one whole manifest at every step. Appending is write, then sync; a failure of
+//! either leaves the outcome unknown, so the caller must stop writing.
+
+use super::device::Device;
+use super::file::StoreFile;
+use super::meter::{ReadCause, WriteCause};
+use crate::env::Access;
+use crate::error::Result;
+use crate::format::current;
+use crate::format::edit::Edit;
+use crate::format::log::{FrameReader, FrameWriter, Tail, first_prev};
+use crate::format::names::FileName;
+
+/// Kind of a frame that holds an edit.
+const EDIT_FRAME: u8 = 1;
+
+/// A manifest is rewritten once its edits take this many bytes and more than its snapshot does.
+const REWRITE_BYTES_MIN: u64 = 256 * 1024;
+
+/// The manifest in force, open for appending.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    number: u64,
+    file: StoreFile,
+    frames: FrameWriter,
+    snapshot_bytes: u64,
+}
+
+/// What [`Manifest::load`] found.
+pub(crate) struct Loaded {
+    /// Number of the manifest file.
+    pub(crate) number: u64,
+    /// The snapshot, then the edits in their order.
+    pub(crate) edits: Vec<Edit>,
+    /// The file that was read, for messages.
+    pub(crate) path: std::path::PathBuf,
+}
+
+impl Manifest {
+    /// Reads the manifest that CURRENT names. A torn last frame is an edit that was never acknowledged and is left
+    /// out; any other damage is an error.
+    pub(crate) fn load(device: &Device) -> Result<Loaded> {
+        let pointer = device.open(FileName::Current, Access::Read)?;
+        let text =
+            pointer.read(ReadCause::Open, 0, usize::try_from(pointer.len()?.min(4096)).unwrap_or(4096))?;
+        let number = current::decode(&text).map_err(|e| pointer.malformed(0, &e))?;
+        let file = device.open(FileName::Manifest(number), Access::Read)?;
+        let len =
+            usize::try_from(file.len()?).map_err(|_| file.corruption(0, "the manifest is too large"))?;
+        let bytes = file.read(ReadCause::Open, 0, len)?;
+
+        let mut frames = FrameReader::new(number, &bytes);
+        let mut edits = Vec::new();
+        while let Some(frame) = frames.next() {
+            if frame.kind != EDIT_FRAME {
+                return Err(file.corruption(frame.offset, "unknown kind of manifest record"));
+            }
+            let edit = Edit::decode(frame.payload).map_err(|e| {
+                file.malformed(frame.offset + crate::format::log::FRAME_HEADER_BYTES as u64, &e)
+            })?;
+            edits.push(edit);
+        }
+        match frames.tail() {
+            Tail::Damaged { offset } => Err(file.corruption(offset, "a manifest record fails its checksum")),
+            Tail::Torn { offset } if edits.is_empty() => {
+                Err(file.corruption(offset, "the manifest's snapshot fails its checksum"))
+            }
+            Tail::Clean { offset } if edits.is_empty() => {
+                Err(file.corruption(offset, "the manifest is empty"))
+            }
+            _ => Ok(Loaded { number, edits, path: file.path().to_path_buf() }),
+        }
+    }
+
+    /// Writes a manifest that starts with `snapshot` and makes it the one in force; `old` is removed afterwards.
+    pub(crate) fn create(device: &Device, number: u64, snapshot: &Edit, old: Option<u64>) -> Result<Self> {
+        let file = device.create(FileName::Manifest(number))?;
+        let mut frames = FrameWriter::new(number, 0, first_prev(number));
+        let (mut payload, mut bytes) = (Vec::new(), Vec::new());
+        snapshot.encode(&mut payload);
+        frames.append(EDIT_FRAME, &[&payload], 0, &mut bytes);
+        file.write(WriteCause::Manifest, 0, &bytes)?;
+        file.sync(WriteCause::Manifest)?;
+        device.sync_names()?;
+        device.replace(FileName::Current, FileName::CurrentTemp, current::encode(number).as_ref())?;
+        if let Some(old) = old {
+            device.remove(FileName::Manifest(old))?;
+        }
+        Ok(Self { number, file, frames, snapshot_bytes: bytes.len() as u64 })
+    }
+
+    /// Makes `edit` durable. After a failure the outcome is unknown.
+    pub(crate) fn append(&mut self, edit: &Edit) -> Result<()> {
+        let (mut payload, mut bytes) = (Vec::new(), Vec::new());
+        edit.encode(&mut payload);
+        let offset = self.frames.offset();
+        // Every earlier frame was synced before this one is written.
+        self.frames.append(EDIT_FRAME, &[&payload], offset, &mut bytes);
+        self.file.write(WriteCause::Manifest, offset, &bytes)?;
+        self.file.sync(WriteCause::Manifest)
+    }
+
+    /// Whether a rewrite would pay.
+    pub(crate) fn outgrown(&self) -> bool {
+        self.frames.offset() - self.snapshot_bytes > REWRITE_BYTES_MIN.max(self.snapshot_bytes)
+    }
+
+    /// Number of the file, from a counter of its own.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+}

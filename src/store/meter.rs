@@ -1,0 +1,71 @@
+//! Counters of what reaches the disks, by cause. Relaxed atomics: each is exact, a set of them is a blurred picture.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Why bytes are written or synced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WriteCause {
+    /// The write-ahead log.
+    Wal,
+    /// Memtables becoming tables.
+    Flush,
+    /// Tables becoming tables.
+    Merge,
+    /// The manifest, and the small files that name the store and its manifest.
+    Manifest,
+    /// Names of files; only ever synced.
+    Directory,
+}
+
+/// Why bytes are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ReadCause {
+    /// A lookup.
+    Get,
+    /// An iterator.
+    Scan,
+    /// A merge's inputs.
+    Merge,
+    /// Opening the store or a table: manifest, log, indexes and filters.
+    Open,
+}
+
+/// Bytes and syncs by cause, since the store was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    written: [AtomicU64; 5],
+    syncs: [AtomicU64; 5],
+    read: [AtomicU64; 4],
+}
+
+impl Meter {
+    /// Adds bytes handed to the operating system.
+    pub(crate) fn wrote(&self, cause: WriteCause, bytes: usize) {
+        self.written[cause as usize].fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// Adds one barrier.
+    pub(crate) fn synced(&self, cause: WriteCause) {
+        self.syncs[cause as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Adds bytes read.
+    pub(crate) fn read(&self, cause: ReadCause, bytes: usize) {
+        self.read[cause as usize].fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// Bytes written for `cause`.
+    pub(crate) fn bytes_written(&self, cause: WriteCause) -> u64 {
+        self.written[cause as usize].load(Relaxed)
+    }
+
+    /// Barriers for `cause`.
+    pub(crate) fn syncs(&self, cause: WriteCause) -> u64 {
+        self.syncs[cause as usize].load(Relaxed)
+    }
+
+    /// Bytes read for `cause`.
+    pub(crate) fn bytes_read(&self, cause: ReadCause) -> u64 {
+        self.read[cause as usize].load(Relaxed)
+    }
+}

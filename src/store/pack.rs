@@ -1,0 +1,146 @@
+//! Packs: the files that hold tables.
+//!
+//! A job writes its tables one behind the other, each at a multiple of [`PAGE_BYTES`], then a directory of them, and
+//! syncs the file once ([`PackWriter::seal`]). A sealed pack never changes.
+
+use std::sync::Arc;
+
+use super::device::Device;
+use super::file::StoreFile;
+use super::meter::WriteCause;
+use crate::env::Access;
+use crate::error::Result;
+use crate::format::edit::PackRecord;
+use crate::format::names::FileName;
+use crate::format::pack::{PackDirectory, PackEntry};
+use crate::types::{DeviceId, Extent, KeyspaceId, PAGE_BYTES, PackId, TableId};
+
+/// Bytes are handed to the operating system in pieces of about this size.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// Open packs that are kept at hand.
+const OPEN_PACKS_MAX: usize = 256;
+
+/// The packs of one device, opened on demand.
+#[derive(Debug)]
+pub(crate) struct PackStore {
+    device: Arc<Device>,
+    open: quick_cache::sync::Cache<PackId, Arc<StoreFile>>,
+}
+
+impl PackStore {
+    pub(crate) fn new(device: Arc<Device>) -> Self {
+        Self { device, open: quick_cache::sync::Cache::new(OPEN_PACKS_MAX) }
+    }
+
+    /// The pack's file, for reading.
+    pub(crate) fn file(&self, pack: PackId) -> Result<Arc<StoreFile>> {
+        self.open
+            .get_or_insert_with(&pack, || Ok(Arc::new(self.device.open(FileName::Pack(pack), Access::Read)?)))
+    }
+
+    /// Starts a new pack.
+    pub(crate) fn create(&self, id: PackId, cause: WriteCause) -> Result<PackWriter> {
+        let file = Arc::new(self.device.create(FileName::Pack(id))?);
+        Ok(PackWriter {
+            device: self.device.clone(),
+            cause,
+            file,
+            directory: PackDirectory { pack: id, tables: Vec::new() },
+            written: 0,
+            buffer: Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 4),
+            sealed: false,
+        })
+    }
+
+    /// Removes a pack that nobody refers to any more. Needs no barrier: a name that comes back is removed again.
+    pub(crate) fn remove(&self, pack: PackId) -> Result<()> {
+        self.open.remove(&pack);
+        self.device.remove(FileName::Pack(pack))
+    }
+
+    /// Makes the names of new packs durable.
+    pub(crate) fn sync_names(&self) -> Result<()> {
+        self.device.sync_names()
+    }
+}
+
+/// A pack that a job is writing. Dropping it unsealed removes the file.
+#[derive(Debug)]
+pub(crate) struct PackWriter {
+    device: Arc<Device>,
+    cause: WriteCause,
+    file: Arc<StoreFile>,
+    directory: PackDirectory,
+    written: u64,
+    buffer: Vec<u8>,
+    sealed: bool,
+}
+
+impl PackWriter {
+    pub(crate) fn id(&self) -> PackId {
+        self.directory.pack
+    }
+
+    /// Bytes so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Pads to the next table's place and returns it.
+    pub(crate) fn align(&mut self) -> u64 {
+        let place = self.len().next_multiple_of(PAGE_BYTES);
+        self.pad_to(place);
+        place
+    }
+
+    /// Fills with zeros up to the offset `place`.
+    pub(crate) fn pad_to(&mut self, place: u64) {
+        debug_assert!(place >= self.len());
+        let missing = usize::try_from(place - self.len()).unwrap_or(0);
+        self.buffer.resize(self.buffer.len() + missing, 0);
+    }
+
+    /// The buffer to append to; call [`PackWriter::drain`] now and then.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// Hands full pieces to the operating system.
+    pub(crate) fn drain(&mut self) -> Result<()> {
+        if self.buffer.len() >= WRITE_BYTES { self.write_out() } else { Ok(()) }
+    }
+
+    /// Notes a finished table.
+    pub(crate) fn add_table(&mut self, table: TableId, keyspace: KeyspaceId, offset: u64) -> Extent {
+        let length = self.len() - offset;
+        self.directory.tables.push(PackEntry { table, keyspace, offset, length });
+        Extent { device: DeviceId(0), pack: self.directory.pack, offset, length }
+    }
+
+    /// Appends the directory and makes the contents durable. The name is not: see [`PackStore::sync_names`].
+    pub(crate) fn seal(mut self) -> Result<PackRecord> {
+        self.align();
+        self.buffer.extend_from_slice(&self.directory.encode());
+        self.write_out()?;
+        self.file.sync(self.cause)?;
+        self.sealed = true;
+        Ok(PackRecord { id: self.id(), device: DeviceId(0), length: self.written })
+    }
+
+    fn write_out(&mut self) -> Result<()> {
+        self.file.write(self.cause, self.written, &self.buffer)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl Drop for PackWriter {
+    fn drop(&mut self) {
+        if !self.sealed {
+            // Nothing refers to it; if this fails, the next open removes it.
+            let _ = self.device.remove(FileName::Pack(self.id()));
+        }
+    }
+}

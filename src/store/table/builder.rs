@@ -1,0 +1,226 @@
+//! Writes a table into a pack.
+
+use crate::error::Result;
+use crate::format::block::BlockBuilder;
+use crate::format::checksum::Place;
+use crate::format::edit::TableRecord;
+use crate::format::filter::{self, FilterBuilder};
+use crate::format::table::{self, BlockHandle, Codec, Footer, Properties};
+use crate::store::pack::PackWriter;
+use crate::types::{Epoch, Key, KeyRange, KeyspaceId, Kind, PAGE_BYTES, Seq, Stamp, TableId};
+
+/// A block that would touch one page more than it must is moved behind the page's end if that wastes no more than
+/// this: a read that misses the cache then costs one page instead of two.
+const PAGE_WASTE_MAX: u64 = PAGE_BYTES / 16;
+
+/// How the tables of a job are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TableSettings {
+    /// Whose tables.
+    pub(crate) keyspace: KeyspaceId,
+    /// Level that the tables are written for; told to whoever must rebuild the catalog from the tables alone.
+    pub(crate) level: u8,
+    /// Recency of the run that the tables belong to.
+    pub(crate) epoch: Epoch,
+    /// Size at which a block is closed, in bytes.
+    pub(crate) block_bytes: usize,
+    /// Bits of filter per key; 0 for none.
+    pub(crate) filter_bits: u8,
+    /// Whether blocks are compressed.
+    pub(crate) codec: Codec,
+}
+
+/// A table being written at the end of a pack.
+#[derive(Debug)]
+pub(crate) struct TableBuilder {
+    settings: TableSettings,
+    id: TableId,
+    start: u64,
+    block: BlockBuilder,
+    index: BlockBuilder,
+    filter: FilterBuilder,
+    scratch: Vec<u8>,
+    /// The last block's end and handle, until the next key tells how short its separator may be.
+    pending: Option<PendingBlock>,
+    smallest: Option<Key>,
+    last_key: Vec<u8>,
+    min_seq: Seq,
+    max_seq: Seq,
+    entries: u64,
+    tombstones: u64,
+    key_bytes: u64,
+    value_bytes: u64,
+    blocks: u64,
+}
+
+#[derive(Debug)]
+struct PendingBlock {
+    last_key: Vec<u8>,
+    last_stamp: Stamp,
+    handle: BlockHandle,
+}
+
+impl TableBuilder {
+    /// Starts a table at the end of `pack`.
+    pub(crate) fn new(settings: TableSettings, id: TableId, pack: &mut PackWriter) -> Self {
+        Self {
+            settings,
+            id,
+            start: pack.align(),
+            block: BlockBuilder::new(),
+            index: BlockBuilder::new(),
+            filter: FilterBuilder::new(),
+            scratch: Vec::new(),
+            pending: None,
+            smallest: None,
+            last_key: Vec::new(),
+            min_seq: Seq::MAX,
+            max_seq: Seq::ZERO,
+            entries: 0,
+            tombstones: 0,
+            key_bytes: 0,
+            value_bytes: 0,
+            blocks: 0,
+        }
+    }
+
+    /// Appends an entry; they come in order.
+    pub(crate) fn add(
+        &mut self,
+        key: &[u8],
+        stamp: Stamp,
+        value: &[u8],
+        pack: &mut PackWriter,
+    ) -> Result<()> {
+        let new_key = self.entries == 0 || key != self.last_key;
+        if !self.block.is_empty()
+            && self.block.size_with(key, value.len()) + table::TRAILER_BYTES > self.settings.block_bytes
+        {
+            self.close_block(pack)?;
+        }
+        if self.block.is_empty() {
+            self.index_pending(Some(key));
+        }
+        if new_key {
+            if self.settings.filter_bits > 0 {
+                self.filter.add(filter::hash(key));
+            }
+            self.last_key.clear();
+            self.last_key.extend_from_slice(key);
+            if self.entries == 0 {
+                self.smallest = Some(key.into());
+            }
+        }
+        self.block.add(key, stamp, value);
+        self.entries += 1;
+        self.tombstones += u64::from(stamp.kind() == Kind::Delete);
+        self.key_bytes += key.len() as u64;
+        self.value_bytes += value.len() as u64;
+        self.min_seq = self.min_seq.min(stamp.seq());
+        self.max_seq = self.max_seq.max(stamp.seq());
+        Ok(())
+    }
+
+    /// Bytes that the table takes so far.
+    pub(crate) fn bytes(&self, pack: &PackWriter) -> u64 {
+        pack.len() - self.start
+    }
+
+    /// Key of the last entry.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// Completes the table. It must hold an entry.
+    pub(crate) fn finish(mut self, pack: &mut PackWriter) -> Result<TableRecord> {
+        self.close_block(pack)?;
+        self.index_pending(None);
+        let range = KeyRange::new(self.smallest.take().unwrap_or_default(), Key::from(&self.last_key[..]));
+        let data_bytes = pack.len() - self.start;
+        let filter = (self.settings.filter_bits > 0).then(|| {
+            self.scratch.clear();
+            self.filter.finish(self.settings.filter_bits, &mut self.scratch);
+            self.write_block(Codec::Raw, pack)
+        });
+        self.scratch.clear();
+        self.index.finish(&mut self.scratch);
+        let index = self.write_block(Codec::Raw, pack);
+        self.scratch.clear();
+        self.properties(&range).encode(&mut self.scratch);
+        let properties = self.write_block(Codec::Raw, pack);
+        let footer = Footer { table: self.id, data_bytes, index, filter, properties };
+        pack.buffer().extend_from_slice(&footer.encode());
+        let extent = pack.add_table(self.id, self.settings.keyspace, self.start);
+        pack.drain()?;
+        Ok(TableRecord {
+            id: self.id,
+            extent,
+            range,
+            min_seq: self.min_seq,
+            max_seq: self.max_seq,
+            epoch: self.settings.epoch,
+            entries: self.entries,
+            tombstones: self.tombstones,
+        })
+    }
+
+    fn properties(&self, range: &KeyRange) -> Properties {
+        Properties {
+            keyspace: self.settings.keyspace,
+            level: self.settings.level,
+            epoch: self.settings.epoch,
+            entries: self.entries,
+            tombstones: self.tombstones,
+            min_seq: self.min_seq,
+            max_seq: self.max_seq,
+            raw_key_bytes: self.key_bytes,
+            raw_value_bytes: self.value_bytes,
+            data_blocks: self.blocks,
+            smallest: range.smallest.clone(),
+            largest: range.largest.clone(),
+        }
+    }
+
+    fn close_block(&mut self, pack: &mut PackWriter) -> Result<()> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        let last_key = self.block.last_key().to_vec();
+        let last_stamp = self.block.last_stamp();
+        self.scratch.clear();
+        self.block.finish(&mut self.scratch);
+        let handle = self.write_block(self.settings.codec, pack);
+        self.blocks += 1;
+        self.pending = Some(PendingBlock { last_key, last_stamp, handle });
+        pack.drain()
+    }
+
+    /// Writes `scratch` as a block behind what is there.
+    fn write_block(&mut self, codec: Codec, pack: &mut PackWriter) -> BlockHandle {
+        let mut offset = pack.len();
+        // The stored length is not known before compression; this bound only decides about padding.
+        let length = (self.scratch.len() + table::TRAILER_BYTES) as u64;
+        let room = PAGE_BYTES - offset % PAGE_BYTES;
+        if room < PAGE_BYTES && room <= PAGE_WASTE_MAX && pages(offset, length) > pages(0, length) {
+            offset += room;
+            pack.pad_to(offset);
+        }
+        let place = Place { id: self.id.0, offset: offset - self.start };
+        let length = table::seal_block(place, codec, &self.scratch, pack.buffer());
+        BlockHandle { offset: place.offset, length }
+    }
+
+    /// Indexes the last closed block, now that the key behind it is known.
+    fn index_pending(&mut self, next_key: Option<&[u8]>) {
+        if let Some(block) = self.pending.take() {
+            let mut separator = Vec::new();
+            let stamp = table::separator(&block.last_key, block.last_stamp, next_key, &mut separator);
+            self.index.add(&separator, stamp, &block.handle.encode());
+        }
+    }
+}
+
+/// Number of pages that `length` bytes at `offset` touch.
+fn pages(offset: u64, length: u64) -> u64 {
+    (offset % PAGE_BYTES + length).div_ceil(PAGE_BYTES)
+}

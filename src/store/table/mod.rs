@@ -1,0 +1,9 @@
+//! Tables: written once by a job, then read at random ([`TableReader`]) or in order ([`TableCursor`]).
+
+mod builder;
+mod cursor;
+mod reader;
+
+pub(crate) use builder::{TableBuilder, TableSettings};
+pub(crate) use cursor::{Fetch, TableCursor, TableList, TablesCursor};
+pub(crate) use reader::{TableReader, read_block};

@@ -1,0 +1,123 @@
+//! A table's index and filter in memory, and the way to its blocks.
+
+use super::super::file::StoreFile;
+use super::super::meter::ReadCause;
+use crate::error::Result;
+use crate::format::block::Block;
+use crate::format::checksum::Place;
+use crate::format::filter;
+use crate::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, open_block};
+use crate::types::{Extent, Stamp, TableId};
+
+/// An open table: index, filter, and where the blocks lie. Holds no file.
+#[derive(Debug)]
+pub(crate) struct TableReader {
+    id: TableId,
+    extent: Extent,
+    index: Block,
+    handles: Vec<BlockHandle>,
+    filter: Option<Vec<u8>>,
+    properties: BlockHandle,
+}
+
+impl TableReader {
+    /// Reads footer, index and filter of the table `id` at `extent` of `file`, and checks them.
+    pub(crate) fn open(file: &StoreFile, id: TableId, extent: Extent) -> Result<Self> {
+        let footer_at = extent
+            .length
+            .checked_sub(FOOTER_BYTES as u64)
+            .ok_or_else(|| file.corruption(extent.offset, "the table is shorter than its footer"))?;
+        let bytes = file.read(ReadCause::Open, extent.offset + footer_at, FOOTER_BYTES)?;
+        let footer = Footer::decode(&bytes).map_err(|e| file.malformed(extent.offset + footer_at, &e))?;
+        if footer.table != id {
+            let what = format!("table {id} is not here, but table {}", footer.table);
+            return Err(file.corruption(extent.offset + footer_at, what));
+        }
+        let index = read_block(file, id, extent, footer.index, ReadCause::Open)?;
+        let handles =
+            (0..index.len()).map(|at| BlockHandle::decode(index.value(at))).collect::<Result<_, _>>();
+        let handles = handles.map_err(|e| file.malformed(extent.offset + footer.index.offset, &e))?;
+        let filter = match footer.filter {
+            Some(handle) => {
+                let bytes = read_payload(file, id, extent, handle, ReadCause::Open)?;
+                filter::Filter::decode(&bytes)
+                    .map_err(|e| file.malformed(extent.offset + handle.offset, &e))?;
+                Some(bytes)
+            }
+            None => None,
+        };
+        Ok(Self { id, extent, index, handles, filter, properties: footer.properties })
+    }
+
+    pub(crate) fn id(&self) -> TableId {
+        self.id
+    }
+
+    pub(crate) fn extent(&self) -> Extent {
+        self.extent
+    }
+
+    /// Whether the table may hold the key with this hash.
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
+        self.filter.as_deref().is_none_or(|bytes| filter::may_contain(bytes, hash))
+    }
+
+    /// Number of data blocks.
+    pub(crate) fn blocks(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// The first block that may hold an entry at or behind (`key`, `stamp`); `blocks()` if none does.
+    pub(crate) fn block_for(&self, key: &[u8], stamp: Stamp) -> usize {
+        self.index.seek(key, stamp)
+    }
+
+    /// Where block `at` lies; `None` behind the last.
+    pub(crate) fn handle(&self, at: usize) -> Option<BlockHandle> {
+        self.handles.get(at).copied()
+    }
+
+    /// The table's properties, read anew.
+    pub(crate) fn properties(&self, file: &StoreFile) -> Result<Properties> {
+        let bytes = read_payload(file, self.id, self.extent, self.properties, ReadCause::Open)?;
+        Properties::decode(&bytes)
+            .map_err(|e| file.malformed(self.extent.offset + self.properties.offset, &e))
+    }
+
+    /// Bytes of memory that the index and the filter take.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.index.memory_bytes()
+            + size_of_val(&self.handles[..])
+            + self.filter.as_ref().map_or(0, Vec::len)
+    }
+}
+
+/// Reads, checks and decodes a block of the table `id` at `extent`.
+pub(crate) fn read_block(
+    file: &StoreFile,
+    id: TableId,
+    extent: Extent,
+    handle: BlockHandle,
+    cause: ReadCause,
+) -> Result<Block> {
+    let payload = read_payload(file, id, extent, handle, cause)?;
+    Block::decode(payload).map_err(|e| file.malformed(extent.offset + handle.offset, &e))
+}
+
+fn read_payload(
+    file: &StoreFile,
+    id: TableId,
+    extent: Extent,
+    handle: BlockHandle,
+    cause: ReadCause,
+) -> Result<Vec<u8>> {
+    let end = handle.offset.checked_add(u64::from(handle.length));
+    if end.is_none_or(|end| end > extent.length) {
+        return Err(file.corruption(extent.offset, "a block lies outside its table"));
+    }
+    let at = extent.offset + handle.offset;
+    let stored = file.read(cause, at, handle.length as usize)?;
+    let place = Place { id: id.0, offset: handle.offset };
+    open_block(place, stored).map_err(|e| file.malformed(at, &e))
+}

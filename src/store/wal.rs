@@ -1,0 +1,377 @@
+//! The write-ahead log: a chain of segments, each a file of frames.
+//!
+//! The first frame of a segment names its predecessor and how long that one was; every other frame holds one batch.
+//!
+//! # Durability
+//!
+//! * A segment's name is durable before its first byte is written ([`Wal::roll`]).
+//! * [`Wal::sync`] syncs older segments before the current one. Each frame says how much of its segment was durable
+//!   when it was written; more than 0 means that every older segment was durable, too.
+//! * A write that failed is overwritten by the next one: frames are chained, so nothing of it can be mistaken for
+//!   part of the log. A sync that failed leaves the outcome unknown, and the caller must stop writing.
+//!
+//! # Recovery ([`recover`])
+//!
+//! What was not synced may be gone, in part or whole, in any order. The log ends at the first frame that does not
+//! check; that is legal only if nothing behind it claims that it had been durable. Then the torn segment is cut
+//! there, and the segments behind it, none of which was synced, are removed (newest first), before anything else is
+//! written: the same log read twice gives the same answer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::device::Device;
+use super::file::StoreFile;
+use super::meter::{ReadCause, WriteCause};
+use crate::env::Access;
+use crate::error::{Error, Result};
+use crate::format::Malformed;
+use crate::format::batch::{BATCH_HEADER_BYTES, Ops, encode_header};
+use crate::format::coding::{Decoder, put_u64};
+use crate::format::log::{FRAME_HEADER_BYTES, Frame, FrameReader, FrameWriter, Tail, first_prev};
+use crate::format::names::FileName;
+use crate::types::{SegmentId, Seq};
+
+/// Kind of the frame that starts a segment: predecessor's id and length, 0 and 0 for none.
+const START_FRAME: u8 = 1;
+/// Kind of a frame that holds a batch.
+const BATCH_FRAME: u8 = 2;
+
+/// A batch on its way into the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogBatch<'a> {
+    /// Sequence number of its first operation.
+    pub(crate) first: Seq,
+    /// Number of operations.
+    pub(crate) count: u32,
+    /// The operations, encoded.
+    pub(crate) ops: &'a [u8],
+}
+
+/// A segment that is complete but may still hold the only copy of some entries.
+#[derive(Debug)]
+struct OldSegment {
+    id: SegmentId,
+    last_seq: Seq,
+    bytes: u64,
+    /// Present until the segment is known to be durable.
+    unsynced: Option<Arc<StoreFile>>,
+}
+
+/// The log, open for appending.
+#[derive(Debug)]
+pub(crate) struct Wal {
+    device: Arc<Device>,
+    old: VecDeque<OldSegment>,
+    id: SegmentId,
+    next_id: SegmentId,
+    file: Arc<StoreFile>,
+    frames: FrameWriter,
+    /// Length of the current segment's prefix that is durable, all older segments included.
+    synced: u64,
+    last_seq: Seq,
+    buffer: Vec<u8>,
+}
+
+impl Wal {
+    /// Starts a new segment `id` behind the recovered ones.
+    pub(crate) fn open(device: Arc<Device>, id: SegmentId, recovered: &[RecoveredSegment]) -> Result<Self> {
+        let previous = recovered.last().map_or((SegmentId(0), 0), |segment| (segment.id, segment.bytes));
+        let (file, frames) = start_segment(&device, id, previous)?;
+        let old = recovered.iter().map(|segment| OldSegment {
+            id: segment.id,
+            last_seq: segment.last_seq,
+            bytes: segment.bytes,
+            // Recovered bytes may still be in the page cache alone, if only the process died.
+            unsynced: Some(segment.file.clone()),
+        });
+        Ok(Self {
+            device,
+            old: old.collect(),
+            id,
+            next_id: id.next(),
+            file,
+            frames,
+            synced: 0,
+            last_seq: recovered.last().map_or(Seq::ZERO, |segment| segment.last_seq),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Appends batches, one frame each, in one write. They survive the death of the process when this returns.
+    pub(crate) fn append<'a>(&mut self, batches: impl Iterator<Item = LogBatch<'a>>) -> Result<()> {
+        let before = self.frames.clone();
+        self.buffer.clear();
+        let mut last = self.last_seq;
+        for batch in batches {
+            let header = encode_header(batch.first, batch.count);
+            self.frames.append(BATCH_FRAME, &[&header, batch.ops], self.synced, &mut self.buffer);
+            last = Seq(batch.first.0 + u64::from(batch.count).saturating_sub(1));
+        }
+        if let Err(error) = self.file.write(WriteCause::Wal, before.offset(), &self.buffer) {
+            self.frames = before;
+            return Err(error);
+        }
+        self.last_seq = last;
+        // A single huge batch must not pin its size in memory for ever.
+        self.buffer.shrink_to(1 << 20);
+        Ok(())
+    }
+
+    /// Makes everything appended so far durable.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        for segment in &mut self.old {
+            if let Some(file) = &segment.unsynced {
+                file.sync(WriteCause::Wal)?;
+                segment.unsynced = None;
+            }
+        }
+        if self.synced < self.frames.offset() {
+            self.file.sync(WriteCause::Wal)?;
+            self.synced = self.frames.offset();
+        }
+        Ok(())
+    }
+
+    /// Complete segments that are not known to be durable, oldest first. Sync them without holding the log, then
+    /// report with [`Wal::mark_synced`].
+    pub(crate) fn unsynced_old(&self) -> Vec<(SegmentId, Arc<StoreFile>)> {
+        self.old.iter().filter_map(|s| s.unsynced.clone().map(|file| (s.id, file))).collect()
+    }
+
+    /// The complete segment `id` is durable.
+    pub(crate) fn mark_synced(&mut self, id: SegmentId) {
+        if let Some(segment) = self.old.iter_mut().find(|segment| segment.id == id) {
+            segment.unsynced = None;
+        }
+    }
+
+    /// Ends the current segment and starts the next. After a failure the current one goes on.
+    pub(crate) fn roll(&mut self) -> Result<()> {
+        let id = self.next_id;
+        self.next_id = id.next();
+        let bytes = self.frames.offset();
+        let (file, frames) = start_segment(&self.device, id, (self.id, bytes))?;
+        let durable = self.synced == bytes && self.old.iter().all(|segment| segment.unsynced.is_none());
+        let old_file = std::mem::replace(&mut self.file, file);
+        self.old.push_back(OldSegment {
+            id: self.id,
+            last_seq: self.last_seq,
+            bytes,
+            unsynced: (!durable).then_some(old_file),
+        });
+        self.id = id;
+        self.frames = frames;
+        self.synced = 0;
+        Ok(())
+    }
+
+    /// The oldest segment that may hold an entry at or behind `first_needed`.
+    pub(crate) fn floor(&self, first_needed: Seq) -> SegmentId {
+        self.old.iter().find(|segment| segment.last_seq >= first_needed).map_or(self.id, |segment| segment.id)
+    }
+
+    /// Forgets the segments before `floor`; the caller removes their files.
+    pub(crate) fn release(&mut self, floor: SegmentId) -> Vec<SegmentId> {
+        let mut released = Vec::new();
+        while self.old.front().is_some_and(|segment| segment.id < floor) {
+            released.extend(self.old.pop_front().map(|segment| segment.id));
+        }
+        released
+    }
+
+    /// Bytes in all segments that are still needed.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.old.iter().map(|segment| segment.bytes).sum::<u64>() + self.frames.offset()
+    }
+
+    /// Number of segments that are still needed, the current one included.
+    pub(crate) fn segments(&self) -> usize {
+        self.old.len() + 1
+    }
+
+    /// Bytes in the current segment.
+    pub(crate) fn current_bytes(&self) -> u64 {
+        self.frames.offset()
+    }
+
+    /// The id that the next segment will have.
+    pub(crate) fn next_id(&self) -> SegmentId {
+        self.next_id
+    }
+}
+
+/// Creates a segment, makes its name durable, and writes its first frame.
+fn start_segment(
+    device: &Device,
+    id: SegmentId,
+    previous: (SegmentId, u64),
+) -> Result<(Arc<StoreFile>, FrameWriter)> {
+    let start = || {
+        let file = Arc::new(device.create(FileName::Wal(id))?);
+        device.sync_names()?;
+        let mut payload = Vec::with_capacity(16);
+        put_u64(&mut payload, previous.0.0);
+        put_u64(&mut payload, previous.1);
+        let mut frames = FrameWriter::new(id.0, 0, first_prev(id.0));
+        let mut bytes = Vec::new();
+        frames.append(START_FRAME, &[&payload], 0, &mut bytes);
+        file.write(WriteCause::Wal, 0, &bytes)?;
+        Ok((file, frames))
+    };
+    // A segment without its first frame must not stand between two good ones. The removal is durable by the time
+    // the next segment's name is.
+    start().or_else(|error| device.remove(FileName::Wal(id)).and(Err(error)))
+}
+
+/// A segment as recovery left it.
+#[derive(Clone, Debug)]
+pub(crate) struct RecoveredSegment {
+    pub(crate) id: SegmentId,
+    pub(crate) last_seq: Seq,
+    pub(crate) bytes: u64,
+    pub(crate) file: Arc<StoreFile>,
+}
+
+/// What recovery found, and what it must still repair before the log may grow.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    /// The segments that hold the log, oldest first.
+    pub(crate) segments: Vec<RecoveredSegment>,
+    /// Segments behind the log's end, none of them ever synced.
+    surplus: Vec<SegmentId>,
+    /// Whether the last segment ends in a torn frame.
+    torn: bool,
+}
+
+/// Reads the segments from `floor` on and hands every batch to `replay`, in order. Writes nothing.
+pub(crate) fn recover(
+    device: &Device,
+    floor: SegmentId,
+    access: Access,
+    mut replay: impl FnMut(Seq, Ops<'_>) -> Result<(), Malformed>,
+) -> Result<Recovered> {
+    let mut ids: Vec<SegmentId> = device
+        .list()?
+        .into_iter()
+        .filter_map(|name| match name {
+            FileName::Wal(id) if id >= floor => Some(id),
+            _ => None,
+        })
+        .collect();
+    ids.sort_unstable();
+    if floor > SegmentId(0) && ids.first() != Some(&floor) {
+        return Err(Error::corruption(&device.path(FileName::Wal(floor)), 0, "the log segment is missing"));
+    }
+    let mut recovered = Recovered::default();
+    for (at, &id) in ids.iter().enumerate() {
+        let file = Arc::new(device.open(FileName::Wal(id), access)?);
+        let bytes = read_segment(&file)?;
+        let mut frames = FrameReader::new(id.0, &bytes);
+        let mut last_seq = recovered.segments.last().map_or(Seq::ZERO, |segment| segment.last_seq);
+        // A segment of which not even the first frame reached the disk is an empty one.
+        if let Some(start) = frames.next() {
+            if !continues(&file, &start, floor, &recovered)? {
+                // The predecessor lost its un-synced tail; so nothing from here on may have been synced.
+                refuse_if_synced(device, &recovered, &ids[at..])?;
+                recovered.surplus = ids[at..].to_vec();
+                return Ok(recovered);
+            }
+            while let Some(frame) = frames.next() {
+                last_seq = replay_frame(&file, &frame, last_seq, &mut replay)?;
+            }
+        }
+        recovered.torn = match frames.tail() {
+            Tail::Clean { .. } => false,
+            Tail::Torn { .. } => true,
+            Tail::Damaged { offset } => {
+                return Err(file.corruption(offset, "a log record that had been synced fails its checksum"));
+            }
+        };
+        let (bytes, _) = frames.state();
+        recovered.segments.push(RecoveredSegment { id, last_seq, bytes, file: file.clone() });
+    }
+    Ok(recovered)
+}
+
+impl Recovered {
+    /// Cuts the torn tail and removes what lies behind the log's end, so that the log can grow and be read again.
+    pub(crate) fn repair(&self, device: &Device) -> Result<()> {
+        // Newest first: if the power goes in between, what is left is still a log and its surplus.
+        for &id in self.surplus.iter().rev() {
+            device.remove(FileName::Wal(id))?;
+            device.sync_names()?;
+        }
+        if let (true, Some(last)) = (self.torn, self.segments.last()) {
+            last.file.set_len(last.bytes)?;
+            last.file.sync(WriteCause::Wal)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of log that were replayed.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.bytes).sum()
+    }
+}
+
+fn read_segment(file: &StoreFile) -> Result<Vec<u8>> {
+    let len = usize::try_from(file.len()?).map_err(|_| file.corruption(0, "the log segment is too large"))?;
+    file.read(ReadCause::Open, 0, len)
+}
+
+/// Whether the segment that starts with `start` follows the last recovered one without a gap. `false` when the
+/// predecessor is shorter than it was.
+fn continues(file: &StoreFile, start: &Frame<'_>, floor: SegmentId, recovered: &Recovered) -> Result<bool> {
+    let mut fields = Decoder::new(start.payload);
+    let (previous, length) = match (start.kind, fields.u64(), fields.u64()) {
+        (START_FRAME, Ok(previous), Ok(length)) => (SegmentId(previous), length),
+        _ => return Err(file.corruption(start.offset, "the log segment does not start with a start record")),
+    };
+    match recovered.segments.last() {
+        None if previous < floor || previous == SegmentId(0) => Ok(true),
+        Some(last) if last.id == previous => Ok(last.bytes == length),
+        _ => {
+            Err(file
+                .corruption(start.offset, format!("log segment {previous}, which comes before, is missing")))
+        }
+    }
+}
+
+fn replay_frame(
+    file: &StoreFile,
+    frame: &Frame<'_>,
+    last_seq: Seq,
+    replay: &mut impl FnMut(Seq, Ops<'_>) -> Result<(), Malformed>,
+) -> Result<Seq> {
+    let payload_at = frame.offset + FRAME_HEADER_BYTES as u64;
+    if frame.kind != BATCH_FRAME {
+        return Err(file.corruption(frame.offset, "unknown kind of log record"));
+    }
+    let (first, ops) = Ops::decode(frame.payload).map_err(|e| file.malformed(payload_at, &e))?;
+    let count = u64::from(ops.remaining());
+    if first <= last_seq && last_seq != Seq::ZERO || count == 0 {
+        return Err(file.corruption(payload_at, "sequence numbers of the log do not grow"));
+    }
+    replay(first, ops).map_err(|e| file.malformed(payload_at + BATCH_HEADER_BYTES as u64, &e))?;
+    Ok(Seq(first.0 + count - 1))
+}
+
+/// Fails when a frame of `segments`, which lie behind the log's end, says that what lies before it was durable.
+fn refuse_if_synced(device: &Device, recovered: &Recovered, segments: &[SegmentId]) -> Result<()> {
+    for &id in segments {
+        let file = device.open(FileName::Wal(id), Access::Read)?;
+        let bytes = read_segment(&file)?;
+        let mut frames = FrameReader::new(id.0, &bytes);
+        while let Some(frame) = frames.next() {
+            if frame.synced > 0 {
+                let what = "log records that had been synced are missing";
+                return Err(match recovered.segments.last() {
+                    Some(last) => last.file.corruption(last.bytes, what),
+                    None => file.corruption(0, what),
+                });
+            }
+        }
+    }
+    Ok(())
+}
