@@ -75,8 +75,12 @@ fn a_lock_excludes() {
     let held = env.lock(p("/LOCK"), LockKind::Exclusive).unwrap();
     assert_eq!(env.lock(p("/LOCK"), LockKind::Shared).unwrap_err().kind(), ErrorKind::WouldBlock);
     drop(held);
-    let _first = env.lock(p("/LOCK"), LockKind::Shared).unwrap();
-    let _second = env.lock(p("/LOCK"), LockKind::Shared).unwrap();
+    let first = env.lock(p("/LOCK"), LockKind::Shared).unwrap();
+    let second = env.lock(p("/LOCK"), LockKind::Shared).unwrap();
+    drop(first);
+    assert_eq!(env.lock(p("/LOCK"), LockKind::Exclusive).unwrap_err().kind(), ErrorKind::WouldBlock);
+    drop(second);
+    drop(env.lock(p("/LOCK"), LockKind::Exclusive).unwrap());
 }
 
 #[test]
@@ -134,4 +138,19 @@ fn work_takes_the_time_of_its_device() {
     let before = env.now();
     file.sync().unwrap();
     assert_eq!(env.now() - before, Duration::from_millis(16));
+}
+
+#[test]
+fn a_removed_file_is_never_written_back() {
+    let device =
+        DeviceModel { dirty_bytes_max: 10_000, write_bandwidth: 1_000_000, ..DeviceModel::instant() };
+    let env = SimEnv::new(SimConfig { device, ..SimConfig::default() });
+    for _ in 0..3 {
+        env.create(p("/f")).unwrap().write_at(0, &[1; 9000]).unwrap();
+        env.remove(p("/f")).unwrap();
+    }
+    assert_eq!(env.now(), Duration::ZERO);
+    let file = env.create(p("/f")).unwrap();
+    file.write_at(0, &[1; 13_000]).unwrap();
+    assert_eq!(env.now(), Duration::from_millis(3));
 }

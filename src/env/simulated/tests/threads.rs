@@ -262,3 +262,43 @@ fn a_machine_restarts_within_a_simulation() {
     });
     assert_eq!(found, b"x");
 }
+
+#[test]
+fn a_sync_covers_only_what_was_done_when_it_began() {
+    let device = DeviceModel { sync_latency: Duration::from_millis(10), ..DeviceModel::instant() };
+    let kept = SimEnv::run(SimConfig { device, ..config(2) }, |env| {
+        let file = named(&env, "/f");
+        file.write_at(0, b"before").unwrap();
+        let (writer, sleeper) = (Arc::clone(&file), Arc::clone(&env));
+        let thread = spawn(&env, "writer", move || {
+            sleeper.sleep(Duration::from_millis(5));
+            writer.write_at(3, b"DURING").unwrap();
+        });
+        file.sync().unwrap();
+        thread.join();
+        env.crash(Survival::Nothing).read_file(p("/f")).unwrap()
+    });
+    assert_eq!(kept, b"before");
+}
+
+#[test]
+fn one_notification_wakes_one_waiter() {
+    let woken = SimEnv::run(config(4), |env| {
+        let shared = Arc::new((Mutex::new(0), Condvar::new()));
+        let threads = [(); 3].map(|()| {
+            let shared = Arc::clone(&shared);
+            spawn(&env, "waiter", move || {
+                let mut woken = shared.0.lock();
+                if !shared.1.wait_for(&mut woken, Duration::from_secs(9)) {
+                    *woken += 1;
+                }
+            })
+        });
+        env.sleep(Duration::from_secs(1));
+        shared.1.notify_one();
+        threads.into_iter().for_each(Thread::join);
+        assert_eq!(env.now(), Duration::from_secs(9));
+        *shared.0.lock()
+    });
+    assert_eq!(woken, 1);
+}
