@@ -1,6 +1,6 @@
 //! The catalog's edits as they stand in the manifest.
 //!
-//! Plain values; the stored form is in [`codec`]. Whether an edit fits the catalog that it changes is the catalog's to
+//! Plain values; the stored form is in `codec`. Whether an edit fits the catalog that it changes is the catalog's to
 //! say.
 
 mod codec;

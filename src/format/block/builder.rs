@@ -143,7 +143,9 @@ fn write_deltas(stamps: &[Stamp], low: Seq, width: usize, out: &mut Vec<u8>) {
 }
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+    let words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
+    let start = 8 * words.take_while(|(a, b)| a == b).count();
+    start + a[start..].iter().zip(&b[start..]).take_while(|(a, b)| a == b).count()
 }
 
 /// What the stamps of a block have in common.

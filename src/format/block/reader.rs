@@ -18,8 +18,8 @@ pub struct Block {
     prefix_end: usize,
     keys: Section,
     deltas: Deltas,
-    /// Start of the entries' own kinds, or the kind of all.
     kinds: Kinds,
+    /// Lowest sequence number, from which the deltas count.
     low: u64,
     values: Section,
 }
@@ -32,12 +32,13 @@ impl Block {
     /// not looked at: see [`check_order`](Self::check_order).
     pub fn decode(bytes: Vec<u8>) -> Result<Self, Malformed> {
         let header = Header::decode(&bytes)?;
-        let Header { count, flags, width, prefix, keys, values, base } = header;
+        let Header { count, flags, width, prefix, keys: suffix_bytes, values, base } = header;
         let mut layout = Layout { bytes: &bytes, at: BLOCK_HEADER_BYTES };
         layout.skip(prefix, 1)?;
         let prefix_end = layout.at;
-        let keys = layout.section(count, keys, Ends::from_flags(flags, KEY_ENDS, KEY_ENDS_WIDE))?;
-        if keys.longest(&bytes, count) > KEY_BYTES_MAX - prefix {
+        let suffix_max = KEY_BYTES_MAX - prefix;
+        let keys = layout.section(count, suffix_bytes, Ends::from_flags(flags, KEY_ENDS, KEY_ENDS_WIDE))?;
+        if suffix_bytes > suffix_max && keys.longest(&bytes, count) > suffix_max {
             return Err(Malformed::new(8, "key too long"));
         }
         let deltas = Deltas { start: layout.at, width };
@@ -171,19 +172,20 @@ impl Block {
             Err(_) => return self.count,
         };
         let head = head_of(suffix, 0, suffix.len());
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low + (high - low) / 2;
+        let (mut low, mut size) = (0, self.count);
+        while size > 0 {
+            let half = size / 2;
+            let middle = low + half;
             let span = self.keys.span(&self.bytes, middle);
-            let order = head_of(&self.bytes, span.start, span.len())
-                .cmp(&head)
-                .then_with(|| self.bytes[span].cmp(suffix))
-                .then_with(|| stamp.cmp(&self.stamp(middle)));
-            if order == Ordering::Less {
-                low = middle + 1;
+            let middle_head = head_of(&self.bytes, span.start, span.len());
+            let before = if middle_head == head {
+                (&self.bytes[span], stamp) < (suffix, self.stamp(middle))
             } else {
-                high = middle;
-            }
+                middle_head < head
+            };
+            // Selects, not branches: which half it is cannot be predicted.
+            low = if before { middle + 1 } else { low };
+            size = if before { size - half - 1 } else { half };
         }
         low
     }

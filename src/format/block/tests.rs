@@ -244,3 +244,13 @@ fn impossible_headers_are_refused() {
     assert_eq!(refused(33, &[6, 0]), "last end is not the end of the section");
     assert_eq!(refused(48, &[3]), "unknown kind of entry");
 }
+
+#[test]
+fn key_above_the_limit_is_refused() {
+    let longest = vec![7; crate::types::KEY_BYTES_MAX];
+    let mut bytes = build(&[(longest.clone(), put(1), vec![])]);
+    assert_eq!(Block::decode(bytes.clone()).unwrap().prefix(), longest);
+    bytes[8] = 1;
+    bytes.push(7);
+    assert_eq!(Block::decode(bytes).err(), Some(Malformed::new(8, "key too long")));
+}
