@@ -1,1 +1,19 @@
-//! Workloads and reports for Terrace.
+//! Workloads, load generators and reports for Terrace.
+//!
+//! [`generator`] draws numbers, [`store`] is the little that a workload asks of an engine, [`ycsb`] runs YCSB's core
+//! workloads over it and verifies every value it reads, [`report`] turns what happened into figures.
+//! Adding an engine is one more implementation of [`store::Store`]; adding a workload is one more module beside `ycsb`.
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time on real files, outside `env`")]
+
+pub mod generator;
+mod latency;
+mod progress;
+pub mod report;
+pub mod store;
+pub mod ycsb;
+
+/// Whatever stops a benchmark: a refused configuration, or an error of the engine or the file system.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// Result of a benchmark's step.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,88 @@
+//! Latencies: one histogram per thread and operation, merged when the phase is over.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Longest latency that is told apart from longer ones: an hour.
+const NANOS_MAX: u64 = 3_600_000_000_000;
+
+/// Latencies of one kind of operation, recorded in nanoseconds with three significant digits.
+#[derive(Clone, Debug)]
+pub struct Latency {
+    nanos: Histogram<u64>,
+}
+
+/// Digests of the latencies of one kind of operation, all but the count in microseconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LatencySummary {
+    /// Number of operations.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Longest.
+    pub max: f64,
+}
+
+impl Latency {
+    pub fn new() -> Self {
+        let nanos = Histogram::new_with_bounds(1, NANOS_MAX, 3);
+        Self { nanos: nanos.expect("invariant: the bounds are far apart and 3 digits are supported") }
+    }
+
+    pub fn record(&mut self, duration: Duration) {
+        self.nanos.saturating_record(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        self.nanos.add(&other.nanos).expect("invariant: an all histograms have the same bounds");
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.nanos.is_empty()
+    }
+
+    pub fn summary(&self) -> LatencySummary {
+        let micros = |quantile| self.nanos.value_at_quantile(quantile) as f64 / 1000.0;
+        LatencySummary {
+            count: self.nanos.len(),
+            mean: self.nanos.mean() / 1000.0,
+            p50: micros(0.50),
+            p95: micros(0.95),
+            p99: micros(0.99),
+            p999: micros(0.999),
+            max: self.nanos.max() as f64 / 1000.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_percentiles_cover_both_threads() {
+        let (mut a, mut b) = (Latency::new(), Latency::new());
+        for micros in 1..=500 {
+            a.record(Duration::from_micros(micros));
+            b.record(Duration::from_micros(micros + 500));
+        }
+        a.merge(&b);
+        let summary = a.summary();
+        assert_eq!(summary.count, 1000);
+        for (got, expected) in
+            [(summary.p50, 500.0), (summary.p95, 950.0), (summary.p99, 990.0), (summary.max, 1000.0)]
+        {
+            assert!((got / expected - 1.0_f64).abs() < 0.002, "{got}, expected {expected}");
+        }
+    }
+}

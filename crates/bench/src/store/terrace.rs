@@ -1,0 +1,113 @@
+//! Terrace as a store under test.
+
+use std::path::Path;
+
+use terrace::{Db, Durability, Options};
+
+use super::{ByCause, Counters, Records, Store};
+use crate::Result;
+
+/// How to open a Terrace store for a benchmark.
+#[derive(Clone, Debug, Default)]
+pub struct TerraceConfig {
+    /// A name of [`Options::profiles`]; the defaults when `None`.
+    pub profile: Option<String>,
+    /// Memory budget in bytes; the profile's when `None`.
+    pub memory_bytes: Option<u64>,
+    /// Durability of every put.
+    pub durability: Durability,
+}
+
+/// A Terrace store that is being measured; records live in the default keyspace.
+pub struct TerraceStore {
+    db: Db,
+    profile: String,
+}
+
+impl TerraceStore {
+    /// Opens or creates the store in `path`.
+    ///
+    /// # Errors
+    /// An unknown profile, or whatever keeps the store from opening.
+    pub fn open(path: &Path, config: &TerraceConfig) -> Result<Self> {
+        let mut options = match &config.profile {
+            None => Options::default(),
+            Some(name) => Options::profile(name).ok_or_else(|| {
+                format!("unknown profile {name:?}: there are {}", Options::profiles().join(", "))
+            })?,
+        };
+        let profile = options.profile_name().to_owned();
+        options.durability = config.durability;
+        options.memory_bytes = config.memory_bytes.or(options.memory_bytes);
+        Ok(Self { db: Db::builder(path).options(options).open()?, profile })
+    }
+}
+
+impl Store for TerraceStore {
+    fn engine(&self) -> &str {
+        "terrace"
+    }
+
+    fn profile(&self) -> &str {
+        &self.profile
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let found = self.db.get(key)?;
+        if let Some(found) = &found {
+            value.extend_from_slice(found);
+        }
+        Ok(found.is_some())
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        Ok(self.db.put(key, value)?)
+    }
+
+    fn scan(&self, from: &[u8], limit: usize, records: &mut Records) -> Result<()> {
+        let mut iter = self.db.range(from..)?;
+        for _ in 0..limit {
+            let Some((key, value)) = iter.advance()? else { break };
+            records.push(key, value);
+        }
+        Ok(())
+    }
+
+    fn drain(&self) -> Result<()> {
+        Ok(self.db.wait_idle()?)
+    }
+
+    fn counters(&self) -> Counters {
+        let stats = self.db.stats();
+        Counters {
+            user_bytes_written: stats.user_bytes_written,
+            written: by_cause(&stats.written),
+            read: ByCause::from([
+                ("get", stats.read.get),
+                ("scan", stats.read.scan),
+                ("merge", stats.read.merge),
+                ("open", stats.read.open),
+            ]),
+            syncs: by_cause(&stats.syncs),
+            stall_micros: stats.stalls.iter().map(|stall| stall.micros).sum(),
+            cache_hits: stats.cache.hits,
+            cache_misses: stats.cache.misses,
+            space_bytes: stats.space.total_bytes,
+        }
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(self.db.close()?)
+    }
+}
+
+fn by_cause(counts: &terrace::ByCause) -> ByCause {
+    ByCause::from([
+        ("wal", counts.wal),
+        ("flush", counts.flush),
+        ("merge", counts.merge),
+        ("manifest", counts.manifest),
+        ("directory", counts.directory),
+    ])
+}
