@@ -1,0 +1,167 @@
+//! `terrace bench`: measures a store.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use clap::{Args, Subcommand};
+use terrace::Durability;
+use terrace_bench::report;
+use terrace_bench::store::TerraceConfig;
+use terrace_bench::ycsb::{self, Config, Place};
+
+use super::Answer;
+
+/// Measure a store under a standard workload
+#[derive(Subcommand)]
+pub enum Benchmark {
+    Ycsb(YcsbArguments),
+}
+
+/// Run YCSB's core workloads and verify every value read; exit with 1 if one was wrong
+///
+/// The properties of a phase are those of the shipped workload of its name (load, a to f; run stands for none), then
+/// those of -P files, then those of -p, later ones winning.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  terrace bench ycsb --records 1000000 --operations 1000000 --threads 2
+  terrace bench ycsb --phases load,c --seconds 30 --key-bytes 16 --value-bytes 100
+  terrace bench ycsb --phases load,a --target 20000 --sync --json a.json
+  terrace bench ycsb -P my-workload -p recordcount=5000 --db /mnt/fast/bench")]
+pub struct YcsbArguments {
+    /// Phases in order [default: load,a,b,c,f,d,e, or load,run with -P]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    phases: Option<Vec<String>>,
+
+    /// YCSB property file; can be given more than once
+    #[arg(short = 'P', value_name = "FILE")]
+    property_files: Vec<PathBuf>,
+
+    /// YCSB property; can be given more than once
+    #[arg(short = 'p', value_name = "NAME=VALUE", value_parser = property)]
+    properties: Vec<(String, String)>,
+
+    /// Records to load [default: recordcount]
+    #[arg(long, value_name = "N")]
+    records: Option<u64>,
+
+    /// Operations of each phase but the load [default: operationcount, or no limit with --seconds]
+    #[arg(long, value_name = "N")]
+    operations: Option<u64>,
+
+    /// Load threads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+
+    /// Size of every key in bytes [default: YCSB's keys, of up to 23]
+    #[arg(long, value_name = "N")]
+    key_bytes: Option<usize>,
+
+    /// Size of every value in bytes, at least 12 [default: fieldcount * fieldlength]
+    #[arg(long, value_name = "N")]
+    value_bytes: Option<usize>,
+
+    /// Start so many operations a second, late or not, and count latency from the intended start
+    #[arg(long, value_name = "OPS")]
+    target: Option<f64>,
+
+    /// End each phase but the load after so many seconds
+    #[arg(long, value_name = "N", value_parser = seconds)]
+    seconds: Option<Duration>,
+
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Directory of the store, missing or empty; it stays [default: a temporary one, removed afterwards]
+    #[arg(long, value_name = "DIR")]
+    db: Option<PathBuf>,
+
+    /// Go on with the store that an earlier run left in --db
+    #[arg(long, requires = "db")]
+    use_existing: bool,
+
+    /// Profile of options to open the store with
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+
+    /// Memory budget of the store in bytes [default: the profile's]
+    #[arg(long, value_name = "N")]
+    memory_bytes: Option<u64>,
+
+    /// Make every write survive power loss before it returns
+    #[arg(long)]
+    sync: bool,
+
+    /// Also write the results to this file, as an array with an object per phase
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+pub fn run(benchmark: Benchmark) -> Result<Answer> {
+    match benchmark {
+        Benchmark::Ycsb(arguments) => run_ycsb(arguments),
+    }
+}
+
+fn run_ycsb(arguments: YcsbArguments) -> Result<Answer> {
+    let json = arguments.json.clone();
+    let outcome = ycsb::run(&arguments.into_config(), |warning| eprintln!("terrace: {warning}"))
+        .map_err(|error| anyhow!("{error}"))?;
+    if let Some(path) = json {
+        let text = report::json(&outcome.reports).map_err(|error| anyhow!("{error}"))?;
+        std::fs::write(&path, text).map_err(|error| anyhow!("cannot write {}: {error}", path.display()))?;
+    }
+    for wrong in &outcome.wrong {
+        eprintln!("terrace: wrong: {wrong}");
+    }
+    let is_right = outcome.reports.iter().all(|report| report.wrong == 0);
+    io::stdout().lock().write_all(report::text(&outcome.reports).as_bytes())?;
+    Ok(if is_right { Answer::Yes } else { Answer::No })
+}
+
+impl YcsbArguments {
+    fn into_config(self) -> Config {
+        let default = if self.property_files.is_empty() { "load,a,b,c,f,d,e" } else { "load,run" };
+        let phases = self.phases.unwrap_or_else(|| default.split(',').map(str::to_owned).collect());
+        Config {
+            phases,
+            property_files: self.property_files,
+            properties: self.properties,
+            records: self.records,
+            operations: self.operations,
+            threads: self.threads,
+            key_bytes: self.key_bytes,
+            value_bytes: self.value_bytes,
+            target: self.target,
+            time: self.seconds,
+            seed: self.seed,
+            place: match self.db {
+                None => Place::Temporary,
+                Some(path) if self.use_existing => Place::Existing(path),
+                Some(path) => Place::Fresh(path),
+            },
+            store: TerraceConfig {
+                profile: self.profile,
+                memory_bytes: self.memory_bytes,
+                durability: if self.sync { Durability::Synced } else { Durability::Buffered },
+            },
+        }
+    }
+}
+
+fn property(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    if seconds > 0.0 {
+        Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+    } else {
+        Err("must be above 0".to_owned())
+    }
+}

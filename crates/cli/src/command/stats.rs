@@ -1,0 +1,137 @@
+//! `terrace stats`: prints what a store counts.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::{Map, Value, json};
+use terrace::{ByCause, Stats};
+
+use super::{Answer, shape};
+use crate::place::open_to_read;
+
+/// Print a store's statistics: space, keyspaces, and counters since it was opened by this command
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  terrace stats people.db
+  terrace stats people.db --json")]
+pub struct Arguments {
+    /// Directory of the store
+    db: PathBuf,
+
+    /// Print an object
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Answer> {
+    let stats = open_to_read(&arguments.db)?.stats();
+    let mut out = io::stdout().lock();
+    let mut object = to_json(&stats);
+    if arguments.json {
+        let shapes = stats.keyspaces.iter().map(|keyspace| shape::to_json(&keyspace.name, &keyspace.shape));
+        object.insert("keyspaces".to_owned(), shapes.collect());
+        writeln!(out, "{}", Value::Object(object))?;
+    } else {
+        for (name, value) in object {
+            write_text(&name, &value, &mut out)?;
+        }
+        for keyspace in &stats.keyspaces {
+            writeln!(out)?;
+            shape::write_text(&keyspace.name, &keyspace.shape, &mut out)?;
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+/// One line per figure, named by its path in the object.
+fn write_text(name: &str, value: &Value, out: &mut impl Write) -> io::Result<()> {
+    match value {
+        Value::Object(object) => {
+            object.iter().try_for_each(|(key, value)| write_text(&format!("{name}.{key}"), value, out))
+        }
+        figure => writeln!(out, "{name:<24} {figure:>16}"),
+    }
+}
+
+/// All figures but the keyspaces' shapes.
+fn to_json(stats: &Stats) -> Map<String, Value> {
+    let (cache, merge, flush, space) = (&stats.cache, &stats.merge, &stats.flush, &stats.space);
+    let stalls = stats
+        .stalls
+        .iter()
+        .map(|stall| (stall.reason.clone(), json!({ "count": stall.count, "micros": stall.micros })));
+    let groups = [
+        ("last_seq", json!(stats.last_seq)),
+        ("memtable_bytes", json!(stats.memtable_bytes)),
+        ("user_bytes_written", json!(stats.user_bytes_written)),
+        ("user_ops_written", json!(stats.user_ops_written)),
+        ("written", by_cause(&stats.written)),
+        ("syncs", by_cause(&stats.syncs)),
+        (
+            "read",
+            json!({
+                "get": stats.read.get,
+                "scan": stats.read.scan,
+                "merge": stats.read.merge,
+                "open": stats.read.open,
+                "total": stats.read.total(),
+            }),
+        ),
+        ("stalls", Value::Object(stalls.collect())),
+        (
+            "cache",
+            json!({
+                "hits": cache.hits,
+                "misses": cache.misses,
+                "bytes": cache.bytes,
+                "capacity": cache.capacity,
+            }),
+        ),
+        (
+            "merge",
+            json!({
+                "jobs": merge.jobs,
+                "moves": merge.moves,
+                "records_in": merge.records_in,
+                "records_out": merge.records_out,
+                "bytes_in": merge.bytes_in,
+                "bytes_out": merge.bytes_out,
+                "micros": merge.micros,
+            }),
+        ),
+        (
+            "flush",
+            json!({
+                "jobs": flush.jobs,
+                "records": flush.records,
+                "bytes": flush.bytes,
+                "micros": flush.micros,
+            }),
+        ),
+        (
+            "space",
+            json!({
+                "live_bytes": space.live_bytes,
+                "dead_bytes": space.dead_bytes,
+                "pack_files": space.pack_files,
+                "wal_bytes": space.wal_bytes,
+                "total_bytes": space.total_bytes,
+            }),
+        ),
+    ];
+    groups.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn by_cause(counts: &ByCause) -> Value {
+    json!({
+        "wal": counts.wal,
+        "flush": counts.flush,
+        "merge": counts.merge,
+        "manifest": counts.manifest,
+        "directory": counts.directory,
+        "total": counts.total(),
+    })
+}

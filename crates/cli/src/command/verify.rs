@@ -1,0 +1,63 @@
+//! `terrace verify`: checks every byte that is stored.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+
+use super::Answer;
+use crate::place::open_to_read;
+
+/// Read and check everything a store holds; exit with 1 and list the problems if there are any
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  terrace verify people.db
+  terrace verify people.db --json")]
+pub struct Arguments {
+    /// Directory of the store
+    db: PathBuf,
+
+    /// Print an object
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<Answer> {
+    let report = open_to_read(&arguments.db)?.verify()?;
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        let problem = |problem: &terrace::Error| {
+            json!({
+                "kind": format!("{:?}", problem.kind()),
+                "file": problem.file().map(|file| file.display().to_string()),
+                "offset": problem.offset(),
+                "message": problem.to_string(),
+            })
+        };
+        let object = json!({
+            "tables": report.tables,
+            "blocks": report.blocks,
+            "entries": report.entries,
+            "bytes": report.bytes,
+            "problems": report.problems.iter().map(problem).collect::<Vec<_>>(),
+        });
+        writeln!(out, "{object}")?;
+    } else {
+        for problem in &report.problems {
+            writeln!(out, "{problem}")?;
+        }
+        writeln!(
+            out,
+            "{} tables, {} blocks, {} entries, {} bytes: {} problems",
+            report.tables,
+            report.blocks,
+            report.entries,
+            report.bytes,
+            report.problems.len()
+        )?;
+    }
+    Ok(if report.problems.is_empty() { Answer::Yes } else { Answer::No })
+}

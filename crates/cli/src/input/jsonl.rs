@@ -1,0 +1,57 @@
+//! One JSON object per line, with the names that `terrace scan --json` prints.
+
+use std::io::{self, BufRead};
+
+use anyhow::{Result, anyhow, bail};
+use serde::Deserialize;
+
+use super::lines::Lines;
+use super::{Item, RecordReader};
+use crate::bytes::{ByteFormat, from_hex};
+
+pub struct JsonReader<R> {
+    lines: Lines<R>,
+    bytes: ByteFormat,
+}
+
+impl<R: BufRead> JsonReader<R> {
+    pub fn new(input: R, bytes: ByteFormat) -> Self {
+        Self { lines: Lines::new(input), bytes }
+    }
+}
+
+impl<R: BufRead> RecordReader for JsonReader<R> {
+    fn next_item(&mut self) -> io::Result<Option<Item>> {
+        let Some((number, line)) = self.lines.next_line()? else { return Ok(None) };
+        Ok(Some(Item::new(number, parse(line, self.bytes))))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Object {
+    key: Option<String>,
+    key_hex: Option<String>,
+    value: Option<String>,
+    value_hex: Option<String>,
+}
+
+fn parse(line: &[u8], bytes: ByteFormat) -> Result<(Vec<u8>, Vec<u8>)> {
+    let object: Object = serde_json::from_slice(line).map_err(|error| match error.classify() {
+        // The position within the line is the column alone.
+        serde_json::error::Category::Eof => anyhow!("the object is incomplete"),
+        _ => anyhow!("{} (column {})", without_position(&error), error.column()),
+    })?;
+    let of = |name: &str, text: Option<String>, hex: Option<String>| match (text, hex) {
+        (Some(text), None) => bytes.parse_bytes(text.as_bytes()),
+        (None, Some(hex)) => from_hex(hex.as_bytes()),
+        (None, None) => bail!("neither {name} nor {name}_hex"),
+        (Some(_), Some(_)) => bail!("both {name} and {name}_hex"),
+    };
+    Ok((of("key", object.key, object.key_hex)?, of("value", object.value, object.value_hex)?))
+}
+
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" at line ").map_or(text.clone(), |(what, _)| what.to_owned())
+}

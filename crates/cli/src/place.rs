@@ -1,0 +1,76 @@
+//! Which store and which keyspace a command works on, and how it is opened.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+use terrace::{Builder, Db, Durability, Keyspace};
+
+/// The store and the keyspace.
+#[derive(Args)]
+pub struct Place {
+    /// Directory of the store
+    pub db: PathBuf,
+
+    /// Keyspace within the store
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub keyspace: String,
+}
+
+impl Place {
+    /// Opens the store so that nothing in its directory changes; it must exist, and so must the keyspace.
+    pub fn open_to_read(&self) -> Result<(Db, Keyspace)> {
+        let db = open_to_read(&self.db)?;
+        let keyspace = self.existing_keyspace(&db)?;
+        Ok((db, keyspace))
+    }
+
+    /// Opens the store to change what is there; it must exist, and so must the keyspace.
+    pub fn open_to_change(&self) -> Result<(Db, Keyspace)> {
+        let db = open_to_change(&self.db)?;
+        let keyspace = self.existing_keyspace(&db)?;
+        Ok((db, keyspace))
+    }
+
+    /// Opens the store and the keyspace to add to them, creating what is missing.
+    pub fn open_to_add(&self) -> Result<(Db, Keyspace)> {
+        let db = open(Db::builder(&self.db), &self.db)?;
+        let keyspace = db.keyspace(&self.keyspace)?;
+        Ok((db, keyspace))
+    }
+
+    fn existing_keyspace(&self, db: &Db) -> Result<Keyspace> {
+        db.existing_keyspace(&self.keyspace)?.ok_or_else(|| {
+            let (name, names) = (&self.keyspace, db.keyspaces().join(", "));
+            anyhow!("{} has no keyspace {name:?}: there are {names}", self.db.display())
+        })
+    }
+}
+
+/// Opens the store in `path`, which must exist, so that nothing there changes.
+pub fn open_to_read(path: &Path) -> Result<Db> {
+    open(Db::builder(path).read_only().must_exist(), path)
+}
+
+/// Opens the store in `path`, which must exist, to change what is there.
+pub fn open_to_change(path: &Path) -> Result<Db> {
+    open(Db::builder(path).must_exist(), path)
+}
+
+fn open(builder: Builder, path: &Path) -> Result<Db> {
+    builder.open().map_err(|error| anyhow!("cannot open {}: {error}", path.display()))
+}
+
+/// Durability of a command's writes.
+#[derive(Args)]
+pub struct SyncArg {
+    /// Return only when the write survives power loss
+    #[arg(long)]
+    sync: bool,
+}
+
+impl SyncArg {
+    pub fn durability(&self) -> Durability {
+        if self.sync { Durability::Synced } else { Durability::Buffered }
+    }
+}

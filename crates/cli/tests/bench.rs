@@ -1,0 +1,120 @@
+//! `terrace bench ycsb`, on small stores.
+
+mod common;
+
+use common::Workplace;
+use serde_json::Value;
+
+#[test]
+fn all_phases_run_and_every_value_is_right() {
+    let place = Workplace::new();
+    let out = place.succeed("bench ycsb --records 300 --operations 400 --threads 2 --json r.json");
+    assert!(out.starts_with("terrace (default), "), "{out}");
+    let reports: Vec<Value> = place.read_json("r.json");
+    let phases: Vec<&str> = reports.iter().filter_map(|report| report["workload"].as_str()).collect();
+    assert_eq!(phases, ["load", "a", "b", "c", "f", "d", "e"]);
+    for report in &reports {
+        assert_eq!(report["wrong"], 0, "{report}");
+        for number in [
+            "records",
+            "operations",
+            "threads",
+            "key_bytes",
+            "value_bytes",
+            "seed",
+            "seconds",
+            "ops_per_s",
+            "drain_s",
+            "space_bytes",
+            "logical_bytes",
+            "cpu_us_per_op",
+            "stall_ms",
+            "verified",
+            "harness_us_per_op",
+        ] {
+            assert!(report[number].is_number(), "{number} in {report}");
+        }
+        for pointer in
+            ["/io/written_bytes/total", "/io/written_bytes/wal", "/io/read_bytes/get", "/syncs/total"]
+        {
+            assert!(report.pointer(pointer).is_some_and(Value::is_u64), "{pointer} in {report}");
+        }
+        for name in ["engine", "profile", "write_amplification", "cache_hit_ratio"] {
+            assert!(report.get(name).is_some(), "{name} in {report}");
+        }
+    }
+    assert_eq!(reports[0]["operations"], 300);
+    assert!(reports[0]["write_amplification"].as_f64() > Some(0.5));
+    for report in &reports[1..] {
+        assert_eq!(report["operations"], 400);
+        assert!(report["verified"].as_u64() >= Some(100), "{report}");
+    }
+    let update = &reports[1]["latency_us"]["update"];
+    for digest in ["p50", "p95", "p99", "p999", "max"] {
+        assert!(update[digest].as_f64() > Some(0.0), "{digest} in {update}");
+    }
+}
+
+#[test]
+fn property_files_and_single_properties_shape_the_run() {
+    let place = Workplace::new();
+    place.write(
+        "w",
+        "recordcount=50\noperationcount=60\nfieldcount=2\nfieldlength=20\nreadproportion=1\nwheel=round\n",
+    );
+    let ran =
+        place.run("bench ycsb -P w -p updateproportion=0 -p recordcount=70 --key-bytes 16 --json r.json");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(ran.stderr, "terrace: property wheel has no meaning here\n");
+    let reports: Vec<Value> = place.read_json("r.json");
+    assert_eq!((&reports[0]["workload"], &reports[0]["records"]), (&"load".into(), &70.into()));
+    assert_eq!((&reports[1]["workload"], &reports[1]["operations"]), (&"run".into(), &60.into()));
+    assert_eq!((&reports[1]["value_bytes"], &reports[1]["key_bytes"]), (&40.into(), &16.into()));
+    assert_eq!(reports[1]["verified"], 60);
+}
+
+#[test]
+fn directory_stays_and_only_its_owner_goes_on_with_it() {
+    let place = Workplace::new();
+    let small = "--records 100 --operations 100 --value-bytes 30 --json r.json";
+    place.succeed(&format!("bench ycsb --db kept --phases load,a --profile leveldb-2m {small}"));
+    let ran = place.run(&format!("bench ycsb --db kept --phases a {small}"));
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.starts_with("terrace: kept is not empty"), "{}", ran.stderr);
+    place.succeed(&format!("bench ycsb --db kept --use-existing --phases a --sync {small}"));
+    let reports: Vec<Value> = place.read_json("r.json");
+    assert_eq!((&reports[0]["wrong"], &reports[0]["records"]), (&0.into(), &100.into()));
+    assert!(reports[0]["syncs"]["total"].as_u64() > Some(0), "{}", reports[0]["syncs"]);
+    assert_eq!(place.succeed("count kept"), "100\n");
+}
+
+#[test]
+fn damaged_store_is_not_gone_on_with() {
+    let place = Workplace::new();
+    let small = "--records 100 --operations 300 --value-bytes 30";
+    place.succeed(&format!("bench ycsb --db kept --phases load {small}"));
+    let first = place.succeed("scan kept --limit 1 --keys-only");
+    place.succeed(&format!("put kept {} damaged", first.trim()));
+    let ran = place.run(&format!("bench ycsb --db kept --use-existing --phases c {small}"));
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains(first.trim()), "{}", ran.stderr);
+}
+
+#[test]
+fn impossible_settings_are_refused_before_anything_is_made() {
+    let place = Workplace::new();
+    for (arguments, message) in [
+        ("--phases load,q", "unknown phase \"q\""),
+        ("--phases c", "needs records"),
+        ("--profile fancy", "unknown profile \"fancy\""),
+        ("--value-bytes 4", "values of 4 bytes"),
+        ("--threads 0", "0 threads"),
+        ("-P missing", "cannot read missing"),
+    ] {
+        let ran = place.run(&format!("bench ycsb {arguments}"));
+        assert_eq!(ran.status, 2, "{arguments}");
+        assert!(ran.stderr.contains(message), "{arguments}: {}", ran.stderr);
+    }
+    assert_eq!(place.run("bench ycsb --seconds 0").status, 2);
+    assert_eq!(place.run("bench ycsb -p nothing").status, 2);
+}
