@@ -19,7 +19,7 @@ use super::tree::Tree;
 use super::{Engine, Trees, Writer};
 use crate::batch::WriteBatch;
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::Durability;
 use crate::policy::WriterVerdict;
 use crate::store::wal::LogBatch;
@@ -147,8 +147,13 @@ impl Engine {
         // Gathered after the wait for room, so that whoever came meanwhile is served, too.
         let result = self.make_room(&mut guard);
         let group = self.gather();
-        let result = result.and_then(|()| self.serve(&mut guard, &group));
+        // A keyspace that was dropped since takes its writers along.
+        let trees = self.trees();
+        let alive = |ticket: &&Arc<Ticket>| ticket.batch.keyspaces().iter().all(|id| trees.contains_key(id));
+        let served: Vec<_> = group.iter().filter(alive).cloned().collect();
+        let result = result.and_then(|()| self.serve(&mut guard, &trees, &served));
         drop(guard);
+        let outcome = |ticket: &Arc<Ticket>| if alive(&ticket) { result.clone() } else { Err(dropped()) };
         let next = {
             let mut waiting = self.queue.waiting.lock();
             waiting.drain(..group.len());
@@ -158,9 +163,9 @@ impl Engine {
             next.move_on(Phase::Lead);
         }
         for follower in &group[1..] {
-            follower.move_on(Phase::Done(result.clone()));
+            follower.move_on(Phase::Done(outcome(follower)));
         }
-        result
+        outcome(&group[0])
     }
 
     /// The writers to serve together, the leader first. They stay in the queue until they are served.
@@ -175,8 +180,10 @@ impl Engine {
         leader.chain(waiting.iter().skip(1).take_while(fits)).cloned().collect()
     }
 
-    fn serve(&self, writer: &mut Writer, group: &[Arc<Ticket>]) -> Result<()> {
-        self.health.check_writable()?;
+    fn serve(&self, writer: &mut Writer, trees: &Arc<Trees>, group: &[Arc<Ticket>]) -> Result<()> {
+        if group.is_empty() {
+            return Ok(());
+        }
         let mut next = writer.last_seq.0 + 1;
         let mut firsts = Vec::with_capacity(group.len());
         for ticket in group {
@@ -196,14 +203,13 @@ impl Engine {
         if group.iter().any(|ticket| ticket.durability == Durability::Synced) {
             writer.wal.sync().map_err(|error| self.health.poison(error))?;
         }
-        self.insert_group(group, &firsts);
+        self.insert_group(trees, group, &firsts);
         writer.last_seq = Seq(next - 1);
         self.visible.store(next - 1, Ordering::Release);
         Ok(())
     }
 
-    fn insert_group(&self, group: &[Arc<Ticket>], firsts: &[Seq]) {
-        let trees = self.trees();
+    fn insert_group(&self, trees: &Arc<Trees>, group: &[Arc<Ticket>], firsts: &[Seq]) {
         let bytes: usize = group.iter().map(|ticket| ticket.batch.bytes()).sum();
         if group.len() > 1 && bytes >= PARALLEL_BYTES_MIN {
             let insertion = Arc::new(Insertion {
@@ -215,11 +221,11 @@ impl Engine {
             for (ticket, &first) in group.iter().zip(firsts).skip(1) {
                 ticket.move_on(Phase::Insert(first, insertion.clone()));
             }
-            insert(&trees, &group[0].batch, firsts[0]);
+            insert(trees, &group[0].batch, firsts[0]);
             insertion.wait();
         } else {
             for (ticket, &first) in group.iter().zip(firsts) {
-                insert(&trees, &ticket.batch, first);
+                insert(trees, &ticket.batch, first);
             }
         }
         for ticket in group {
@@ -348,11 +354,14 @@ fn insert(trees: &Trees, batch: &WriteBatch, first: Seq) {
     for (op, seq) in batch.iter().zip(first.0..) {
         let stale = last.as_ref().is_none_or(|(tree, _)| tree.id() != op.keyspace);
         if stale {
-            // A keyspace that was dropped since takes its entries along.
             last = trees.get(&op.keyspace).map(|tree| (tree, tree.view_arc()));
         }
         if let Some((_, view)) = &last {
             view.active.insert(op.key, Stamp::new(Seq(seq), op.kind), op.value);
         }
     }
+}
+
+fn dropped() -> Error {
+    Error::new(ErrorKind::NotFound, "the batch writes to a keyspace that was dropped")
 }

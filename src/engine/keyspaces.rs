@@ -1,7 +1,8 @@
 //! Keyspaces come and go.
 //!
-//! Both are edits, durable before they show. The writer's lock is held throughout: no group is on its way into the
-//! log meanwhile, so that every log record of a keyspace lies between its creation and its end.
+//! Both are edits. A creation is durable before it shows, so that no log record names a keyspace that the manifest does
+//! not know. A removal shows first: later commits fail, jobs that are under way end, and then the edit lets everything
+//! go. Log records of a removed keyspace may remain; recovery passes over them.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -38,7 +39,8 @@ impl Engine {
             let message = format!("a keyspace's name has 1 to {NAME_BYTES_MAX} bytes, not {}", name.len());
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
-        let _writer = self.writer()?.lock();
+        self.writer()?;
+        let _changing = self.keyspace_changes.lock();
         if let Some(tree) = self.find_keyspace(name)? {
             return Ok(tree);
         }
@@ -60,7 +62,9 @@ impl Engine {
 
     /// Removes the keyspace `name`.
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
-        let _writer = self.writer()?.lock();
+        let writer = self.writer()?;
+        let _changing = self.keyspace_changes.lock();
+        self.health.check_writable()?;
         let tree = self
             .find_keyspace(name)?
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no keyspace {name:?}")))?;
@@ -68,19 +72,17 @@ impl Engine {
         if id == DEFAULT_KEYSPACE {
             return Err(Error::new(ErrorKind::InvalidInput, "the keyspace \"default\" cannot be dropped"));
         }
-        // Jobs of the keyspace end before it does; new ones do not find it.
-        self.change_trees(|trees| {
-            trees.remove(&id);
-        });
+        {
+            // Between two groups of commits.
+            let _writer = writer.lock();
+            self.change_trees(|trees| {
+                trees.remove(&id);
+            });
+        }
         self.wait_jobs_of(id);
         let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
-        let dropped = self.install(Change { edit, ..Change::default() });
-        if dropped.is_err() {
-            self.change_trees(|trees| {
-                trees.insert(id, tree.clone());
-            });
-            return dropped;
-        }
+        // A failure poisons the store, and whether the keyspace is there is told by the next opening.
+        self.install(Change { edit, ..Change::default() })?;
         tree.clear();
         Ok(())
     }

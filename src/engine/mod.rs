@@ -9,7 +9,7 @@
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
 //! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space.
 //!
-//! LOCK order, outermost first: commit queue, `writer`, `catalog`, scheduler state, and then the leaves, which are
+//! LOCK order, outermost first: `keyspace_changes`, commit queue, `writer`, `catalog`, scheduler state, and then the leaves, which are
 //! taken last and call nothing: pressure, snapshots, reclaimer, health.
 
 mod close;
@@ -92,6 +92,8 @@ pub(crate) struct Engine {
     ids: Ids,
     tally: Tally,
     // Guarded.
+    /// Held while a keyspace comes or goes.
+    keyspace_changes: Mutex<()>,
     catalog: Mutex<CatalogLog>,
     /// Held as long as anything of the store is.
     _lock: FileLock,

@@ -19,6 +19,9 @@ use crate::format::edit::Edit;
 use crate::format::log::{FrameReader, FrameWriter, Tail, first_prev};
 use crate::format::names::FileName;
 
+/// Bit that sets log ids of manifests apart from those of WAL segments.
+const MANIFEST_LOG: u64 = 1 << 63;
+
 /// Kind of a frame that holds an edit.
 const EDIT_FRAME: u8 = 1;
 
@@ -57,7 +60,7 @@ impl Manifest {
             usize::try_from(file.len()?).map_err(|_| file.corruption(0, "the manifest is too large"))?;
         let bytes = file.read(ReadCause::Open, 0, len)?;
 
-        let mut frames = FrameReader::new(number, &bytes);
+        let mut frames = FrameReader::new(MANIFEST_LOG | number, &bytes);
         let mut edits = Vec::new();
         while let Some(frame) = frames.next() {
             if frame.kind != EDIT_FRAME {
@@ -82,8 +85,9 @@ impl Manifest {
 
     /// Writes a manifest that starts with `snapshot` and makes it the one in force; `old` is removed afterwards.
     pub(crate) fn create(device: &Device, number: u64, snapshot: &Edit, old: Option<u64>) -> Result<Self> {
+        let log_id = MANIFEST_LOG | number;
         let file = device.create(FileName::Manifest(number))?;
-        let mut frames = FrameWriter::new(number, 0, first_prev(number));
+        let mut frames = FrameWriter::new(log_id, 0, first_prev(log_id));
         let (mut payload, mut bytes) = (Vec::new(), Vec::new());
         snapshot.encode(&mut payload);
         frames.append(EDIT_FRAME, &[&payload], 0, &mut bytes);

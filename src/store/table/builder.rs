@@ -94,7 +94,8 @@ impl TableBuilder {
     ) -> Result<()> {
         let new_key = self.entries == 0 || key != self.last_key;
         if !self.block.is_empty()
-            && self.block.size_with(key, value.len()) + table::TRAILER_BYTES > self.settings.block_bytes
+            && self.block.size_with_stamp(key, stamp, value.len()) + table::TRAILER_BYTES
+                > self.settings.block_bytes
         {
             self.close_block(pack)?;
         }

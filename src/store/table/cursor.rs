@@ -78,18 +78,7 @@ impl TableCursor {
             Fetch::Cached => self.cache.block(&self.table, handle, ReadCause::Scan)?,
             Fetch::Ahead(piece) => Arc::new(read_ahead(&self.cache, &self.table, piece, at, handle)?),
         };
-        if block.len() == 0 {
-            return Err(self.damaged(handle, "a block holds no entry"));
-        }
         Ok(Some(block))
-    }
-
-    fn damaged(&self, handle: BlockHandle, what: &str) -> Error {
-        let extent = self.table.extent();
-        match self.cache.packs().file(extent.pack) {
-            Ok(file) => file.corruption(extent.offset + handle.offset, what),
-            Err(error) => error,
-        }
     }
 
     fn stand(&mut self, block: Arc<Block>, entry: usize) {
