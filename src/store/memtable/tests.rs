@@ -113,8 +113,9 @@ proptest! {
             model.insert(place(key, Stamp::new(Seq(seq), kind)), value);
         }
         assert_same(&memtable, &model);
-        for (key, seq) in probes.iter().chain(entries.iter().map(|(key, ..)| key).zip(1..).map(|(k, s)| (k.clone(), s)).collect::<Vec<_>>().iter()) {
-            assert_same_at(&memtable, &model, key, Seq(*seq));
+        let entry_places = entries.iter().zip(1..).map(|((key, ..), seq)| (key, seq));
+        for (key, seq) in probes.iter().map(|(key, seq)| (key, *seq)).chain(entry_places) {
+            assert_same_at(&memtable, &model, key, Seq(seq));
         }
     }
 }
