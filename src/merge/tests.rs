@@ -3,8 +3,10 @@
 use super::{Cursor, MergeBackward, MergeForward, PinValue, VisibleBackward, VisibleForward};
 use crate::types::{Kind, Seq, Stamp};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::rc::Rc;
 
 type Record = (Vec<u8>, Reverse<Stamp>, Vec<u8>);
@@ -122,10 +124,10 @@ fn key_strategy() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Up to six sources; few distinct places, so that sources share keys and whole entries.
-fn sources_strategy() -> impl Strategy<Value = Vec<Vec<Record>>> {
+fn sources_strategy(count: Range<usize>) -> impl Strategy<Value = Vec<Vec<Record>>> {
     let record = (key_strategy(), 1..30u64).prop_map(|(key, seq)| record(key, seq, seq % 3 == 0));
     let source = prop::collection::btree_set(record, 0..40).prop_map(|set| set.into_iter().collect());
-    prop::collection::vec(source, 0..7)
+    prop::collection::vec(source, count)
 }
 
 fn cursors(sources: &[Vec<Record>]) -> Vec<VecCursor> {
@@ -150,12 +152,21 @@ fn reversed(mut records: Vec<Record>) -> Vec<Record> {
     records
 }
 
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: 512,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn merges_equal_the_sorted_union(
-        sources in sources_strategy(),
+        sources in sources_strategy(0..7),
         seeks in prop::collection::vec((key_strategy(), 0..31u64), 1..4),
     ) {
         let model = union(&sources);
@@ -179,7 +190,7 @@ proptest! {
 
     #[test]
     fn readers_see_the_newest_version_at_their_sequence_number(
-        sources in sources_strategy(),
+        sources in sources_strategy(0..7),
         seeks in prop::collection::vec(key_strategy(), 1..4),
         upto in 0..31u64,
     ) {
@@ -202,12 +213,11 @@ proptest! {
 
     #[test]
     fn a_failing_source_makes_the_walk_fail_there(
-        sources in sources_strategy(),
+        sources in sources_strategy(1..7),
         choice in any::<prop::sample::Index>(),
         fuse in 1..30usize,
         upto in 0..31u64,
     ) {
-        prop_assume!(!sources.is_empty());
         let broken = || {
             let mut cursors = cursors(&sources);
             let index = choice.index(cursors.len());
@@ -229,13 +239,18 @@ proptest! {
         prop_assert!(model.starts_with(&seen));
         prop_assert!(burns || seen == model);
 
+        // A skip may cost a seek or save steps: how often the source is used is not foreseen here.
+        let model = reversed(visible(&model, Seq(upto)));
+        let mut seen = Vec::new();
         let mut backward = VisibleBackward::new(MergeBackward::new(broken()), Seq(upto));
         let mut outcome = backward.seek_last();
         while outcome.is_ok() && backward.valid() {
+            seen.push((backward.key().to_vec(), Reverse(backward.stamp()), backward.value().to_vec()));
             outcome = backward.step();
         }
         prop_assert!(!backward.valid());
-        prop_assert!(burns || outcome.is_ok());
+        prop_assert!(model.starts_with(&seen));
+        prop_assert!(outcome.is_err() || seen == model);
     }
 }
 

