@@ -15,6 +15,7 @@ pub use snapshot::{KeyspaceSnapshot, Snapshot};
 
 use crate::batch::{DEFAULT_KEYSPACE, WriteBatch};
 use crate::engine::scan::Bounds;
+use crate::engine::tree::Tree;
 use crate::engine::{Engine, Opening, open};
 use crate::error::Result;
 use crate::iter::Iter;
@@ -41,6 +42,8 @@ use crate::types::Kind;
 #[derive(Clone)]
 pub struct Db {
     handle: Arc<Handle>,
+    /// The keyspace "default", which cannot be dropped.
+    default: Arc<Tree>,
 }
 
 /// Closes the store when the last of its users is gone.
@@ -72,7 +75,9 @@ impl Db {
     }
 
     fn start(opening: Opening) -> Result<Self> {
-        Ok(Self { handle: Arc::new(Handle { engine: open(opening)? }) })
+        let engine = open(opening)?;
+        let default = engine.tree(DEFAULT_KEYSPACE)?;
+        Ok(Self { handle: Arc::new(Handle { engine }), default })
     }
 
     fn engine(&self) -> &Arc<Engine> {
@@ -84,8 +89,7 @@ impl Db {
     /// # Errors
     /// `Corruption` or `Io` when a table cannot be read.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        let engine = self.engine();
-        engine.get(&*engine.tree(DEFAULT_KEYSPACE)?, key.as_ref(), None)
+        self.engine().get(&self.default, key.as_ref(), None)
     }
 
     /// Whether `key` has a value.
@@ -147,7 +151,7 @@ impl Db {
     /// # Errors
     /// As [`Db::get`].
     pub fn iter(&self) -> Result<Iter> {
-        self.default_keyspace()?.iter()
+        self.default_keyspace().iter()
     }
 
     /// The entries whose keys lie in `range`.
@@ -165,7 +169,7 @@ impl Db {
     /// # Errors
     /// As [`Db::get`].
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter> {
-        self.default_keyspace()?.range(range)
+        self.default_keyspace().range(range)
     }
 
     /// The entries whose keys start with `prefix`.
@@ -173,7 +177,7 @@ impl Db {
     /// # Errors
     /// As [`Db::get`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
-        self.default_keyspace()?.prefix(prefix)
+        self.default_keyspace().prefix(prefix)
     }
 
     /// The store as it is now, to be read again and again, over all keyspaces.
@@ -235,8 +239,8 @@ impl Db {
         names
     }
 
-    fn default_keyspace(&self) -> Result<Keyspace> {
-        Ok(Keyspace::new(self.clone(), self.engine().tree(DEFAULT_KEYSPACE)?))
+    fn default_keyspace(&self) -> Keyspace {
+        Keyspace::new(self.clone(), self.default.clone())
     }
 
     /// Makes everything acknowledged so far survive a power cut.

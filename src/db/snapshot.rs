@@ -5,7 +5,6 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use super::{Db, Keyspace, bounds};
-use crate::batch::DEFAULT_KEYSPACE;
 use crate::engine::Pin;
 use crate::engine::scan::{Bounds, Scan};
 use crate::engine::tree::Tree;
@@ -41,9 +40,8 @@ impl Snapshot {
         KeyspaceSnapshot { snapshot: self.clone(), tree: keyspace.tree().clone() }
     }
 
-    fn default_keyspace(&self) -> Result<KeyspaceSnapshot> {
-        let tree = self.db.engine().tree(DEFAULT_KEYSPACE)?;
-        Ok(KeyspaceSnapshot { snapshot: self.clone(), tree })
+    fn default_keyspace(&self) -> KeyspaceSnapshot {
+        KeyspaceSnapshot { snapshot: self.clone(), tree: self.db.default.clone() }
     }
 
     /// The value that `key` had.
@@ -51,7 +49,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Db::get`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.default_keyspace()?.get(key)
+        self.default_keyspace().get(key)
     }
 
     /// Whether `key` had a value.
@@ -67,7 +65,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Db::get`].
     pub fn iter(&self) -> Result<Iter> {
-        self.default_keyspace()?.iter()
+        self.default_keyspace().iter()
     }
 
     /// The entries of the moment whose keys lie in `range`.
@@ -75,7 +73,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Db::get`].
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter> {
-        self.default_keyspace()?.range(range)
+        self.default_keyspace().range(range)
     }
 
     /// The entries of the moment whose keys start with `prefix`.
@@ -83,7 +81,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Db::get`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
-        self.default_keyspace()?.prefix(prefix)
+        self.default_keyspace().prefix(prefix)
     }
 }
 

@@ -8,8 +8,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::install::Change;
-use super::recovery::keyspace_record;
 use super::scan::Bounds;
+use super::settings::keyspace_record;
 use super::tree::{Tree, View, new_memtable};
 use super::{Engine, Trees};
 use crate::batch::DEFAULT_KEYSPACE;

@@ -26,6 +26,7 @@ mod reclaim;
 mod recovery;
 pub(crate) mod scan;
 mod scheduler;
+mod settings;
 mod snapshots;
 mod statistics;
 pub(crate) mod tree;
@@ -59,6 +60,7 @@ use health::Health;
 use pressure::Pressure;
 use reclaim::Reclaimer;
 use scheduler::Scheduler;
+use settings::Limits;
 use snapshots::Snapshots;
 use statistics::Tally;
 use tree::Tree;
@@ -97,18 +99,6 @@ pub(crate) struct Engine {
     catalog: Mutex<CatalogLog>,
     /// Held as long as anything of the store is.
     _lock: FileLock,
-}
-
-/// Budgets as they came out of the options and the machine, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// All active memtables together are sealed, the largest first, beyond this.
-    pub(crate) memtable_bytes: u64,
-    /// Sealed memtables that may wait for their flush.
-    pub(crate) sealed_max: usize,
-    /// Log segments end at about this size.
-    pub(crate) segment_bytes: u64,
-    pub(crate) background_threads: usize,
 }
 
 /// What only the leader of a commit group touches.

@@ -18,8 +18,9 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::ArcSwap;
 
 use super::reclaim::Reclaimer;
+use super::settings::{Limits, keyspace_record, policy};
 use super::tree::{Tree, View, new_memtable};
-use super::{CatalogLog, Engine, Ids, Limits, Trees, Writer};
+use super::{CatalogLog, Engine, Ids, Trees, Writer};
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::{Catalog, ExtentSink, Lease};
 use crate::env::sync::Mutex;
@@ -27,14 +28,10 @@ use crate::env::{Access, Env, FileLock, LockKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::Malformed;
 use crate::format::batch::Ops;
-use crate::format::edit::{Edit, KeyspaceChange, KeyspaceRecord, PackRecord};
+use crate::format::edit::{Edit, KeyspaceChange, PackRecord};
 use crate::format::identity::Identity;
 use crate::format::names::FileName;
-use crate::options::{Compression, KeyspaceOptions, Options};
-use crate::policy::{
-    CursorConfig, Cutter, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, Placer, PolicyConfig,
-    Retainer, SizeConfig,
-};
+use crate::options::Options;
 use crate::store::cache::TableCache;
 use crate::store::device::Device;
 use crate::store::manifest::Manifest;
@@ -43,10 +40,6 @@ use crate::store::meter::{Meter, ReadCause};
 use crate::store::pack::PackStore;
 use crate::store::wal::{self, Wal};
 use crate::types::{DeviceId, Epoch, KeyspaceId, PackId, SegmentId, Seq, Stamp, TableId};
-
-/// Default budget: this share of the machine's memory, up to a bound.
-const MEMORY_SHARE: u64 = 4;
-const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
 /// Recovered memtables are flushed at once when the log has more segments than this, so that short-lived openings do
 /// not pile segments up.
@@ -72,8 +65,9 @@ pub(crate) fn open(opening: Opening) -> Result<Arc<Engine>> {
     let (device, lock) = open_device(&opening, &meter)?;
     let store = Store { opening: &opening, device: Arc::new(device) };
     let found = Found::list(&store.device)?;
-    let created = found.current || store.refuse_or_create(&found)?;
-    debug_assert!(created);
+    if !found.current {
+        store.refuse_or_create(&found)?;
+    }
     let engine = Arc::new(store.load(lock, meter)?);
     if !opening.read_only {
         engine.sample_load();
@@ -166,7 +160,7 @@ struct Store<'a> {
 
 impl Store<'_> {
     /// There is no CURRENT: either the creation was cut off, and goes on here, or the store has lost it.
-    fn refuse_or_create(&self, found: &Found) -> Result<bool> {
+    fn refuse_or_create(&self, found: &Found) -> Result<()> {
         let current = self.device.path(FileName::Current);
         let mut records = 0;
         wal::recover(&self.device, SegmentId(0), Access::Read, |_, _| {
@@ -193,7 +187,7 @@ impl Store<'_> {
         edit.keyspaces.push(KeyspaceChange::Create(record));
         // No log segment exists yet; the floor of 0 asks for none.
         Manifest::create(&self.device, found.next_manifest(), &edit, None)?;
-        Ok(true)
+        Ok(())
     }
 
     fn load(&self, lock: FileLock, meter: Arc<Meter>) -> Result<Engine> {
@@ -203,7 +197,7 @@ impl Store<'_> {
         let mut catalog = self.catalog(&loaded, &reclaimer)?;
         self.check_packs(&catalog)?;
         let access = if self.opening.read_only { Access::Read } else { Access::ReadWrite };
-        let limits = self.limits();
+        let limits = Limits::new(&self.opening.options, &*self.opening.env);
         let (memtables, last_seq, log) = self.replay(&catalog, access, &limits)?;
         reclaimer.register_all(&catalog);
 
@@ -230,18 +224,15 @@ impl Store<'_> {
 
     fn engine(&self, parts: Parts) -> Engine {
         let options = self.opening.options.clone();
-        let memory = self.memory_bytes();
-        let memtables = parts.limits.memtable_bytes * (parts.limits.sealed_max as u64 + 1);
         let packs = Arc::new(PackStore::new(self.device.clone()));
-        let cache =
-            TableCache::new(packs, memory.saturating_sub(memtables), u64::from(options.tree.block_bytes));
+        let cache = TableCache::new(packs, parts.limits.cache_bytes, u64::from(options.tree.block_bytes));
         Engine {
             env: self.opening.env.clone(),
             device: self.device.clone(),
             meter: parts.meter,
             cache: Arc::new(cache),
             limits: parts.limits,
-            policy: policy(&options, parts.limits.sealed_max),
+            policy: policy(&options),
             options,
             writer: parts.writer,
             trees: ArcSwap::from_pointee(parts.trees),
@@ -257,24 +248,6 @@ impl Store<'_> {
             keyspace_changes: Mutex::new(()),
             catalog: Mutex::new(CatalogLog { catalog: parts.catalog, manifest: parts.manifest }),
             _lock: parts.lock,
-        }
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        let default = || (self.opening.env.memory_bytes() / MEMORY_SHARE).min(MEMORY_BYTES_MAX);
-        self.opening.options.memory_bytes.unwrap_or_else(default)
-    }
-
-    fn limits(&self) -> Limits {
-        let options = &self.opening.options;
-        // Active and sealed memtables together take at most three quarters of the budget.
-        let memtable_bytes = options.memtable_bytes.min(self.memory_bytes() / 4);
-        let threads = if self.opening.env.cores() >= 4 { 2 } else { 1 };
-        Limits {
-            memtable_bytes,
-            sealed_max: 2,
-            segment_bytes: memtable_bytes.min(options.wal_bytes_max / 4),
-            background_threads: options.background_threads.unwrap_or(threads),
         }
     }
 
@@ -406,44 +379,5 @@ impl Engine {
             (writer.wal.segments(), writer.wal.bytes())
         };
         segments > SEGMENTS_KEPT_MAX || bytes > self.limits.memtable_bytes / 4
-    }
-}
-
-/// A keyspace as the manifest knows it.
-pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOptions) -> KeyspaceRecord {
-    KeyspaceRecord {
-        id,
-        name: name.into(),
-        lz4: options.compression == Compression::Lz4,
-        filter_bits: options.filter_bits_per_key,
-    }
-}
-
-/// The policies that the options describe.
-fn policy(options: &Options, sealed_max: usize) -> PolicyConfig {
-    let tree = &options.tree;
-    let grandparent_bytes_max = tree.table_bytes.saturating_mul(10);
-    PolicyConfig {
-        layout: Layout::Leveled(LeveledConfig {
-            level1_bytes: tree.level1_bytes,
-            ratio: tree.level_ratio.into(),
-            l0_trigger: tree.l0_trigger as u64,
-        }),
-        picker: Picker::Cursor(CursorConfig {
-            expansion_bytes_max: tree.table_bytes.saturating_mul(25),
-            grandparent_bytes_max,
-        }),
-        cutter: Cutter::Size(SizeConfig { table_bytes: tree.table_bytes, grandparent_bytes_max }),
-        retainer: Retainer::Drop,
-        pacer: Pacer::Governor(GovernorConfig {
-            l0_slow: tree.l0_slow as u64,
-            l0_stop: tree.l0_stop as u64,
-            debt_slow_bytes: tree.debt_slow_bytes,
-            debt_stop_bytes: tree.debt_stop_bytes,
-            sealed_memtables_max: sealed_max as u64,
-            floor_bytes_per_second: 1 << 20,
-            unmeasured_bytes_per_second: 64 << 20,
-        }),
-        placer: Placer::Single,
     }
 }

@@ -1,0 +1,99 @@
+//! What the options and the machine come to: budgets and policies.
+
+use crate::env::Env;
+use crate::format::edit::KeyspaceRecord;
+use crate::options::{Compression, KeyspaceOptions, Options};
+use crate::policy::{
+    CursorConfig, Cutter, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, Placer, PolicyConfig,
+    Retainer, SizeConfig,
+};
+use crate::types::KeyspaceId;
+
+/// Default budget: this share of the machine's memory, up to a bound.
+const MEMORY_SHARE: u64 = 4;
+const MEMORY_BYTES_MAX: u64 = 1 << 30;
+
+/// Sealed memtables that may wait for their flush.
+const SEALED_MAX: usize = 2;
+
+/// LevelDB's limits, as multiples of the table size.
+const GRANDPARENT_TABLES_MAX: u64 = 10;
+const EXPANSION_TABLES_MAX: u64 = 25;
+
+/// Slowed writers get at least this rate together, in bytes per second.
+const FLOOR_BYTES_PER_SECOND: u64 = 1 << 20;
+
+/// What a disk is taken for until it has been measured, in bytes per second.
+const UNMEASURED_BYTES_PER_SECOND: u64 = 64 << 20;
+
+/// Budgets, in bytes where nothing else is said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// All active memtables together are sealed, the largest first, beyond this.
+    pub(crate) memtable_bytes: u64,
+    /// Sealed memtables that may wait for their flush.
+    pub(crate) sealed_max: usize,
+    /// Blocks and open tables.
+    pub(crate) cache_bytes: u64,
+    /// Log segments end at about this size.
+    pub(crate) segment_bytes: u64,
+    /// Threads that merge.
+    pub(crate) background_threads: usize,
+}
+
+impl Limits {
+    /// The budgets of a store with `options` on the machine of `env`.
+    pub(crate) fn new(options: &Options, env: &dyn Env) -> Self {
+        let default = || (env.memory_bytes() / MEMORY_SHARE).min(MEMORY_BYTES_MAX);
+        let memory = options.memory_bytes.unwrap_or_else(default);
+        // Active and sealed memtables together take at most three quarters of the budget.
+        let memtable_bytes = options.memtable_bytes.min(memory / 4);
+        let threads = if env.cores() >= 4 { 2 } else { 1 };
+        Self {
+            memtable_bytes,
+            sealed_max: SEALED_MAX,
+            cache_bytes: memory.saturating_sub(memtable_bytes * (SEALED_MAX as u64 + 1)),
+            segment_bytes: memtable_bytes.min(options.wal_bytes_max / 4),
+            background_threads: options.background_threads.unwrap_or(threads),
+        }
+    }
+}
+
+/// A keyspace as the manifest knows it.
+pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOptions) -> KeyspaceRecord {
+    KeyspaceRecord {
+        id,
+        name: name.into(),
+        lz4: options.compression == Compression::Lz4,
+        filter_bits: options.filter_bits_per_key,
+    }
+}
+
+/// The policies that the options describe.
+pub(crate) fn policy(options: &Options) -> PolicyConfig {
+    let tree = &options.tree;
+    let grandparent_bytes_max = tree.table_bytes.saturating_mul(GRANDPARENT_TABLES_MAX);
+    PolicyConfig {
+        layout: Layout::Leveled(LeveledConfig {
+            level1_bytes: tree.level1_bytes,
+            ratio: tree.level_ratio.into(),
+            l0_trigger: tree.l0_trigger as u64,
+        }),
+        picker: Picker::Cursor(CursorConfig {
+            expansion_bytes_max: tree.table_bytes.saturating_mul(EXPANSION_TABLES_MAX),
+            grandparent_bytes_max,
+        }),
+        cutter: Cutter::Size(SizeConfig { table_bytes: tree.table_bytes, grandparent_bytes_max }),
+        retainer: Retainer::Drop,
+        pacer: Pacer::Governor(GovernorConfig {
+            l0_slow: tree.l0_slow as u64,
+            l0_stop: tree.l0_stop as u64,
+            debt_slow_bytes: tree.debt_slow_bytes,
+            debt_stop_bytes: tree.debt_stop_bytes,
+            sealed_memtables_max: SEALED_MAX as u64,
+            floor_bytes_per_second: FLOOR_BYTES_PER_SECOND,
+            unmeasured_bytes_per_second: UNMEASURED_BYTES_PER_SECOND,
+        }),
+        placer: Placer::Single,
+    }
+}
