@@ -2,10 +2,12 @@
 
 use super::Engine;
 use crate::error::{Error, Result};
+use crate::store::wal::Wal;
 
-/// A log up to this size is left for the next opening to replay, which takes a few milliseconds; a larger one is
-/// flushed first.
+/// A log up to this size, in bytes and in segments, is left for the next opening to replay, which takes a few
+/// milliseconds; a larger one is flushed first. Short-lived openings leave a segment each.
 const REPLAY_BYTES_MAX: u64 = 1 << 20;
+const REPLAY_SEGMENTS_MAX: usize = 8;
 
 impl Engine {
     /// Makes what was acknowledged durable and ends the threads. The second call does nothing.
@@ -18,7 +20,8 @@ impl Engine {
             return Ok(());
         };
         let mut result = self.health.check_writable();
-        if result.is_ok() && writer.lock().wal.bytes() > REPLAY_BYTES_MAX {
+        let long = |wal: &Wal| wal.bytes() > REPLAY_BYTES_MAX || wal.segments() > REPLAY_SEGMENTS_MAX;
+        if result.is_ok() && long(&writer.lock().wal) {
             // If it fails, the log still has everything.
             let _ = self.seal_all().and_then(|()| self.wait_flushed());
         }

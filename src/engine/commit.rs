@@ -341,7 +341,12 @@ impl Engine {
     pub(crate) fn seal_all(&self) -> Result<()> {
         let mut writer = self.writer()?.lock();
         self.health.check_writable()?;
-        for tree in self.trees.load().values() {
+        let trees = self.trees.load();
+        if trees.values().any(|tree| !tree.view().active.is_empty()) {
+            // The segment ends with the memtables that it fills, so that it goes with them.
+            self.roll(&mut writer)?;
+        }
+        for tree in trees.values() {
             self.seal(&mut writer, tree)?;
         }
         Ok(())

@@ -1,8 +1,7 @@
 //! From files to an engine.
 //!
-//! A store comes to exist in this order: IDENTITY (durable under its name), the first log segment, the manifest, and
-//! CURRENT, which completes it. Until CURRENT exists there can be neither a pack nor a log record; what a cut-off
-//! creation has left is made anew.
+//! A store comes to exist in this order: IDENTITY (durable under its name), the manifest, and CURRENT, which completes
+//! it. Until CURRENT exists there can be neither a pack nor a log record; what a cut-off creation has left is made anew.
 //!
 //! Opening: lock; IDENTITY; the manifest that CURRENT names gives the catalog; every pack is there and as long as when
 //! it was sealed; the log from the catalog's floor on gives the memtables. Nothing is written up to here, and a store
@@ -40,10 +39,6 @@ use crate::store::meter::{Meter, ReadCause};
 use crate::store::pack::PackStore;
 use crate::store::wal::{self, Wal};
 use crate::types::{DeviceId, Epoch, KeyspaceId, PackId, SegmentId, Seq, Stamp, TableId};
-
-/// Recovered memtables are flushed at once when the log has more segments than this, so that short-lived openings do
-/// not pile segments up.
-const SEGMENTS_KEPT_MAX: usize = 8;
 
 /// How a store is to be opened.
 #[derive(Debug)]
@@ -205,8 +200,9 @@ impl Store<'_> {
         if !self.opening.read_only {
             log.repair(&self.device)?;
             let segment = catalog.counters.segment.max(found.next_segment());
-            let wal = Wal::open(self.device.clone(), segment, &log.segments)?;
-            let floor = log.segments.first().map_or(segment, |oldest| oldest.id);
+            let mut wal = Wal::open(self.device.clone(), segment, &log.segments)?;
+            let unflushed = memtables.values().flatten().filter_map(|memtable| memtable.min_seq()).min();
+            let floor = unflushed.map_or(segment, |first| wal.floor(first));
             let mut counters = catalog.counters;
             counters.segment = wal.next_id();
             counters.wal_floor = floor;
@@ -215,6 +211,7 @@ impl Store<'_> {
             catalog = self.apply(&catalog, &edit, &loaded.path, &mut |_| Lease::none())?;
             manifest =
                 Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot(), None)?);
+            wal.release(floor);
             writer = Some(Mutex::new(Writer { wal, last_seq }));
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
         }
@@ -374,10 +371,7 @@ impl Engine {
     /// Whether what was recovered should be flushed at once: it would make the next recovery long, too.
     fn flush_is_due(&self) -> bool {
         let Some(writer) = &self.writer else { return false };
-        let (segments, bytes) = {
-            let writer = writer.lock();
-            (writer.wal.segments(), writer.wal.bytes())
-        };
-        segments > SEGMENTS_KEPT_MAX || bytes > self.limits.memtable_bytes / 4
+        let bytes = writer.lock().wal.bytes();
+        bytes > self.limits.memtable_bytes / 4
     }
 }
