@@ -95,12 +95,6 @@ fn get(c: &mut Criterion) {
             black_box(memtable.get(&order(i), Seq::MAX).expect("present").1[99])
         });
     });
-    group.bench_function("memtable, borrowed", |b| {
-        b.iter(|| {
-            i += 1;
-            black_box(memtable.find(&order(i), Seq::MAX).expect("present").1[99])
-        });
-    });
     group.bench_function("crossbeam", |b| {
         b.iter(|| {
             i += 1;

@@ -16,7 +16,7 @@
 //!   together, [`Snapshot`] the store at one moment, [`Iter`] a walk in either direction.
 //! * [`Durability`] says what has happened to a write when the call returns.
 //! * [`Options`] are the settings; [`Error`] and [`ErrorKind`] tell what went wrong and what to do.
-//! * [`env`] is the machine underneath; [`env::simulated`] is one that can be cut off at any system call.
+//! * [`mod@env`] is the machine underneath; [`env::simulated`] is one that can be cut off at any system call.
 //!
 //! `ARCHITECTURE.md` in the repository shows how it works, `docs/` has the guarantees, the formats and the invariants.
 

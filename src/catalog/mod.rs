@@ -21,10 +21,12 @@ mod table_meta;
 pub mod testing;
 mod version;
 
-pub use check::{check_edit, check_version};
+#[cfg(test)]
+pub use check::check_edit;
+pub use check::check_version;
 pub use inconsistent::Inconsistent;
 pub use lease::{ExtentSink, Lease};
 pub use run::Run;
-pub use state::{Catalog, KeyspaceState, PackState};
+pub use state::Catalog;
 pub use table_meta::TableMeta;
 pub use version::{LevelState, Version};

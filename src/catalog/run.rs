@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::inconsistent::ensure;
 use super::sequence::{Change, Element, Iter, Sequence};
 use super::{Inconsistent, TableMeta};
-use crate::types::{Key, KeyRange, TableId};
+use crate::types::{Key, KeyRange};
 
 /// Tables disjoint in user keys, in key order. Cloning shares everything.
 #[derive(Clone, Default)]
@@ -74,10 +74,7 @@ impl Run {
     }
 
     /// The run of `tables`, given in key order.
-    ///
-    /// # Errors
-    ///
-    /// When two tables overlap or are out of order.
+    #[cfg(test)]
     pub fn from_sorted(tables: Vec<Arc<TableMeta>>) -> Result<Self, Inconsistent> {
         for pair in tables.windows(2) {
             ensure_disjoint(&pair[0], &pair[1])?;
@@ -158,7 +155,7 @@ impl Run {
     }
 
     /// The last table.
-    #[must_use]
+    #[cfg(test)]
     pub fn last(&self) -> Option<&Arc<TableMeta>> {
         self.get(self.len().wrapping_sub(1))
     }

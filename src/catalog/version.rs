@@ -132,7 +132,7 @@ impl Version {
     }
 
     /// Whether there are no tables.
-    #[must_use]
+    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{KeyspaceRecord, TreeEdit};
 use crate::format::table::Codec;
 use crate::merge::{Cursor, MergeForward, Verdict, VersionFilter};
-use crate::policy::{CutState, CutView, Plan, PlanKind};
+use crate::policy::{CutState, CutView, Fate, Plan, PlanKind};
 use crate::store::meter::WriteCause;
 use crate::store::table::{TableSettings, TablesCursor};
 use crate::types::{Epoch, Seq, TableId};
@@ -49,7 +49,7 @@ impl Engine {
     /// Tables sink by an edit alone.
     fn run_move(&self, tree: &Tree, plan: &Plan) -> Result<()> {
         let version = tree.view().version.clone();
-        let edit = tree_edit(&version, plan)?;
+        let edit = self.tree_edit(&version, plan)?;
         self.install(Change::of_tree(edit))?;
         self.tally.moved();
         Ok(())
@@ -70,7 +70,7 @@ impl Engine {
         let cursors = inputs.lists.into_values().map(|list| TablesCursor::ahead(self.cache.clone(), list));
         let (finished, volume) = self.distill(MergeForward::new(cursors.collect()), distillation)?;
 
-        let mut edit = tree_edit(&version, plan)?;
+        let mut edit = self.tree_edit(&version, plan)?;
         let bytes_out = finished.packs.records().iter().map(|pack| pack.length).sum();
         edit.add.extend(finished.tables.into_iter().map(|table| (plan.target, table)));
         let mut change = Change::of_tree(edit);
@@ -123,6 +123,25 @@ impl Engine {
         Ok((job.output.finish()?, volume))
     }
 
+    /// The edit of `plan` without what it writes: inputs go, moved tables sink.
+    fn tree_edit(&self, version: &Version, plan: &Plan) -> Result<TreeEdit> {
+        let drop = plan.inputs.iter().map(|input| match self.policy.retainer.fate(plan, input) {
+            Fate::Dropped => (input.level, input.table),
+        });
+        let mut edit = TreeEdit {
+            keyspace: plan.keyspace,
+            drop: drop.collect(),
+            cursors: plan.cursor.iter().map(|cursor| (plan.source, cursor.clone())).collect(),
+            ..TreeEdit::default()
+        };
+        for &id in &plan.moves {
+            let (_, table) = version.table(id).ok_or_else(|| vanished(id))?;
+            edit.drop.push((plan.source, id));
+            edit.add.push((plan.target, table.record()));
+        }
+        Ok(edit)
+    }
+
     /// How the tables of a keyspace are written.
     pub(super) fn table_settings(&self, record: &KeyspaceRecord, level: u8, epoch: Epoch) -> TableSettings {
         TableSettings {
@@ -163,22 +182,6 @@ impl Inputs {
         }
         Ok(inputs)
     }
-}
-
-/// The edit of `plan` without what it writes: inputs go, moved tables sink.
-fn tree_edit(version: &Version, plan: &Plan) -> Result<TreeEdit> {
-    let mut edit = TreeEdit {
-        keyspace: plan.keyspace,
-        drop: plan.inputs.iter().map(|input| (input.level, input.table)).collect(),
-        cursors: plan.cursor.iter().map(|cursor| (plan.source, cursor.clone())).collect(),
-        ..TreeEdit::default()
-    };
-    for &id in &plan.moves {
-        let (_, table) = version.table(id).ok_or_else(|| vanished(id))?;
-        edit.drop.push((plan.source, id));
-        edit.add.push((plan.target, table.record()));
-    }
-    Ok(edit)
 }
 
 /// Whether a table of `version` that is not an input may hold an older version of `key` than `seq` (I5). Tables that

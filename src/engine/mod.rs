@@ -53,7 +53,7 @@ use crate::store::device::Device;
 use crate::store::manifest::Manifest;
 use crate::store::meter::Meter;
 use crate::store::wal::Wal;
-use crate::types::{EditNo, Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
+use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
 use commit::Queue;
 use health::Health;
@@ -176,11 +176,6 @@ impl Engine {
     /// Everything up to here is acknowledged or about to be.
     pub(crate) fn visible(&self) -> Seq {
         Seq(self.visible.load(Ordering::Acquire))
-    }
-
-    /// Number of the last durable edit.
-    pub(crate) fn edit_number(&self) -> EditNo {
-        self.catalog.lock().catalog.number
     }
 
     /// The writer's state, or why there is none.

@@ -6,10 +6,14 @@ use super::Engine;
 use crate::error::Result;
 use crate::format::edit::{PackRecord, TableRecord};
 use crate::options::PackLayout;
+use crate::policy::PlaceView;
 use crate::store::meter::WriteCause;
 use crate::store::pack::{PackStore, PackWriter};
 use crate::store::table::{TableBuilder, TableSettings};
-use crate::types::{PackId, Stamp};
+use crate::types::{DeviceId, PackId, Stamp};
+
+/// The device that holds log and manifest.
+const HOME: DeviceId = DeviceId(0);
 
 /// Tables and packs of a job that is still running. Dropped without [`Output::finish`], it removes its packs.
 pub(crate) struct Output<'a> {
@@ -45,7 +49,9 @@ impl<'a> Output<'a> {
     /// Appends an entry; they come in order.
     pub(crate) fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8]) -> Result<()> {
         if self.pack.is_none() {
-            self.pack = Some(self.packs.store.create(self.engine.ids.pack(), self.cause)?);
+            let view = PlaceView { home: HOME, level: self.settings.level };
+            let place = self.engine.policy.placer.place(&view);
+            self.pack = Some(self.packs.store.create(self.engine.ids.pack(), place, self.cause)?);
         }
         let Some(pack) = self.pack.as_mut() else { return Ok(()) };
         let table =

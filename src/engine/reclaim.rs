@@ -84,12 +84,6 @@ impl Reclaimer {
         self.state.lock().stopped = true;
         self.woken.notify_all();
     }
-
-    /// Whether everything dead has been unlinked.
-    pub(crate) fn is_idle(&self) -> bool {
-        let state = self.state.lock();
-        state.stopped || state.dead.is_empty()
-    }
 }
 
 impl ExtentSink for Reclaimer {

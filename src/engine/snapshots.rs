@@ -43,10 +43,6 @@ impl Pin {
     pub(crate) fn seq(&self) -> Seq {
         self.seq
     }
-
-    pub(crate) fn engine(&self) -> &Arc<Engine> {
-        &self.engine
-    }
 }
 
 impl Drop for Pin {

@@ -78,7 +78,7 @@ impl<C: Cursor> VisibleForward<C> {
     }
 
     /// Stamp of the current entry.
-    #[must_use]
+    #[cfg(test)]
     pub fn stamp(&self) -> Stamp {
         self.merge.stamp()
     }
@@ -188,7 +188,7 @@ impl<C: PinValue> VisibleBackward<C> {
     }
 
     /// Stamp of the current entry.
-    #[must_use]
+    #[cfg(test)]
     pub fn stamp(&self) -> Stamp {
         self.found().0
     }

@@ -16,8 +16,6 @@ pub struct PlaceView {
     pub home: DeviceId,
     /// Level that the tables of the pack go to.
     pub level: u8,
-    /// Expected length of the pack, in bytes.
-    pub bytes: u64,
 }
 
 impl Placer {

@@ -6,10 +6,7 @@
 //! A level 0 that waits for jobs in level 1 to end keeps that level's next jobs from starting, or they would hold it
 //! up for ever. Which tables are taken is the picker's business, whether a plan may run the pacer's.
 
-use super::{
-    Admission, CursorConfig, Cutter, GovernorConfig, Layout, LeveledConfig, LoadState, Pacer, Picker, Placer,
-    Plan, Retainer, SizeConfig, TreeView,
-};
+use super::{Admission, Cutter, Layout, LoadState, Pacer, Picker, Placer, Plan, Retainer, TreeView};
 use crate::types::KeyspaceId;
 
 /// One policy per seam.
@@ -27,40 +24,6 @@ pub struct PolicyConfig {
     pub pacer: Pacer,
     /// Where packs go.
     pub placer: Placer,
-}
-
-impl PolicyConfig {
-    /// LevelDB's rules at LevelDB's sizes.
-    #[must_use]
-    pub fn leveldb() -> Self {
-        Self::leveldb_sized(2 << 20, 10 << 20)
-    }
-
-    /// LevelDB's rules for tables of `table_bytes` and a level 1 of `level1_bytes`.
-    #[must_use]
-    pub fn leveldb_sized(table_bytes: u64, level1_bytes: u64) -> Self {
-        let grandparent_bytes_max = 10 * table_bytes;
-        Self {
-            layout: Layout::Leveled(LeveledConfig { level1_bytes, ratio: 10, l0_trigger: 4 }),
-            picker: Picker::Cursor(CursorConfig {
-                expansion_bytes_max: 25 * table_bytes,
-                grandparent_bytes_max,
-            }),
-            cutter: Cutter::Size(SizeConfig { table_bytes, grandparent_bytes_max }),
-            retainer: Retainer::Drop,
-            pacer: Pacer::Governor(GovernorConfig {
-                l0_slow: 8,
-                l0_stop: 12,
-                // LevelDB knows no such limit; these are RocksDB's.
-                debt_slow_bytes: 64 << 30,
-                debt_stop_bytes: 256 << 30,
-                sealed_memtables_max: 1,
-                floor_bytes_per_second: 1 << 20,
-                unmeasured_bytes_per_second: 16 << 20,
-            }),
-            placer: Placer::Single,
-        }
-    }
 }
 
 /// A level that is due.

@@ -27,6 +27,38 @@ use crate::types::{Epoch, Extent, KeyRange, KeyspaceId, LEVELS, PackId, Seq};
 
 mod properties;
 
+impl PolicyConfig {
+    /// LevelDB's rules at LevelDB's sizes.
+    pub fn leveldb() -> Self {
+        Self::leveldb_sized(2 << 20, 10 << 20)
+    }
+
+    /// LevelDB's rules for tables of `table_bytes` and a level 1 of `level1_bytes`.
+    pub fn leveldb_sized(table_bytes: u64, level1_bytes: u64) -> Self {
+        let grandparent_bytes_max = 10 * table_bytes;
+        Self {
+            layout: Layout::Leveled(LeveledConfig { level1_bytes, ratio: 10, l0_trigger: 4 }),
+            picker: Picker::Cursor(CursorConfig {
+                expansion_bytes_max: 25 * table_bytes,
+                grandparent_bytes_max,
+            }),
+            cutter: Cutter::Size(SizeConfig { table_bytes, grandparent_bytes_max }),
+            retainer: Retainer::Drop,
+            pacer: Pacer::Governor(GovernorConfig {
+                l0_slow: 8,
+                l0_stop: 12,
+                // LevelDB knows no such limit; these are RocksDB's.
+                debt_slow_bytes: 64 << 30,
+                debt_stop_bytes: 256 << 30,
+                sealed_memtables_max: 1,
+                floor_bytes_per_second: 1 << 20,
+                unmeasured_bytes_per_second: 16 << 20,
+            }),
+            placer: Placer::Single,
+        }
+    }
+}
+
 #[test]
 fn golden_cases_come_out_as_written() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/policy");

@@ -23,10 +23,6 @@ impl Device {
         Self { env, dir, meter }
     }
 
-    pub(crate) fn env(&self) -> &Arc<dyn Env> {
-        &self.env
-    }
-
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }

@@ -39,8 +39,6 @@ pub(crate) struct Manifest {
 
 /// What [`Manifest::load`] found.
 pub(crate) struct Loaded {
-    /// Number of the manifest file.
-    pub(crate) number: u64,
     /// The snapshot, then the edits in their order.
     pub(crate) edits: Vec<Edit>,
     /// The file that was read, for messages.
@@ -62,7 +60,7 @@ impl Manifest {
 
         let mut frames = FrameReader::new(MANIFEST_LOG | number, &bytes);
         let mut edits = Vec::new();
-        while let Some(frame) = frames.next() {
+        for frame in frames.by_ref() {
             if frame.kind != EDIT_FRAME {
                 return Err(file.corruption(frame.offset, "unknown kind of manifest record"));
             }
@@ -79,7 +77,7 @@ impl Manifest {
             Tail::Clean { offset } if edits.is_empty() => {
                 Err(file.corruption(offset, "the manifest is empty"))
             }
-            _ => Ok(Loaded { number, edits, path: file.path().to_path_buf() }),
+            _ => Ok(Loaded { edits, path: file.path().to_path_buf() }),
         }
     }
 

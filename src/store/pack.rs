@@ -39,11 +39,12 @@ impl PackStore {
             .get_or_insert_with(&pack, || Ok(Arc::new(self.device.open(FileName::Pack(pack), Access::Read)?)))
     }
 
-    /// Starts a new pack.
-    pub(crate) fn create(&self, id: PackId, cause: WriteCause) -> Result<PackWriter> {
+    /// Starts a new pack on `place`.
+    pub(crate) fn create(&self, id: PackId, place: DeviceId, cause: WriteCause) -> Result<PackWriter> {
         let file = Arc::new(self.device.create(FileName::Pack(id))?);
         Ok(PackWriter {
             device: self.device.clone(),
+            place,
             cause,
             file,
             directory: PackDirectory { pack: id, tables: Vec::new() },
@@ -69,6 +70,7 @@ impl PackStore {
 #[derive(Debug)]
 pub(crate) struct PackWriter {
     device: Arc<Device>,
+    place: DeviceId,
     cause: WriteCause,
     file: Arc<StoreFile>,
     directory: PackDirectory,
@@ -115,7 +117,7 @@ impl PackWriter {
     pub(crate) fn add_table(&mut self, table: TableId, keyspace: KeyspaceId, offset: u64) -> Extent {
         let length = self.len() - offset;
         self.directory.tables.push(PackEntry { table, keyspace, offset, length });
-        Extent { device: DeviceId(0), pack: self.directory.pack, offset, length }
+        Extent { device: self.place, pack: self.directory.pack, offset, length }
     }
 
     /// Appends the directory and makes the contents durable. The name is not: see [`PackStore::sync_names`].
@@ -125,7 +127,7 @@ impl PackWriter {
         self.write_out()?;
         self.file.sync(self.cause)?;
         self.sealed = true;
-        Ok(PackRecord { id: self.id(), device: DeviceId(0), length: self.written })
+        Ok(PackRecord { id: self.id(), device: self.place, length: self.written })
     }
 
     fn write_out(&mut self) -> Result<()> {

@@ -277,7 +277,7 @@ pub(crate) fn recover(
                 recovered.surplus = ids[at..].to_vec();
                 return Ok(recovered);
             }
-            while let Some(frame) = frames.next() {
+            for frame in frames.by_ref() {
                 last_seq = replay_frame(&file, &frame, last_seq, &mut replay)?;
             }
         }
@@ -307,11 +307,6 @@ impl Recovered {
             last.file.sync(WriteCause::Wal)?;
         }
         Ok(())
-    }
-
-    /// Bytes of log that were replayed.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.bytes).sum()
     }
 }
 
@@ -362,8 +357,7 @@ fn refuse_if_synced(device: &Device, recovered: &Recovered, segments: &[SegmentI
     for &id in segments {
         let file = device.open(FileName::Wal(id), Access::Read)?;
         let bytes = read_segment(&file)?;
-        let mut frames = FrameReader::new(id.0, &bytes);
-        while let Some(frame) = frames.next() {
+        for frame in FrameReader::new(id.0, &bytes) {
             if frame.synced > 0 {
                 let what = "log records that had been synced are missing";
                 return Err(match recovered.segments.last() {

@@ -79,6 +79,7 @@ pub fn edit() -> Edit {
             pack: PackId(13),
             epoch: Epoch(18),
             segment: SegmentId(4),
+            wal_floor: SegmentId(3),
             keyspace: KeyspaceId(3),
             seq: Seq(501),
         },

@@ -1,6 +1,6 @@
 use super::*;
 use crate::catalog::testing::{Dice, record, table};
-use crate::types::Seq;
+use crate::types::{Seq, TableId};
 
 /// Key number `n`: longer than a prefix, and with a shared one.
 fn key(n: u64) -> String {
@@ -26,9 +26,9 @@ fn assert_same(run: &Run, model: &[Arc<TableMeta>], dice: &mut Dice, bound: u64)
     assert_eq!(ids(run.iter()), ids(model));
     assert_eq!(run.len(), model.len());
     assert_eq!(run.is_empty(), model.is_empty());
-    assert_eq!(run.bytes(), model.iter().map(|table| table.bytes()).sum());
-    assert_eq!(run.entries(), model.iter().map(|table| table.entries).sum());
-    assert_eq!(run.tombstones(), model.iter().map(|table| table.tombstones).sum());
+    assert_eq!(run.bytes(), model.iter().map(|table| table.bytes()).sum::<u64>());
+    assert_eq!(run.entries(), model.iter().map(|table| table.entries).sum::<u64>());
+    assert_eq!(run.tombstones(), model.iter().map(|table| table.tombstones).sum::<u64>());
     assert_eq!(ids(run.first()), ids(model.first()));
     assert_eq!(ids(run.last()), ids(model.last()));
     for _ in 0..20 {
@@ -43,7 +43,7 @@ fn assert_same(run: &Run, model: &[Arc<TableMeta>], dice: &mut Dice, bound: u64)
         let range = KeyRange::new(key(a.min(b)).as_bytes(), key(a.max(b)).as_bytes());
         let overlapping: Vec<_> = model.iter().filter(|table| table.range.overlaps(&range)).collect();
         assert_eq!(ids(run.overlapping(&range)), ids(overlapping.iter().copied()));
-        assert_eq!(run.overlap_bytes(&range), overlapping.iter().map(|table| table.bytes()).sum());
+        assert_eq!(run.overlap_bytes(&range), overlapping.iter().map(|table| table.bytes()).sum::<u64>());
     }
 }
 

@@ -252,7 +252,7 @@ fn outputs_cover_every_entry_and_stay_within_the_limits() {
 fn the_single_placer_and_the_dropping_retainer_have_one_answer() {
     let config = PolicyConfig::leveldb();
     let home = crate::types::DeviceId(3);
-    assert_eq!(config.placer.place(&PlaceView { home, level: 2, bytes: 9 }), home);
+    assert_eq!(config.placer.place(&PlaceView { home, level: 2 }), home);
     let plan = claim_of(1, parse_range("a-c"));
     let input = PlanInput { level: 1, table: TableId(1) };
     assert_eq!(config.retainer.fate(&plan, &input), Fate::Dropped);

@@ -27,7 +27,6 @@ use std::sync::atomic::Ordering::Relaxed;
 pub struct Memtable {
     list: Arc<SkipList>,
     entries: AtomicU64,
-    tombstones: AtomicU64,
     /// Above every sequence number while empty.
     min_seq: AtomicU64,
     max_seq: AtomicU64,
@@ -47,7 +46,6 @@ impl Memtable {
         Self {
             list: Arc::new(SkipList::new(first_chunk_bytes)),
             entries: AtomicU64::new(0),
-            tombstones: AtomicU64::new(0),
             min_seq: AtomicU64::new(u64::MAX),
             max_seq: AtomicU64::new(0),
         }
@@ -61,9 +59,6 @@ impl Memtable {
     pub fn insert(&self, key: &[u8], stamp: Stamp, value: &[u8]) {
         self.list.insert(key, stamp, value);
         self.entries.fetch_add(1, Relaxed);
-        if stamp.kind() == Kind::Delete {
-            self.tombstones.fetch_add(1, Relaxed);
-        }
         let seq = stamp.seq().0;
         if seq < self.min_seq.load(Relaxed) {
             self.min_seq.fetch_min(seq, Relaxed);
@@ -73,8 +68,8 @@ impl Memtable {
         }
     }
 
-    /// The newest version of `key` at or below `upto`, borrowed: no reference count is touched.
-    #[must_use]
+    /// As [`Memtable::get`], with the sequence number.
+    #[cfg(test)]
     pub fn find(&self, key: &[u8], upto: Seq) -> Option<(Stamp, &[u8])> {
         newest(&self.list, key, upto).map(|entry| (entry.stamp(), entry.value()))
     }
@@ -102,12 +97,6 @@ impl Memtable {
     #[must_use]
     pub fn entries(&self) -> u64 {
         self.entries.load(Relaxed)
-    }
-
-    /// Number of tombstones.
-    #[must_use]
-    pub fn tombstones(&self) -> u64 {
-        self.tombstones.load(Relaxed)
     }
 
     /// Whether there is no entry.

@@ -202,7 +202,7 @@ impl TableBuilder {
         // The stored length is not known before compression; this bound only decides about padding.
         let length = (self.scratch.len() + table::TRAILER_BYTES) as u64;
         let room = PAGE_BYTES - offset % PAGE_BYTES;
-        if room < PAGE_BYTES && room <= PAGE_WASTE_MAX && pages(offset, length) > pages(0, length) {
+        if room <= PAGE_WASTE_MAX && pages(offset, length) > pages(0, length) {
             offset += room;
             pack.pad_to(offset);
         }

@@ -5,5 +5,5 @@ mod cursor;
 mod reader;
 
 pub(crate) use builder::{TableBuilder, TableSettings};
-pub(crate) use cursor::{Fetch, TableCursor, TableList, TablesCursor};
+pub(crate) use cursor::{Fetch, TableCursor, TablesCursor};
 pub(crate) use reader::{TableReader, read_block};
