@@ -3,6 +3,8 @@
 mod builder;
 mod cursor;
 mod reader;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use builder::{TableBuilder, TableSettings};
 pub(crate) use cursor::{Fetch, TableCursor, TablesCursor};

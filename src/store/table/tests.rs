@@ -1,0 +1,198 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Fetch, TableBuilder, TableCursor, TableReader, TableSettings, TablesCursor, read_block};
+use crate::catalog::{Lease, TableMeta};
+use crate::env::Env;
+use crate::env::simulated::{SimConfig, SimEnv};
+use crate::error::ErrorKind;
+use crate::format::filter;
+use crate::format::table::Codec;
+use crate::merge::Cursor;
+use crate::store::cache::TableCache;
+use crate::store::device::Device;
+use crate::store::meter::{Meter, ReadCause, WriteCause};
+use crate::store::pack::PackStore;
+use crate::types::{DeviceId, Epoch, KeyspaceId, Kind, PAGE_BYTES, PackId, Seq, Stamp, TableId};
+
+/// Entries in order: (key, stamp) descending in stamp, and the value.
+type Entries = Vec<(Vec<u8>, Stamp, Vec<u8>)>;
+
+struct Fixture {
+    env: Arc<SimEnv>,
+    cache: Arc<TableCache>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let env = SimEnv::new(SimConfig::default());
+        let dir = Path::new("/db");
+        env.create_dir(dir).unwrap();
+        let device = Device::new(env.clone(), dir.into(), Arc::new(Meter::default()));
+        let packs = Arc::new(PackStore::new(Arc::new(device)));
+        Self { env, cache: Arc::new(TableCache::new(packs, 1 << 20, 4096)) }
+    }
+
+    /// Writes each list of entries as a table of one pack.
+    fn write(&self, lists: &[Entries], settings: TableSettings) -> Vec<Arc<TableMeta>> {
+        let mut pack = self.cache.packs().create(PackId(1), DeviceId(0), WriteCause::Flush).unwrap();
+        let mut tables = Vec::new();
+        for (entries, id) in lists.iter().zip(1..) {
+            let mut table = TableBuilder::new(settings, TableId(id), &mut pack);
+            for (key, stamp, value) in entries {
+                table.add(key, *stamp, value, &mut pack).unwrap();
+            }
+            tables.push(Arc::new(TableMeta::new(&table.finish(&mut pack).unwrap(), Lease::none())));
+        }
+        pack.seal().unwrap();
+        tables
+    }
+
+    fn cursor(&self, table: &TableMeta, fetch: Fetch) -> TableCursor {
+        TableCursor::new(self.cache.clone(), self.cache.table(table).unwrap(), fetch)
+    }
+}
+
+fn settings(codec: Codec) -> TableSettings {
+    TableSettings {
+        keyspace: KeyspaceId(1),
+        level: 0,
+        epoch: Epoch(1),
+        block_bytes: 512,
+        filter_bits: 10,
+        codec,
+    }
+}
+
+/// Keys with one to three versions, values of uneven length, some tombstones.
+fn entries(from: u32, to: u32) -> Entries {
+    let mut entries = Entries::new();
+    for n in from..to {
+        for version in (0..=n % 3).rev() {
+            let kind = if (n + version) % 5 == 0 { Kind::Delete } else { Kind::Put };
+            let value = if kind == Kind::Put { vec![n as u8; (n % 40) as usize] } else { Vec::new() };
+            let stamp = Stamp::new(Seq(u64::from(n * 10 + version + 1)), kind);
+            entries.push((format!("key{n:05}").into_bytes(), stamp, value));
+        }
+    }
+    entries
+}
+
+fn current(cursor: &impl Cursor) -> Option<(Vec<u8>, Stamp, Vec<u8>)> {
+    cursor.valid().then(|| (cursor.key().to_vec(), cursor.stamp(), cursor.value().to_vec()))
+}
+
+#[test]
+fn tables_read_back_in_both_directions_from_cache_and_ahead_of_it() {
+    for codec in [Codec::Raw, Codec::Lz4] {
+        let fixture = Fixture::new();
+        let written = entries(0, 700);
+        let table = fixture.write(std::slice::from_ref(&written), settings(codec)).remove(0);
+        assert_eq!(table.entries, written.len() as u64);
+        assert_eq!(table.extent.offset % PAGE_BYTES, 0);
+        for fetch in [Fetch::Cached, Fetch::ahead()] {
+            let mut cursor = fixture.cursor(&table, fetch);
+            let mut found = Entries::new();
+            cursor.seek_first().unwrap();
+            while let Some(entry) = current(&cursor) {
+                found.push(entry);
+                cursor.next().unwrap();
+            }
+            assert_eq!(found, written);
+            found.clear();
+            cursor.seek_last().unwrap();
+            while let Some(entry) = current(&cursor) {
+                found.push(entry);
+                cursor.prev().unwrap();
+            }
+            found.reverse();
+            assert_eq!(found, written);
+        }
+    }
+}
+
+#[test]
+fn seeks_find_the_neighbours_of_every_position() {
+    let fixture = Fixture::new();
+    let lists = [entries(10, 60), entries(100, 101), entries(200, 300)];
+    let tables = fixture.write(&lists, settings(Codec::Raw));
+    let all: BTreeMap<(Vec<u8>, std::cmp::Reverse<Stamp>), Vec<u8>> = lists
+        .iter()
+        .flatten()
+        .map(|(key, stamp, value)| ((key.clone(), std::cmp::Reverse(*stamp)), value.clone()))
+        .collect();
+    let mut cursor = TablesCursor::cached(fixture.cache.clone(), tables);
+    for n in 0..310 {
+        for (suffix, stamp) in [("", Stamp::MAX), ("", Stamp::upto(Seq(n * 10 + 2))), ("x", Stamp::MAX)] {
+            let key = format!("key{n:05}{suffix}").into_bytes();
+            let target = (key.clone(), std::cmp::Reverse(stamp));
+            let unpack = |(key, value): (&(Vec<u8>, std::cmp::Reverse<Stamp>), &Vec<u8>)| {
+                (key.0.clone(), key.1.0, value.clone())
+            };
+            cursor.seek(&key, stamp).unwrap();
+            assert_eq!(
+                current(&cursor),
+                all.range(target.clone()..).next().map(unpack),
+                "{n}{suffix} {stamp:?}"
+            );
+            cursor.seek_before(&key, stamp).unwrap();
+            assert_eq!(
+                current(&cursor),
+                all.range(..target).next_back().map(unpack),
+                "{n}{suffix} {stamp:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn blocks_of_a_page_touch_one_page() {
+    let fixture = Fixture::new();
+    let even: Entries = (0..2000u64)
+        .map(|n| (format!("key{n:013}").into_bytes(), Stamp::new(Seq(n + 1), Kind::Put), vec![b'v'; 100]))
+        .collect();
+    let table = fixture.write(&[even], TableSettings { block_bytes: 4096, ..settings(Codec::Raw) }).remove(0);
+    let reader = fixture.cache.table(&table).unwrap();
+    for at in 0..reader.blocks() {
+        let handle = reader.handle(at).unwrap();
+        let last = handle.offset + u64::from(handle.length) - 1;
+        assert_eq!(
+            handle.offset / PAGE_BYTES,
+            last / PAGE_BYTES,
+            "block {at} at {handle:?} straddles a page"
+        );
+    }
+    // 116 bytes of user data an entry; blocks, index and filter cost little more.
+    assert!(table.extent.length < 2000 * 116 * 108 / 100, "{}", table.extent.length);
+}
+
+#[test]
+fn filters_let_every_key_through() {
+    let fixture = Fixture::new();
+    let table = fixture.write(&[entries(0, 500)], settings(Codec::Raw)).remove(0);
+    let reader = fixture.cache.table(&table).unwrap();
+    assert!((0..500).all(|n| reader.may_contain(filter::hash(format!("key{n:05}").as_bytes()))));
+    let passed =
+        (500..1500).filter(|n| reader.may_contain(filter::hash(format!("key{n:05}").as_bytes()))).count();
+    assert!(passed < 40, "{passed} of 1000 absent keys pass");
+}
+
+#[test]
+fn damaged_blocks_name_file_and_offset() {
+    let fixture = Fixture::new();
+    let table = fixture.write(&[entries(0, 500)], settings(Codec::Raw)).remove(0);
+    let handle = fixture.cache.table(&table).unwrap().handle(3).unwrap();
+    let path = Path::new("/db/000001.pack");
+    let file = fixture.cache.packs().file(PackId(1)).unwrap();
+    let at = table.extent.offset + handle.offset;
+    let byte = fixture.env.read_file(path).unwrap()[at as usize + 7];
+    fixture.env.overwrite(path, at + 7, &[byte ^ 1]).unwrap();
+    let error = read_block(&file, table.id, table.extent, handle, ReadCause::Get).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert_eq!(error.file(), Some(path));
+    assert!(error.offset().unwrap() >= at && error.offset().unwrap() <= at + u64::from(handle.length));
+    // The whole table read as another one is refused, too.
+    let other = TableReader::open(&file, TableId(99), table.extent).unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::Corruption);
+}
