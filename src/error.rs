@@ -88,6 +88,16 @@ impl Error {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::DiskFull,
             _ => ErrorKind::Io,
         };
+        Self::os(kind, action, file, source)
+    }
+
+    /// The failure of a sync. Never [`ErrorKind::DiskFull`], whatever the operating system calls it: what has become of
+    /// the bytes is unknown, and freeing space does not tell.
+    pub(crate) fn sync(file: &Path, source: io::Error) -> Self {
+        Self::os(ErrorKind::Io, "sync", file, source)
+    }
+
+    fn os(kind: ErrorKind, action: &str, file: &Path, source: io::Error) -> Self {
         let file = Some(file.to_path_buf());
         Self(Arc::new(Inner {
             kind,

@@ -62,7 +62,7 @@ impl Device {
 
     /// Makes the names in the directory durable.
     pub(crate) fn sync_names(&self) -> Result<()> {
-        self.env.sync_dir(&self.dir).map_err(|e| Error::io("sync the directory", &self.dir, e))?;
+        self.env.sync_dir(&self.dir).map_err(|e| Error::sync(&self.dir, e))?;
         self.meter.synced(WriteCause::Directory);
         Ok(())
     }

@@ -57,7 +57,7 @@ impl StoreFile {
     /// Makes the contents durable. After a failure nothing is known of the bytes written since the last success:
     /// never call it again on this file.
     pub(crate) fn sync(&self, cause: WriteCause) -> Result<()> {
-        self.file.sync().map_err(|e| Error::io("sync the file", self.path(), e))?;
+        self.file.sync().map_err(|e| Error::sync(self.path(), e))?;
         self.meter.synced(cause);
         Ok(())
     }

@@ -369,3 +369,6 @@ fn refuse_if_synced(device: &Device, recovered: &Recovered, segments: &[SegmentI
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{LogBatch, Recovered, Wal, recover};
+use crate::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
+use crate::env::{Access, Env};
+use crate::error::{ErrorKind, Result};
+use crate::format::batch::put_op;
+use crate::store::device::Device;
+use crate::store::meter::Meter;
+use crate::types::{KeyspaceId, Kind, SegmentId, Seq};
+
+const FLOOR: SegmentId = SegmentId(1);
+
+fn device(env: &Arc<SimEnv>) -> Arc<Device> {
+    let dir = Path::new("/db");
+    env.create_dir(dir).unwrap();
+    Arc::new(Device::new(env.clone(), dir.into(), Arc::new(Meter::default())))
+}
+
+fn path(segment: u64) -> String {
+    format!("/db/{segment:06}.wal")
+}
+
+/// Appends a batch of one put, numbered `seq`.
+fn append(wal: &mut Wal, seq: u64) -> Result<()> {
+    let mut ops = Vec::new();
+    put_op(&mut ops, KeyspaceId(1), Kind::Put, &seq.to_le_bytes(), b"some value or other");
+    wal.append(std::iter::once(LogBatch { first: Seq(seq), count: 1, ops: &ops }))
+}
+
+/// The numbers of the log's operations.
+fn read(device: &Device, floor: SegmentId) -> Result<(Vec<u64>, Recovered)> {
+    let mut seqs = Vec::new();
+    let recovered = recover(device, floor, Access::ReadWrite, |first, ops| {
+        let count = ops.filter(|op| op.is_ok()).count() as u64;
+        seqs.extend(first.0..first.0 + count);
+        Ok(())
+    })?;
+    Ok((seqs, recovered))
+}
+
+/// A log of three segments with four operations each.
+fn three_segments(device: &Arc<Device>) -> Wal {
+    let mut wal = Wal::open(device.clone(), FLOOR, &[]).unwrap();
+    for seq in 1..=12 {
+        append(&mut wal, seq).unwrap();
+        if seq % 4 == 0 && seq < 12 {
+            wal.roll().unwrap();
+        }
+    }
+    wal
+}
+
+#[test]
+fn every_segment_is_read_back_in_order_and_goes_on() {
+    let env = SimEnv::new(SimConfig::default());
+    let device = device(&env);
+    drop(three_segments(&device));
+    let (seqs, recovered) = read(&device, FLOOR).unwrap();
+    assert_eq!(seqs, (1..=12).collect::<Vec<_>>());
+    recovered.repair(&device).unwrap();
+    let mut wal = Wal::open(device.clone(), SegmentId(4), &recovered.segments).unwrap();
+    append(&mut wal, 13).unwrap();
+    assert_eq!(read(&device, FLOOR).unwrap().0.len(), 13);
+    // What is in tables is let go, a segment at a time.
+    assert_eq!(wal.floor(Seq(6)), SegmentId(2));
+    assert_eq!(wal.floor(Seq(14)), SegmentId(4));
+    assert_eq!(wal.release(SegmentId(3)), [SegmentId(1), SegmentId(2)]);
+    assert_eq!(read(&device, SegmentId(3)).unwrap().0, [9, 10, 11, 12, 13]);
+}
+
+#[test]
+fn torn_end_is_cut_and_reads_the_same_afterwards() {
+    let env = SimEnv::new(SimConfig::default());
+    let whole = {
+        let device = device(&env);
+        drop(three_segments(&device));
+        env.read_file(Path::new(&path(3))).unwrap().len() as u64
+    };
+    for cut in 0..whole {
+        let image = env.crash(Survival::Everything);
+        image.truncate(Path::new(&path(3)), cut).unwrap();
+        let device = device(&image);
+        let (before, recovered) = read(&device, FLOOR).unwrap();
+        assert!(before.len() >= 8 && before.len() < 12, "cut at {cut}: {before:?}");
+        recovered.repair(&device).unwrap();
+        let mut wal = Wal::open(device.clone(), SegmentId(4), &recovered.segments).unwrap();
+        append(&mut wal, before.len() as u64 + 1).unwrap();
+        wal.sync().unwrap();
+        let (after, _) = read(&device, FLOOR).unwrap();
+        assert_eq!(after.len(), before.len() + 1, "cut at {cut}");
+    }
+}
+
+#[test]
+fn segments_behind_a_lost_tail_are_given_up_unless_something_in_them_was_synced() {
+    for synced in [false, true] {
+        let env = SimEnv::new(SimConfig::default());
+        let device = device(&env);
+        let mut wal = three_segments(&device);
+        if synced {
+            wal.sync().unwrap();
+            append(&mut wal, 13).unwrap();
+        }
+        let length = env.read_file(Path::new(&path(2))).unwrap().len() as u64;
+        env.truncate(Path::new(&path(2)), length - 1).unwrap();
+        if synced {
+            let error = read(&device, FLOOR).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corruption);
+            assert!(error.file().unwrap().ends_with("000002.wal"), "{error}");
+        } else {
+            let (seqs, recovered) = read(&device, FLOOR).unwrap();
+            assert_eq!(seqs, (1..=7).collect::<Vec<_>>());
+            recovered.repair(&device).unwrap();
+            assert!(!env.files().iter().any(|(file, _)| file.ends_with("000003.wal")));
+            assert_eq!(read(&device, FLOOR).unwrap().0, seqs);
+        }
+    }
+}
+
+#[test]
+fn missing_segments_are_damage() {
+    for missing in 1..=2 {
+        let env = SimEnv::new(SimConfig::default());
+        let device = device(&env);
+        drop(three_segments(&device));
+        env.remove(Path::new(&path(missing))).unwrap();
+        let error = read(&device, FLOOR).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    }
+}
+
+#[test]
+fn failed_append_leaves_nothing_behind() {
+    let env = SimEnv::new(SimConfig::default());
+    let device = device(&env);
+    let mut wal = three_segments(&device);
+    for seq in 13..40 {
+        env.fault(FaultRule {
+            target: FaultTarget::Matching {
+                operation: Operation::WriteAt,
+                path_suffix: ".wal".into(),
+                skipped: 0,
+            },
+            error: FaultError::NoSpace,
+            sticky: false,
+            partial: true,
+        });
+        assert_eq!(append(&mut wal, 1000 + seq).unwrap_err().kind(), ErrorKind::DiskFull);
+        env.clear_faults();
+        append(&mut wal, seq).unwrap();
+    }
+    wal.roll().unwrap();
+    append(&mut wal, 40).unwrap();
+    assert_eq!(read(&device, FLOOR).unwrap().0, (1..=40).collect::<Vec<_>>());
+}
+
+#[test]
+fn failed_roll_leaves_the_segment_in_use() {
+    for operation in [Operation::Create, Operation::SyncDir, Operation::WriteAt] {
+        let env = SimEnv::new(SimConfig::default());
+        let device = device(&env);
+        let mut wal = three_segments(&device);
+        env.fault(FaultRule {
+            target: FaultTarget::Matching { operation, path_suffix: String::new(), skipped: 0 },
+            error: FaultError::NoSpace,
+            sticky: false,
+            partial: false,
+        });
+        assert!(wal.roll().is_err());
+        env.clear_faults();
+        append(&mut wal, 13).unwrap();
+        wal.roll().unwrap();
+        append(&mut wal, 14).unwrap();
+        assert_eq!(read(&device, FLOOR).unwrap().0, (1..=14).collect::<Vec<_>>(), "{operation:?}");
+    }
+}
+
+#[test]
+fn sync_covers_every_segment() {
+    let env =
+        SimEnv::new(SimConfig { journal: crate::env::simulated::Journal::None, ..SimConfig::default() });
+    let device = device(&env);
+    let mut wal = three_segments(&device);
+    wal.sync().unwrap();
+    append(&mut wal, 13).unwrap();
+    let image = env.crash(Survival::Nothing);
+    let (seqs, _) = read(&self::device(&image), FLOOR).unwrap();
+    assert_eq!(seqs, (1..=12).collect::<Vec<_>>());
+}
