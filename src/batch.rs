@@ -21,7 +21,7 @@ const BATCH_BYTES_MAX: usize = (1 << 31) - 1;
 /// batch.put("user:1", "Ada").put_in(&index, "name:Ada", "user:1").delete("user:0");
 /// db.write(batch)?;
 /// assert_eq!(index.get("name:Ada")?.unwrap(), "user:1");
-/// # terrace::Result::Ok(())
+/// # Ok::<(), terrace::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
@@ -35,22 +35,58 @@ pub struct WriteBatch {
 
 impl WriteBatch {
     /// An empty batch.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// assert!(terrace::WriteBatch::new().is_empty());
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Gives `key` the value `value` in the default keyspace.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut batch = terrace::WriteBatch::new();
+    /// batch.put("key", "value");
+    /// db.write(batch)?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
         self.add(DEFAULT_KEYSPACE, Kind::Put, key.as_ref(), value.as_ref())
     }
 
     /// Removes `key` from the default keyspace.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut batch = terrace::WriteBatch::new();
+    /// batch.put("key", "value").delete("key");
+    /// db.write(batch)?;
+    /// assert!(!db.contains("key")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
         self.add(DEFAULT_KEYSPACE, Kind::Delete, key.as_ref(), &[])
     }
 
     /// Gives `key` the value `value` in `keyspace`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// let mut batch = terrace::WriteBatch::new();
+    /// batch.put_in(&users, "1", "Ada");
+    /// db.write(batch)?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     pub fn put_in(
         &mut self,
         keyspace: &Keyspace,
@@ -61,29 +97,74 @@ impl WriteBatch {
     }
 
     /// Removes `key` from `keyspace`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// let mut batch = terrace::WriteBatch::new();
+    /// batch.delete_in(&users, "1");
+    /// db.write(batch)?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     pub fn delete_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> &mut Self {
         self.add(keyspace.keyspace_id(), Kind::Delete, key.as_ref(), &[])
     }
 
     /// Number of operations.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut batch = terrace::WriteBatch::new();
+    /// batch.put("a", "1").delete("b");
+    /// assert_eq!(batch.len(), 2);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
     /// Whether the batch has no operation.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// assert!(terrace::WriteBatch::new().is_empty());
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// Bytes of memory that the operations take, which is about what they take in the log.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut batch = terrace::WriteBatch::new();
+    /// batch.put("key", "value");
+    /// assert!(batch.bytes() >= 8);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.ops.len()
     }
 
     /// Forgets the operations, keeps the memory.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut batch = terrace::WriteBatch::new();
+    /// batch.put("key", "value");
+    /// batch.clear();
+    /// assert!(batch.is_empty());
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     pub fn clear(&mut self) {
         self.ops.clear();
         self.keyspaces.clear();

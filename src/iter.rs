@@ -22,7 +22,7 @@ use crate::slice::Slice;
 /// assert_eq!(iter.next_back().unwrap()?.0, "key3");
 /// assert_eq!(iter.next().unwrap()?.1, "value2");
 /// assert!(iter.next().is_none() && iter.next_back().is_none());
-/// # terrace::Result::Ok(())
+/// # Ok::<(), terrace::Error>(())
 /// ```
 ///
 /// A failure (a damaged block, say) is returned once and ends the iteration.
@@ -43,7 +43,7 @@ impl Iter {
     /// while let Some((key, value)) = iter.advance()? {
     ///     bytes += key.len() + value.len();
     /// }
-    /// # terrace::Result::Ok(())
+    /// # Ok::<(), terrace::Error>(())
     /// ```
     ///
     /// # Errors
@@ -53,6 +53,16 @@ impl Iter {
     }
 
     /// The next entry from the back, without keeping it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("a", "1")?;
+    /// db.put("b", "2")?;
+    /// let mut iter = db.iter()?;
+    /// assert_eq!(iter.advance_back()?.unwrap().0, b"b");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When a table cannot be read, or is damaged.

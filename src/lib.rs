@@ -9,7 +9,7 @@
 //!     let (key, value) = entry?;
 //!     assert_eq!((&key[..], &value[..]), (&b"banana"[..], &b"yellow"[..]));
 //! }
-//! # terrace::Result::Ok(())
+//! # Ok::<(), terrace::Error>(())
 //! ```
 //!
 //! * [`Db`] is a store, [`Keyspace`] one of its ordered sets of keys, [`WriteBatch`] a group of writes that take effect

@@ -135,7 +135,7 @@ impl TreeOptions {
 /// # let dir = tempfile::tempdir().unwrap();
 /// let options = Options { durability: Durability::Synced, ..Options::default() };
 /// let db = Db::builder(dir.path()).options(options).open()?;
-/// # terrace::Result::Ok(())
+/// # Ok::<(), terrace::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {

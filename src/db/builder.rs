@@ -19,7 +19,7 @@ use crate::options::Options;
 /// # drop(db);
 /// let reader = Db::builder(dir.path()).read_only().open()?;
 /// assert!(reader.put("key", "value").is_err());
-/// # terrace::Result::Ok(())
+/// # Ok::<(), terrace::Error>(())
 /// ```
 #[derive(Debug)]
 #[must_use = "a builder does nothing before `open`"]
@@ -41,12 +41,29 @@ impl Builder {
     }
 
     /// Settings; the defaults suit most uses.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// drop(db);
+    /// let options = terrace::Options { memtable_bytes: 8 << 20, ..Default::default() };
+    /// let db = terrace::Db::builder(dir.path()).options(options).open()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     pub fn options(mut self, options: Options) -> Self {
         self.opening.options = options;
         self
     }
 
     /// The machine to run on; the operating system's by default.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// use terrace::env::simulated::{SimConfig, SimEnv};
+    /// let db = terrace::Db::builder("/in/memory").env(SimEnv::new(SimConfig::default())).open()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     pub fn env(mut self, env: Arc<dyn Env>) -> Self {
         self.opening.env = env;
         self
@@ -54,18 +71,44 @@ impl Builder {
 
     /// Reads the store as it is and changes nothing, not even to recover from a crash. Several processes may do so at
     /// the same time, but none while the store is open for writing. Fails with `NotFound` if there is no store.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// drop(db);
+    /// let reader = terrace::Db::builder(dir.path()).read_only().open()?;
+    /// let second = terrace::Db::builder(dir.path()).read_only().open()?;
+    /// assert!(reader.put("key", "value").is_err());
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     pub fn read_only(mut self) -> Self {
         self.opening.read_only = true;
         self
     }
 
     /// Fails with `NotFound` instead of creating a store.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let error = terrace::Db::builder(dir.path().join("none")).must_exist().open().unwrap_err();
+    /// assert_eq!(error.kind(), terrace::ErrorKind::NotFound);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     pub fn must_exist(mut self) -> Self {
         self.opening.must_exist = true;
         self
     }
 
     /// Opens the store.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// drop(db);
+    /// let db = terrace::Db::builder(dir.path()).open()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::open`]; `InvalidInput` when a setting is out of its range.

@@ -23,7 +23,7 @@ use crate::types::{KeyRange, KeyspaceId, Kind};
 /// users.put("1", "Ada")?;
 /// assert!(db.get("1")?.is_none());
 /// assert_eq!(users.prefix("1")?.count(), 1);
-/// # terrace::Result::Ok(())
+/// # Ok::<(), terrace::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Keyspace {
@@ -45,18 +45,41 @@ impl Keyspace {
     }
 
     /// Its name.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// assert_eq!(db.keyspace("users")?.name(), "users");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn name(&self) -> &str {
         &self.tree.record.name
     }
 
     /// Its id, never reused in this store.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// assert_ne!(db.keyspace("users")?.id(), db.keyspace("groups")?.id());
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn id(&self) -> u32 {
         self.tree.id().0
     }
 
     /// The value of `key`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.put("1", "Ada")?;
+    /// assert_eq!(users.get("1")?.unwrap(), "Ada");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::get`].
@@ -66,6 +89,14 @@ impl Keyspace {
 
     /// Whether `key` has a value.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// assert!(!users.contains("1")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::get`].
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
@@ -73,6 +104,15 @@ impl Keyspace {
     }
 
     /// Gives `key` the value `value`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.put("1", "Ada")?;
+    /// assert!(users.contains("1")? && !db.contains("1")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::put`]; `NotFound` when the keyspace was dropped.
@@ -82,6 +122,14 @@ impl Keyspace {
 
     /// Removes `key`; fine if it has no value.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.delete("1")?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::put`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
@@ -89,6 +137,15 @@ impl Keyspace {
     }
 
     /// All entries.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.put("1", "Ada")?;
+    /// assert_eq!(users.iter()?.count(), 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::get`].
@@ -98,6 +155,15 @@ impl Keyspace {
 
     /// The entries whose keys lie in `range`.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.put("1", "Ada")?;
+    /// assert_eq!(users.range("0".."9")?.count(), 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::get`].
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter> {
@@ -105,6 +171,15 @@ impl Keyspace {
     }
 
     /// The entries whose keys start with `prefix`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.put("ada@home", "1")?;
+    /// assert_eq!(users.prefix("ada")?.count(), 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::get`].
@@ -117,6 +192,16 @@ impl Keyspace {
     }
 
     /// Merges the tables that hold keys of `range` into the deepest level.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.put("1", "Ada")?;
+    /// users.compact_range("0".."9")?;
+    /// users.compact_range::<&str>(..)?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of the background jobs.
@@ -131,6 +216,15 @@ impl Keyspace {
     }
 
     /// How the tree looks.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// db.flush()?;
+    /// assert_eq!(db.keyspace("default")?.shape().levels[0].entries, 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.db.engine().shape(&self.tree)

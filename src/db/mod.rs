@@ -37,7 +37,7 @@ use crate::types::Kind;
 /// assert_eq!(db.get("key")?.unwrap(), "value");
 /// db.delete("key")?;
 /// assert!(db.get("key")?.is_none());
-/// # terrace::Result::Ok(())
+/// # Ok::<(), terrace::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Db {
@@ -62,6 +62,14 @@ impl Drop for Handle {
 impl Db {
     /// Opens the store in the directory `path`, and creates it if there is none.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let again = terrace::Db::open(dir.path());
+    /// assert_eq!(again.unwrap_err().kind(), terrace::ErrorKind::Busy);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Busy` when the store is open already, here or in another process; `Corruption` when its files are damaged; `Io`
     /// and `DiskFull` as the operating system has it.
@@ -70,6 +78,14 @@ impl Db {
     }
 
     /// Opens a store with settings of one's own. See [`Builder`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// drop(db);
+    /// let db = terrace::Db::builder(dir.path()).must_exist().open()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     pub fn builder(path: impl AsRef<Path>) -> Builder {
         Builder::new(path.as_ref())
     }
@@ -86,6 +102,15 @@ impl Db {
 
     /// The value of `key`.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// assert_eq!(db.get("key")?.unwrap(), "value");
+    /// assert!(db.get("other")?.is_none());
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Corruption` or `Io` when a table cannot be read.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
@@ -94,6 +119,14 @@ impl Db {
 
     /// Whether `key` has a value.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "")?;
+    /// assert!(db.contains("key")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::get`].
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
@@ -101,6 +134,15 @@ impl Db {
     }
 
     /// Gives `key` the value `value`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "first")?;
+    /// db.put("key", "second")?;
+    /// assert_eq!(db.get("key")?.unwrap(), "second");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `InvalidInput` when a length limit is broken; `DiskFull`, `Io`; `Poisoned` after an earlier failure.
@@ -112,6 +154,15 @@ impl Db {
 
     /// Removes `key`; fine if it has no value.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// db.delete("key")?;
+    /// assert!(!db.contains("key")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::put`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
@@ -121,6 +172,16 @@ impl Db {
     }
 
     /// Applies `batch` atomically, with the durability that the options name.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut batch = terrace::WriteBatch::new();
+    /// batch.put("a", "1").put("b", "2");
+    /// db.write(batch)?;
+    /// assert_eq!(db.iter()?.count(), 2);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::put`]; `NotFound` when a keyspace of the batch was dropped. Nothing of the batch is applied then.
@@ -137,7 +198,7 @@ impl Db {
     /// let mut batch = WriteBatch::new();
     /// batch.put("from", "90").put("to", "110");
     /// db.write_with(batch, Durability::Synced)?; // survives a power cut from here on
-    /// # terrace::Result::Ok(())
+    /// # Ok::<(), terrace::Error>(())
     /// ```
     ///
     /// # Errors
@@ -147,6 +208,17 @@ impl Db {
     }
 
     /// All entries.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("a", "1")?;
+    /// for entry in db.iter()? {
+    ///     let (key, value) = entry?;
+    ///     assert_eq!((key, value), ("a".as_bytes().into(), "1".as_bytes().into()));
+    /// }
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::get`].
@@ -163,7 +235,7 @@ impl Db {
     /// db.put("b", "2")?;
     /// assert_eq!(db.range("a"..="b")?.rev().next().unwrap()?.0, "b");
     /// assert_eq!(db.range::<&str>(..)?.count(), 2);
-    /// # terrace::Result::Ok(())
+    /// # Ok::<(), terrace::Error>(())
     /// ```
     ///
     /// # Errors
@@ -173,6 +245,15 @@ impl Db {
     }
 
     /// The entries whose keys start with `prefix`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("user:1", "Ada")?;
+    /// db.put("word:1", "terrace")?;
+    /// assert_eq!(db.prefix("user:")?.count(), 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::get`].
@@ -189,7 +270,7 @@ impl Db {
     /// let snapshot = db.snapshot();
     /// db.put("key", "new")?;
     /// assert_eq!(snapshot.get("key")?.unwrap(), "old");
-    /// # terrace::Result::Ok(())
+    /// # Ok::<(), terrace::Error>(())
     /// ```
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
@@ -198,6 +279,14 @@ impl Db {
 
     /// The keyspace `name`, created with default settings if there is none.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.keyspace("users")?.put("1", "Ada")?;
+    /// assert_eq!(db.keyspaces(), ["default", "users"]);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `InvalidInput` when the name is empty or longer than 255 bytes; otherwise as [`Db::put`].
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
@@ -205,6 +294,15 @@ impl Db {
     }
 
     /// The keyspace `name`, created with `options` if there is none; a keyspace that exists keeps its own.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// use terrace::{Compression, KeyspaceOptions};
+    /// let options = KeyspaceOptions { compression: Compression::Lz4, ..KeyspaceOptions::default() };
+    /// db.keyspace_with("pages", options)?.put("/", "<html>")?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::keyspace`].
@@ -215,6 +313,13 @@ impl Db {
 
     /// The keyspace `name`, if there is one.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// assert!(db.existing_keyspace("users")?.is_none());
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Closed` when the store has been closed.
     pub fn existing_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
@@ -224,6 +329,15 @@ impl Db {
 
     /// Removes the keyspace `name` and all that is in it. Iterators and snapshots of it go on until they are dropped.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.keyspace("scratch")?.put("key", "value")?;
+    /// db.drop_keyspace("scratch")?;
+    /// assert!(db.existing_keyspace("scratch")?.is_none());
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `NotFound` when there is none; `InvalidInput` for "default", which stays; otherwise as [`Db::put`].
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
@@ -231,6 +345,13 @@ impl Db {
     }
 
     /// Names of the keyspaces, sorted.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// assert_eq!(db.keyspaces(), ["default"]);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn keyspaces(&self) -> Vec<String> {
         let mut names: Vec<String> =
@@ -245,6 +366,14 @@ impl Db {
 
     /// Makes everything acknowledged so far survive a power cut.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// db.sync()?; // "key" survives a power cut from here on
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Io` when the log cannot be synced; the store is poisoned then.
     pub fn sync(&self) -> Result<()> {
@@ -252,6 +381,15 @@ impl Db {
     }
 
     /// Moves what is in memory into tables, in all keyspaces.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// db.flush()?;
+    /// assert_eq!(db.stats().flush.jobs, 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of the background jobs.
@@ -262,6 +400,16 @@ impl Db {
 
     /// Merges everything into the deepest level, in all keyspaces; entries that nobody can see any more are gone
     /// afterwards.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// db.delete("key")?;
+    /// db.compact()?;
+    /// assert_eq!(db.stats().space.live_bytes, 0);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of the background jobs.
@@ -276,6 +424,14 @@ impl Db {
 
     /// Waits until no flush, merge or reclaim is due.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// db.wait_idle()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of the background jobs.
     pub fn wait_idle(&self) -> Result<()> {
@@ -283,6 +439,16 @@ impl Db {
     }
 
     /// Counters since the store was opened, and sizes as of now.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// let stats = db.stats();
+    /// assert_eq!(stats.user_bytes_written, 8);
+    /// assert!(stats.written.wal > 8);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.engine().stats()
@@ -290,6 +456,16 @@ impl Db {
 
     /// Reads the whole store and checks every block against its checksum, its neighbours and the manifest. Damage is
     /// listed in the report.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// db.flush()?;
+    /// let report = db.verify()?;
+    /// assert_eq!((report.entries, report.problems.len()), (1, 0));
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `Closed` when the store has been closed.
@@ -300,6 +476,15 @@ impl Db {
     /// Closes the store: makes every acknowledged write durable, ends the background threads, and refuses all later
     /// calls through other handles. The directory is free for the next opening once iterators and snapshots are gone,
     /// too.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let other = db.clone();
+    /// db.close()?;
+    /// assert_eq!(other.get("key").unwrap_err().kind(), terrace::ErrorKind::Closed);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the log cannot be synced, or the store was poisoned before.

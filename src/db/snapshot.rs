@@ -29,12 +29,32 @@ impl Snapshot {
     }
 
     /// Number of the newest write that it sees.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let before = db.snapshot();
+    /// db.put("key", "value")?;
+    /// assert!(db.snapshot().seq() > before.seq());
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn seq(&self) -> u64 {
         self.pin.seq().0
     }
 
     /// The same moment in another keyspace.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.put("1", "Ada")?;
+    /// let snapshot = db.snapshot();
+    /// users.delete("1")?;
+    /// assert_eq!(snapshot.keyspace(&users).get("1")?.unwrap(), "Ada");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     #[must_use]
     pub fn keyspace(&self, keyspace: &Keyspace) -> KeyspaceSnapshot {
         KeyspaceSnapshot { snapshot: self.clone(), tree: keyspace.tree().clone() }
@@ -46,6 +66,16 @@ impl Snapshot {
 
     /// The value that `key` had.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "old")?;
+    /// let snapshot = db.snapshot();
+    /// db.delete("key")?;
+    /// assert_eq!(snapshot.get("key")?.unwrap(), "old");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::get`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
@@ -53,6 +83,16 @@ impl Snapshot {
     }
 
     /// Whether `key` had a value.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "old")?;
+    /// let snapshot = db.snapshot();
+    /// db.delete("key")?;
+    /// assert!(snapshot.contains("key")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::get`].
@@ -62,6 +102,16 @@ impl Snapshot {
 
     /// All entries of the moment.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "old")?;
+    /// let snapshot = db.snapshot();
+    /// db.delete("key")?;
+    /// assert_eq!(snapshot.iter()?.count(), 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::get`].
     pub fn iter(&self) -> Result<Iter> {
@@ -69,6 +119,16 @@ impl Snapshot {
     }
 
     /// The entries of the moment whose keys lie in `range`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "old")?;
+    /// let snapshot = db.snapshot();
+    /// db.delete("key")?;
+    /// assert_eq!(snapshot.range("a".."z")?.count(), 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::get`].
@@ -78,6 +138,16 @@ impl Snapshot {
 
     /// The entries of the moment whose keys start with `prefix`.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "old")?;
+    /// let snapshot = db.snapshot();
+    /// db.delete("key")?;
+    /// assert_eq!(snapshot.prefix("k")?.count(), 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::get`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
@@ -85,7 +155,19 @@ impl Snapshot {
     }
 }
 
-/// A keyspace as it was at the moment of a [`Snapshot`].
+/// A keyspace as it was at the moment of a [`Snapshot`]. Its methods are those of [`Snapshot`].
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = terrace::Db::open(dir.path())?;
+/// let users = db.keyspace("users")?;
+/// users.put("1", "Ada")?;
+/// let then = db.snapshot().keyspace(&users);
+/// users.put("2", "Grace")?;
+/// assert_eq!((then.iter()?.count(), then.range("2"..)?.count(), then.prefix("1")?.count()), (1, 0, 1));
+/// assert!(then.contains("1")? && then.get("2")?.is_none());
+/// # Ok::<(), terrace::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct KeyspaceSnapshot {
     snapshot: Snapshot,

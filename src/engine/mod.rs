@@ -78,6 +78,8 @@ pub(crate) struct Engine {
     pub(crate) cache: Arc<TableCache>,
     pub(crate) options: Options,
     pub(crate) limits: Limits,
+    /// Log that was there when the store was opened, in bytes.
+    replayed_bytes: u64,
     policy: PolicyConfig,
     /// `None` in a store that was opened for reading alone.
     writer: Option<Mutex<Writer>>,

@@ -195,6 +195,7 @@ impl Store<'_> {
         let limits = Limits::new(&self.opening.options, &*self.opening.env);
         let (memtables, last_seq, log) = self.replay(&catalog, access, &limits)?;
         reclaimer.register_all(&catalog);
+        let replayed_bytes = log.segments.iter().map(|segment| segment.bytes).sum();
 
         let (mut writer, mut manifest) = (None, None);
         if !self.opening.read_only {
@@ -216,7 +217,18 @@ impl Store<'_> {
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
         }
         let trees = self.trees(&catalog, memtables);
-        Ok(self.engine(Parts { lock, meter, reclaimer, catalog, manifest, writer, trees, last_seq, limits }))
+        Ok(self.engine(Parts {
+            lock,
+            meter,
+            reclaimer,
+            catalog,
+            manifest,
+            writer,
+            trees,
+            last_seq,
+            replayed_bytes,
+            limits,
+        }))
     }
 
     fn engine(&self, parts: Parts) -> Engine {
@@ -229,6 +241,7 @@ impl Store<'_> {
             meter: parts.meter,
             cache: Arc::new(cache),
             limits: parts.limits,
+            replayed_bytes: parts.replayed_bytes,
             policy: policy(&options),
             options,
             writer: parts.writer,
@@ -364,6 +377,7 @@ struct Parts {
     writer: Option<Mutex<Writer>>,
     trees: Trees,
     last_seq: Seq,
+    replayed_bytes: u64,
     limits: Limits,
 }
 

@@ -98,7 +98,7 @@ impl Engine {
         let (flush, merge, counts) = (&self.tally.flush, &self.tally.merge, self.cache.counts());
         let trees = self.trees();
         let space = self.reclaimer.space();
-        let wal_bytes = self.writer.as_ref().map_or(0, |writer| writer.lock().wal.bytes());
+        let wal_bytes = self.writer.as_ref().map_or(self.replayed_bytes, |writer| writer.lock().wal.bytes());
         let stalls = self.tally.stalls.lock().clone();
         Stats {
             user_bytes_written: self.tally.user_bytes.load(Relaxed),

@@ -100,6 +100,7 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
                 "bytes_in": merge.bytes_in,
                 "bytes_out": merge.bytes_out,
                 "micros": merge.micros,
+                "records_per_second": merge.records_per_second().round(),
             }),
         ),
         (
