@@ -147,11 +147,15 @@ impl Engine {
         // Gathered after the wait for room, so that whoever came meanwhile is served, too.
         let result = self.make_room(&mut guard);
         let group = self.gather();
+        if let Ok(Some(bytes_per_second)) = result {
+            let bytes: usize = group.iter().map(|ticket| ticket.batch.bytes()).sum();
+            self.pressure.owe(bytes as u64, bytes_per_second);
+        }
         // A keyspace that was dropped since takes its writers along.
         let trees = self.trees();
         let alive = |ticket: &&Arc<Ticket>| ticket.batch.keyspaces().iter().all(|id| trees.contains_key(id));
         let served: Vec<_> = group.iter().filter(alive).cloned().collect();
-        let result = result.and_then(|()| self.serve(&mut guard, &trees, &served));
+        let result = result.and_then(|_| self.serve(&mut guard, &trees, &served));
         drop(guard);
         let outcome = |ticket: &Arc<Ticket>| if alive(&ticket) { result.clone() } else { Err(dropped()) };
         let next = {
@@ -233,8 +237,9 @@ impl Engine {
         }
     }
 
-    /// Waits until the memtables may take more, sealing what is full.
-    fn make_room(&self, guard: &mut MutexGuard<'_, Writer>) -> Result<()> {
+    /// Waits until the memtables may take more, sealing what is full. Returns the rate that writers are allowed, in bytes
+    /// per second, if they are slowed down.
+    fn make_room(&self, guard: &mut MutexGuard<'_, Writer>) -> Result<Option<u64>> {
         let mut stalled: Option<(StallReason, Duration)> = None;
         let result = loop {
             if let Err(error) = self.health.check_writable() {
@@ -245,10 +250,10 @@ impl Engine {
                 Err(error) => break Err(error),
             };
             match self.writer_verdict(active) {
-                WriterVerdict::Go => break Ok(()),
+                WriterVerdict::Go => break Ok(None),
                 WriterVerdict::Delay { bytes_per_second, reason } => {
-                    self.delay(bytes_per_second, reason.into());
-                    break Ok(());
+                    self.delay(reason.into());
+                    break Ok(Some(bytes_per_second));
                 }
                 WriterVerdict::Stop { reason } => {
                     if let Some(trouble) = self.health.trouble() {
@@ -265,11 +270,9 @@ impl Engine {
         result
     }
 
-    /// Slows the leader, and the queue behind it, down to `bytes_per_second`.
-    fn delay(&self, bytes_per_second: u64, reason: StallReason) {
-        let bytes = self.queue.waiting.lock().front().map_or(0, |ticket| ticket.batch.bytes()) as u64;
-        let wait = Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / bytes_per_second.max(1));
-        let owed = self.pressure.owe(wait);
+    /// Holds the leader, and the queue behind it, back for what earlier groups owe.
+    fn delay(&self, reason: StallReason) {
+        let owed = self.pressure.owed();
         if owed >= SLEEP_MIN {
             let start = self.env.now();
             self.env.sleep(owed.min(SLEEP_MAX));

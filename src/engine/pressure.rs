@@ -27,6 +27,9 @@ impl fmt::Display for StallReason {
     }
 }
 
+/// Waiting time beyond this is forgiven: the hard limits hold without it, and no single call should pay for a burst.
+const OWED_MAX: Duration = Duration::from_millis(100);
+
 #[derive(Debug, Default)]
 pub(crate) struct Pressure {
     state: Mutex<State>,
@@ -46,14 +49,19 @@ impl Pressure {
         self.state.lock().load
     }
 
-    /// Adds waiting time and returns all that is owed.
-    pub(crate) fn owe(&self, wait: Duration) -> Duration {
+    /// Writers have written `bytes` while they were allowed `bytes_per_second`.
+    pub(crate) fn owe(&self, bytes: u64, bytes_per_second: u64) {
+        let nanos = bytes.saturating_mul(1_000_000_000) / bytes_per_second.max(1);
         let mut state = self.state.lock();
-        state.owed += wait;
-        state.owed
+        state.owed = (state.owed + Duration::from_nanos(nanos)).min(OWED_MAX);
     }
 
-    /// Waiting time has been served, or is forgiven.
+    /// Waiting time that is owed.
+    pub(crate) fn owed(&self) -> Duration {
+        self.state.lock().owed
+    }
+
+    /// Waiting time has been served.
     pub(crate) fn paid(&self, time: Duration) {
         let mut state = self.state.lock();
         state.owed = state.owed.saturating_sub(time);
@@ -74,7 +82,12 @@ impl Engine {
 
     /// What writers may do while the active memtables hold `active_bytes`.
     pub(crate) fn writer_verdict(&self, active_bytes: u64) -> WriterVerdict {
-        self.policy.pacer.writer(&LoadState { active_bytes, ..self.pressure.load() })
+        let mut state = self.pressure.state.lock();
+        let verdict = self.policy.pacer.writer(&LoadState { active_bytes, ..state.load });
+        if verdict == WriterVerdict::Go {
+            state.owed = Duration::ZERO;
+        }
+        verdict
     }
 
     /// Lets stalled writers look again. Not to be called with the writer's lock held.
