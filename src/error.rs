@@ -97,6 +97,11 @@ impl Error {
         Self::os(ErrorKind::Io, "sync", file, source)
     }
 
+    /// The failure to shorten a file. Not [`ErrorKind::DiskFull`] either.
+    pub(crate) fn cut(file: &Path, source: io::Error) -> Self {
+        Self::os(ErrorKind::Io, "cut", file, source)
+    }
+
     fn os(kind: ErrorKind, action: &str, file: &Path, source: io::Error) -> Self {
         let file = Some(file.to_path_buf());
         Self(Arc::new(Inner {

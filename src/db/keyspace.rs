@@ -1,10 +1,10 @@
 //! Keyspaces.
 
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use super::{Db, bounds, single};
+use super::{Db, EVERYTHING, bounds, single};
 use crate::engine::scan::{Bounds, Scan};
 use crate::engine::tree::Tree;
 use crate::error::Result;
@@ -150,7 +150,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Db::get`].
     pub fn iter(&self) -> Result<Iter> {
-        self.scan(Bounds { from: Bound::Unbounded, to: Bound::Unbounded })
+        self.scan(EVERYTHING)
     }
 
     /// The entries whose keys lie in `range`.
@@ -207,10 +207,14 @@ impl Keyspace {
     /// Those of the background jobs.
     pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         self.db.flush()?;
+        self.compact_tables(&bounds(&range))
+    }
+
+    pub(super) fn compact_tables(&self, bounds: &Bounds) -> Result<()> {
         let engine = self.db.engine();
         // Tables end somewhere: the ends of the tree stand for an open end.
-        match engine.hull(&self.tree, &bounds(&range)) {
-            Some((smallest, largest)) => engine.compact(&self.tree, Some(&KeyRange::new(smallest, largest))),
+        match engine.hull(&self.tree, bounds) {
+            Some((smallest, largest)) => engine.compact(&self.tree, &KeyRange::new(smallest, largest)),
             None => Ok(()),
         }
     }

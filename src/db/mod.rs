@@ -91,9 +91,9 @@ impl Db {
     }
 
     fn start(opening: Opening) -> Result<Self> {
-        let engine = open(opening)?;
-        let default = engine.tree(DEFAULT_KEYSPACE)?;
-        Ok(Self { handle: Arc::new(Handle { engine }), default })
+        let handle = Arc::new(Handle { engine: open(opening)? });
+        let default = handle.engine.tree(DEFAULT_KEYSPACE)?;
+        Ok(Self { handle, default })
     }
 
     fn engine(&self) -> &Arc<Engine> {
@@ -327,7 +327,8 @@ impl Db {
         Ok(tree.map(|tree| Keyspace::new(self.clone(), tree)))
     }
 
-    /// Removes the keyspace `name` and all that is in it. Iterators and snapshots of it go on until they are dropped.
+    /// Removes the keyspace `name` and all that is in it. Iterators that are open go on; handles and snapshots of it fail
+    /// with `NotFound` from then on.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -398,8 +399,8 @@ impl Db {
         self.engine().wait_flushed()
     }
 
-    /// Merges everything into the deepest level, in all keyspaces; entries that nobody can see any more are gone
-    /// afterwards.
+    /// Merges everything that is there at the moment into the deepest level, in all keyspaces; entries that nobody can
+    /// see any more are gone afterwards.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -415,9 +416,10 @@ impl Db {
     /// Those of the background jobs.
     pub fn compact(&self) -> Result<()> {
         self.flush()?;
-        let engine = self.engine();
-        for tree in engine.trees().values() {
-            engine.compact(tree, None)?;
+        for keyspace in self.keyspaces() {
+            if let Some(keyspace) = self.existing_keyspace(&keyspace)? {
+                keyspace.compact_tables(&EVERYTHING)?;
+            }
         }
         self.wait_idle()
     }
@@ -498,6 +500,9 @@ impl fmt::Debug for Db {
         f.debug_struct("Db").field("dir", &self.engine().device.dir()).finish_non_exhaustive()
     }
 }
+
+/// All keys.
+const EVERYTHING: Bounds = Bounds { from: Bound::Unbounded, to: Bound::Unbounded };
 
 /// Bounds of a range in any of Rust's notations.
 fn bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {

@@ -1,10 +1,10 @@
 //! Snapshots.
 
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use super::{Db, Keyspace, bounds};
+use super::{Db, EVERYTHING, Keyspace, bounds};
 use crate::engine::Pin;
 use crate::engine::scan::{Bounds, Scan};
 use crate::engine::tree::Tree;
@@ -197,7 +197,7 @@ impl KeyspaceSnapshot {
     /// # Errors
     /// As [`Db::get`].
     pub fn iter(&self) -> Result<Iter> {
-        self.scan(Bounds { from: Bound::Unbounded, to: Bound::Unbounded })
+        self.scan(EVERYTHING)
     }
 
     /// The entries of the moment whose keys lie in `range`.

@@ -1,7 +1,7 @@
 //! The end of an engine.
 
 use super::Engine;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::store::wal::Wal;
 
 /// A log up to this size, in bytes and in segments, is left for the next opening to replay, which takes a few
@@ -29,7 +29,7 @@ impl Engine {
         self.wake_writers();
         self.stop_threads();
         if result.is_ok() {
-            result = writer.lock().wal.sync().map_err(|error: Error| self.health.poison(error));
+            result = writer.lock().wal.sync().map_err(|error| self.poison(error));
         }
         result
     }

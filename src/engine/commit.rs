@@ -15,13 +15,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::pressure::StallReason;
-use super::tree::Tree;
+use super::scheduler::Job;
+use super::tree::{Tree, dropped};
 use super::{Engine, Trees, Writer};
 use crate::batch::WriteBatch;
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::options::Durability;
-use crate::policy::WriterVerdict;
+use crate::policy::{self, WriterVerdict};
 use crate::store::wal::LogBatch;
 use crate::types::{Seq, Stamp};
 
@@ -202,10 +203,10 @@ impl Engine {
         writer.wal.append(log).map_err(|error| match error.kind() {
             // The next append goes to the same place; nothing is unknown.
             ErrorKind::DiskFull => error,
-            _ => self.health.poison(error),
+            _ => self.poison(error),
         })?;
         if group.iter().any(|ticket| ticket.durability == Durability::Synced) {
-            writer.wal.sync().map_err(|error| self.health.poison(error))?;
+            writer.wal.sync().map_err(|error| self.poison(error))?;
         }
         self.insert_group(trees, group, &firsts);
         writer.last_seq = Seq(next - 1);
@@ -256,7 +257,9 @@ impl Engine {
                     break Ok(Some(bytes_per_second));
                 }
                 WriterVerdict::Stop { reason } => {
-                    if let Some(trouble) = self.health.trouble() {
+                    // What would end the wait has failed lately: better an error than a wait without end.
+                    let job = if reason == policy::Pressure::Memtables { Job::Flush } else { Job::Merge };
+                    if let Some(trouble) = self.trouble(job) {
                         break Err(trouble);
                     }
                     stalled.get_or_insert((reason.into(), self.env.now()));
@@ -317,7 +320,7 @@ impl Engine {
         if writer.wal.current_bytes() >= self.limits.segment_bytes / 4 {
             self.roll(writer)?;
         }
-        if tree.seal().is_some() {
+        if tree.seal(writer.last_seq).is_some() {
             self.sample_load();
             self.scheduler.wake_flush();
         }
@@ -327,7 +330,7 @@ impl Engine {
     fn roll(&self, writer: &mut Writer) -> Result<()> {
         writer.wal.roll().map_err(|error| match error.kind() {
             ErrorKind::DiskFull => error,
-            _ => self.health.poison(error),
+            _ => self.poison(error),
         })?;
         self.ids.segments_used(writer.wal.next_id());
         Ok(())
@@ -337,7 +340,7 @@ impl Engine {
     pub(crate) fn sync(&self) -> Result<()> {
         let mut writer = self.writer()?.lock();
         self.health.check_writable()?;
-        writer.wal.sync().map_err(|error| self.health.poison(error))
+        writer.wal.sync().map_err(|error| self.poison(error))
     }
 
     /// Gives every memtable up for flushing.
@@ -368,8 +371,4 @@ fn insert(trees: &Trees, batch: &WriteBatch, first: Seq) {
             view.active.insert(op.key, Stamp::new(Seq(seq), op.kind), op.value);
         }
     }
-}
-
-fn dropped() -> Error {
-    Error::new(ErrorKind::NotFound, "the batch writes to a keyspace that was dropped")
 }

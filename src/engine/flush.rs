@@ -1,8 +1,8 @@
 //! From a sealed memtable to tables of level 0.
 //!
 //! Memtables of a keyspace are flushed in the order in which they were sealed, one at a time. What must be durable
-//! before what: the tables and their names; the log, where another keyspace's entries in it are older than what the
-//! flush makes durable (a crash must leave a prefix of the history, across keyspaces); the edit; only then are the
+//! before what: the tables and their names; the log, where it holds entries of other
+//! keyspaces from before the memtable was sealed (a crash must leave a prefix of the history, in whole batches); the edit; only then are the
 //! memtable and the log behind it let go.
 
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use super::Engine;
 use super::install::Change;
 use super::merge_job::{Distillation, Volume, older_outside};
 use super::output::{Finished, Output};
-use super::tree::{Tree, View};
+use super::tree::{Sealed, Tree, View};
 use crate::catalog::Run;
 use crate::error::Result;
 use crate::format::edit::TreeEdit;
@@ -30,16 +30,15 @@ impl Engine {
     /// Flushes the oldest sealed memtable of `tree`.
     pub(crate) fn flush(&self, tree: &Tree) -> Result<()> {
         let view = tree.view_arc();
-        let Some(memtable) = view.sealed.last() else { return Ok(()) };
+        let Some(Sealed { memtable, upto }) = view.sealed.last() else { return Ok(()) };
         let start = self.env.now();
         let (finished, volume) = self.write_level0(tree, &view, memtable)?;
         let bytes = finished.packs.records().iter().map(|pack| pack.length).sum();
-        let max_seq = memtable.max_seq().unwrap_or(Seq::ZERO);
-        let wal_floor = self.prepare_log(memtable, max_seq)?;
+        let wal_floor = self.prepare_log(memtable, *upto)?;
         let edit = TreeEdit {
             keyspace: tree.id(),
             add: finished.tables.into_iter().map(|table| (LEVEL_0, table)).collect(),
-            flushed: Some(max_seq),
+            flushed: Some(*upto),
             ..TreeEdit::default()
         };
         let mut change = Change::of_tree(edit);
@@ -68,15 +67,15 @@ impl Engine {
         self.distill(MergeForward::new(vec![memtable.cursor()]), distillation)
     }
 
-    /// The oldest log segment that will be needed once `memtable` is in tables. Makes the log durable where a crash
-    /// could otherwise lose older entries than the flush keeps.
-    fn prepare_log(&self, memtable: &Arc<Memtable>, max_seq: Seq) -> Result<SegmentId> {
+    /// The oldest log segment that will be needed once `memtable`, sealed at `upto`, is in tables. Makes the log durable
+    /// where a crash could otherwise lose entries as old as those that the flush keeps, or a part of their batch.
+    fn prepare_log(&self, memtable: &Arc<Memtable>, upto: Seq) -> Result<SegmentId> {
         let mut writer = self.writer()?.lock();
         let trees = self.trees.load();
         let first = trees.values().filter_map(|tree| tree.first_unflushed(Some(memtable))).min();
-        if first.is_some_and(|first| first < max_seq) {
+        if first.is_some_and(|first| first <= upto) {
             self.health.check_writable()?;
-            writer.wal.sync().map_err(|error| self.health.poison(error))?;
+            writer.wal.sync().map_err(|error| self.poison(error))?;
         }
         Ok(writer.wal.floor(first.unwrap_or(writer.last_seq.plus(1))))
     }
@@ -93,7 +92,7 @@ impl Engine {
         }
         // Older segments are made durable here, so that a synced write has only the current one to wait for.
         for (id, file) in unsynced {
-            file.sync(WriteCause::Wal).map_err(|error| self.health.poison(error))?;
+            file.sync(WriteCause::Wal).map_err(|error| self.poison(error))?;
             self.writer()?.lock().wal.mark_synced(id);
         }
         Ok(())

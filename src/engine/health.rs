@@ -5,25 +5,24 @@
 //!   open, poisoned --close()--> closed
 //! ```
 //!
-//! A background job that failed without leaving anything unknown (a full disk, say) is noted beside this state and
-//! tried again; writers that would have to wait for it get its error instead.
+//! A background job that failed without leaving anything unknown (a full disk, say) is not part of this state: the
+//! scheduler tries it again.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::env::sync::Mutex;
 use crate::error::{Error, ErrorKind, Result};
 
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     poison: OnceLock<Error>,
     closed: AtomicBool,
-    trouble: Mutex<Option<Error>>,
 }
 
 impl Health {
     /// The outcome of an operation is unknown: from now on nothing is written. Returns `cause` for the one who saw it.
-    pub(crate) fn poison(&self, cause: Error) -> Error {
+    /// Called by [`Engine::poison`](super::Engine::poison), which wakes whoever waits for better times.
+    pub(super) fn poison(&self, cause: Error) -> Error {
         let _ = self.poison.set(cause.clone());
         cause
     }
@@ -53,15 +52,5 @@ impl Health {
         } else {
             Ok(())
         }
-    }
-
-    /// Notes how the last background job ended.
-    pub(crate) fn note_job(&self, result: &Result<()>) {
-        *self.trouble.lock() = result.as_ref().err().cloned();
-    }
-
-    /// What keeps background jobs from succeeding at the moment.
-    pub(crate) fn trouble(&self) -> Option<Error> {
-        self.trouble.lock().clone()
     }
 }

@@ -12,11 +12,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::output::SealedPacks;
+use super::tree::dropped;
 use super::{CatalogLog, Engine};
 use crate::catalog::{Catalog, ExtentSink, Lease};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{Edit, TreeEdit};
-use crate::store::manifest::Manifest;
 use crate::store::memtable::Memtable;
 use crate::types::{SegmentId, TableId};
 
@@ -44,6 +44,10 @@ impl Engine {
     pub(crate) fn install(&self, mut change: Change) -> Result<()> {
         let mut log = self.catalog.lock();
         self.health.check_writable()?;
+        if change.edit.trees.iter().any(|tree| !log.catalog.keyspaces.contains_key(&tree.keyspace)) {
+            // The keyspace was dropped while the job was running.
+            return Err(dropped());
+        }
         self.number(&log.catalog, &mut change);
         let next = self.apply(&log.catalog, &change.edit)?;
         let Some(manifest) = log.manifest.as_mut() else {
@@ -53,11 +57,12 @@ impl Engine {
         if let Some(packs) = change.packs.as_mut() {
             packs.commit();
         }
-        manifest.append(&change.edit).map_err(|error| self.health.poison(error))?;
+        manifest.append(&change.edit).map_err(|error| self.poison(error))?;
         self.register(&change.edit);
         log.catalog = next;
         self.show(&log.catalog, &change);
-        self.rewrite_outgrown(&mut log)
+        self.rewrite_outgrown(&mut log);
+        Ok(())
     }
 
     /// Fills in the edit's number and the counters.
@@ -76,7 +81,7 @@ impl Engine {
         let sink: Arc<dyn ExtentSink> = self.reclaimer.clone();
         catalog.apply(edit, &mut |record| Lease::new(sink.clone(), record.extent)).map_err(|inconsistent| {
             // A job whose result does not fit is a fault of ours: stop before it does harm.
-            self.health.poison(Error::new(
+            self.poison(Error::new(
                 ErrorKind::Corruption,
                 format!("a job's result does not fit: {inconsistent}"),
             ))
@@ -105,13 +110,13 @@ impl Engine {
         }
     }
 
-    fn rewrite_outgrown(&self, log: &mut CatalogLog) -> Result<()> {
-        let Some(manifest) = log.manifest.as_ref().filter(|manifest| manifest.outgrown()) else {
-            return Ok(());
-        };
-        let old = manifest.number();
-        let created = Manifest::create(&self.device, old + 1, &log.catalog.snapshot(), Some(old));
-        log.manifest = Some(created.map_err(|error| self.health.poison(error))?);
-        Ok(())
+    /// Switches to a new manifest where the edits have outgrown the snapshot. The edit at hand is durable already, so
+    /// nothing that fails here is its failure.
+    fn rewrite_outgrown(&self, log: &mut CatalogLog) {
+        if let Some(manifest) = log.manifest.as_mut().filter(|manifest| manifest.outgrown())
+            && let Err(error) = manifest.rewrite(&self.device, &log.catalog.snapshot())
+        {
+            self.poison(error);
+        }
     }
 }

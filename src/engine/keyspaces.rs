@@ -1,8 +1,8 @@
 //! Keyspaces come and go.
 //!
 //! Both are edits. A creation is durable before it shows, so that no log record names a keyspace that the manifest does
-//! not know. A removal shows first: later commits fail, jobs that are under way end, and then the edit lets everything
-//! go. Log records of a removed keyspace may remain; recovery passes over them.
+//! not know. A removal is durable and shows between two groups of commits: until then its log is needed, afterwards later
+//! commits and running jobs fail. Log records of a removed keyspace may remain; recovery passes over them.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Engine {
             ..Change::default()
         };
         change.edit.counters.keyspace = id.next();
-        self.install(change)?;
+        self.install(change).inspect_err(|_| self.wake_writers())?;
         let version = Arc::new(Version::empty());
         let tree = Arc::new(Tree::new(record, View { active: new_memtable(), sealed: Vec::new(), version }));
         self.change_trees(|trees| {
@@ -73,17 +73,19 @@ impl Engine {
             return Err(Error::new(ErrorKind::InvalidInput, "the keyspace \"default\" cannot be dropped"));
         }
         {
-            // Between two groups of commits.
+            // Between two groups of commits: from here on none finds the keyspace, and none of its log is needed.
             let _writer = writer.lock();
+            let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
+            self.install(Change { edit, ..Change::default() })?;
             self.change_trees(|trees| {
                 trees.remove(&id);
             });
         }
+        // Jobs that are under way find no keyspace to install their results in.
         self.wait_jobs_of(id);
-        let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
-        // A failure poisons the store, and whether the keyspace is there is told by the next opening.
-        self.install(Change { edit, ..Change::default() })?;
         tree.clear();
+        self.sample_load();
+        self.wake_writers();
         Ok(())
     }
 

@@ -9,7 +9,7 @@
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
 //! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space.
 //!
-//! LOCK order, outermost first: `keyspace_changes`, commit queue, `writer`, `catalog`, scheduler state, and then the leaves, which are
+//! LOCK order, outermost first: `keyspace_changes`, `writer`, commit queue, `catalog`, scheduler state, and then the leaves, which are
 //! taken last and call nothing: pressure, snapshots, reclaimer, health.
 
 mod close;
@@ -163,11 +163,7 @@ impl Ids {
 impl Engine {
     /// The tree of a keyspace.
     pub(crate) fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
-        self.trees
-            .load()
-            .get(&id)
-            .cloned()
-            .ok_or_else(|| Error::new(ErrorKind::NotFound, "the keyspace was dropped"))
+        self.trees.load().get(&id).cloned().ok_or_else(tree::dropped)
     }
 
     /// The keyspaces that exist.
@@ -178,6 +174,17 @@ impl Engine {
     /// Everything up to here is acknowledged or about to be.
     pub(crate) fn visible(&self) -> Seq {
         Seq(self.visible.load(Ordering::Acquire))
+    }
+
+    /// The outcome of an operation is unknown: nothing is written any more, and nobody waits for it. Returns `cause`.
+    ///
+    /// A leader that waits for room is woken for sure only if the caller holds the writer's lock; others call
+    /// [`Engine::wake_writers`] when they hold no lock.
+    fn poison(&self, cause: Error) -> Error {
+        let cause = self.health.poison(cause);
+        self.scheduler.wake_all();
+        self.pressure.wake();
+        cause
     }
 
     /// The writer's state, or why there is none.

@@ -67,6 +67,11 @@ impl Pressure {
         state.owed = state.owed.saturating_sub(time);
     }
 
+    /// Lets a writer that waits look again.
+    pub(crate) fn wake(&self) {
+        self.changed.notify_all();
+    }
+
     /// Releases the writer's lock until the load may have changed.
     pub(crate) fn wait_for_change(&self, guard: &mut MutexGuard<'_, Writer>) {
         self.changed.wait(guard);
@@ -76,8 +81,9 @@ impl Pressure {
 impl Engine {
     /// Takes a new sample of the load. Called whenever a memtable is sealed and a job ends.
     pub(crate) fn sample_load(&self) {
-        let load = self.load_now();
-        self.pressure.state.lock().load = load;
+        // Under the lock, so that an older sample never takes the place of a newer one.
+        let mut state = self.pressure.state.lock();
+        state.load = self.load_now();
     }
 
     /// What writers may do while the active memtables hold `active_bytes`.
@@ -96,7 +102,7 @@ impl Engine {
             // A writer that has seen the old load has gone to wait by the time the lock is ours.
             drop(writer.lock());
         }
-        self.pressure.changed.notify_all();
+        self.pressure.wake();
     }
 
     fn load_now(&self) -> LoadState {
@@ -110,7 +116,7 @@ impl Engine {
             let view = tree.view();
             load.active_bytes += view.active.bytes();
             load.sealed_memtables += view.sealed.len() as u64;
-            load.sealed_bytes += view.sealed.iter().map(|memtable| memtable.bytes()).sum::<u64>();
+            load.sealed_bytes += view.sealed_bytes();
             let l0 = view.version.level(0);
             load.l0_runs = load.l0_runs.max(l0.runs.len() as u64);
             load.l0_bytes = load.l0_bytes.max(l0.bytes());

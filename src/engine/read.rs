@@ -17,12 +17,13 @@ impl Engine {
         self.health.check_open()?;
         // The view before the number: a merge that ends in between may drop what only an older number could see.
         let view = tree.view();
+        tree.check_exists()?;
         let upto = upto.unwrap_or_else(|| self.visible());
         self.get_in(&view, key, upto)
     }
 
     fn get_in(&self, view: &View, key: &[u8], upto: Seq) -> Result<Option<Slice>> {
-        for memtable in std::iter::once(&view.active).chain(&view.sealed) {
+        for memtable in view.memtables() {
             if let Some((kind, value)) = memtable.get(key, upto) {
                 return Ok((kind == Kind::Put).then(|| Slice::from_memtable(value)));
             }

@@ -18,7 +18,7 @@ use arc_swap::ArcSwap;
 
 use super::reclaim::Reclaimer;
 use super::settings::{Limits, keyspace_record, policy};
-use super::tree::{Tree, View, new_memtable};
+use super::tree::{Sealed, Tree, View, new_memtable};
 use super::{CatalogLog, Engine, Ids, Trees, Writer};
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::{Catalog, ExtentSink, Lease};
@@ -50,8 +50,36 @@ pub(crate) struct Opening {
     pub(crate) must_exist: bool,
 }
 
-/// Memtables as the log gives them, per keyspace, the newest last.
-type Memtables = BTreeMap<KeyspaceId, Vec<Arc<Memtable>>>;
+/// What the log gives each keyspace.
+type Memtables = BTreeMap<KeyspaceId, Recovering>;
+
+/// Memtables of a keyspace that is being recovered.
+struct Recovering {
+    active: Arc<Memtable>,
+    /// Newest first.
+    sealed: Vec<Sealed>,
+}
+
+impl Default for Recovering {
+    fn default() -> Self {
+        Self { active: new_memtable(), sealed: Vec::new() }
+    }
+}
+
+impl Recovering {
+    /// Goes on in a new memtable if the one at hand has reached `bytes`. The log has been read up to `upto`.
+    fn seal_full(&mut self, bytes: u64, upto: Seq) {
+        if self.active.bytes() >= bytes {
+            let memtable = std::mem::replace(&mut self.active, new_memtable());
+            self.sealed.insert(0, Sealed { memtable, upto });
+        }
+    }
+
+    fn first_seq(&self) -> Option<Seq> {
+        let sealed = self.sealed.iter().map(|sealed| &sealed.memtable);
+        sealed.chain([&self.active]).filter_map(|memtable| memtable.min_seq()).min()
+    }
+}
 
 /// Opens a store and starts its threads.
 pub(crate) fn open(opening: Opening) -> Result<Arc<Engine>> {
@@ -65,11 +93,8 @@ pub(crate) fn open(opening: Opening) -> Result<Arc<Engine>> {
     }
     let engine = Arc::new(store.load(lock, meter)?);
     if !opening.read_only {
-        engine.sample_load();
-        engine.start_threads()?;
-        if engine.flush_is_due() {
-            engine.seal_all()?;
-        }
+        // Threads that have started hold the engine, and with it the lock, until it is closed.
+        engine.start_work().inspect_err(|_| drop(engine.close()))?;
     }
     Ok(engine)
 }
@@ -181,7 +206,7 @@ impl Store<'_> {
         let record = keyspace_record(DEFAULT_KEYSPACE, "default", &self.opening.options.keyspace);
         edit.keyspaces.push(KeyspaceChange::Create(record));
         // No log segment exists yet; the floor of 0 asks for none.
-        Manifest::create(&self.device, found.next_manifest(), &edit, None)?;
+        Manifest::create(&self.device, found.next_manifest(), &edit)?;
         Ok(())
     }
 
@@ -202,16 +227,17 @@ impl Store<'_> {
             log.repair(&self.device)?;
             let segment = catalog.counters.segment.max(found.next_segment());
             let mut wal = Wal::open(self.device.clone(), segment, &log.segments)?;
-            let unflushed = memtables.values().flatten().filter_map(|memtable| memtable.min_seq()).min();
+            let unflushed = memtables.values().filter_map(Recovering::first_seq).min();
             let floor = unflushed.map_or(segment, |first| wal.floor(first));
             let mut counters = catalog.counters;
             counters.segment = wal.next_id();
             counters.wal_floor = floor;
+            // Segments that held the newest entries may go with a dropped keyspace; their numbers must not come back.
+            counters.seq = last_seq;
             counters.pack = counters.pack.max(found.packs.iter().max().map_or(PackId(1), |id| id.next()));
             let edit = Edit { number: catalog.number.next(), counters, ..Edit::default() };
             catalog = self.apply(&catalog, &edit, &loaded.path, &mut |_| Lease::none())?;
-            manifest =
-                Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot(), None)?);
+            manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
             wal.release(floor);
             writer = Some(Mutex::new(Writer { wal, last_seq }));
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
@@ -311,23 +337,26 @@ impl Store<'_> {
         let mut memtables = Memtables::new();
         let mut last_seq = catalog.counters.seq;
         let mut replay = |first: Seq, ops: Ops<'_>| {
+            // Between two batches, so that a flush never makes half of one durable.
+            for recovered in memtables.values_mut() {
+                recovered.seal_full(limits.memtable_bytes, Seq(first.0.saturating_sub(1)));
+            }
             for (op, seq) in ops.zip(first.0..) {
                 let (op, seq) = (op?, Seq(seq));
                 last_seq = last_seq.max(seq);
-                let Some(keyspace) = catalog.keyspaces.get(&op.keyspace) else {
-                    if op.keyspace < catalog.counters.keyspace {
-                        // The keyspace was dropped later.
-                        continue;
+                match catalog.keyspaces.get(&op.keyspace) {
+                    Some(keyspace) if seq > keyspace.flushed => {
+                        let recovered = memtables.entry(op.keyspace).or_default();
+                        recovered.active.insert(op.key, Stamp::new(seq, op.kind), op.value);
                     }
-                    return Err(Malformed { offset: 0, what: "the log names a keyspace that never existed" });
-                };
-                if seq > keyspace.flushed {
-                    let list = memtables.entry(op.keyspace).or_default();
-                    if list.last().is_none_or(|memtable| memtable.bytes() >= limits.memtable_bytes) {
-                        list.push(new_memtable());
-                    }
-                    if let Some(memtable) = list.last() {
-                        memtable.insert(op.key, Stamp::new(seq, op.kind), op.value);
+                    // It is in a table, or its keyspace was dropped since.
+                    Some(_) => {}
+                    None if op.keyspace < catalog.counters.keyspace => {}
+                    None => {
+                        return Err(Malformed {
+                            offset: 0,
+                            what: "the log names a keyspace that never existed",
+                        });
                     }
                 }
             }
@@ -340,10 +369,8 @@ impl Store<'_> {
     fn trees(&self, catalog: &Catalog, mut memtables: Memtables) -> Trees {
         let mut trees = Trees::new();
         for (&id, state) in &catalog.keyspaces {
-            let mut recovered = memtables.remove(&id).unwrap_or_default();
-            let active = recovered.pop().unwrap_or_else(new_memtable);
-            recovered.reverse();
-            let view = View { active, sealed: recovered, version: state.version.clone() };
+            let Recovering { active, sealed } = memtables.remove(&id).unwrap_or_default();
+            let view = View { active, sealed, version: state.version.clone() };
             trees.insert(id, Arc::new(Tree::new((*state.record).clone(), view)));
         }
         trees
@@ -382,10 +409,11 @@ struct Parts {
 }
 
 impl Engine {
-    /// Whether what was recovered should be flushed at once: it would make the next recovery long, too.
-    fn flush_is_due(&self) -> bool {
-        let Some(writer) = &self.writer else { return false };
-        let bytes = writer.lock().wal.bytes();
-        bytes > self.limits.memtable_bytes / 4
+    /// Starts the threads, and flushes at once what would make the next recovery long, too.
+    fn start_work(self: &Arc<Self>) -> Result<()> {
+        self.sample_load();
+        self.start_threads()?;
+        let bytes = self.writer()?.lock().wal.bytes();
+        if bytes > self.limits.memtable_bytes / 4 { self.seal_all() } else { Ok(()) }
     }
 }

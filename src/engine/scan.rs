@@ -137,9 +137,8 @@ impl PinValue for Source {
 }
 
 fn sources(engine: &Engine, view: &View) -> Vec<Source> {
-    let memtables = std::iter::once(&view.active).chain(&view.sealed);
     let runs = view.version.levels().flat_map(|(_, level)| &level.runs).filter(|run| !run.is_empty());
-    memtables
+    view.memtables()
         .map(|memtable| Source::Memtable(memtable.cursor()))
         .chain(runs.map(|run| Source::Run(TablesCursor::cached(engine.cache.clone(), run.clone()))))
         .collect()
@@ -176,6 +175,7 @@ impl Scan {
         engine.health.check_open()?;
         // The view before the number, as for lookups.
         let view = tree.view_arc();
+        tree.check_exists()?;
         let seq = pin.as_ref().map_or_else(|| engine.visible(), |pin| pin.seq());
         let empty = bounds.is_empty();
         Ok(Self {

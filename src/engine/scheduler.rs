@@ -11,15 +11,17 @@ use std::time::Duration;
 
 use super::Engine;
 use super::tree::Tree;
-use crate::catalog::Version;
+use crate::catalog::{TableMeta, Version};
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
 use crate::env::{Priority, Thread};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Busy, Plan, RangePick, TreeShape, TreeView, next_plan};
-use crate::types::{KeyRange, KeyspaceId, LEVELS};
+use crate::types::{Key, KeyRange, KeyspaceId, LEVELS};
 
-/// Pause after a job that failed.
+/// Pause after a job that failed, doubled with every further failure up to the maximum: a full disk must not be
+/// written to again and again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(64);
 
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
@@ -37,12 +39,35 @@ struct State {
     merges: usize,
     /// Whose memtable is being flushed.
     flushing: Option<KeyspaceId>,
-    /// The last flush or merge failed; nothing starts before this time.
-    pause_until: Option<Duration>,
+    /// Present while the last flush, or merge, has failed.
+    setbacks: [Option<Setback>; 2],
     stopping: bool,
 }
 
+/// Kinds of jobs, as far as their failures concern different waiters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Job {
+    Flush,
+    Merge,
+}
+
+/// A failure that has left nothing unknown.
+#[derive(Clone, Debug)]
+struct Setback {
+    error: Error,
+    pause: Duration,
+    /// When to try again.
+    until: Duration,
+}
+
 impl Scheduler {
+    /// Lets everybody look again.
+    pub(crate) fn wake_all(&self) {
+        drop(self.state.lock());
+        self.work.notify_all();
+        self.done.notify_all();
+    }
+
     /// Tells the flushing thread that a memtable was sealed.
     pub(crate) fn wake_flush(&self) {
         // Whoever has seen nothing due has gone to wait by the time the lock is ours.
@@ -85,15 +110,15 @@ impl Engine {
     fn flush_forever(&self) {
         let mut state = self.scheduler.state.lock();
         while !state.stopping {
-            let due = if self.paused(&mut state) { None } else { self.flush_due() };
+            let due = if self.paused(&state, Job::Flush) { None } else { self.flush_due() };
             let Some(tree) = due else {
-                self.wait_for_work(&mut state);
+                self.wait_for_work(&mut state, Job::Flush);
                 continue;
             };
             state.flushing = Some(tree.id());
             drop(state);
             let result = self.flush(&tree);
-            state = self.job_ended(&result);
+            state = self.job_ended(Job::Flush, &result);
             state.flushing = None;
             self.scheduler.done.notify_all();
         }
@@ -102,9 +127,9 @@ impl Engine {
     fn merge_forever(&self) {
         let mut state = self.scheduler.state.lock();
         while !state.stopping {
-            let due = if self.paused(&mut state) { None } else { self.merge_due(&state) };
+            let due = if self.paused(&state, Job::Merge) { None } else { self.merge_due(&state) };
             let Some(plan) = due else {
-                self.wait_for_work(&mut state);
+                self.wait_for_work(&mut state, Job::Merge);
                 continue;
             };
             state = self.run_claimed(state, &plan).0;
@@ -121,7 +146,7 @@ impl Engine {
         state.merges += 1;
         drop(state);
         let result = self.tree(plan.keyspace).and_then(|tree| self.run_plan(&tree, plan));
-        let mut state = self.job_ended(&result);
+        let mut state = self.job_ended(Job::Merge, &result);
         state.merges -= 1;
         if let Some(busy) = state.busy.get_mut(&plan.keyspace) {
             busy.release(plan);
@@ -133,42 +158,54 @@ impl Engine {
     }
 
     /// What every job's end brings about.
-    fn job_ended(&self, result: &Result<()>) -> MutexGuard<'_, State> {
-        self.health.note_job(result);
+    fn job_ended(&self, job: Job, result: &Result<()>) -> MutexGuard<'_, State> {
         self.sample_load();
         self.wake_writers();
         let mut state = self.scheduler.state.lock();
-        if result.is_err() {
-            state.pause_until = Some(self.env.now() + RETRY_PAUSE);
+        let setback = &mut state.setbacks[job as usize];
+        match result {
+            Ok(()) => *setback = None,
+            // The keyspace was dropped: there is nothing left to do for it.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                let pause =
+                    setback.as_ref().map_or(RETRY_PAUSE, |last| (last.pause * 2).min(RETRY_PAUSE_MAX));
+                let until = self.env.now() + pause;
+                *setback = Some(Setback { error: error.clone(), pause, until });
+            }
         }
         self.scheduler.work.notify_all();
         self.scheduler.done.notify_all();
         state
     }
 
-    /// Whether a failure lies back too little, or for good.
-    fn paused(&self, state: &mut State) -> bool {
-        if state.pause_until.is_some_and(|until| until <= self.env.now()) {
-            state.pause_until = None;
-        }
-        state.pause_until.is_some() || self.health.is_poisoned()
+    /// Whether jobs of this kind do not start: for a while after a failure, and for good once the store is poisoned.
+    fn paused(&self, state: &State, job: Job) -> bool {
+        let setback = &state.setbacks[job as usize];
+        setback.as_ref().is_some_and(|setback| setback.until > self.env.now()) || self.health.is_poisoned()
     }
 
-    fn wait_for_work(&self, state: &mut MutexGuard<'_, State>) {
-        match state.pause_until {
-            Some(until) => {
-                let pause = until.saturating_sub(self.env.now());
+    fn wait_for_work(&self, state: &mut MutexGuard<'_, State>, job: Job) {
+        let pause =
+            state.setbacks[job as usize].as_ref().map(|setback| setback.until.saturating_sub(self.env.now()));
+        match pause {
+            Some(pause) if !pause.is_zero() => {
                 self.scheduler.work.wait_for(state, pause);
             }
-            None => self.scheduler.work.wait(state),
+            _ => self.scheduler.work.wait(state),
         }
+    }
+
+    /// Why jobs of this kind have failed lately.
+    pub(crate) fn trouble(&self, job: Job) -> Option<Error> {
+        self.scheduler.state.lock().setbacks[job as usize].as_ref().map(|setback| setback.error.clone())
     }
 
     /// The tree whose sealed memtable has waited longest.
     fn flush_due(&self) -> Option<Arc<Tree>> {
         let trees = self.trees();
         let oldest = trees.values().filter_map(|tree| {
-            let first = tree.view().sealed.last()?.min_seq()?;
+            let first = tree.view().sealed.last()?.memtable.min_seq()?;
             Some((first, tree))
         });
         oldest.min_by_key(|(first, _)| *first).map(|(_, tree)| tree.clone())
@@ -206,7 +243,8 @@ impl Engine {
         }
         let mut state = self.scheduler.state.lock();
         loop {
-            self.check_progress(&state)?;
+            self.check_progress(&state, Job::Flush)?;
+            self.check_progress(&state, Job::Merge)?;
             let idle = state.flushing.is_none()
                 && state.merges == 0
                 && self.flush_due().is_none()
@@ -225,8 +263,8 @@ impl Engine {
         let upto = self.visible();
         let mut state = self.scheduler.state.lock();
         loop {
-            self.check_progress(&state)?;
-            let oldest = self.flush_due().and_then(|tree| tree.view().sealed.last()?.min_seq());
+            self.check_progress(&state, Job::Flush)?;
+            let oldest = self.flush_due().and_then(|tree| tree.view().sealed.last()?.memtable.min_seq());
             if oldest.is_none_or(|oldest| oldest > upto) {
                 return Ok(());
             }
@@ -245,45 +283,56 @@ impl Engine {
         state.busy.remove(&keyspace);
     }
 
-    /// Fails when background work will not get on by itself.
-    fn check_progress(&self, state: &State) -> Result<()> {
+    /// Fails when jobs of this kind do not get on by themselves.
+    fn check_progress(&self, state: &State, job: Job) -> Result<()> {
         self.health.check_writable()?;
-        match self.health.trouble() {
-            Some(trouble) if state.pause_until.is_some() => Err(trouble),
-            _ => Ok(()),
-        }
+        state.setbacks[job as usize].as_ref().map_or(Ok(()), |setback| Err(setback.error.clone()))
     }
 
-    /// Merges everything of `tree` that lies in `range` down, level by level.
-    pub(crate) fn compact(&self, tree: &Tree, range: Option<&KeyRange>) -> Result<()> {
-        for level in 0..LEVELS as u8 - 1 {
-            // What lies deepest has nothing below it to be merged with.
-            while tree.view().version.deepest().is_some_and(|deepest| level == 0 || level < deepest) {
-                if !self.compact_step(tree, level, range)? {
-                    break;
+    /// Merges what `tree` holds of `range` at the moment down, level by level. What is written meanwhile may stay above.
+    pub(crate) fn compact(&self, tree: &Tree, range: &KeyRange) -> Result<()> {
+        let upto = self.visible();
+        let is_old = |table: &Arc<TableMeta>| table.min_seq <= upto && table.range.overlaps(range);
+        while tree.view().version.level(0).tables().any(is_old) {
+            if self.compact_step(tree, 0, range)?.is_none() {
+                break;
+            }
+        }
+        for level in 1..LEVELS as u8 - 1 {
+            // Once through the level in key order. What lies deepest has nothing below it to be merged with.
+            let mut rest = Some(range.clone());
+            while let Some(range) = rest.take_if(|_| tree.view().version.deepest() > Some(level)) {
+                if let Some(done) = self.compact_step(tree, level, &range)? {
+                    let behind: Key = [&done[..], &[0]].concat().into();
+                    rest = (behind <= range.largest)
+                        .then_some(KeyRange { smallest: behind, largest: range.largest });
                 }
             }
         }
         Ok(())
     }
 
-    /// Runs one merge out of `level`; whether there was one.
-    fn compact_step(&self, tree: &Tree, level: u8, range: Option<&KeyRange>) -> Result<bool> {
+    /// Runs one merge out of `level`. Returns the last key that it took from there; `None` if there was nothing.
+    fn compact_step(&self, tree: &Tree, level: u8, range: &KeyRange) -> Result<Option<Key>> {
         let none = Busy::default();
         let mut state = self.scheduler.state.lock();
         loop {
             self.health.check_writable()?;
+            tree.check_exists()?;
             let version = tree.view().version.clone();
             let shape = self.policy.layout.measure(&version);
             let busy = state.busy.get(&tree.id()).unwrap_or(&none);
             let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape };
-            match self.policy.picker.pick_range(&view, level, range) {
-                RangePick::Done => return Ok(false),
+            match self.policy.picker.pick_range(&view, level, Some(range)) {
+                RangePick::Done => return Ok(None),
                 RangePick::Busy => self.scheduler.done.wait(&mut state),
                 RangePick::Plan(plan) => {
                     let (state, result) = self.run_claimed(state, &plan);
                     drop(state);
-                    return result.map(|()| true);
+                    result?;
+                    let taken = plan.inputs.iter().filter(|input| input.level == level);
+                    let tables = taken.filter_map(|input| Some(version.table(input.table)?.1));
+                    return Ok(tables.map(|table| table.range.largest.clone()).max());
                 }
             }
         }

@@ -188,7 +188,7 @@ impl Engine {
 
 fn memtable_bytes(tree: &Tree) -> u64 {
     let view = tree.view();
-    view.active.bytes() + view.sealed.iter().map(|memtable| memtable.bytes()).sum::<u64>()
+    view.active.bytes() + view.sealed_bytes()
 }
 
 /// Bytes beyond which a level is due; 0 for level 0, whose runs are counted instead.

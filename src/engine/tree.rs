@@ -1,10 +1,12 @@
 //! A keyspace at work: its memtables and its version.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 
 use crate::catalog::Version;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
 use crate::store::memtable::Memtable;
 use crate::types::{KeyspaceId, Seq};
@@ -17,6 +19,7 @@ const ARENA_BYTES: usize = 64 * 1024;
 pub(crate) struct Tree {
     pub(crate) record: KeyspaceRecord,
     view: ArcSwap<View>,
+    dropped: AtomicBool,
 }
 
 /// Everything that a read needs: immutable but for the active memtable, which only grows.
@@ -24,8 +27,29 @@ pub(crate) struct Tree {
 pub(crate) struct View {
     pub(crate) active: Arc<Memtable>,
     /// Memtables on their way to the disk, newest first.
-    pub(crate) sealed: Vec<Arc<Memtable>>,
+    pub(crate) sealed: Vec<Sealed>,
     pub(crate) version: Arc<Version>,
+}
+
+/// A memtable that takes no more entries.
+#[derive(Clone, Debug)]
+pub(crate) struct Sealed {
+    pub(crate) memtable: Arc<Memtable>,
+    /// Number of the newest entry of the whole store when it was sealed: the end of a batch. Once it is in tables,
+    /// a crash must keep everything up to here, in all keyspaces.
+    pub(crate) upto: Seq,
+}
+
+impl View {
+    /// The memtables, newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.active).chain(self.sealed.iter().map(|sealed| &sealed.memtable))
+    }
+
+    /// Bytes in sealed memtables.
+    pub(crate) fn sealed_bytes(&self) -> u64 {
+        self.sealed.iter().map(|sealed| sealed.memtable.bytes()).sum()
+    }
 }
 
 /// A new, empty memtable.
@@ -35,7 +59,7 @@ pub(crate) fn new_memtable() -> Arc<Memtable> {
 
 impl Tree {
     pub(crate) fn new(record: KeyspaceRecord, view: View) -> Self {
-        Self { record, view: ArcSwap::from_pointee(view) }
+        Self { record, view: ArcSwap::from_pointee(view), dropped: AtomicBool::new(false) }
     }
 
     pub(crate) fn id(&self) -> KeyspaceId {
@@ -52,38 +76,41 @@ impl Tree {
         self.view.load_full()
     }
 
-    /// Puts an empty memtable in front and gives the old one up for flushing; nothing if it is empty. Only the
-    /// holder of the writer's lock calls this, so that nobody is inserting.
-    pub(crate) fn seal(&self) -> Option<Arc<Memtable>> {
-        let active = self.view.load().active.clone();
-        if active.is_empty() {
+    /// Puts an empty memtable in front and gives the old one, whose newest possible entry is `upto`, up for flushing;
+    /// nothing if it is empty. Only the holder of the writer's lock calls this, so that nobody is inserting.
+    pub(crate) fn seal(&self, upto: Seq) -> Option<Sealed> {
+        let memtable = self.view.load().active.clone();
+        if memtable.is_empty() {
             return None;
         }
-        let fresh = new_memtable();
+        let (sealed, fresh) = (Sealed { memtable, upto }, new_memtable());
         self.view.rcu(|view| View {
             active: fresh.clone(),
-            sealed: std::iter::once(&active).chain(&view.sealed).cloned().collect(),
+            sealed: std::iter::once(&sealed).chain(&view.sealed).cloned().collect(),
             version: view.version.clone(),
         });
-        Some(active)
+        Some(sealed)
     }
 
     /// Shows the result of a job: the new version, and without the memtable that it has absorbed, if any.
     pub(crate) fn publish(&self, version: &Arc<Version>, flushed: Option<&Arc<Memtable>>) {
+        let waits = |sealed: &&Sealed| flushed.is_none_or(|flushed| !Arc::ptr_eq(&sealed.memtable, flushed));
         self.view.rcu(|view| View {
             active: view.active.clone(),
-            sealed: view
-                .sealed
-                .iter()
-                .filter(|memtable| flushed.is_none_or(|flushed| !Arc::ptr_eq(memtable, flushed)))
-                .cloned()
-                .collect(),
+            sealed: view.sealed.iter().filter(waits).cloned().collect(),
             version: version.clone(),
         });
     }
 
-    /// Lets go of everything, once the keyspace is dropped. Readers go on with the views that they have.
+    /// Fails once the keyspace is dropped. Asked after a view was taken: a view that is empty for that reason comes after
+    /// the mark.
+    pub(crate) fn check_exists(&self) -> Result<()> {
+        if self.dropped.load(Ordering::Acquire) { Err(dropped()) } else { Ok(()) }
+    }
+
+    /// Lets go of everything, once the keyspace is dropped. Iterators go on with the views that they have.
     pub(crate) fn clear(&self) {
+        self.dropped.store(true, Ordering::Release);
         let version = Arc::new(Version::empty());
         self.view.store(Arc::new(View { active: new_memtable(), sealed: Vec::new(), version }));
     }
@@ -91,11 +118,12 @@ impl Tree {
     /// The oldest entry that is in no table, `except` left out.
     pub(crate) fn first_unflushed(&self, except: Option<&Arc<Memtable>>) -> Option<Seq> {
         let view = self.view.load();
-        view.sealed
-            .iter()
-            .chain(std::iter::once(&view.active))
-            .filter(|memtable| except.is_none_or(|except| !Arc::ptr_eq(memtable, except)))
-            .filter_map(|memtable| memtable.min_seq())
-            .min()
+        let counts = |memtable: &&Arc<Memtable>| except.is_none_or(|except| !Arc::ptr_eq(memtable, except));
+        view.memtables().filter(counts).filter_map(|memtable| memtable.min_seq()).min()
     }
+}
+
+/// What is left to say of a keyspace that was dropped.
+pub(crate) fn dropped() -> Error {
+    Error::new(ErrorKind::NotFound, "the keyspace was dropped")
 }

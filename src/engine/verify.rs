@@ -21,7 +21,11 @@ impl Engine {
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
         self.health.check_open()?;
         let mut report = VerifyReport::default();
-        note(&mut report, Manifest::load(&self.device).map(|_| ()));
+        {
+            // No switch to another manifest meanwhile.
+            let _log = self.catalog.lock();
+            note(&mut report, Manifest::load(&self.device).map(|_| ()));
+        }
         // A version holds its tables, so nothing vanishes during the check.
         let views: Vec<_> = self.trees().values().map(|tree| (tree.clone(), tree.view_arc())).collect();
         let mut packs: Vec<PackId> = Vec::new();

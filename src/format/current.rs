@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn current_round_trips_and_refuses_all_else() {
-        for number in [1, 999_999, u64::MAX] {
+        for number in [1, 999_999, 999_999_999_999_999_999] {
             let bytes = encode(number);
             assert_eq!(decode(&bytes), Ok(number));
             refuses_truncations(&bytes, decode);

@@ -171,7 +171,8 @@ impl<'a> FrameReader<'a> {
         let mut budget = self.bytes.len().saturating_mul(64);
         for offset in self.offset + 1..self.bytes.len() {
             let Ok(candidate) = self.candidate(offset) else { continue };
-            if candidate.synced <= self.offset as u64 || candidate.synced > offset as u64 {
+            let plausible = candidate.kind != 0 && candidate.synced <= offset as u64;
+            if candidate.synced <= self.offset as u64 || !plausible {
                 continue;
             }
             let Some(left) = budget.checked_sub(candidate.covered.len()) else { return true };

@@ -61,10 +61,15 @@ impl FileName {
     }
 }
 
+/// Longest number in a name.
+const DIGITS_MAX: usize = 18;
+
 fn parse_number(digits: &str) -> Option<u64> {
     let canonical = digits.len() == 6 || digits.len() > 6 && !digits.starts_with('0');
     let decimal = digits.bytes().all(|byte| byte.is_ascii_digit());
-    if canonical && decimal { digits.parse().ok() } else { None }
+    // Numbers come from counters that never get this far; a stray file must not push one over its end.
+    let plausible = digits.len() <= DIGITS_MAX;
+    if canonical && decimal && plausible { digits.parse().ok() } else { None }
 }
 
 impl fmt::Display for FileName {
@@ -92,7 +97,7 @@ mod tests {
             (FileName::Pack(PackId(12)), "000012.pack"),
             (FileName::Wal(SegmentId(3)), "000003.wal"),
             (FileName::Manifest(1), "MANIFEST-000001"),
-            (FileName::Manifest(u64::MAX), "MANIFEST-18446744073709551615"),
+            (FileName::Manifest(999_999_999_999_999_999), "MANIFEST-999999999999999999"),
             (FileName::Pack(PackId(1_000_000)), "1000000.pack"),
             (FileName::Current, "CURRENT"),
             (FileName::CurrentTemp, "CURRENT.new"),

@@ -67,16 +67,25 @@ impl Device {
         Ok(())
     }
 
-    /// Puts `contents` in place of the file `name`, so that a power cut leaves the old file or the new one.
+    /// Puts `contents` in place of the file `name`, so that a power cut leaves the old file or the new one: the new
+    /// contents are durable under the name `aside` before they take the other name over.
     pub(crate) fn replace(&self, name: FileName, aside: FileName, contents: &[u8]) -> Result<()> {
-        // 1. A leftover of an earlier crash may stand there.
-        self.remove(aside)?;
-        // 2. The new contents are durable under the other name before 3. they take the name over, and 4. that is
-        //    durable before the caller goes on.
-        let file = self.create(aside)?;
+        self.stage(aside, contents)?;
+        self.switch(aside, name)
+    }
+
+    /// Writes a whole file and makes its contents durable.
+    pub(crate) fn stage(&self, name: FileName, contents: &[u8]) -> Result<()> {
+        // A leftover of an earlier crash may stand there.
+        self.remove(name)?;
+        let file = self.create(name)?;
         file.write(WriteCause::Manifest, 0, contents)?;
-        file.sync(WriteCause::Manifest)?;
-        let (from, to) = (self.path(aside), self.path(name));
+        file.sync(WriteCause::Manifest)
+    }
+
+    /// Gives a staged file its final name, and makes that durable. After a failure either name may be in force.
+    pub(crate) fn switch(&self, from: FileName, to: FileName) -> Result<()> {
+        let (from, to) = (self.path(from), self.path(to));
         self.env.rename(&from, &to).map_err(|e| Error::io("rename the file", &from, e))?;
         self.sync_names()
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::meter::{Meter, ReadCause, WriteCause};
 use crate::env::File;
+use crate::env::sync::Mutex;
 use crate::error::{Error, Result};
 use crate::format::Malformed;
 
@@ -13,11 +14,13 @@ use crate::format::Malformed;
 pub(crate) struct StoreFile {
     file: Arc<dyn File>,
     meter: Arc<Meter>,
+    /// Why the file cannot be synced any more.
+    failed: Mutex<Option<Error>>,
 }
 
 impl StoreFile {
     pub(super) fn new(file: Arc<dyn File>, meter: Arc<Meter>) -> Self {
-        Self { file, meter }
+        Self { file, meter, failed: Mutex::new(None) }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -54,16 +57,21 @@ impl StoreFile {
         Ok(())
     }
 
-    /// Makes the contents durable. After a failure nothing is known of the bytes written since the last success:
-    /// never call it again on this file.
+    /// Makes the contents durable. After a failure nothing is known of the bytes written since the last success, and
+    /// every further call fails the same way.
     pub(crate) fn sync(&self, cause: WriteCause) -> Result<()> {
-        self.file.sync().map_err(|e| Error::sync(self.path(), e))?;
+        // One at a time: the operating system reports a failure to one caller, and it must reach them all.
+        let mut failed = self.failed.lock();
+        if let Some(error) = &*failed {
+            return Err(error.clone());
+        }
+        self.file.sync().map_err(|e| failed.insert(Error::sync(self.path(), e)).clone())?;
         self.meter.synced(cause);
         Ok(())
     }
 
     pub(crate) fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len).map_err(|e| Error::io("cut the file", self.path(), e))
+        self.file.set_len(len).map_err(|e| Error::cut(self.path(), e))
     }
 
     /// Damage at `offset` of this file.

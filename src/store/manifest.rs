@@ -34,7 +34,10 @@ pub(crate) struct Manifest {
     number: u64,
     file: StoreFile,
     frames: FrameWriter,
-    snapshot_bytes: u64,
+    /// The number that the next attempt at a rewrite takes.
+    next_number: u64,
+    /// Length at which a rewrite would pay.
+    rewrite_at: u64,
 }
 
 /// What [`Manifest::load`] found.
@@ -81,8 +84,15 @@ impl Manifest {
         }
     }
 
-    /// Writes a manifest that starts with `snapshot` and makes it the one in force; `old` is removed afterwards.
-    pub(crate) fn create(device: &Device, number: u64, snapshot: &Edit, old: Option<u64>) -> Result<Self> {
+    /// Writes a manifest that starts with `snapshot` and makes it the one in force.
+    pub(crate) fn create(device: &Device, number: u64, snapshot: &Edit) -> Result<Self> {
+        let staged = Self::stage(device, number, snapshot)?;
+        device.switch(FileName::CurrentTemp, FileName::Current)?;
+        Ok(staged)
+    }
+
+    /// Steps 1 and 2, and step 3 up to the rename: afterwards, as before, the old manifest is in force.
+    fn stage(device: &Device, number: u64, snapshot: &Edit) -> Result<Self> {
         let log_id = MANIFEST_LOG | number;
         let file = device.create(FileName::Manifest(number))?;
         let mut frames = FrameWriter::new(log_id, 0, first_prev(log_id));
@@ -92,11 +102,29 @@ impl Manifest {
         file.write(WriteCause::Manifest, 0, &bytes)?;
         file.sync(WriteCause::Manifest)?;
         device.sync_names()?;
-        device.replace(FileName::Current, FileName::CurrentTemp, current::encode(number).as_ref())?;
-        if let Some(old) = old {
-            device.remove(FileName::Manifest(old))?;
+        device.stage(FileName::CurrentTemp, &current::encode(number))?;
+        let snapshot_bytes = bytes.len() as u64;
+        Ok(Self { number, next_number: number + 1, file, frames, rewrite_at: rewrite_at(snapshot_bytes) })
+    }
+
+    /// Switches to a manifest that starts with `snapshot`. Where that is not possible now (a full disk, say) the old one
+    /// goes on for a while. After a failure nobody knows which of the two is in force.
+    pub(crate) fn rewrite(&mut self, device: &Device, snapshot: &Edit) -> Result<()> {
+        let number = self.next_number;
+        self.next_number += 1;
+        match Self::stage(device, number, snapshot) {
+            Ok(staged) => {
+                device.switch(FileName::CurrentTemp, FileName::Current)?;
+                let old = std::mem::replace(self, staged).number;
+                // A manifest that CURRENT does not name is removed at the next open at the latest.
+                let _ = device.remove(FileName::Manifest(old));
+            }
+            Err(_) => {
+                let _ = device.remove(FileName::Manifest(number));
+                self.rewrite_at = rewrite_at(self.frames.offset());
+            }
         }
-        Ok(Self { number, file, frames, snapshot_bytes: bytes.len() as u64 })
+        Ok(())
     }
 
     /// Makes `edit` durable. After a failure the outcome is unknown.
@@ -112,11 +140,16 @@ impl Manifest {
 
     /// Whether a rewrite would pay.
     pub(crate) fn outgrown(&self) -> bool {
-        self.frames.offset() - self.snapshot_bytes > REWRITE_BYTES_MIN.max(self.snapshot_bytes)
+        self.frames.offset() > self.rewrite_at
     }
 
     /// Number of the file, from a counter of its own.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
+}
+
+/// Length up to which a manifest that begins with `bytes` may grow.
+fn rewrite_at(bytes: u64) -> u64 {
+    bytes + bytes.max(REWRITE_BYTES_MIN)
 }

@@ -35,8 +35,13 @@ impl PackStore {
 
     /// The pack's file, for reading.
     pub(crate) fn file(&self, pack: PackId) -> Result<Arc<StoreFile>> {
-        self.open
-            .get_or_insert_with(&pack, || Ok(Arc::new(self.device.open(FileName::Pack(pack), Access::Read)?)))
+        // Not opened under the cache's own lock, where others would wait for the disk.
+        if let Some(file) = self.open.get(&pack) {
+            return Ok(file);
+        }
+        let file = Arc::new(self.device.open(FileName::Pack(pack), Access::Read)?);
+        self.open.insert(pack, file.clone());
+        Ok(file)
     }
 
     /// Starts a new pack on `place`.

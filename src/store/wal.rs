@@ -7,8 +7,8 @@
 //! * A segment's name is durable before its first byte is written ([`Wal::roll`]).
 //! * [`Wal::sync`] syncs older segments before the current one. Each frame says how much of its segment was durable
 //!   when it was written; more than 0 means that every older segment was durable, too.
-//! * A write that failed is overwritten by the next one: frames are chained, so nothing of it can be mistaken for
-//!   part of the log. A sync that failed leaves the outcome unknown, and the caller must stop writing.
+//! * A write that failed is cut off again, durably, before its callers are told ([`Wal::append`]): they may be sure that
+//!   it does not come back. A sync or a cut that failed leaves the outcome unknown, and the caller must stop writing.
 //!
 //! # Recovery ([`recover`])
 //!
@@ -24,7 +24,7 @@ use super::device::Device;
 use super::file::StoreFile;
 use super::meter::{ReadCause, WriteCause};
 use crate::env::Access;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::Malformed;
 use crate::format::batch::{BATCH_HEADER_BYTES, Ops, encode_header};
 use crate::format::coding::{Decoder, put_u64};
@@ -109,7 +109,11 @@ impl Wal {
             last = Seq(batch.first.0 + u64::from(batch.count).saturating_sub(1));
         }
         if let Err(error) = self.file.write(WriteCause::Wal, before.offset(), &self.buffer) {
+            // Whole frames of what failed must not be read back, nor lengthen the segment beyond what the next one says
+            // of it.
             self.frames = before;
+            self.file.set_len(self.frames.offset())?;
+            self.file.sync(WriteCause::Wal)?;
             return Err(error);
         }
         self.last_seq = last;
@@ -221,7 +225,11 @@ fn start_segment(
     };
     // A segment without its first frame must not stand between two good ones. The removal is durable by the time
     // the next segment's name is.
-    start().or_else(|error| device.remove(FileName::Wal(id)).and(Err(error)))
+    start().map_err(|error| match device.remove(FileName::Wal(id)) {
+        Ok(()) => error,
+        // What matters is no longer why the segment could not be started, but that it cannot be taken back.
+        Err(e) => Error::new(ErrorKind::Io, format!("{e}, after: {error}")),
+    })
 }
 
 /// A segment as recovery left it.
@@ -269,17 +277,21 @@ pub(crate) fn recover(
         let bytes = read_segment(&file)?;
         let mut frames = FrameReader::new(id.0, &bytes);
         let mut last_seq = recovered.segments.last().map_or(Seq::ZERO, |segment| segment.last_seq);
-        // A segment of which not even the first frame reached the disk is an empty one.
-        if let Some(start) = frames.next() {
-            if !continues(&file, &start, floor, &recovered)? {
-                // The predecessor lost its un-synced tail; so nothing from here on may have been synced.
-                refuse_if_synced(device, &recovered, &ids[at..])?;
-                recovered.surplus = ids[at..].to_vec();
-                return Ok(recovered);
-            }
-            for frame in frames.by_ref() {
-                last_seq = replay_frame(&file, &frame, last_seq, &mut replay)?;
-            }
+        let start = frames.next();
+        let continues = match &start {
+            Some(start) => continues(&file, start, floor, &recovered)?,
+            // Not even the first frame has reached the disk. The manifest asks for the oldest segment by name, so that
+            // one stays, empty; any other might as well not be there.
+            None => at == 0,
+        };
+        if !continues {
+            // The log has lost its un-synced end; so nothing from here on may have been synced.
+            refuse_if_synced(device, &recovered, &ids[at..])?;
+            recovered.surplus = ids[at..].to_vec();
+            return Ok(recovered);
+        }
+        for frame in frames.by_ref() {
+            last_seq = replay_frame(&file, &frame, last_seq, &mut replay)?;
         }
         recovered.torn = match frames.tail() {
             Tail::Clean { .. } => false,

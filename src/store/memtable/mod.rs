@@ -29,7 +29,6 @@ pub struct Memtable {
     entries: AtomicU64,
     /// Above every sequence number while empty.
     min_seq: AtomicU64,
-    max_seq: AtomicU64,
 }
 
 impl fmt::Debug for Memtable {
@@ -47,7 +46,6 @@ impl Memtable {
             list: Arc::new(SkipList::new(first_chunk_bytes)),
             entries: AtomicU64::new(0),
             min_seq: AtomicU64::new(u64::MAX),
-            max_seq: AtomicU64::new(0),
         }
     }
 
@@ -62,9 +60,6 @@ impl Memtable {
         let seq = stamp.seq().0;
         if seq < self.min_seq.load(Relaxed) {
             self.min_seq.fetch_min(seq, Relaxed);
-        }
-        if seq > self.max_seq.load(Relaxed) {
-            self.max_seq.fetch_max(seq, Relaxed);
         }
     }
 
@@ -109,12 +104,6 @@ impl Memtable {
     #[must_use]
     pub fn min_seq(&self) -> Option<Seq> {
         (!self.is_empty()).then(|| Seq(self.min_seq.load(Relaxed)))
-    }
-
-    /// Largest sequence number of an entry.
-    #[must_use]
-    pub fn max_seq(&self) -> Option<Seq> {
-        (!self.is_empty()).then(|| Seq(self.max_seq.load(Relaxed)))
     }
 }
 

@@ -65,7 +65,6 @@ fn assert_same(memtable: &Memtable, model: &Model) {
     assert_eq!(memtable.entries(), model.len() as u64);
     assert_eq!(memtable.is_empty(), model.is_empty());
     assert_eq!(memtable.min_seq(), model.keys().map(|(_, stamp)| stamp.0.seq()).min());
-    assert_eq!(memtable.max_seq(), model.keys().map(|(_, stamp)| stamp.0.seq()).max());
 }
 
 fn assert_same_at(memtable: &Memtable, model: &Model, key: &[u8], seq: Seq) {

@@ -117,7 +117,7 @@ fn read_ahead(
     let extent = table.extent();
     let file = cache.packs().file(extent.pack)?;
     if piece.get(handle).is_none() {
-        let mut end = handle.offset + u64::from(handle.length);
+        let mut end = handle.end();
         // Whole blocks alone, so that no byte is read twice.
         for next in (at + 1..table.blocks()).map_while(|at| table.handle(at)) {
             let next_end = next.offset.saturating_add(u64::from(next.length));
