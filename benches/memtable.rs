@@ -14,9 +14,13 @@ use crossbeam_skiplist::SkipMap;
 use std::cmp::Reverse;
 use std::hint::black_box;
 use std::ops::Bound::Included;
-use terrace::{Error, types};
+use terrace::types;
 use types::{Kind, Seq, Stamp};
 
+/// Stands in for the crate's module of this name.
+mod error {
+    pub use terrace::Error;
+}
 #[path = "../src/store/memtable/mod.rs"]
 mod memtable;
 #[path = "../src/merge/mod.rs"]

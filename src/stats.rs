@@ -1,5 +1,7 @@
 //! Plain pictures of what a store has done and how its trees look.
 
+use crate::error::Error;
+
 /// Counters since the store was opened, and sizes as of now. See [`crate::Db::stats`].
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
@@ -227,5 +229,5 @@ pub struct VerifyReport {
     /// Packs whose directory is sound.
     pub packs: u64,
     /// What is damaged, each with file and offset. Empty when all is well.
-    pub problems: Vec<crate::Error>,
+    pub problems: Vec<Error>,
 }

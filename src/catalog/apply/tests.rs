@@ -1,3 +1,5 @@
+//! Edits of one tree: what they change, what they refuse, and when an extent is released.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;

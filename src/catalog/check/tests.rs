@@ -1,3 +1,5 @@
+//! A valid tree, broken in one place at a time.
+
 use super::*;
 use crate::catalog::testing::{flushed, record, table, version};
 use crate::types::{PackId, Seq};

@@ -1,3 +1,5 @@
+//! Runs against a sorted list.
+
 use super::*;
 use crate::catalog::testing::{Dice, record, table};
 use crate::types::{Seq, TableId};

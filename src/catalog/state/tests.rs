@@ -1,3 +1,5 @@
+//! Edits of the whole catalog: packs, counters, keyspaces and snapshots.
+
 use super::*;
 use crate::catalog::testing::{Dice, record};
 use crate::types::{DeviceId, Epoch, KeyRange, SegmentId, TableId};

@@ -1,3 +1,5 @@
+//! The operating system, as far as a test can watch it.
+
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 

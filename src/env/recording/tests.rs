@@ -1,3 +1,5 @@
+//! What a recording says.
+
 use super::*;
 use crate::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
 

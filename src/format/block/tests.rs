@@ -1,3 +1,5 @@
+//! Blocks against the list of their entries, and damaged ones.
+
 use super::*;
 use crate::format::Malformed;
 use crate::format::testing::{each_change, refuses_truncations, seeded};

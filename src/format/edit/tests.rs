@@ -1,3 +1,5 @@
+//! Edits there and back, and bytes that are none.
+
 use super::*;
 use crate::format::Malformed;
 use crate::format::testing::{each_change, seeded};

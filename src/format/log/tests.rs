@@ -1,3 +1,5 @@
+//! Torn and damaged ends of a log.
+
 use super::*;
 use crate::format::testing::{each_change, seeded};
 use proptest::prelude::*;

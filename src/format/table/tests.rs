@@ -1,3 +1,5 @@
+//! Parts of a table there and back, and bytes that are none.
+
 use super::*;
 use crate::format::testing::{each_change, refuses_changes, refuses_truncations, seeded};
 use crate::types::{Epoch, KeyspaceId, Seq};

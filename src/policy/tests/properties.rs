@@ -1,3 +1,5 @@
+//! Properties of plans and verdicts over random trees.
+
 use super::*;
 use crate::catalog::{Lease, check_edit, check_version};
 use crate::types::TableId;

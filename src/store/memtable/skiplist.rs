@@ -38,7 +38,7 @@
 )]
 
 use super::arena::{ALIGN, Arena};
-use crate::Error;
+use crate::error::Error;
 use crate::merge::{Cursor, PinValue, key_head};
 use crate::types::{KEY_BYTES_MAX, Stamp, VALUE_BYTES_MAX};
 use std::fmt;

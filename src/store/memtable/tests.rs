@@ -1,3 +1,5 @@
+//! Memtables against sorted maps, by one thread and by many.
+
 use super::{Memtable, MemtableCursor};
 use crate::merge::{Cursor, PinValue};
 use crate::types::{KEY_BYTES_MAX, Kind, Seq, Stamp};

@@ -1,3 +1,5 @@
+//! Tables there and back, in both directions, and damaged ones.
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

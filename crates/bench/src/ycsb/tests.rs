@@ -1,3 +1,5 @@
+//! Whole runs of small workloads, and the shape of what they choose.
+
 use std::collections::BTreeMap;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,3 +1,5 @@
+//! Records in every notation, good and bad.
+
 use super::*;
 
 const TEXT: ByteFormat = ByteFormat { hex: false };
