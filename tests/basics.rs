@@ -125,6 +125,27 @@ fn keyspaces_come_and_go_with_their_entries() {
     assert_eq!(db.get("x").unwrap().unwrap(), "default");
 }
 
+/// A handle or a snapshot used to read a dropped keyspace as an empty one.
+#[test]
+fn a_dropped_keyspace_is_not_read_as_an_empty_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::builder(dir.path()).options(tiny()).open().unwrap();
+    let a = db.keyspace("a").unwrap();
+    for n in 0..2000 {
+        a.put(format!("{n:04}"), [7; 100]).unwrap();
+    }
+    let snapshot = db.snapshot().keyspace(&a);
+    let mut iter = a.iter().unwrap();
+    iter.next().unwrap().unwrap();
+    db.drop_keyspace("a").unwrap();
+    assert_eq!(iter.filter(|entry| entry.is_ok()).count(), 1999);
+    assert_eq!(a.get("0001").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(snapshot.get("0001").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(a.iter().unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(snapshot.prefix("0").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(a.compact_range::<&str>(..).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
 #[test]
 fn reading_alone_leaves_no_trace() {
     let dir = tempfile::tempdir().unwrap();

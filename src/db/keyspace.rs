@@ -212,6 +212,7 @@ impl Keyspace {
 
     pub(super) fn compact_tables(&self, bounds: &Bounds) -> Result<()> {
         let engine = self.db.engine();
+        self.tree.check_exists()?;
         // Tables end somewhere: the ends of the tree stand for an open end.
         match engine.hull(&self.tree, bounds) {
             Some((smallest, largest)) => engine.compact(&self.tree, &KeyRange::new(smallest, largest)),

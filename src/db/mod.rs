@@ -17,7 +17,7 @@ use crate::batch::{DEFAULT_KEYSPACE, WriteBatch};
 use crate::engine::scan::Bounds;
 use crate::engine::tree::Tree;
 use crate::engine::{Engine, Opening, open};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::iter::Iter;
 use crate::options::{Durability, KeyspaceOptions};
 use crate::slice::Slice;
@@ -418,7 +418,11 @@ impl Db {
         self.flush()?;
         for keyspace in self.keyspaces() {
             if let Some(keyspace) = self.existing_keyspace(&keyspace)? {
-                keyspace.compact_tables(&EVERYTHING)?;
+                match keyspace.compact_tables(&EVERYTHING) {
+                    // Dropped meanwhile.
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    compacted => compacted?,
+                }
             }
         }
         self.wait_idle()

@@ -15,7 +15,7 @@
 //! What was not synced may be gone, in part or whole, in any order. The log ends at the first frame that does not
 //! check; that is legal only if nothing behind it claims that it had been durable. Then the torn segment is cut
 //! there, and the segments behind it, none of which was synced, are removed (newest first), before anything else is
-//! written: the same log read twice gives the same answer.
+//! written: the same log read twice gives the same answer. What is left is made durable before the store goes on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,6 +36,9 @@ use crate::types::{SegmentId, Seq};
 const START_FRAME: u8 = 1;
 /// Kind of a frame that holds a batch.
 const BATCH_FRAME: u8 = 2;
+
+/// Recovery rewrites the log in pieces of this size.
+const REWRITE_BYTES: usize = 1 << 20;
 
 /// A batch on its way into the log.
 #[derive(Clone, Copy, Debug)]
@@ -82,8 +85,8 @@ impl Wal {
             id: segment.id,
             last_seq: segment.last_seq,
             bytes: segment.bytes,
-            // Recovered bytes may still be in the page cache alone, if only the process died.
-            unsynced: Some(segment.file.clone()),
+            // See [`Recovered::repair`].
+            unsynced: None,
         });
         Ok(Self {
             device,
@@ -236,6 +239,8 @@ fn start_segment(
 #[derive(Clone, Debug)]
 pub(crate) struct RecoveredSegment {
     pub(crate) id: SegmentId,
+    /// Length of the prefix that a frame of the segment says was durable.
+    durable: u64,
     pub(crate) last_seq: Seq,
     pub(crate) bytes: u64,
     pub(crate) file: Arc<StoreFile>,
@@ -290,7 +295,9 @@ pub(crate) fn recover(
             recovered.surplus = ids[at..].to_vec();
             return Ok(recovered);
         }
+        let mut durable = 0;
         for frame in frames.by_ref() {
+            durable = durable.max(frame.synced);
             last_seq = replay_frame(&file, &frame, last_seq, &mut replay)?;
         }
         recovered.torn = match frames.tail() {
@@ -301,7 +308,7 @@ pub(crate) fn recover(
             }
         };
         let (bytes, _) = frames.state();
-        recovered.segments.push(RecoveredSegment { id, last_seq, bytes, file: file.clone() });
+        recovered.segments.push(RecoveredSegment { id, durable, last_seq, bytes, file: file.clone() });
     }
     Ok(recovered)
 }
@@ -316,9 +323,26 @@ impl Recovered {
         }
         if let (true, Some(last)) = (self.torn, self.segments.last()) {
             last.file.set_len(last.bytes)?;
-            last.file.sync(WriteCause::Wal)?;
         }
-        Ok(())
+        // What was read may be in the page cache alone, where a sync that failed has left it for later syncs to pass
+        // over. So whatever is not known to be durable is written once more. A frame that says that some of its own
+        // segment is durable says so of all older segments.
+        let testified = self.segments.iter().rposition(|segment| segment.durable > 0).unwrap_or(0);
+        self.segments[testified..].iter().try_for_each(RecoveredSegment::rewrite)
+    }
+}
+
+impl RecoveredSegment {
+    /// Writes what is not known to be durable over itself, and makes it so.
+    fn rewrite(&self) -> Result<()> {
+        let mut at = self.durable;
+        while at < self.bytes {
+            let length = REWRITE_BYTES.min(usize::try_from(self.bytes - at).unwrap_or(REWRITE_BYTES));
+            let bytes = self.file.read(ReadCause::Open, at, length)?;
+            self.file.write(WriteCause::Wal, at, &bytes)?;
+            at += bytes.len() as u64;
+        }
+        self.file.sync(WriteCause::Wal)
     }
 }
 
