@@ -9,7 +9,7 @@
 //! synced writer returns. A failed append leaves nothing behind (see [`crate::store::wal`]); a failed sync poisons the
 //! store.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -208,7 +208,12 @@ impl Engine {
         if group.iter().any(|ticket| ticket.durability == Durability::Synced) {
             writer.wal.sync().map_err(|error| self.poison(error))?;
         }
+        let touched: BTreeSet<_> = group.iter().flat_map(|ticket| ticket.batch.keyspaces()).collect();
+        let touched: Vec<_> = touched.into_iter().filter_map(|id| trees.get(id)).collect();
+        let bytes = || touched.iter().map(|tree| tree.view().active.bytes()).sum::<u64>();
+        let before = bytes();
         self.insert_group(trees, group, &firsts);
+        writer.active_bytes += bytes().saturating_sub(before);
         writer.last_seq = Seq(next - 1);
         self.visible.store(next - 1, Ordering::Release);
         Ok(())
@@ -246,11 +251,10 @@ impl Engine {
             if let Err(error) = self.health.check_writable() {
                 break Err(error);
             }
-            let active = match self.seal_full(guard) {
-                Ok(active) => active,
-                Err(error) => break Err(error),
-            };
-            match self.writer_verdict(active) {
+            if let Err(error) = self.seal_full(guard) {
+                break Err(error);
+            }
+            match self.writer_verdict(guard.active_bytes) {
                 WriterVerdict::Go => break Ok(None),
                 WriterVerdict::Delay { bytes_per_second, reason } => {
                     self.delay(reason.into());
@@ -285,34 +289,28 @@ impl Engine {
         }
     }
 
-    /// Seals memtables beyond their budget and ends the log's segment where that helps to release it. Returns the
-    /// bytes in active memtables.
-    fn seal_full(&self, writer: &mut Writer) -> Result<u64> {
-        let trees = self.trees.load();
-        let active_bytes = || trees.values().map(|tree| tree.view().active.bytes()).sum::<u64>();
-        let sealed: usize = trees.values().map(|tree| tree.view().sealed.len()).sum();
-        let full = active_bytes() >= self.limits.memtable_bytes;
-        if sealed < self.limits.sealed_max {
-            let candidate = if full {
+    /// Seals memtables beyond their budget and ends the log's segment where that helps to release it.
+    fn seal_full(&self, writer: &mut Writer) -> Result<()> {
+        let full = writer.active_bytes >= self.limits.memtable_bytes;
+        let long = writer.wal.bytes() > self.options.wal_bytes_max;
+        if (full || long) && self.pressure.load().sealed_memtables < self.limits.sealed_max {
+            let trees = self.trees.load();
+            let tree = if full {
                 trees.values().max_by_key(|tree| tree.view().active.bytes())
-            } else if writer.wal.bytes() > self.options.wal_bytes_max {
-                // The keyspace with the oldest entry holds the log back.
-                let unflushed = trees.values().filter(|tree| tree.view().sealed.is_empty());
-                unflushed
-                    .filter_map(|tree| Some((tree.first_unflushed(None)?, tree)))
-                    .min_by_key(|t| t.0)
-                    .map(|t| t.1)
             } else {
-                None
+                // The keyspace with the oldest entry holds the log back.
+                let waiting = trees.values().filter(|tree| tree.view().sealed.is_empty());
+                let oldest = waiting.filter_map(|tree| Some((tree.first_unflushed(None)?, tree)));
+                oldest.min_by_key(|(first, _)| *first).map(|(_, tree)| tree)
             };
-            if let Some(tree) = candidate {
+            if let Some(tree) = tree {
                 self.seal(writer, tree)?;
             }
         }
         if writer.wal.current_bytes() >= self.limits.segment_bytes {
             self.roll(writer)?;
         }
-        Ok(active_bytes())
+        Ok(())
     }
 
     /// Gives a tree's memtable up for flushing.
@@ -320,7 +318,8 @@ impl Engine {
         if writer.wal.current_bytes() >= self.limits.segment_bytes / 4 {
             self.roll(writer)?;
         }
-        if tree.seal(writer.last_seq).is_some() {
+        if let Some(sealed) = tree.seal(writer.last_seq) {
+            writer.active_bytes = writer.active_bytes.saturating_sub(sealed.memtable.bytes());
             self.sample_load();
             self.scheduler.wake_flush();
         }

@@ -74,12 +74,13 @@ impl Engine {
         }
         {
             // Between two groups of commits: from here on none finds the keyspace, and none of its log is needed.
-            let _writer = writer.lock();
+            let mut writer = writer.lock();
             let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
             self.install(Change { edit, ..Change::default() })?;
             self.change_trees(|trees| {
                 trees.remove(&id);
             });
+            writer.active_bytes = writer.active_bytes.saturating_sub(tree.view().active.bytes());
         }
         // Jobs that are under way find no keyspace to install their results in.
         self.wait_jobs_of(id);

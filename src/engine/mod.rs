@@ -108,6 +108,8 @@ pub(crate) struct Engine {
 pub(crate) struct Writer {
     pub(crate) wal: Wal,
     pub(crate) last_seq: Seq,
+    /// Bytes in the active memtables of all keyspaces.
+    pub(crate) active_bytes: u64,
 }
 
 /// The catalog in force and the log that it is in.

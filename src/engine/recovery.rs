@@ -239,7 +239,8 @@ impl Store<'_> {
             catalog = self.apply(&catalog, &edit, &loaded.path, &mut |_| Lease::none())?;
             manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
             wal.release(floor);
-            writer = Some(Mutex::new(Writer { wal, last_seq }));
+            let active_bytes = memtables.values().map(|recovered| recovered.active.bytes()).sum();
+            writer = Some(Mutex::new(Writer { wal, last_seq, active_bytes }));
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
         }
         let trees = self.trees(&catalog, memtables);

@@ -14,7 +14,7 @@ const MEMORY_SHARE: u64 = 4;
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
 /// Sealed memtables that may wait for their flush.
-const SEALED_MAX: usize = 2;
+const SEALED_MAX: u64 = 2;
 
 /// LevelDB's limits, as multiples of the table size.
 const GRANDPARENT_TABLES_MAX: u64 = 10;
@@ -32,7 +32,7 @@ pub(crate) struct Limits {
     /// All active memtables together are sealed, the largest first, beyond this.
     pub(crate) memtable_bytes: u64,
     /// Sealed memtables that may wait for their flush.
-    pub(crate) sealed_max: usize,
+    pub(crate) sealed_max: u64,
     /// Blocks and open tables.
     pub(crate) cache_bytes: u64,
     /// Log segments end at about this size.
@@ -52,7 +52,7 @@ impl Limits {
         Self {
             memtable_bytes,
             sealed_max: SEALED_MAX,
-            cache_bytes: memory.saturating_sub(memtable_bytes * (SEALED_MAX as u64 + 1)),
+            cache_bytes: memory.saturating_sub(memtable_bytes * (SEALED_MAX + 1)),
             segment_bytes: memtable_bytes.min(options.wal_bytes_max / 4),
             background_threads: options.background_threads.unwrap_or(threads),
         }
@@ -90,7 +90,7 @@ pub(crate) fn policy(options: &Options) -> PolicyConfig {
             l0_stop: tree.l0_stop as u64,
             debt_slow_bytes: tree.debt_slow_bytes,
             debt_stop_bytes: tree.debt_stop_bytes,
-            sealed_memtables_max: SEALED_MAX as u64,
+            sealed_memtables_max: SEALED_MAX,
             floor_bytes_per_second: FLOOR_BYTES_PER_SECOND,
             unmeasured_bytes_per_second: UNMEASURED_BYTES_PER_SECOND,
         }),
