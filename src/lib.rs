@@ -46,3 +46,8 @@ pub use stats::{
     ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, ReadByCause, Shape, SpaceStats,
     StallStats, Stats, VerifyReport,
 };
+
+/// The example of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

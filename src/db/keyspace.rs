@@ -207,6 +207,7 @@ impl Keyspace {
     /// Those of the background jobs.
     pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         self.db.flush()?;
+        self.tree.check_exists()?;
         self.compact_tables(&bounds(&range))
     }
 

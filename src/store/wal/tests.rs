@@ -1,3 +1,5 @@
+//! Rules of recovery: cut, torn and damaged logs, and what a sync promises.
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,0 +1,131 @@
+//! Each rule against a small tree with a problem in it, and against its innocent twin.
+
+use crate::source::Source;
+use crate::{Rule, code, documents};
+
+/// Asserts that `rule` finds as many problems in a file `path` as `expected` names, each by a part of its message.
+fn finds(rule: Rule, path: &str, text: &str, expected: &[&str]) {
+    finds_in(rule, &[Source::new(path, text)], expected);
+}
+
+fn finds_in(rule: Rule, sources: &[Source], expected: &[&str]) {
+    let problems = rule(sources);
+    assert_eq!(problems.len(), expected.len(), "{problems:#?}");
+    for (problem, part) in problems.iter().zip(expected) {
+        assert!(problem.contains(part), "{problem:?} does not say {part:?}");
+    }
+}
+
+#[test]
+fn an_import_against_the_direction_is_found() {
+    finds(code::layers, "src/types/x.rs", "use crate::format::X;", &["x.rs:1: types must not know format"]);
+    finds(
+        code::layers,
+        "src/policy/x.rs",
+        "\n\nfn f() { crate::engine::g() }",
+        &[":3: policy must not know engine"],
+    );
+    finds(
+        code::layers,
+        "src/store/x.rs",
+        "use crate::{engine, env};",
+        &["store must not know the whole crate"],
+    );
+    finds(code::layers, "src/store/x.rs", "use crate::Error;", &["store must not know Error"]);
+    finds(code::layers, "src/store/a/b.rs", "use super::super::super::policy::P;", &["must not know policy"]);
+    finds(code::layers, "src/novel/x.rs", "", &["novel is no layer"]);
+    finds(
+        code::layers,
+        "src/store/a/b.rs",
+        "use super::super::file; pub(super) fn f() {} pub(crate) fn g() {}",
+        &[],
+    );
+    finds(code::layers, "src/types/x.rs", "// crate::engine\nconst A: &str = \"crate::engine\";", &[]);
+    finds(code::layers, "src/types/x.rs", "#[cfg(test)]\nmod tests { use crate::engine::E; }", &[]);
+    finds(code::layers, "src/types/x/tests.rs", "use crate::engine::E;", &[]);
+}
+
+#[test]
+fn a_long_file_is_found() {
+    finds(code::file_length, "src/a.rs", &"\n".repeat(801), &["801 lines"]);
+    let tested = format!("{}#[cfg(test)]\nmod tests {{{}}}", "\n".repeat(700), "\n".repeat(700));
+    finds(code::file_length, "src/a.rs", &tested, &[]);
+}
+
+#[test]
+fn a_long_function_is_found() {
+    let long = |head: &str| format!("{head} {{{}}}", "\n".repeat(70));
+    finds(code::function_length, "src/a.rs", &long("fn f(a: [u8; 4])"), &["fn f has 71 lines"]);
+    finds(code::function_length, "src/a.rs", &long("fn f(); struct S"), &[]);
+    finds(code::function_length, "src/a.rs", &long("type F = fn(u8); struct S"), &[]);
+    finds(code::function_length, "src/a.rs", "fn f() { \"{\"; '{'; r#\"{\"# } struct S {\n}", &[]);
+}
+
+#[test]
+fn a_call_past_the_environment_is_found() {
+    finds(code::banned_calls, "src/db/x.rs", "fs::read(p)", &["x.rs:1: fs::"]);
+    finds(code::banned_calls, "src/db/x.rs", "Instant::now()", &["x.rs:1: Instant::now"]);
+    finds(code::banned_calls, "src/env/x.rs", "Instant::now()", &[]);
+    finds(code::banned_calls, "src/env/x.rs", "println!()", &["println!"]);
+    finds(code::banned_calls, "src/db/x.rs", "self.offs::<u8>(); // println!()", &[]);
+    finds(code::banned_calls, "crates/cli/src/x.rs", "println!()", &[]);
+}
+
+#[test]
+fn unsafe_code_elsewhere_is_found() {
+    finds(code::unsafe_code, "src/a.rs", "unsafe { x() }", &["src/a.rs:1: unsafe"]);
+    finds(code::unsafe_code, "src/a.rs", "#![deny(unsafe_code)] // unsafe", &[]);
+    finds(code::unsafe_code, "src/store/memtable/arena.rs", "unsafe { x() }", &[]);
+}
+
+#[test]
+fn what_is_unfinished_or_not_ascii_is_found() {
+    let word = concat!("TO", "DO");
+    finds(
+        code::plain_and_finished,
+        "src/a.rs",
+        &format!("\n// {word}: later"),
+        &[&format!("a.rs:2: {word}")],
+    );
+    finds(code::plain_and_finished, "docs/a.md", "caf\u{e9}", &["not ASCII"]);
+    finds(code::plain_and_finished, "src/a.rs", concat!("#[", "ignore = \"slow\"]"), &["does not run"]);
+    finds(code::headers, "src/a.rs", "use std::fmt;", &["does not start with //!"]);
+    finds(code::headers, "src/a.rs", "//! A.", &[]);
+}
+
+#[test]
+fn a_gap_in_the_register_of_invariants_is_found() {
+    let register = |row: &str| Source::new("docs/invariants.md", &format!("{row}\n"));
+    let cites = Source::new("src/a.rs", "// I3\nfn i3_works() {}");
+    let row = "| I3 | s | k | a | `a.rs: i3_*` |";
+    finds_in(documents::invariants, &[register(row), cites.clone()], &[]);
+    finds_in(
+        documents::invariants,
+        &[register("| I4 | s | k | a | none |"), cites.clone()],
+        &["I3 is not in"],
+    );
+    finds_in(documents::invariants, &[register("| I3 | s | | a | none |"), cites.clone()], &["empty cell"]);
+    let gone = register("| I3 | s | k | a | `b.rs: i3_works`, `i3_stops` |");
+    finds_in(documents::invariants, &[gone, cites], &["names b.rs", "names i3_stops"]);
+}
+
+#[test]
+fn a_gap_in_a_document_is_found() {
+    let module = Source::new("src/format/block.rs", "//! B.");
+    finds_in(documents::formats, std::slice::from_ref(&module), &["does not name `block`"]);
+    finds_in(documents::formats, &[module.clone(), Source::new("docs/format.md", "| `block` |")], &[]);
+
+    let map = |text: &str| Source::new("ARCHITECTURE.md", text);
+    finds_in(documents::code_map, &[module.clone(), map("nothing")], &["does not show it"]);
+    finds_in(documents::code_map, &[module.clone(), map("`src/format/`")], &[]);
+    finds_in(
+        documents::code_map,
+        &[module, map("`src/format/block.rs`, `src/old.rs`")],
+        &["shows src/old.rs"],
+    );
+
+    let page = |text: &str| Source::new("docs/page.md", text);
+    let bare = documents::links(&[page("none")]).len();
+    assert_eq!(documents::links(&[page("[a](../docs/page.md#b), [c](https://d.e)")]).len(), bare);
+    assert_eq!(documents::links(&[page("[a](lost.md)")]).len(), bare + 1);
+}
