@@ -425,7 +425,7 @@ impl Db {
                 }
             }
         }
-        self.wait_idle()
+        self.engine().wait_idle_or_written()
     }
 
     /// Waits until no flush, merge or reclaim is due.

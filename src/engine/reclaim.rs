@@ -24,7 +24,7 @@ pub(crate) struct Reclaimer {
 #[derive(Debug, Default)]
 struct State {
     packs: BTreeMap<PackId, PackUse>,
-    /// Packs without a live table, not yet unlinked.
+    /// Packs without a live table, not yet unlinked, in the order in which they died.
     dead: Vec<PackId>,
     stopped: bool,
 }
@@ -110,7 +110,7 @@ impl Engine {
     pub(crate) fn reclaim_forever(&self) {
         let mut state = self.reclaimer.state.lock();
         while !state.stopped {
-            let Some(&pack) = state.dead.last() else {
+            let Some(&pack) = state.dead.first() else {
                 self.reclaimer.woken.wait(&mut state);
                 continue;
             };
@@ -121,16 +121,15 @@ impl Engine {
             }
             state = self.reclaimer.state.lock();
             state.dead.retain(|&dead| dead != pack);
-            if state.dead.is_empty() {
-                self.reclaimer.woken.notify_all();
-            }
+            self.reclaimer.woken.notify_all();
         }
     }
 
     /// Waits until everything that is dead by now has been unlinked.
     pub(crate) fn wait_reclaimed(&self) {
         let mut state = self.reclaimer.state.lock();
-        while !state.stopped && !state.dead.is_empty() {
+        let dead = state.dead.clone();
+        while !state.stopped && state.dead.iter().any(|pack| dead.contains(pack)) {
             self.reclaimer.woken.wait(&mut state);
         }
     }

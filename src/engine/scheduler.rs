@@ -237,6 +237,16 @@ impl Engine {
 
     /// Waits until no background work is due.
     pub(crate) fn wait_idle(&self) -> Result<()> {
+        self.wait_idle_unless(|| false)
+    }
+
+    /// As [`Engine::wait_idle`], unless somebody writes: under writers that go on, something may always be due.
+    pub(crate) fn wait_idle_or_written(&self) -> Result<()> {
+        let upto = self.visible();
+        self.wait_idle_unless(|| self.visible() > upto)
+    }
+
+    fn wait_idle_unless(&self, pointless: impl Fn() -> bool) -> Result<()> {
         if self.writer.is_none() {
             // Nobody works on a store that is read alone.
             return self.health.check_open();
@@ -249,7 +259,7 @@ impl Engine {
                 && state.merges == 0
                 && self.flush_due().is_none()
                 && self.merge_due(&state).is_none();
-            if idle {
+            if idle || pointless() {
                 drop(state);
                 self.wait_reclaimed();
                 return Ok(());
