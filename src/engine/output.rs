@@ -95,7 +95,8 @@ impl<'a> Output<'a> {
         self.cut()?;
         self.seal()?;
         if !self.packs.records.is_empty() {
-            self.packs.store.sync_names()?;
+            // Other jobs' names, and the log's, may be among those whose fate is unknown after a failure.
+            self.packs.store.sync_names().map_err(|error| self.engine.poison(error))?;
         }
         Ok(Finished { tables: std::mem::take(&mut self.tables), packs: self.packs })
     }
