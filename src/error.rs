@@ -91,15 +91,10 @@ impl Error {
         Self::os(kind, action, file, source)
     }
 
-    /// The failure of a sync. Never [`ErrorKind::DiskFull`], whatever the operating system calls it: what has become of
-    /// the bytes is unknown, and freeing space does not tell.
-    pub(crate) fn sync(file: &Path, source: io::Error) -> Self {
-        Self::os(ErrorKind::Io, "sync", file, source)
-    }
-
-    /// The failure to shorten a file. Not [`ErrorKind::DiskFull`] either.
-    pub(crate) fn cut(file: &Path, source: io::Error) -> Self {
-        Self::os(ErrorKind::Io, "cut", file, source)
+    /// As [`Error::io`], but never [`ErrorKind::DiskFull`]: for what frees space, and for syncs, after which it is unknown
+    /// what has become of the bytes, whatever the operating system calls it.
+    pub(crate) fn hard_io(action: &str, file: &Path, source: io::Error) -> Self {
+        Self::os(ErrorKind::Io, action, file, source)
     }
 
     fn os(kind: ErrorKind, action: &str, file: &Path, source: io::Error) -> Self {

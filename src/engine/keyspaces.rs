@@ -75,6 +75,8 @@ impl Engine {
         {
             // Between two groups of commits: from here on none finds the keyspace, and none of its log is needed.
             let mut writer = writer.lock();
+            // What was written before must not be lost where the removal is kept: it may be the copy of what goes.
+            writer.wal.sync().map_err(|error| self.poison(error))?;
             let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
             self.install(Change { edit, ..Change::default() })?;
             self.change_trees(|trees| {

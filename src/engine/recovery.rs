@@ -1,7 +1,7 @@
 //! From files to an engine.
 //!
 //! A store comes to exist in this order: IDENTITY (durable under its name), the manifest, and CURRENT, which completes
-//! it. Until CURRENT exists there can be neither a pack nor a log record; what a cut-off creation has left is made anew.
+//! it. Until CURRENT exists there can be neither a pack nor a log segment; what a cut-off creation has left is made anew.
 //!
 //! Opening: lock; IDENTITY; the manifest that CURRENT names gives the catalog; every pack is there and as long as when
 //! it was sealed; the log from the catalog's floor on gives the memtables. Nothing is written up to here, and a store
@@ -113,13 +113,14 @@ fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, FileLoc
         _ => Error::io("find the directory", &opening.dir, e),
     })?;
     let device = Device::new(env.clone(), dir, meter.clone());
-    let names = device.list()?;
-    if !creates && !names.contains(&FileName::Identity) {
+    let ours = |name: &FileName| !matches!(name, FileName::Lock | FileName::IdentityTemp);
+    if !creates && !device.list()?.iter().any(ours) {
         return Err(absent());
     }
     let lock = device.lock(if opening.read_only { LockKind::Shared } else { LockKind::Exclusive })?;
     // Looked at again under the lock: another process may have created the store meanwhile.
-    if device.list()?.contains(&FileName::Identity) {
+    let names = device.list()?;
+    if names.contains(&FileName::Identity) {
         let file = device.open(FileName::Identity, Access::Read)?;
         let len = usize::try_from(file.len()?.min(1 << 16)).unwrap_or(0);
         let identity =
@@ -128,10 +129,12 @@ fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, FileLoc
             return Err(file.corruption(0, format!("the directory is device {} of a store", identity.device)));
         }
     } else {
-        let foreign = names.iter().find(|name| !matches!(name, FileName::Lock | FileName::IdentityTemp));
-        if let Some(name) = foreign {
+        if let Some(name) = names.iter().copied().find(ours) {
             let what = format!("IDENTITY is missing, but the directory holds {name} of a store");
             return Err(Error::corruption(&device.path(FileName::Identity), 0, what));
+        }
+        if !creates {
+            return Err(absent());
         }
         let identity = Identity { store: env.random(), device: DeviceId(0) };
         device.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())?;
@@ -182,19 +185,11 @@ impl Store<'_> {
     /// There is no CURRENT: either the creation was cut off, and goes on here, or the store has lost it.
     fn refuse_or_create(&self, found: &Found) -> Result<()> {
         let current = self.device.path(FileName::Current);
-        let mut records = 0;
-        wal::recover(&self.device, SegmentId(0), Access::Read, |_, _| {
-            records += 1;
-            Ok(())
-        })?;
-        if records > 0 || !found.packs.is_empty() {
+        if !found.segments.is_empty() || !found.packs.is_empty() {
             return Err(Error::corruption(&current, 0, "the file is missing, but the store has data"));
         }
         if self.opening.read_only {
             return Err(Error::new(ErrorKind::NotFound, "the store was never completely created"));
-        }
-        for &id in &found.segments {
-            self.device.remove(FileName::Wal(id))?;
         }
         for &number in &found.manifests {
             self.device.remove(FileName::Manifest(number))?;

@@ -102,7 +102,9 @@ impl Engine {
         let trailer_at = length.saturating_sub(PACK_TRAILER_BYTES as u64);
         let trailer = file.read(ReadCause::Open, trailer_at, PACK_TRAILER_BYTES)?;
         let bytes = PackDirectory::decode_trailer(&trailer).map_err(|e| file.malformed(trailer_at, &e))?;
-        let start = length.saturating_sub(bytes as u64);
+        let Some(start) = length.checked_sub(bytes as u64) else {
+            return Err(file.corruption(trailer_at, "the pack's directory is longer than the pack"));
+        };
         let stored = file.read(ReadCause::Open, start, bytes)?;
         let directory = PackDirectory::decode(&stored).map_err(|e| file.malformed(start, &e))?;
         if directory.pack != id {

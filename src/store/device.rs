@@ -55,14 +55,14 @@ impl Device {
     pub(crate) fn remove(&self, name: FileName) -> Result<()> {
         let path = self.path(name);
         match self.env.remove(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove the file", &path, e)),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::hard_io("remove the file", &path, e)),
             _ => Ok(()),
         }
     }
 
     /// Makes the names in the directory durable.
     pub(crate) fn sync_names(&self) -> Result<()> {
-        self.env.sync_dir(&self.dir).map_err(|e| Error::sync(&self.dir, e))?;
+        self.env.sync_dir(&self.dir).map_err(|e| Error::hard_io("sync", &self.dir, e))?;
         self.meter.synced(WriteCause::Directory);
         Ok(())
     }
@@ -105,6 +105,14 @@ impl Device {
             io::ErrorKind::WouldBlock => Error::new(
                 ErrorKind::Busy,
                 format!("the store in {} is open in another handle or process", self.dir.display()),
+            ),
+            // Readers do not make one: that would be a change.
+            io::ErrorKind::NotFound => Error::new(
+                ErrorKind::NotFound,
+                format!(
+                    "the store in {} has no lock file; opening it for writing makes one",
+                    self.dir.display()
+                ),
             ),
             _ => Error::io("lock the store with", &path, e),
         })

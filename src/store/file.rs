@@ -65,13 +65,13 @@ impl StoreFile {
         if let Some(error) = &*failed {
             return Err(error.clone());
         }
-        self.file.sync().map_err(|e| failed.insert(Error::sync(self.path(), e)).clone())?;
+        self.file.sync().map_err(|e| failed.insert(Error::hard_io("sync", self.path(), e)).clone())?;
         self.meter.synced(cause);
         Ok(())
     }
 
     pub(crate) fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len).map_err(|e| Error::cut(self.path(), e))
+        self.file.set_len(len).map_err(|e| Error::hard_io("cut the file", self.path(), e))
     }
 
     /// Damage at `offset` of this file.

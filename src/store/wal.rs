@@ -24,7 +24,7 @@ use super::device::Device;
 use super::file::StoreFile;
 use super::meter::{ReadCause, WriteCause};
 use crate::env::Access;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::format::Malformed;
 use crate::format::batch::{BATCH_HEADER_BYTES, Ops, encode_header};
 use crate::format::coding::{Decoder, put_u64};
@@ -231,7 +231,7 @@ fn start_segment(
     start().map_err(|error| match device.remove(FileName::Wal(id)) {
         Ok(()) => error,
         // What matters is no longer why the segment could not be started, but that it cannot be taken back.
-        Err(e) => Error::new(ErrorKind::Io, format!("{e}, after: {error}")),
+        Err(error) => error,
     })
 }
 
