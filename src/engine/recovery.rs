@@ -128,6 +128,10 @@ fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, FileLoc
         if identity.device != DeviceId(0) {
             return Err(file.corruption(0, format!("the directory is device {} of a store", identity.device)));
         }
+        if !opening.read_only && !names.contains(&FileName::Current) {
+            // A creation that failed may have left the name where later syncs pass over it: it is given once more.
+            device.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())?;
+        }
     } else {
         if let Some(name) = names.iter().copied().find(ours) {
             let what = format!("IDENTITY is missing, but the directory holds {name} of a store");

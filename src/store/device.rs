@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::file::StoreFile;
 use super::meter::{Meter, WriteCause};
+use crate::env::sync::Mutex;
 use crate::env::{Access, Env, FileLock, LockKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::names::FileName;
@@ -16,11 +17,13 @@ pub(crate) struct Device {
     env: Arc<dyn Env>,
     dir: PathBuf,
     meter: Arc<Meter>,
+    /// Why the names cannot be synced any more.
+    failed: Mutex<Option<Error>>,
 }
 
 impl Device {
     pub(crate) fn new(env: Arc<dyn Env>, dir: PathBuf, meter: Arc<Meter>) -> Self {
-        Self { env, dir, meter }
+        Self { env, dir, meter, failed: Mutex::new(None) }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -60,9 +63,16 @@ impl Device {
         }
     }
 
-    /// Makes the names in the directory durable.
+    /// Makes the names in the directory durable. After a failure nothing is known of any name that is not yet durable,
+    /// and every further call fails the same way.
     pub(crate) fn sync_names(&self) -> Result<()> {
-        self.env.sync_dir(&self.dir).map_err(|e| Error::hard_io("sync", &self.dir, e))?;
+        // One at a time, as for files: whoever created another of these names must hear of it, too.
+        let mut failed = self.failed.lock();
+        if let Some(error) = &*failed {
+            return Err(error.clone());
+        }
+        let synced = self.env.sync_dir(&self.dir);
+        synced.map_err(|e| failed.insert(Error::hard_io("sync", &self.dir, e)).clone())?;
         self.meter.synced(WriteCause::Directory);
         Ok(())
     }
