@@ -13,7 +13,7 @@ use super::device::Device;
 use super::file::StoreFile;
 use super::meter::{ReadCause, WriteCause};
 use crate::env::Access;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::format::current;
 use crate::format::edit::Edit;
 use crate::format::log::{FrameReader, FrameWriter, Tail, first_prev};
@@ -107,7 +107,8 @@ impl Manifest {
         Ok(Self { number, next_number: number + 1, file, frames, rewrite_at: rewrite_at(snapshot_bytes) })
     }
 
-    /// Switches to a manifest that starts with `snapshot`. Where the disk is full the old one goes on for a while. After a failure nobody knows which of the two is in force.
+    /// Switches to a manifest that starts with `snapshot`. Where that is not possible now (a full disk, say) the old one
+    /// goes on for a while. After a failure nobody knows which of the two is in force.
     pub(crate) fn rewrite(&mut self, device: &Device, snapshot: &Edit) -> Result<()> {
         let number = self.next_number;
         self.next_number += 1;
@@ -118,12 +119,12 @@ impl Manifest {
                 // A manifest that CURRENT does not name is removed at the next open at the latest.
                 let _ = device.remove(FileName::Manifest(old));
             }
-            Err(error) if error.kind() == ErrorKind::DiskFull => {
+            // Nobody refers to what has been written. (If it was the sync of the directory that failed, it fails from now
+            // on for those, too, whose names matter.)
+            Err(_) => {
                 let _ = device.remove(FileName::Manifest(number));
                 self.rewrite_at = rewrite_at(self.frames.offset());
             }
-            // A directory that cannot be synced leaves others' names unknown, too.
-            Err(error) => return Err(error),
         }
         Ok(())
     }

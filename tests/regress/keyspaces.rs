@@ -1,0 +1,192 @@
+//! What keyspaces share and must not take from each other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use terrace::env::Env;
+use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, Operation, SimConfig, SimEnv, Survival};
+use terrace::{Db, ErrorKind, WriteBatch};
+
+use crate::{fault, files, open, spawn, tiny};
+
+/// A flush syncs the log first where other keyspaces have older entries in it, lest a crash keep the flushed ones
+/// without them. It used to compare the numbers of single entries: those of one batch, in two keyspaces, are
+/// consecutive, so the second keyspace's were "newer", and a power cut left the half of the batch that had been
+/// flushed. The operations are small, so that the memtable is full while the log's segment is not: a segment that ends
+/// is synced anyway.
+#[test]
+fn a_flush_keeps_no_half_of_a_batch_over_two_keyspaces() {
+    let env = SimEnv::new(SimConfig::default());
+    let db = open(&env).unwrap();
+    let other = db.keyspace("other").unwrap();
+    let mut batch = WriteBatch::new();
+    for n in 0..1200u16 {
+        batch.put(n.to_le_bytes(), "");
+    }
+    batch.put_in(&other, "last", "");
+    db.write(batch).unwrap();
+    // Finds the memtable full and gives it up for flushing.
+    db.put("next", "").unwrap();
+    db.wait_idle().unwrap();
+    assert_eq!(db.stats().flush.jobs, 1, "only one keyspace is flushed");
+
+    let db = open(&env.crash(Survival::Nothing)).unwrap();
+    let other = db.keyspace("other").unwrap();
+    let survivors = (db.contains(0u16.to_le_bytes()).unwrap(), other.contains("last").unwrap());
+    assert_eq!(survivors, (true, true));
+}
+
+/// Runs `body` once with the power cut at each of its mutating calls, and calls `check` on what is left each time.
+/// `prepare` makes the machine and what `body` starts from.
+fn cut_everywhere(
+    prepare: fn(&Arc<SimEnv>),
+    body: fn(&Arc<SimEnv>),
+    check: impl Fn(&Db, &str) + Clone + Send + 'static,
+) {
+    let run = move |cut: Option<u64>| {
+        SimEnv::run(SimConfig::default(), move |env| {
+            prepare(&env);
+            let before = env.mutations();
+            cut.into_iter().for_each(|cut| env.cut_after(cut));
+            body(&env);
+            (env.crash(Survival::Nothing), env.mutations() - before)
+        })
+    };
+    let (_, mutations) = run(None);
+    assert!(mutations > 10);
+    for cut in 0..mutations {
+        let (crashed, _) = run(Some(cut));
+        let check = check.clone();
+        crashed.simulate(move |env| {
+            let db = open(&env).unwrap_or_else(|e| panic!("cut {cut}: {e}"));
+            check(&db, &format!("cut {cut}"));
+        });
+    }
+}
+
+fn assert_whole_or_absent(db: &Db, when: &str) {
+    let Some(other) = db.existing_keyspace("other").unwrap() else { return };
+    let halves = (db.contains("first").unwrap(), other.contains("second").unwrap());
+    assert_eq!(halves.0, halves.1, "{when}: {halves:?}");
+}
+
+/// The other half of the story above: a segment that had ended was synced only after the flush was installed, and a
+/// power cut in between left one half of the batch.
+#[test]
+fn no_power_cut_during_a_flush_tears_a_batch_over_two_keyspaces() {
+    cut_everywhere(
+        |_| {},
+        |env| {
+            let Ok(db) = open(env) else { return };
+            let Ok(other) = db.keyspace("other") else { return };
+            let mut batch = WriteBatch::new();
+            batch.put("first", [7; 40 << 10]).put_in(&other, "second", "value");
+            let _ = db.write(batch).and_then(|()| db.put("next", "value")).and_then(|()| db.wait_idle());
+        },
+        assert_whole_or_absent,
+    );
+}
+
+/// Recovery used to end a memtable, when it was full, in the midst of a batch. It was flushed by itself, and the log
+/// needed no sync for it: all of its entries were older than any other.
+#[test]
+fn no_power_cut_tears_a_batch_that_recovery_reads_from_the_log() {
+    cut_everywhere(
+        |env| {
+            let db = open(env).unwrap();
+            let other = db.keyspace("other").unwrap();
+            env.fault(FaultRule { sticky: true, ..fault(Operation::Create, ".pack", FaultError::NoSpace) });
+            let mut batch = WriteBatch::new();
+            batch.put("first", [7; 40 << 10]).put("middle", [7; 40 << 10]).put_in(&other, "second", "value");
+            db.write(batch).unwrap();
+            drop((db, other));
+            env.clear_faults();
+        },
+        |env| {
+            let _ = open(env).and_then(|db| db.wait_idle());
+        },
+        |db, when| {
+            assert_whole_or_absent(db, when);
+            assert!(db.contains("middle").unwrap(), "{when}");
+        },
+    );
+}
+
+/// Dropping a keyspace first hid it and then waited for its jobs before the drop was durable. A flush of another
+/// keyspace meanwhile found nothing of it that was unflushed and let its log go; after a power cut the keyspace was
+/// there, but not what had been written to it with a sync.
+#[test]
+fn a_keyspace_whose_drop_was_cut_off_still_has_its_log() {
+    let device = DeviceModel {
+        sync_latency: Duration::from_millis(1),
+        read_latency: Duration::from_millis(5),
+        ..DeviceModel::instant()
+    };
+    let crashes = SimEnv::run(SimConfig { device, ..SimConfig::default() }, |env| {
+        let db = open(&env).unwrap();
+        let doomed = db.keyspace("doomed").unwrap();
+        for _ in 0..2 {
+            for n in 0..400 {
+                doomed.put(format!("{n:05}"), [7; 100]).unwrap();
+            }
+            db.flush().unwrap();
+        }
+        doomed.put("precious", "value").unwrap();
+        db.sync().unwrap();
+        db.put("fills", [1; 33 << 10]).unwrap();
+        let compacted = doomed.clone();
+        // Fails when the keyspace is dropped under it.
+        let compaction = spawn(&env, move || drop(compacted.compact_range::<&str>(..)));
+        env.sleep(Duration::from_millis(8));
+        let dropping = db.clone();
+        let drop_keyspace = spawn(&env, move || dropping.drop_keyspace("doomed").unwrap());
+        env.sleep(Duration::from_micros(100));
+        let mut crashes = Vec::new();
+        for n in 0..40 {
+            db.put(format!("other {n}"), [1; 16 << 10]).unwrap();
+            env.sleep(Duration::from_millis(1));
+            crashes.push(env.crash(Survival::Nothing));
+        }
+        compaction.join();
+        drop_keyspace.join();
+        crashes
+    });
+    for (n, crashed) in crashes.into_iter().enumerate() {
+        crashed.simulate(move |env| {
+            let db = open(&env).unwrap_or_else(|e| panic!("crash {n}: {e}"));
+            if let Some(doomed) = db.existing_keyspace("doomed").unwrap() {
+                assert!(doomed.contains("precious").unwrap(), "crash {n}");
+            }
+        });
+    }
+}
+
+/// Failures of flushes and of merges were noted in one place: a keyspace whose merges failed over a damaged table made
+/// everybody's flushes fail, and wait.
+#[test]
+fn flushes_go_on_while_the_merges_of_a_damaged_keyspace_fail() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env).unwrap();
+        let damaged = db.keyspace("damaged").unwrap();
+        let add_run = |n: usize| {
+            damaged.put("same", format!("{n}")).unwrap();
+            damaged.put(format!("{n}"), [3; 2000]).unwrap();
+            db.flush().unwrap();
+        };
+        let runs = tiny().tree.l0_trigger;
+        (1..runs).for_each(add_run);
+        for pack in files(&env, ".pack") {
+            env.overwrite(&pack, 100, &[0xff; 200]).unwrap();
+        }
+        add_run(runs);
+        assert_eq!(db.wait_idle().unwrap_err().kind(), ErrorKind::Corruption);
+        for n in 0..10 {
+            db.put(format!("{n}"), "value").unwrap();
+            db.flush().unwrap();
+            // Through the pauses after which the merge is tried again.
+            env.sleep(Duration::from_secs(1));
+        }
+        assert_eq!(db.wait_idle().unwrap_err().kind(), ErrorKind::Corruption, "the merge still fails");
+        assert!(db.stats().flush.jobs as usize >= runs + 10);
+    });
+}

@@ -1,0 +1,216 @@
+//! The write-ahead log after calls that failed.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use terrace::env::Env;
+use terrace::env::Thread;
+use terrace::env::simulated::{
+    DeviceModel, FaultError, FaultRule, FaultTarget, Journal, Operation, SimConfig, SimEnv, Survival,
+};
+use terrace::{Db, Durability, ErrorKind, WriteBatch};
+
+use crate::{fault, files, open, put_synced, seeds, spawn};
+
+const SURVIVALS: [Survival; 5] =
+    [Survival::Nothing, Survival::Everything, Survival::Random(1), Survival::Random(2), Survival::Random(3)];
+
+/// A disk on which a sync takes long enough for other writers to queue up.
+fn slow_to_sync() -> DeviceModel {
+    DeviceModel { sync_latency: Duration::from_millis(2), queue_depth: 4, ..DeviceModel::instant() }
+}
+
+fn keys(db: &Db) -> Vec<String> {
+    let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+    db.iter().unwrap().map(|entry| text(&entry.unwrap().0)).collect()
+}
+
+/// A group whose append failed on a full disk left whole frames in the log. Its callers had been told of the failure,
+/// yet the next opening brought their writes back; and if the segment had ended meanwhile, it was longer than its
+/// successor said, which looked like a gap: the successor was thrown away with the synced writes in it. What failed is
+/// now cut off again, durably, before its callers are told.
+#[test]
+fn a_group_that_failed_neither_comes_back_nor_takes_later_writes_along() {
+    for rolled in [false, true] {
+        let env = SimEnv::new(SimConfig { device: slow_to_sync(), ..SimConfig::default() });
+        let crashes = env.simulate(move |env| {
+            let db = open(&env).unwrap();
+            let (sender, results) = mpsc::channel();
+            let write = |key: &'static str| {
+                let (db, sender) = (db.clone(), sender.clone());
+                spawn(&env, move || sender.send((key, put_synced(&db, key, b"value"))).unwrap())
+            };
+            let first = write("first");
+            // Nobody else gets the lead before the first writer's sync has ended; so these become one group.
+            env.sleep(Duration::from_millis(1));
+            let group = ["a", "b", "c"].map(write);
+            env.fault(FaultRule { partial: true, ..fault(Operation::WriteAt, ".wal", FaultError::NoSpace) });
+            first.join();
+            group.into_iter().for_each(Thread::join);
+            for (key, result) in results.try_iter() {
+                let expected = if key == "first" { None } else { Some(ErrorKind::DiskFull) };
+                assert_eq!(result.err().map(|error| error.kind()), expected, "{key}");
+            }
+            let at_once = SURVIVALS.map(|survival| env.crash(survival));
+            if rolled {
+                // Packs find no space, so the log stays.
+                env.fault(FaultRule {
+                    sticky: true,
+                    ..fault(Operation::Create, ".pack", FaultError::NoSpace)
+                });
+                assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::DiskFull);
+            }
+            put_synced(&db, "after", b"value").unwrap();
+            [at_once, SURVIVALS.map(|survival| env.crash(survival))]
+        });
+        for (crashes, expected) in crashes.into_iter().zip([&["first"][..], &["after", "first"]]) {
+            for (crashed, survival) in crashes.into_iter().zip(SURVIVALS) {
+                crashed.simulate(move |env| {
+                    let db = open(&env).unwrap();
+                    assert_eq!(keys(&db), expected, "rolled {rolled}, {survival:?}");
+                });
+            }
+        }
+    }
+}
+
+/// What a failed append leaves in the log is overwritten by the next one, which must start where the failed one did,
+/// with the same sequence numbers: otherwise the log ends, for the next opening, at the half that was stored.
+#[test]
+fn a_batch_that_failed_and_was_written_again_is_there_once() {
+    for partial in [false, true] {
+        SimEnv::run(SimConfig::default(), move |env| {
+            let db = open(&env).unwrap();
+            db.put("before", "value").unwrap();
+            let mut batch = WriteBatch::new();
+            for n in 0..50 {
+                batch.put(format!("{n:02}"), format!("value {n:02}"));
+            }
+            env.fault(FaultRule { partial, ..fault(Operation::WriteAt, ".wal", FaultError::NoSpace) });
+            let error = db.write_with(batch.clone(), Durability::Synced).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::DiskFull);
+            assert_eq!(db.iter().unwrap().count(), 1, "nothing of it shows");
+            db.write_with(batch, Durability::Synced).unwrap();
+            for survival in SURVIVALS {
+                let crashed = env.crash(survival);
+                let mut log = Vec::new();
+                for path in files(&crashed, ".wal") {
+                    log.extend(crashed.read_file(&path).unwrap());
+                }
+                let db = open(&crashed).unwrap();
+                for n in 0..50 {
+                    let value = format!("value {n:02}");
+                    let copies = log.windows(value.len()).filter(|bytes| *bytes == value.as_bytes()).count();
+                    assert_eq!(copies, 1, "{value}, partial {partial}, {survival:?}");
+                    assert_eq!(db.get(format!("{n:02}")).unwrap().unwrap(), value);
+                }
+                assert_eq!(db.stats().last_seq, 51);
+                db.flush().unwrap();
+                assert_eq!(db.stats().flush.records, 51);
+            }
+        });
+    }
+}
+
+/// A segment that could not be started on a full disk must go again: without its first frame it would stand, empty,
+/// between two good ones, and recovery would take it for the end of the log. The segment before it goes on.
+#[test]
+fn a_segment_that_could_not_be_started_leaves_no_gap() {
+    for journal in [Journal::Ext4Like, Journal::None] {
+        for operation in [Operation::Create, Operation::WriteAt] {
+            SimEnv::run(SimConfig { journal, ..SimConfig::default() }, move |env| {
+                let db = open(&env).unwrap();
+                put_synced(&db, "a", b"value").unwrap();
+                let check = |expected: &[&str]| {
+                    for survival in SURVIVALS {
+                        let db = open(&env.crash(survival)).unwrap();
+                        assert_eq!(keys(&db), expected, "{journal:?}, {operation:?}, {survival:?}");
+                    }
+                };
+                env.fault(FaultRule { partial: true, ..fault(operation, ".wal", FaultError::NoSpace) });
+                assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::DiskFull);
+                check(&["a"]);
+                put_synced(&db, "b", b"value").unwrap();
+                check(&["a", "b"]);
+                // The next segment starts, but its log is needed: packs find no space.
+                env.fault(FaultRule {
+                    sticky: true,
+                    ..fault(Operation::Create, ".pack", FaultError::NoSpace)
+                });
+                assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::DiskFull);
+                put_synced(&db, "c", b"value").unwrap();
+                check(&["a", "b", "c"]);
+            });
+        }
+    }
+}
+
+/// After a sync has failed, the bytes are still in the page cache, and a later sync succeeds without writing them.
+/// Recovery used to take what it read for what it would find after the next power cut.
+#[test]
+fn a_log_whose_sync_failed_is_made_durable_when_the_store_is_opened_again() {
+    let env = SimEnv::new(SimConfig::default());
+    let db = open(&env).unwrap();
+    db.put("before", "").unwrap();
+    env.fault(fault(Operation::Sync, ".wal", FaultError::Io));
+    assert!(db.sync().is_err());
+    assert_eq!(db.put("refused", "").unwrap_err().kind(), ErrorKind::Poisoned);
+    drop(db);
+    env.clear_faults();
+
+    let db = open(&env).unwrap();
+    assert!(db.contains("before").unwrap());
+    put_synced(&db, "after", b"").unwrap();
+    let db = open(&env.crash(Survival::Nothing)).unwrap();
+    assert!(db.contains("before").unwrap() && db.contains("after").unwrap());
+}
+
+/// An old segment of the log was synced by the flushing thread and by a synced writer at the same time; the operating
+/// system reports a failure to one of them. If that was the flushing thread, the writer was told that its write, and all
+/// before it, were durable, while those in the old segment were not.
+#[test]
+fn a_failed_sync_of_an_old_segment_reaches_every_writer_that_counts_on_it() {
+    let mut struck = 0;
+    for seed in seeds(20) {
+        for skipped in 0..3 {
+            let config =
+                SimConfig { seed, device: slow_to_sync(), preemption_percent: 50, ..SimConfig::default() };
+            let (crashed, acknowledged, fired) = SimEnv::run(config, move |env| {
+                let db = open(&env).unwrap();
+                let other = db.keyspace("other").unwrap();
+                // Keeps the log from being released.
+                other.put("hold", "value").unwrap();
+                db.sync().unwrap();
+                db.put("old", [1; 30 << 10]).unwrap();
+                let target =
+                    FaultTarget::Matching { operation: Operation::Sync, path_suffix: ".wal".into(), skipped };
+                env.fault(FaultRule { target, ..fault(Operation::Sync, ".wal", FaultError::Io) });
+                let flushing = db.clone();
+                let flusher = spawn(&env, move || {
+                    let written =
+                        flushing.put("x", [1; 30 << 10]).and_then(|()| flushing.put("y", [1; 3000]));
+                    let _ = written.and_then(|()| flushing.flush());
+                });
+                let mut acknowledged = Vec::new();
+                for n in 0..20 {
+                    env.sleep(Duration::from_micros(300));
+                    let key = format!("synced {n}");
+                    match put_synced(&db, &key, b"value") {
+                        Ok(()) => acknowledged.push(key),
+                        Err(_) => break,
+                    }
+                }
+                flusher.join();
+                (env.crash(Survival::Nothing), acknowledged, env.faults_fired())
+            });
+            struck += fired;
+            crashed.simulate(move |env| {
+                let db = open(&env).unwrap_or_else(|e| panic!("seed {seed}, skipped {skipped}: {e}"));
+                for key in acknowledged {
+                    assert!(db.contains(&key).unwrap(), "seed {seed}, skipped {skipped}: {key} is lost");
+                }
+            });
+        }
+    }
+    assert!(struck > 0);
+}

@@ -1,0 +1,72 @@
+//! Bugs that were found, each with its story: what went wrong, and what holds since.
+//!
+//! A test that tries several seeds tries one alone when `TERRACE_SEED` names it.
+
+#![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
+
+mod jobs;
+mod keyspaces;
+mod log;
+mod opening;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimEnv};
+use terrace::env::{Env, Priority, Thread};
+use terrace::{Db, Durability, Options, PackLayout, Result, TreeOptions, WriteBatch};
+
+/// Options under which a memtable is full after a few hundred entries.
+fn tiny() -> Options {
+    Options {
+        memtable_bytes: 32 << 10,
+        wal_bytes_max: 1 << 20,
+        memory_bytes: Some(4 << 20),
+        tree: TreeOptions {
+            table_bytes: 4 << 10,
+            pack: PackLayout::Many { bytes_max: 1 << 20 },
+            block_bytes: 512,
+            level1_bytes: 32 << 10,
+            level_ratio: 4,
+            ..TreeOptions::default()
+        },
+        ..Options::default()
+    }
+}
+
+fn open(env: &Arc<SimEnv>) -> Result<Db> {
+    Db::builder("/db").env(env.clone()).options(tiny()).open()
+}
+
+fn put_synced(db: &Db, key: &str, value: &[u8]) -> Result<()> {
+    let mut batch = WriteBatch::new();
+    batch.put(key, value);
+    db.write_with(batch, Durability::Synced)
+}
+
+fn spawn(env: &Arc<SimEnv>, body: impl FnOnce() + Send + 'static) -> Thread {
+    env.spawn("test", Priority::Normal, Box::new(body)).unwrap()
+}
+
+/// A call of `operation` on a file whose name ends with `path_suffix` fails: the next one, and once; fields change that.
+fn fault(operation: Operation, path_suffix: &str, error: FaultError) -> FaultRule {
+    let target = FaultTarget::Matching { operation, path_suffix: path_suffix.into(), skipped: 0 };
+    FaultRule { target, error, sticky: false, partial: false }
+}
+
+/// The seeds to try: the first `count`, or the one that the environment asks for.
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    match std::env::var("TERRACE_SEED") {
+        Ok(seed) => {
+            let seed = seed.parse().expect("TERRACE_SEED is a number");
+            seed..seed + 1
+        }
+        Err(_) => 0..count,
+    }
+}
+
+/// The files of the store whose names end or start so.
+fn files(env: &SimEnv, part: &str) -> Vec<PathBuf> {
+    let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains(part));
+    env.files().into_iter().map(|(path, _)| path).filter(named).collect()
+}
