@@ -1,6 +1,7 @@
 //! The write-ahead log: a chain of segments, each a file of frames.
 //!
-//! The first frame of a segment names its predecessor and how long that one was; every other frame holds one batch.
+//! The first frame of a segment names its predecessor, how long that one was, and whether it was durable by then; every
+//! other frame holds one batch.
 //!
 //! # Durability
 //!
@@ -32,7 +33,8 @@ use crate::format::log::{FRAME_HEADER_BYTES, Frame, FrameReader, FrameWriter, Ta
 use crate::format::names::FileName;
 use crate::types::{SegmentId, Seq};
 
-/// Kind of the frame that starts a segment: predecessor's id and length, 0 and 0 for none.
+/// Kind of the frame that starts a segment: predecessor's id and length (8 bytes each, 0 and 0 for none), then a byte:
+/// 1 if all older segments were durable, else 0.
 const START_FRAME: u8 = 1;
 /// Kind of a frame that holds a batch.
 const BATCH_FRAME: u8 = 2;
@@ -79,8 +81,10 @@ pub(crate) struct Wal {
 impl Wal {
     /// Starts a new segment `id` behind the recovered ones.
     pub(crate) fn open(device: Arc<Device>, id: SegmentId, recovered: &[RecoveredSegment]) -> Result<Self> {
-        let previous = recovered.last().map_or((SegmentId(0), 0), |segment| (segment.id, segment.bytes));
-        let (file, frames) = start_segment(&device, id, previous)?;
+        let (previous, length) =
+            recovered.last().map_or((SegmentId(0), 0), |segment| (segment.id, segment.bytes));
+        // See [`Recovered::repair`].
+        let (file, frames) = start_segment(&device, id, Start { previous, length, durable: true })?;
         let old = recovered.iter().map(|segment| OldSegment {
             id: segment.id,
             last_seq: segment.last_seq,
@@ -158,8 +162,9 @@ impl Wal {
         let id = self.next_id;
         self.next_id = id.next();
         let bytes = self.frames.offset();
-        let (file, frames) = start_segment(&self.device, id, (self.id, bytes))?;
         let durable = self.synced == bytes && self.old.iter().all(|segment| segment.unsynced.is_none());
+        let start = Start { previous: self.id, length: bytes, durable };
+        let (file, frames) = start_segment(&self.device, id, start)?;
         let old_file = std::mem::replace(&mut self.file, file);
         self.old.push_back(OldSegment {
             id: self.id,
@@ -208,31 +213,53 @@ impl Wal {
     }
 }
 
+/// What the first frame of a segment says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Start {
+    /// The segment before, 0 for none.
+    previous: SegmentId,
+    /// Its length.
+    length: u64,
+    /// Whether it, and every older one, was durable by then.
+    durable: bool,
+}
+
+impl Start {
+    fn encode(self) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(17);
+        put_u64(&mut payload, self.previous.0);
+        put_u64(&mut payload, self.length);
+        payload.push(self.durable.into());
+        payload
+    }
+
+    /// `None` where the frame is of another kind.
+    fn of(frame: &Frame<'_>) -> Option<Self> {
+        let mut fields = Decoder::new(frame.payload);
+        match (frame.kind, fields.u64(), fields.u64(), fields.u8()) {
+            (START_FRAME, Ok(previous), Ok(length), Ok(durable @ 0..=1)) => {
+                Some(Self { previous: SegmentId(previous), length, durable: durable == 1 })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Creates a segment, makes its name durable, and writes its first frame.
-fn start_segment(
-    device: &Device,
-    id: SegmentId,
-    previous: (SegmentId, u64),
-) -> Result<(Arc<StoreFile>, FrameWriter)> {
-    let start = || {
+fn start_segment(device: &Device, id: SegmentId, start: Start) -> Result<(Arc<StoreFile>, FrameWriter)> {
+    let create = || {
         let file = Arc::new(device.create(FileName::Wal(id))?);
         device.sync_names()?;
-        let mut payload = Vec::with_capacity(16);
-        put_u64(&mut payload, previous.0.0);
-        put_u64(&mut payload, previous.1);
         let mut frames = FrameWriter::new(id.0, 0, first_prev(id.0));
         let mut bytes = Vec::new();
-        frames.append(START_FRAME, &[&payload], 0, &mut bytes);
+        frames.append(START_FRAME, &[&start.encode()], 0, &mut bytes);
         file.write(WriteCause::Wal, 0, &bytes)?;
         Ok((file, frames))
     };
     // A segment without its first frame must not stand between two good ones. The removal is durable by the time
     // the next segment's name is.
-    start().map_err(|error| match device.remove(FileName::Wal(id)) {
-        Ok(()) => error,
-        // What matters is no longer why the segment could not be started, but that it cannot be taken back.
-        Err(error) => error,
-    })
+    // Where it cannot be removed, that is what matters, no longer why it could not be started.
+    create().map_err(|error| device.remove(FileName::Wal(id)).err().unwrap_or(error))
 }
 
 /// A segment as recovery left it.
@@ -354,10 +381,8 @@ fn read_segment(file: &StoreFile) -> Result<Vec<u8>> {
 /// Whether the segment that starts with `start` follows the last recovered one without a gap. `false` when the
 /// predecessor is shorter than it was.
 fn continues(file: &StoreFile, start: &Frame<'_>, floor: SegmentId, recovered: &Recovered) -> Result<bool> {
-    let mut fields = Decoder::new(start.payload);
-    let (previous, length) = match (start.kind, fields.u64(), fields.u64()) {
-        (START_FRAME, Ok(previous), Ok(length)) => (SegmentId(previous), length),
-        _ => return Err(file.corruption(start.offset, "the log segment does not start with a start record")),
+    let Some(Start { previous, length, .. }) = Start::of(start) else {
+        return Err(file.corruption(start.offset, "the log segment does not start with a start record"));
     };
     match recovered.segments.last() {
         None if previous < floor || previous == SegmentId(0) => Ok(true),
@@ -388,19 +413,21 @@ fn replay_frame(
     Ok(Seq(first.0 + count - 1))
 }
 
-/// Fails when a frame of `segments`, which lie behind the log's end, says that what lies before it was durable.
+/// Fails when something in `segments`, which lie behind the log's end, says that what lies before it was durable.
 fn refuse_if_synced(device: &Device, recovered: &Recovered, segments: &[SegmentId]) -> Result<()> {
     for &id in segments {
         let file = device.open(FileName::Wal(id), Access::Read)?;
         let bytes = read_segment(&file)?;
-        for frame in FrameReader::new(id.0, &bytes) {
-            if frame.synced > 0 {
-                let what = "log records that had been synced are missing";
-                return Err(match recovered.segments.last() {
-                    Some(last) => last.file.corruption(last.bytes, what),
-                    None => file.corruption(0, what),
-                });
-            }
+        let mut frames = FrameReader::new(id.0, &bytes);
+        let synced = frames
+            .by_ref()
+            .any(|frame| frame.synced > 0 || Start::of(&frame).is_some_and(|start| start.durable));
+        if synced || matches!(frames.tail(), Tail::Damaged { .. }) {
+            let what = "log records that had been synced are missing";
+            return Err(match recovered.segments.last() {
+                Some(last) => last.file.corruption(last.bytes, what),
+                None => file.corruption(0, what),
+            });
         }
     }
     Ok(())

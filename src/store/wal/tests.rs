@@ -160,7 +160,7 @@ fn failed_append_leaves_nothing_behind() {
 
 #[test]
 fn failed_roll_leaves_the_segment_in_use() {
-    for operation in [Operation::Create, Operation::SyncDir, Operation::WriteAt] {
+    for operation in [Operation::Create, Operation::WriteAt] {
         let env = SimEnv::new(SimConfig::default());
         let device = device(&env);
         let mut wal = three_segments(&device);

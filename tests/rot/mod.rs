@@ -1,0 +1,67 @@
+//! What the tests of damage, processes and threads share: a seed that is told when a test fails, random numbers from
+//! it, and options under which a few hundred records make every kind of job run.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use terrace::{Options, PackLayout, TreeOptions};
+
+/// The seed of a test. Told on failure, and taken from `TERRACE_SEED` to run the failure again.
+pub struct Seed(pub u64);
+
+impl Seed {
+    pub fn new(default: u64) -> Self {
+        Self(number("TERRACE_SEED").unwrap_or(default))
+    }
+
+    pub fn random(&self) -> Random {
+        Random(self.0)
+    }
+}
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("failed with TERRACE_SEED={}", self.0);
+        }
+    }
+}
+
+/// The number in an environment variable.
+pub fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+}
+
+/// Random numbers (SplitMix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+/// Options under which a few hundred records fill several levels.
+pub fn tiny() -> Options {
+    Options {
+        memtable_bytes: 8 << 10,
+        wal_bytes_max: 64 << 10,
+        memory_bytes: Some(1 << 20),
+        background_threads: Some(1),
+        tree: TreeOptions {
+            table_bytes: 5 << 10,
+            pack: PackLayout::Many { bytes_max: 1 << 20 },
+            block_bytes: 512,
+            level1_bytes: 8 << 10,
+            level_ratio: 4,
+            ..TreeOptions::default()
+        },
+        ..Options::default()
+    }
+}

@@ -1,0 +1,431 @@
+//! Which files each action touches, in which order, and how many barriers it costs: `tests/trace/*.txt`.
+//!
+//! The engine runs as one deterministic schedule; every call that changes a file or makes a change durable is a line.
+//! Before the comparison each trace is held against the rules that make a crash harmless, so that rewriting the files
+//! (`UPDATE=1`) cannot accept a trace that breaks them:
+//!
+//! 1. a pack is synced, and the directory after its creation, before the manifest is written;
+//! 2. every write to the manifest is followed by its sync before anything is removed;
+//! 3. CURRENT is replaced only by a synced file, and after the sync of the directory that names its manifest;
+//! 4. a file is removed only after the last write to the manifest or to CURRENT is durable.
+
+#![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
+
+mod rot;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rot::tiny;
+use terrace::env::recording::RecordingEnv;
+use terrace::env::simulated::{SimConfig, SimEnv};
+use terrace::{Db, Durability, Options, PackLayout, WriteBatch};
+
+/// An action under observation.
+struct Stage {
+    disk: Arc<SimEnv>,
+    record: Arc<RecordingEnv>,
+    options: Options,
+}
+
+impl Stage {
+    fn open(&self) -> Db {
+        Db::builder("/db").env(self.record.clone()).options(self.options.clone()).open().unwrap()
+    }
+
+    /// Forgets what was done to get here.
+    fn begin(&self) {
+        let _ = self.record.take();
+    }
+}
+
+/// Options under which nothing happens unless it is asked for.
+fn quiet() -> Options {
+    let mut options = tiny();
+    options.memtable_bytes = 256 << 10;
+    options.tree.l0_trigger = 100;
+    options.tree.l0_slow = 100;
+    options.tree.l0_stop = 200;
+    options.tree.table_bytes = 64 << 10;
+    options.tree.level1_bytes = 1 << 20;
+    options
+}
+
+/// Runs `action`, which returns the lines to show, and compares them with the file `name`.
+fn trace(name: &str, options: Options, action: impl FnOnce(&Stage) -> String + Send + 'static) {
+    let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };
+    let text = SimEnv::run(config, move |disk| {
+        let record = RecordingEnv::merging_appends(disk.clone());
+        action(&Stage { disk, record, options })
+    });
+    check_rules(name, &text);
+    let text = format!("{text}\n{}", barriers(&text));
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/trace").join(format!("{name}.txt"));
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, text).unwrap();
+        return;
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(golden == text, "{name} has changed (UPDATE=1 accepts it). It was\n{golden}\nand is\n{text}");
+}
+
+/// What a line is about: the action, the file, and the new name of a rename.
+fn words(line: &str) -> (&str, &str, &str) {
+    let mut words = line.split([' ', ':']).filter(|word| !word.is_empty());
+    let mut word = || words.next().unwrap_or_default();
+    (word(), word(), word())
+}
+
+/// How many syncs, of what.
+fn barriers(text: &str) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in text.lines() {
+        let kind = match words(line) {
+            ("sync-dir", _, _) => "directory",
+            ("sync", file, _) if file.ends_with(".pack") => "pack",
+            ("sync", file, _) if file.ends_with(".wal") => "log",
+            ("sync", file, _) if file.starts_with("MANIFEST") => "manifest",
+            ("sync", _, _) => "small file",
+            _ => continue,
+        };
+        *counts.entry(kind).or_default() += 1;
+    }
+    let list: Vec<String> = counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    format!("barriers: {}\n", if list.is_empty() { "none".to_owned() } else { list.join(", ") })
+}
+
+fn check_rules(name: &str, text: &str) {
+    let mut unsynced: BTreeSet<&str> = BTreeSet::new();
+    let mut unnamed: BTreeSet<&str> = BTreeSet::new();
+    for line in text.lines() {
+        let rule =
+            |holds: bool, number: u32| assert!(holds, "{name} breaks rule {number} at {line:?}:\n{text}");
+        let is_pending = |part: &str, set: &BTreeSet<&str>| set.iter().any(|file| file.contains(part));
+        match words(line) {
+            ("create", file, _) => drop(unnamed.insert(file)),
+            ("write", file, _) => {
+                if file.starts_with("MANIFEST") {
+                    rule(!is_pending(".pack", &unsynced) && !is_pending(".pack", &unnamed), 1);
+                }
+                unsynced.insert(file);
+            }
+            ("sync", file, _) => drop(unsynced.remove(file)),
+            ("sync-dir", _, _) => unnamed.clear(),
+            ("rename", from, to) => {
+                rule(!unsynced.contains(from), 3);
+                rule(to != "CURRENT" || !is_pending("MANIFEST", &unnamed), 3);
+                unnamed.remove(from);
+                unnamed.insert(to);
+            }
+            // Files that a replacement has prepared for itself.
+            ("remove", file, _) if file.ends_with(".new") => {}
+            ("remove", _, _) => {
+                rule(!is_pending("MANIFEST", &unsynced) && !unnamed.contains("CURRENT"), 4);
+                rule(!is_pending("MANIFEST", &unnamed), 4);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Puts a few entries into a new table of level 0.
+fn flush_entries(db: &Db, round: u32) {
+    for n in 0..20 {
+        db.put(format!("{n:02}"), format!("{round}")).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+}
+
+#[test]
+fn creation() {
+    trace("creation", quiet(), |stage| {
+        let db = stage.open();
+        let text = stage.record.take();
+        db.close().unwrap();
+        text
+    });
+}
+
+#[test]
+fn opening_and_closing_without_a_write() {
+    trace("opening", quiet(), |stage| {
+        let db = stage.open();
+        db.put("key", "value").unwrap();
+        db.close().unwrap();
+        stage.begin();
+        stage.open().close().unwrap();
+        stage.record.take()
+    });
+}
+
+#[test]
+fn opening_after_a_power_cut() {
+    trace("opening-torn", quiet(), |stage| {
+        let db = stage.open();
+        db.put("synced", "1").unwrap();
+        db.sync().unwrap();
+        db.put("torn", vec![2; 3000]).unwrap();
+        db.close().unwrap();
+        let (log, len) =
+            stage.disk.files().into_iter().find(|(path, _)| path.ends_with("000001.wal")).unwrap();
+        stage.disk.truncate(&log, len - 2000).unwrap();
+        stage.begin();
+        let db = stage.open();
+        assert!(db.contains("synced").unwrap() && !db.contains("torn").unwrap());
+        let text = stage.record.take();
+        db.close().unwrap();
+        text
+    });
+}
+
+#[test]
+fn opening_for_reading() {
+    trace("opening-read-only", quiet(), |stage| {
+        let db = stage.open();
+        flush_entries(&db, 0);
+        db.put("in the log", "value").unwrap();
+        db.close().unwrap();
+        stage.begin();
+        let builder = Db::builder("/db").env(stage.record.clone()).options(quiet());
+        let db = builder.read_only().open().unwrap();
+        assert_eq!(db.iter().unwrap().count(), 21);
+        assert!(db.verify().unwrap().problems.is_empty());
+        db.close().unwrap();
+        stage.record.take()
+    });
+}
+
+#[test]
+fn writes_of_both_durabilities() {
+    trace("writes", quiet(), |stage| {
+        let db = stage.open();
+        stage.begin();
+        let write = |key: &str, durability| {
+            let mut batch = WriteBatch::new();
+            batch.put(key, "value");
+            db.write_with(batch, durability).unwrap();
+        };
+        write("1", Durability::Synced);
+        write("2", Durability::Synced);
+        write("3", Durability::Buffered);
+        write("4", Durability::Buffered);
+        write("5", Durability::Synced);
+        // Nothing is left to do for this.
+        db.sync().unwrap();
+        let text = stage.record.take();
+        db.close().unwrap();
+        text
+    });
+}
+
+#[test]
+fn a_flush() {
+    trace("flush", quiet(), |stage| {
+        let db = stage.open();
+        stage.begin();
+        flush_entries(&db, 0);
+        let text = stage.record.take();
+        db.close().unwrap();
+        text
+    });
+}
+
+#[test]
+fn a_flush_that_releases_the_log() {
+    trace("flush-releasing", quiet(), |stage| {
+        let db = stage.open();
+        // More than a segment holds.
+        for n in 0..20 {
+            db.put(format!("{n:02}"), vec![n; 1000]).unwrap();
+        }
+        stage.begin();
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        let text = stage.record.take();
+        db.close().unwrap();
+        text
+    });
+}
+
+#[test]
+fn a_flush_while_another_keyspace_has_older_entries() {
+    trace("flush-of-two", quiet(), |stage| {
+        let db = stage.open();
+        let other = db.keyspace("other").unwrap();
+        db.put("older", "in the first keyspace").unwrap();
+        other.put("newer", "in the second").unwrap();
+        db.put("newest", "in the first").unwrap();
+        stage.begin();
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        let text = stage.record.take();
+        db.close().unwrap();
+        text
+    });
+}
+
+#[test]
+fn a_merge() {
+    trace("merge", quiet(), |stage| {
+        let db = stage.open();
+        flush_entries(&db, 0);
+        flush_entries(&db, 1);
+        stage.begin();
+        db.compact().unwrap();
+        assert_eq!(db.stats().merge.jobs, 1);
+        let text = stage.record.take();
+        db.close().unwrap();
+        text
+    });
+}
+
+#[test]
+fn a_merge_into_files_of_one_table() {
+    let mut options = quiet();
+    options.tree.pack = PackLayout::OneTable;
+    options.tree.table_bytes = 4 << 10;
+    trace("merge-one-table", options, |stage| {
+        let db = stage.open();
+        for round in 0..2 {
+            for n in 0..20 {
+                db.put(format!("{n:02}"), vec![round; 500]).unwrap();
+            }
+            db.flush().unwrap();
+        }
+        db.wait_idle().unwrap();
+        stage.begin();
+        db.compact().unwrap();
+        assert_eq!(db.stats().merge.jobs, 1);
+        let text = stage.record.take();
+        db.close().unwrap();
+        text
+    });
+}
+
+#[test]
+fn a_merge_that_leaves_nothing() {
+    trace("merge-to-nothing", quiet(), |stage| {
+        let db = stage.open();
+        flush_entries(&db, 0);
+        for n in 0..20 {
+            db.delete(format!("{n:02}")).unwrap();
+        }
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        stage.begin();
+        db.compact().unwrap();
+        assert_eq!(db.stats().merge.jobs, 1);
+        let text = stage.record.take();
+        db.close().unwrap();
+        text
+    });
+}
+
+#[test]
+fn a_table_sinks_without_being_rewritten() {
+    let mut options = quiet();
+    options.tree.l0_trigger = 1;
+    trace("move", options, |stage| {
+        let db = stage.open();
+        db.put("key", "value").unwrap();
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        assert_eq!(db.stats().merge.moves, 1);
+        let text = stage.record.take();
+        let (_, flush_and_move) = text.split_once("000001.pack").unwrap();
+        let flush_and_move = format!("create 000001.pack{flush_and_move}");
+        db.close().unwrap();
+        flush_and_move
+    });
+}
+
+#[test]
+fn the_log_goes_on_in_a_new_segment() {
+    trace("roll", quiet(), |stage| {
+        let db = stage.open();
+        stage.begin();
+        for n in 0..20 {
+            db.put(format!("{n:02}"), vec![n; 1000]).unwrap();
+        }
+        db.sync().unwrap();
+        let text = stage.record.take();
+        db.close().unwrap();
+        text
+    });
+}
+
+#[test]
+fn a_manifest_that_has_outgrown_its_snapshot_is_replaced() {
+    trace("manifest-switch", quiet(), |stage| {
+        let db = stage.open();
+        // Long keys make long edits.
+        for round in 0u8..10 {
+            db.put(vec![round; 60_000], "value").unwrap();
+            stage.begin();
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            let text = stage.record.take();
+            if text.contains("create MANIFEST") {
+                db.close().unwrap();
+                return text;
+            }
+        }
+        panic!("the manifest only grows");
+    });
+}
+
+#[test]
+fn keyspaces_come_and_go() {
+    trace("keyspace", quiet(), |stage| {
+        let db = stage.open();
+        stage.begin();
+        let other = db.keyspace("other").unwrap();
+        let mut text = format!("# created\n{}", stage.record.take());
+        other.put("key", "value").unwrap();
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        other.put("key", "in the log").unwrap();
+        stage.begin();
+        drop(other);
+        db.drop_keyspace("other").unwrap();
+        db.wait_idle().unwrap();
+        text += &format!("# dropped\n{}", stage.record.take());
+        db.close().unwrap();
+        text
+    });
+}
+
+#[test]
+fn closing() {
+    trace("closing", quiet(), |stage| {
+        let db = stage.open();
+        db.put("key", "value").unwrap();
+        stage.begin();
+        db.close().unwrap();
+        let mut text = format!("# with a write that was not synced\n{}", stage.record.take());
+        let db = stage.open();
+        db.put("key", "value").unwrap();
+        db.sync().unwrap();
+        stage.begin();
+        db.close().unwrap();
+        text += &format!("# with a write that was synced\n{}", stage.record.take());
+        text
+    });
+}
+
+#[test]
+fn closing_with_a_long_log() {
+    let options =
+        Options { memtable_bytes: 8 << 20, wal_bytes_max: 64 << 20, memory_bytes: Some(64 << 20), ..quiet() };
+    trace("closing-long-log", options, |stage| {
+        let db = stage.open();
+        for n in 0u8..40 {
+            db.put(vec![n], vec![n; 40_000]).unwrap();
+        }
+        stage.begin();
+        db.close().unwrap();
+        stage.record.take()
+    });
+}
