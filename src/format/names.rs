@@ -6,8 +6,8 @@
 //! MANIFEST-000001   manifest 1            LOCK                      held while the store is open
 //! ```
 //!
-//! Numbers are decimal, padded with zeros to 6 digits and longer if need be. Every file has one name only: what does not
-//! print back to the same text is not ours. `.new` files are being written, to be renamed over their namesakes.
+//! Numbers are decimal, padded with zeros to 6 digits, and longer if need be, up to 18. Every file has one name only: what
+//! does not print back to the same text is not ours. `.new` files are being written, to be renamed over their namesakes.
 
 use crate::types::{PackId, SegmentId};
 use std::fmt;
