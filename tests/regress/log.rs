@@ -6,14 +6,20 @@ use std::time::Duration;
 use terrace::env::Env;
 use terrace::env::Thread;
 use terrace::env::simulated::{
-    DeviceModel, FaultError, FaultRule, FaultTarget, Journal, Operation, SimConfig, SimEnv, Survival,
+    DeviceModel, FaultError, FaultRule, Journal, Operation, SimConfig, SimEnv, Survival,
 };
 use terrace::{Db, Durability, ErrorKind, WriteBatch};
 
-use crate::{fault, files, open, put_synced, seeds, spawn};
+use crate::{fault, files, open, put_synced, spawn};
 
-const SURVIVALS: [Survival; 5] =
-    [Survival::Nothing, Survival::Everything, Survival::Random(1), Survival::Random(2), Survival::Random(3)];
+/// The extremes, and some of what lies between.
+fn survivals() -> [Survival; 12] {
+    std::array::from_fn(|n| match n {
+        0 => Survival::Nothing,
+        1 => Survival::Everything,
+        _ => Survival::Random(n as u64),
+    })
+}
 
 /// A disk on which a sync takes long enough for other writers to queue up.
 fn slow_to_sync() -> DeviceModel {
@@ -51,7 +57,7 @@ fn a_group_that_failed_neither_comes_back_nor_takes_later_writes_along() {
                 let expected = if key == "first" { None } else { Some(ErrorKind::DiskFull) };
                 assert_eq!(result.err().map(|error| error.kind()), expected, "{key}");
             }
-            let at_once = SURVIVALS.map(|survival| env.crash(survival));
+            let at_once = survivals().map(|survival| env.crash(survival));
             if rolled {
                 // Packs find no space, so the log stays.
                 env.fault(FaultRule {
@@ -61,10 +67,10 @@ fn a_group_that_failed_neither_comes_back_nor_takes_later_writes_along() {
                 assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::DiskFull);
             }
             put_synced(&db, "after", b"value").unwrap();
-            [at_once, SURVIVALS.map(|survival| env.crash(survival))]
+            [at_once, survivals().map(|survival| env.crash(survival))]
         });
         for (crashes, expected) in crashes.into_iter().zip([&["first"][..], &["after", "first"]]) {
-            for (crashed, survival) in crashes.into_iter().zip(SURVIVALS) {
+            for (crashed, survival) in crashes.into_iter().zip(survivals()) {
                 crashed.simulate(move |env| {
                     let db = open(&env).unwrap();
                     assert_eq!(keys(&db), expected, "rolled {rolled}, {survival:?}");
@@ -91,7 +97,7 @@ fn a_batch_that_failed_and_was_written_again_is_there_once() {
             assert_eq!(error.kind(), ErrorKind::DiskFull);
             assert_eq!(db.iter().unwrap().count(), 1, "nothing of it shows");
             db.write_with(batch, Durability::Synced).unwrap();
-            for survival in SURVIVALS {
+            for survival in survivals() {
                 let crashed = env.crash(survival);
                 let mut log = Vec::new();
                 for path in files(&crashed, ".wal") {
@@ -122,7 +128,7 @@ fn a_segment_that_could_not_be_started_leaves_no_gap() {
                 let db = open(&env).unwrap();
                 put_synced(&db, "a", b"value").unwrap();
                 let check = |expected: &[&str]| {
-                    for survival in SURVIVALS {
+                    for survival in survivals() {
                         let db = open(&env.crash(survival)).unwrap();
                         assert_eq!(keys(&db), expected, "{journal:?}, {operation:?}, {survival:?}");
                     }
@@ -170,47 +176,28 @@ fn a_log_whose_sync_failed_is_made_durable_when_the_store_is_opened_again() {
 /// before it, were durable, while those in the old segment were not.
 #[test]
 fn a_failed_sync_of_an_old_segment_reaches_every_writer_that_counts_on_it() {
-    let mut struck = 0;
-    for seed in seeds(20) {
-        for skipped in 0..3 {
-            let config =
-                SimConfig { seed, device: slow_to_sync(), preemption_percent: 50, ..SimConfig::default() };
-            let (crashed, acknowledged, fired) = SimEnv::run(config, move |env| {
-                let db = open(&env).unwrap();
-                let other = db.keyspace("other").unwrap();
-                // Keeps the log from being released.
-                other.put("hold", "value").unwrap();
-                db.sync().unwrap();
-                db.put("old", [1; 30 << 10]).unwrap();
-                let target =
-                    FaultTarget::Matching { operation: Operation::Sync, path_suffix: ".wal".into(), skipped };
-                env.fault(FaultRule { target, ..fault(Operation::Sync, ".wal", FaultError::Io) });
-                let flushing = db.clone();
-                let flusher = spawn(&env, move || {
-                    let written =
-                        flushing.put("x", [1; 30 << 10]).and_then(|()| flushing.put("y", [1; 3000]));
-                    let _ = written.and_then(|()| flushing.flush());
-                });
-                let mut acknowledged = Vec::new();
-                for n in 0..20 {
-                    env.sleep(Duration::from_micros(300));
-                    let key = format!("synced {n}");
-                    match put_synced(&db, &key, b"value") {
-                        Ok(()) => acknowledged.push(key),
-                        Err(_) => break,
-                    }
-                }
-                flusher.join();
-                (env.crash(Survival::Nothing), acknowledged, env.faults_fired())
-            });
-            struck += fired;
+    for delay in (0..40).map(|n| n * Duration::from_micros(250)) {
+        let config = SimConfig { device: slow_to_sync(), ..SimConfig::default() };
+        let (crashed, synced) = SimEnv::run(config, move |env| {
+            let db = open(&env).unwrap();
+            // The first one fills a memtable and a segment and is being flushed when the second one has done so, too.
+            db.put("first", [1; 33 << 10]).unwrap();
+            db.put("second", [1; 33 << 10]).unwrap();
+            db.put("third", "value").unwrap();
+            assert_eq!(files(&env, ".wal").len(), 3);
+            // The flushing thread gets there first, unless the writer is early.
+            env.fault(fault(Operation::Sync, "000002.wal", FaultError::Io));
+            env.sleep(delay);
+            let synced = put_synced(&db, "fourth", b"value");
+            let _ = db.wait_idle();
+            assert_eq!(env.faults_fired(), 1);
+            (env.crash(Survival::Nothing), synced)
+        });
+        if synced.is_ok() {
             crashed.simulate(move |env| {
-                let db = open(&env).unwrap_or_else(|e| panic!("seed {seed}, skipped {skipped}: {e}"));
-                for key in acknowledged {
-                    assert!(db.contains(&key).unwrap(), "seed {seed}, skipped {skipped}: {key} is lost");
-                }
+                let db = open(&env).unwrap();
+                assert_eq!(keys(&db), ["first", "fourth", "second", "third"], "delay {delay:?}");
             });
         }
     }
-    assert!(struck > 0);
 }
