@@ -37,6 +37,9 @@ pub(crate) struct Scheduler {
 struct State {
     busy: BTreeMap<KeyspaceId, Busy>,
     merges: usize,
+    /// Compactions that somebody has asked for and that wait for a running job. No other merge of their keyspaces starts,
+    /// or under steady writes their turn might never come.
+    waiting: BTreeMap<KeyspaceId, usize>,
     /// Whose memtable is being flushed.
     flushing: Option<KeyspaceId>,
     /// Present while the last flush, or merge, has failed.
@@ -127,7 +130,8 @@ impl Engine {
     fn merge_forever(&self) {
         let mut state = self.scheduler.state.lock();
         while !state.stopping {
-            let due = if self.paused(&state, Job::Merge) { None } else { self.merge_due(&state) };
+            let free = |keyspace| !state.waiting.contains_key(&keyspace);
+            let due = if self.paused(&state, Job::Merge) { None } else { self.merge_due(&state, free) };
             let Some(plan) = due else {
                 self.wait_for_work(&mut state, Job::Merge);
                 continue;
@@ -211,12 +215,13 @@ impl Engine {
         oldest.min_by_key(|(first, _)| *first).map(|(_, tree)| tree.clone())
     }
 
-    /// The best plan that no running job is in the way of.
-    fn merge_due(&self, state: &State) -> Option<Plan> {
+    /// The best plan, for keyspaces that `may` have one, that no running job is in the way of.
+    fn merge_due(&self, state: &State, may: impl Fn(KeyspaceId) -> bool) -> Option<Plan> {
         let none = Busy::default();
         let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape)> = self
             .trees()
             .values()
+            .filter(|tree| may(tree.id()))
             .map(|tree| {
                 let version = tree.view().version.clone();
                 let shape = self.policy.layout.measure(&version);
@@ -258,7 +263,7 @@ impl Engine {
             let idle = state.flushing.is_none()
                 && state.merges == 0
                 && self.flush_due().is_none()
-                && self.merge_due(&state).is_none();
+                && self.merge_due(&state, |_| true).is_none();
             if idle || pointless() {
                 drop(state);
                 self.wait_reclaimed();
@@ -335,7 +340,7 @@ impl Engine {
             let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape };
             match self.policy.picker.pick_range(&view, level, Some(range)) {
                 RangePick::Done => return Ok(None),
-                RangePick::Busy => self.scheduler.done.wait(&mut state),
+                RangePick::Busy => self.wait_for_turn(&mut state, tree.id()),
                 RangePick::Plan(plan) => {
                     let (state, result) = self.run_claimed(state, &plan);
                     drop(state);
@@ -346,5 +351,16 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Waits for the end of a job, with precedence over merges of `keyspace` that have not started.
+    fn wait_for_turn(&self, state: &mut MutexGuard<'_, State>, keyspace: KeyspaceId) {
+        *state.waiting.entry(keyspace).or_default() += 1;
+        self.scheduler.done.wait(state);
+        if let Some(count) = state.waiting.get_mut(&keyspace) {
+            *count -= 1;
+        }
+        state.waiting.retain(|_, count| *count > 0);
+        self.scheduler.work.notify_all();
     }
 }
