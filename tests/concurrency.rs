@@ -174,6 +174,23 @@ fn sum(snapshot: &Snapshot, other: &Keyspace) -> (i64, u64) {
     sum
 }
 
+/// Reads one moment again and again while it is merged away from under it.
+fn historian(db: Db, stop: Stop) -> impl FnOnce(Random) + Send + 'static {
+    move |_| {
+        while !stop.is_told() {
+            let snapshot = db.snapshot();
+            let all = || snapshot.iter().unwrap().collect::<Result<Vec<_>, _>>().unwrap();
+            let then = all();
+            // Newer versions come in, and merges look for what nobody needs any more.
+            for _ in 0..3 {
+                (0..20).for_each(|_| _ = stop.is_told());
+                db.compact().unwrap();
+                assert!(all() == then, "the past has changed at {}", snapshot.seq());
+            }
+        }
+    }
+}
+
 /// Sets the balance of an account; those of odd numbers are in the keyspace `other`.
 fn put(batch: &mut WriteBatch, other: &Keyspace, mover: u64, n: u64, balance: i64) {
     // Padded, so that there is something to flush and merge.
@@ -226,6 +243,7 @@ fn money_is_neither_made_nor_lost(stage: &Stage) {
         });
     }
     others.start("caretaker", caretaker(db.clone(), stop.clone()));
+    others.start("historian", historian(db.clone(), stop.clone()));
     let coming_and_going = db.clone();
     let stopped = stop.clone();
     others.start("founder", move |mut random| {
@@ -527,6 +545,42 @@ fn a_power_cut_in_the_midst_of_everything_keeps_what_was_synced() {
             assert!(found >= synced && found <= all + 1, "{synced} <= {found} <= {all}");
         }
         assert!(db.verify().unwrap().problems.is_empty());
+    }
+}
+
+fn checks_during_replacements(stage: &Stage) {
+    let db = stage.open();
+    let stop = stage.stop();
+    let mut others = stage.crew();
+    let (checked, stopped) = (db.clone(), stop.clone());
+    others.start("checker", move |_| {
+        while !stopped.is_told() {
+            for _ in 0..10 {
+                let report = checked.verify().unwrap();
+                assert!(report.problems.is_empty(), "{report:?}");
+            }
+        }
+    });
+    // A long key makes long edits, and those make the manifest outgrow its snapshot every few flushes.
+    for n in 0..12 * stage.scale {
+        db.put(vec![7; 60_000], n.to_le_bytes()).unwrap();
+        db.flush().unwrap();
+    }
+    stop.tell();
+    others.join();
+    db.close().unwrap();
+}
+
+#[test]
+fn a_check_is_not_confused_by_a_manifest_that_is_replaced() {
+    // On real threads, or a device with latencies, the two hardly ever meet.
+    let schedules = number("TERRACE_SCHEDULES").unwrap_or(4 * SCHEDULES);
+    for seed in number("TERRACE_SEED").map_or(900..900 + schedules, |seed| seed..seed + 1) {
+        let _told = Seed(seed);
+        let config = SimConfig { seed, preemption_percent: 40, ..SimConfig::default() };
+        SimEnv::run(config, move |env| {
+            checks_during_replacements(&Stage { env, dir: "/db".into(), seed, scale: 1 });
+        });
     }
 }
 

@@ -155,6 +155,21 @@ fn an_empty_batch_that_is_synced_syncs_what_was_before() {
 }
 
 #[test]
+fn closing_makes_every_write_durable() {
+    for by_name in [true, false] {
+        let env = machine();
+        let db = open(&env);
+        db.put("key", "value").unwrap();
+        if by_name {
+            db.close().unwrap()
+        } else {
+            drop(db)
+        }
+        assert!(open(&env.crash(Survival::Nothing)).get("key").unwrap().is_some(), "{by_name}");
+    }
+}
+
+#[test]
 fn keyspaces_by_the_thousand() {
     let env = machine();
     let db = open(&env);

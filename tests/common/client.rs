@@ -36,8 +36,8 @@ pub enum Outcome {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     Exists,
-    /// A removal was asked for and not acknowledged.
-    Doubtful,
+    /// A removal was asked for, behind so many batches, and not acknowledged.
+    Doubtful(usize),
     Removed,
 }
 
@@ -283,11 +283,13 @@ impl Client {
     pub fn remove(&mut self, name: &str) -> Step {
         let Some(space) = self.spaces.remove(name) else { return Ok(()) };
         let id = space.id();
-        self.set_fate(id, Fate::Doubtful);
+        self.set_fate(id, Fate::Doubtful(self.history.batches.len()));
         match self.db().drop_keyspace(name) {
             Ok(()) => {
                 self.set_fate(id, Fate::Removed);
                 self.visible.remove_space(id);
+                // What was written before may be the copy of what goes.
+                self.history.durable = self.history.batches.len();
                 Ok(())
             }
             Err(error) => self.settle(error),
@@ -355,7 +357,7 @@ impl Client {
     }
 
     fn is_doubtful(&self, id: u32) -> bool {
-        self.history.spaces.get(&id).is_none_or(|(_, fate)| *fate == Fate::Doubtful)
+        self.history.spaces.get(&id).is_none_or(|(_, fate)| matches!(fate, Fate::Doubtful(_)))
     }
 
     fn done(&mut self, result: terrace::Result<()>) -> Step {

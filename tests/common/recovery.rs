@@ -61,9 +61,14 @@ fn judge(found: &Dump, history: &History) -> Result<(), String> {
             }
         }
     }
+    let mut durable_upto = history.durable;
     for (id, (name, fate)) in &history.spaces {
-        if *fate == Fate::Exists && !found.contains_key(id) {
-            return Err(format!("keyspace {id} {name:?} is gone"));
+        match fate {
+            _ if found.contains_key(id) => {}
+            Fate::Exists => return Err(format!("keyspace {id} {name:?} is gone")),
+            // The removal is durable, and so is what came before it.
+            Fate::Doubtful(batches) => durable_upto = durable_upto.max(*batches),
+            Fate::Removed => {}
         }
     }
     let doubtful: Vec<usize> = history
@@ -88,7 +93,7 @@ fn judge(found: &Dump, history: &History) -> Result<(), String> {
                 continue;
             }
             model.apply(changes);
-            if index < history.durable && *outcome == Outcome::Acknowledged {
+            if index < durable_upto && *outcome == Outcome::Acknowledged {
                 durable = model.last();
             }
         }

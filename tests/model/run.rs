@@ -1,18 +1,21 @@
 //! A random caller, and the map that it compares the store with.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+#[path = "reading.rs"]
+mod reading;
+
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use terrace::env::Env;
 use terrace::env::simulated::{SimEnv, Survival};
-use terrace::{Compression, Db, Durability, Iter, Keyspace, KeyspaceOptions, Options, Snapshot, WriteBatch};
+use terrace::{Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, WriteBatch};
 
 use crate::common::Rng;
-use crate::common::client::{DIR, difference};
-use crate::common::oracle::{self, Change, DEFAULT, Dump, Model, show};
+use crate::common::client::DIR;
+use crate::common::oracle::{self, Change, DEFAULT, Model, show};
+use reading::{View, Walk, shown};
 
 /// What the store runs on.
 pub enum Machine {
@@ -66,20 +69,6 @@ impl Ran {
             "no power cut took anything: {self:?}"
         );
     }
-}
-
-/// An iterator in the middle of its way, and what it must still show.
-struct Walk {
-    iter: Iter,
-    rest: VecDeque<(Vec<u8>, Vec<u8>)>,
-    what: String,
-}
-
-struct View {
-    snapshot: Snapshot,
-    at: u64,
-    /// Keyspaces that existed then.
-    spaces: Vec<Keyspace>,
 }
 
 /// How many operations back a failure tells.
@@ -294,6 +283,7 @@ impl Runner {
                 self.note(format!("remove keyspace {name}"));
                 self.db().drop_keyspace(name).unwrap();
                 self.model.remove_space(space.id());
+                self.durable = self.model.last();
                 self.ran.removals += 1;
                 assert!(space.put("x", "y").is_err(), "a removed keyspace takes a write");
             } else {
@@ -308,178 +298,6 @@ impl Runner {
             self.model.add_space(space.id());
             self.spaces.insert(name.into(), space);
         }
-    }
-
-    // Reading.
-
-    fn lookup(&mut self) {
-        let (space, key) = (self.any_space(), self.key());
-        let found = space.get(&key).unwrap();
-        let expected = self.model.get(space.id(), &key, self.model.last());
-        assert_eq!(found.as_deref(), expected, "{}/{}", space.name(), show(&key));
-    }
-
-    fn start_walk(&mut self) {
-        if self.walks.len() >= 4 {
-            let oldest = self.rng.below(self.walks.len());
-            return self.end_walk(oldest);
-        }
-        let space = self.any_space();
-        let view = if self.views.is_empty() || self.rng.percent(60) {
-            None
-        } else {
-            let view = self.rng.below(self.views.len());
-            self.views[view].spaces.iter().any(|other| other.id() == space.id()).then_some(view)
-        };
-        let at = view.map_or(self.model.last(), |view| self.views[view].at);
-        let prefix = self.rng.percent(25).then(|| self.key());
-        let (from, to) = prefix.as_deref().map_or_else(|| (self.bound(), self.bound()), starting_with);
-        let expected = if is_inverted(&from, &to) {
-            BTreeMap::new()
-        } else {
-            self.model.entries(space.id(), (as_slice(&from), as_slice(&to)), at)
-        };
-        let what = format!("{} {} .. {} at {at}", space.name(), shown(&from), shown(&to));
-        self.note(format!("walk {what}"));
-        let iter = match (view.map(|view| self.views[view].snapshot.keyspace(&space)), prefix) {
-            (Some(view), Some(prefix)) => view.prefix(prefix),
-            (Some(view), None) => view.range::<Vec<u8>>((from, to)),
-            (None, Some(prefix)) => space.prefix(prefix),
-            (None, None) => space.range::<Vec<u8>>((from, to)),
-        };
-        self.walks.push(Walk { iter: iter.unwrap(), rest: expected.into_iter().collect(), what });
-        self.ran.iterators += 1;
-    }
-
-    fn bound(&mut self) -> Bound<Vec<u8>> {
-        match self.rng.below(3) {
-            0 => Bound::Unbounded,
-            1 => Bound::Included(self.key()),
-            _ => Bound::Excluded(self.key()),
-        }
-    }
-
-    /// Some steps of a walk that was started before.
-    fn walk_on(&mut self) {
-        if self.walks.is_empty() {
-            return;
-        }
-        let index = self.rng.below(self.walks.len());
-        for _ in 0..self.rng.below(12) {
-            if !self.step_walk(index) {
-                self.walks.swap_remove(index);
-                return;
-            }
-        }
-    }
-
-    fn end_walk(&mut self, index: usize) {
-        while self.step_walk(index) {}
-        self.walks.swap_remove(index);
-    }
-
-    /// One step from either end; whether there was an entry.
-    fn step_walk(&mut self, index: usize) -> bool {
-        let (back, lending) = (self.rng.percent(40), self.rng.percent(30));
-        let walk = &mut self.walks[index];
-        let expected = if back { walk.rest.pop_back() } else { walk.rest.pop_front() };
-        let own = |entry: (&[u8], &[u8])| (entry.0.to_vec(), entry.1.to_vec());
-        let found = match (back, lending) {
-            (false, true) => walk.iter.advance().unwrap().map(own),
-            (true, true) => walk.iter.advance_back().unwrap().map(own),
-            (false, false) => walk
-                .iter
-                .next()
-                .map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()),
-            (true, false) => walk
-                .iter
-                .next_back()
-                .map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()),
-        };
-        let show = |entry: &Option<(Vec<u8>, Vec<u8>)>| {
-            entry.as_ref().map_or("the end".into(), |(key, value)| format!("{} = {}", show(key), show(value)))
-        };
-        let end = if back { "back" } else { "front" };
-        assert!(
-            found == expected,
-            "walk {} from the {end}: found {}, expected {}",
-            walk.what,
-            show(&found),
-            show(&expected)
-        );
-        expected.is_some()
-    }
-
-    fn take_view(&mut self) {
-        if self.views.len() >= 3 {
-            let gone = self.rng.below(self.views.len());
-            self.views.swap_remove(gone);
-        }
-        let (snapshot, at) = (self.db().snapshot(), self.model.last());
-        self.note(format!("snapshot at {at}"));
-        self.views.push(View { snapshot, at, spaces: self.spaces.values().cloned().collect() });
-        self.ran.snapshots += 1;
-    }
-
-    fn read_view(&mut self) {
-        if self.views.is_empty() {
-            return;
-        }
-        let index = self.rng.below(self.views.len());
-        let key = self.key();
-        let view = &self.views[index];
-        for space in &view.spaces {
-            if !self.spaces.values().any(|other| other.id() == space.id()) {
-                continue;
-            }
-            let reader = view.snapshot.keyspace(space);
-            let found = reader.get(&key).unwrap();
-            let expected = self.model.get(space.id(), &key, view.at);
-            assert_eq!(found.as_deref(), expected, "{}/{} at {}", space.name(), show(&key), view.at);
-        }
-    }
-
-    fn drop_something(&mut self) {
-        if self.rng.percent(50) && !self.views.is_empty() {
-            let index = self.rng.below(self.views.len());
-            self.views.swap_remove(index);
-        } else if !self.walks.is_empty() {
-            let index = self.rng.below(self.walks.len());
-            self.walks.swap_remove(index);
-        }
-    }
-
-    /// Everything, against the newest state of the map.
-    fn compare(&mut self, when: &str) {
-        let found = oracle::dump(self.db()).unwrap();
-        let at = self.model.last();
-        let expected: Dump = self
-            .spaces
-            .iter()
-            .map(|(name, space)| (space.id(), (name.clone(), self.model.entries(space.id(), .., at))))
-            .collect();
-        assert!(found == expected, "{when}: {}", difference(&expected, &found));
-        for view in &self.views {
-            let entries: oracle::Entries = view
-                .snapshot
-                .iter()
-                .unwrap()
-                .map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap())
-                .collect();
-            assert!(
-                entries == self.model.entries(DEFAULT, .., view.at),
-                "{when}: the snapshot at {}",
-                view.at
-            );
-        }
-        if self.rng.percent(30) {
-            self.verify();
-        }
-    }
-
-    fn verify(&self) {
-        let report = self.db().verify().unwrap();
-        assert!(report.problems.is_empty(), "{:?}", report.problems);
     }
 
     // Jobs.
@@ -533,42 +351,5 @@ impl Runner {
         let mut value = self.rng.next().to_le_bytes()[..bytes.min(8)].to_vec();
         value.resize(bytes, b'v');
         Some(value)
-    }
-}
-
-/// The keys that start with `prefix`.
-fn starting_with(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    let end = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
-        let mut end = prefix[..=last].to_vec();
-        end[last] += 1;
-        end
-    });
-    (Bound::Included(prefix.to_vec()), end.map_or(Bound::Unbounded, Bound::Excluded))
-}
-
-/// Whether nothing can lie between the two, which the standard library's map refuses to look for.
-fn is_inverted(from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> bool {
-    match (from, to) {
-        (Bound::Included(from), Bound::Included(to)) => from > to,
-        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => {
-            from >= to
-        }
-        _ => false,
-    }
-}
-
-fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
-    match bound {
-        Bound::Included(key) => Bound::Included(key),
-        Bound::Excluded(key) => Bound::Excluded(key),
-        Bound::Unbounded => Bound::Unbounded,
-    }
-}
-
-fn shown(bound: &Bound<Vec<u8>>) -> String {
-    match bound {
-        Bound::Included(key) => format!("={}", show(key)),
-        Bound::Excluded(key) => format!("<>{}", show(key)),
-        Bound::Unbounded => "open".into(),
     }
 }

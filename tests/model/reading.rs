@@ -1,0 +1,233 @@
+//! How the caller reads: lookups, iterators in the middle of their way, snapshots, and the whole store at once.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+
+use terrace::{Iter, Keyspace, Snapshot};
+
+use super::Runner;
+use crate::common::client::difference;
+use crate::common::oracle::{self, DEFAULT, Dump, show};
+
+/// An iterator in the middle of its way, and what it must still show.
+pub(super) struct Walk {
+    iter: Iter,
+    rest: VecDeque<(Vec<u8>, Vec<u8>)>,
+    what: String,
+}
+
+pub(super) struct View {
+    snapshot: Snapshot,
+    at: u64,
+    /// Keyspaces that existed then.
+    spaces: Vec<Keyspace>,
+}
+
+impl Runner {
+    pub(super) fn lookup(&mut self) {
+        let (space, key) = (self.any_space(), self.key());
+        let found = space.get(&key).unwrap();
+        let expected = self.model.get(space.id(), &key, self.model.last());
+        assert_eq!(found.as_deref(), expected, "{}/{}", space.name(), show(&key));
+    }
+
+    pub(super) fn start_walk(&mut self) {
+        if self.walks.len() >= 4 {
+            let oldest = self.rng.below(self.walks.len());
+            return self.end_walk(oldest);
+        }
+        let space = self.any_space();
+        let view = if self.views.is_empty() || self.rng.percent(60) {
+            None
+        } else {
+            let view = self.rng.below(self.views.len());
+            self.views[view].spaces.iter().any(|other| other.id() == space.id()).then_some(view)
+        };
+        let at = view.map_or(self.model.last(), |view| self.views[view].at);
+        let prefix = self.rng.percent(25).then(|| self.key());
+        let (from, to) = prefix.as_deref().map_or_else(|| (self.bound(), self.bound()), starting_with);
+        let expected = if is_inverted(&from, &to) {
+            BTreeMap::new()
+        } else {
+            self.model.entries(space.id(), (as_slice(&from), as_slice(&to)), at)
+        };
+        let what = format!("{} {} .. {} at {at}", space.name(), shown(&from), shown(&to));
+        self.note(format!("walk {what}"));
+        let iter = match (view.map(|view| self.views[view].snapshot.keyspace(&space)), prefix) {
+            (Some(view), Some(prefix)) => view.prefix(prefix),
+            (Some(view), None) => view.range::<Vec<u8>>((from, to)),
+            (None, Some(prefix)) => space.prefix(prefix),
+            (None, None) => space.range::<Vec<u8>>((from, to)),
+        };
+        self.walks.push(Walk { iter: iter.unwrap(), rest: expected.into_iter().collect(), what });
+        self.ran.iterators += 1;
+    }
+
+    pub(super) fn bound(&mut self) -> Bound<Vec<u8>> {
+        match self.rng.below(3) {
+            0 => Bound::Unbounded,
+            1 => Bound::Included(self.key()),
+            _ => Bound::Excluded(self.key()),
+        }
+    }
+
+    /// Some steps of a walk that was started before.
+    pub(super) fn walk_on(&mut self) {
+        if self.walks.is_empty() {
+            return;
+        }
+        let index = self.rng.below(self.walks.len());
+        for _ in 0..self.rng.below(12) {
+            if !self.step_walk(index) {
+                self.walks.swap_remove(index);
+                return;
+            }
+        }
+    }
+
+    pub(super) fn end_walk(&mut self, index: usize) {
+        while self.step_walk(index) {}
+        self.walks.swap_remove(index);
+    }
+
+    /// One step from either end; whether there was an entry.
+    fn step_walk(&mut self, index: usize) -> bool {
+        let (back, lending) = (self.rng.percent(40), self.rng.percent(30));
+        let walk = &mut self.walks[index];
+        let expected = if back { walk.rest.pop_back() } else { walk.rest.pop_front() };
+        let own = |entry: (&[u8], &[u8])| (entry.0.to_vec(), entry.1.to_vec());
+        let found = match (back, lending) {
+            (false, true) => walk.iter.advance().unwrap().map(own),
+            (true, true) => walk.iter.advance_back().unwrap().map(own),
+            (false, false) => walk
+                .iter
+                .next()
+                .map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()),
+            (true, false) => walk
+                .iter
+                .next_back()
+                .map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()),
+        };
+        let show = |entry: &Option<(Vec<u8>, Vec<u8>)>| {
+            entry.as_ref().map_or("the end".into(), |(key, value)| format!("{} = {}", show(key), show(value)))
+        };
+        let end = if back { "back" } else { "front" };
+        assert!(
+            found == expected,
+            "walk {} from the {end}: found {}, expected {}",
+            walk.what,
+            show(&found),
+            show(&expected)
+        );
+        expected.is_some()
+    }
+
+    pub(super) fn take_view(&mut self) {
+        if self.views.len() >= 3 {
+            let gone = self.rng.below(self.views.len());
+            self.views.swap_remove(gone);
+        }
+        let (snapshot, at) = (self.db().snapshot(), self.model.last());
+        self.note(format!("snapshot at {at}"));
+        self.views.push(View { snapshot, at, spaces: self.spaces.values().cloned().collect() });
+        self.ran.snapshots += 1;
+    }
+
+    pub(super) fn read_view(&mut self) {
+        if self.views.is_empty() {
+            return;
+        }
+        let index = self.rng.below(self.views.len());
+        let key = self.key();
+        let view = &self.views[index];
+        for space in &view.spaces {
+            if !self.spaces.values().any(|other| other.id() == space.id()) {
+                continue;
+            }
+            let reader = view.snapshot.keyspace(space);
+            let found = reader.get(&key).unwrap();
+            let expected = self.model.get(space.id(), &key, view.at);
+            assert_eq!(found.as_deref(), expected, "{}/{} at {}", space.name(), show(&key), view.at);
+        }
+    }
+
+    pub(super) fn drop_something(&mut self) {
+        if self.rng.percent(50) && !self.views.is_empty() {
+            let index = self.rng.below(self.views.len());
+            self.views.swap_remove(index);
+        } else if !self.walks.is_empty() {
+            let index = self.rng.below(self.walks.len());
+            self.walks.swap_remove(index);
+        }
+    }
+
+    /// Everything, against the newest state of the map.
+    pub(super) fn compare(&mut self, when: &str) {
+        let found = oracle::dump(self.db()).unwrap();
+        let at = self.model.last();
+        let expected: Dump = self
+            .spaces
+            .iter()
+            .map(|(name, space)| (space.id(), (name.clone(), self.model.entries(space.id(), .., at))))
+            .collect();
+        assert!(found == expected, "{when}: {}", difference(&expected, &found));
+        for view in &self.views {
+            let entries: oracle::Entries = view
+                .snapshot
+                .iter()
+                .unwrap()
+                .map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap())
+                .collect();
+            assert!(
+                entries == self.model.entries(DEFAULT, .., view.at),
+                "{when}: the snapshot at {}",
+                view.at
+            );
+        }
+        if self.rng.percent(30) {
+            self.verify();
+        }
+    }
+
+    pub(super) fn verify(&self) {
+        let report = self.db().verify().unwrap();
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+    }
+}
+
+/// The keys that start with `prefix`.
+fn starting_with(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let end = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
+        let mut end = prefix[..=last].to_vec();
+        end[last] += 1;
+        end
+    });
+    (Bound::Included(prefix.to_vec()), end.map_or(Bound::Unbounded, Bound::Excluded))
+}
+
+/// Whether nothing can lie between the two, which the standard library's map refuses to look for.
+fn is_inverted(from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> bool {
+    match (from, to) {
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => {
+            from >= to
+        }
+        _ => false,
+    }
+}
+
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    match bound {
+        Bound::Included(key) => Bound::Included(key),
+        Bound::Excluded(key) => Bound::Excluded(key),
+        Bound::Unbounded => Bound::Unbounded,
+    }
+}
+
+pub(super) fn shown(bound: &Bound<Vec<u8>>) -> String {
+    match bound {
+        Bound::Included(key) => format!("={}", show(key)),
+        Bound::Excluded(key) => format!("<>{}", show(key)),
+        Bound::Unbounded => "open".into(),
+    }
+}
