@@ -399,8 +399,9 @@ impl Db {
         self.engine().wait_flushed()
     }
 
-    /// Merges everything that is there at the moment into the deepest level, in all keyspaces; entries that nobody can
-    /// see any more are gone afterwards.
+    /// Merges everything that is there at the moment into the deepest level, in all keyspaces. Entries that nobody can
+    /// see any more are gone afterwards, but for those that a snapshot has kept in the deepest level: they go with the
+    /// next merge there.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -10,8 +10,9 @@ const REPLAY_BYTES_MAX: u64 = 1 << 20;
 const REPLAY_SEGMENTS_MAX: usize = 8;
 
 impl Engine {
-    /// Makes what was acknowledged durable and ends the threads. The second call does nothing.
+    /// Makes what was acknowledged durable and ends the threads. A second call waits for the first and does nothing.
     pub(crate) fn close(&self) -> Result<()> {
+        let _closing = self.closing.lock();
         if self.health.is_closed() {
             return Ok(());
         }

@@ -9,7 +9,7 @@
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
 //! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space.
 //!
-//! LOCK order, outermost first: `keyspace_changes`, `writer`, commit queue, `catalog`, scheduler state, and then the leaves, which are
+//! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, commit queue, `catalog`, scheduler state, and then the leaves, which are
 //! taken last and call nothing: pressure, snapshots, reclaimer, health.
 
 mod close;
@@ -96,6 +96,8 @@ pub(crate) struct Engine {
     ids: Ids,
     tally: Tally,
     // Guarded.
+    /// Held while the store is being closed.
+    closing: Mutex<()>,
     /// Held while a keyspace comes or goes.
     keyspace_changes: Mutex<()>,
     catalog: Mutex<CatalogLog>,

@@ -281,6 +281,7 @@ impl Store<'_> {
             reclaimer: parts.reclaimer,
             ids: Ids::new(&parts.catalog.counters),
             tally: Default::default(),
+            closing: Mutex::new(()),
             keyspace_changes: Mutex::new(()),
             catalog: Mutex::new(CatalogLog { catalog: parts.catalog, manifest: parts.manifest }),
             _lock: parts.lock,
