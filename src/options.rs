@@ -3,6 +3,11 @@
 use crate::error::{Error, ErrorKind, Result};
 
 /// What must hold when a write returns.
+///
+/// ```
+/// use terrace::{Durability, Options};
+/// assert_eq!(Options::default().durability, Durability::Buffered);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Durability {
@@ -15,6 +20,11 @@ pub enum Durability {
 }
 
 /// How the blocks of a keyspace's tables are stored.
+///
+/// ```
+/// use terrace::{Compression, KeyspaceOptions};
+/// let options = KeyspaceOptions { compression: Compression::Lz4, ..KeyspaceOptions::default() };
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Compression {
@@ -55,6 +65,11 @@ impl KeyspaceOptions {
 }
 
 /// How tables share files.
+///
+/// ```
+/// use terrace::{PackLayout, TreeOptions};
+/// assert_eq!(TreeOptions::default().pack, PackLayout::Many { bytes_max: 32 << 20 });
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PackLayout {
@@ -71,6 +86,12 @@ pub enum PackLayout {
 ///
 /// The defaults suit most uses; the fields exist so that the compared systems of the literature can be run as
 /// profiles (see [`Options::profile`]).
+///
+/// ```
+/// use terrace::{Options, TreeOptions};
+/// let tree = TreeOptions { table_bytes: 256 << 10, ..TreeOptions::default() };
+/// assert_eq!(Options { tree, ..Options::default() }.profile_name(), "custom");
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TreeOptions {
     /// Size of a table, in bytes; 1 KiB to 1 GiB. Smaller tables merge and cache at a finer grain.

@@ -3,6 +3,18 @@
 use crate::error::Error;
 
 /// Counters since the store was opened, and sizes as of now. See [`crate::Db::stats`].
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = terrace::Db::open(dir.path())?;
+/// db.put("key", "value")?;
+/// db.flush()?;
+/// let stats = db.stats();
+/// assert!(stats.written.total() > 0 && stats.syncs.flush == 1 && stats.write_amplification() > 1.0);
+/// assert_eq!(stats.keyspaces[0].shape.levels[0].entries, 1);
+/// assert!(stats.cache.hit_ratio() <= 1.0 && stats.merge.records_per_second() == 0.0);
+/// # Ok::<(), terrace::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {

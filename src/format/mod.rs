@@ -4,6 +4,17 @@
 //! bytes alone: whether a value fits the rest of the store is for its user to say. `docs/format.md` is the index of
 //! file kinds and the rules of change; `tests/format` holds golden bytes of each.
 //!
+//! ```
+//! use terrace::format::block::{Block, BlockBuilder};
+//! use terrace::types::{Kind, Seq, Stamp};
+//! let (mut builder, mut bytes) = (BlockBuilder::new(), Vec::new());
+//! builder.add(b"key", Stamp::new(Seq(1), Kind::Put), b"value");
+//! builder.finish(&mut bytes);
+//! let block = Block::decode(bytes)?;
+//! assert_eq!(block.value(block.seek(b"key", Stamp::MAX)), b"value");
+//! # Ok::<(), terrace::format::Malformed>(())
+//! ```
+//!
 //! | file | codecs |
 //! | --- | --- |
 //! | pack | [`block`], [`filter`], [`table`], [`pack`] |

@@ -1,6 +1,15 @@
 //! Keys, stamps, ids and ranges: the words every other layer speaks.
 //!
 //! Pure values with ordering and arithmetic, nothing else.
+//!
+//! ```
+//! use terrace::types::{KeyRange, Kind, Seq, Stamp, TableId};
+//! let (older, newer) = (Stamp::new(Seq(7), Kind::Put), Stamp::new(Seq(8), Kind::Delete));
+//! assert!(newer > older && newer.seq() == Seq(7).plus(1) && newer <= Stamp::upto(Seq(8)));
+//! let range = KeyRange::new(&b"a"[..], &b"m"[..]);
+//! assert!(range.contains(b"k") && range.overlaps(&KeyRange::new(&b"m"[..], &b"z"[..])));
+//! assert_eq!(TableId(1).next(), TableId(2));
+//! ```
 
 mod extent;
 mod ids;
