@@ -44,6 +44,8 @@ pub enum ErrorKind {
     Io,
     /// An earlier failure has left an unknown outcome: reads go on, writes need the store to be reopened.
     Poisoned,
+    /// What a transaction depends on has changed since it began; nothing was written, run it again.
+    Conflict,
     /// The store has been closed.
     Closed,
     /// The operation is not supported in this mode (a write to a store that was opened read-only, say).

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! * [`Db`] is a store, [`Keyspace`] one of its ordered sets of keys, [`WriteBatch`] a group of writes that take effect
-//!   together, [`Snapshot`] the store at one moment, [`Iter`] a walk in either direction.
+//!   together, [`Snapshot`] the store at one moment, [`Iter`] a walk in either direction,
+//!   [`Transaction`] reads and writes that take effect together or conflict.
 //! * [`Durability`] says what has happened to a write when the call returns.
 //! * [`Options`] are the settings; [`Error`] and [`ErrorKind`] tell what went wrong and what to do.
 //! * [`mod@env`] is the machine underneath; [`env::simulated`] is one that can be cut off at any system call.
@@ -37,7 +38,10 @@ mod store;
 pub mod types;
 
 pub use batch::WriteBatch;
-pub use db::{Builder, Db, Keyspace, KeyspaceSnapshot, Snapshot};
+pub use db::{
+    Builder, Db, Isolation, Keyspace, KeyspaceSnapshot, Snapshot, Transaction, TransactionIter,
+    TransactionOptions,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use iter::Iter;
 pub use options::{Compression, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions};

@@ -36,6 +36,10 @@ impl Keyspace {
         Self { db, tree }
     }
 
+    pub(super) fn db(&self) -> &Db {
+        &self.db
+    }
+
     pub(super) fn tree(&self) -> &Arc<Tree> {
         &self.tree
     }

@@ -3,6 +3,7 @@
 mod builder;
 mod keyspace;
 mod snapshot;
+mod transaction;
 
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -12,6 +13,7 @@ use std::sync::Arc;
 pub use builder::Builder;
 pub use keyspace::Keyspace;
 pub use snapshot::{KeyspaceSnapshot, Snapshot};
+pub use transaction::{Isolation, Transaction, TransactionIter, TransactionOptions};
 
 use crate::batch::{DEFAULT_KEYSPACE, WriteBatch};
 use crate::engine::scan::Bounds;

@@ -216,7 +216,7 @@ impl KeyspaceSnapshot {
         self.scan(Bounds::prefix(prefix.as_ref()))
     }
 
-    fn scan(&self, bounds: Bounds) -> Result<Iter> {
+    pub(super) fn scan(&self, bounds: Bounds) -> Result<Iter> {
         let Snapshot { db, pin } = &self.snapshot;
         Ok(Iter::new(Scan::new(db.engine(), &self.tree, bounds, Some(pin.clone()))?))
     }

@@ -14,9 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use super::conflict::Condition;
 use super::pressure::StallReason;
 use super::scheduler::Job;
-use super::tree::{Tree, dropped};
+use super::tree::Tree;
 use super::{Engine, Trees, Writer};
 use crate::batch::WriteBatch;
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
@@ -46,9 +47,11 @@ pub(crate) struct Queue {
 
 /// A writer in the queue.
 #[derive(Debug)]
-struct Ticket {
-    batch: WriteBatch,
+pub(super) struct Ticket {
+    pub(super) batch: WriteBatch,
     durability: Durability,
+    /// What must hold for the batch to be applied.
+    pub(super) condition: Option<Condition>,
     phase: Mutex<Phase>,
     moved_on: Condvar,
 }
@@ -98,6 +101,15 @@ impl Ticket {
 impl Engine {
     /// Applies `batch` atomically.
     pub(crate) fn commit(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
+        self.enqueue(batch, durability, None)
+    }
+
+    pub(super) fn enqueue(
+        &self,
+        batch: WriteBatch,
+        durability: Durability,
+        condition: Option<Condition>,
+    ) -> Result<()> {
         batch.validate()?;
         self.health.check_writable()?;
         let writer = self.writer()?;
@@ -110,6 +122,7 @@ impl Engine {
         let ticket = Arc::new(Ticket {
             batch,
             durability,
+            condition,
             phase: Mutex::new(Phase::Waiting),
             moved_on: Condvar::new(),
         });
@@ -154,11 +167,13 @@ impl Engine {
         }
         // A keyspace that was dropped since takes its writers along.
         let trees = self.trees();
-        let alive = |ticket: &&Arc<Ticket>| ticket.batch.keyspaces().iter().all(|id| trees.contains_key(id));
-        let served: Vec<_> = group.iter().filter(alive).cloned().collect();
+        let refusals = self.refusals(&trees, &group);
+        let unrefused = group.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none());
+        let served: Vec<_> = unrefused.map(|(ticket, _)| ticket.clone()).collect();
         let result = result.and_then(|_| self.serve(&mut guard, &trees, &served));
         drop(guard);
-        let outcome = |ticket: &Arc<Ticket>| if alive(&ticket) { result.clone() } else { Err(dropped()) };
+        let mut outcomes = refusals.into_iter().map(|refusal| refusal.map_or_else(|| result.clone(), Err));
+        let own = outcomes.next().unwrap_or(Ok(()));
         let next = {
             let mut waiting = self.queue.waiting.lock();
             waiting.drain(..group.len());
@@ -167,10 +182,10 @@ impl Engine {
         if let Some(next) = next {
             next.move_on(Phase::Lead);
         }
-        for follower in &group[1..] {
-            follower.move_on(Phase::Done(outcome(follower)));
+        for (follower, outcome) in group[1..].iter().zip(outcomes) {
+            follower.move_on(Phase::Done(outcome));
         }
-        outcome(&group[0])
+        own
     }
 
     /// The writers to serve together, the leader first. They stay in the queue until they are served.

@@ -3,6 +3,7 @@
 //! [`Engine`] is the state that they share. Each path lives in a file of its own:
 //!
 //! * [`commit`]: a write's way into log and memtable; the only code that makes a caller wait on purpose.
+//! * [`conflict`]: what a transaction depends on, checked where its numbers are given out.
 //! * [`read`] and [`scan`]: lookups and iterators over one [`View`](tree::View).
 //! * [`flush`] and [`merge_job`]: jobs, which write [`output`] and end in an edit; [`install`] makes it durable, then
 //!   visible.
@@ -14,6 +15,7 @@
 
 mod close;
 pub(crate) mod commit;
+mod conflict;
 mod flush;
 mod health;
 mod install;
@@ -38,6 +40,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
+pub(crate) use conflict::Condition;
 pub(crate) use recovery::{Opening, open};
 pub(crate) use snapshots::Pin;
 

@@ -11,7 +11,7 @@ use crate::merge::{Cursor, MergeBackward, MergeForward, PinValue, VisibleBackwar
 use crate::slice::Slice;
 use crate::store::memtable::MemtableCursor;
 use crate::store::table::TablesCursor;
-use crate::types::{Seq, Stamp};
+use crate::types::{KeyRange, Seq, Stamp};
 
 /// Which keys an iterator covers.
 #[derive(Clone, Debug)]
@@ -35,8 +35,31 @@ impl Bounds {
         Self { from: Bound::Included(prefix.to_vec()), to }
     }
 
+    /// `key` alone.
+    pub(crate) fn point(key: &[u8]) -> Self {
+        Self { from: Bound::Included(key.to_vec()), to: Bound::Included(key.to_vec()) }
+    }
+
+    /// The one key inside, if that is all there is room for.
+    pub(super) fn as_point(&self) -> Option<&[u8]> {
+        match (&self.from, &self.to) {
+            (Bound::Included(from), Bound::Included(to)) if from == to => Some(from),
+            _ => None,
+        }
+    }
+
+    /// For the maps of the standard library, which do not take bounds that are empty.
+    pub(crate) fn as_refs(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (self.from.as_ref().map(|key| &key[..]), self.to.as_ref().map(|key| &key[..]))
+    }
+
+    /// Whether a key of `range` lies inside.
+    pub(super) fn meet(&self, range: &KeyRange) -> bool {
+        !self.is_behind(&range.smallest) && !self.is_before(&range.largest)
+    }
+
     /// Whether no key can lie inside.
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         match (&self.from, &self.to) {
             (Bound::Included(from), Bound::Included(to)) => from > to,
             (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
@@ -45,7 +68,7 @@ impl Bounds {
         }
     }
 
-    fn is_behind(&self, key: &[u8]) -> bool {
+    pub(super) fn is_behind(&self, key: &[u8]) -> bool {
         match &self.to {
             Bound::Included(to) => key > &**to,
             Bound::Excluded(to) => key >= &**to,
@@ -53,7 +76,7 @@ impl Bounds {
         }
     }
 
-    fn is_before(&self, key: &[u8]) -> bool {
+    pub(super) fn is_before(&self, key: &[u8]) -> bool {
         match &self.from {
             Bound::Included(from) => key < &**from,
             Bound::Excluded(from) => key <= &**from,
