@@ -2,6 +2,7 @@
 
 mod builder;
 mod keyspace;
+mod multi_get;
 mod snapshot;
 mod transaction;
 

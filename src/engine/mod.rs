@@ -21,6 +21,7 @@ mod health;
 mod install;
 mod keyspaces;
 mod merge_job;
+mod multi_get;
 mod output;
 mod pressure;
 mod read;
