@@ -27,6 +27,7 @@ mod db;
 mod engine;
 pub mod env;
 mod error;
+mod events;
 pub mod format;
 mod iter;
 mod merge;
@@ -43,6 +44,7 @@ pub use db::{
     TransactionOptions,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use events::{EventListener, JobBegin, JobEnd, Stall};
 pub use iter::Iter;
 pub use options::{Compression, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions};
 pub use slice::Slice;

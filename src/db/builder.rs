@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Db;
-use crate::engine::Opening;
+use crate::engine::{Listener, Opening};
 use crate::env::Env;
 use crate::env::posix::PosixEnv;
 use crate::error::Result;
+use crate::events::EventListener;
 use crate::options::Options;
 
 /// Settings ([`Options`]) and components (the environment) of a store that is about to be opened.
@@ -36,6 +37,7 @@ impl Builder {
                 options: Options::default(),
                 read_only: false,
                 must_exist: false,
+                listener: Listener::default(),
             },
         }
     }
@@ -66,6 +68,25 @@ impl Builder {
     /// ```
     pub fn env(mut self, env: Arc<dyn Env>) -> Self {
         self.opening.env = env;
+        self
+    }
+
+    /// Who hears of flushes, merges, stalls and failures. See [`EventListener`].
+    ///
+    /// ```
+    /// struct Log;
+    ///
+    /// impl terrace::EventListener for Log {
+    ///     fn poisoned(&self, error: &terrace::Error) {
+    ///         eprintln!("writes are refused: {error}");
+    ///     }
+    /// }
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = terrace::Db::builder(dir.path()).listener(std::sync::Arc::new(Log)).open()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn listener(mut self, listener: Arc<dyn EventListener>) -> Self {
+        self.opening.listener = Listener(Some(listener));
         self
     }
 

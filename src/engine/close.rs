@@ -32,6 +32,7 @@ impl Engine {
         if result.is_ok() {
             result = writer.lock().wal.sync().map_err(|error| self.poison(error));
         }
+        self.events.stop();
         result
     }
 }

@@ -269,7 +269,12 @@ impl Engine {
             if let Err(error) = self.seal_full(guard) {
                 break Err(error);
             }
-            match self.writer_verdict(guard.active_bytes) {
+            let verdict = self.writer_verdict(guard.active_bytes);
+            self.tell_stall(
+                &mut guard.told_stall,
+                verdict.pressed().map(|(why, stopped)| (why.into(), stopped)),
+            );
+            match verdict {
                 WriterVerdict::Go => break Ok(None),
                 WriterVerdict::Delay { bytes_per_second, reason } => {
                     self.delay(reason.into());

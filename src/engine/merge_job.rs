@@ -7,9 +7,11 @@ use std::time::Duration;
 use super::Engine;
 use super::install::Change;
 use super::output::{Finished, Output};
+use super::scheduler::Job;
 use super::tree::Tree;
 use crate::catalog::{Run, TableMeta, Version};
 use crate::error::{Error, ErrorKind, Result};
+use crate::events::JobBegin;
 use crate::format::edit::{KeyspaceRecord, TreeEdit};
 use crate::format::table::Codec;
 use crate::merge::{Cursor, MergeForward, Verdict, VersionFilter};
@@ -57,20 +59,31 @@ impl Engine {
 
     fn run_merge(&self, tree: &Tree, plan: &Plan) -> Result<()> {
         let version = tree.view().version.clone();
-        let start = self.env.now();
         let inputs = Inputs::of(&version, plan)?;
+        let begin = JobBegin {
+            keyspace: tree.record.name.clone(),
+            level: plan.source,
+            target: plan.target,
+            bytes_in: inputs.bytes,
+        };
+        self.tell_job(Job::Merge, begin, || self.merge(tree, plan, &version, inputs))
+    }
+
+    /// Merges `inputs`, those of `plan` in `version`. Returns the bytes that it wrote.
+    fn merge(&self, tree: &Tree, plan: &Plan, version: &Version, inputs: Inputs) -> Result<u64> {
+        let start = self.env.now();
         let settings = self.table_settings(&tree.record, plan.target, inputs.epoch);
         let below = version.levels().find(|&(level, _)| level == plan.target + 1);
         let grandparents = below.and_then(|(_, level)| level.run()).cloned().unwrap_or_else(Run::empty);
         let distillation = Distillation {
             output: Output::new(self, WriteCause::Merge, settings),
             cutting: Some(self.policy.cutter.start(grandparents)),
-            older_outside: |key: &[u8], seq| older_outside(&version, &inputs.ids, key, seq),
+            older_outside: |key: &[u8], seq| older_outside(version, &inputs.ids, key, seq),
         };
         let cursors = inputs.lists.into_values().map(|list| TablesCursor::ahead(self.cache.clone(), list));
         let (finished, volume) = self.distill(MergeForward::new(cursors.collect()), distillation)?;
 
-        let mut edit = self.tree_edit(&version, plan)?;
+        let mut edit = self.tree_edit(version, plan)?;
         let bytes_out = finished.packs.records().iter().map(|pack| pack.length).sum();
         edit.add.extend(finished.tables.into_iter().map(|table| (plan.target, table)));
         let mut change = Change::of_tree(edit);
@@ -79,7 +92,7 @@ impl Engine {
         self.install(change)?;
         let time: Duration = self.env.now().saturating_sub(start);
         self.tally.merged(volume, inputs.bytes, bytes_out, time);
-        Ok(())
+        Ok(bytes_out)
     }
 
     /// Writes what of `merge` somebody may still read.

@@ -8,14 +8,15 @@
 //! * [`flush`] and [`merge_job`]: jobs, which write [`output`] and end in an edit; [`install`] makes it durable, then
 //!   visible.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
-//! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space.
+//! * [`events`]: what the listener hears, under no lock. [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space.
 //!
 //! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, commit queue, `catalog`, scheduler state, and then the leaves, which are
-//! taken last and call nothing: pressure, snapshots, reclaimer, health.
+//! taken last and call nothing: pressure, snapshots, reclaimer, health, events.
 
 mod close;
 pub(crate) mod commit;
 mod conflict;
+mod events;
 mod flush;
 mod health;
 mod install;
@@ -42,6 +43,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 
 pub(crate) use conflict::Condition;
+pub(crate) use events::Listener;
 pub(crate) use recovery::{Opening, open};
 pub(crate) use snapshots::Pin;
 
@@ -60,6 +62,7 @@ use crate::store::wal::Wal;
 use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
 use commit::Queue;
+use events::{Event, Events, ToldStall};
 use health::Health;
 use pressure::Pressure;
 use reclaim::Reclaimer;
@@ -99,6 +102,7 @@ pub(crate) struct Engine {
     reclaimer: Arc<Reclaimer>,
     ids: Ids,
     tally: Tally,
+    events: Arc<Events>,
     // Guarded.
     /// Held while the store is being closed.
     closing: Mutex<()>,
@@ -116,6 +120,8 @@ pub(crate) struct Writer {
     pub(crate) last_seq: Seq,
     /// Bytes in the active memtables of all keyspaces.
     pub(crate) active_bytes: u64,
+    /// What the listener has heard last of stalls.
+    told_stall: Option<ToldStall>,
 }
 
 /// The catalog in force and the log that it is in.
@@ -189,7 +195,9 @@ impl Engine {
     /// A leader that waits for room is woken for sure only if the caller holds the writer's lock; others call
     /// [`Engine::wake_writers`] when they hold no lock.
     fn poison(&self, cause: Error) -> Error {
-        let cause = self.health.poison(cause);
+        if self.health.poison(&cause) {
+            self.events.tell(|| Event::Poisoned(cause.clone()));
+        }
         self.scheduler.wake_all();
         self.pressure.wake();
         cause

@@ -16,6 +16,7 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 
+use super::events::{Events, Listener};
 use super::reclaim::Reclaimer;
 use super::settings::{Limits, keyspace_record, policy};
 use super::tree::{Sealed, Tree, View, new_memtable};
@@ -48,6 +49,7 @@ pub(crate) struct Opening {
     pub(crate) options: Options,
     pub(crate) read_only: bool,
     pub(crate) must_exist: bool,
+    pub(crate) listener: Listener,
 }
 
 /// What the log gives each keyspace.
@@ -239,7 +241,7 @@ impl Store<'_> {
             manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
             wal.release(floor);
             let active_bytes = memtables.values().map(|recovered| recovered.active.bytes()).sum();
-            writer = Some(Mutex::new(Writer { wal, last_seq, active_bytes }));
+            writer = Some(Mutex::new(Writer { wal, last_seq, active_bytes, told_stall: None }));
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
         }
         let trees = self.trees(&catalog, memtables);
@@ -281,6 +283,7 @@ impl Store<'_> {
             reclaimer: parts.reclaimer,
             ids: Ids::new(&parts.catalog.counters),
             tally: Default::default(),
+            events: Events::new(self.opening.listener.clone()),
             closing: Mutex::new(()),
             keyspace_changes: Mutex::new(()),
             catalog: Mutex::new(CatalogLog { catalog: parts.catalog, manifest: parts.manifest }),

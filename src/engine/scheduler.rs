@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
+use super::events::Event;
 use super::tree::Tree;
 use crate::catalog::{TableMeta, Version};
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
@@ -82,6 +83,8 @@ impl Scheduler {
 impl Engine {
     /// Starts the background threads.
     pub(crate) fn start_threads(self: &Arc<Self>) -> Result<()> {
+        // Nobody joins this one: a listener may take for ever.
+        drop(self.events.start(&*self.env).map_err(|e| self.no_thread(e))?);
         self.start("terrace-flush", |engine| engine.flush_forever())?;
         self.start("terrace-reclaim", |engine| engine.reclaim_forever())?;
         for number in 0..self.limits.background_threads {
@@ -93,9 +96,12 @@ impl Engine {
     fn start(self: &Arc<Self>, name: &str, body: impl FnOnce(&Self) + Send + 'static) -> Result<()> {
         let engine = self.clone();
         let thread = self.env.spawn(name, Priority::Background, Box::new(move || body(&engine)));
-        let thread = thread.map_err(|e| Error::io("start a background thread for", self.device.dir(), e))?;
-        self.scheduler.threads.lock().push(thread);
+        self.scheduler.threads.lock().push(thread.map_err(|e| self.no_thread(e))?);
         Ok(())
+    }
+
+    fn no_thread(&self, error: std::io::Error) -> Error {
+        Error::io("start a background thread for", self.device.dir(), error)
     }
 
     /// Ends the background threads. A running merge is given up at its next check.
@@ -172,6 +178,7 @@ impl Engine {
             // The keyspace was dropped: there is nothing left to do for it.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
+                self.events.tell(|| Event::BackgroundError(error.clone()));
                 let pause =
                     setback.as_ref().map_or(RETRY_PAUSE, |last| (last.pause * 2).min(RETRY_PAUSE_MAX));
                 let until = self.env.now() + pause;

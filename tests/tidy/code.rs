@@ -26,6 +26,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("env", &[]),
     ("error", &[]),
     ("options", &["error"]),
+    ("events", &["error"]),
     ("stats", &["error"]),
     ("slice", &["format", "store"]),
     ("batch", &["types", "format", "error", "db"]),
@@ -35,10 +36,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         "engine",
         &[
             "types", "format", "catalog", "policy", "merge", "env", "store", "error", "options", "stats",
-            "slice", "batch",
+            "slice", "batch", "events",
         ],
     ),
-    ("db", &["types", "env", "engine", "error", "options", "stats", "slice", "batch", "iter"]),
+    ("db", &["types", "env", "engine", "error", "options", "stats", "slice", "batch", "iter", "events"]),
 ];
 
 /// Calls that belong to `env` alone.
