@@ -3,6 +3,7 @@
 mod builder;
 mod keyspace;
 mod multi_get;
+mod properties;
 mod snapshot;
 mod transaction;
 

@@ -72,6 +72,12 @@ impl Scheduler {
         self.done.notify_all();
     }
 
+    /// Flushes and merges that are running.
+    pub(crate) fn running(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.flushing.is_some().into(), state.merges as u64)
+    }
+
     /// Tells the flushing thread that a memtable was sealed.
     pub(crate) fn wake_flush(&self) {
         // Whoever has seen nothing due has gone to wait by the time the lock is ours.
@@ -178,6 +184,7 @@ impl Engine {
             // The keyspace was dropped: there is nothing left to do for it.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
+                self.tally.failed();
                 self.events.tell(|| Event::BackgroundError(error.clone()));
                 let pause =
                     setback.as_ref().map_or(RETRY_PAUSE, |last| (last.pause * 2).min(RETRY_PAUSE_MAX));
