@@ -311,9 +311,9 @@ impl Engine {
 
     /// Seals memtables beyond their budget and ends the log's segment where that helps to release it.
     fn seal_full(&self, writer: &mut Writer) -> Result<()> {
-        let full = writer.active_bytes >= self.limits.memtable_bytes;
-        let long = writer.wal.bytes() > self.options.wal_bytes_max;
-        if (full || long) && self.pressure.load().sealed_memtables < self.limits.sealed_max {
+        let full = writer.active_bytes >= self.settings().limits.memtable_bytes;
+        let long = writer.wal.bytes() > self.settings().options.wal_bytes_max;
+        if (full || long) && self.pressure.load().sealed_memtables < self.settings().limits.sealed_max {
             let trees = self.trees.load();
             let tree = if full {
                 trees.values().max_by_key(|tree| tree.view().active.bytes())
@@ -327,7 +327,7 @@ impl Engine {
                 self.seal(writer, tree)?;
             }
         }
-        if writer.wal.current_bytes() >= self.limits.segment_bytes {
+        if writer.wal.current_bytes() >= self.settings().limits.segment_bytes {
             self.roll(writer)?;
         }
         Ok(())
@@ -335,7 +335,7 @@ impl Engine {
 
     /// Gives a tree's memtable up for flushing.
     fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
-        if writer.wal.current_bytes() >= self.limits.segment_bytes / 4 {
+        if writer.wal.current_bytes() >= self.settings().limits.segment_bytes / 4 {
             self.roll(writer)?;
         }
         if let Some(sealed) = tree.seal(writer.last_seq) {

@@ -67,10 +67,10 @@ impl Engine {
 
     fn write_level0(&self, tree: &Tree, view: &View, memtable: &Arc<Memtable>) -> Result<(Finished, Volume)> {
         let settings = self.table_settings(&tree.record, LEVEL_0, self.ids.epoch());
-        let cutting = match self.options.tree.pack {
+        let cutting = match self.settings().options.tree.pack {
             // As LevelDB does: one memtable, one table.
             PackLayout::OneTable => None,
-            PackLayout::Many { .. } => Some(self.policy.cutter.start(Run::empty())),
+            PackLayout::Many { .. } => Some(self.settings().policy.cutter.start(Run::empty())),
         };
         let distillation = Distillation {
             output: Output::new(self, WriteCause::Flush, settings),

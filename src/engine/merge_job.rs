@@ -77,7 +77,7 @@ impl Engine {
         let grandparents = below.and_then(|(_, level)| level.run()).cloned().unwrap_or_else(Run::empty);
         let distillation = Distillation {
             output: Output::new(self, WriteCause::Merge, settings),
-            cutting: Some(self.policy.cutter.start(grandparents)),
+            cutting: Some(self.settings().policy.cutter.start(grandparents)),
             older_outside: |key: &[u8], seq| older_outside(version, &inputs.ids, key, seq),
         };
         let cursors = inputs.lists.into_values().map(|list| TablesCursor::ahead(self.cache.clone(), list));
@@ -138,7 +138,7 @@ impl Engine {
 
     /// The edit of `plan` without what it writes: inputs go, moved tables sink.
     fn tree_edit(&self, version: &Version, plan: &Plan) -> Result<TreeEdit> {
-        let drop = plan.inputs.iter().map(|input| match self.policy.retainer.fate(plan, input) {
+        let drop = plan.inputs.iter().map(|input| match self.settings().policy.retainer.fate(plan, input) {
             Fate::Dropped => (input.level, input.table),
         });
         let mut edit = TreeEdit {
@@ -161,7 +161,7 @@ impl Engine {
             keyspace: record.id,
             level,
             epoch,
-            block_bytes: self.options.tree.block_bytes as usize,
+            block_bytes: self.settings().options.tree.block_bytes as usize,
             filter_bits: record.filter_bits,
             codec: if record.lz4 { Codec::Lz4 } else { Codec::Raw },
         }

@@ -52,8 +52,6 @@ use crate::env::sync::Mutex;
 use crate::env::{Env, FileLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::Counters;
-use crate::options::Options;
-use crate::policy::PolicyConfig;
 use crate::store::cache::TableCache;
 use crate::store::device::Device;
 use crate::store::manifest::Manifest;
@@ -67,7 +65,7 @@ use health::Health;
 use pressure::Pressure;
 use reclaim::Reclaimer;
 use scheduler::Scheduler;
-use settings::Limits;
+use settings::Settings;
 use snapshots::Snapshots;
 use statistics::Tally;
 use tree::Tree;
@@ -83,14 +81,12 @@ pub(crate) struct Engine {
     pub(crate) device: Arc<Device>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) cache: Arc<TableCache>,
-    pub(crate) options: Options,
-    pub(crate) limits: Limits,
     /// Log that was there when the store was opened, in bytes.
     replayed_bytes: u64,
-    policy: PolicyConfig,
     /// `None` in a store that was opened for reading alone.
     writer: Option<Mutex<Writer>>,
     // Each synchronises itself.
+    settings: ArcSwap<Settings>,
     trees: ArcSwap<Trees>,
     snapshots: Snapshots,
     /// Everything up to here is in the memtables and may be read.
@@ -104,7 +100,7 @@ pub(crate) struct Engine {
     tally: Tally,
     events: Arc<Events>,
     // Guarded.
-    /// Held while the store is being closed.
+    /// Held while the store is being closed, or its settings change.
     closing: Mutex<()>,
     /// Held while a keyspace comes or goes.
     keyspace_changes: Mutex<()>,

@@ -50,7 +50,7 @@ impl<'a> Output<'a> {
     pub(crate) fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8]) -> Result<()> {
         if self.pack.is_none() {
             let view = PlaceView { home: HOME, level: self.settings.level };
-            let place = self.engine.policy.placer.place(&view);
+            let place = self.engine.settings().policy.placer.place(&view);
             self.pack = Some(self.packs.store.create(self.engine.ids.pack(), place, self.cause)?);
         }
         let Some(pack) = self.pack.as_mut() else { return Ok(()) };
@@ -76,7 +76,7 @@ impl<'a> Output<'a> {
     pub(crate) fn cut(&mut self) -> Result<()> {
         let (Some(table), Some(pack)) = (self.table.take(), self.pack.as_mut()) else { return Ok(()) };
         self.tables.push(table.finish(pack)?);
-        let full = match self.engine.options.tree.pack {
+        let full = match self.engine.settings().options.tree.pack {
             PackLayout::OneTable => true,
             PackLayout::Many { bytes_max } => pack.len() >= bytes_max,
         };

@@ -18,7 +18,7 @@ use arc_swap::ArcSwap;
 
 use super::events::{Events, Listener};
 use super::reclaim::Reclaimer;
-use super::settings::{Limits, keyspace_record, policy};
+use super::settings::{Limits, Settings, keyspace_record};
 use super::tree::{Sealed, Tree, View, new_memtable};
 use super::{CatalogLog, Engine, Ids, Trees, Writer};
 use crate::batch::DEFAULT_KEYSPACE;
@@ -260,7 +260,7 @@ impl Store<'_> {
     }
 
     fn engine(&self, parts: Parts) -> Engine {
-        let options = self.opening.options.clone();
+        let options = &self.opening.options;
         let packs = Arc::new(PackStore::new(self.device.clone()));
         let cache = TableCache::new(packs, parts.limits.cache_bytes, u64::from(options.tree.block_bytes));
         Engine {
@@ -268,10 +268,8 @@ impl Store<'_> {
             device: self.device.clone(),
             meter: parts.meter,
             cache: Arc::new(cache),
-            limits: parts.limits,
             replayed_bytes: parts.replayed_bytes,
-            policy: policy(&options),
-            options,
+            settings: ArcSwap::from_pointee(Settings::new(options, &*self.opening.env)),
             writer: parts.writer,
             trees: ArcSwap::from_pointee(parts.trees),
             snapshots: Default::default(),
@@ -418,6 +416,6 @@ impl Engine {
         self.sample_load();
         self.start_threads()?;
         let bytes = self.writer()?.lock().wal.bytes();
-        if bytes > self.limits.memtable_bytes / 4 { self.seal_all() } else { Ok(()) }
+        if bytes > self.settings().limits.memtable_bytes / 4 { self.seal_all() } else { Ok(()) }
     }
 }

@@ -5,7 +5,7 @@
 //! plan touches is claimed until its result is installed (I12). A job that failed without harm is tried again after a
 //! pause.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +38,8 @@ pub(crate) struct Scheduler {
 struct State {
     busy: BTreeMap<KeyspaceId, Busy>,
     merges: usize,
+    /// Numbers of the merging threads.
+    mergers: BTreeSet<usize>,
     /// Compactions that somebody has asked for and that wait for a running job. No other merge of their keyspaces starts,
     /// or under steady writes their turn might never come.
     waiting: BTreeMap<KeyspaceId, usize>,
@@ -93,8 +95,18 @@ impl Engine {
         drop(self.events.start(&*self.env).map_err(|e| self.no_thread(e))?);
         self.start("terrace-flush", |engine| engine.flush_forever())?;
         self.start("terrace-reclaim", |engine| engine.reclaim_forever())?;
-        for number in 0..self.limits.background_threads {
-            self.start(&format!("terrace-merge-{number}"), |engine| engine.merge_forever())?;
+        self.start_mergers()
+    }
+
+    /// Starts merging threads up to the number that the settings name; those beyond it end by themselves.
+    pub(crate) fn start_mergers(self: &Arc<Self>) -> Result<()> {
+        for number in 0..self.settings().limits.background_threads {
+            let mut state = self.scheduler.state.lock();
+            if state.mergers.insert(number) {
+                drop(state);
+                self.start(&format!("terrace-merge-{number}"), move |engine| engine.merge_forever(number))
+                    .inspect_err(|_| _ = self.scheduler.state.lock().mergers.remove(&number))?;
+            }
         }
         Ok(())
     }
@@ -139,9 +151,9 @@ impl Engine {
         }
     }
 
-    fn merge_forever(&self) {
+    fn merge_forever(&self, number: usize) {
         let mut state = self.scheduler.state.lock();
-        while !state.stopping {
+        while !state.stopping && number < self.settings().limits.background_threads {
             let free = |keyspace| !state.waiting.contains_key(&keyspace);
             let due = if self.paused(&state, Job::Merge) { None } else { self.merge_due(&state, free) };
             let Some(plan) = due else {
@@ -150,6 +162,7 @@ impl Engine {
             };
             state = self.run_claimed(state, &plan).0;
         }
+        state.mergers.remove(&number);
     }
 
     /// Claims what `plan` touches, runs it, and takes the claim back.
@@ -238,7 +251,7 @@ impl Engine {
             .filter(|tree| may(tree.id()))
             .map(|tree| {
                 let version = tree.view().version.clone();
-                let shape = self.policy.layout.measure(&version);
+                let shape = self.settings().policy.layout.measure(&version);
                 (tree.id(), version, shape)
             })
             .collect();
@@ -251,7 +264,7 @@ impl Engine {
                 shape,
             })
             .collect();
-        next_plan(&views, &self.pressure.load(), &self.policy)
+        next_plan(&views, &self.pressure.load(), &self.settings().policy)
     }
 
     /// Waits until no background work is due.
@@ -349,10 +362,10 @@ impl Engine {
             self.health.check_writable()?;
             tree.check_exists()?;
             let version = tree.view().version.clone();
-            let shape = self.policy.layout.measure(&version);
+            let shape = self.settings().policy.layout.measure(&version);
             let busy = state.busy.get(&tree.id()).unwrap_or(&none);
             let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape };
-            match self.policy.picker.pick_range(&view, level, Some(range)) {
+            match self.settings().policy.picker.pick_range(&view, level, Some(range)) {
                 RangePick::Done => return Ok(None),
                 RangePick::Busy => self.wait_for_turn(&mut state, tree.id()),
                 RangePick::Plan(plan) => {

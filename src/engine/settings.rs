@@ -1,6 +1,12 @@
 //! What the options and the machine come to: budgets and policies.
 
+use std::sync::Arc;
+
+use arc_swap::Guard;
+
+use super::Engine;
 use crate::env::Env;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
 use crate::options::{Compression, KeyspaceOptions, Options};
 use crate::policy::{
@@ -25,6 +31,21 @@ const FLOOR_BYTES_PER_SECOND: u64 = 1 << 20;
 
 /// What a disk is taken for until it has been measured, in bytes per second.
 const UNMEASURED_BYTES_PER_SECOND: u64 = 64 << 20;
+
+/// What the store goes by at the moment.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) options: Options,
+    pub(crate) limits: Limits,
+    pub(super) policy: PolicyConfig,
+}
+
+impl Settings {
+    /// The settings that `options` mean on the machine of `env`.
+    pub(super) fn new(options: &Options, env: &dyn Env) -> Self {
+        Self { options: options.clone(), limits: Limits::new(options, env), policy: policy(options) }
+    }
+}
 
 /// Budgets, in bytes where nothing else is said.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +80,37 @@ impl Limits {
     }
 }
 
+impl Engine {
+    /// The settings in force.
+    pub(crate) fn settings(&self) -> Guard<Arc<Settings>> {
+        self.settings.load()
+    }
+
+    /// Goes on by other options; all that was decided by the old ones is looked at again.
+    pub(crate) fn change_options(self: &Arc<Self>, change: impl FnOnce(&mut Options)) -> Result<()> {
+        let _changing = self.closing.lock();
+        self.health.check_open()?;
+        let before = self.settings();
+        let mut options = before.options.clone();
+        change(&mut options);
+        options.validate()?;
+        if options.keyspace != before.options.keyspace {
+            let message = "options of a keyspace are fixed when it is created";
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
+        let settings = Settings::new(&options, &*self.env);
+        self.cache.set_capacity(settings.limits.cache_bytes);
+        self.settings.store(Arc::new(settings));
+        if self.writer.is_some() {
+            self.start_mergers()?;
+        }
+        self.sample_load();
+        self.scheduler.wake_all();
+        self.wake_writers();
+        Ok(())
+    }
+}
+
 /// A keyspace as the manifest knows it.
 pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOptions) -> KeyspaceRecord {
     KeyspaceRecord {
@@ -70,7 +122,7 @@ pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOpti
 }
 
 /// The policies that the options describe.
-pub(crate) fn policy(options: &Options) -> PolicyConfig {
+fn policy(options: &Options) -> PolicyConfig {
     let tree = &options.tree;
     let grandparent_bytes_max = tree.table_bytes.saturating_mul(GRANDPARENT_TABLES_MAX);
     PolicyConfig {

@@ -185,7 +185,7 @@ impl Engine {
             sealed_bytes,
             sealed_memtables: view.sealed.len() as u64,
             memtable_entries: view.memtables().map(|memtable| memtable.entries()).sum(),
-            debt_bytes: self.policy.layout.debt(&view.version),
+            debt_bytes: self.settings().policy.layout.debt(&view.version),
             shape: self.shape(tree),
         }
     }
@@ -193,7 +193,7 @@ impl Engine {
     /// The levels of a tree, down to the deepest that holds anything.
     pub(crate) fn shape(&self, tree: &Tree) -> Shape {
         let version = tree.view().version.clone();
-        let scores = self.policy.layout.scores(&version);
+        let scores = self.settings().policy.layout.scores(&version);
         let deepest = version.deepest().map_or(0, usize::from);
         let levels =
             version.levels().zip(scores).take(deepest + 1).map(|((number, level), score)| LevelShape {
@@ -203,7 +203,7 @@ impl Engine {
                 bytes: level.bytes(),
                 entries: level.runs.iter().map(|run| run.entries()).sum(),
                 tombstones: level.runs.iter().map(|run| run.tombstones()).sum(),
-                limit_bytes: limit_bytes(&self.policy.layout, number),
+                limit_bytes: limit_bytes(&self.settings().policy.layout, number),
                 score,
             });
         Shape { levels: levels.collect() }

@@ -450,7 +450,7 @@ impl Transaction {
     /// `Conflict` when something that the transaction depends on was written since it began ([`Isolation`]); otherwise as
     /// [`Db::write`]. Nothing is written then.
     pub fn commit(self) -> Result<()> {
-        let durability = self.db.engine().options.durability;
+        let durability = self.db.engine().settings().options.durability;
         self.commit_with(durability)
     }
 
