@@ -28,6 +28,7 @@ mod engine;
 pub mod env;
 mod error;
 mod events;
+mod filter;
 pub mod format;
 mod iter;
 mod merge;
@@ -45,6 +46,7 @@ pub use db::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use events::{EventListener, JobBegin, JobEnd, Stall};
+pub use filter::{CompactionFilter, Decision};
 pub use iter::Iter;
 pub use options::{Compression, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions};
 pub use slice::Slice;

@@ -1,5 +1,7 @@
 //! Settings: plain values, validated when a store is opened.
 
+use std::time::Duration;
+
 use crate::error::{Error, ErrorKind, Result};
 
 /// What must hold when a write returns.
@@ -50,17 +52,31 @@ pub struct KeyspaceOptions {
     pub compression: Compression,
     /// Bits of Bloom filter per key, 0 (no filter) to 20. 10 lets about 1 % of lookups of absent keys through.
     pub filter_bits_per_key: u8,
+    /// How long a value lives from its write on; whole seconds, 1 to 4,294,967,295. Default: for ever.
+    ///
+    /// An expired value is hidden at once from every reader, snapshots and transactions included, and removed when a flush
+    /// or merge next comes upon it. Each value takes 4 bytes more. An iterator judges by the time at which it was made.
+    ///
+    /// The store goes by the machine's wall clock, but never back: it takes the latest time that it has seen for now,
+    /// across openings as of the latest flush or merge. So a clock that is set back brings no removed value back, and lets
+    /// those written meanwhile live longer, by as much; a clock that jumps ahead makes values expire at once.
+    pub ttl: Option<Duration>,
 }
 
 impl Default for KeyspaceOptions {
     fn default() -> Self {
-        Self { compression: Compression::None, filter_bits_per_key: 10 }
+        Self { compression: Compression::None, filter_bits_per_key: 10, ttl: None }
     }
 }
 
 impl KeyspaceOptions {
     pub(crate) fn validate(&self) -> Result<()> {
-        range("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 20)
+        range("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 20)?;
+        let Some(ttl) = self.ttl else { return Ok(()) };
+        if ttl.subsec_nanos() > 0 {
+            return Err(Error::new(ErrorKind::InvalidInput, "option ttl is not in whole seconds"));
+        }
+        range("ttl", ttl.as_secs(), 1, u32::MAX.into())
     }
 }
 

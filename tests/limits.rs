@@ -288,7 +288,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
         memtable_bytes: 4 << 10,
         wal_bytes_max: 64 << 10,
         background_threads: Some(64),
-        keyspace: KeyspaceOptions { compression: Compression::Lz4, filter_bits_per_key: 0 },
+        keyspace: KeyspaceOptions { compression: Compression::Lz4, filter_bits_per_key: 0, ttl: None },
         tree: TreeOptions {
             table_bytes: 1 << 10,
             pack: PackLayout::Many { bytes_max: 1 << 20 },
@@ -307,7 +307,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
         memtable_bytes: 4 << 30,
         wal_bytes_max: u64::MAX,
         background_threads: Some(1),
-        keyspace: KeyspaceOptions { compression: Compression::None, filter_bits_per_key: 20 },
+        keyspace: KeyspaceOptions { compression: Compression::None, filter_bits_per_key: 20, ttl: None },
         tree: TreeOptions {
             table_bytes: 1 << 30,
             pack: PackLayout::Many { bytes_max: 4 << 30 },

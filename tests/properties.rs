@@ -49,7 +49,8 @@ fn figures_follow_the_store() {
     db.compact().unwrap();
     assert_eq!((number("estimate-num-keys"), number("num-files-at-level0")), (601, 0));
     let table = db.property("terrace.levelstats").unwrap();
-    let tables: u64 = (0..7).map(|level| number(&format!("num-files-at-level{level}"))).sum();
+    let tables: u64 =
+        (0..terrace::types::LEVELS).map(|level| number(&format!("num-files-at-level{level}"))).sum();
     let listed = |line: &str| line.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap();
     assert_eq!(table.lines().skip(1).map(listed).sum::<u64>(), tables, "{table}");
     assert!(db.property("terrace.stats").unwrap().contains("Flushes: "));

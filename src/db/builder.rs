@@ -9,6 +9,7 @@ use crate::env::Env;
 use crate::env::posix::PosixEnv;
 use crate::error::Result;
 use crate::events::EventListener;
+use crate::filter::{CompactionFilter, Filters};
 use crate::options::Options;
 
 /// Settings ([`Options`]) and components (the environment) of a store that is about to be opened.
@@ -38,6 +39,7 @@ impl Builder {
                 read_only: false,
                 must_exist: false,
                 listener: Listener::default(),
+                filters: Filters::default(),
             },
         }
     }
@@ -87,6 +89,26 @@ impl Builder {
     /// ```
     pub fn listener(mut self, listener: Arc<dyn EventListener>) -> Self {
         self.opening.listener = Listener(Some(listener));
+        self
+    }
+
+    /// A say in what merges of the keyspace `name` keep, whether it exists already or not. See [`CompactionFilter`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// struct Shorten;
+    ///
+    /// impl terrace::CompactionFilter for Shorten {
+    ///     fn decide(&self, _key: &[u8], value: &[u8]) -> terrace::Decision {
+    ///         let short = value.get(..100).map(<[u8]>::to_vec);
+    ///         short.map_or(terrace::Decision::Keep, terrace::Decision::Change)
+    ///     }
+    /// }
+    /// let db = terrace::Db::builder(dir.path()).compaction_filter("log", std::sync::Arc::new(Shorten)).open()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn compaction_filter(mut self, name: &str, filter: Arc<dyn CompactionFilter>) -> Self {
+        self.opening.filters.0.insert(name.into(), filter);
         self
     }
 

@@ -30,6 +30,7 @@ properties! {
     "num-files-at-level4" => |stats| tables_at(stats, 4),
     "num-files-at-level5" => |stats| tables_at(stats, 5),
     "num-files-at-level6" => |stats| tables_at(stats, 6),
+    "num-files-at-level7" => |stats| tables_at(stats, 7),
     "num-entries" => |stats| entries(stats).to_string(),
     "num-deletes" => |stats| sum_of_levels(stats, |level| level.tombstones),
     "estimate-num-keys" => |stats| estimated_keys(stats).to_string(),

@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::conflict::Condition;
 use super::pressure::StallReason;
 use super::scheduler::Job;
-use super::tree::Tree;
+use super::tree::{Tree, dropped};
 use super::{Engine, Trees, Writer};
 use crate::batch::WriteBatch;
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
@@ -110,12 +110,14 @@ impl Engine {
         durability: Durability,
         condition: Option<Condition>,
     ) -> Result<()> {
-        batch.validate()?;
         self.health.check_writable()?;
         let writer = self.writer()?;
-        if let Some(error) = batch.keyspaces().iter().find_map(|&id| self.tree(id).err()) {
-            return Err(error);
+        let trees = self.trees();
+        if batch.keyspaces().iter().any(|id| !trees.contains_key(id)) {
+            return Err(dropped());
         }
+        let batch = self.dated(batch, &trees);
+        batch.validate()?;
         if batch.is_empty() {
             return if durability == Durability::Synced { self.sync() } else { Ok(()) };
         }

@@ -77,6 +77,7 @@ impl Engine {
             cutting,
             // Everything older than the memtable is in the version: older memtables were flushed before.
             older_outside: |key: &[u8], seq| older_outside(&view.version, &HashSet::new(), key, seq),
+            sieve: self.sieve(tree, false),
         };
         self.distill(MergeForward::new(vec![memtable.cursor()]), distillation)
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
+use super::expiry::Sieve;
 use super::install::Change;
 use super::output::{Finished, Output};
 use super::scheduler::Job;
@@ -30,6 +31,7 @@ pub(super) struct Distillation<'a, F> {
     pub(super) cutting: Option<CutState>,
     /// Whether a table outside the job may hold an older version than this one of the key.
     pub(super) older_outside: F,
+    pub(super) sieve: Sieve,
 }
 
 /// How much a job has read.
@@ -79,6 +81,7 @@ impl Engine {
             output: Output::new(self, WriteCause::Merge, settings),
             cutting: Some(self.settings().policy.cutter.start(grandparents)),
             older_outside: |key: &[u8], seq| older_outside(version, &inputs.ids, key, seq),
+            sieve: self.sieve(tree, true),
         };
         let cursors = inputs.lists.into_values().map(|list| TablesCursor::ahead(self.cache.clone(), list));
         let (finished, volume) = self.distill(MergeForward::new(cursors.collect()), distillation)?;
@@ -110,9 +113,10 @@ impl Engine {
                 self.health.check_writable()?;
             }
             volume.records_in += 1;
-            let (key, stamp) = (merge.key(), merge.stamp());
-            let older = || (job.older_outside)(key, stamp.seq());
+            let key = merge.key();
             let same_key = last_read.as_deref() == Some(key);
+            let (stamp, value) = job.sieve.pass(key, (merge.stamp(), merge.value()), !same_key)?;
+            let older = || (job.older_outside)(key, stamp.seq());
             let verdict =
                 if same_key { filter.judge_next(stamp, older) } else { filter.judge_first(stamp, older) };
             if verdict == Verdict::Keep {
@@ -123,7 +127,7 @@ impl Engine {
                 {
                     job.output.cut()?;
                 }
-                job.output.add(key, stamp, merge.value())?;
+                job.output.add(key, stamp, &value)?;
                 volume.records_out += 1;
             }
             if !same_key {

@@ -8,6 +8,7 @@
 //! * [`flush`] and [`merge_job`]: jobs, which write [`output`] and end in an edit; [`install`] makes it durable, then
 //!   visible.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
+//! * [`expiry`]: what time and the owner's filter make of values.
 //! * [`events`]: what the listener hears, under no lock. [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space.
 //!
 //! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, commit queue, `catalog`, scheduler state, and then the leaves, which are
@@ -17,6 +18,7 @@ mod close;
 pub(crate) mod commit;
 mod conflict;
 mod events;
+mod expiry;
 mod flush;
 mod health;
 mod install;
@@ -51,6 +53,7 @@ use crate::catalog::Catalog;
 use crate::env::sync::Mutex;
 use crate::env::{Env, FileLock};
 use crate::error::{Error, ErrorKind, Result};
+use crate::filter::Filters;
 use crate::format::edit::Counters;
 use crate::store::cache::TableCache;
 use crate::store::device::Device;
@@ -61,6 +64,7 @@ use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
 use commit::Queue;
 use events::{Event, Events, ToldStall};
+use expiry::Clock;
 use health::Health;
 use pressure::Pressure;
 use reclaim::Reclaimer;
@@ -81,6 +85,7 @@ pub(crate) struct Engine {
     pub(crate) device: Arc<Device>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) cache: Arc<TableCache>,
+    filters: Filters,
     /// Log that was there when the store was opened, in bytes.
     replayed_bytes: u64,
     /// `None` in a store that was opened for reading alone.
@@ -99,6 +104,7 @@ pub(crate) struct Engine {
     ids: Ids,
     tally: Tally,
     events: Arc<Events>,
+    clock: Clock,
     // Guarded.
     /// Held while the store is being closed, or its settings change.
     closing: Mutex<()>,

@@ -54,6 +54,9 @@ impl Engine {
             }
             undecided = left;
         }
+        if let Some(expiry) = self.expiry(tree) {
+            values = values.into_iter().map(|value| expiry.keep(value?)).collect();
+        }
         Ok(values)
     }
 }

@@ -19,7 +19,11 @@ impl Engine {
         let view = tree.view();
         tree.check_exists()?;
         let upto = upto.unwrap_or_else(|| self.visible());
-        self.get_in(&view, key, upto)
+        let value = self.get_in(&view, key, upto)?;
+        Ok(match self.expiry(tree) {
+            Some(expiry) => value.and_then(|value| expiry.keep(value)),
+            None => value,
+        })
     }
 
     fn get_in(&self, view: &View, key: &[u8], upto: Seq) -> Result<Option<Slice>> {

@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::ArcSwap;
 
 use super::events::{Events, Listener};
+use super::expiry::Clock;
 use super::reclaim::Reclaimer;
 use super::settings::{Limits, Settings, keyspace_record};
 use super::tree::{Sealed, Tree, View, new_memtable};
@@ -26,6 +27,7 @@ use crate::catalog::{Catalog, ExtentSink, Lease};
 use crate::env::sync::Mutex;
 use crate::env::{Access, Env, FileLock, LockKind};
 use crate::error::{Error, ErrorKind, Result};
+use crate::filter::Filters;
 use crate::format::Malformed;
 use crate::format::batch::Ops;
 use crate::format::edit::{Edit, KeyspaceChange, PackRecord};
@@ -50,6 +52,7 @@ pub(crate) struct Opening {
     pub(crate) read_only: bool,
     pub(crate) must_exist: bool,
     pub(crate) listener: Listener,
+    pub(crate) filters: Filters,
 }
 
 /// What the log gives each keyspace.
@@ -281,6 +284,8 @@ impl Store<'_> {
             reclaimer: parts.reclaimer,
             ids: Ids::new(&parts.catalog.counters),
             tally: Default::default(),
+            clock: Clock::starting_at(parts.catalog.counters.clock),
+            filters: self.opening.filters.clone(),
             events: Events::new(self.opening.listener.clone()),
             closing: Mutex::new(()),
             keyspace_changes: Mutex::new(()),

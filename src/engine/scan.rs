@@ -3,6 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::expiry::Expiry;
 use super::tree::{Tree, View};
 use super::{Engine, Pin};
 use crate::catalog::Run;
@@ -172,6 +173,8 @@ pub(crate) struct Scan {
     engine: Arc<Engine>,
     view: Arc<View>,
     seq: Seq,
+    /// What is expired, where values expire.
+    expiry: Option<Expiry>,
     /// Keeps the versions of a snapshot; the newest state needs no keeping beyond the view.
     _pin: Option<Arc<Pin>>,
     bounds: Bounds,
@@ -205,6 +208,7 @@ impl Scan {
             engine: engine.clone(),
             view,
             seq,
+            expiry: engine.expiry(tree),
             _pin: pin,
             bounds,
             front: if empty { End::Finished } else { End::Fresh },
@@ -214,7 +218,10 @@ impl Scan {
 
     /// Goes to the next entry from the front; whether there is one. A failure ends the scan.
     pub(crate) fn advance(&mut self) -> Result<bool> {
-        let stepped = self.step_front();
+        let mut stepped = self.step_front();
+        while matches!(stepped, Ok(true)) && self.front().is_none() {
+            stepped = self.step_front();
+        }
         if !matches!(stepped, Ok(true)) {
             (self.front, self.back) = (End::Finished, End::Finished);
         }
@@ -249,7 +256,10 @@ impl Scan {
 
     /// Goes to the next entry from the back; whether there is one. A failure ends the scan.
     pub(crate) fn advance_back(&mut self) -> Result<bool> {
-        let stepped = self.step_back();
+        let mut stepped = self.step_back();
+        while matches!(stepped, Ok(true)) && self.back().is_none() {
+            stepped = self.step_back();
+        }
         if !matches!(stepped, Ok(true)) {
             (self.front, self.back) = (End::Finished, End::Finished);
         }
@@ -290,10 +300,22 @@ impl Scan {
         matches!(&self.front, End::At(walk) if walk.valid() && key <= walk.key())
     }
 
+    /// The caller's part of a value; nothing if it is expired.
+    fn shown<'a>(&self, value: &'a [u8]) -> Option<&'a [u8]> {
+        self.expiry.map_or(Some(value), |expiry| expiry.shown(value))
+    }
+
+    fn keep(&self, value: Slice) -> Option<Slice> {
+        match self.expiry {
+            Some(expiry) => expiry.keep(value),
+            None => Some(value),
+        }
+    }
+
     /// The entry that [`Scan::advance`] went to.
     pub(crate) fn front(&self) -> Option<(&[u8], &[u8])> {
         match &self.front {
-            End::At(walk) => Some((walk.key(), walk.value())),
+            End::At(walk) => Some((walk.key(), self.shown(walk.value())?)),
             _ => None,
         }
     }
@@ -301,7 +323,7 @@ impl Scan {
     /// The entry that [`Scan::advance_back`] went to.
     pub(crate) fn back(&self) -> Option<(&[u8], &[u8])> {
         match &self.back {
-            End::At(walk) => Some((walk.key(), walk.value())),
+            End::At(walk) => Some((walk.key(), self.shown(walk.value())?)),
             _ => None,
         }
     }
@@ -309,7 +331,7 @@ impl Scan {
     /// As [`Scan::front`], to keep.
     pub(crate) fn front_pinned(&self) -> Option<(Slice, Slice)> {
         match &self.front {
-            End::At(walk) => Some((Slice::from(walk.key()), walk.current().pin_value())),
+            End::At(walk) => Some((Slice::from(walk.key()), self.keep(walk.current().pin_value())?)),
             _ => None,
         }
     }
@@ -317,7 +339,7 @@ impl Scan {
     /// As [`Scan::back`], to keep.
     pub(crate) fn back_pinned(&self) -> Option<(Slice, Slice)> {
         match &self.back {
-            End::At(walk) => Some((Slice::from(walk.key()), walk.pinned_value().clone())),
+            End::At(walk) => Some((Slice::from(walk.key()), self.keep(walk.pinned_value().clone())?)),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! What the options and the machine come to: budgets and policies.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use arc_swap::Guard;
@@ -118,6 +119,7 @@ pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOpti
         name: name.into(),
         lz4: options.compression == Compression::Lz4,
         filter_bits: options.filter_bits_per_key,
+        ttl: options.ttl.and_then(|ttl| NonZeroU32::new(u32::try_from(ttl.as_secs()).unwrap_or(u32::MAX))),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The values whose bytes are golden.
 
+use std::num::NonZeroU32;
 use std::sync::LazyLock;
+
 use terrace::format::batch::{Op, encode_header, put_op as encode_op};
 use terrace::format::block::BlockBuilder;
 use terrace::format::checksum::Place;
@@ -62,7 +64,13 @@ pub fn edit() -> Edit {
         entries: 2,
         tombstones: 1,
     };
-    let keyspace = KeyspaceRecord { id: KeyspaceId(2), name: "users".into(), lz4: true, filter_bits: 10 };
+    let keyspace = KeyspaceRecord {
+        id: KeyspaceId(2),
+        name: "users".into(),
+        lz4: true,
+        filter_bits: 10,
+        ttl: NonZeroU32::new(3600),
+    };
     Edit {
         number: EditNo(7),
         keyspaces: vec![KeyspaceChange::Create(keyspace), KeyspaceChange::Drop(KeyspaceId(1))],
@@ -75,6 +83,7 @@ pub fn edit() -> Edit {
             flushed: Some(Seq(501)),
         }],
         counters: Counters {
+            clock: 1_700_000_000,
             table: TableId(41),
             pack: PackId(13),
             epoch: Epoch(18),

@@ -27,6 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("options", &["error"]),
     ("events", &["error"]),
+    ("filter", &[]),
     ("stats", &["error"]),
     ("slice", &["format", "store"]),
     ("batch", &["types", "format", "error", "db"]),
@@ -36,10 +37,16 @@ const LAYERS: &[(&str, &[&str])] = &[
         "engine",
         &[
             "types", "format", "catalog", "policy", "merge", "env", "store", "error", "options", "stats",
-            "slice", "batch", "events",
+            "slice", "batch", "events", "filter",
         ],
     ),
-    ("db", &["types", "env", "engine", "error", "options", "stats", "slice", "batch", "iter", "events"]),
+    (
+        "db",
+        &[
+            "types", "env", "engine", "error", "options", "stats", "slice", "batch", "iter", "events",
+            "filter",
+        ],
+    ),
 ];
 
 /// Calls that belong to `env` alone.
