@@ -40,6 +40,9 @@ pub enum ErrorKind {
     Corruption,
     /// Free space on the device; then go on.
     DiskFull,
+    /// The store's files would exceed [`Options::space_bytes`](crate::Options::space_bytes); nothing was changed. Delete
+    /// something and compact, or raise the budget.
+    OverBudget,
     /// The operating system refused an operation; nothing was changed.
     Io,
     /// An earlier failure has left an unknown outcome: reads go on, writes need the store to be reopened.

@@ -178,9 +178,16 @@ impl TreeOptions {
 pub struct Options {
     /// Durability of writes that do not ask for one of their own. Default: [`Durability::Buffered`].
     pub durability: Durability,
-    /// One budget, in bytes, for the block cache, open tables and memtables together; at least 1 MiB. Default: a
-    /// quarter of the machine's memory, at most 1 GiB.
+    /// One budget, in bytes, for the block cache, open tables with their indexes and filters, and memtables together; at
+    /// least 1 MiB. Batches that are being written, what merges read and write, and blocks that callers hold come on top.
+    /// Default: a quarter of the machine's memory, at most 1 GiB.
     pub memory_bytes: Option<u64>,
+    /// Budget for packs and log together, in bytes; at least 1 MiB. A write that puts anything is refused with
+    /// [`ErrorKind::OverBudget`] when it would take the store, as it will be once all memtables are flushed, beyond four
+    /// fifths of it. The last fifth is for deletes, which are always taken, and for merges, which write their outputs
+    /// before their inputs go: one that is larger exceeds the budget while it runs. After deletes, [`crate::Db::compact`]
+    /// brings the space back. Default: none.
+    pub space_bytes: Option<u64>,
     /// Size at which a memtable is flushed, in bytes; 4 KiB to 4 GiB, and at most a quarter of the budget is used.
     /// Larger memtables mean fewer merges and longer recoveries. Default: 64 MiB.
     pub memtable_bytes: u64,
@@ -200,6 +207,7 @@ impl Default for Options {
         Self {
             durability: Durability::Buffered,
             memory_bytes: None,
+            space_bytes: None,
             memtable_bytes: 64 << 20,
             wal_bytes_max: 256 << 20,
             background_threads: None,
@@ -265,6 +273,9 @@ impl Options {
     pub fn validate(&self) -> Result<()> {
         if let Some(bytes) = self.memory_bytes {
             range("memory_bytes", bytes, 1 << 20, u64::MAX)?;
+        }
+        if let Some(bytes) = self.space_bytes {
+            range("space_bytes", bytes, 1 << 20, u64::MAX)?;
         }
         range("memtable_bytes", self.memtable_bytes, 4 << 10, 4 << 30)?;
         range("wal_bytes_max", self.wal_bytes_max, 64 << 10, u64::MAX)?;

@@ -169,7 +169,7 @@ impl Engine {
         }
         // A keyspace that was dropped since takes its writers along.
         let trees = self.trees();
-        let refusals = self.refusals(&trees, &group);
+        let refusals = self.refusals(&trees, &group, self.space_left(&guard));
         let unrefused = group.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none());
         let served: Vec<_> = unrefused.map(|(ticket, _)| ticket.clone()).collect();
         let result = result.and_then(|_| self.serve(&mut guard, &trees, &served));

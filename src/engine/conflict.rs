@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use super::commit::Ticket;
 use super::scan::Bounds;
+use super::space::take_space;
 use super::tree::{Tree, View, dropped};
 use super::{Engine, Trees};
 use crate::batch::WriteBatch;
@@ -48,12 +49,20 @@ impl Engine {
     }
 
     /// Why each writer of a group, in the order of their numbers, is not served, if it is not.
-    pub(super) fn refusals(&self, trees: &Trees, group: &[Arc<Ticket>]) -> Vec<Option<Error>> {
+    /// Those that put anything share `space_left`, in bytes.
+    pub(super) fn refusals(
+        &self,
+        trees: &Trees,
+        group: &[Arc<Ticket>],
+        mut space_left: Option<u64>,
+    ) -> Vec<Option<Error>> {
         let mut refusals: Vec<Option<Error>> = Vec::with_capacity(group.len());
         let (mut ahead, mut entered) = (KeysAhead::default(), 0);
         for (n, Ticket { batch, condition, .. }) in group.iter().map(|ticket| &**ticket).enumerate() {
             let refusal = if batch.keyspaces().iter().any(|id| !trees.contains_key(id)) {
                 Some(dropped())
+            } else if let Some(error) = space_left.as_mut().and_then(|left| take_space(batch, left).err()) {
+                Some(error)
             } else if let Some(condition) = condition {
                 for (ticket, refusal) in group[entered..n].iter().zip(&refusals[entered..]) {
                     if refusal.is_none() {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::Engine;
@@ -68,7 +69,11 @@ impl Engine {
             target: plan.target,
             bytes_in: inputs.bytes,
         };
-        self.tell_job(Job::Merge, begin, || self.merge(tree, plan, &version, inputs))
+        let bytes = inputs.bytes;
+        self.merging_bytes.fetch_add(bytes, Relaxed);
+        let result = self.tell_job(Job::Merge, begin, || self.merge(tree, plan, &version, inputs));
+        self.merging_bytes.fetch_sub(bytes, Relaxed);
+        result
     }
 
     /// Merges `inputs`, those of `plan` in `version`. Returns the bytes that it wrote.

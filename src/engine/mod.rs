@@ -9,6 +9,7 @@
 //!   visible.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
 //! * [`expiry`]: what time and the owner's filter make of values.
+//! * [`space`]: how much may still be written.
 //! * [`events`]: what the listener hears, under no lock. [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space.
 //!
 //! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, commit queue, `catalog`, scheduler state, and then the leaves, which are
@@ -34,6 +35,7 @@ pub(crate) mod scan;
 mod scheduler;
 mod settings;
 mod snapshots;
+mod space;
 mod statistics;
 pub(crate) mod tree;
 mod verify;
@@ -105,6 +107,8 @@ pub(crate) struct Engine {
     tally: Tally,
     events: Arc<Events>,
     clock: Clock,
+    /// Bytes of tables that running merges read.
+    merging_bytes: AtomicU64,
     // Guarded.
     /// Held while the store is being closed, or its settings change.
     closing: Mutex<()>,

@@ -24,8 +24,8 @@ pub(crate) struct Reclaimer {
 #[derive(Debug, Default)]
 struct State {
     packs: BTreeMap<PackId, PackUse>,
-    /// Packs without a live table, not yet unlinked, in the order in which they died.
-    dead: Vec<PackId>,
+    /// Packs without a live table and their lengths, not yet unlinked, in the order in which they died.
+    dead: Vec<(PackId, u64)>,
     stopped: bool,
 }
 
@@ -79,6 +79,13 @@ impl Reclaimer {
         })
     }
 
+    /// Bytes of all packs, those included that wait to be unlinked.
+    pub(crate) fn pack_bytes(&self) -> u64 {
+        let state = self.state.lock();
+        let dead: u64 = state.dead.iter().map(|&(_, length)| length).sum();
+        dead + state.packs.values().map(|pack| pack.length).sum::<u64>()
+    }
+
     /// Ends the thread; from now on releases are ignored.
     pub(crate) fn stop(&self) {
         self.state.lock().stopped = true;
@@ -97,8 +104,9 @@ impl ExtentSink for Reclaimer {
         used.tables = used.tables.saturating_sub(1);
         used.live_bytes = used.live_bytes.saturating_sub(extent.length);
         if used.tables == 0 {
+            let length = used.length;
             state.packs.remove(&extent.pack);
-            state.dead.push(extent.pack);
+            state.dead.push((extent.pack, length));
             drop(state);
             self.woken.notify_all();
         }
@@ -110,7 +118,7 @@ impl Engine {
     pub(crate) fn reclaim_forever(&self) {
         let mut state = self.reclaimer.state.lock();
         while !state.stopped {
-            let Some(&pack) = state.dead.first() else {
+            let Some(&(pack, _)) = state.dead.first() else {
                 self.reclaimer.woken.wait(&mut state);
                 continue;
             };
@@ -120,7 +128,7 @@ impl Engine {
                 let _ = self.cache.packs().remove(pack);
             }
             state = self.reclaimer.state.lock();
-            state.dead.retain(|&dead| dead != pack);
+            state.dead.retain(|&(dead, _)| dead != pack);
             self.reclaimer.woken.notify_all();
         }
     }

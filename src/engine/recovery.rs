@@ -285,6 +285,7 @@ impl Store<'_> {
             ids: Ids::new(&parts.catalog.counters),
             tally: Default::default(),
             clock: Clock::starting_at(parts.catalog.counters.clock),
+            merging_bytes: AtomicU64::new(0),
             filters: self.opening.filters.clone(),
             events: Events::new(self.opening.listener.clone()),
             closing: Mutex::new(()),

@@ -20,6 +20,12 @@ use crate::types::KeyspaceId;
 const MEMORY_SHARE: u64 = 4;
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
+/// Of the memory, one part in so many is left for the writes that fill a memtable beyond its budget.
+const OVERFILL_PARTS: u64 = 16;
+
+/// Of the space, one part in so many is left for merges and deletes.
+const MERGE_PARTS: u64 = 5;
+
 /// Sealed memtables that may wait for their flush.
 const SEALED_MAX: u64 = 2;
 
@@ -57,6 +63,8 @@ pub(crate) struct Limits {
     pub(crate) sealed_max: u64,
     /// Blocks and open tables.
     pub(crate) cache_bytes: u64,
+    /// Writes that add anything are taken up to here.
+    pub(crate) space_bytes: Option<u64>,
     /// Log segments end at about this size.
     pub(crate) segment_bytes: u64,
     /// Threads that merge.
@@ -74,7 +82,8 @@ impl Limits {
         Self {
             memtable_bytes,
             sealed_max: SEALED_MAX,
-            cache_bytes: memory.saturating_sub(memtable_bytes * (SEALED_MAX + 1)),
+            cache_bytes: memory.saturating_sub(memtable_bytes * (SEALED_MAX + 1) + memory / OVERFILL_PARTS),
+            space_bytes: options.space_bytes.map(|bytes| bytes - bytes / MERGE_PARTS),
             segment_bytes: memtable_bytes.min(options.wal_bytes_max / 4),
             background_threads: options.background_threads.unwrap_or(threads),
         }
