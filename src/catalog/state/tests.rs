@@ -17,6 +17,7 @@ fn counters() -> Counters {
         wal_floor: SegmentId(2),
         keyspace: KeyspaceId(10),
         seq: Seq(100_000),
+        clock: 1_700_000_000,
     }
 }
 
