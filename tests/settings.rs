@@ -6,8 +6,10 @@ mod rot;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rot::{Seed, tiny};
+use terrace::env::posix::PosixEnv;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::{Compression, Db, Durability, ErrorKind, Options, PackLayout, TreeOptions};
 
@@ -22,7 +24,8 @@ fn open(env: &Arc<SimEnv>, options: Options) -> Db {
 #[test]
 fn a_refused_change_changes_nothing() {
     let db = open(&machine(), tiny());
-    let changes: [(fn(&mut Options), &str); 4] = [
+    type Change = fn(&mut Options);
+    let changes: [(Change, &str); 4] = [
         (|options| options.memory_bytes = Some(1), "memory_bytes"),
         (|options| options.background_threads = Some(0), "background_threads"),
         (|options| options.tree.l0_stop = options.tree.l0_slow, "l0_stop"),
@@ -111,7 +114,7 @@ fn merging_threads_come_and_go() {
             if mergers() == count {
                 return;
             }
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            PosixEnv::shared().sleep(Duration::from_millis(1));
         }
         panic!("{} threads instead of {count}", mergers());
     };
