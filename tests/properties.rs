@@ -1,7 +1,5 @@
 //! Properties: each name has its figure, and the figures are those of the store.
 
-#![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
-
 mod rot;
 
 use rot::tiny;
