@@ -157,7 +157,7 @@ impl Keyspace {
     /// # let db = terrace::Db::open(dir.path())?;
     /// let leases = db.keyspace("leases")?;
     /// leases.put("lamp", "ada")?;
-    /// leases.update("lamp", |holder| holder.filter(|name| *name != b"ada"))?;
+    /// leases.update("lamp", |holder| holder.filter(|name| *name != b"ada").map(<[u8]>::to_vec))?;
     /// assert!(!leases.contains("lamp")?);
     /// # Ok::<(), terrace::Error>(())
     /// ```
