@@ -204,7 +204,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
-        self.engine().commit(batch, durability)
+        self.engine().commit(&batch, durability)
     }
 
     /// All entries.

@@ -73,16 +73,17 @@ impl Engine {
             return Err(Error::new(ErrorKind::InvalidInput, "the keyspace \"default\" cannot be dropped"));
         }
         {
-            // Between two groups of commits: from here on none finds the keyspace, and none of its log is needed.
+            // Between two commits: from here on none finds the keyspace, and none of its log is needed.
             let mut writer = writer.lock();
             // What was written before must not be lost where the removal is kept: it may be the copy of what goes.
-            writer.wal.sync().map_err(|error| self.poison(error))?;
+            self.settle(&writer)?;
+            writer.wal.durable().sync().map_err(|error| self.poison(error))?;
             let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
             self.install(Change { edit, ..Change::default() })?;
             self.change_trees(|trees| {
                 trees.remove(&id);
             });
-            writer.active_bytes = writer.active_bytes.saturating_sub(tree.view().active.bytes());
+            writer.active_bytes = self.active_bytes();
         }
         // Jobs that are under way find no keyspace to install their results in.
         self.wait_jobs_of(id);

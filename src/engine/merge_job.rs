@@ -63,7 +63,7 @@ impl Engine {
         let below = version.levels().find(|&(level, _)| level == plan.target + 1);
         let grandparents = below.and_then(|(_, level)| level.run()).cloned().unwrap_or_else(Run::empty);
         let distillation = Distillation {
-            output: Output::new(self, WriteCause::Merge, settings),
+            output: Output::new(self, WriteCause::Merge, settings, inputs.bytes),
             cutting: Some(self.policy.cutter.start(grandparents)),
             older_outside: |key: &[u8], seq| older_outside(&version, &inputs.ids, key, seq),
         };

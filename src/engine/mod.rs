@@ -3,14 +3,16 @@
 //! [`Engine`] is the state that they share. Each path lives in a file of its own:
 //!
 //! * [`commit`]: a write's way into log and memtable; the only code that makes a caller wait on purpose.
+//!   [`visibility`]: what readers may see of it.
 //! * [`read`] and [`scan`]: lookups and iterators over one [`View`](tree::View).
 //! * [`flush`] and [`merge_job`]: jobs, which write [`output`] and end in an edit; [`install`] makes it durable, then
 //!   visible.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
 //! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space.
 //!
-//! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, commit queue, `catalog`, scheduler state, and then the leaves, which are
-//! taken last and call nothing: pressure, snapshots, reclaimer, health.
+//! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, `catalog`, scheduler state, and then the leaves,
+//! which are taken last and call nothing of the engine: the next segment, visibility, syncs, pressure, snapshots,
+//! reclaimer, health.
 
 mod close;
 pub(crate) mod commit;
@@ -31,6 +33,7 @@ mod snapshots;
 mod statistics;
 pub(crate) mod tree;
 mod verify;
+mod visibility;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,10 +55,11 @@ use crate::store::cache::TableCache;
 use crate::store::device::Device;
 use crate::store::manifest::Manifest;
 use crate::store::meter::Meter;
+use crate::store::spares::Spares;
 use crate::store::wal::Wal;
 use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
-use commit::Queue;
+use commit::SyncGroup;
 use health::Health;
 use pressure::Pressure;
 use reclaim::Reclaimer;
@@ -64,6 +68,7 @@ use settings::Limits;
 use snapshots::Snapshots;
 use statistics::Tally;
 use tree::Tree;
+use visibility::Visibility;
 
 /// The keyspaces that exist, by id.
 pub(crate) type Trees = BTreeMap<KeyspaceId, Arc<Tree>>;
@@ -86,13 +91,14 @@ pub(crate) struct Engine {
     // Each synchronises itself.
     trees: ArcSwap<Trees>,
     snapshots: Snapshots,
-    /// Everything up to here is in the memtables and may be read.
-    visible: AtomicU64,
-    queue: Queue,
+    visibility: Visibility,
+    /// `None` in a store that was opened for reading alone.
+    syncs: Option<SyncGroup>,
     scheduler: Scheduler,
     pressure: Pressure,
     pub(crate) health: Health,
     reclaimer: Arc<Reclaimer>,
+    spares: Arc<Spares>,
     ids: Ids,
     tally: Tally,
     // Guarded.
@@ -105,12 +111,12 @@ pub(crate) struct Engine {
     _lock: FileLock,
 }
 
-/// What only the leader of a commit group touches.
+/// What a write changes under the writer's lock.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) wal: Wal,
     pub(crate) last_seq: Seq,
-    /// Bytes in the active memtables of all keyspaces.
+    /// Bytes in the active memtables of all keyspaces, about.
     pub(crate) active_bytes: u64,
 }
 
@@ -177,17 +183,18 @@ impl Engine {
 
     /// Everything up to here is acknowledged or about to be.
     pub(crate) fn visible(&self) -> Seq {
-        Seq(self.visible.load(Ordering::Acquire))
+        self.visibility.newest()
     }
 
     /// The outcome of an operation is unknown: nothing is written any more, and nobody waits for it. Returns `cause`.
     ///
-    /// A leader that waits for room is woken for sure only if the caller holds the writer's lock; others call
+    /// A writer that waits for room is woken for sure only if the caller holds the writer's lock; others call
     /// [`Engine::wake_writers`] when they hold no lock.
     fn poison(&self, cause: Error) -> Error {
         let cause = self.health.poison(cause);
         self.scheduler.wake_all();
         self.pressure.wake();
+        self.visibility.give_up();
         cause
     }
 

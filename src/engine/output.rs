@@ -20,6 +20,8 @@ pub(crate) struct Output<'a> {
     engine: &'a Engine,
     cause: WriteCause,
     settings: TableSettings,
+    /// What the job will write, about.
+    bytes: u64,
     pack: Option<PackWriter>,
     table: Option<TableBuilder>,
     packs: SealedPacks,
@@ -40,10 +42,11 @@ pub(crate) struct Finished {
 }
 
 impl<'a> Output<'a> {
-    pub(crate) fn new(engine: &'a Engine, cause: WriteCause, settings: TableSettings) -> Self {
+    /// Output of about `bytes` bytes.
+    pub(crate) fn new(engine: &'a Engine, cause: WriteCause, settings: TableSettings, bytes: u64) -> Self {
         let packs =
             SealedPacks { store: engine.cache.packs().clone(), records: Vec::new(), committed: false };
-        Self { engine, cause, settings, pack: None, table: None, packs, tables: Vec::new() }
+        Self { engine, cause, settings, bytes, pack: None, table: None, packs, tables: Vec::new() }
     }
 
     /// Appends an entry; they come in order.
@@ -51,7 +54,12 @@ impl<'a> Output<'a> {
         if self.pack.is_none() {
             let view = PlaceView { home: HOME, level: self.settings.level };
             let place = self.engine.policy.placer.place(&view);
-            self.pack = Some(self.packs.store.create(self.engine.ids.pack(), place, self.cause)?);
+            let bytes = match self.engine.options.tree.pack {
+                PackLayout::OneTable => self.engine.options.tree.table_bytes,
+                PackLayout::Many { bytes_max } => bytes_max,
+            };
+            let (id, bytes) = (self.engine.ids.pack(), self.bytes.min(bytes));
+            self.pack = Some(self.packs.store.create(id, place, self.cause, bytes)?);
         }
         let Some(pack) = self.pack.as_mut() else { return Ok(()) };
         let table =
@@ -118,7 +126,7 @@ impl Drop for SealedPacks {
         if !self.committed {
             for record in &self.records {
                 // Nothing refers to it; if this fails, the next open removes it.
-                let _ = self.store.remove(PackId(record.id.0));
+                let _ = self.store.release(PackId(record.id.0), record.length);
             }
         }
     }

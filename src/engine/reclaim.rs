@@ -24,8 +24,8 @@ pub(crate) struct Reclaimer {
 #[derive(Debug, Default)]
 struct State {
     packs: BTreeMap<PackId, PackUse>,
-    /// Packs without a live table, not yet unlinked, in the order in which they died.
-    dead: Vec<PackId>,
+    /// Packs without a live table, and their lengths, not yet given up, in the order in which they died.
+    dead: Vec<(PackId, u64)>,
     stopped: bool,
 }
 
@@ -97,8 +97,9 @@ impl ExtentSink for Reclaimer {
         used.tables = used.tables.saturating_sub(1);
         used.live_bytes = used.live_bytes.saturating_sub(extent.length);
         if used.tables == 0 {
+            let length = used.length;
             state.packs.remove(&extent.pack);
-            state.dead.push(extent.pack);
+            state.dead.push((extent.pack, length));
             drop(state);
             self.woken.notify_all();
         }
@@ -110,17 +111,17 @@ impl Engine {
     pub(crate) fn reclaim_forever(&self) {
         let mut state = self.reclaimer.state.lock();
         while !state.stopped {
-            let Some(&pack) = state.dead.first() else {
+            let Some(&(pack, length)) = state.dead.first() else {
                 self.reclaimer.woken.wait(&mut state);
                 continue;
             };
             drop(state);
             if !self.health.is_poisoned() {
                 // A pack that cannot be unlinked now is unlinked at the next open.
-                let _ = self.cache.packs().remove(pack);
+                let _ = self.cache.packs().release(pack, length);
             }
             state = self.reclaimer.state.lock();
-            state.dead.retain(|&dead| dead != pack);
+            state.dead.retain(|&(dead, _)| dead != pack);
             self.reclaimer.woken.notify_all();
         }
     }

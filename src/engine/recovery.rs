@@ -12,13 +12,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 
+use super::commit::SyncGroup;
 use super::reclaim::Reclaimer;
 use super::settings::{Limits, keyspace_record, policy};
 use super::tree::{Sealed, Tree, View, new_memtable};
+use super::visibility::Visibility;
 use super::{CatalogLog, Engine, Ids, Trees, Writer};
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::{Catalog, ExtentSink, Lease};
@@ -37,6 +38,7 @@ use crate::store::manifest::Manifest;
 use crate::store::memtable::Memtable;
 use crate::store::meter::{Meter, ReadCause};
 use crate::store::pack::PackStore;
+use crate::store::spares::Spares;
 use crate::store::wal::{self, Wal};
 use crate::types::{DeviceId, Epoch, KeyspaceId, PackId, SegmentId, Seq, Stamp, TableId};
 
@@ -222,10 +224,13 @@ impl Store<'_> {
         let replayed_bytes = log.segments.iter().map(|segment| segment.bytes).sum();
 
         let (mut writer, mut manifest) = (None, None);
+        let spares = Arc::new(Spares::new(self.device.clone(), limits.spare_bytes));
         if !self.opening.read_only {
             log.repair(&self.device)?;
             let segment = catalog.counters.segment.max(found.next_segment());
-            let mut wal = Wal::open(self.device.clone(), segment, &log.segments)?;
+            let segment_bytes = limits.segment_bytes;
+            let mut wal =
+                Wal::open(self.device.clone(), spares.clone(), segment_bytes, segment, &log.segments)?;
             let unflushed = memtables.values().filter_map(Recovering::first_seq).min();
             let floor = unflushed.map_or(segment, |first| wal.floor(first));
             let mut counters = catalog.counters;
@@ -247,6 +252,7 @@ impl Store<'_> {
             lock,
             meter,
             reclaimer,
+            spares,
             catalog,
             manifest,
             writer,
@@ -259,7 +265,7 @@ impl Store<'_> {
 
     fn engine(&self, parts: Parts) -> Engine {
         let options = self.opening.options.clone();
-        let packs = Arc::new(PackStore::new(self.device.clone()));
+        let packs = Arc::new(PackStore::new(self.device.clone(), parts.spares.clone()));
         let cache = TableCache::new(packs, parts.limits.cache_bytes, u64::from(options.tree.block_bytes));
         Engine {
             env: self.opening.env.clone(),
@@ -270,15 +276,16 @@ impl Store<'_> {
             replayed_bytes: parts.replayed_bytes,
             policy: policy(&options),
             options,
+            syncs: parts.writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
             writer: parts.writer,
             trees: ArcSwap::from_pointee(parts.trees),
             snapshots: Default::default(),
-            visible: AtomicU64::new(parts.last_seq.0),
-            queue: Default::default(),
+            visibility: Visibility::new(parts.last_seq),
             scheduler: Default::default(),
             pressure: Default::default(),
             health: Default::default(),
             reclaimer: parts.reclaimer,
+            spares: parts.spares,
             ids: Ids::new(&parts.catalog.counters),
             tally: Default::default(),
             closing: Mutex::new(()),
@@ -384,7 +391,7 @@ impl Store<'_> {
                 FileName::Pack(id) => catalog.pack(id).is_none(),
                 FileName::Wal(id) => id < floor,
                 FileName::Manifest(number) => number != manifest,
-                FileName::CurrentTemp | FileName::IdentityTemp => true,
+                FileName::CurrentTemp | FileName::IdentityTemp | FileName::Spare(_) => true,
                 FileName::Current | FileName::Identity | FileName::Lock => false,
             };
             if orphan {
@@ -400,6 +407,7 @@ struct Parts {
     lock: FileLock,
     meter: Arc<Meter>,
     reclaimer: Arc<Reclaimer>,
+    spares: Arc<Spares>,
     catalog: Catalog,
     manifest: Option<Manifest>,
     writer: Option<Mutex<Writer>>,

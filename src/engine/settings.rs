@@ -16,6 +16,9 @@ const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Sealed memtables that may wait for their flush.
 const SEALED_MAX: u64 = 2;
 
+/// Spare files hold as much as this many memtables: what a flush and the log take at a time.
+const SPARE_MEMTABLES: u64 = 2;
+
 /// LevelDB's limits, as multiples of the table size.
 const GRANDPARENT_TABLES_MAX: u64 = 10;
 const EXPANSION_TABLES_MAX: u64 = 25;
@@ -37,6 +40,8 @@ pub(crate) struct Limits {
     pub(crate) cache_bytes: u64,
     /// Log segments end at about this size.
     pub(crate) segment_bytes: u64,
+    /// Dead files that are kept to be written over.
+    pub(crate) spare_bytes: u64,
     /// Threads that merge.
     pub(crate) background_threads: usize,
 }
@@ -54,6 +59,7 @@ impl Limits {
             sealed_max: SEALED_MAX,
             cache_bytes: memory.saturating_sub(memtable_bytes * (SEALED_MAX + 1)),
             segment_bytes: memtable_bytes.min(options.wal_bytes_max / 4),
+            spare_bytes: SPARE_MEMTABLES * memtable_bytes,
             background_threads: options.background_threads.unwrap_or(threads),
         }
     }

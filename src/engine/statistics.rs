@@ -145,7 +145,7 @@ impl Engine {
                 dead_bytes: space.total_bytes - space.live_bytes,
                 pack_files: space.packs,
                 wal_bytes,
-                total_bytes: space.total_bytes + wal_bytes,
+                total_bytes: space.total_bytes + wal_bytes + self.spares.bytes(),
             },
             memtable_bytes: trees.values().map(|tree| memtable_bytes(tree)).sum(),
             last_seq: self.visible().0,

@@ -95,9 +95,14 @@ impl Device {
 
     /// Gives a staged file its final name, and makes that durable. After a failure either name may be in force.
     pub(crate) fn switch(&self, from: FileName, to: FileName) -> Result<()> {
-        let (from, to) = (self.path(from), self.path(to));
-        self.env.rename(&from, &to).map_err(|e| Error::io("rename the file", &from, e))?;
+        self.rename(from, to)?;
         self.sync_names()
+    }
+
+    /// Gives a file another name, replacing what has it. Durable after [`Device::sync_names`].
+    pub(crate) fn rename(&self, from: FileName, to: FileName) -> Result<()> {
+        let (from, to) = (self.path(from), self.path(to));
+        self.env.rename(&from, &to).map_err(|e| Error::io("rename the file", &from, e))
     }
 
     /// Takes the store's lock, creating the lock file if it may.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::device::Device;
 use super::file::StoreFile;
 use super::meter::WriteCause;
+use super::spares::Spares;
 use crate::env::Access;
 use crate::error::Result;
 use crate::format::edit::PackRecord;
@@ -25,12 +26,13 @@ const OPEN_PACKS_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct PackStore {
     device: Arc<Device>,
+    spares: Arc<Spares>,
     open: quick_cache::sync::Cache<PackId, Arc<StoreFile>>,
 }
 
 impl PackStore {
-    pub(crate) fn new(device: Arc<Device>) -> Self {
-        Self { device, open: quick_cache::sync::Cache::new(OPEN_PACKS_MAX) }
+    pub(crate) fn new(device: Arc<Device>, spares: Arc<Spares>) -> Self {
+        Self { device, spares, open: quick_cache::sync::Cache::new(OPEN_PACKS_MAX) }
     }
 
     /// The pack's file, for reading.
@@ -44,9 +46,15 @@ impl PackStore {
         Ok(file)
     }
 
-    /// Starts a new pack on `place`.
-    pub(crate) fn create(&self, id: PackId, place: DeviceId, cause: WriteCause) -> Result<PackWriter> {
-        let file = Arc::new(self.device.create(FileName::Pack(id))?);
+    /// Starts a new pack on `place`, for about `bytes` bytes.
+    pub(crate) fn create(
+        &self,
+        id: PackId,
+        place: DeviceId,
+        cause: WriteCause,
+        bytes: u64,
+    ) -> Result<PackWriter> {
+        let file = Arc::new(self.spares.take(FileName::Pack(id), bytes)?);
         Ok(PackWriter {
             device: self.device.clone(),
             place,
@@ -59,10 +67,10 @@ impl PackStore {
         })
     }
 
-    /// Removes a pack that nobody refers to any more. Needs no barrier: a name that comes back is removed again.
-    pub(crate) fn remove(&self, pack: PackId) -> Result<()> {
+    /// Gives up a pack that nobody refers to any more. Needs no barrier: a name that comes back is removed again.
+    pub(crate) fn release(&self, pack: PackId, length: u64) -> Result<()> {
         self.open.remove(&pack);
-        self.device.remove(FileName::Pack(pack))
+        self.spares.give(FileName::Pack(pack), length)
     }
 
     /// Makes the names of new packs durable.
@@ -130,6 +138,10 @@ impl PackWriter {
         self.align();
         self.buffer.extend_from_slice(&self.directory.encode());
         self.write_out()?;
+        if self.file.len()? > self.written {
+            // The rest of the spare that it has written over.
+            self.file.set_len(self.written)?;
+        }
         self.file.sync(self.cause)?;
         self.sealed = true;
         Ok(PackRecord { id: self.id(), device: self.place, length: self.written })

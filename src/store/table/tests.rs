@@ -16,6 +16,7 @@ use crate::store::cache::TableCache;
 use crate::store::device::Device;
 use crate::store::meter::{Meter, ReadCause, WriteCause};
 use crate::store::pack::PackStore;
+use crate::store::spares::Spares;
 use crate::types::{DeviceId, Epoch, KeyspaceId, Kind, PAGE_BYTES, PackId, Seq, Stamp, TableId};
 
 /// Entries in order: (key, stamp) descending in stamp, and the value.
@@ -31,14 +32,14 @@ impl Fixture {
         let env = SimEnv::new(SimConfig::default());
         let dir = Path::new("/db");
         env.create_dir(dir).unwrap();
-        let device = Device::new(env.clone(), dir.into(), Arc::new(Meter::default()));
-        let packs = Arc::new(PackStore::new(Arc::new(device)));
+        let device = Arc::new(Device::new(env.clone(), dir.into(), Arc::new(Meter::default())));
+        let packs = Arc::new(PackStore::new(device.clone(), Arc::new(Spares::new(device, 0))));
         Self { env, cache: Arc::new(TableCache::new(packs, 1 << 20, 4096)) }
     }
 
     /// Writes each list of entries as a table of one pack.
     fn write(&self, lists: &[Entries], settings: TableSettings) -> Vec<Arc<TableMeta>> {
-        let mut pack = self.cache.packs().create(PackId(1), DeviceId(0), WriteCause::Flush).unwrap();
+        let mut pack = self.cache.packs().create(PackId(1), DeviceId(0), WriteCause::Flush, 0).unwrap();
         let mut tables = Vec::new();
         for (entries, id) in lists.iter().zip(1..) {
             let mut table = TableBuilder::new(settings, TableId(id), &mut pack);
