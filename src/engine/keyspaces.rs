@@ -53,7 +53,8 @@ impl Engine {
         change.edit.counters.keyspace = id.next();
         self.install(change).inspect_err(|_| self.wake_writers())?;
         let version = Arc::new(Version::empty());
-        let tree = Arc::new(Tree::new(record, View { active: new_memtable(), sealed: Vec::new(), version }));
+        let view = View { active: new_memtable(&self.chunks), sealed: Vec::new(), version };
+        let tree = Arc::new(Tree::new(record, self.chunks.clone(), view));
         self.change_trees(|trees| {
             trees.insert(id, tree.clone());
         });

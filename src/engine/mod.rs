@@ -54,6 +54,7 @@ use crate::policy::PolicyConfig;
 use crate::store::cache::TableCache;
 use crate::store::device::Device;
 use crate::store::manifest::Manifest;
+use crate::store::memtable::ChunkPool;
 use crate::store::meter::Meter;
 use crate::store::spares::Spares;
 use crate::store::wal::Wal;
@@ -99,6 +100,8 @@ pub(crate) struct Engine {
     pub(crate) health: Health,
     reclaimer: Arc<Reclaimer>,
     spares: Arc<Spares>,
+    /// Memory for memtables.
+    chunks: Arc<ChunkPool>,
     ids: Ids,
     tally: Tally,
     // Guarded.

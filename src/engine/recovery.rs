@@ -35,7 +35,7 @@ use crate::options::Options;
 use crate::store::cache::TableCache;
 use crate::store::device::Device;
 use crate::store::manifest::Manifest;
-use crate::store::memtable::Memtable;
+use crate::store::memtable::{ChunkPool, Memtable};
 use crate::store::meter::{Meter, ReadCause};
 use crate::store::pack::PackStore;
 use crate::store::spares::Spares;
@@ -62,17 +62,15 @@ struct Recovering {
     sealed: Vec<Sealed>,
 }
 
-impl Default for Recovering {
-    fn default() -> Self {
-        Self { active: new_memtable(), sealed: Vec::new() }
-    }
-}
-
 impl Recovering {
+    fn new(chunks: &Arc<ChunkPool>) -> Self {
+        Self { active: new_memtable(chunks), sealed: Vec::new() }
+    }
+
     /// Goes on in a new memtable if the one at hand has reached `bytes`. The log has been read up to `upto`.
-    fn seal_full(&mut self, bytes: u64, upto: Seq) {
+    fn seal_full(&mut self, bytes: u64, upto: Seq, chunks: &Arc<ChunkPool>) {
         if self.active.bytes() >= bytes {
-            let memtable = std::mem::replace(&mut self.active, new_memtable());
+            let memtable = std::mem::replace(&mut self.active, new_memtable(chunks));
             self.sealed.insert(0, Sealed { memtable, upto });
         }
     }
@@ -88,7 +86,9 @@ pub(crate) fn open(opening: Opening) -> Result<Arc<Engine>> {
     opening.options.validate()?;
     let meter = Arc::new(Meter::default());
     let (device, lock) = open_device(&opening, &meter)?;
-    let store = Store { opening: &opening, device: Arc::new(device) };
+    let chunk_bytes = Limits::new(&opening.options, &*opening.env).chunk_bytes;
+    let chunks = Arc::new(ChunkPool::new(chunk_bytes));
+    let store = Store { opening: &opening, device: Arc::new(device), chunks };
     let found = Found::list(&store.device)?;
     if !found.current {
         store.refuse_or_create(&found)?;
@@ -185,6 +185,8 @@ impl Found {
 struct Store<'a> {
     opening: &'a Opening,
     device: Arc<Device>,
+    /// Memory for memtables.
+    chunks: Arc<ChunkPool>,
 }
 
 impl Store<'_> {
@@ -286,6 +288,7 @@ impl Store<'_> {
             health: Default::default(),
             reclaimer: parts.reclaimer,
             spares: parts.spares,
+            chunks: self.chunks.clone(),
             ids: Ids::new(&parts.catalog.counters),
             tally: Default::default(),
             closing: Mutex::new(()),
@@ -347,14 +350,15 @@ impl Store<'_> {
         let mut replay = |first: Seq, ops: Ops<'_>| {
             // Between two batches, so that a flush never makes half of one durable.
             for recovered in memtables.values_mut() {
-                recovered.seal_full(limits.memtable_bytes, Seq(first.0.saturating_sub(1)));
+                recovered.seal_full(limits.memtable_bytes, Seq(first.0.saturating_sub(1)), &self.chunks);
             }
             for (op, seq) in ops.zip(first.0..) {
                 let (op, seq) = (op?, Seq(seq));
                 last_seq = last_seq.max(seq);
                 match catalog.keyspaces.get(&op.keyspace) {
                     Some(keyspace) if seq > keyspace.flushed => {
-                        let recovered = memtables.entry(op.keyspace).or_default();
+                        let recovered =
+                            memtables.entry(op.keyspace).or_insert_with(|| Recovering::new(&self.chunks));
                         recovered.active.insert(op.key, Stamp::new(seq, op.kind), op.value);
                     }
                     // It is in a table, or its keyspace was dropped since.
@@ -377,9 +381,10 @@ impl Store<'_> {
     fn trees(&self, catalog: &Catalog, mut memtables: Memtables) -> Trees {
         let mut trees = Trees::new();
         for (&id, state) in &catalog.keyspaces {
-            let Recovering { active, sealed } = memtables.remove(&id).unwrap_or_default();
+            let recovered = memtables.remove(&id).unwrap_or_else(|| Recovering::new(&self.chunks));
+            let Recovering { active, sealed } = recovered;
             let view = View { active, sealed, version: state.version.clone() };
-            trees.insert(id, Arc::new(Tree::new((*state.record).clone(), view)));
+            trees.insert(id, Arc::new(Tree::new((*state.record).clone(), self.chunks.clone(), view)));
         }
         trees
     }

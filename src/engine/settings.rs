@@ -40,6 +40,8 @@ pub(crate) struct Limits {
     pub(crate) cache_bytes: u64,
     /// Log segments end at about this size.
     pub(crate) segment_bytes: u64,
+    /// Memory of dropped memtables that is kept for the next ones.
+    pub(crate) chunk_bytes: u64,
     /// Dead files that are kept to be written over.
     pub(crate) spare_bytes: u64,
     /// Threads that merge.
@@ -59,6 +61,7 @@ impl Limits {
             sealed_max: SEALED_MAX,
             cache_bytes: memory.saturating_sub(memtable_bytes * (SEALED_MAX + 1)),
             segment_bytes: memtable_bytes.min(options.wal_bytes_max / 4),
+            chunk_bytes: SEALED_MAX * memtable_bytes,
             spare_bytes: SPARE_MEMTABLES * memtable_bytes,
             background_threads: options.background_threads.unwrap_or(threads),
         }

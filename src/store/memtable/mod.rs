@@ -14,6 +14,7 @@ mod skiplist;
 #[cfg(test)]
 mod tests;
 
+pub use arena::ChunkPool;
 pub use skiplist::{MemtableCursor, PinnedValue};
 
 use crate::types::{Kind, Seq, Stamp};
@@ -39,11 +40,11 @@ impl fmt::Debug for Memtable {
 
 impl Memtable {
     /// An empty memtable. Its memory comes in chunks: the first of `first_chunk_bytes` (4 KiB to 1 MiB; others are
-    /// rounded to that), each further one twice as large, up to 1 MiB.
+    /// rounded to that), each further one twice as large, up to 1 MiB; those of 1 MiB from `pool` if it has one.
     #[must_use]
-    pub fn new(first_chunk_bytes: usize) -> Self {
+    pub fn new(first_chunk_bytes: usize, pool: &Arc<ChunkPool>) -> Self {
         Self {
-            list: Arc::new(SkipList::new(first_chunk_bytes)),
+            list: Arc::new(SkipList::new(first_chunk_bytes, Arc::clone(pool))),
             entries: AtomicU64::new(0),
             min_seq: AtomicU64::new(u64::MAX),
         }
