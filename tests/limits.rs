@@ -292,6 +292,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
         tree: TreeOptions {
             table_bytes: 1 << 10,
             pack: PackLayout::Many { bytes_max: 1 << 20 },
+            group_bytes: 0,
             block_bytes: 256,
             level1_bytes: 4 << 10,
             level_ratio: 2,
@@ -311,6 +312,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
         tree: TreeOptions {
             table_bytes: 1 << 30,
             pack: PackLayout::Many { bytes_max: 4 << 30 },
+            group_bytes: 4 << 30,
             block_bytes: 1 << 20,
             level1_bytes: 1 << 50,
             level_ratio: 100,

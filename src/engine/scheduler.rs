@@ -82,17 +82,24 @@ impl Scheduler {
 impl Engine {
     /// Starts the background threads.
     pub(crate) fn start_threads(self: &Arc<Self>) -> Result<()> {
-        self.start("terrace-flush", |engine| engine.flush_forever())?;
-        self.start("terrace-reclaim", |engine| engine.reclaim_forever())?;
+        // Writers wait for flushes, so those get their share of the processors at all times.
+        self.start("terrace-flush", Priority::Normal, |engine| engine.flush_forever())?;
+        self.start("terrace-reclaim", Priority::Background, |engine| engine.reclaim_forever())?;
         for number in 0..self.limits.background_threads {
-            self.start(&format!("terrace-merge-{number}"), |engine| engine.merge_forever())?;
+            let name = format!("terrace-merge-{number}");
+            self.start(&name, Priority::Background, |engine| engine.merge_forever())?;
         }
         Ok(())
     }
 
-    fn start(self: &Arc<Self>, name: &str, body: impl FnOnce(&Self) + Send + 'static) -> Result<()> {
+    fn start(
+        self: &Arc<Self>,
+        name: &str,
+        priority: Priority,
+        body: impl FnOnce(&Self) + Send + 'static,
+    ) -> Result<()> {
         let engine = self.clone();
-        let thread = self.env.spawn(name, Priority::Background, Box::new(move || body(&engine)));
+        let thread = self.env.spawn(name, priority, Box::new(move || body(&engine)));
         let thread = thread.map_err(|e| Error::io("start a background thread for", self.device.dir(), e))?;
         self.scheduler.threads.lock().push(thread);
         Ok(())

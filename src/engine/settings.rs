@@ -19,6 +19,9 @@ const SEALED_MAX: u64 = 2;
 /// Spare files hold as much as this many memtables: what a flush and the log take at a time.
 const SPARE_MEMTABLES: u64 = 2;
 
+/// Threads that merge, unless the options say otherwise: one for each processor up to this number.
+const BACKGROUND_THREADS_MAX: usize = 2;
+
 /// LevelDB's limits, as multiples of the table size.
 const GRANDPARENT_TABLES_MAX: u64 = 10;
 const EXPANSION_TABLES_MAX: u64 = 25;
@@ -55,7 +58,7 @@ impl Limits {
         let memory = options.memory_bytes.unwrap_or_else(default);
         // Active and sealed memtables together take at most three quarters of the budget.
         let memtable_bytes = options.memtable_bytes.min(memory / 4);
-        let threads = if env.cores() >= 4 { 2 } else { 1 };
+        let threads = env.cores().clamp(1, BACKGROUND_THREADS_MAX);
         Self {
             memtable_bytes,
             sealed_max: SEALED_MAX,
@@ -89,7 +92,9 @@ pub(crate) fn policy(options: &Options) -> PolicyConfig {
             l0_trigger: tree.l0_trigger as u64,
         }),
         picker: Picker::Cursor(CursorConfig {
-            expansion_bytes_max: tree.table_bytes.saturating_mul(EXPANSION_TABLES_MAX),
+            group_bytes: tree.group_bytes,
+            expansion_bytes_max: (tree.table_bytes.saturating_mul(EXPANSION_TABLES_MAX))
+                .saturating_add(tree.group_bytes),
             grandparent_bytes_max,
         }),
         cutter: Cutter::Size(SizeConfig { table_bytes: tree.table_bytes, grandparent_bytes_max }),

@@ -39,6 +39,7 @@ impl PolicyConfig {
         Self {
             layout: Layout::Leveled(LeveledConfig { level1_bytes, ratio: 10, l0_trigger: 4 }),
             picker: Picker::Cursor(CursorConfig {
+                group_bytes: 0,
                 expansion_bytes_max: 25 * table_bytes,
                 grandparent_bytes_max,
             }),
@@ -143,6 +144,7 @@ impl Case {
             "ratio" => layout.ratio = value,
             "trigger" => layout.l0_trigger = value,
             "table" => cutter.table_bytes = value,
+            "group" => picker.group_bytes = value,
             "expansion" => picker.expansion_bytes_max = value,
             "grandparents" => {
                 picker.grandparent_bytes_max = value;

@@ -127,6 +127,13 @@ impl Image {
         });
         let complete = history.state(history.len());
         let image = Self { env: image, history, flushed, complete };
+        // What the log is extended by ahead of its end says nothing, and would hide the end from the tests.
+        for segment in image.files("wal") {
+            let bytes = image.read(&segment);
+            let used = FrameReader::new(number_of(&segment), &bytes).last().unwrap();
+            let end = used.offset as usize + terrace::format::log::FRAME_HEADER_BYTES + used.payload.len();
+            image.env.truncate(&segment, end as u64).unwrap();
+        }
         image.check_variety();
         image
     }
