@@ -144,7 +144,7 @@ impl Image {
         let report = db.verify().unwrap();
         assert!(report.problems.is_empty(), "{report:?}");
         let stats = db.stats();
-        assert!(report.packs >= 4 && report.tables >= 10, "{report:?}");
+        assert!(report.packs >= 4 && report.tables >= 8, "{report:?}");
         assert!(stats.keyspaces.iter().all(|keyspace| keyspace.shape.levels.len() >= 2), "{stats:?}");
         assert!(self.files("wal").len() >= 3, "{:?}", self.env.files());
         assert!(self.live_tables().1 >= 3, "edits in the manifest");
