@@ -91,7 +91,7 @@ impl Db {
     }
 
     fn start(opening: Opening) -> Result<Self> {
-        let handle = Arc::new(Handle { engine: open(opening)? });
+        let handle = Arc::new(Handle { engine: open(&opening)? });
         let default = handle.engine.tree(DEFAULT_KEYSPACE)?;
         Ok(Self { handle, default })
     }

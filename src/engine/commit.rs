@@ -101,6 +101,7 @@ impl Engine {
         batch.validate()?;
         self.health.check_writable()?;
         let writer = self.writer()?;
+        self.check_reserve(&batch)?;
         if let Some(error) = batch.keyspaces().iter().find_map(|&id| self.tree(id).err()) {
             return Err(error);
         }
@@ -202,7 +203,10 @@ impl Engine {
         });
         writer.wal.append(log).map_err(|error| match error.kind() {
             // The next append goes to the same place; nothing is unknown.
-            ErrorKind::DiskFull => error,
+            ErrorKind::DiskFull => {
+                self.draw_on_reserve(&error);
+                error
+            }
             _ => self.poison(error),
         })?;
         if group.iter().any(|ticket| ticket.durability == Durability::Synced) {

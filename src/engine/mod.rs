@@ -7,7 +7,8 @@
 //! * [`flush`] and [`merge_job`]: jobs, which write [`output`] and end in an edit; [`install`] makes it durable, then
 //!   visible.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
-//! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space.
+//! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space. [`reserve`]: what a full disk
+//!   has left.
 //!
 //! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, commit queue, `catalog`, scheduler state, and then the leaves, which are
 //! taken last and call nothing: pressure, snapshots, reclaimer, health.
@@ -24,6 +25,7 @@ mod pressure;
 mod read;
 mod reclaim;
 mod recovery;
+mod reserve;
 pub(crate) mod scan;
 mod scheduler;
 mod settings;
@@ -59,6 +61,7 @@ use commit::Queue;
 use health::Health;
 use pressure::Pressure;
 use reclaim::Reclaimer;
+use reserve::Reserve;
 use scheduler::Scheduler;
 use settings::Limits;
 use snapshots::Snapshots;
@@ -93,6 +96,7 @@ pub(crate) struct Engine {
     pressure: Pressure,
     pub(crate) health: Health,
     reclaimer: Arc<Reclaimer>,
+    reserve: Reserve,
     ids: Ids,
     tally: Tally,
     // Guarded.

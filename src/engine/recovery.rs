@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::ArcSwap;
 
 use super::reclaim::Reclaimer;
+use super::reserve::Reserve;
 use super::settings::{Limits, keyspace_record, policy};
 use super::tree::{Sealed, Tree, View, new_memtable};
 use super::{CatalogLog, Engine, Ids, Trees, Writer};
@@ -82,11 +83,22 @@ impl Recovering {
 }
 
 /// Opens a store and starts its threads.
-pub(crate) fn open(opening: Opening) -> Result<Arc<Engine>> {
+pub(crate) fn open(opening: &Opening) -> Result<Arc<Engine>> {
     opening.options.validate()?;
+    match attempt(opening) {
+        // The reserve is there for this, too.
+        Err(error) if error.kind() == ErrorKind::DiskFull => {
+            let reserve = opening.dir.join(FileName::Reserve.to_string());
+            if opening.env.remove(&reserve).is_ok() { attempt(opening) } else { Err(error) }
+        }
+        opened => opened,
+    }
+}
+
+fn attempt(opening: &Opening) -> Result<Arc<Engine>> {
     let meter = Arc::new(Meter::default());
-    let (device, lock) = open_device(&opening, &meter)?;
-    let store = Store { opening: &opening, device: Arc::new(device) };
+    let (device, lock) = open_device(opening, &meter)?;
+    let store = Store { opening, device: Arc::new(device) };
     let found = Found::list(&store.device)?;
     if !found.current {
         store.refuse_or_create(&found)?;
@@ -113,7 +125,7 @@ fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, FileLoc
         _ => Error::io("find the directory", &opening.dir, e),
     })?;
     let device = Device::new(env.clone(), dir, meter.clone());
-    let ours = |name: &FileName| !matches!(name, FileName::Lock | FileName::IdentityTemp);
+    let ours = |name: &FileName| !matches!(name, FileName::Lock | FileName::IdentityTemp | FileName::Reserve);
     if !creates && !device.list()?.iter().any(ours) {
         return Err(absent());
     }
@@ -242,6 +254,10 @@ impl Store<'_> {
             writer = Some(Mutex::new(Writer { wal, last_seq, active_bytes }));
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
         }
+        let reserve = match self.opening.read_only {
+            true => Reserve::none(),
+            false => Reserve::open(&self.device, self.opening.options.reserve_bytes)?,
+        };
         let trees = self.trees(&catalog, memtables);
         Ok(self.engine(Parts {
             lock,
@@ -250,6 +266,7 @@ impl Store<'_> {
             catalog,
             manifest,
             writer,
+            reserve,
             trees,
             last_seq,
             replayed_bytes,
@@ -279,6 +296,7 @@ impl Store<'_> {
             pressure: Default::default(),
             health: Default::default(),
             reclaimer: parts.reclaimer,
+            reserve: parts.reserve,
             ids: Ids::new(&parts.catalog.counters),
             tally: Default::default(),
             closing: Mutex::new(()),
@@ -385,7 +403,7 @@ impl Store<'_> {
                 FileName::Wal(id) => id < floor,
                 FileName::Manifest(number) => number != manifest,
                 FileName::CurrentTemp | FileName::IdentityTemp => true,
-                FileName::Current | FileName::Identity | FileName::Lock => false,
+                FileName::Current | FileName::Identity | FileName::Lock | FileName::Reserve => false,
             };
             if orphan {
                 self.device.remove(name)?;
@@ -403,6 +421,7 @@ struct Parts {
     catalog: Catalog,
     manifest: Option<Manifest>,
     writer: Option<Mutex<Writer>>,
+    reserve: Reserve,
     trees: Trees,
     last_seq: Seq,
     replayed_bytes: u64,

@@ -21,7 +21,7 @@ use crate::types::{Key, KeyRange, KeyspaceId, LEVELS};
 /// Pause after a job that failed, doubled with every further failure up to the maximum: a full disk must not be
 /// written to again and again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(64);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(8);
 
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
@@ -61,6 +61,8 @@ struct Setback {
     pause: Duration,
     /// When to try again.
     until: Duration,
+    /// Bytes that were free on the device when the job began.
+    free_bytes: u64,
 }
 
 impl Scheduler {
@@ -120,8 +122,9 @@ impl Engine {
             };
             state.flushing = Some(tree.id());
             drop(state);
+            let free_bytes = self.free_bytes();
             let result = self.flush(&tree);
-            state = self.job_ended(Job::Flush, &result);
+            state = self.job_ended(Job::Flush, &result, free_bytes);
             state.flushing = None;
             self.scheduler.done.notify_all();
         }
@@ -149,8 +152,9 @@ impl Engine {
         state.busy.entry(plan.keyspace).or_default().claim(plan);
         state.merges += 1;
         drop(state);
+        let free_bytes = self.free_bytes();
         let result = self.tree(plan.keyspace).and_then(|tree| self.run_plan(&tree, plan));
-        let mut state = self.job_ended(Job::Merge, &result);
+        let mut state = self.job_ended(Job::Merge, &result, free_bytes);
         state.merges -= 1;
         if let Some(busy) = state.busy.get_mut(&plan.keyspace) {
             busy.release(plan);
@@ -161,21 +165,24 @@ impl Engine {
         (state, result)
     }
 
-    /// What every job's end brings about.
-    fn job_ended(&self, job: Job, result: &Result<()>) -> MutexGuard<'_, State> {
+    /// What every job's end brings about. When it began, `free_bytes` were free on the device.
+    fn job_ended(&self, job: Job, result: &Result<()>, free_bytes: u64) -> MutexGuard<'_, State> {
         self.sample_load();
         self.wake_writers();
+        let relieved = result.as_ref().is_err_and(|error| self.draw_on_reserve(error));
         let mut state = self.scheduler.state.lock();
         let setback = &mut state.setbacks[job as usize];
         match result {
             Ok(()) => *setback = None,
+            // Tried again at once, in the space that the reserve has left.
+            Err(_) if relieved => {}
             // The keyspace was dropped: there is nothing left to do for it.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 let pause =
                     setback.as_ref().map_or(RETRY_PAUSE, |last| (last.pause * 2).min(RETRY_PAUSE_MAX));
                 let until = self.env.now() + pause;
-                *setback = Some(Setback { error: error.clone(), pause, until });
+                *setback = Some(Setback { error: error.clone(), pause, until, free_bytes });
             }
         }
         self.scheduler.work.notify_all();
@@ -200,9 +207,20 @@ impl Engine {
         }
     }
 
-    /// Why jobs of this kind have failed lately.
+    /// Why jobs of this kind have failed lately. A disk that was full and has been given space is tried at once.
     pub(crate) fn trouble(&self, job: Job) -> Option<Error> {
-        self.scheduler.state.lock().setbacks[job as usize].as_ref().map(|setback| setback.error.clone())
+        let mut state = self.scheduler.state.lock();
+        let Setback { error, free_bytes, .. } = state.setbacks[job as usize].as_ref()?;
+        if error.kind() == ErrorKind::DiskFull && self.free_bytes() > *free_bytes {
+            self.retry(&mut state, job);
+            return None;
+        }
+        Some(error.clone())
+    }
+
+    /// Free space on the device; 0 where that cannot be told.
+    fn free_bytes(&self) -> u64 {
+        self.env.space(self.device.dir()).map_or(0, |space| space.free)
     }
 
     /// The tree whose sealed memtable has waited longest.
@@ -257,6 +275,8 @@ impl Engine {
             return self.health.check_open();
         }
         let mut state = self.scheduler.state.lock();
+        self.retry(&mut state, Job::Flush);
+        self.retry(&mut state, Job::Merge);
         loop {
             self.check_progress(&state, Job::Flush)?;
             self.check_progress(&state, Job::Merge)?;
@@ -277,6 +297,7 @@ impl Engine {
     pub(crate) fn wait_flushed(&self) -> Result<()> {
         let upto = self.visible();
         let mut state = self.scheduler.state.lock();
+        self.retry(&mut state, Job::Flush);
         loop {
             self.check_progress(&state, Job::Flush)?;
             let oldest = self.flush_due().and_then(|tree| tree.view().sealed.last()?.memtable.min_seq());
@@ -296,6 +317,13 @@ impl Engine {
             self.scheduler.done.wait(&mut state);
         }
         state.busy.remove(&keyspace);
+    }
+
+    /// Somebody waits for jobs of this kind: one that has failed is tried again now, not after its pause.
+    fn retry(&self, state: &mut State, job: Job) {
+        if state.setbacks[job as usize].take().is_some() {
+            self.scheduler.work.notify_all();
+        }
     }
 
     /// Fails when jobs of this kind do not get on by themselves.

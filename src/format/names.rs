@@ -4,6 +4,7 @@
 //! 000012.pack       pack 12               CURRENT, CURRENT.new      which manifest holds
 //! 000003.wal        segment 3             IDENTITY, IDENTITY.new    which store and device this is
 //! MANIFEST-000001   manifest 1            LOCK                      held while the store is open
+//! RESERVE           zeros, for a full disk
 //! ```
 //!
 //! Numbers are decimal, padded with zeros to 6 digits, and longer if need be, up to 18. Every file has one name only: what
@@ -31,6 +32,8 @@ pub enum FileName {
     IdentityTemp,
     /// Carries the lock on the directory.
     Lock,
+    /// Takes up space that is given up when the disk is full.
+    Reserve,
 }
 
 impl FileName {
@@ -43,6 +46,7 @@ impl FileName {
             "IDENTITY" => Some(Self::Identity),
             "IDENTITY.new" => Some(Self::IdentityTemp),
             "LOCK" => Some(Self::Lock),
+            "RESERVE" => Some(Self::Reserve),
             _ => Self::parse_numbered(name),
         }
     }
@@ -83,6 +87,7 @@ impl fmt::Display for FileName {
             Self::Identity => f.write_str("IDENTITY"),
             Self::IdentityTemp => f.write_str("IDENTITY.new"),
             Self::Lock => f.write_str("LOCK"),
+            Self::Reserve => f.write_str("RESERVE"),
         }
     }
 }
@@ -104,6 +109,7 @@ mod tests {
             (FileName::Identity, "IDENTITY"),
             (FileName::IdentityTemp, "IDENTITY.new"),
             (FileName::Lock, "LOCK"),
+            (FileName::Reserve, "RESERVE"),
         ];
         for (name, text) in names {
             assert_eq!(name.to_string(), text);

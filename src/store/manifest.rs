@@ -6,8 +6,9 @@
 //! 1. the new file's snapshot is written and synced, 2. its name is made durable, 3. CURRENT is replaced (written
 //!    aside, synced, renamed, directory synced), 4. only then is the old file removed.
 //!
-//! A power cut leaves CURRENT naming one whole manifest at every step. Appending is write, then sync; a failure of
-//! either leaves the outcome unknown, so the caller must stop writing.
+//! A power cut leaves CURRENT naming one whole manifest at every step. Appending is write, then sync. A write that
+//! fails is cut off again, durably, before the caller is told, so on a full disk the edit is known not to be there; any
+//! other failure leaves the outcome unknown, and the caller must stop writing.
 
 use super::device::Device;
 use super::file::StoreFile;
@@ -129,14 +130,21 @@ impl Manifest {
         Ok(())
     }
 
-    /// Makes `edit` durable. After a failure the outcome is unknown.
+    /// Makes `edit` durable. On a full disk ([`ErrorKind::DiskFull`](crate::error::ErrorKind::DiskFull)) nothing of it is
+    /// left, durably; after any other failure the outcome is unknown.
     pub(crate) fn append(&mut self, edit: &Edit) -> Result<()> {
         let (mut payload, mut bytes) = (Vec::new(), Vec::new());
         edit.encode(&mut payload);
-        let offset = self.frames.offset();
+        let before = self.frames.clone();
+        let offset = before.offset();
         // Every earlier frame was synced before this one is written.
         self.frames.append(EDIT_FRAME, &[&payload], offset, &mut bytes);
-        self.file.write(WriteCause::Manifest, offset, &bytes)?;
+        if let Err(error) = self.file.write(WriteCause::Manifest, offset, &bytes) {
+            self.frames = before;
+            self.file.set_len(offset)?;
+            self.file.sync(WriteCause::Manifest)?;
+            return Err(error);
+        }
         self.file.sync(WriteCause::Manifest)
     }
 
