@@ -69,16 +69,19 @@ impl Builder {
         self
     }
 
-    /// Reads the store as it is and changes nothing, not even to recover from a crash. Several processes may do so at
-    /// the same time, but none while the store is open for writing. Fails with `NotFound` if there is no store.
+    /// Reads the store as it is at the moment and changes nothing, not even to recover from a crash. Any number of
+    /// processes may do so, beside each other and beside one that writes; none takes a lock. What is seen is a prefix of
+    /// the history, over all keyspaces, with every write that was acknowledged before the opening, and stays so until
+    /// [`Db::refresh`]. Every write fails with `ReadOnly`. Each pack file in use takes a descriptor. Fails with `NotFound`
+    /// if there is no store.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// drop(db);
+    /// let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
     /// let reader = terrace::Db::builder(dir.path()).read_only().open()?;
-    /// let second = terrace::Db::builder(dir.path()).read_only().open()?;
-    /// assert!(reader.put("key", "value").is_err());
+    /// assert_eq!(reader.get("key")?.unwrap(), "value");
+    /// assert_eq!(reader.put("key", "other").unwrap_err().kind(), terrace::ErrorKind::ReadOnly);
     /// # Ok::<(), terrace::Error>(())
     /// ```
     pub fn read_only(mut self) -> Self {

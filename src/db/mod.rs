@@ -90,6 +90,47 @@ impl Db {
         Builder::new(path.as_ref())
     }
 
+    /// Opens the store in the directory `path` for reading alone, beside a process that writes it if there is one. See
+    /// [`Builder::read_only`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// let reader = terrace::Db::open_read_only(dir.path())?;
+    /// assert_eq!(reader.get("key")?.unwrap(), "value");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` when there is no store; `Corruption` and `Io` as [`Db::open`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        Self::builder(path).read_only().open()
+    }
+
+    /// Lets this handle of a store that is read beside its writer catch up with it. Clones, keyspaces, snapshots and
+    /// iterators that were made before keep their moment. A store that was opened for writing is always up to date.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = terrace::Db::open(dir.path())?;
+    /// let mut reader = terrace::Db::open_read_only(dir.path())?;
+    /// db.put("key", "value")?;
+    /// assert!(!reader.contains("key")?);
+    /// reader.refresh()?;
+    /// assert!(reader.contains("key")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::open_read_only`], `Closed` when the store has been closed; the handle keeps its moment then.
+    pub fn refresh(&mut self) -> Result<()> {
+        if let Some(opening) = self.engine().reopening()? {
+            *self = Self::start(opening)?;
+        }
+        Ok(())
+    }
+
     fn start(opening: Opening) -> Result<Self> {
         let handle = Arc::new(Handle { engine: open(&opening)? });
         let default = handle.engine.tree(DEFAULT_KEYSPACE)?;

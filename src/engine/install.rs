@@ -51,7 +51,7 @@ impl Engine {
         self.number(&log.catalog, &mut change);
         let next = self.apply(&log.catalog, &change.edit)?;
         let Some(manifest) = log.manifest.as_mut() else {
-            return Err(Error::new(ErrorKind::Unsupported, "the store was opened for reading alone"));
+            return Err(Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"));
         };
         let appended = manifest.append(&change.edit);
         if let Err(error) = &appended

@@ -105,8 +105,8 @@ pub(crate) struct Engine {
     /// Held while a keyspace comes or goes.
     keyspace_changes: Mutex<()>,
     catalog: Mutex<CatalogLog>,
-    /// Held as long as anything of the store is.
-    _lock: FileLock,
+    /// Held as long as anything of the store is; none in a store that was opened for reading alone.
+    _lock: Option<FileLock>,
 }
 
 /// What only the leader of a commit group touches.
@@ -195,10 +195,22 @@ impl Engine {
         cause
     }
 
+    /// How to open a store that is only read once more; `None` where it is written here.
+    pub(crate) fn reopening(&self) -> Result<Option<Opening>> {
+        self.health.check_open()?;
+        Ok(self.writer.is_none().then(|| Opening {
+            dir: self.device.dir().to_path_buf(),
+            env: self.env.clone(),
+            options: self.options.clone(),
+            read_only: true,
+            must_exist: true,
+        }))
+    }
+
     /// The writer's state, or why there is none.
     fn writer(&self) -> Result<&Mutex<Writer>> {
         self.writer
             .as_ref()
-            .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the store was opened for reading alone"))
+            .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"))
     }
 }

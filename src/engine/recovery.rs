@@ -24,7 +24,7 @@ use super::{CatalogLog, Engine, Ids, Trees, Writer};
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::{Catalog, ExtentSink, Lease};
 use crate::env::sync::Mutex;
-use crate::env::{Access, Env, FileLock, LockKind};
+use crate::env::{Access, Env, FileLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::Malformed;
 use crate::format::batch::Ops;
@@ -40,6 +40,9 @@ use crate::store::meter::{Meter, ReadCause};
 use crate::store::pack::PackStore;
 use crate::store::wal::{self, Wal};
 use crate::types::{DeviceId, Epoch, KeyspaceId, PackId, SegmentId, Seq, Stamp, TableId};
+
+/// A store that is read beside a writer is looked at so often before what was found is believed.
+const READ_ATTEMPTS_MAX: usize = 100;
 
 /// How a store is to be opened.
 #[derive(Debug)]
@@ -85,6 +88,9 @@ impl Recovering {
 /// Opens a store and starts its threads.
 pub(crate) fn open(opening: &Opening) -> Result<Arc<Engine>> {
     opening.options.validate()?;
+    if opening.read_only {
+        return open_beside_writer(opening);
+    }
     match attempt(opening) {
         // The reserve is there for this, too.
         Err(error) if error.kind() == ErrorKind::DiskFull => {
@@ -93,6 +99,25 @@ pub(crate) fn open(opening: &Opening) -> Result<Arc<Engine>> {
         }
         opened => opened,
     }
+}
+
+/// Opens a store for reading alone. A writer may be at work: whatever vanishes or changes while it is being read shows as
+/// damage, of which another look says something else.
+fn open_beside_writer(opening: &Opening) -> Result<Arc<Engine>> {
+    let mut last: Option<String> = None;
+    for _ in 1..READ_ATTEMPTS_MAX {
+        match attempt(opening) {
+            Err(error) if error.kind() == ErrorKind::Corruption => {
+                let found = error.to_string();
+                if last.as_ref() == Some(&found) {
+                    return Err(error);
+                }
+                last = Some(found);
+            }
+            opened => return opened,
+        }
+    }
+    attempt(opening)
 }
 
 fn attempt(opening: &Opening) -> Result<Arc<Engine>> {
@@ -111,8 +136,8 @@ fn attempt(opening: &Opening) -> Result<Arc<Engine>> {
     Ok(engine)
 }
 
-/// Finds or makes the directory, takes its lock, and checks whose it is.
-fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, FileLock)> {
+/// Finds or makes the directory, takes its lock unless it is only read, and checks whose it is.
+fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, Option<FileLock>)> {
     let env = &opening.env;
     let creates = !opening.read_only && !opening.must_exist;
     if creates {
@@ -129,7 +154,7 @@ fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, FileLoc
     if !creates && !device.list()?.iter().any(ours) {
         return Err(absent());
     }
-    let lock = device.lock(if opening.read_only { LockKind::Shared } else { LockKind::Exclusive })?;
+    let lock = if opening.read_only { None } else { Some(device.lock()?) };
     // Looked at again under the lock: another process may have created the store meanwhile.
     let names = device.list()?;
     if names.contains(&FileName::Identity) {
@@ -221,12 +246,12 @@ impl Store<'_> {
         Ok(())
     }
 
-    fn load(&self, lock: FileLock, meter: Arc<Meter>) -> Result<Engine> {
+    fn load(&self, lock: Option<FileLock>, meter: Arc<Meter>) -> Result<Engine> {
         let loaded = Manifest::load(&self.device)?;
         let found = Found::list(&self.device)?;
         let reclaimer = Arc::new(Reclaimer::default());
         let mut catalog = self.catalog(&loaded, &reclaimer)?;
-        self.check_packs(&catalog)?;
+        let packs = self.check_packs(&catalog)?;
         let access = if self.opening.read_only { Access::Read } else { Access::ReadWrite };
         let limits = Limits::new(&self.opening.options, &*self.opening.env);
         let (memtables, last_seq, log) = self.replay(&catalog, access, &limits)?;
@@ -261,6 +286,7 @@ impl Store<'_> {
         let trees = self.trees(&catalog, memtables);
         Ok(self.engine(Parts {
             lock,
+            packs,
             meter,
             reclaimer,
             catalog,
@@ -276,8 +302,11 @@ impl Store<'_> {
 
     fn engine(&self, parts: Parts) -> Engine {
         let options = self.opening.options.clone();
-        let packs = Arc::new(PackStore::new(self.device.clone()));
-        let cache = TableCache::new(packs, parts.limits.cache_bytes, u64::from(options.tree.block_bytes));
+        let cache = TableCache::new(
+            Arc::new(parts.packs),
+            parts.limits.cache_bytes,
+            u64::from(options.tree.block_bytes),
+        );
         Engine {
             env: self.opening.env.clone(),
             device: self.device.clone(),
@@ -334,16 +363,21 @@ impl Store<'_> {
         })
     }
 
-    /// A pack that is shorter than when it was sealed has lost data.
-    fn check_packs(&self, catalog: &Catalog) -> Result<()> {
+    /// A pack that is shorter than when it was sealed has lost data. Those of a store that is only read stay open: its
+    /// writer may remove them any time.
+    fn check_packs(&self, catalog: &Catalog) -> Result<PackStore> {
+        let mut pinned = BTreeMap::new();
         for PackRecord { id, length, .. } in catalog.packs().map(|pack| pack.record) {
             let file = self.device.open(FileName::Pack(id), Access::Read)?;
             let found = file.len()?;
             if found < length {
                 return Err(file.corruption(found, format!("the pack ends here instead of at byte {length}")));
             }
+            if self.opening.read_only {
+                pinned.insert(id, Arc::new(file));
+            }
         }
-        Ok(())
+        Ok(PackStore::new(self.device.clone(), pinned))
     }
 
     /// Puts the log's entries that are in no table into memtables.
@@ -415,7 +449,8 @@ impl Store<'_> {
 
 /// What recovery has gathered for the engine.
 struct Parts {
-    lock: FileLock,
+    lock: Option<FileLock>,
+    packs: PackStore,
     meter: Arc<Meter>,
     reclaimer: Arc<Reclaimer>,
     catalog: Catalog,

@@ -24,7 +24,12 @@ impl Engine {
         {
             // No switch to another manifest meanwhile.
             let _log = self.catalog.lock();
-            note(&mut report, Manifest::load(&self.device).map(|_| ()));
+            let mut loaded = Manifest::load(&self.device);
+            if loaded.is_err() && self.writer.is_none() {
+                // The writer beside may have switched.
+                loaded = Manifest::load(&self.device);
+            }
+            note(&mut report, loaded.map(|_| ()));
         }
         // A version holds its tables, so nothing vanishes during the check.
         let views: Vec<_> = self.trees().values().map(|tree| (tree.clone(), tree.view_arc())).collect();

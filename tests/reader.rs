@@ -1,0 +1,218 @@
+//! Reading beside a writer: without a lock, without a change, at one moment.
+//!
+//! The writer counts: batch `n` puts `n` as the count and as a key of its own in two keyspaces, removes an old key, and
+//! is acknowledged before `n + 1` begins. So at any moment the two counts are equal, and tell every key there is.
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::client::{DIR, open};
+use common::{Replay, tiny};
+use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
+use terrace::env::{Env, Priority};
+use terrace::{Db, Durability, ErrorKind, Snapshot, WriteBatch};
+
+/// Keys that are there at any moment, the newest.
+const KEPT: u64 = 150;
+
+/// Set in a child: the directory to write.
+const CHILD_DIR: &str = "TERRACE_READER_CHILD_DIR";
+
+fn write_batch(db: &Db, n: u64) -> terrace::Result<()> {
+    let other = db.keyspace("other")?;
+    let mut batch = WriteBatch::new();
+    batch.put("count", n.to_string()).put_in(&other, "count", n.to_string());
+    batch.put(format!("key {n:08}"), vec![n as u8; 200]);
+    batch.put_in(&other, format!("key {n:08}"), vec![n as u8; 20]);
+    if n > KEPT {
+        batch.delete(format!("key {:08}", n - KEPT));
+        batch.delete_in(&other, format!("key {:08}", n - KEPT));
+    }
+    db.write_with(batch, if n.is_multiple_of(16) { Durability::Synced } else { Durability::Buffered })
+}
+
+/// Checks that a snapshot shows one moment, and tells which.
+fn moment(db: &Db, snapshot: &Snapshot) -> u64 {
+    let Some(count) = snapshot.get("count").unwrap() else { return 0 };
+    let count: u64 = std::str::from_utf8(&count).unwrap().parse().unwrap();
+    let other = db.existing_keyspace("other").unwrap().unwrap();
+    let keys = |iter: terrace::Iter| -> Vec<(Vec<u8>, u8)> {
+        iter.map(|entry| entry.unwrap()).map(|(key, value)| (key.to_vec(), value[0])).collect()
+    };
+    let expected: Vec<(Vec<u8>, u8)> = (count.saturating_sub(KEPT) + 1..=count)
+        .map(|n| (format!("key {n:08}").into_bytes(), n as u8))
+        .collect();
+    assert_eq!(keys(snapshot.prefix("key ").unwrap()), expected, "default at {count}");
+    let in_other = snapshot.keyspace(&other);
+    assert_eq!(in_other.get("count").unwrap().unwrap(), count.to_string().as_str());
+    assert_eq!(keys(in_other.prefix("key ").unwrap()), expected, "other at {count}");
+    count
+}
+
+fn read_on(env: &Arc<SimEnv>) -> terrace::Result<Db> {
+    Db::builder(DIR).env(env.clone()).options(tiny()).read_only().open()
+}
+
+#[test]
+fn a_reader_beside_a_writer_sees_a_prefix_with_all_that_was_acknowledged() {
+    for seed in 0..6 {
+        let _replay = Replay(format!("seed {seed}"));
+        let config = SimConfig { seed, preemption_percent: 60, ..SimConfig::default() };
+        let (refreshed, merges) = SimEnv::run(config, |env| {
+            let (acknowledged, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+            let db = open(&env, &tiny()).unwrap();
+            write_batch(&db, 1).unwrap();
+            let (writer, told, stop) = (db.clone(), acknowledged.clone(), over.clone());
+            let writing = env
+                .spawn(
+                    "writer",
+                    Priority::Normal,
+                    Box::new(move || {
+                        for n in 2.. {
+                            if stop.load(Ordering::Relaxed) {
+                                break;
+                            }
+                            write_batch(&writer, n).unwrap();
+                            told.store(n, Ordering::Relaxed);
+                        }
+                    }),
+                )
+                .unwrap();
+            let mut reader = read_on(&env).unwrap();
+            let mut older: Vec<(Db, Snapshot, u64)> = Vec::new();
+            let mut last = 0;
+            for _ in 0..20 {
+                env.sleep(Duration::from_millis(5));
+                let before = acknowledged.load(Ordering::Relaxed);
+                reader.refresh().unwrap();
+                let snapshot = reader.snapshot();
+                let found = moment(&reader, &snapshot);
+                assert!(found >= before && found >= last, "{found} after {before} and {last}");
+                last = found;
+                older.push((reader.clone(), snapshot, found));
+            }
+            over.store(true, Ordering::Relaxed);
+            writing.join();
+            db.compact().unwrap();
+            // What the writer has removed since is still there for those that hold on to it.
+            for (reader, snapshot, found) in &older {
+                assert_eq!(moment(reader, snapshot), *found);
+            }
+            (last, db.stats().merge.jobs)
+        });
+        assert!(refreshed > 100 && merges > 3, "{refreshed} batches, {merges} merges");
+    }
+}
+
+#[test]
+fn every_write_of_a_reader_is_refused_and_nothing_is_changed() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &tiny()).unwrap();
+        write_batch(&db, 1).unwrap();
+        db.wait_idle().unwrap();
+        let calls = env.mutations();
+        let mut reader = read_on(&env).unwrap();
+        let other = reader.existing_keyspace("other").unwrap().unwrap();
+        for refused in [
+            reader.put("key", "value"),
+            reader.delete("key"),
+            reader.write(WriteBatch::new()),
+            reader.sync(),
+            reader.flush(),
+            reader.compact(),
+            reader.keyspace("new").map(drop),
+            reader.drop_keyspace("other"),
+            other.put("key", "value"),
+            other.compact_range::<&str>(..),
+        ] {
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::ReadOnly);
+        }
+        assert!(reader.verify().unwrap().problems.is_empty());
+        reader.wait_idle().unwrap();
+        reader.refresh().unwrap();
+        reader.close().unwrap();
+        assert_eq!(env.mutations(), calls);
+    });
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_named_and_can_be_read() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &tiny()).unwrap();
+        (1..200).for_each(|n| write_batch(&db, n).unwrap());
+        db.close().unwrap();
+        use Operation::{Create, CreateDir, Remove, Rename, SetLen, SyncDir, WriteAt};
+        for operation in [Create, CreateDir, Remove, Rename, SetLen, SyncDir, WriteAt] {
+            let target = FaultTarget::Matching { operation, path_suffix: String::new(), skipped: 0 };
+            env.fault(FaultRule { target, error: FaultError::ReadOnly, sticky: true, partial: false });
+        }
+        let error = open(&env, &tiny()).unwrap_err();
+        assert_eq!((error.kind(), error.file().is_some()), (ErrorKind::ReadOnly, true), "{error}");
+        let reader = read_on(&env).unwrap();
+        assert_eq!(moment(&reader, &reader.snapshot()), 199);
+        let none = Db::builder("/elsewhere").env(env.clone()).open().unwrap_err();
+        assert_eq!(none.kind(), ErrorKind::ReadOnly);
+    });
+}
+
+/// Damage is damage, also where nobody but a reader looks.
+#[test]
+fn a_reader_of_a_damaged_store_is_told() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &tiny()).unwrap();
+        (1..200).for_each(|n| write_batch(&db, n).unwrap());
+        db.close().unwrap();
+        let pack =
+            env.files().into_iter().find(|(path, _)| path.to_string_lossy().ends_with(".pack")).unwrap().0;
+        env.truncate(&pack, 100).unwrap();
+        let error = read_on(&env).unwrap_err();
+        assert_eq!((error.kind(), error.file()), (ErrorKind::Corruption, Some(pack.as_path())));
+    });
+}
+
+/// What the child process runs: a writer without end. In the run of the tests it does nothing.
+#[test]
+fn child() {
+    let Ok(dir) = std::env::var(CHILD_DIR) else { return };
+    let db = Db::builder(dir).options(tiny()).open().unwrap();
+    for n in 1.. {
+        write_batch(&db, n).unwrap();
+        println!("\nacknowledged {n}");
+        std::io::stdout().flush().unwrap();
+    }
+}
+
+#[test]
+fn a_reader_in_another_process_keeps_up_with_the_writer() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["child", "--exact", "--nocapture"]).env(CHILD_DIR, dir.path()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut told = lines.filter_map(|line| line.unwrap().strip_prefix("acknowledged ").map(str::to_owned));
+    let mut acknowledged = move || -> u64 { told.nth(60).unwrap().parse().unwrap() };
+    let mut before = acknowledged();
+    let mut reader = Db::open_read_only(dir.path()).unwrap();
+    let mut moments = BTreeMap::new();
+    for _ in 0..15 {
+        let found = moment(&reader, &reader.snapshot());
+        assert!(found >= before, "{found} after {before}");
+        moments.insert(found, (reader.clone(), reader.snapshot()));
+        before = acknowledged();
+        reader.refresh().unwrap();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(Db::open(Path::new(dir.path())).unwrap());
+    for (found, (reader, snapshot)) in moments {
+        assert_eq!(moment(&reader, &snapshot), found);
+    }
+}
