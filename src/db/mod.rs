@@ -521,6 +521,29 @@ impl Db {
         self.engine().verify()
     }
 
+    /// Copies the store as it is now to the directory `dir`, which must be empty or not exist: an independent store, on
+    /// the same file system or another, durable when the call returns. All keyspaces are copied at one moment, with every
+    /// write that was acknowledged before. Writes, flushes and merges go on meanwhile. On a file system that can share
+    /// storage between files, tables cost no space; elsewhere their live bytes are copied. A checkpoint that was cut off
+    /// is no store: remove the directory.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path().join("store"))?;
+    /// let copy = dir.path().join("copy");
+    /// db.put("key", "value")?;
+    /// db.checkpoint(&copy)?;
+    /// assert_eq!(terrace::Db::open(&copy)?.get("key")?.unwrap(), "value");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidInput` when the directory is not empty; `DiskFull` and `Io` of the directory; `Corruption` when a file
+    /// cannot be read; `ReadOnly` when the store was opened for reading alone. What was copied by then is removed.
+    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
+        self.engine().checkpoint(dir.as_ref())
+    }
+
     /// Closes the store: makes every acknowledged write durable, ends the background threads, and refuses all later
     /// calls through other handles. The directory is free for the next opening once iterators and snapshots are gone,
     /// too.

@@ -7,12 +7,14 @@
 //! * [`flush`] and [`merge_job`]: jobs, which write [`output`] and end in an edit; [`install`] makes it durable, then
 //!   visible.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
+//! * [`checkpoint`]: a copy of the store at one moment.
 //! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space. [`reserve`]: what a full disk
 //!   has left.
 //!
 //! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, commit queue, `catalog`, scheduler state, and then the leaves, which are
 //! taken last and call nothing: pressure, snapshots, reclaimer, health.
 
+mod checkpoint;
 mod close;
 pub(crate) mod commit;
 mod flush;

@@ -1,6 +1,7 @@
 //! A device: one directory that the store owns.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,6 +44,13 @@ impl Device {
     pub(crate) fn create(&self, name: FileName) -> Result<StoreFile> {
         let path = self.path(name);
         let file = self.env.create(&path).map_err(|e| Error::write_refused("create the file", &path, e))?;
+        Ok(StoreFile::new(file, self.meter.clone()))
+    }
+
+    /// Creates the file `name` with the bytes of `ranges` of its namesake in `source`; the rest is holes.
+    pub(crate) fn copy(&self, source: &Self, name: FileName, ranges: &[Range<u64>]) -> Result<StoreFile> {
+        let (from, to) = (source.path(name), self.path(name));
+        let file = self.env.copy(&from, &to, ranges).map_err(|e| Error::io("copy to the file", &to, e))?;
         Ok(StoreFile::new(file, self.meter.clone()))
     }
 

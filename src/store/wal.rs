@@ -202,6 +202,12 @@ impl Wal {
         self.old.len() + 1
     }
 
+    /// The segments that are still needed, oldest first, and up to where each is written.
+    pub(crate) fn extents(&self) -> impl Iterator<Item = (SegmentId, u64)> {
+        let current = (self.id, self.frames.offset());
+        self.old.iter().map(|segment| (segment.id, segment.bytes)).chain([current])
+    }
+
     /// Bytes in the current segment.
     pub(crate) fn current_bytes(&self) -> u64 {
         self.frames.offset()
