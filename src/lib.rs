@@ -37,7 +37,7 @@ mod store;
 pub mod types;
 
 pub use batch::WriteBatch;
-pub use db::{Builder, Db, Keyspace, KeyspaceSnapshot, Snapshot};
+pub use db::{Builder, Db, Ingest, Keyspace, KeyspaceSnapshot, Snapshot};
 pub use error::{Error, ErrorKind, Result};
 pub use iter::Iter;
 pub use options::{Compression, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions};

@@ -1,6 +1,7 @@
 //! The store, as its users see it.
 
 mod builder;
+mod ingest;
 mod keyspace;
 mod snapshot;
 
@@ -10,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use builder::Builder;
+pub use ingest::Ingest;
 pub use keyspace::Keyspace;
 pub use snapshot::{KeyspaceSnapshot, Snapshot};
 

@@ -255,6 +255,10 @@ impl Engine {
             if let Err(error) = self.health.check_writable() {
                 break Err(error);
             }
+            if guard.holds > 0 {
+                self.pressure.wait_for_change(guard);
+                continue;
+            }
             if let Err(error) = self.seal_full(guard) {
                 break Err(error);
             }
@@ -318,7 +322,7 @@ impl Engine {
     }
 
     /// Gives a tree's memtable up for flushing.
-    fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
+    pub(super) fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
         if writer.wal.current_bytes() >= self.limits.segment_bytes / 4 {
             self.roll(writer)?;
         }

@@ -7,6 +7,7 @@
 //! * [`flush`] and [`merge_job`]: jobs, which write [`output`] and end in an edit; [`install`] makes it durable, then
 //!   visible.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
+//! * [`ingest`]: sorted data from outside, straight into tables.
 //! * [`checkpoint`]: a copy of the store at one moment.
 //! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space. [`reserve`]: what a full disk
 //!   has left.
@@ -19,6 +20,7 @@ mod close;
 pub(crate) mod commit;
 mod flush;
 mod health;
+mod ingest;
 mod install;
 mod keyspaces;
 mod merge_job;
@@ -42,6 +44,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
+pub(crate) use ingest::Ingestion;
 pub(crate) use recovery::{Opening, open};
 pub(crate) use snapshots::Pin;
 
@@ -118,6 +121,8 @@ pub(crate) struct Writer {
     pub(crate) last_seq: Seq,
     /// Bytes in the active memtables of all keyspaces.
     pub(crate) active_bytes: u64,
+    /// How many want that nobody writes for a while.
+    pub(crate) holds: usize,
 }
 
 /// The catalog in force and the log that it is in.

@@ -1,5 +1,6 @@
 //! What a job writes: tables in packs.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Engine;
@@ -16,8 +17,8 @@ use crate::types::{DeviceId, PackId, Stamp};
 const HOME: DeviceId = DeviceId(0);
 
 /// Tables and packs of a job that is still running. Dropped without [`Output::finish`], it removes its packs.
-pub(crate) struct Output<'a> {
-    engine: &'a Engine,
+pub(crate) struct Output<E> {
+    engine: E,
     cause: WriteCause,
     settings: TableSettings,
     pack: Option<PackWriter>,
@@ -39,8 +40,8 @@ pub(crate) struct Finished {
     pub(crate) packs: SealedPacks,
 }
 
-impl<'a> Output<'a> {
-    pub(crate) fn new(engine: &'a Engine, cause: WriteCause, settings: TableSettings) -> Self {
+impl<E: Deref<Target = Engine>> Output<E> {
+    pub(crate) fn new(engine: E, cause: WriteCause, settings: TableSettings) -> Self {
         let packs =
             SealedPacks { store: engine.cache.packs().clone(), records: Vec::new(), committed: false };
         Self { engine, cause, settings, pack: None, table: None, packs, tables: Vec::new() }

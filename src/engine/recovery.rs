@@ -276,7 +276,7 @@ impl Store<'_> {
             manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
             wal.release(floor);
             let active_bytes = memtables.values().map(|recovered| recovered.active.bytes()).sum();
-            writer = Some(Mutex::new(Writer { wal, last_seq, active_bytes }));
+            writer = Some(Mutex::new(Writer { wal, last_seq, active_bytes, holds: 0 }));
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
         }
         let reserve = match self.opening.read_only {

@@ -5,7 +5,7 @@
 //! plan touches is claimed until its result is installed (I12). A job that failed without harm is tried again after a
 //! pause.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +40,8 @@ struct State {
     /// Compactions that somebody has asked for and that wait for a running job. No other merge of their keyspaces starts,
     /// or under steady writes their turn might never come.
     waiting: BTreeMap<KeyspaceId, usize>,
+    /// Keyspaces in which no merge may start.
+    held: BTreeSet<KeyspaceId>,
     /// Whose memtable is being flushed.
     flushing: Option<KeyspaceId>,
     /// Present while the last flush, or merge, has failed.
@@ -78,6 +80,20 @@ impl Scheduler {
         // Whoever has seen nothing due has gone to wait by the time the lock is ours.
         drop(self.state.lock());
         self.work.notify_all();
+    }
+}
+
+/// While it lives, no merge of the keyspace starts.
+pub(crate) struct MergesHeld<'a> {
+    scheduler: &'a Scheduler,
+    keyspace: KeyspaceId,
+}
+
+impl Drop for MergesHeld<'_> {
+    fn drop(&mut self) {
+        self.scheduler.state.lock().held.remove(&self.keyspace);
+        self.scheduler.work.notify_all();
+        self.scheduler.done.notify_all();
     }
 }
 
@@ -133,7 +149,7 @@ impl Engine {
     fn merge_forever(&self) {
         let mut state = self.scheduler.state.lock();
         while !state.stopping {
-            let free = |keyspace| !state.waiting.contains_key(&keyspace);
+            let free = |keyspace| !state.waiting.contains_key(&keyspace) && !state.held.contains(&keyspace);
             let due = if self.paused(&state, Job::Merge) { None } else { self.merge_due(&state, free) };
             let Some(plan) = due else {
                 self.wait_for_work(&mut state, Job::Merge);
@@ -326,6 +342,22 @@ impl Engine {
         }
     }
 
+    /// Waits for the running merges of `keyspace`; none starts while the returned value lives.
+    pub(crate) fn hold_merges(&self, keyspace: KeyspaceId) -> Result<MergesHeld<'_>> {
+        let mut state = self.scheduler.state.lock();
+        while !state.held.insert(keyspace) {
+            self.scheduler.done.wait(&mut state);
+        }
+        let held = MergesHeld { scheduler: &self.scheduler, keyspace };
+        while state.busy.get(&keyspace).is_some_and(|busy| !busy.is_empty()) {
+            self.scheduler.done.wait(&mut state);
+        }
+        // Before `held` may go, which takes the lock.
+        drop(state);
+        self.health.check_writable()?;
+        Ok(held)
+    }
+
     /// Fails when jobs of this kind do not get on by themselves.
     fn check_progress(&self, state: &State, job: Job) -> Result<()> {
         self.health.check_writable()?;
@@ -368,6 +400,9 @@ impl Engine {
             let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape };
             match self.policy.picker.pick_range(&view, level, Some(range)) {
                 RangePick::Done => return Ok(None),
+                RangePick::Plan(_) if state.held.contains(&tree.id()) => {
+                    self.wait_for_turn(&mut state, tree.id());
+                }
                 RangePick::Busy => self.wait_for_turn(&mut state, tree.id()),
                 RangePick::Plan(plan) => {
                     let (state, result) = self.run_claimed(state, &plan);

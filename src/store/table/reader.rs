@@ -7,12 +7,14 @@ use crate::format::block::Block;
 use crate::format::checksum::Place;
 use crate::format::filter;
 use crate::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, open_block};
-use crate::types::{Extent, Stamp, TableId};
+use crate::types::{Extent, Seq, Stamp, TableId};
 
 /// An open table: index, filter, and where the blocks lie. Holds no file.
 #[derive(Debug)]
 pub(crate) struct TableReader {
     id: TableId,
+    /// What entries with number 0 are numbered: those of tables that came from outside.
+    number: Seq,
     extent: Extent,
     index: Block,
     handles: Vec<BlockHandle>,
@@ -21,8 +23,9 @@ pub(crate) struct TableReader {
 }
 
 impl TableReader {
-    /// Reads footer, index and filter of the table `id` at `extent` of `file`, and checks them.
-    pub(crate) fn open(file: &StoreFile, id: TableId, extent: Extent) -> Result<Self> {
+    /// Reads footer, index and filter of the table `id` at `extent` of `file`, and checks them. `number` is the largest
+    /// sequence number that the catalog has for it.
+    pub(crate) fn open(file: &StoreFile, id: TableId, extent: Extent, number: Seq) -> Result<Self> {
         let footer_at = extent
             .length
             .checked_sub(FOOTER_BYTES as u64)
@@ -46,7 +49,7 @@ impl TableReader {
             }
             None => None,
         };
-        Ok(Self { id, extent, index, handles, filter, properties: footer.properties })
+        Ok(Self { id, number, extent, index, handles, filter, properties: footer.properties })
     }
 
     pub(crate) fn id(&self) -> TableId {
@@ -55,6 +58,11 @@ impl TableReader {
 
     pub(crate) fn extent(&self) -> Extent {
         self.extent
+    }
+
+    /// The stamp of an entry that is stored with `stamp`.
+    pub(crate) fn stamp(&self, stamp: Stamp) -> Stamp {
+        if stamp.seq() == Seq::ZERO { Stamp::new(self.number, stamp.kind()) } else { stamp }
     }
 
     /// Whether the table may hold the key with this hash.
