@@ -9,6 +9,7 @@ use crate::env::Env;
 use crate::env::posix::PosixEnv;
 use crate::error::Result;
 use crate::options::Options;
+use crate::stats::RepairReport;
 
 /// Settings ([`Options`]) and components (the environment) of a store that is about to be opened.
 ///
@@ -101,6 +102,23 @@ impl Builder {
     pub fn must_exist(mut self) -> Self {
         self.opening.must_exist = true;
         self
+    }
+
+    /// As [`crate::repair`], with the settings and on the machine of this builder.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let (store, target) = (dir.path().join("store"), dir.path().join("target"));
+    /// # drop(terrace::Db::open(&store)?);
+    /// let report = terrace::Db::builder(&store).repair(&target)?;
+    /// assert!(report.lost.is_empty());
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`crate::repair`].
+    pub fn repair(self, target: impl AsRef<Path>) -> Result<RepairReport> {
+        crate::engine::repair(&self.opening, target.as_ref())
     }
 
     /// Opens the store.

@@ -23,7 +23,7 @@ use crate::error::{ErrorKind, Result};
 use crate::iter::Iter;
 use crate::options::{Durability, KeyspaceOptions};
 use crate::slice::Slice;
-use crate::stats::{Stats, VerifyReport};
+use crate::stats::{RepairReport, Stats, VerifyReport};
 use crate::types::Kind;
 
 /// An open store: ordered keys and values in one or more keyspaces.
@@ -46,6 +46,34 @@ pub struct Db {
     handle: Arc<Handle>,
     /// The keyspace "default", which cannot be dropped.
     default: Arc<Tree>,
+}
+
+/// Builds a new store in `target`, an empty or new directory, of everything that checks in the store in `path`, and lists
+/// what does not. The old store is not changed, so it can be tried again, or with better tools. For stores that do not open,
+/// or whose tables are damaged; no store needs it after a mere crash.
+///
+/// Of each key the newest version that is left counts. A batch whose log record is damaged is lost, later ones are not, so
+/// the new store need not be one that the old one ever was.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let (store, target) = (dir.path().join("store"), dir.path().join("target"));
+/// let db = terrace::Db::open(&store)?;
+/// db.put("key", "value")?;
+/// drop(db);
+/// std::fs::remove_file(store.join("CURRENT")).unwrap();
+/// assert!(terrace::Db::open(&store).is_err());
+/// let report = terrace::repair(&store, &target)?;
+/// assert_eq!((report.entries, report.lost.len()), (1, 1));
+/// assert_eq!(terrace::Db::open(&target)?.get("key")?.unwrap(), "value");
+/// # Ok::<(), terrace::Error>(())
+/// ```
+///
+/// # Errors
+/// `NotFound` when there is nothing of a store in `path`; `Busy` when it is open; `InvalidInput` when `target` is not empty;
+/// `Io` and `DiskFull` as the operating system has it.
+pub fn repair(path: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<RepairReport> {
+    Db::builder(path).repair(target)
 }
 
 /// Closes the store when the last of its users is gone.

@@ -8,6 +8,7 @@
 //!   visible.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
 //! * [`ingest`]: sorted data from outside, straight into tables.
+//! * [`repair`]: a new store of what [`salvage`] finds in a damaged one.
 //! * [`checkpoint`]: a copy of the store at one moment.
 //! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space. [`reserve`]: what a full disk
 //!   has left.
@@ -29,7 +30,9 @@ mod pressure;
 mod read;
 mod reclaim;
 mod recovery;
+mod repair;
 mod reserve;
+mod salvage;
 pub(crate) mod scan;
 mod scheduler;
 mod settings;
@@ -46,6 +49,7 @@ use arc_swap::ArcSwap;
 
 pub(crate) use ingest::Ingestion;
 pub(crate) use recovery::{Opening, open};
+pub(crate) use repair::repair;
 pub(crate) use snapshots::Pin;
 
 use crate::catalog::Catalog;

@@ -14,7 +14,7 @@ use super::device::Device;
 use super::file::StoreFile;
 use super::meter::{ReadCause, WriteCause};
 use crate::env::Access;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::current;
 use crate::format::edit::Edit;
 use crate::format::log::{FrameReader, FrameWriter, Tail, first_prev};
@@ -83,6 +83,27 @@ impl Manifest {
             }
             _ => Ok(Loaded { edits, path: file.path().to_path_buf() }),
         }
+    }
+
+    /// The edits of the manifest in force, or, with what is wrong with it, those that can be read of the newest one of
+    /// which any can.
+    pub(crate) fn salvage(device: &Device) -> Result<(Vec<Edit>, Option<Error>)> {
+        let damage = match Self::load(device) {
+            Ok(loaded) => return Ok((loaded.edits, None)),
+            Err(error) => error,
+        };
+        let manifest = |name| if let FileName::Manifest(number) = name { Some(number) } else { None };
+        let mut numbers: Vec<u64> = device.list()?.into_iter().filter_map(manifest).collect();
+        numbers.sort_unstable();
+        let read = |number| {
+            let file = device.open(FileName::Manifest(number), Access::Read)?;
+            let bytes = file.read(ReadCause::Open, 0, usize::try_from(file.len()?).unwrap_or(0))?;
+            let frames = FrameReader::new(MANIFEST_LOG | number, &bytes);
+            Ok(frames.map_while(|frame| Edit::decode(frame.payload).ok()).collect())
+        };
+        let mut edits =
+            numbers.into_iter().rev().map(|number| read(number).unwrap_or_else(|_: Error| Vec::new()));
+        Ok((edits.find(|edits| !edits.is_empty()).unwrap_or_default(), Some(damage)))
     }
 
     /// Writes a manifest that starts with `snapshot` and makes it the one in force.

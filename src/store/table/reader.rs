@@ -26,6 +26,27 @@ impl TableReader {
     /// Reads footer, index and filter of the table `id` at `extent` of `file`, and checks them. `number` is the largest
     /// sequence number that the catalog has for it.
     pub(crate) fn open(file: &StoreFile, id: TableId, extent: Extent, number: Seq) -> Result<Self> {
+        let (mut table, filter) = Self::open_parts(file, id, extent, number)?;
+        if let Some(handle) = filter {
+            let bytes = read_payload(file, id, extent, handle, ReadCause::Open)?;
+            filter::Filter::decode(&bytes).map_err(|e| file.malformed(extent.offset + handle.offset, &e))?;
+            table.filter = Some(bytes);
+        }
+        Ok(table)
+    }
+
+    /// As [`TableReader::open`], without the filter: for those who read everything, whatever state the filter is in.
+    pub(crate) fn open_data(file: &StoreFile, id: TableId, extent: Extent, number: Seq) -> Result<Self> {
+        Self::open_parts(file, id, extent, number).map(|(table, _)| table)
+    }
+
+    /// A table without its filter, and where that lies.
+    fn open_parts(
+        file: &StoreFile,
+        id: TableId,
+        extent: Extent,
+        number: Seq,
+    ) -> Result<(Self, Option<BlockHandle>)> {
         let footer_at = extent
             .length
             .checked_sub(FOOTER_BYTES as u64)
@@ -40,16 +61,8 @@ impl TableReader {
         let handles =
             (0..index.len()).map(|at| BlockHandle::decode(index.value(at))).collect::<Result<_, _>>();
         let handles = handles.map_err(|e| file.malformed(extent.offset + footer.index.offset, &e))?;
-        let filter = match footer.filter {
-            Some(handle) => {
-                let bytes = read_payload(file, id, extent, handle, ReadCause::Open)?;
-                filter::Filter::decode(&bytes)
-                    .map_err(|e| file.malformed(extent.offset + handle.offset, &e))?;
-                Some(bytes)
-            }
-            None => None,
-        };
-        Ok(Self { id, number, extent, index, handles, filter, properties: footer.properties })
+        let table = Self { id, number, extent, index, handles, filter: None, properties: footer.properties };
+        Ok((table, footer.filter))
     }
 
     pub(crate) fn id(&self) -> TableId {
