@@ -8,6 +8,7 @@
 mod common;
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use common::client::{DIR, open};
@@ -182,4 +183,53 @@ fn a_full_disk_opens_by_its_reserve() {
         env.set_space(Path::new(DIR), PLENTY_BYTES);
         db.put("more", value(0)).unwrap();
     });
+}
+
+/// A volume of its own, unmounted when dropped.
+struct Volume(tempfile::TempDir);
+
+impl Volume {
+    /// A file system of `bytes`, if the test may mount one.
+    fn mount(bytes: u64) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "terrace-test"])
+            .arg(dir.path())
+            .output();
+        mounted.is_ok_and(|output| output.status.success()).then(|| Self(dir))
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_volume_of_the_operating_system_fills_up_and_recovers() {
+    let Some(volume) = Volume::mount(4 << 20) else {
+        eprintln!("SKIPPED: only root can mount the small volume that this test fills");
+        return;
+    };
+    let dir = volume.0.path();
+    let db = Db::builder(dir.join("store")).options(with_reserve()).open().unwrap();
+    let mut there = Vec::new();
+    let error = (0..).find_map(|n| match db.put(key(n), value(n)) {
+        Ok(()) => {
+            there.push(n);
+            None
+        }
+        Err(error) => Some(error),
+    });
+    let error = error.unwrap();
+    assert_eq!(error.kind(), ErrorKind::DiskFull, "{error:?}");
+    assert!(error.file().is_some());
+    check_contents(&db, &there, "on a full volume");
+    let (deleted, kept) = there.split_at(there.len() * 3 / 4);
+    deleted.iter().for_each(|&n| db.delete(key(n)).unwrap());
+    db.compact().unwrap();
+    check_contents(&db, kept, "after deleting");
+    db.put("more", value(0)).unwrap();
+    db.close().unwrap();
 }

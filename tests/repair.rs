@@ -142,8 +142,8 @@ fn damage_anywhere_in_a_pack_costs_no_more_than_a_table() {
             let lost: usize = missing.values().sum();
             assert!(report.whole_catalog && report.lost.len() <= 1, "{report:?}");
             assert!(lost == 0 || !report.lost.is_empty(), "{lost} entries are gone without a word");
-            // The largest table holds all that came from outside.
-            assert!(lost <= 80, "{lost} entries are gone for one byte");
+            // A compressed table of values that are all alike holds some 150.
+            assert!(lost < 200, "{lost} entries are gone for one byte");
             listed += report.lost.len();
             cases += 1;
         }

@@ -67,7 +67,7 @@ fn fill(engine: &Arc<Engine>, mut salvage: Salvage) -> Result<RepairReport> {
         let mut ingestion = Ingestion::new(engine, &tree)?;
         let mut merge = Merge::new(&salvage, &record);
         let mut last: Option<Vec<u8>> = None;
-        while let Some(Entry { key, stamp, value }) = merge.next() {
+        for Entry { key, stamp, value } in merge.by_ref() {
             // The newest version of a key comes first.
             if last.as_ref() != Some(&key) {
                 if stamp.kind() == Kind::Put {
@@ -92,7 +92,7 @@ enum Source {
     Memory(MemtableCursor),
     /// Not opened yet.
     Table(usize),
-    Entries(TableEntries),
+    Entries(Box<TableEntries>),
 }
 
 /// A source and its next entry: by key, then newest first. A table that is not opened stands before its smallest key.
@@ -181,7 +181,7 @@ impl Iterator for Merge<'_> {
             let Reverse(Head { entry, source }) = self.heads.pop()?;
             if let Source::Table(at) = source {
                 let table = &self.salvage.tables[&self.record.id][at];
-                self.advance(Source::Entries(self.salvage.entries(table)));
+                self.advance(Source::Entries(Box::new(self.salvage.entries(table))));
             } else {
                 self.advance(source);
                 return Some(entry);
