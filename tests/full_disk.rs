@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use common::client::{DIR, open};
 use common::{Replay, tiny};
-use terrace::env::Env;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use terrace::{Db, Error, ErrorKind, Options};
 
