@@ -2,7 +2,6 @@
 //!
 //! `TERRACE_FULL=1` makes the hundred thousand operations on keyspaces a million.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-#![expect(clippy::disallowed_methods, reason = "what the process holds is told by the operating system")]
 
 mod common;
 

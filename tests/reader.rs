@@ -1,7 +1,6 @@
 //! Reading beside a writer: without a lock, without a change, at one moment.
 //!
 //! The writer counts (see `common::counter`), so that each moment tells all that must be there.
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod common;
 
