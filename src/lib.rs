@@ -37,14 +37,14 @@ mod store;
 pub mod types;
 
 pub use batch::WriteBatch;
-pub use db::{Builder, Db, Keyspace, KeyspaceSnapshot, Snapshot};
+pub use db::{Builder, Db, Ingest, Keyspace, KeyspaceSnapshot, Snapshot, repair};
 pub use error::{Error, ErrorKind, Result};
 pub use iter::Iter;
 pub use options::{Compression, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions};
 pub use slice::Slice;
 pub use stats::{
-    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, ReadByCause, Shape, SpaceStats,
-    StallStats, Stats, VerifyReport,
+    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, ReadByCause, RepairReport, Shape,
+    SpaceStats, StallStats, Stats, VerifyReport,
 };
 
 /// The example of the README compiles.

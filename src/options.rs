@@ -176,6 +176,10 @@ pub struct Options {
     /// Size of the log at which the keyspace that holds it back is flushed, in bytes; at least 64 KiB. Bounds
     /// recovery time. Default: 256 MiB.
     pub wal_bytes_max: u64,
+    /// Space that a file takes up until the disk is full, in bytes. It is given up then, so that deletes, and the merges
+    /// that turn them into free space, go on while everything else is refused. Room for the largest merge, some 64 MiB
+    /// with the default tables, is enough. Default: 0, none.
+    pub reserve_bytes: u64,
     /// Threads that merge, 1 to 64. Default: 2, on machines with one processor 1.
     pub background_threads: Option<usize>,
     /// Settings of the keyspace "default", used when the store is created.
@@ -191,6 +195,7 @@ impl Default for Options {
             memory_bytes: None,
             memtable_bytes: 64 << 20,
             wal_bytes_max: 256 << 20,
+            reserve_bytes: 0,
             background_threads: None,
             keyspace: KeyspaceOptions::default(),
             tree: TreeOptions::default(),

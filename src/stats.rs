@@ -243,3 +243,20 @@ pub struct VerifyReport {
     /// What is damaged, each with file and offset. Empty when all is well.
     pub problems: Vec<Error>,
 }
+
+/// What [`crate::repair`] has taken, and what it could not.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RepairReport {
+    /// Keyspaces of the new store.
+    pub keyspaces: u64,
+    /// Tables of the old one that were looked at.
+    pub tables: u64,
+    /// Entries in the new store.
+    pub entries: u64,
+    /// Whether the old manifest could be read. If not, keyspaces may have lost their names, and what had been deleted may
+    /// be back.
+    pub whole_catalog: bool,
+    /// What could not be taken, each with file, offset and reason.
+    pub lost: Vec<Error>,
+}

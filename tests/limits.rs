@@ -287,6 +287,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
         memory_bytes: Some(1 << 20),
         memtable_bytes: 4 << 10,
         wal_bytes_max: 64 << 10,
+        reserve_bytes: 1,
         background_threads: Some(64),
         keyspace: KeyspaceOptions { compression: Compression::Lz4, filter_bits_per_key: 0 },
         tree: TreeOptions {
@@ -307,6 +308,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
         memory_bytes: Some(u64::MAX),
         memtable_bytes: 4 << 30,
         wal_bytes_max: u64::MAX,
+        reserve_bytes: 1 << 20,
         background_threads: Some(1),
         keyspace: KeyspaceOptions { compression: Compression::None, filter_bits_per_key: 20 },
         tree: TreeOptions {

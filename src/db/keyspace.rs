@@ -5,6 +5,7 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use super::{Db, EVERYTHING, bounds, single};
+use crate::engine::Engine;
 use crate::engine::scan::{Bounds, Scan};
 use crate::engine::tree::Tree;
 use crate::error::Result;
@@ -38,6 +39,10 @@ impl Keyspace {
 
     pub(super) fn tree(&self) -> &Arc<Tree> {
         &self.tree
+    }
+
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        self.db.engine()
     }
 
     pub(crate) fn keyspace_id(&self) -> KeyspaceId {

@@ -1,6 +1,7 @@
 //! The store, as its users see it.
 
 mod builder;
+mod ingest;
 mod keyspace;
 mod snapshot;
 
@@ -10,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use builder::Builder;
+pub use ingest::Ingest;
 pub use keyspace::Keyspace;
 pub use snapshot::{KeyspaceSnapshot, Snapshot};
 
@@ -21,7 +23,7 @@ use crate::error::{ErrorKind, Result};
 use crate::iter::Iter;
 use crate::options::{Durability, KeyspaceOptions};
 use crate::slice::Slice;
-use crate::stats::{Stats, VerifyReport};
+use crate::stats::{RepairReport, Stats, VerifyReport};
 use crate::types::Kind;
 
 /// An open store: ordered keys and values in one or more keyspaces.
@@ -44,6 +46,34 @@ pub struct Db {
     handle: Arc<Handle>,
     /// The keyspace "default", which cannot be dropped.
     default: Arc<Tree>,
+}
+
+/// Builds a new store in `target`, an empty or new directory, of everything that checks in the store in `path`, and lists
+/// what does not. The old store is not changed, so it can be tried again, or with better tools. For stores that do not open,
+/// or whose tables are damaged; no store needs it after a mere crash.
+///
+/// Of each key the newest version that is left counts. A batch whose log record is damaged is lost, later ones are not, so
+/// the new store need not be one that the old one ever was.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let (store, target) = (dir.path().join("store"), dir.path().join("target"));
+/// let db = terrace::Db::open(&store)?;
+/// db.put("key", "value")?;
+/// drop(db);
+/// std::fs::remove_file(store.join("CURRENT")).unwrap();
+/// assert!(terrace::Db::open(&store).is_err());
+/// let report = terrace::repair(&store, &target)?;
+/// assert_eq!((report.entries, report.lost.len()), (1, 1));
+/// assert_eq!(terrace::Db::open(&target)?.get("key")?.unwrap(), "value");
+/// # Ok::<(), terrace::Error>(())
+/// ```
+///
+/// # Errors
+/// `NotFound` when there is nothing of a store in `path`; `Busy` when it is open; `InvalidInput` when `target` is not empty;
+/// `Io` and `DiskFull` as the operating system has it.
+pub fn repair(path: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<RepairReport> {
+    Db::builder(path).repair(target)
 }
 
 /// Closes the store when the last of its users is gone.
@@ -90,8 +120,49 @@ impl Db {
         Builder::new(path.as_ref())
     }
 
+    /// Opens the store in the directory `path` for reading alone, beside a process that writes it if there is one. See
+    /// [`Builder::read_only`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// let reader = terrace::Db::open_read_only(dir.path())?;
+    /// assert_eq!(reader.get("key")?.unwrap(), "value");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` when there is no store; `Corruption` and `Io` as [`Db::open`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        Self::builder(path).read_only().open()
+    }
+
+    /// Lets this handle of a store that is read beside its writer catch up with it. Clones, keyspaces, snapshots and
+    /// iterators that were made before keep their moment. A store that was opened for writing is always up to date.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = terrace::Db::open(dir.path())?;
+    /// let mut reader = terrace::Db::open_read_only(dir.path())?;
+    /// db.put("key", "value")?;
+    /// assert!(!reader.contains("key")?);
+    /// reader.refresh()?;
+    /// assert!(reader.contains("key")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::open_read_only`], `Closed` when the store has been closed; the handle keeps its moment then.
+    pub fn refresh(&mut self) -> Result<()> {
+        if let Some(opening) = self.engine().reopening()? {
+            *self = Self::start(opening)?;
+        }
+        Ok(())
+    }
+
     fn start(opening: Opening) -> Result<Self> {
-        let handle = Arc::new(Handle { engine: open(opening)? });
+        let handle = Arc::new(Handle { engine: open(&opening)? });
         let default = handle.engine.tree(DEFAULT_KEYSPACE)?;
         Ok(Self { handle, default })
     }
@@ -478,6 +549,29 @@ impl Db {
     /// `Closed` when the store has been closed.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.engine().verify()
+    }
+
+    /// Copies the store as it is now to the directory `dir`, which must be empty or not exist: an independent store, on
+    /// the same file system or another, durable when the call returns. All keyspaces are copied at one moment, with every
+    /// write that was acknowledged before. Writes, flushes and merges go on meanwhile. On a file system that can share
+    /// storage between files, tables cost no space; elsewhere their live bytes are copied. A checkpoint that was cut off
+    /// is no store: remove the directory.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path().join("store"))?;
+    /// let copy = dir.path().join("copy");
+    /// db.put("key", "value")?;
+    /// db.checkpoint(&copy)?;
+    /// assert_eq!(terrace::Db::open(&copy)?.get("key")?.unwrap(), "value");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidInput` when the directory is not empty; `DiskFull` and `Io` of the directory; `Corruption` when a file
+    /// cannot be read; `ReadOnly` when the store was opened for reading alone. What was copied by then is removed.
+    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
+        self.engine().checkpoint(dir.as_ref())
     }
 
     /// Closes the store: makes every acknowledged write durable, ends the background threads, and refuses all later

@@ -71,6 +71,7 @@ impl Engine {
         batch.validate()?;
         self.health.check_writable()?;
         let writer = self.writer()?;
+        self.check_reserve(batch)?;
         if batch.is_empty() {
             self.find_trees(batch)?;
             return if durability == Durability::Synced { self.sync() } else { Ok(()) };
@@ -97,7 +98,10 @@ impl Engine {
         let log = LogBatch { first, count, ops: batch.encoded() };
         writer.wal.append(std::iter::once(log)).map_err(|error| match error.kind() {
             // The next append goes to the same place; nothing is unknown.
-            ErrorKind::DiskFull => error,
+            ErrorKind::DiskFull => {
+                self.draw_on_reserve(&error);
+                error
+            }
             _ => self.poison(error),
         })?;
         writer.last_seq = writer.last_seq.plus(count.into());
@@ -118,7 +122,7 @@ impl Engine {
     }
 
     /// Why a write that others wait for will never be visible.
-    fn gave_up(&self) -> Error {
+    pub(super) fn gave_up(&self) -> Error {
         let closed = || Error::new(ErrorKind::Closed, "the store has been closed");
         self.health.check_sound().err().unwrap_or_else(closed)
     }
@@ -167,6 +171,10 @@ impl Engine {
         let result = loop {
             if let Err(error) = self.health.check_writable() {
                 break Err(error);
+            }
+            if guard.holds > 0 {
+                self.pressure.wait_for_change(guard);
+                continue;
             }
             if let Err(error) = self.seal_full(guard) {
                 break Err(error);
@@ -232,7 +240,7 @@ impl Engine {
     }
 
     /// Gives a tree's memtable up for flushing. Every write is visible.
-    fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
+    pub(super) fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
         if writer.wal.current_bytes() >= self.limits.segment_bytes / 4 {
             self.roll(writer)?;
         }

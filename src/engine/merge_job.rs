@@ -23,7 +23,7 @@ const RECORDS_PER_CHECK: u64 = 1024;
 
 /// What a job does with the entries that it reads.
 pub(super) struct Distillation<'a, F> {
-    pub(super) output: Output<'a>,
+    pub(super) output: Output<&'a Engine>,
     /// Where tables end; `None` for a single one.
     pub(super) cutting: Option<CutState>,
     /// Whether a table outside the job may hold an older version than this one of the key.

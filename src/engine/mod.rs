@@ -8,16 +8,22 @@
 //! * [`flush`] and [`merge_job`]: jobs, which write [`output`] and end in an edit; [`install`] makes it durable, then
 //!   visible.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
-//! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space.
+//! * [`ingest`]: sorted data from outside, straight into tables.
+//! * [`repair`]: a new store of what [`salvage`] finds in a damaged one.
+//! * [`checkpoint`]: a copy of the store at one moment.
+//! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space. [`reserve`]: what a full disk
+//!   has left.
 //!
 //! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, `catalog`, scheduler state, and then the leaves,
 //! which are taken last and call nothing of the engine: the next segment, visibility, syncs, pressure, snapshots,
 //! reclaimer, health.
 
+mod checkpoint;
 mod close;
 pub(crate) mod commit;
 mod flush;
 mod health;
+mod ingest;
 mod install;
 mod keyspaces;
 mod merge_job;
@@ -26,6 +32,9 @@ mod pressure;
 mod read;
 mod reclaim;
 mod recovery;
+mod repair;
+mod reserve;
+mod salvage;
 pub(crate) mod scan;
 mod scheduler;
 mod settings;
@@ -41,7 +50,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
+pub(crate) use ingest::Ingestion;
 pub(crate) use recovery::{Opening, open};
+pub(crate) use repair::repair;
 pub(crate) use snapshots::Pin;
 
 use crate::catalog::Catalog;
@@ -64,6 +75,7 @@ use commit::SyncGroup;
 use health::Health;
 use pressure::Pressure;
 use reclaim::Reclaimer;
+use reserve::Reserve;
 use scheduler::Scheduler;
 use settings::Limits;
 use snapshots::Snapshots;
@@ -102,6 +114,7 @@ pub(crate) struct Engine {
     spares: Arc<Spares>,
     /// Memory for memtables.
     chunks: Arc<ChunkPool>,
+    reserve: Reserve,
     ids: Ids,
     tally: Tally,
     // Guarded.
@@ -110,8 +123,8 @@ pub(crate) struct Engine {
     /// Held while a keyspace comes or goes.
     keyspace_changes: Mutex<()>,
     catalog: Mutex<CatalogLog>,
-    /// Held as long as anything of the store is.
-    _lock: FileLock,
+    /// Held as long as anything of the store is; none in a store that was opened for reading alone.
+    _lock: Option<FileLock>,
 }
 
 /// What a write changes under the writer's lock.
@@ -121,6 +134,8 @@ pub(crate) struct Writer {
     pub(crate) last_seq: Seq,
     /// Bytes in the active memtables of all keyspaces, about.
     pub(crate) active_bytes: u64,
+    /// How many want that nobody writes for a while.
+    pub(crate) holds: usize,
 }
 
 /// The catalog in force and the log that it is in.
@@ -201,10 +216,22 @@ impl Engine {
         cause
     }
 
+    /// How to open a store that is only read once more; `None` where it is written here.
+    pub(crate) fn reopening(&self) -> Result<Option<Opening>> {
+        self.health.check_open()?;
+        Ok(self.writer.is_none().then(|| Opening {
+            dir: self.device.dir().to_path_buf(),
+            env: self.env.clone(),
+            options: self.options.clone(),
+            read_only: true,
+            must_exist: true,
+        }))
+    }
+
     /// The writer's state, or why there is none.
     fn writer(&self) -> Result<&Mutex<Writer>> {
         self.writer
             .as_ref()
-            .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the store was opened for reading alone"))
+            .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"))
     }
 }

@@ -1,5 +1,6 @@
 //! What a job writes: tables in packs.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Engine;
@@ -16,8 +17,8 @@ use crate::types::{DeviceId, PackId, Stamp};
 const HOME: DeviceId = DeviceId(0);
 
 /// Tables and packs of a job that is still running. Dropped without [`Output::finish`], it removes its packs.
-pub(crate) struct Output<'a> {
-    engine: &'a Engine,
+pub(crate) struct Output<E> {
+    engine: E,
     cause: WriteCause,
     settings: TableSettings,
     /// What the job will write, about.
@@ -41,9 +42,9 @@ pub(crate) struct Finished {
     pub(crate) packs: SealedPacks,
 }
 
-impl<'a> Output<'a> {
+impl<E: Deref<Target = Engine>> Output<E> {
     /// Output of about `bytes` bytes.
-    pub(crate) fn new(engine: &'a Engine, cause: WriteCause, settings: TableSettings, bytes: u64) -> Self {
+    pub(crate) fn new(engine: E, cause: WriteCause, settings: TableSettings, bytes: u64) -> Self {
         let packs =
             SealedPacks { store: engine.cache.packs().clone(), records: Vec::new(), committed: false };
         Self { engine, cause, settings, bytes, pack: None, table: None, packs, tables: Vec::new() }

@@ -5,7 +5,7 @@
 //! plan touches is claimed until its result is installed (I12). A job that failed without harm is tried again after a
 //! pause.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::types::{Key, KeyRange, KeyspaceId, LEVELS};
 /// Pause after a job that failed, doubled with every further failure up to the maximum: a full disk must not be
 /// written to again and again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(64);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(8);
 
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
@@ -40,6 +40,8 @@ struct State {
     /// Compactions that somebody has asked for and that wait for a running job. No other merge of their keyspaces starts,
     /// or under steady writes their turn might never come.
     waiting: BTreeMap<KeyspaceId, usize>,
+    /// Keyspaces in which no merge may start.
+    held: BTreeSet<KeyspaceId>,
     /// Whose memtable is being flushed.
     flushing: Option<KeyspaceId>,
     /// Present while the last flush, or merge, has failed.
@@ -61,6 +63,8 @@ struct Setback {
     pause: Duration,
     /// When to try again.
     until: Duration,
+    /// Bytes that were free on the device when the job began.
+    free_bytes: u64,
 }
 
 impl Scheduler {
@@ -76,6 +80,20 @@ impl Scheduler {
         // Whoever has seen nothing due has gone to wait by the time the lock is ours.
         drop(self.state.lock());
         self.work.notify_all();
+    }
+}
+
+/// While it lives, no merge of the keyspace starts.
+pub(crate) struct MergesHeld<'a> {
+    scheduler: &'a Scheduler,
+    keyspace: KeyspaceId,
+}
+
+impl Drop for MergesHeld<'_> {
+    fn drop(&mut self) {
+        self.scheduler.state.lock().held.remove(&self.keyspace);
+        self.scheduler.work.notify_all();
+        self.scheduler.done.notify_all();
     }
 }
 
@@ -127,8 +145,9 @@ impl Engine {
             };
             state.flushing = Some(tree.id());
             drop(state);
+            let free_bytes = self.free_bytes();
             let result = self.flush(&tree);
-            state = self.job_ended(Job::Flush, &result);
+            state = self.job_ended(Job::Flush, &result, free_bytes);
             state.flushing = None;
             self.scheduler.done.notify_all();
         }
@@ -137,7 +156,7 @@ impl Engine {
     fn merge_forever(&self) {
         let mut state = self.scheduler.state.lock();
         while !state.stopping {
-            let free = |keyspace| !state.waiting.contains_key(&keyspace);
+            let free = |keyspace| !state.waiting.contains_key(&keyspace) && !state.held.contains(&keyspace);
             let due = if self.paused(&state, Job::Merge) { None } else { self.merge_due(&state, free) };
             let Some(plan) = due else {
                 self.wait_for_work(&mut state, Job::Merge);
@@ -156,8 +175,9 @@ impl Engine {
         state.busy.entry(plan.keyspace).or_default().claim(plan);
         state.merges += 1;
         drop(state);
+        let free_bytes = self.free_bytes();
         let result = self.tree(plan.keyspace).and_then(|tree| self.run_plan(&tree, plan));
-        let mut state = self.job_ended(Job::Merge, &result);
+        let mut state = self.job_ended(Job::Merge, &result, free_bytes);
         state.merges -= 1;
         if let Some(busy) = state.busy.get_mut(&plan.keyspace) {
             busy.release(plan);
@@ -168,21 +188,24 @@ impl Engine {
         (state, result)
     }
 
-    /// What every job's end brings about.
-    fn job_ended(&self, job: Job, result: &Result<()>) -> MutexGuard<'_, State> {
+    /// What every job's end brings about. When it began, `free_bytes` were free on the device.
+    fn job_ended(&self, job: Job, result: &Result<()>, free_bytes: u64) -> MutexGuard<'_, State> {
         self.sample_load();
         self.wake_writers();
+        let relieved = result.as_ref().is_err_and(|error| self.draw_on_reserve(error));
         let mut state = self.scheduler.state.lock();
         let setback = &mut state.setbacks[job as usize];
         match result {
             Ok(()) => *setback = None,
+            // Tried again at once, in the space that the reserve has left.
+            Err(_) if relieved => {}
             // The keyspace was dropped: there is nothing left to do for it.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 let pause =
                     setback.as_ref().map_or(RETRY_PAUSE, |last| (last.pause * 2).min(RETRY_PAUSE_MAX));
                 let until = self.env.now() + pause;
-                *setback = Some(Setback { error: error.clone(), pause, until });
+                *setback = Some(Setback { error: error.clone(), pause, until, free_bytes });
             }
         }
         self.scheduler.work.notify_all();
@@ -207,9 +230,20 @@ impl Engine {
         }
     }
 
-    /// Why jobs of this kind have failed lately.
+    /// Why jobs of this kind have failed lately. A disk that was full and has been given space is tried at once.
     pub(crate) fn trouble(&self, job: Job) -> Option<Error> {
-        self.scheduler.state.lock().setbacks[job as usize].as_ref().map(|setback| setback.error.clone())
+        let mut state = self.scheduler.state.lock();
+        let Setback { error, free_bytes, .. } = state.setbacks[job as usize].as_ref()?;
+        if error.kind() == ErrorKind::DiskFull && self.free_bytes() > *free_bytes {
+            self.retry(&mut state, job);
+            return None;
+        }
+        Some(error.clone())
+    }
+
+    /// Free space on the device; 0 where that cannot be told.
+    fn free_bytes(&self) -> u64 {
+        self.env.space(self.device.dir()).map_or(0, |space| space.free)
     }
 
     /// The tree whose sealed memtable has waited longest.
@@ -264,6 +298,8 @@ impl Engine {
             return self.health.check_open();
         }
         let mut state = self.scheduler.state.lock();
+        self.retry(&mut state, Job::Flush);
+        self.retry(&mut state, Job::Merge);
         loop {
             self.check_progress(&state, Job::Flush)?;
             self.check_progress(&state, Job::Merge)?;
@@ -284,6 +320,7 @@ impl Engine {
     pub(crate) fn wait_flushed(&self) -> Result<()> {
         let upto = self.visible();
         let mut state = self.scheduler.state.lock();
+        self.retry(&mut state, Job::Flush);
         loop {
             self.check_progress(&state, Job::Flush)?;
             let oldest = self.flush_due().and_then(|tree| tree.view().sealed.last()?.memtable.min_seq());
@@ -303,6 +340,29 @@ impl Engine {
             self.scheduler.done.wait(&mut state);
         }
         state.busy.remove(&keyspace);
+    }
+
+    /// Somebody waits for jobs of this kind: one that has failed is tried again now, not after its pause.
+    fn retry(&self, state: &mut State, job: Job) {
+        if state.setbacks[job as usize].take().is_some() {
+            self.scheduler.work.notify_all();
+        }
+    }
+
+    /// Waits for the running merges of `keyspace`; none starts while the returned value lives.
+    pub(crate) fn hold_merges(&self, keyspace: KeyspaceId) -> Result<MergesHeld<'_>> {
+        let mut state = self.scheduler.state.lock();
+        while !state.held.insert(keyspace) {
+            self.scheduler.done.wait(&mut state);
+        }
+        let held = MergesHeld { scheduler: &self.scheduler, keyspace };
+        while state.busy.get(&keyspace).is_some_and(|busy| !busy.is_empty()) {
+            self.scheduler.done.wait(&mut state);
+        }
+        // Before `held` may go, which takes the lock.
+        drop(state);
+        self.health.check_writable()?;
+        Ok(held)
     }
 
     /// Fails when jobs of this kind do not get on by themselves.
@@ -347,6 +407,9 @@ impl Engine {
             let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape };
             match self.policy.picker.pick_range(&view, level, Some(range)) {
                 RangePick::Done => return Ok(None),
+                RangePick::Plan(_) if state.held.contains(&tree.id()) => {
+                    self.wait_for_turn(&mut state, tree.id());
+                }
                 RangePick::Busy => self.wait_for_turn(&mut state, tree.id()),
                 RangePick::Plan(plan) => {
                     let (state, result) = self.run_claimed(state, &plan);

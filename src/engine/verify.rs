@@ -24,7 +24,12 @@ impl Engine {
         {
             // No switch to another manifest meanwhile.
             let _log = self.catalog.lock();
-            note(&mut report, Manifest::load(&self.device).map(|_| ()));
+            let mut loaded = Manifest::load(&self.device);
+            if loaded.is_err() && self.writer.is_none() {
+                // The writer beside may have switched.
+                loaded = Manifest::load(&self.device);
+            }
+            note(&mut report, loaded.map(|_| ()));
         }
         // A version holds its tables, so nothing vanishes during the check.
         let views: Vec<_> = self.trees().values().map(|tree| (tree.clone(), tree.view_arc())).collect();
@@ -51,7 +56,7 @@ impl Engine {
     /// Every entry of a table: order, range, counts, and that the filter lets its key through.
     fn verify_table(&self, tree: &Tree, meta: &Arc<TableMeta>, report: &mut VerifyReport) -> Result<()> {
         let file = self.cache.packs().file(meta.extent.pack)?;
-        let table = Arc::new(TableReader::open(&file, meta.id, meta.extent)?);
+        let table = Arc::new(TableReader::open(&file, meta.id, meta.extent, meta.max_seq)?);
         let damaged =
             |what: &str| Err(file.corruption(meta.extent.offset, format!("table {}: {what}", meta.id)));
         let properties = table.properties(&file)?;
@@ -84,9 +89,12 @@ impl Engine {
             cursor.next()?;
         }
         report.entries += entries;
+        // What came from outside was not numbered when it was written.
+        let numbered = |seq: Seq| if seq == Seq::ZERO { meta.max_seq } else { seq };
+        let (least, most) = (numbered(properties.min_seq), numbered(properties.max_seq));
         let counted = (entries, tombstones, min_seq, max_seq);
         if counted != (meta.entries, meta.tombstones, meta.min_seq, meta.max_seq)
-            || counted != (properties.entries, properties.tombstones, properties.min_seq, properties.max_seq)
+            || counted != (properties.entries, properties.tombstones, least, most)
         {
             return damaged("entries do not add up to what is recorded of the table");
         }

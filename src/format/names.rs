@@ -5,6 +5,7 @@
 //! 000003.wal        segment 3             IDENTITY, IDENTITY.new    which store and device this is
 //! MANIFEST-000001   manifest 1            LOCK                      held while the store is open
 //! 000001.spare      a dead file, to be written over
+//! RESERVE           zeros, for a full disk
 //! ```
 //!
 //! Numbers are decimal, padded with zeros to 6 digits, and longer if need be, up to 18. Every file has one name only: what
@@ -34,6 +35,8 @@ pub enum FileName {
     IdentityTemp,
     /// Carries the lock on the directory.
     Lock,
+    /// Takes up space that is given up when the disk is full.
+    Reserve,
 }
 
 impl FileName {
@@ -46,6 +49,7 @@ impl FileName {
             "IDENTITY" => Some(Self::Identity),
             "IDENTITY.new" => Some(Self::IdentityTemp),
             "LOCK" => Some(Self::Lock),
+            "RESERVE" => Some(Self::Reserve),
             _ => Self::parse_numbered(name),
         }
     }
@@ -88,6 +92,7 @@ impl fmt::Display for FileName {
             Self::Identity => f.write_str("IDENTITY"),
             Self::IdentityTemp => f.write_str("IDENTITY.new"),
             Self::Lock => f.write_str("LOCK"),
+            Self::Reserve => f.write_str("RESERVE"),
         }
     }
 }
@@ -110,6 +115,7 @@ mod tests {
             (FileName::Identity, "IDENTITY"),
             (FileName::IdentityTemp, "IDENTITY.new"),
             (FileName::Lock, "LOCK"),
+            (FileName::Reserve, "RESERVE"),
         ];
         for (name, text) in names {
             assert_eq!(name.to_string(), text);

@@ -3,6 +3,7 @@
 //! A job writes its tables one behind the other, each at a multiple of [`PAGE_BYTES`], then a directory of them, and
 //! syncs the file once ([`PackWriter::seal`]). A sealed pack never changes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::device::Device;
@@ -27,16 +28,26 @@ const OPEN_PACKS_MAX: usize = 256;
 pub(crate) struct PackStore {
     device: Arc<Device>,
     spares: Arc<Spares>,
+    /// Packs that stay open: a reader beside a writer has no other hold on them.
+    pinned: BTreeMap<PackId, Arc<StoreFile>>,
     open: quick_cache::sync::Cache<PackId, Arc<StoreFile>>,
 }
 
 impl PackStore {
-    pub(crate) fn new(device: Arc<Device>, spares: Arc<Spares>) -> Self {
-        Self { device, spares, open: quick_cache::sync::Cache::new(OPEN_PACKS_MAX) }
+    /// The packs in `device`; those that are `pinned` can be read whatever becomes of their names.
+    pub(crate) fn new(
+        device: Arc<Device>,
+        spares: Arc<Spares>,
+        pinned: BTreeMap<PackId, Arc<StoreFile>>,
+    ) -> Self {
+        Self { device, spares, pinned, open: quick_cache::sync::Cache::new(OPEN_PACKS_MAX) }
     }
 
     /// The pack's file, for reading.
     pub(crate) fn file(&self, pack: PackId) -> Result<Arc<StoreFile>> {
+        if let Some(file) = self.pinned.get(&pack) {
+            return Ok(file.clone());
+        }
         // Not opened under the cache's own lock, where others would wait for the disk.
         if let Some(file) = self.open.get(&pack) {
             return Ok(file);

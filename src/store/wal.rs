@@ -237,6 +237,12 @@ impl Wal {
         self.old.len() + 1
     }
 
+    /// The segments that are still needed, oldest first, and up to where each is written.
+    pub(crate) fn extents(&self) -> impl Iterator<Item = (SegmentId, u64)> {
+        let current = (self.current.id, self.frames.offset());
+        self.old.iter().map(|segment| (segment.id, segment.bytes)).chain([current])
+    }
+
     /// Bytes in the current segment.
     pub(crate) fn current_bytes(&self) -> u64 {
         self.frames.offset()
@@ -409,6 +415,57 @@ impl RecoveredSegment {
         }
         self.file.sync(WriteCause::Wal)
     }
+}
+
+/// Hands every batch of the segments from `floor` on that checks to `replay`, whatever lies between. Returns what does
+/// not check.
+pub(crate) fn salvage(
+    device: &Device,
+    floor: SegmentId,
+    mut replay: impl FnMut(Seq, Ops<'_>) -> Result<(), Malformed>,
+) -> Result<Vec<Error>> {
+    let segment = |name| if let FileName::Wal(id) = name { Some(id) } else { None };
+    let mut ids: Vec<_> = device.list()?.into_iter().filter_map(segment).filter(|&id| id >= floor).collect();
+    ids.sort_unstable();
+    let mut lost = Vec::new();
+    if floor > SegmentId(0) && ids.first() != Some(&floor) {
+        lost.push(Error::corruption(&device.path(FileName::Wal(floor)), 0, "the log segment is missing"));
+    }
+    for (at, &id) in ids.iter().enumerate() {
+        let read =
+            device.open(FileName::Wal(id), Access::Read).and_then(|file| Ok((read_segment(&file)?, file)));
+        let (bytes, file) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                lost.push(error);
+                continue;
+            }
+        };
+        let mut frames = FrameReader::new(id.0, &bytes);
+        loop {
+            for frame in frames.by_ref().filter(|frame| frame.kind == BATCH_FRAME) {
+                let sound =
+                    Ops::decode(frame.payload).and_then(|(_, mut ops)| ops.try_for_each(|op| op.map(drop)));
+                let replayed = sound
+                    .and_then(|()| Ops::decode(frame.payload))
+                    .and_then(|(first, ops)| replay(first, ops));
+                lost.extend(
+                    replayed.err().map(|e| file.malformed(frame.offset + FRAME_HEADER_BYTES as u64, &e)),
+                );
+            }
+            let (end, tail) = (frames.state().0, frames.tail());
+            let more = frames.skip_damage();
+            // The end of the last segment that a crash has torn was never acknowledged to be durable.
+            let torn = at + 1 == ids.len() && !more && matches!(tail, Tail::Torn { .. });
+            if !matches!(tail, Tail::Clean { .. }) && !torn {
+                lost.push(file.corruption(end, "log records from here on do not check"));
+            }
+            if !more {
+                break;
+            }
+        }
+    }
+    Ok(lost)
 }
 
 fn read_segment(file: &StoreFile) -> Result<Vec<u8>> {

@@ -7,12 +7,14 @@ use crate::format::block::Block;
 use crate::format::checksum::Place;
 use crate::format::filter;
 use crate::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, open_block};
-use crate::types::{Extent, Stamp, TableId};
+use crate::types::{Extent, Seq, Stamp, TableId};
 
 /// An open table: index, filter, and where the blocks lie. Holds no file.
 #[derive(Debug)]
 pub(crate) struct TableReader {
     id: TableId,
+    /// What entries with number 0 are numbered: those of tables that came from outside.
+    number: Seq,
     extent: Extent,
     index: Block,
     handles: Vec<BlockHandle>,
@@ -21,8 +23,30 @@ pub(crate) struct TableReader {
 }
 
 impl TableReader {
-    /// Reads footer, index and filter of the table `id` at `extent` of `file`, and checks them.
-    pub(crate) fn open(file: &StoreFile, id: TableId, extent: Extent) -> Result<Self> {
+    /// Reads footer, index and filter of the table `id` at `extent` of `file`, and checks them. `number` is the largest
+    /// sequence number that the catalog has for it.
+    pub(crate) fn open(file: &StoreFile, id: TableId, extent: Extent, number: Seq) -> Result<Self> {
+        let (mut table, filter) = Self::open_parts(file, id, extent, number)?;
+        if let Some(handle) = filter {
+            let bytes = read_payload(file, id, extent, handle, ReadCause::Open)?;
+            filter::Filter::decode(&bytes).map_err(|e| file.malformed(extent.offset + handle.offset, &e))?;
+            table.filter = Some(bytes);
+        }
+        Ok(table)
+    }
+
+    /// As [`TableReader::open`], without the filter: for those who read everything, whatever state the filter is in.
+    pub(crate) fn open_data(file: &StoreFile, id: TableId, extent: Extent, number: Seq) -> Result<Self> {
+        Self::open_parts(file, id, extent, number).map(|(table, _)| table)
+    }
+
+    /// A table without its filter, and where that lies.
+    fn open_parts(
+        file: &StoreFile,
+        id: TableId,
+        extent: Extent,
+        number: Seq,
+    ) -> Result<(Self, Option<BlockHandle>)> {
         let footer_at = extent
             .length
             .checked_sub(FOOTER_BYTES as u64)
@@ -37,16 +61,8 @@ impl TableReader {
         let handles =
             (0..index.len()).map(|at| BlockHandle::decode(index.value(at))).collect::<Result<_, _>>();
         let handles = handles.map_err(|e| file.malformed(extent.offset + footer.index.offset, &e))?;
-        let filter = match footer.filter {
-            Some(handle) => {
-                let bytes = read_payload(file, id, extent, handle, ReadCause::Open)?;
-                filter::Filter::decode(&bytes)
-                    .map_err(|e| file.malformed(extent.offset + handle.offset, &e))?;
-                Some(bytes)
-            }
-            None => None,
-        };
-        Ok(Self { id, extent, index, handles, filter, properties: footer.properties })
+        let table = Self { id, number, extent, index, handles, filter: None, properties: footer.properties };
+        Ok((table, footer.filter))
     }
 
     pub(crate) fn id(&self) -> TableId {
@@ -55,6 +71,11 @@ impl TableReader {
 
     pub(crate) fn extent(&self) -> Extent {
         self.extent
+    }
+
+    /// The stamp of an entry that is stored with `stamp`.
+    pub(crate) fn stamp(&self, stamp: Stamp) -> Stamp {
+        if stamp.seq() == Seq::ZERO { Stamp::new(self.number, stamp.kind()) } else { stamp }
     }
 
     /// Whether the table may hold the key with this hash.

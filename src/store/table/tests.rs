@@ -33,7 +33,8 @@ impl Fixture {
         let dir = Path::new("/db");
         env.create_dir(dir).unwrap();
         let device = Arc::new(Device::new(env.clone(), dir.into(), Arc::new(Meter::default())));
-        let packs = Arc::new(PackStore::new(device.clone(), Arc::new(Spares::new(device, 0))));
+        let spares = Arc::new(Spares::new(device.clone(), 0));
+        let packs = Arc::new(PackStore::new(device, spares, Default::default()));
         Self { env, cache: Arc::new(TableCache::new(packs, 1 << 20, 4096)) }
     }
 
@@ -196,6 +197,6 @@ fn damaged_blocks_name_file_and_offset() {
     assert_eq!(error.file(), Some(path));
     assert!(error.offset().unwrap() >= at && error.offset().unwrap() <= at + u64::from(handle.length));
     // The whole table read as another one is refused, too.
-    let other = TableReader::open(&file, TableId(99), table.extent).unwrap_err();
+    let other = TableReader::open(&file, TableId(99), table.extent, table.max_seq).unwrap_err();
     assert_eq!(other.kind(), ErrorKind::Corruption);
 }
