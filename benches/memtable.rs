@@ -14,7 +14,7 @@ use crossbeam_skiplist::SkipMap;
 use std::cmp::Reverse;
 use std::hint::black_box;
 use std::ops::Bound::Included;
-use terrace::types;
+use terrace::{format, types};
 use types::{Kind, Seq, Stamp};
 
 /// Stands in for the crate's module of this name.

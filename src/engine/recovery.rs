@@ -40,7 +40,7 @@ use crate::store::meter::{Meter, ReadCause};
 use crate::store::pack::PackStore;
 use crate::store::spares::Spares;
 use crate::store::wal::{self, Wal};
-use crate::types::{DeviceId, Epoch, KeyspaceId, PackId, SegmentId, Seq, Stamp, TableId};
+use crate::types::{DeviceId, Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
 /// How a store is to be opened.
 #[derive(Debug)]
@@ -355,7 +355,7 @@ impl Store<'_> {
                 match catalog.keyspaces.get(&op.keyspace) {
                     Some(keyspace) if seq > keyspace.flushed => {
                         let recovered = memtables.entry(op.keyspace).or_default();
-                        recovered.active.insert(op.key, Stamp::new(seq, op.kind), op.value);
+                        recovered.active.apply(seq, &op.action);
                     }
                     // It is in a table, or its keyspace was dropped since.
                     Some(_) => {}

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::{Plan, PlanInput, PlanKind, Reason, TreeView};
 use crate::catalog::{LevelState, Run, TableMeta};
-use crate::types::{Key, KeyRange, LEVELS};
+use crate::types::{Key, KeyRange, LEVELS, UpperBound};
 
 /// The pickers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,10 +88,7 @@ impl Picker {
 
 /// The tables of `run` in the order in which the cursor reaches them.
 fn behind_cursor<'a>(run: &'a Run, cursor: Option<&Key>) -> impl Iterator<Item = &'a Arc<TableMeta>> {
-    let start = cursor.map_or(0, |cursor| {
-        let at = run.lower_bound(cursor);
-        at + usize::from(run.get(at).is_some_and(|table| table.range.largest == *cursor))
-    });
+    let start = cursor.map_or(0, |cursor| run.lower_bound(cursor));
     run.iter_from(start).chain(run.iter().take(start))
 }
 
@@ -174,8 +171,12 @@ impl Choice<'_> {
 
     /// Step 5.
     fn plan(self, reason: Reason, config: &CursorConfig) -> Plan {
-        let cursor = Some(self.victim_range.largest.clone());
-        let mut plan = self.merge(reason, cursor);
+        let cursor = match &self.victim_range.end {
+            UpperBound::Excluded(end) => end,
+            // Nothing comes behind: the victim gone, the cursor goes around the end.
+            UpperBound::Unbounded => &self.victim_range.start,
+        };
+        let mut plan = self.merge(reason, Some(cursor.clone()));
         if let ([victim], []) = (&self.victims[..], &self.partners[..])
             && self.grandparent_bytes() <= config.grandparent_bytes_max
         {
@@ -216,8 +217,7 @@ impl Choice<'_> {
 fn overlapping<'a>(state: &'a LevelState, range: &KeyRange) -> Vec<&'a Arc<TableMeta>> {
     let mut tables = Vec::new();
     for run in &state.runs {
-        let from = run.iter_from(run.lower_bound(&range.smallest));
-        tables.extend(from.take_while(|table| table.range.smallest <= range.largest));
+        tables.extend(run.overlapping(range));
     }
     tables
 }
