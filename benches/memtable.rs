@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use std::hint::black_box;
 use std::ops::Bound::Included;
 use std::sync::Arc;
-use terrace::types;
+use terrace::{format, types};
 use types::{Kind, Seq, Stamp};
 
 /// Stand in for the crate's modules of these names.

@@ -20,7 +20,7 @@ use crate::error::Error;
 pub struct Stats {
     /// Bytes of keys and values that callers have written.
     pub user_bytes_written: u64,
-    /// Operations (puts and deletes) that callers have written.
+    /// Operations (puts and deletes, of a key or of a range) that callers have written.
     pub user_ops_written: u64,
     /// Bytes handed to the operating system.
     pub written: ByCause,
@@ -218,8 +218,10 @@ pub struct LevelShape {
     pub bytes: u64,
     /// Entries, tombstones included.
     pub entries: u64,
-    /// Tombstones.
+    /// Tombstones of single keys.
     pub tombstones: u64,
+    /// Range tombstones; one that several tables share counts in each.
+    pub range_tombstones: u64,
     /// Size beyond which tables move on, in bytes; 0 where runs are counted instead.
     pub limit_bytes: u64,
     /// How urgent it is to move on; due from 1.
@@ -236,6 +238,8 @@ pub struct VerifyReport {
     pub blocks: u64,
     /// Entries in them, tombstones included.
     pub entries: u64,
+    /// Range tombstones in them.
+    pub range_tombstones: u64,
     /// Bytes of the tables.
     pub bytes: u64,
     /// Packs whose directory is sound.

@@ -24,7 +24,6 @@ use crate::iter::Iter;
 use crate::options::{Durability, KeyspaceOptions};
 use crate::slice::Slice;
 use crate::stats::{RepairReport, Stats, VerifyReport};
-use crate::types::Kind;
 
 /// An open store: ordered keys and values in one or more keyspaces.
 ///
@@ -239,6 +238,30 @@ impl Db {
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.delete(key);
+        self.write(batch)
+    }
+
+    /// Removes all keys that lie in `range`; fine if there are none. Costs no more than a put, whatever the range
+    /// holds: a *range tombstone* hides it at once, from all but older snapshots and iterators, and merges free its
+    /// space in their time. [`Keyspace::compact_range`] frees it now.
+    ///
+    /// A range that is empty, or ends before it starts, does nothing.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("2025-12-31", "old")?;
+    /// db.put("2026-01-01", "new")?;
+    /// db.delete_range(.."2026")?;
+    /// assert_eq!(db.iter()?.next().unwrap()?.1, "new");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::put`].
+    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete_range(range);
         self.write(batch)
     }
 
@@ -604,18 +627,11 @@ impl fmt::Debug for Db {
 const EVERYTHING: Bounds = Bounds { from: Bound::Unbounded, to: Bound::Unbounded };
 
 /// Bounds of a range in any of Rust's notations.
-fn bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
+pub(crate) fn bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
     let own = |bound: Bound<&K>| match bound {
         Bound::Included(key) => Bound::Included(key.as_ref().to_vec()),
         Bound::Excluded(key) => Bound::Excluded(key.as_ref().to_vec()),
         Bound::Unbounded => Bound::Unbounded,
     };
     Bounds { from: own(range.start_bound()), to: own(range.end_bound()) }
-}
-
-/// A batch of one operation on a keyspace.
-fn single(keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8]) -> WriteBatch {
-    let mut batch = WriteBatch::new();
-    batch.add(keyspace.keyspace_id(), kind, key, value);
-    batch
 }

@@ -23,10 +23,12 @@ use super::{Engine, Trees, Writer};
 use crate::batch::WriteBatch;
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Action;
 use crate::options::Durability;
 use crate::policy::{self, WriterVerdict};
+use crate::store::memtable::{Memtable, RANGE_TOMBSTONE_BYTES};
 use crate::store::wal::{Durable, LogBatch};
-use crate::types::{Seq, Stamp};
+use crate::types::Seq;
 
 /// What an entry takes in a memtable besides key and value, in bytes, about.
 const ENTRY_OVERHEAD_BYTES: u64 = 40;
@@ -77,7 +79,7 @@ impl Engine {
             return if durability == Durability::Synced { self.sync() } else { Ok(()) };
         }
         let Numbered { first, last, trees } = self.append(&mut writer.lock(), batch)?;
-        insert(&trees, batch, first);
+        insert(&trees, batch, first, Memtable::apply_entry);
         if durability == Durability::Synced {
             self.sync_upto(last)?;
         }
@@ -105,7 +107,13 @@ impl Engine {
             _ => self.poison(error),
         })?;
         writer.last_seq = writer.last_seq.plus(count.into());
-        writer.active_bytes += batch.user_bytes() + ENTRY_OVERHEAD_BYTES * u64::from(count);
+        writer.active_bytes += batch.user_bytes()
+            + ENTRY_OVERHEAD_BYTES * u64::from(count)
+            + RANGE_TOMBSTONE_BYTES * u64::from(batch.range_deletes());
+        if batch.range_deletes() > 0 {
+            // Under the lock: they enter a memtable one by one, in the order of their numbers.
+            insert(&trees, batch, first, Memtable::apply_range);
+        }
         Ok(Numbered { first, last: writer.last_seq, trees })
     }
 
@@ -283,9 +291,9 @@ impl Engine {
     }
 }
 
-/// Puts a batch into the memtables, its operations numbered from `first` on. None of them is sealed before the batch is
-/// visible.
-fn insert(trees: &Trees, batch: &WriteBatch, first: Seq) {
+/// Puts what `apply` takes of a batch into the memtables, its operations numbered from `first` on. None of them is sealed
+/// before the batch is visible.
+fn insert(trees: &Trees, batch: &WriteBatch, first: Seq, apply: impl Fn(&Memtable, Seq, &Action<'_>)) {
     let mut last = None;
     for (op, seq) in batch.iter().zip(first.0..) {
         let stale = last.as_ref().is_none_or(|(id, _)| *id != op.keyspace);
@@ -293,7 +301,7 @@ fn insert(trees: &Trees, batch: &WriteBatch, first: Seq) {
             last = trees.get(&op.keyspace).map(|tree| (op.keyspace, tree.view()));
         }
         if let Some((_, view)) = &last {
-            view.active.insert(op.key, Stamp::new(Seq(seq), op.kind), op.value);
+            apply(&view.active, Seq(seq), &op.action);
         }
     }
 }

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::install::Change;
-use super::merge_job::{Distillation, Volume, older_outside};
+use super::merge_job::{Distillation, Outside, Volume};
 use super::output::{Finished, Output};
 use super::tree::{Sealed, Tree, View};
 use crate::catalog::Run;
 use crate::error::{ErrorKind, Result};
 use crate::format::edit::TreeEdit;
 use crate::format::names::FileName;
-use crate::merge::MergeForward;
+use crate::merge::{Coverage, MergeForward, fragment};
 use crate::options::PackLayout;
 use crate::store::memtable::Memtable;
 use crate::store::meter::WriteCause;
@@ -58,11 +58,14 @@ impl Engine {
             PackLayout::OneTable => None,
             PackLayout::Many { .. } => Some(self.policy.cutter.start(Run::empty())),
         };
+        let snapshots = self.snapshots.list();
         let distillation = Distillation {
             output: Output::new(self, WriteCause::Flush, settings, memtable.bytes()),
             cutting,
+            coverage: Coverage::new(fragment(&memtable.range_tombstones(), &snapshots)),
+            snapshots,
             // Everything older than the memtable is in the version: older memtables were flushed before.
-            older_outside: |key: &[u8], seq| older_outside(&view.version, &HashSet::new(), key, seq),
+            outside: Outside { version: &view.version, inputs: &HashSet::new() },
         };
         self.distill(MergeForward::new(vec![memtable.cursor()]), distillation)
     }

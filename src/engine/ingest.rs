@@ -21,7 +21,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::policy::{CutState, CutView};
 use crate::store::meter::WriteCause;
-use crate::types::{Epoch, KEY_BYTES_MAX, KeyRange, Kind, Seq, Stamp, VALUE_BYTES_MAX};
+use crate::types::{Epoch, KEY_BYTES_MAX, KeyRange, Kind, Seq, Stamp, UpperBound, VALUE_BYTES_MAX};
 
 /// Level and epoch that the tables are written for; they are given others when they are installed.
 const UNPLACED: (u8, Epoch) = (0, Epoch(0));
@@ -88,7 +88,7 @@ impl Ingestion {
 
     fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if self.cutting.cut(&CutView { output_bytes: self.output.table_bytes(), next_key: key }) {
-            self.output.cut()?;
+            self.output.cut(&UpperBound::Excluded(key.into()))?;
         }
         self.output.add(key, Stamp::new(Seq::ZERO, Kind::Put), value)
     }

@@ -4,11 +4,9 @@
 //! not know. A removal is durable and shows between two groups of commits: until then its log is needed, afterwards later
 //! commits and running jobs fail. Log records of a removed keyspace may remain; recovery passes over them.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use super::install::Change;
-use super::scan::Bounds;
 use super::settings::keyspace_record;
 use super::tree::{Tree, View, new_memtable};
 use super::{Engine, Trees};
@@ -17,7 +15,6 @@ use crate::catalog::Version;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{Edit, KeyspaceChange};
 use crate::options::KeyspaceOptions;
-use crate::types::Key;
 
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -100,21 +97,5 @@ impl Engine {
             change(&mut trees);
             trees
         });
-    }
-
-    /// The keys between which `tree` holds anything of `bounds` in tables.
-    pub(crate) fn hull(&self, tree: &Tree, bounds: &Bounds) -> Option<(Key, Key)> {
-        let version = tree.view().version.clone();
-        let smallest = version.tables().map(|(_, table)| table.range.smallest.clone()).min()?;
-        let largest = version.tables().map(|(_, table)| table.range.largest.clone()).max()?;
-        let from = match &bounds.from {
-            Bound::Included(key) | Bound::Excluded(key) => Key::from(&key[..]),
-            Bound::Unbounded => smallest,
-        };
-        let to = match &bounds.to {
-            Bound::Included(key) | Bound::Excluded(key) => Key::from(&key[..]),
-            Bound::Unbounded => largest,
-        };
-        (from <= to).then_some((from, to))
     }
 }

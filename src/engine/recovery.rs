@@ -41,7 +41,7 @@ use crate::store::meter::{Meter, ReadCause};
 use crate::store::pack::PackStore;
 use crate::store::spares::Spares;
 use crate::store::wal::{self, Wal};
-use crate::types::{DeviceId, Epoch, KeyspaceId, PackId, SegmentId, Seq, Stamp, TableId};
+use crate::types::{DeviceId, Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
 /// A store that is read beside a writer is looked at so often before what was found is believed.
 const READ_ATTEMPTS_MAX: usize = 100;
@@ -411,7 +411,7 @@ impl Store<'_> {
                     Some(keyspace) if seq > keyspace.flushed => {
                         let recovered =
                             memtables.entry(op.keyspace).or_insert_with(|| Recovering::new(&self.chunks));
-                        recovered.active.insert(op.key, Stamp::new(seq, op.kind), op.value);
+                        recovered.active.apply(seq, &op.action);
                     }
                     // It is in a table, or its keyspace was dropped since.
                     Some(_) => {}

@@ -15,7 +15,7 @@ use crate::env::LockKind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
 use crate::format::names::FileName;
-use crate::merge::Cursor;
+use crate::merge::{Coverage, Cursor, fragment};
 use crate::options::{Compression, KeyspaceOptions};
 use crate::stats::RepairReport;
 use crate::store::device::Device;
@@ -66,11 +66,12 @@ fn fill(engine: &Arc<Engine>, mut salvage: Salvage) -> Result<RepairReport> {
         let tree = engine.create_keyspace(&record.name, &options)?;
         let mut ingestion = Ingestion::new(engine, &tree)?;
         let mut merge = Merge::new(&salvage, &record);
+        let mut coverage = Coverage::new(fragment(&salvage.range_tombstones(record.id), &[]));
         let mut last: Option<Vec<u8>> = None;
         for Entry { key, stamp, value } in merge.by_ref() {
             // The newest version of a key comes first.
             if last.as_ref() != Some(&key) {
-                if stamp.kind() == Kind::Put {
+                if stamp.kind() == Kind::Put && coverage.newer_than(&key, stamp.seq()).is_none() {
                     ingestion.push(&key, &value)?;
                     report.entries += 1;
                 }

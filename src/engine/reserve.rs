@@ -13,10 +13,10 @@ use super::Engine;
 use crate::batch::WriteBatch;
 use crate::env::sync::Mutex;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Action;
 use crate::format::names::FileName;
 use crate::store::device::Device;
 use crate::store::meter::WriteCause;
-use crate::types::Kind;
 
 /// The file is written in pieces of this size.
 const WRITE_BYTES: u64 = 1 << 20;
@@ -60,7 +60,9 @@ impl Engine {
     /// Refuses a batch that needs more space than it may come to free, while the reserve is given up.
     pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
         let reserve = &self.reserve;
-        if reserve.held.load(Ordering::Relaxed) || batch.iter().all(|op| op.kind == Kind::Delete) {
+        if reserve.held.load(Ordering::Relaxed)
+            || batch.iter().all(|op| !matches!(op.action, Action::Put { .. }))
+        {
             return Ok(());
         }
         let _changing = reserve.changing.lock();

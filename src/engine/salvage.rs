@@ -25,7 +25,9 @@ use crate::store::memtable::{ChunkPool, Memtable};
 use crate::store::meter::ReadCause;
 use crate::store::table::{TableReader, read_block};
 use crate::store::wal;
-use crate::types::{DeviceId, Extent, Key, KeyspaceId, PackId, SegmentId, Seq, Stamp, TableId};
+use crate::types::{
+    DeviceId, Extent, Key, KeyspaceId, PackId, RangeTombstone, SegmentId, Seq, Stamp, TableId,
+};
 
 /// Packs are searched for footers in pieces of this size.
 const SEARCH_BYTES: u64 = 1 << 20;
@@ -45,6 +47,7 @@ pub(crate) struct Salvage {
 /// A table that may be read.
 pub(crate) struct FoundTable {
     pub(crate) smallest: Key,
+    range_tombstones: u64,
     id: TableId,
     extent: Extent,
     /// What entries with number 0 are numbered.
@@ -109,7 +112,8 @@ impl Salvage {
         for (&keyspace, state) in &self.catalog.keyspaces {
             let tables = self.tables.entry(keyspace).or_default();
             tables.extend(state.version.tables().map(|(_, table)| FoundTable {
-                smallest: table.range.smallest.clone(),
+                smallest: table.range.start.clone(),
+                range_tombstones: table.range_tombstones,
                 id: table.id,
                 extent: table.extent,
                 number: table.max_seq,
@@ -145,7 +149,8 @@ impl Salvage {
                 .and_then(|table| table.properties(&file));
             match properties {
                 Ok(properties) => self.tables.entry(properties.keyspace).or_default().push(FoundTable {
-                    smallest: properties.smallest,
+                    smallest: properties.range.start,
+                    range_tombstones: properties.range_tombstones,
                     id,
                     extent,
                     number: properties.max_seq,
@@ -172,7 +177,7 @@ impl Salvage {
                 if !dropped {
                     // What is in tables is kept, too: they may be damaged.
                     let memtable = memory.entry(op.keyspace).or_insert_with(|| new_memtable(&chunks));
-                    memtable.insert(op.key, Stamp::new(last, op.kind), op.value);
+                    memtable.apply(last, &op.action);
                 }
             }
             Ok(())
@@ -181,13 +186,24 @@ impl Salvage {
         Ok(())
     }
 
+    /// The range tombstones of a keyspace that check. What does not is told when the entries of its table are read.
+    pub(crate) fn range_tombstones(&self, keyspace: KeyspaceId) -> Vec<RangeTombstone> {
+        let tables = self.tables.get(&keyspace).into_iter().flatten();
+        let opened =
+            tables.filter(|table| table.range_tombstones > 0).filter_map(|table| self.open(table).ok());
+        let memory = self.memory.get(&keyspace).map_or_else(Vec::new, |memtable| memtable.range_tombstones());
+        opened.flat_map(|(_, table)| table.range_tombstones().to_vec()).chain(memory).collect()
+    }
+
+    fn open(&self, table: &FoundTable) -> Result<(StoreFile, TableReader)> {
+        let file = self.device.open(FileName::Pack(table.extent.pack), Access::Read)?;
+        let reader = TableReader::open_data(&file, table.id, table.extent, table.number)?;
+        Ok((file, reader))
+    }
+
     /// The entries of a table that check, in order. What does not is added to the list.
     pub(crate) fn entries(&self, table: &FoundTable) -> TableEntries {
-        let opened = self.device.open(FileName::Pack(table.extent.pack), Access::Read).and_then(|file| {
-            let reader = TableReader::open_data(&file, table.id, table.extent, table.number)?;
-            Ok((file, reader))
-        });
-        match opened {
+        match self.open(table) {
             Ok(opened) => TableEntries { opened: Some(opened), lost: Vec::new(), ..TableEntries::default() },
             Err(error) => TableEntries { lost: vec![error], ..TableEntries::default() },
         }

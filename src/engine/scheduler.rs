@@ -16,7 +16,7 @@ use crate::env::sync::{Condvar, Mutex, MutexGuard};
 use crate::env::{Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Busy, Plan, RangePick, TreeShape, TreeView, next_plan};
-use crate::types::{Key, KeyRange, KeyspaceId, LEVELS};
+use crate::types::{KeyRange, KeyspaceId, LEVELS, UpperBound};
 
 /// Pause after a job that failed, doubled with every further failure up to the maximum: a full disk must not be
 /// written to again and again.
@@ -384,18 +384,16 @@ impl Engine {
             // Once through the level in key order. What lies deepest has nothing below it to be merged with.
             let mut rest = Some(range.clone());
             while let Some(range) = rest.take_if(|_| tree.view().version.deepest() > Some(level)) {
-                if let Some(done) = self.compact_step(tree, level, &range)? {
-                    let behind: Key = [&done[..], &[0]].concat().into();
-                    rest = (behind <= range.largest)
-                        .then_some(KeyRange { smallest: behind, largest: range.largest });
+                if let Some(UpperBound::Excluded(start)) = self.compact_step(tree, level, &range)? {
+                    rest = Some(KeyRange { start, end: range.end }).filter(|range| !range.is_inverted());
                 }
             }
         }
         Ok(())
     }
 
-    /// Runs one merge out of `level`. Returns the last key that it took from there; `None` if there was nothing.
-    fn compact_step(&self, tree: &Tree, level: u8, range: &KeyRange) -> Result<Option<Key>> {
+    /// Runs one merge out of `level`. Returns where what it took from there ends; `None` if there was nothing.
+    fn compact_step(&self, tree: &Tree, level: u8, range: &KeyRange) -> Result<Option<UpperBound>> {
         let none = Busy::default();
         let mut state = self.scheduler.state.lock();
         loop {
@@ -417,7 +415,7 @@ impl Engine {
                     result?;
                     let taken = plan.inputs.iter().filter(|input| input.level == level);
                     let tables = taken.filter_map(|input| Some(version.table(input.table)?.1));
-                    return Ok(tables.map(|table| table.range.largest.clone()).max());
+                    return Ok(tables.map(|table| table.range.end.clone()).max());
                 }
             }
         }

@@ -179,6 +179,7 @@ impl Engine {
                 bytes: level.bytes(),
                 entries: level.runs.iter().map(|run| run.entries()).sum(),
                 tombstones: level.runs.iter().map(|run| run.tombstones()).sum(),
+                range_tombstones: level.runs.iter().map(|run| run.range_tombstones()).sum(),
                 limit_bytes: limit_bytes(&self.policy.layout, number),
                 score,
             });

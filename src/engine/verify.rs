@@ -6,6 +6,7 @@ use super::Engine;
 use super::tree::Tree;
 use crate::catalog::{TableMeta, check_version};
 use crate::error::{Error, Result};
+use crate::format::edit::TableRecord;
 use crate::format::filter;
 use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 use crate::merge::Cursor;
@@ -13,7 +14,7 @@ use crate::stats::VerifyReport;
 use crate::store::manifest::Manifest;
 use crate::store::meter::ReadCause;
 use crate::store::table::{Fetch, TableCursor, TableReader};
-use crate::types::{Kind, PackId, Seq};
+use crate::types::{Kind, PackId, RangeTombstone, Seq};
 
 impl Engine {
     /// Checks the manifest, every pack's directory, and every block of every table. Damage is reported, not returned
@@ -53,7 +54,7 @@ impl Engine {
         Ok(report)
     }
 
-    /// Every entry of a table: order, range, counts, and that the filter lets its key through.
+    /// Every entry of a table: order, range, counts, and that the filter lets its key through; and its range tombstones.
     fn verify_table(&self, tree: &Tree, meta: &Arc<TableMeta>, report: &mut VerifyReport) -> Result<()> {
         let file = self.cache.packs().file(meta.extent.pack)?;
         let table = Arc::new(TableReader::open(&file, meta.id, meta.extent, meta.max_seq)?);
@@ -88,14 +89,19 @@ impl Engine {
             last = Some((key.to_vec(), stamp));
             cursor.next()?;
         }
+        for RangeTombstone { range, seq } in table.range_tombstones() {
+            if !meta.range.covers(range) {
+                return damaged("a range tombstone reaches beyond the table's range");
+            }
+            (min_seq, max_seq) = (min_seq.min(*seq), max_seq.max(*seq));
+        }
+        let range_tombstones = table.range_tombstones().len() as u64;
         report.entries += entries;
-        // What came from outside was not numbered when it was written.
-        let numbered = |seq: Seq| if seq == Seq::ZERO { meta.max_seq } else { seq };
-        let (least, most) = (numbered(properties.min_seq), numbered(properties.max_seq));
-        let counted = (entries, tombstones, min_seq, max_seq);
-        if counted != (meta.entries, meta.tombstones, meta.min_seq, meta.max_seq)
-            || counted != (properties.entries, properties.tombstones, least, most)
-        {
+        report.range_tombstones += range_tombstones;
+        let recorded = meta.record();
+        let counted =
+            TableRecord { entries, tombstones, range_tombstones, min_seq, max_seq, ..recorded.clone() };
+        if counted != recorded || !properties.tell(&recorded) {
             return damaged("entries do not add up to what is recorded of the table");
         }
         Ok(())

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use super::{Plan, PlanInput, PlanKind, Reason, TreeView};
 use crate::catalog::{LevelState, Run, TableMeta};
-use crate::types::{Key, KeyRange, LEVELS};
+use crate::types::{Key, KeyRange, LEVELS, UpperBound};
 
 /// The pickers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,10 +94,7 @@ impl Picker {
 
 /// The tables of `run` in the order in which the cursor reaches them.
 fn behind_cursor<'a>(run: &'a Run, cursor: Option<&Key>) -> impl Iterator<Item = &'a Arc<TableMeta>> {
-    let start = cursor.map_or(0, |cursor| {
-        let at = run.lower_bound(cursor);
-        at + usize::from(run.get(at).is_some_and(|table| table.range.largest == *cursor))
-    });
+    let start = cursor.map_or(0, |cursor| run.lower_bound(cursor));
     run.iter_from(start).chain(run.iter().take(start))
 }
 
@@ -134,7 +131,7 @@ impl<'a> Source<'a> {
     fn group(self, run: &Run, victim: &TableMeta, config: &CursorConfig) -> KeyRange {
         let mut bytes = victim.bytes();
         let mut range = victim.range.clone();
-        for table in run.iter_from(run.lower_bound(&victim.range.smallest)).skip(1) {
+        for table in run.iter_from(run.lower_bound(&victim.range.start)).skip(1) {
             bytes += table.bytes();
             let wider = range.hull(&table.range);
             if bytes > config.group_bytes || self.view.busy.conflicts(self.level, &wider) {
@@ -195,9 +192,13 @@ impl Choice<'_> {
 
     /// Step 5.
     fn plan(self, reason: Reason, config: &CursorConfig) -> Plan {
-        let cursor = Some(self.victim_range.largest.clone());
-        let mut plan = self.merge(reason, cursor);
-        let disjoint = self.victims.windows(2).all(|pair| pair[0].range.largest < pair[1].range.smallest);
+        let cursor = match &self.victim_range.end {
+            UpperBound::Excluded(end) => end,
+            // Nothing comes behind: the victim gone, the cursor goes around the end.
+            UpperBound::Unbounded => &self.victim_range.start,
+        };
+        let mut plan = self.merge(reason, Some(cursor.clone()));
+        let disjoint = self.victims.windows(2).all(|pair| pair[0].range.is_before(&pair[1].range));
         let movable =
             |victim: &&Arc<TableMeta>| self.grandparent_bytes(&victim.range) <= config.grandparent_bytes_max;
         if self.partners.is_empty() && disjoint && self.victims.iter().all(movable) {
@@ -238,8 +239,7 @@ impl Choice<'_> {
 fn overlapping<'a>(state: &'a LevelState, range: &KeyRange) -> Vec<&'a Arc<TableMeta>> {
     let mut tables = Vec::new();
     for run in &state.runs {
-        let from = run.iter_from(run.lower_bound(&range.smallest));
-        tables.extend(from.take_while(|table| table.range.smallest <= range.largest));
+        tables.extend(run.overlapping(range));
     }
     tables
 }

@@ -1,6 +1,7 @@
 //! Memtables against sorted maps, by one thread and by many.
 
 use super::{ChunkPool, Memtable, MemtableCursor};
+use crate::format::batch::Action;
 use crate::merge::{Cursor, PinValue};
 use crate::types::{KEY_BYTES_MAX, Kind, Seq, Stamp};
 use crossbeam_skiplist::SkipMap;
@@ -85,8 +86,8 @@ fn assert_same_at(memtable: &Memtable, model: &Model, key: &[u8], seq: Seq) {
     let newest = behind.filter(|(place, _)| place.0 == key);
     let found = memtable.find(key, seq).map(|(stamp, value)| (place(key, stamp), value.to_vec()));
     assert_eq!(found, newest);
-    let pinned = memtable.get(key, seq).map(|(kind, value)| (kind, value.to_vec()));
-    assert_eq!(pinned, newest.map(|(place, value)| (place.1.0.kind(), value)));
+    let pinned = memtable.get(key, seq).map(|(stamp, value)| (stamp, value.to_vec()));
+    assert_eq!(pinned, newest.map(|(place, value)| (place.1.0, value)));
 }
 
 fn key_strategy() -> impl Strategy<Value = Vec<u8>> {
@@ -171,8 +172,8 @@ fn every_version_of_a_hot_key_is_found_at_its_own_sequence_number() {
     memtable.insert(b"hot\0", put(5_002), b"behind");
     assert!(memtable.get(b"hot", Seq(1)).is_none());
     for seq in 2..=4_001 {
-        let (kind, value) = memtable.get(b"hot", Seq(seq)).unwrap();
-        assert_eq!((kind, &*value), (Kind::Put, &(seq & !1).to_le_bytes()[..]));
+        let (stamp, value) = memtable.get(b"hot", Seq(seq)).unwrap();
+        assert_eq!((stamp, &*value), (put(seq & !1), &(seq & !1).to_le_bytes()[..]));
     }
 }
 
@@ -337,4 +338,24 @@ fn memory_is_used_again_up_to_the_bound_of_its_pool() {
         drop(third);
         assert!(pool.kept() <= kept as usize && (kept == 0) == (pool.kept() == 0), "{kept}");
     }
+}
+
+#[test]
+fn range_tombstones_count_and_stand_apart_from_the_entries() {
+    let memtable = fresh(CHUNK);
+    assert_eq!((memtable.newest_over(b"b", Seq::MAX), memtable.range_tombstones()), (None, Vec::new()));
+    let bytes = memtable.bytes();
+    memtable.apply(Seq(7), &Action::DeleteRange { start: b"a", end: b"c" });
+    assert!(!memtable.is_empty() && memtable.bytes() > bytes);
+    assert_eq!((memtable.entries(), memtable.min_seq()), (1, Some(Seq(7))));
+    memtable.apply(Seq(8), &Action::Put { key: b"b", value: b"value" });
+    memtable.apply(Seq(9), &Action::DeleteRange { start: b"b", end: b"" });
+    assert_eq!(memtable.get(b"b", Seq::MAX).unwrap().0, put(8));
+    let over = |key: &[u8], upto| memtable.newest_over(key, Seq(upto));
+    assert_eq!((over(b"b", 6), over(b"b", 8), over(b"b", 9)), (None, Some(Seq(7)), Some(Seq(9))));
+    assert_eq!((over(b"a", 9), over(b"z", 9), over(b"", 9)), (Some(Seq(7)), Some(Seq(9)), None));
+    assert_eq!(memtable.visible_range_tombstones(Seq(8)).len(), 1);
+    let mut cursor = memtable.cursor();
+    cursor.seek_first().unwrap();
+    assert_eq!(cursor.stamp(), put(8));
 }

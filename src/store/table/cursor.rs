@@ -240,7 +240,7 @@ pub(crate) trait TableList {
     fn table(&self, index: usize) -> Option<&Arc<TableMeta>>;
     /// Number of tables.
     fn tables(&self) -> usize;
-    /// Index of the first table whose largest key is at or behind `key`.
+    /// Index of the first table that is not wholly before `key`.
     fn position(&self, key: &[u8]) -> usize;
 }
 
@@ -268,7 +268,7 @@ impl TableList for Vec<Arc<TableMeta>> {
     }
 
     fn position(&self, key: &[u8]) -> usize {
-        self.partition_point(|table| &*table.range.largest < key)
+        self.partition_point(|table| !table.range.end.admits(key))
     }
 }
 

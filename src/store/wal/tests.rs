@@ -7,11 +7,11 @@ use super::{LogBatch, Recovered, RecoveredSegment, Wal, recover};
 use crate::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use crate::env::{Access, Env};
 use crate::error::{ErrorKind, Result};
-use crate::format::batch::put_op;
+use crate::format::batch::{Action, Op, put_op};
 use crate::store::device::Device;
 use crate::store::meter::Meter;
 use crate::store::spares::Spares;
-use crate::types::{KeyspaceId, Kind, SegmentId, Seq};
+use crate::types::{KeyspaceId, SegmentId, Seq};
 
 const FLOOR: SegmentId = SegmentId(1);
 
@@ -33,7 +33,8 @@ fn open(device: &Arc<Device>, id: SegmentId, recovered: &[RecoveredSegment]) -> 
 /// Appends a batch of one put, numbered `seq`.
 fn append(wal: &mut Wal, seq: u64) -> Result<()> {
     let mut ops = Vec::new();
-    put_op(&mut ops, KeyspaceId(1), Kind::Put, &seq.to_le_bytes(), b"some value or other");
+    let action = Action::Put { key: &seq.to_le_bytes(), value: b"some value or other" };
+    put_op(&mut ops, &Op { keyspace: KeyspaceId(1), action });
     wal.append(std::iter::once(LogBatch { first: Seq(seq), count: 1, ops: &ops }))
 }
 
