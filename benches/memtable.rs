@@ -14,19 +14,23 @@ use crossbeam_skiplist::SkipMap;
 use std::cmp::Reverse;
 use std::hint::black_box;
 use std::ops::Bound::Included;
-use terrace::types;
+use std::sync::Arc;
+use terrace::{format, types};
 use types::{Kind, Seq, Stamp};
 
-/// Stands in for the crate's module of this name.
+/// Stand in for the crate's modules of these names.
 mod error {
     pub use terrace::Error;
+}
+mod env {
+    pub use terrace::env::sync;
 }
 #[path = "../src/store/memtable/mod.rs"]
 mod memtable;
 #[path = "../src/merge/mod.rs"]
 mod merge;
 
-use memtable::Memtable;
+use memtable::{ChunkPool, Memtable};
 use merge::Cursor;
 
 const ENTRIES: u64 = 1_000_000;
@@ -63,7 +67,7 @@ fn fill_oracle(oracle: &Oracle) {
 fn insert(c: &mut Criterion) {
     let mut group = c.benchmark_group("insert");
     group.throughput(Throughput::Elements(ENTRIES)).sample_size(10);
-    let new = || Memtable::new(64 << 10);
+    let new = || Memtable::new(64 << 10, &Arc::new(ChunkPool::new(0)));
     group.bench_function("memtable", |b| {
         b.iter_batched_ref(new, |memtable| fill_memtable(memtable, 0, 1), BatchSize::PerIteration);
     });
@@ -86,7 +90,7 @@ fn insert(c: &mut Criterion) {
 }
 
 fn get(c: &mut Criterion) {
-    let (memtable, oracle) = (Memtable::new(64 << 10), Oracle::new());
+    let (memtable, oracle) = (Memtable::new(64 << 10, &Arc::new(ChunkPool::new(0))), Oracle::new());
     fill_memtable(&memtable, 0, 1);
     fill_oracle(&oracle);
     let order = |i: u64| key(i.wrapping_mul(7_368_787) % ENTRIES);
@@ -110,7 +114,7 @@ fn get(c: &mut Criterion) {
 }
 
 fn walk(c: &mut Criterion) {
-    let (memtable, oracle) = (Memtable::new(64 << 10), Oracle::new());
+    let (memtable, oracle) = (Memtable::new(64 << 10, &Arc::new(ChunkPool::new(0))), Oracle::new());
     fill_memtable(&memtable, 0, 1);
     fill_oracle(&oracle);
     let mut group = c.benchmark_group("walk");

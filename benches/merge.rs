@@ -126,11 +126,11 @@ fn run(merge: &mut MergeForward<Flat>, filter: &mut VersionFilter, output: &mut 
         let current = merge.current();
         let (key, stamp) = (current.key(), current.stamp());
         let verdict = if key == last_key {
-            filter.judge_next(stamp, || false)
+            filter.judge_next(stamp, None, || false)
         } else {
             last_key.clear();
             last_key.extend_from_slice(key);
-            filter.judge_first(stamp, || false)
+            filter.judge_first(stamp, None, || false)
         };
         if verdict == Verdict::Keep {
             output.extend_from_slice(key);

@@ -1,14 +1,15 @@
 //! A group of writes that take effect together.
 
-use crate::db::Keyspace;
+use crate::db::{Keyspace, bounds};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::batch::{Op, Ops, put_op};
-use crate::types::{KEY_BYTES_MAX, KeyspaceId, Kind, VALUE_BYTES_MAX};
+use crate::format::batch::{Action, Op, Ops, put_op};
+use crate::types::{BOUND_BYTES_MAX, KEY_BYTES_MAX, KeyRange, KeyspaceId, VALUE_BYTES_MAX};
+use std::ops::RangeBounds;
 
 /// Longest batch, in encoded bytes: a log record must hold it whole.
 const BATCH_BYTES_MAX: usize = (1 << 31) - 1;
 
-/// Puts and deletes that [`crate::Db::write`] applies atomically, across keyspaces.
+/// Puts and deletes, of keys and of ranges of keys, that [`crate::Db::write`] applies atomically, across keyspaces.
 ///
 /// Later operations on a key win over earlier ones. A readers' view, or a crash, has all of a batch or nothing.
 ///
@@ -27,6 +28,7 @@ const BATCH_BYTES_MAX: usize = (1 << 31) - 1;
 pub struct WriteBatch {
     ops: Vec<u8>,
     count: u32,
+    range_deletes: u32,
     user_bytes: u64,
     keyspaces: Vec<KeyspaceId>,
     /// The first operation that broke a limit; reported when the batch is written.
@@ -58,7 +60,7 @@ impl WriteBatch {
     /// # Ok::<(), terrace::Error>(())
     /// ```
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
-        self.add(DEFAULT_KEYSPACE, Kind::Put, key.as_ref(), value.as_ref())
+        self.add(DEFAULT_KEYSPACE, Action::Put { key: key.as_ref(), value: value.as_ref() })
     }
 
     /// Removes `key` from the default keyspace.
@@ -73,7 +75,23 @@ impl WriteBatch {
     /// # Ok::<(), terrace::Error>(())
     /// ```
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
-        self.add(DEFAULT_KEYSPACE, Kind::Delete, key.as_ref(), &[])
+        self.add(DEFAULT_KEYSPACE, Action::Delete { key: key.as_ref() })
+    }
+
+    /// Removes all keys that lie in `range` from the default keyspace: those that are there before the batch, and
+    /// those that the batch has put so far. See [`crate::Db::delete_range`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut batch = terrace::WriteBatch::new();
+    /// batch.put("a1", "old").delete_range("a".."b").put("a2", "new");
+    /// db.write(batch)?;
+    /// assert!(!db.contains("a1")? && db.contains("a2")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> &mut Self {
+        self.add_range(DEFAULT_KEYSPACE, bounds(&range).range())
     }
 
     /// Gives `key` the value `value` in `keyspace`.
@@ -93,7 +111,7 @@ impl WriteBatch {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> &mut Self {
-        self.add(keyspace.keyspace_id(), Kind::Put, key.as_ref(), value.as_ref())
+        self.add(keyspace.keyspace_id(), Action::Put { key: key.as_ref(), value: value.as_ref() })
     }
 
     /// Removes `key` from `keyspace`.
@@ -108,7 +126,27 @@ impl WriteBatch {
     /// # Ok::<(), terrace::Error>(())
     /// ```
     pub fn delete_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> &mut Self {
-        self.add(keyspace.keyspace_id(), Kind::Delete, key.as_ref(), &[])
+        self.add(keyspace.keyspace_id(), Action::Delete { key: key.as_ref() })
+    }
+
+    /// Removes all keys that lie in `range` from `keyspace`. See [`WriteBatch::delete_range`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// let mut batch = terrace::WriteBatch::new();
+    /// batch.delete_range_in::<&str>(&users, ..).put_in(&users, "1", "Ada");
+    /// db.write(batch)?;
+    /// assert_eq!(users.iter()?.count(), 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn delete_range_in<K: AsRef<[u8]>>(
+        &mut self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> &mut Self {
+        self.add_range(keyspace.keyspace_id(), bounds(&range).range())
     }
 
     /// Number of operations.
@@ -168,17 +206,27 @@ impl WriteBatch {
     pub fn clear(&mut self) {
         self.ops.clear();
         self.keyspaces.clear();
-        (self.count, self.user_bytes, self.refused) = (0, 0, None);
+        (self.count, self.range_deletes, self.user_bytes, self.refused) = (0, 0, 0, None);
     }
 
-    pub(crate) fn add(&mut self, keyspace: KeyspaceId, kind: Kind, key: &[u8], value: &[u8]) -> &mut Self {
+    fn add_range(&mut self, keyspace: KeyspaceId, range: Option<KeyRange>) -> &mut Self {
+        match range {
+            Some(KeyRange { start, end }) => {
+                self.add(keyspace, Action::DeleteRange { start: &start, end: end.as_bytes() })
+            }
+            None => self,
+        }
+    }
+
+    pub(crate) fn add(&mut self, keyspace: KeyspaceId, action: Action<'_>) -> &mut Self {
         if self.refused.is_none() {
-            self.refused = self.check(key, value).err();
+            self.refused = self.check(&action).err();
         }
         if self.refused.is_none() {
-            put_op(&mut self.ops, keyspace, kind, key, value);
+            put_op(&mut self.ops, &Op { keyspace, action });
             self.count += 1;
-            self.user_bytes += (key.len() + value.len()) as u64;
+            self.range_deletes += u32::from(matches!(action, Action::DeleteRange { .. }));
+            self.user_bytes += action.bytes() as u64;
             if !self.keyspaces.contains(&keyspace) {
                 self.keyspaces.push(keyspace);
             }
@@ -186,16 +234,21 @@ impl WriteBatch {
         self
     }
 
-    fn check(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    fn check(&self, action: &Action<'_>) -> Result<()> {
         let refuse = |message| Err(Error::new(ErrorKind::InvalidInput, message));
-        if key.len() > KEY_BYTES_MAX {
-            return refuse(format!("a key of {} bytes is longer than {KEY_BYTES_MAX}", key.len()));
+        let (key_bytes, key_bytes_max, value_bytes) = match action {
+            Action::Delete { key } => (key.len(), KEY_BYTES_MAX, 0),
+            Action::Put { key, value } => (key.len(), KEY_BYTES_MAX, value.len()),
+            Action::DeleteRange { start, end } => (start.len().max(end.len()), BOUND_BYTES_MAX, 0),
+        };
+        if key_bytes > key_bytes_max {
+            return refuse(format!("a key of {key_bytes} bytes is longer than {KEY_BYTES_MAX}"));
         }
-        if value.len() > VALUE_BYTES_MAX {
-            return refuse(format!("a value of {} bytes is longer than {VALUE_BYTES_MAX}", value.len()));
+        if value_bytes > VALUE_BYTES_MAX {
+            return refuse(format!("a value of {value_bytes} bytes is longer than {VALUE_BYTES_MAX}"));
         }
         // Headers of an operation take at most 16 bytes.
-        if self.ops.len() + key.len() + value.len() + 16 > BATCH_BYTES_MAX || self.count == u32::MAX {
+        if self.ops.len() + action.bytes() + 16 > BATCH_BYTES_MAX || self.count == u32::MAX {
             return refuse(format!("a batch of more than {BATCH_BYTES_MAX} bytes"));
         }
         Ok(())
@@ -208,6 +261,11 @@ impl WriteBatch {
 
     pub(crate) fn count(&self) -> u32 {
         self.count
+    }
+
+    /// How many of the operations delete ranges.
+    pub(crate) fn range_deletes(&self) -> u32 {
+        self.range_deletes
     }
 
     pub(crate) fn encoded(&self) -> &[u8] {

@@ -51,8 +51,8 @@ pub enum ErrorKind {
     Conflict,
     /// The store has been closed.
     Closed,
-    /// The operation is not supported in this mode (a write to a store that was opened read-only, say).
-    Unsupported,
+    /// The store was opened for reading alone, or its directory cannot be written: open it for writing, or read-only.
+    ReadOnly,
 }
 
 struct Inner {
@@ -91,6 +91,7 @@ impl Error {
     pub(crate) fn io(action: &str, file: &Path, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::DiskFull,
+            io::ErrorKind::ReadOnlyFilesystem => ErrorKind::ReadOnly,
             _ => ErrorKind::Io,
         };
         Self::os(kind, action, file, source)
@@ -100,6 +101,14 @@ impl Error {
     /// what has become of the bytes, whatever the operating system calls it.
     pub(crate) fn hard_io(action: &str, file: &Path, source: io::Error) -> Self {
         Self::os(ErrorKind::Io, action, file, source)
+    }
+
+    /// As [`Error::io`], for what only a directory that must not be written refuses.
+    pub(crate) fn write_refused(action: &str, file: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => Self::os(ErrorKind::ReadOnly, action, file, source),
+            _ => Self::io(action, file, source),
+        }
     }
 
     fn os(kind: ErrorKind, action: &str, file: &Path, source: io::Error) -> Self {

@@ -41,8 +41,8 @@ pub mod types;
 
 pub use batch::WriteBatch;
 pub use db::{
-    Builder, Db, Isolation, Keyspace, KeyspaceSnapshot, Snapshot, Transaction, TransactionIter,
-    TransactionOptions,
+    Builder, Db, Ingest, Isolation, Keyspace, KeyspaceSnapshot, Snapshot, Transaction, TransactionIter,
+    TransactionOptions, repair,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use events::{EventListener, JobBegin, JobEnd, Stall};
@@ -51,8 +51,8 @@ pub use iter::Iter;
 pub use options::{Compression, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions};
 pub use slice::Slice;
 pub use stats::{
-    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, ReadByCause, Shape, SpaceStats,
-    StallStats, Stats, VerifyReport,
+    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, ReadByCause, RepairReport, Shape,
+    SpaceStats, StallStats, Stats, VerifyReport,
 };
 
 /// The example of the README compiles.

@@ -114,6 +114,9 @@ pub struct TreeOptions {
     pub table_bytes: u64,
     /// How tables share files.
     pub pack: PackLayout,
+    /// A merge takes tables of the upper level up to this many bytes together, at most 4 GiB; one table at least.
+    /// Large groups mean few barriers, small ones little space for inputs and outputs at the same time.
+    pub group_bytes: u64,
     /// Size of a block, in bytes; 256 B to 1 MiB. One cache miss reads one block.
     pub block_bytes: u32,
     /// Size of level 1, in bytes; 4 KiB or more.
@@ -137,6 +140,7 @@ impl Default for TreeOptions {
         Self {
             table_bytes: 1 << 20,
             pack: PackLayout::Many { bytes_max: 32 << 20 },
+            group_bytes: 16 << 20,
             block_bytes: 4096,
             level1_bytes: 256 << 20,
             level_ratio: 10,
@@ -155,6 +159,7 @@ impl TreeOptions {
         if let PackLayout::Many { bytes_max } = self.pack {
             range("tree.pack bytes_max", bytes_max, 1 << 20, 4 << 30)?;
         }
+        range("tree.group_bytes", self.group_bytes, 0, 4 << 30)?;
         range("tree.block_bytes", u64::from(self.block_bytes), 256, 1 << 20)?;
         range("tree.level1_bytes", self.level1_bytes, 4 << 10, 1 << 50)?;
         range("tree.level_ratio", u64::from(self.level_ratio), 2, 100)?;
@@ -194,7 +199,11 @@ pub struct Options {
     /// Size of the log at which the keyspace that holds it back is flushed, in bytes; at least 64 KiB. Bounds
     /// recovery time. Default: 256 MiB.
     pub wal_bytes_max: u64,
-    /// Threads that merge, 1 to 64. Default: 1, on machines with four processors or more 2.
+    /// Space that a file takes up until the disk is full, in bytes. It is given up then, so that deletes, and the merges
+    /// that turn them into free space, go on while everything else is refused. Room for the largest merge, some 64 MiB
+    /// with the default tables, is enough. Default: 0, none.
+    pub reserve_bytes: u64,
+    /// Threads that merge, 1 to 64. Default: 2, on machines with one processor 1.
     pub background_threads: Option<usize>,
     /// Settings of the keyspace "default", used when the store is created.
     pub keyspace: KeyspaceOptions,
@@ -210,6 +219,7 @@ impl Default for Options {
             space_bytes: None,
             memtable_bytes: 64 << 20,
             wal_bytes_max: 256 << 20,
+            reserve_bytes: 0,
             background_threads: None,
             keyspace: KeyspaceOptions::default(),
             tree: TreeOptions::default(),
@@ -238,6 +248,7 @@ impl Options {
             tree: TreeOptions {
                 table_bytes,
                 pack: PackLayout::OneTable,
+                group_bytes: 0,
                 level1_bytes: 10 << 20,
                 l0_trigger: 4,
                 l0_slow: 8,

@@ -20,7 +20,7 @@ use crate::error::Error;
 pub struct Stats {
     /// Bytes of keys and values that callers have written.
     pub user_bytes_written: u64,
-    /// Operations (puts and deletes) that callers have written.
+    /// Operations (puts and deletes, of a key or of a range) that callers have written.
     pub user_ops_written: u64,
     /// Bytes handed to the operating system.
     pub written: ByCause,
@@ -238,8 +238,10 @@ pub struct LevelShape {
     pub bytes: u64,
     /// Entries, tombstones included.
     pub entries: u64,
-    /// Tombstones.
+    /// Tombstones of single keys.
     pub tombstones: u64,
+    /// Range tombstones; one that several tables share counts in each.
+    pub range_tombstones: u64,
     /// Size beyond which tables move on, in bytes; 0 where runs are counted instead.
     pub limit_bytes: u64,
     /// How urgent it is to move on; due from 1.
@@ -256,10 +258,29 @@ pub struct VerifyReport {
     pub blocks: u64,
     /// Entries in them, tombstones included.
     pub entries: u64,
+    /// Range tombstones in them.
+    pub range_tombstones: u64,
     /// Bytes of the tables.
     pub bytes: u64,
     /// Packs whose directory is sound.
     pub packs: u64,
     /// What is damaged, each with file and offset. Empty when all is well.
     pub problems: Vec<Error>,
+}
+
+/// What [`crate::repair`] has taken, and what it could not.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RepairReport {
+    /// Keyspaces of the new store.
+    pub keyspaces: u64,
+    /// Tables of the old one that were looked at.
+    pub tables: u64,
+    /// Entries in the new store.
+    pub entries: u64,
+    /// Whether the old manifest could be read. If not, keyspaces may have lost their names, and what had been deleted may
+    /// be back.
+    pub whole_catalog: bool,
+    /// What could not be taken, each with file, offset and reason.
+    pub lost: Vec<Error>,
 }

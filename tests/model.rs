@@ -1,6 +1,6 @@
 //! Random operations against an ordered map with versions.
 //!
-//! One caller and the store's own threads: puts, deletes, batches across keyspaces, lookups, iterators from both ends
+//! One caller and the store's own threads: puts, deletes of keys and of ranges, batches across keyspaces, lookups, iterators from both ends
 //! that are held across writes and jobs, snapshots, flushes, compactions, keyspaces that come and go, reopening, and
 //! power cuts after which the store must be as some prefix of the history left it. Sizes are tiny, so that every kind
 //! of job runs.

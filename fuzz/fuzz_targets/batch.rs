@@ -11,6 +11,6 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(ops) = ops.collect::<Result<Vec<_>, _>>() else { return };
     assert_eq!(ops.len(), count as usize);
     let mut again = encode_header(first, count).to_vec();
-    ops.iter().for_each(|op| put_op(&mut again, op.keyspace, op.kind, op.key, op.value));
+    ops.iter().for_each(|op| put_op(&mut again, op));
     assert_eq!(again, bytes);
 });

@@ -150,11 +150,12 @@ const TABLE_MAX: u64 = 1 << 40;
 fn ensure_sound(level: u8, record: &TableRecord) -> Result<(), Inconsistent> {
     let TableRecord { id, extent, range, .. } = record;
     ensure!(usize::from(level) < LEVELS, "{}", no_level(level));
-    ensure!(range.smallest <= range.largest, "table {id} has an inverted key range");
+    ensure!(!range.is_inverted(), "table {id} has an inverted key range");
     ensure!(record.min_seq <= record.max_seq, "table {id} has an inverted range of sequence numbers");
     ensure!(record.tombstones <= record.entries, "table {id} has more tombstones than entries");
-    ensure!(record.entries > 0 && extent.length > 0, "table {id} is empty");
-    ensure!(record.entries.max(extent.length) <= TABLE_MAX, "table {id} is larger than any table can be");
+    let contents = [record.entries, record.range_tombstones, extent.length];
+    ensure!(record.entries.max(record.range_tombstones) > 0 && extent.length > 0, "table {id} is empty");
+    ensure!(contents.iter().all(|part| *part <= TABLE_MAX), "table {id} is larger than any table can be");
     ensure!(extent.offset.is_multiple_of(PAGE_BYTES), "table {id} does not start at a page");
     ensure!(extent.offset.checked_add(extent.length).is_some(), "table {id} ends beyond any file");
     Ok(())

@@ -56,11 +56,11 @@ fn check_run(level: u8, run: &Run) -> Result<(), Inconsistent> {
     ensure!(!run.is_empty(), "I1: level {level} has a run without tables");
     let mut previous: Option<&TableMeta> = None;
     for table in run.iter() {
-        let KeyRange { smallest, largest } = &table.range;
-        ensure!(smallest <= largest, "I1: {table:?} of level {level} has an inverted key range");
+        let inverted = table.range.is_inverted();
+        ensure!(!inverted, "I1: {table:?} of level {level} has an inverted key range");
         ensure!(table.min_seq <= table.max_seq, "I1: {table:?} has an inverted range of sequence numbers");
         if let Some(previous) = previous {
-            let apart = previous.range.largest < *smallest;
+            let apart = !previous.range.end.admits(&table.range.start);
             ensure!(apart, "I1: {previous:?} and {table:?} of level {level} overlap or are out of order");
         }
         previous = Some(table);
@@ -179,7 +179,7 @@ impl<'a> Step<'a> {
             let id = record.id;
             if let Some(hull) = &self.merged_hull {
                 ensure!(
-                    hull.contains(&record.range.smallest) && hull.contains(&record.range.largest),
+                    hull.covers(&record.range),
                     "I2: new table {id} reaches beyond the tables it was merged from"
                 );
                 let to = self.new.first().map(|(level, _)| *level);
@@ -206,7 +206,7 @@ impl<'a> Step<'a> {
         }
         let same_level = self.version.level(level).runs.iter();
         let behind =
-            same_level.skip_while(|run| run.find(&table.range.smallest).is_none_or(|t| t.id != table.id));
+            same_level.skip_while(|run| run.find(&table.range.start).is_none_or(|t| t.id != table.id));
         let deeper = (level + 1..=destination).flat_map(|level| self.version.level(level).runs.iter());
         for older in behind.skip(1).chain(deeper).flat_map(|run| run.overlapping(&table.range)) {
             let closed = self.leaving.get(&older.id).is_some_and(|older| {

@@ -1,8 +1,8 @@
 //! A sorted run: tables in key order, no two of which share a user key (invariant I1).
 //!
 //! Immutable and persistent: an edit of k tables among n costs about k log n and shares the rest with the run it
-//! started from. Because the tables are disjoint, order by smallest key and order by largest key agree; the run is
-//! sorted by largest key, so that the one table that may hold a key is the first one not wholly before it.
+//! started from. Because the tables are disjoint, order by start and order by end agree; the run is
+//! sorted by where they end, so that the one table that may hold a key is the first one not wholly before it.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::inconsistent::ensure;
 use super::sequence::{Change, Element, Iter, Sequence};
 use super::{Inconsistent, TableMeta};
-use crate::types::{Key, KeyRange};
+use crate::types::{KeyRange, UpperBound};
 
 /// Tables disjoint in user keys, in key order. Cloning shares everything.
 #[derive(Clone, Default)]
@@ -19,11 +19,11 @@ pub struct Run {
     tables: Sequence<Arc<TableMeta>>,
 }
 
-/// Largest key of a table, its first eight bytes in a word of the same order.
+/// Where a table ends, its first eight bytes in a word of the same order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Largest {
+pub struct TableEnd {
     prefix: u64,
-    key: Key,
+    bound: UpperBound,
 }
 
 /// Sums over tables.
@@ -32,6 +32,7 @@ pub struct Sums {
     bytes: u64,
     entries: u64,
     tombstones: u64,
+    range_tombstones: u64,
 }
 
 impl AddAssign for Sums {
@@ -39,19 +40,30 @@ impl AddAssign for Sums {
         self.bytes += other.bytes;
         self.entries += other.entries;
         self.tombstones += other.tombstones;
+        self.range_tombstones += other.range_tombstones;
     }
 }
 
 impl Element for Arc<TableMeta> {
-    type Key = Largest;
+    type Key = TableEnd;
     type Total = Sums;
 
-    fn key(&self) -> Largest {
-        Largest { prefix: prefix(&self.range.largest), key: self.range.largest.clone() }
+    fn key(&self) -> TableEnd {
+        let bound = self.range.end.clone();
+        let prefix = match &bound {
+            UpperBound::Excluded(key) => prefix(key),
+            UpperBound::Unbounded => u64::MAX,
+        };
+        TableEnd { prefix, bound }
     }
 
     fn total(&self) -> Sums {
-        Sums { bytes: self.bytes(), entries: self.entries, tombstones: self.tombstones }
+        Sums {
+            bytes: self.bytes(),
+            entries: self.entries,
+            tombstones: self.tombstones,
+            range_tombstones: self.range_tombstones,
+        }
     }
 }
 
@@ -60,10 +72,10 @@ fn prefix(key: &[u8]) -> u64 {
     (0..8).fold(0, |word, i| word << 8 | u64::from(key.get(i).copied().unwrap_or(0)))
 }
 
-/// Whether a largest key lies before `key`.
-fn before(key: &[u8]) -> impl Fn(&Largest) -> bool {
+/// Whether a table that ends there lies wholly before `key`.
+fn before(key: &[u8]) -> impl Fn(&TableEnd) -> bool {
     let prefix = prefix(key);
-    move |largest| largest.prefix < prefix || largest.prefix == prefix && *largest.key < *key
+    move |end| end.prefix < prefix || end.prefix == prefix && !end.bound.admits(key)
 }
 
 impl Run {
@@ -89,19 +101,20 @@ impl Run {
     /// When a table to drop is not in the run, or one to add overlaps a table of the result.
     pub fn with(&self, drop: &[Arc<TableMeta>], add: Vec<Arc<TableMeta>>) -> Result<Self, Inconsistent> {
         for table in drop {
-            let found = self.find(&table.range.largest);
+            let found = self.find(&table.range.start);
             ensure!(found.is_some_and(|found| found.id == table.id), "{table:?} is not in the run");
         }
         let mut changes: Vec<_> = drop.iter().map(|table| (table.key(), Change::Remove)).collect();
         changes.extend(add.iter().map(|table| (table.key(), Change::Insert(Arc::clone(table)))));
         // Stable: removals stay before arrivals at the same key.
         changes.sort_by(|a, b| a.0.cmp(&b.0));
-        let tables = self.tables.with(&changes).map_err(|largest| {
-            Inconsistent::new(format!("two tables of a run end at key {}", largest.key.escape_ascii()))
+        let tables = self.tables.with(&changes).map_err(|end| {
+            let end = end.bound.as_bytes().escape_ascii().to_string();
+            Inconsistent::new(format!("two tables of a run end at bound {end}"))
         })?;
         let run = Self { tables };
         for table in &add {
-            let index = run.lower_bound(&table.range.largest);
+            let index = run.lower_bound(&table.range.start);
             if let Some(left) = index.checked_sub(1).and_then(|left| run.get(left)) {
                 ensure_disjoint(left, table)?;
             }
@@ -142,6 +155,12 @@ impl Run {
         self.tables.total().tombstones
     }
 
+    /// Number of range tombstones; one that several tables share counts in each.
+    #[must_use]
+    pub fn range_tombstones(&self) -> u64 {
+        self.tables.total().range_tombstones
+    }
+
     /// The table at `index` in key order.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&Arc<TableMeta>> {
@@ -164,27 +183,27 @@ impl Run {
     #[must_use]
     pub fn find(&self, user_key: &[u8]) -> Option<&Arc<TableMeta>> {
         let table = self.tables.find(before(user_key))?;
-        (*table.range.smallest <= *user_key).then_some(table)
+        (*table.range.start <= *user_key).then_some(table)
     }
 
-    /// Index of the first table whose largest key is at or behind `user_key`; the number of tables if there is none.
+    /// Index of the first table that is not wholly before `user_key`; the number of tables if there is none.
     #[must_use]
     pub fn lower_bound(&self, user_key: &[u8]) -> usize {
         self.tables.seek(before(user_key)).index
     }
 
     /// The tables that overlap `range`, in key order.
-    pub fn overlapping<'a>(&'a self, range: &'a KeyRange) -> impl Iterator<Item = &'a Arc<TableMeta>> {
-        self.iter_from(self.lower_bound(&range.smallest))
-            .take_while(|table| table.range.smallest <= range.largest)
+    pub fn overlapping<'a>(&'a self, range: &KeyRange) -> impl Iterator<Item = &'a Arc<TableMeta>> {
+        self.iter_from(self.lower_bound(&range.start))
+            .take_while(|table| range.end.admits(&table.range.start))
     }
 
     /// Length of the tables that overlap `range`, in bytes. Costs no more than two searches.
     #[must_use]
     pub fn overlap_bytes(&self, range: &KeyRange) -> u64 {
-        let from = self.tables.seek(before(&range.smallest)).total.bytes;
-        let to = self.tables.seek(before(&range.largest));
-        let last = to.element.filter(|table| table.range.smallest <= range.largest);
+        let from = self.tables.seek(before(&range.start)).total.bytes;
+        let to = self.tables.seek(|end| end.bound <= range.end);
+        let last = to.element.filter(|table| range.end.admits(&table.range.start));
         to.total.bytes - from + last.map_or(0, |table| table.bytes())
     }
 
@@ -216,7 +235,7 @@ impl<'a> Iterator for RunIter<'a> {
 /// INVARIANT(I1): neighbours of a run share no user key.
 fn ensure_disjoint(left: &TableMeta, right: &TableMeta) -> Result<(), Inconsistent> {
     ensure!(
-        left.range.largest < right.range.smallest,
+        !left.range.end.admits(&right.range.start),
         "I1: {left:?} and {right:?} of one run overlap or are out of order"
     );
     Ok(())

@@ -14,18 +14,20 @@ pub struct TableMeta {
     pub id: TableId,
     /// Where the bytes lie.
     pub extent: Extent,
-    /// Smallest and largest user key.
+    /// The keys of its entries and range tombstones.
     pub range: KeyRange,
-    /// Smallest sequence number of an entry.
+    /// Smallest sequence number of an entry or range tombstone.
     pub min_seq: Seq,
-    /// Largest sequence number of an entry.
+    /// Largest sequence number of an entry or range tombstone.
     pub max_seq: Seq,
     /// Recency of the run that the table belongs to.
     pub epoch: Epoch,
     /// Number of entries, tombstones included.
     pub entries: u64,
-    /// Number of tombstones.
+    /// Number of tombstones among them.
     pub tombstones: u64,
+    /// Number of range tombstones.
+    pub range_tombstones: u64,
     // Held for its end.
     _lease: Lease,
 }
@@ -43,6 +45,7 @@ impl TableMeta {
             epoch: record.epoch,
             entries: record.entries,
             tombstones: record.tombstones,
+            range_tombstones: record.range_tombstones,
             _lease: lease,
         }
     }
@@ -59,6 +62,7 @@ impl TableMeta {
             epoch: self.epoch,
             entries: self.entries,
             tombstones: self.tombstones,
+            range_tombstones: self.range_tombstones,
         }
     }
 
@@ -71,8 +75,15 @@ impl TableMeta {
 
 impl fmt::Debug for TableMeta {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let KeyRange { smallest, largest } = &self.range;
-        write!(f, "{:?}[{}..{}]", self.id, smallest.escape_ascii(), largest.escape_ascii())?;
-        write!(f, "{:?} {}B {:?}..{:?}", self.epoch, self.bytes(), self.min_seq, self.max_seq)
+        write!(
+            f,
+            "{:?}{}{:?} {}B {:?}..{:?}",
+            self.id,
+            self.range,
+            self.epoch,
+            self.bytes(),
+            self.min_seq,
+            self.max_seq
+        )
     }
 }

@@ -18,6 +18,7 @@ pub fn record(id: u64, smallest: &str, largest: &str) -> TableRecord {
         epoch: Epoch(1),
         entries: 10,
         tombstones: 0,
+        range_tombstones: 0,
     }
 }
 

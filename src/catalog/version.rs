@@ -24,7 +24,7 @@ pub struct Version {
 pub struct LevelState {
     /// Runs, newest first. Level 0: any number, one per epoch. Deeper levels: at most one.
     pub runs: Vec<Run>,
-    /// Largest key of the level's last victim: the picker goes on behind it.
+    /// Where the level's last victim ended: the picker goes on there.
     pub cursor: Option<Key>,
 }
 

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::events::EventListener;
 use crate::filter::{CompactionFilter, Filters};
 use crate::options::Options;
+use crate::stats::RepairReport;
 
 /// Settings ([`Options`]) and components (the environment) of a store that is about to be opened.
 ///
@@ -112,16 +113,19 @@ impl Builder {
         self
     }
 
-    /// Reads the store as it is and changes nothing, not even to recover from a crash. Several processes may do so at
-    /// the same time, but none while the store is open for writing. Fails with `NotFound` if there is no store.
+    /// Reads the store as it is at the moment and changes nothing, not even to recover from a crash. Any number of
+    /// processes may do so, beside each other and beside one that writes; none takes a lock. What is seen is a prefix of
+    /// the history, over all keyspaces, with every write that was acknowledged before the opening, and stays so until
+    /// [`Db::refresh`]. Every write fails with `ReadOnly`. Each pack file in use takes a descriptor. Fails with `NotFound`
+    /// if there is no store.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// drop(db);
+    /// let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
     /// let reader = terrace::Db::builder(dir.path()).read_only().open()?;
-    /// let second = terrace::Db::builder(dir.path()).read_only().open()?;
-    /// assert!(reader.put("key", "value").is_err());
+    /// assert_eq!(reader.get("key")?.unwrap(), "value");
+    /// assert_eq!(reader.put("key", "other").unwrap_err().kind(), terrace::ErrorKind::ReadOnly);
     /// # Ok::<(), terrace::Error>(())
     /// ```
     pub fn read_only(mut self) -> Self {
@@ -141,6 +145,23 @@ impl Builder {
     pub fn must_exist(mut self) -> Self {
         self.opening.must_exist = true;
         self
+    }
+
+    /// As [`crate::repair`], with the settings and on the machine of this builder.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let (store, target) = (dir.path().join("store"), dir.path().join("target"));
+    /// # drop(terrace::Db::open(&store)?);
+    /// let report = terrace::Db::builder(&store).repair(&target)?;
+    /// assert!(report.lost.is_empty());
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`crate::repair`].
+    pub fn repair(self, target: impl AsRef<Path>) -> Result<RepairReport> {
+        crate::engine::repair(&self.opening, target.as_ref())
     }
 
     /// Opens the store.

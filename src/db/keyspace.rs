@@ -4,14 +4,16 @@ use std::fmt;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use super::{Db, EVERYTHING, bounds, single};
+use super::{Db, EVERYTHING, bounds};
+use crate::batch::WriteBatch;
+use crate::engine::Engine;
 use crate::engine::scan::{Bounds, Scan};
 use crate::engine::tree::Tree;
 use crate::error::Result;
 use crate::iter::Iter;
 use crate::slice::Slice;
 use crate::stats::Shape;
-use crate::types::{KeyRange, KeyspaceId, Kind};
+use crate::types::KeyspaceId;
 
 /// An independent, ordered set of keys in a store: it has its own tree, and shares log, sequence numbers, caches and
 /// atomic batches with the others. A handle, cheap to clone; it keeps the store open.
@@ -42,6 +44,10 @@ impl Keyspace {
 
     pub(super) fn tree(&self) -> &Arc<Tree> {
         &self.tree
+    }
+
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        self.db.engine()
     }
 
     pub(crate) fn keyspace_id(&self) -> KeyspaceId {
@@ -121,7 +127,9 @@ impl Keyspace {
     /// # Errors
     /// As [`Db::put`]; `NotFound` when the keyspace was dropped.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.db.write(single(self, Kind::Put, key.as_ref(), value.as_ref()))
+        let mut batch = WriteBatch::new();
+        batch.put_in(self, key, value);
+        self.db.write(batch)
     }
 
     /// Removes `key`; fine if it has no value.
@@ -137,7 +145,29 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::put`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.db.write(single(self, Kind::Delete, key.as_ref(), &[]))
+        let mut batch = WriteBatch::new();
+        batch.delete_in(self, key);
+        self.db.write(batch)
+    }
+
+    /// Removes all keys that lie in `range`. See [`Db::delete_range`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.put("1", "Ada")?;
+    /// users.delete_range("0".."9")?;
+    /// assert!(!users.contains("1")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete_range_in(self, range);
+        self.db.write(batch)
     }
 
     /// All entries.
@@ -218,11 +248,7 @@ impl Keyspace {
     pub(super) fn compact_tables(&self, bounds: &Bounds) -> Result<()> {
         let engine = self.db.engine();
         self.tree.check_exists()?;
-        // Tables end somewhere: the ends of the tree stand for an open end.
-        match engine.hull(&self.tree, bounds) {
-            Some((smallest, largest)) => engine.compact(&self.tree, &KeyRange::new(smallest, largest)),
-            None => Ok(()),
-        }
+        bounds.range().map_or(Ok(()), |range| engine.compact(&self.tree, &range))
     }
 
     /// How the tree looks.

@@ -1,6 +1,7 @@
 //! The store, as its users see it.
 
 mod builder;
+mod ingest;
 mod keyspace;
 mod multi_get;
 mod properties;
@@ -13,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use builder::Builder;
+pub use ingest::Ingest;
 pub use keyspace::Keyspace;
 pub use snapshot::{KeyspaceSnapshot, Snapshot};
 pub use transaction::{Isolation, Transaction, TransactionIter, TransactionOptions};
@@ -25,8 +27,7 @@ use crate::error::{ErrorKind, Result};
 use crate::iter::Iter;
 use crate::options::{Durability, KeyspaceOptions, Options};
 use crate::slice::Slice;
-use crate::stats::{Stats, VerifyReport};
-use crate::types::Kind;
+use crate::stats::{RepairReport, Stats, VerifyReport};
 
 /// An open store: ordered keys and values in one or more keyspaces.
 ///
@@ -48,6 +49,34 @@ pub struct Db {
     handle: Arc<Handle>,
     /// The keyspace "default", which cannot be dropped.
     default: Arc<Tree>,
+}
+
+/// Builds a new store in `target`, an empty or new directory, of everything that checks in the store in `path`, and lists
+/// what does not. The old store is not changed, so it can be tried again, or with better tools. For stores that do not open,
+/// or whose tables are damaged; no store needs it after a mere crash.
+///
+/// Of each key the newest version that is left counts. A batch whose log record is damaged is lost, later ones are not, so
+/// the new store need not be one that the old one ever was.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let (store, target) = (dir.path().join("store"), dir.path().join("target"));
+/// let db = terrace::Db::open(&store)?;
+/// db.put("key", "value")?;
+/// drop(db);
+/// std::fs::remove_file(store.join("CURRENT")).unwrap();
+/// assert!(terrace::Db::open(&store).is_err());
+/// let report = terrace::repair(&store, &target)?;
+/// assert_eq!((report.entries, report.lost.len()), (1, 1));
+/// assert_eq!(terrace::Db::open(&target)?.get("key")?.unwrap(), "value");
+/// # Ok::<(), terrace::Error>(())
+/// ```
+///
+/// # Errors
+/// `NotFound` when there is nothing of a store in `path`; `Busy` when it is open; `InvalidInput` when `target` is not empty;
+/// `Io` and `DiskFull` as the operating system has it.
+pub fn repair(path: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<RepairReport> {
+    Db::builder(path).repair(target)
 }
 
 /// Closes the store when the last of its users is gone.
@@ -94,8 +123,49 @@ impl Db {
         Builder::new(path.as_ref())
     }
 
+    /// Opens the store in the directory `path` for reading alone, beside a process that writes it if there is one. See
+    /// [`Builder::read_only`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// let reader = terrace::Db::open_read_only(dir.path())?;
+    /// assert_eq!(reader.get("key")?.unwrap(), "value");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` when there is no store; `Corruption` and `Io` as [`Db::open`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        Self::builder(path).read_only().open()
+    }
+
+    /// Lets this handle of a store that is read beside its writer catch up with it. Clones, keyspaces, snapshots and
+    /// iterators that were made before keep their moment. A store that was opened for writing is always up to date.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = terrace::Db::open(dir.path())?;
+    /// let mut reader = terrace::Db::open_read_only(dir.path())?;
+    /// db.put("key", "value")?;
+    /// assert!(!reader.contains("key")?);
+    /// reader.refresh()?;
+    /// assert!(reader.contains("key")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::open_read_only`], `Closed` when the store has been closed; the handle keeps its moment then.
+    pub fn refresh(&mut self) -> Result<()> {
+        if let Some(opening) = self.engine().reopening()? {
+            *self = Self::start(opening)?;
+        }
+        Ok(())
+    }
+
     fn start(opening: Opening) -> Result<Self> {
-        let handle = Arc::new(Handle { engine: open(opening)? });
+        let handle = Arc::new(Handle { engine: open(&opening)? });
         let default = handle.engine.tree(DEFAULT_KEYSPACE)?;
         Ok(Self { handle, default })
     }
@@ -175,6 +245,30 @@ impl Db {
         self.write(batch)
     }
 
+    /// Removes all keys that lie in `range`; fine if there are none. Costs no more than a put, whatever the range
+    /// holds: a *range tombstone* hides it at once, from all but older snapshots and iterators, and merges free its
+    /// space in their time. [`Keyspace::compact_range`] frees it now.
+    ///
+    /// A range that is empty, or ends before it starts, does nothing.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("2025-12-31", "old")?;
+    /// db.put("2026-01-01", "new")?;
+    /// db.delete_range(.."2026")?;
+    /// assert_eq!(db.iter()?.next().unwrap()?.1, "new");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::put`].
+    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete_range(range);
+        self.write(batch)
+    }
+
     /// Applies `batch` atomically, with the durability that the options name.
     ///
     /// ```
@@ -208,7 +302,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
-        self.engine().commit(batch, durability)
+        self.engine().commit(&batch, durability, None)
     }
 
     /// All entries.
@@ -522,6 +616,29 @@ impl Db {
         self.engine().verify()
     }
 
+    /// Copies the store as it is now to the directory `dir`, which must be empty or not exist: an independent store, on
+    /// the same file system or another, durable when the call returns. All keyspaces are copied at one moment, with every
+    /// write that was acknowledged before. Writes, flushes and merges go on meanwhile. On a file system that can share
+    /// storage between files, tables cost no space; elsewhere their live bytes are copied. A checkpoint that was cut off
+    /// is no store: remove the directory.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path().join("store"))?;
+    /// let copy = dir.path().join("copy");
+    /// db.put("key", "value")?;
+    /// db.checkpoint(&copy)?;
+    /// assert_eq!(terrace::Db::open(&copy)?.get("key")?.unwrap(), "value");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidInput` when the directory is not empty; `DiskFull` and `Io` of the directory; `Corruption` when a file
+    /// cannot be read; `ReadOnly` when the store was opened for reading alone. What was copied by then is removed.
+    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
+        self.engine().checkpoint(dir.as_ref())
+    }
+
     /// Closes the store: makes every acknowledged write durable, ends the background threads, and refuses all later
     /// calls through other handles. The directory is free for the next opening once iterators and snapshots are gone,
     /// too.
@@ -552,18 +669,11 @@ impl fmt::Debug for Db {
 const EVERYTHING: Bounds = Bounds { from: Bound::Unbounded, to: Bound::Unbounded };
 
 /// Bounds of a range in any of Rust's notations.
-fn bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
+pub(crate) fn bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
     let own = |bound: Bound<&K>| match bound {
         Bound::Included(key) => Bound::Included(key.as_ref().to_vec()),
         Bound::Excluded(key) => Bound::Excluded(key.as_ref().to_vec()),
         Bound::Unbounded => Bound::Unbounded,
     };
     Bounds { from: own(range.start_bound()), to: own(range.end_bound()) }
-}
-
-/// A batch of one operation on a keyspace.
-fn single(keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8]) -> WriteBatch {
-    let mut batch = WriteBatch::new();
-    batch.add(keyspace.keyspace_id(), kind, key, value);
-    batch
 }

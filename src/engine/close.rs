@@ -29,8 +29,11 @@ impl Engine {
         self.health.close();
         self.wake_writers();
         self.stop_threads();
+        self.spares.close();
         if result.is_ok() {
-            result = writer.lock().wal.sync().map_err(|error| self.poison(error));
+            let mut writer = writer.lock();
+            writer.wal.trim();
+            result = writer.wal.durable().sync().map_err(|error| self.poison(error));
         }
         self.events.stop();
         result

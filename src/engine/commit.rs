@@ -1,17 +1,19 @@
 //! A write's way into the log and the memtables.
 //!
-//! Writers queue. The one in front leads a group: it makes room (the only place where a write is made to wait),
-//! appends the group to the log in one system call, syncs once if any of the group asks for it, and puts the entries
-//! into the memtables, with the help of the others where there is much to insert. Then the group becomes visible as a
-//! whole and the next leader goes on.
+//! 1. Under the writer's lock: wait for room (the only place where a write is made to wait), take sequence numbers,
+//!    append to the log. 2. Without it: put the entries into the memtables. 3. If asked to, make the log durable; who
+//!    comes while another syncs shares the next sync with all others that came. 4. Become visible, in the order of the
+//!    numbers ([`Visibility`](super::visibility::Visibility)).
 //!
 //! Durable before what: log bytes are with the operating system before any entry is visible, and synced before a
-//! synced writer returns. A failed append leaves nothing behind (see [`crate::store::wal`]); a failed sync poisons the
-//! store.
+//! synced write is visible and returns. A failed append leaves nothing behind (see [`crate::store::wal`]); a failed
+//! sync poisons the store.
+//!
+//! Whoever seals a memtable or needs the log's floor holds the writer's lock and waits until every numbered write is
+//! visible ([`Engine::settle`]): a memtable that is sealed holds all its entries, and no reader will come below them.
+//! That wait ends, for step 3 needs neither the writer's lock nor anything behind it.
 
-use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::conflict::Condition;
@@ -21,243 +23,172 @@ use super::tree::{Tree, dropped};
 use super::{Engine, Trees, Writer};
 use crate::batch::WriteBatch;
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Action;
 use crate::options::Durability;
 use crate::policy::{self, WriterVerdict};
-use crate::store::wal::LogBatch;
-use crate::types::{Seq, Stamp};
+use crate::store::memtable::{Memtable, RANGE_TOMBSTONE_BYTES};
+use crate::store::wal::{Durable, LogBatch};
+use crate::types::Seq;
 
-/// A group takes in writers up to this many bytes.
-const GROUP_BYTES_MAX: usize = 1 << 20;
+/// What an entry takes in a memtable besides key and value, in bytes, about.
+const ENTRY_OVERHEAD_BYTES: u64 = 40;
 
-/// Followers insert their own entries when the group holds more than this: below, waking them costs more.
-const PARALLEL_BYTES_MIN: usize = 64 * 1024;
-
-/// Waits shorter than this are added up before the leader sleeps.
+/// Waits shorter than this are added up before a writer sleeps.
 const SLEEP_MIN: Duration = Duration::from_micros(200);
 
 /// The longest single sleep of a writer that is slowed down.
 const SLEEP_MAX: Duration = Duration::from_millis(10);
 
-/// Writers in the order of their arrival; the first one leads.
-#[derive(Debug, Default)]
-pub(crate) struct Queue {
-    waiting: Mutex<VecDeque<Arc<Ticket>>>,
+/// Writers that want the log durable; one syncs for all that have appended by then.
+#[derive(Debug)]
+pub(crate) struct SyncGroup {
+    log: Arc<Durable>,
+    state: Mutex<SyncState>,
+    done: Condvar,
 }
 
-/// A writer in the queue.
 #[derive(Debug)]
-pub(super) struct Ticket {
-    pub(super) batch: WriteBatch,
-    durability: Durability,
-    /// What must hold for the batch to be applied.
-    pub(super) condition: Option<Condition>,
-    phase: Mutex<Phase>,
-    moved_on: Condvar,
+struct SyncState {
+    durable: Seq,
+    running: bool,
 }
 
-/// How far a writer has come. Only its leader moves it on, except from `Insert`.
-#[derive(Debug)]
-enum Phase {
-    Waiting,
-    Lead,
-    /// Insert your own entries, from this sequence number on, then count yourself off.
-    Insert(Seq, Arc<Insertion>),
-    Done(Result<()>),
+impl SyncGroup {
+    pub(crate) fn new(log: Arc<Durable>) -> Self {
+        let state = Mutex::new(SyncState { durable: Seq::ZERO, running: false });
+        Self { log, state, done: Condvar::new() }
+    }
 }
 
-/// A group's insertion that several threads share.
-#[derive(Debug)]
-struct Insertion {
+/// The numbers of a batch's operations, and the keyspaces as they were when it got them.
+struct Numbered {
+    first: Seq,
+    last: Seq,
     trees: Arc<Trees>,
-    missing: AtomicUsize,
-    lock: Mutex<()>,
-    complete: Condvar,
-}
-
-impl Insertion {
-    fn count_off(&self) {
-        if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
-            drop(self.lock.lock());
-            self.complete.notify_all();
-        }
-    }
-
-    fn wait(&self) {
-        let mut guard = self.lock.lock();
-        while self.missing.load(Ordering::Acquire) > 0 {
-            self.complete.wait(&mut guard);
-        }
-    }
-}
-
-impl Ticket {
-    fn move_on(&self, phase: Phase) {
-        *self.phase.lock() = phase;
-        self.moved_on.notify_one();
-    }
 }
 
 impl Engine {
-    /// Applies `batch` atomically.
-    pub(crate) fn commit(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
-        self.enqueue(batch, durability, None)
-    }
-
-    pub(super) fn enqueue(
+    /// Applies `batch` atomically, if `condition` holds at that moment.
+    pub(crate) fn commit(
         &self,
-        batch: WriteBatch,
+        batch: &WriteBatch,
         durability: Durability,
-        condition: Option<Condition>,
+        condition: Option<&Condition>,
     ) -> Result<()> {
+        batch.validate()?;
         self.health.check_writable()?;
         let writer = self.writer()?;
-        let trees = self.trees();
-        if batch.keyspaces().iter().any(|id| !trees.contains_key(id)) {
-            return Err(dropped());
-        }
-        let batch = self.dated(batch, &trees);
-        batch.validate()?;
+        self.check_reserve(batch)?;
         if batch.is_empty() {
+            self.find_trees(batch)?;
             return if durability == Durability::Synced { self.sync() } else { Ok(()) };
         }
-        let ticket = Arc::new(Ticket {
-            batch,
-            durability,
-            condition,
-            phase: Mutex::new(Phase::Waiting),
-            moved_on: Condvar::new(),
-        });
-        let first = {
-            let mut waiting = self.queue.waiting.lock();
-            waiting.push_back(ticket.clone());
-            waiting.len() == 1
-        };
-        if !first && let Some(result) = self.follow(&ticket) {
-            return result;
+        let dated = self.dated(batch)?;
+        let batch = dated.as_ref().unwrap_or(batch);
+        let Numbered { first, last, trees } = self.append(&mut writer.lock(), batch, condition)?;
+        insert(&trees, batch, first, Memtable::apply_entry);
+        if durability == Durability::Synced {
+            self.sync_upto(last)?;
         }
-        self.lead(writer)
-    }
-
-    /// Waits to be served; `None` when it is this writer's turn to lead.
-    fn follow(&self, ticket: &Ticket) -> Option<Result<()>> {
-        let mut phase = ticket.phase.lock();
-        loop {
-            match std::mem::replace(&mut *phase, Phase::Waiting) {
-                Phase::Waiting => ticket.moved_on.wait(&mut phase),
-                Phase::Lead => return None,
-                Phase::Insert(first, insertion) => {
-                    drop(phase);
-                    insert(&insertion.trees, &ticket.batch, first);
-                    insertion.count_off();
-                    phase = ticket.phase.lock();
-                }
-                Phase::Done(result) => return Some(result),
-            }
-        }
-    }
-
-    /// Serves the first writers of the queue, this one among them, and hands the lead on.
-    fn lead(&self, writer: &Mutex<Writer>) -> Result<()> {
-        let mut guard = writer.lock();
-        // Gathered after the wait for room, so that whoever came meanwhile is served, too.
-        let result = self.make_room(&mut guard);
-        let group = self.gather();
-        if let Ok(Some(bytes_per_second)) = result {
-            let bytes: usize = group.iter().map(|ticket| ticket.batch.bytes()).sum();
-            self.pressure.owe(bytes as u64, bytes_per_second);
-        }
-        // A keyspace that was dropped since takes its writers along.
-        let trees = self.trees();
-        let refusals = self.refusals(&trees, &group, self.space_left(&guard));
-        let unrefused = group.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none());
-        let served: Vec<_> = unrefused.map(|(ticket, _)| ticket.clone()).collect();
-        let result = result.and_then(|_| self.serve(&mut guard, &trees, &served));
-        drop(guard);
-        let mut outcomes = refusals.into_iter().map(|refusal| refusal.map_or_else(|| result.clone(), Err));
-        let own = outcomes.next().unwrap_or(Ok(()));
-        let next = {
-            let mut waiting = self.queue.waiting.lock();
-            waiting.drain(..group.len());
-            waiting.front().cloned()
-        };
-        if let Some(next) = next {
-            next.move_on(Phase::Lead);
-        }
-        for (follower, outcome) in group[1..].iter().zip(outcomes) {
-            follower.move_on(Phase::Done(outcome));
-        }
-        own
-    }
-
-    /// The writers to serve together, the leader first. They stay in the queue until they are served.
-    fn gather(&self) -> Vec<Arc<Ticket>> {
-        let waiting = self.queue.waiting.lock();
-        let mut bytes = 0;
-        let fits = |ticket: &&Arc<Ticket>| {
-            bytes += ticket.batch.bytes();
-            bytes <= GROUP_BYTES_MAX
-        };
-        let leader = waiting.iter().take(1);
-        leader.chain(waiting.iter().skip(1).take_while(fits)).cloned().collect()
-    }
-
-    fn serve(&self, writer: &mut Writer, trees: &Arc<Trees>, group: &[Arc<Ticket>]) -> Result<()> {
-        if group.is_empty() {
-            return Ok(());
-        }
-        let mut next = writer.last_seq.0 + 1;
-        let mut firsts = Vec::with_capacity(group.len());
-        for ticket in group {
-            firsts.push(Seq(next));
-            next += u64::from(ticket.batch.count());
-        }
-        let log = group.iter().zip(&firsts).map(|(ticket, &first)| LogBatch {
-            first,
-            count: ticket.batch.count(),
-            ops: ticket.batch.encoded(),
-        });
-        writer.wal.append(log).map_err(|error| match error.kind() {
-            // The next append goes to the same place; nothing is unknown.
-            ErrorKind::DiskFull => error,
-            _ => self.poison(error),
-        })?;
-        if group.iter().any(|ticket| ticket.durability == Durability::Synced) {
-            writer.wal.sync().map_err(|error| self.poison(error))?;
-        }
-        let touched: BTreeSet<_> = group.iter().flat_map(|ticket| ticket.batch.keyspaces()).collect();
-        let touched: Vec<_> = touched.into_iter().filter_map(|id| trees.get(id)).collect();
-        let bytes = || touched.iter().map(|tree| tree.view().active.bytes()).sum::<u64>();
-        let before = bytes();
-        self.insert_group(trees, group, &firsts);
-        writer.active_bytes += bytes().saturating_sub(before);
-        writer.last_seq = Seq(next - 1);
-        self.visible.store(next - 1, Ordering::Release);
+        self.visibility.publish(first, last).map_err(|_| self.gave_up())?;
+        self.tally.user_write(batch.count(), batch.user_bytes());
         Ok(())
     }
 
-    fn insert_group(&self, trees: &Arc<Trees>, group: &[Arc<Ticket>], firsts: &[Seq]) {
-        let bytes: usize = group.iter().map(|ticket| ticket.batch.bytes()).sum();
-        if group.len() > 1 && bytes >= PARALLEL_BYTES_MIN {
-            let insertion = Arc::new(Insertion {
-                trees: trees.clone(),
-                missing: AtomicUsize::new(group.len() - 1),
-                lock: Mutex::new(()),
-                complete: Condvar::new(),
-            });
-            for (ticket, &first) in group.iter().zip(firsts).skip(1) {
-                ticket.move_on(Phase::Insert(first, insertion.clone()));
-            }
-            insert(trees, &group[0].batch, firsts[0]);
-            insertion.wait();
-        } else {
-            for (ticket, &first) in group.iter().zip(firsts) {
-                insert(trees, &ticket.batch, first);
-            }
+    /// Makes room for a batch, numbers it and puts it into the log.
+    fn append(
+        &self,
+        guard: &mut MutexGuard<'_, Writer>,
+        batch: &WriteBatch,
+        condition: Option<&Condition>,
+    ) -> Result<Numbered> {
+        if let Some(bytes_per_second) = self.make_room(guard)? {
+            self.pressure.owe(batch.bytes() as u64, bytes_per_second);
         }
-        for ticket in group {
-            self.tally.user_write(ticket.batch.count(), ticket.batch.user_bytes());
+        self.check_space(guard, batch)?;
+        // Keyspaces come and go under this lock.
+        let trees = self.find_trees(batch)?;
+        if let Some(condition) = condition {
+            // What has a number is in the memtables then, and nothing gets one before this batch.
+            self.settle(guard)?;
+            self.check(&trees, condition)?;
         }
+        let writer = &mut **guard;
+        let (first, count) = (writer.last_seq.plus(1), batch.count());
+        let log = LogBatch { first, count, ops: batch.encoded() };
+        writer.wal.append(std::iter::once(log)).map_err(|error| match error.kind() {
+            // The next append goes to the same place; nothing is unknown.
+            ErrorKind::DiskFull => {
+                self.draw_on_reserve(&error);
+                error
+            }
+            _ => self.poison(error),
+        })?;
+        writer.last_seq = writer.last_seq.plus(count.into());
+        writer.active_bytes += batch.user_bytes()
+            + ENTRY_OVERHEAD_BYTES * u64::from(count)
+            + RANGE_TOMBSTONE_BYTES * u64::from(batch.range_deletes());
+        if batch.range_deletes() > 0 {
+            // Under the lock: they enter a memtable one by one, in the order of their numbers.
+            insert(&trees, batch, first, Memtable::apply_range);
+        }
+        Ok(Numbered { first, last: writer.last_seq, trees })
+    }
+
+    /// The keyspaces, all of the batch's among them.
+    fn find_trees(&self, batch: &WriteBatch) -> Result<Arc<Trees>> {
+        let trees = self.trees();
+        let known = batch.keyspaces().iter().all(|id| trees.contains_key(id));
+        if known { Ok(trees) } else { Err(dropped()) }
+    }
+
+    /// Waits until every write that has a number is visible. Whoever holds the writer's lock keeps it so.
+    pub(crate) fn settle(&self, writer: &Writer) -> Result<()> {
+        self.visibility.wait_for(writer.last_seq).map_err(|_| self.gave_up())
+    }
+
+    /// Why a write that others wait for will never be visible.
+    pub(super) fn gave_up(&self) -> Error {
+        let closed = || Error::new(ErrorKind::Closed, "the store has been closed");
+        self.health.check_sound().err().unwrap_or_else(closed)
+    }
+
+    /// Makes everything acknowledged so far survive a power cut.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.writer()?;
+        self.health.check_writable()?;
+        match &self.syncs {
+            Some(syncs) => self.sync_upto(syncs.log.appended()),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the log durable up to the operation `seq`, which has been appended.
+    fn sync_upto(&self, seq: Seq) -> Result<()> {
+        let Some(syncs) = &self.syncs else { return Ok(()) };
+        let mut state = syncs.state.lock();
+        while state.durable < seq {
+            // A write that has its number goes on though the store is being closed: others wait for it.
+            self.health.check_sound()?;
+            if state.running {
+                syncs.done.wait(&mut state);
+                continue;
+            }
+            state.running = true;
+            drop(state);
+            // Read before the sync: this much is with the operating system.
+            let upto = syncs.log.appended();
+            let result = syncs.log.sync().map_err(|error| self.poison(error));
+            state = syncs.state.lock();
+            state.running = false;
+            if result.is_ok() {
+                state.durable = state.durable.max(upto);
+            }
+            syncs.done.notify_all();
+            result?;
+        }
+        Ok(())
     }
 
     /// Waits until the memtables may take more, sealing what is full. Returns the rate that writers are allowed, in bytes
@@ -268,14 +199,16 @@ impl Engine {
             if let Err(error) = self.health.check_writable() {
                 break Err(error);
             }
+            if guard.holds > 0 {
+                self.pressure.wait_for_change(guard);
+                continue;
+            }
             if let Err(error) = self.seal_full(guard) {
                 break Err(error);
             }
             let verdict = self.writer_verdict(guard.active_bytes);
-            self.tell_stall(
-                &mut guard.told_stall,
-                verdict.pressed().map(|(why, stopped)| (why.into(), stopped)),
-            );
+            let pressed = verdict.pressed().map(|(reason, stopped)| (reason.into(), stopped));
+            self.tell_stall(&mut guard.told_stall, pressed);
             match verdict {
                 WriterVerdict::Go => break Ok(None),
                 WriterVerdict::Delay { bytes_per_second, reason } => {
@@ -313,9 +246,11 @@ impl Engine {
 
     /// Seals memtables beyond their budget and ends the log's segment where that helps to release it.
     fn seal_full(&self, writer: &mut Writer) -> Result<()> {
-        let full = writer.active_bytes >= self.settings().limits.memtable_bytes;
-        let long = writer.wal.bytes() > self.settings().options.wal_bytes_max;
-        if (full || long) && self.pressure.load().sealed_memtables < self.settings().limits.sealed_max {
+        let settings = self.settings();
+        let full = writer.active_bytes >= settings.limits.memtable_bytes;
+        let long = writer.wal.bytes() > settings.options.wal_bytes_max;
+        if (full || long) && self.pressure.load().sealed_memtables < settings.limits.sealed_max {
+            self.settle(writer)?;
             let trees = self.trees.load();
             let tree = if full {
                 trees.values().max_by_key(|tree| tree.view().active.bytes())
@@ -329,19 +264,19 @@ impl Engine {
                 self.seal(writer, tree)?;
             }
         }
-        if writer.wal.current_bytes() >= self.settings().limits.segment_bytes {
+        if writer.wal.current_bytes() >= settings.limits.segment_bytes {
             self.roll(writer)?;
         }
         Ok(())
     }
 
-    /// Gives a tree's memtable up for flushing.
-    fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
+    /// Gives a tree's memtable up for flushing. Every write is visible.
+    pub(super) fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
         if writer.wal.current_bytes() >= self.settings().limits.segment_bytes / 4 {
             self.roll(writer)?;
         }
-        if let Some(sealed) = tree.seal(writer.last_seq) {
-            writer.active_bytes = writer.active_bytes.saturating_sub(sealed.memtable.bytes());
+        if tree.seal(writer.last_seq).is_some() {
+            writer.active_bytes = self.active_bytes();
             self.sample_load();
             self.scheduler.wake_flush();
         }
@@ -357,17 +292,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes everything acknowledged so far survive a power cut.
-    pub(crate) fn sync(&self) -> Result<()> {
-        let mut writer = self.writer()?.lock();
-        self.health.check_writable()?;
-        writer.wal.sync().map_err(|error| self.poison(error))
+    /// What the active memtables hold.
+    pub(super) fn active_bytes(&self) -> u64 {
+        self.trees.load().values().map(|tree| tree.view().active.bytes()).sum()
     }
 
     /// Gives every memtable up for flushing.
     pub(crate) fn seal_all(&self) -> Result<()> {
         let mut writer = self.writer()?.lock();
         self.health.check_writable()?;
+        self.settle(&writer)?;
         let trees = self.trees.load();
         if trees.values().any(|tree| !tree.view().active.is_empty()) {
             // The segment ends with the memtables that it fills, so that it goes with them.
@@ -380,16 +314,17 @@ impl Engine {
     }
 }
 
-/// Puts a batch into the memtables, its operations numbered from `first` on.
-fn insert(trees: &Trees, batch: &WriteBatch, first: Seq) {
-    let mut last: Option<(&Arc<Tree>, Arc<super::tree::View>)> = None;
+/// Puts what `apply` takes of a batch into the memtables, its operations numbered from `first` on. None of them is sealed
+/// before the batch is visible.
+fn insert(trees: &Trees, batch: &WriteBatch, first: Seq, apply: impl Fn(&Memtable, Seq, &Action<'_>)) {
+    let mut last = None;
     for (op, seq) in batch.iter().zip(first.0..) {
-        let stale = last.as_ref().is_none_or(|(tree, _)| tree.id() != op.keyspace);
+        let stale = last.as_ref().is_none_or(|(id, _)| *id != op.keyspace);
         if stale {
-            last = trees.get(&op.keyspace).map(|tree| (tree, tree.view_arc()));
+            last = trees.get(&op.keyspace).map(|tree| (op.keyspace, tree.view()));
         }
         if let Some((_, view)) = &last {
-            view.active.insert(op.key, Stamp::new(Seq(seq), op.kind), op.value);
+            apply(&view.active, Seq(seq), &op.action);
         }
     }
 }

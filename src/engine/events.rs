@@ -62,6 +62,10 @@ impl Events {
         Arc::new(Self { listener, queue: Mutex::default(), woken: Condvar::new() })
     }
 
+    pub(super) fn listener(&self) -> Listener {
+        self.listener.clone()
+    }
+
     /// Tells the listener, if there is one, a moment later. Takes a leaf lock for a moment and calls nothing.
     pub(super) fn tell(&self, event: impl FnOnce() -> Event) {
         if self.listener.0.is_none() {

@@ -13,12 +13,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::Engine;
 use super::tree::Tree;
-use super::{Engine, Trees};
 use crate::batch::WriteBatch;
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::{CompactionFilter, Decision};
+use crate::format::batch::{Action, Op};
 use crate::slice::Slice;
 use crate::types::{KeyspaceId, Kind, Seq, Stamp, VALUE_BYTES_MAX};
 
@@ -75,23 +76,32 @@ impl Engine {
         Some(Expiry { upto: self.clock.now(&*self.env).checked_sub(seconds.get().into()) })
     }
 
-    /// The batch as it is stored: values that will expire say when they were written.
-    pub(super) fn dated(&self, batch: WriteBatch, trees: &Trees) -> WriteBatch {
+    /// The batch as it is stored, if that differs: values that will expire say when they were written.
+    pub(super) fn dated(&self, batch: &WriteBatch) -> Result<Option<WriteBatch>> {
+        let trees = self.trees.load();
         let expires = |id: &KeyspaceId| trees.get(id).is_some_and(|tree| tree.record.ttl.is_some());
         if !batch.keyspaces().iter().any(expires) {
-            return batch;
+            return Ok(None);
         }
-        // Seconds that do not fit come in 2106.
-        let written = u32::try_from(self.clock.now(&*self.env)).unwrap_or(u32::MAX).to_le_bytes();
         let mut dated = WriteBatch::new();
-        for op in batch.iter() {
-            if op.kind == Kind::Put && expires(&op.keyspace) {
-                dated.add(op.keyspace, op.kind, op.key, &[op.value, &written].concat());
-            } else {
-                dated.add(op.keyspace, op.kind, op.key, op.value);
-            }
+        for Op { keyspace, action } in batch.iter() {
+            match action {
+                Action::Put { key, value } if expires(&keyspace) => {
+                    let value = &self.dated_value(value);
+                    dated.add(keyspace, Action::Put { key, value })
+                }
+                _ => dated.add(keyspace, action),
+            };
         }
-        dated
+        dated.validate()?;
+        Ok(Some(dated))
+    }
+
+    /// `value` as it is stored where values expire.
+    pub(super) fn dated_value(&self, value: &[u8]) -> Vec<u8> {
+        // Seconds that do not fit come in 2106.
+        let written = u32::try_from(self.clock.now(&*self.env)).unwrap_or(u32::MAX);
+        [value, &written.to_le_bytes()].concat()
     }
 
     /// What a job makes of the values of `tree`, before it judges the versions; flushes leave the filter out.

@@ -10,16 +10,16 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::install::Change;
-use super::merge_job::{Distillation, Volume, older_outside};
+use super::merge_job::{Distillation, Outside, Volume};
 use super::output::{Finished, Output};
 use super::scheduler::Job;
 use super::tree::{Sealed, Tree, View};
 use crate::catalog::Run;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::events::JobBegin;
 use crate::format::edit::TreeEdit;
 use crate::format::names::FileName;
-use crate::merge::MergeForward;
+use crate::merge::{Coverage, MergeForward, fragment};
 use crate::options::PackLayout;
 use crate::store::memtable::Memtable;
 use crate::store::meter::WriteCause;
@@ -72,11 +72,14 @@ impl Engine {
             PackLayout::OneTable => None,
             PackLayout::Many { .. } => Some(self.settings().policy.cutter.start(Run::empty())),
         };
+        let snapshots = self.snapshots.list();
         let distillation = Distillation {
-            output: Output::new(self, WriteCause::Flush, settings),
+            output: Output::new(self, WriteCause::Flush, settings, memtable.bytes()),
             cutting,
+            coverage: Coverage::new(fragment(&memtable.range_tombstones(), &snapshots)),
+            snapshots,
             // Everything older than the memtable is in the version: older memtables were flushed before.
-            older_outside: |key: &[u8], seq| older_outside(&view.version, &HashSet::new(), key, seq),
+            outside: Outside { version: &view.version, inputs: &HashSet::new() },
             sieve: self.sieve(tree, false),
         };
         self.distill(MergeForward::new(vec![memtable.cursor()]), distillation)
@@ -85,31 +88,34 @@ impl Engine {
     /// The oldest log segment that will be needed once `memtable`, sealed at `upto`, is in tables. Makes the log durable
     /// where a crash could otherwise lose entries as old as those that the flush keeps, or a part of their batch.
     fn prepare_log(&self, memtable: &Arc<Memtable>, upto: Seq) -> Result<SegmentId> {
-        let mut writer = self.writer()?.lock();
+        let writer = self.writer()?.lock();
+        self.settle(&writer)?;
         let trees = self.trees.load();
         let first = trees.values().filter_map(|tree| tree.first_unflushed(Some(memtable))).min();
         if first.is_some_and(|first| first <= upto) {
             self.health.check_writable()?;
-            writer.wal.sync().map_err(|error| self.poison(error))?;
+            writer.wal.durable().sync().map_err(|error| self.poison(error))?;
         }
         Ok(writer.wal.floor(first.unwrap_or(writer.last_seq.plus(1))))
     }
 
-    /// Removes the log before `floor`, which the manifest no longer asks for.
+    /// Gives the log before `floor` up, which the manifest no longer asks for, and readies the next segment.
     pub(crate) fn release_log(&self, floor: SegmentId) -> Result<()> {
-        let (released, unsynced) = {
+        let (released, log, next) = {
             let mut writer = self.writer()?.lock();
-            (writer.wal.release(floor), writer.wal.unsynced_old())
+            let released = writer.wal.release(floor);
+            (released, writer.wal.durable().clone(), writer.wal.next())
         };
-        for segment in released {
+        for (segment, length) in released {
             // Needs no barrier: a segment below the floor is removed again at the next open.
-            self.device.remove(FileName::Wal(segment))?;
+            self.spares.give(FileName::Wal(segment), length)?;
         }
         // Older segments are made durable here, so that a synced write has only the current one to wait for.
-        for (id, file) in unsynced {
-            file.sync(WriteCause::Wal).map_err(|error| self.poison(error))?;
-            self.writer()?.lock().wal.mark_synced(id);
+        log.sync_old().map_err(|error| self.poison(error))?;
+        match next.map_or(Ok(()), |next| next.prepare()) {
+            Err(error) if error.kind() != ErrorKind::DiskFull => Err(self.poison(error)),
+            // Without room it will be tried again when the segment is needed.
+            _ => Ok(()),
         }
-        Ok(())
     }
 }

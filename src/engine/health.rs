@@ -41,6 +41,11 @@ impl Health {
     /// Fails if the store must not be written.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
+        self.check_sound()
+    }
+
+    /// Fails if the outcome of some operation is unknown.
+    pub(crate) fn check_sound(&self) -> Result<()> {
         self.poison.get().map_or(Ok(()), |cause| Err(Error::poisoned(cause)))
     }
 

@@ -5,8 +5,8 @@
 //! 4. The new versions are shown to readers. 5. What they no longer name is released, and reclaimed when its last
 //!    holder is gone.
 //!
-//! A failure before step 3 leaves the store as it was. A failure in step 3 leaves the outcome unknown: the store is
-//! poisoned, and nothing that either outcome needs is removed.
+//! A failure before step 3 leaves the store as it was, and so does a disk that is full in step 3. Any other failure in
+//! step 3 leaves the outcome unknown: the store is poisoned, and nothing that either outcome needs is removed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -51,13 +51,20 @@ impl Engine {
         self.number(&log.catalog, &mut change);
         let next = self.apply(&log.catalog, &change.edit)?;
         let Some(manifest) = log.manifest.as_mut() else {
-            return Err(Error::new(ErrorKind::Unsupported, "the store was opened for reading alone"));
+            return Err(Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"));
         };
-        // From here on the edit may be durable, whatever the calls say.
+        let appended = manifest.append(&change.edit);
+        if let Err(error) = &appended
+            && error.kind() == ErrorKind::DiskFull
+        {
+            // Nothing of the edit is left: its packs go with it.
+            return Err(error.clone());
+        }
+        // The edit may be durable, whatever the call says.
         if let Some(packs) = change.packs.as_mut() {
             packs.commit();
         }
-        manifest.append(&change.edit).map_err(|error| self.poison(error))?;
+        appended.map_err(|error| self.poison(error))?;
         self.register(&change.edit);
         log.catalog = next;
         self.show(&log.catalog, &change);

@@ -4,11 +4,9 @@
 //! not know. A removal is durable and shows between two groups of commits: until then its log is needed, afterwards later
 //! commits and running jobs fail. Log records of a removed keyspace may remain; recovery passes over them.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use super::install::Change;
-use super::scan::Bounds;
 use super::settings::keyspace_record;
 use super::tree::{Tree, View, new_memtable};
 use super::{Engine, Trees};
@@ -17,7 +15,6 @@ use crate::catalog::Version;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{Edit, KeyspaceChange};
 use crate::options::KeyspaceOptions;
-use crate::types::Key;
 
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -53,7 +50,8 @@ impl Engine {
         change.edit.counters.keyspace = id.next();
         self.install(change).inspect_err(|_| self.wake_writers())?;
         let version = Arc::new(Version::empty());
-        let tree = Arc::new(Tree::new(record, View { active: new_memtable(), sealed: Vec::new(), version }));
+        let view = View { active: new_memtable(&self.chunks), sealed: Vec::new(), version };
+        let tree = Arc::new(Tree::new(record, self.chunks.clone(), view));
         self.change_trees(|trees| {
             trees.insert(id, tree.clone());
         });
@@ -73,16 +71,17 @@ impl Engine {
             return Err(Error::new(ErrorKind::InvalidInput, "the keyspace \"default\" cannot be dropped"));
         }
         {
-            // Between two groups of commits: from here on none finds the keyspace, and none of its log is needed.
+            // Between two commits: from here on none finds the keyspace, and none of its log is needed.
             let mut writer = writer.lock();
             // What was written before must not be lost where the removal is kept: it may be the copy of what goes.
-            writer.wal.sync().map_err(|error| self.poison(error))?;
+            self.settle(&writer)?;
+            writer.wal.durable().sync().map_err(|error| self.poison(error))?;
             let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
             self.install(Change { edit, ..Change::default() })?;
             self.change_trees(|trees| {
                 trees.remove(&id);
             });
-            writer.active_bytes = writer.active_bytes.saturating_sub(tree.view().active.bytes());
+            writer.active_bytes = self.active_bytes();
         }
         // Jobs that are under way find no keyspace to install their results in.
         self.wait_jobs_of(id);
@@ -98,21 +97,5 @@ impl Engine {
             change(&mut trees);
             trees
         });
-    }
-
-    /// The keys between which `tree` holds anything of `bounds` in tables.
-    pub(crate) fn hull(&self, tree: &Tree, bounds: &Bounds) -> Option<(Key, Key)> {
-        let version = tree.view().version.clone();
-        let smallest = version.tables().map(|(_, table)| table.range.smallest.clone()).min()?;
-        let largest = version.tables().map(|(_, table)| table.range.largest.clone()).max()?;
-        let from = match &bounds.from {
-            Bound::Included(key) | Bound::Excluded(key) => Key::from(&key[..]),
-            Bound::Unbounded => smallest,
-        };
-        let to = match &bounds.to {
-            Bound::Included(key) | Bound::Excluded(key) => Key::from(&key[..]),
-            Bound::Unbounded => largest,
-        };
-        (from <= to).then_some((from, to))
     }
 }

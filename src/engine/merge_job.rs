@@ -16,23 +16,52 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::JobBegin;
 use crate::format::edit::{KeyspaceRecord, TreeEdit};
 use crate::format::table::Codec;
-use crate::merge::{Cursor, MergeForward, Verdict, VersionFilter};
+use crate::merge::{Coverage, Cursor, MergeForward, Verdict, VersionFilter, fragment};
 use crate::policy::{CutState, CutView, Fate, Plan, PlanKind};
 use crate::store::meter::WriteCause;
 use crate::store::table::{TableSettings, TablesCursor};
-use crate::types::{Epoch, Seq, TableId};
+use crate::types::{Epoch, KeyRange, RangeTombstone, Seq, TableId, UpperBound};
 
 /// A job looks this often, in records, whether it should stop.
 const RECORDS_PER_CHECK: u64 = 1024;
 
 /// What a job does with the entries that it reads.
-pub(super) struct Distillation<'a, F> {
-    pub(super) output: Output<'a>,
+pub(super) struct Distillation<'a> {
+    pub(super) output: Output<&'a Engine>,
     /// Where tables end; `None` for a single one.
     pub(super) cutting: Option<CutState>,
-    /// Whether a table outside the job may hold an older version than this one of the key.
-    pub(super) older_outside: F,
+    /// Sequence numbers at which somebody reads, ascending.
+    pub(super) snapshots: Vec<Seq>,
+    /// Its range tombstones, fragmented for `snapshots`.
+    pub(super) coverage: Coverage,
+    pub(super) outside: Outside<'a>,
     pub(super) sieve: Sieve,
+}
+
+/// The tables of a version that a job does not read (I5). Tables that have come since hold newer entries only.
+pub(super) struct Outside<'a> {
+    pub(super) version: &'a Version,
+    pub(super) inputs: &'a HashSet<TableId>,
+}
+
+impl Outside<'_> {
+    /// Whether one of them may hold an older version of `key` than `seq`.
+    fn may_hold(&self, key: &[u8], seq: Seq) -> bool {
+        self.runs().filter_map(|run| run.find(key)).any(|table| self.is_older(table, seq))
+    }
+
+    /// Whether one of them may hold an older version than `seq` of a key of `range`.
+    fn may_hold_any(&self, range: &KeyRange, seq: Seq) -> bool {
+        self.runs().flat_map(|run| run.overlapping(range)).any(|table| self.is_older(table, seq))
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.version.levels().flat_map(|(_, level)| &level.runs)
+    }
+
+    fn is_older(&self, table: &TableMeta, seq: Seq) -> bool {
+        table.min_seq < seq && !self.inputs.contains(&table.id)
+    }
 }
 
 /// How much a job has read.
@@ -77,15 +106,22 @@ impl Engine {
     }
 
     /// Merges `inputs`, those of `plan` in `version`. Returns the bytes that it wrote.
-    fn merge(&self, tree: &Tree, plan: &Plan, version: &Version, inputs: Inputs) -> Result<u64> {
+    fn merge(&self, tree: &Tree, plan: &Plan, version: &Version, mut inputs: Inputs) -> Result<u64> {
         let start = self.env.now();
         let settings = self.table_settings(&tree.record, plan.target, inputs.epoch);
         let below = version.levels().find(|&(level, _)| level == plan.target + 1);
         let grandparents = below.and_then(|(_, level)| level.run()).cloned().unwrap_or_else(Run::empty);
+        let snapshots = self.snapshots.list();
+        let coverage = self.coverage(&inputs, &snapshots)?;
+        for list in inputs.lists.values_mut() {
+            list.retain(|table| !is_hidden(table, &coverage, &snapshots));
+        }
         let distillation = Distillation {
-            output: Output::new(self, WriteCause::Merge, settings),
+            output: Output::new(self, WriteCause::Merge, settings, inputs.bytes),
             cutting: Some(self.settings().policy.cutter.start(grandparents)),
-            older_outside: |key: &[u8], seq| older_outside(version, &inputs.ids, key, seq),
+            outside: Outside { version, inputs: &inputs.ids },
+            snapshots,
+            coverage,
             sieve: self.sieve(tree, true),
         };
         let cursors = inputs.lists.into_values().map(|list| TablesCursor::ahead(self.cache.clone(), list));
@@ -103,13 +139,26 @@ impl Engine {
         Ok(bytes_out)
     }
 
+    /// The range tombstones of `inputs`.
+    fn coverage(&self, inputs: &Inputs, snapshots: &[Seq]) -> Result<Coverage> {
+        let mut tombstones = Vec::new();
+        for table in inputs.lists.values().flatten().filter(|table| table.range_tombstones > 0) {
+            tombstones.extend_from_slice(self.cache.table(table)?.range_tombstones());
+        }
+        Ok(Coverage::new(fragment(&tombstones, snapshots)))
+    }
+
     /// Writes what of `merge` somebody may still read.
     pub(super) fn distill<C: Cursor<Error = Error>>(
         &self,
         mut merge: MergeForward<C>,
-        mut job: Distillation<'_, impl Fn(&[u8], Seq) -> bool>,
+        mut job: Distillation<'_>,
     ) -> Result<(Finished, Volume)> {
-        let mut filter = VersionFilter::new(&self.snapshots.list());
+        let mut filter = VersionFilter::new(&job.snapshots);
+        let kept = job.coverage.fragments().iter().filter(|RangeTombstone { range, seq }| {
+            filter.judge_tombstone(*seq, || job.outside.may_hold_any(range, *seq)) == Verdict::Keep
+        });
+        job.output.set_range_tombstones(kept.cloned());
         let mut volume = Volume::default();
         let mut last_read: Option<Vec<u8>> = None;
         merge.seek_first()?;
@@ -120,17 +169,24 @@ impl Engine {
             volume.records_in += 1;
             let key = merge.key();
             let same_key = last_read.as_deref() == Some(key);
-            let (stamp, value) = job.sieve.pass(key, (merge.stamp(), merge.value()), !same_key)?;
-            let older = || (job.older_outside)(key, stamp.seq());
-            let verdict =
-                if same_key { filter.judge_next(stamp, older) } else { filter.judge_first(stamp, older) };
+            let over = job.coverage.newer_than(key, merge.stamp().seq());
+            let newest = !same_key && over.is_none();
+            let (stamp, value) = job.sieve.pass(key, (merge.stamp(), merge.value()), newest)?;
+            let older = || job.outside.may_hold(key, stamp.seq());
+            let verdict = if same_key {
+                filter.judge_next(stamp, over, older)
+            } else {
+                filter.judge_first(stamp, over, older)
+            };
             if verdict == Verdict::Keep {
                 // Never inside a user key (I1); asked where a new key begins, even if its newest version went.
                 if job.output.last_key() != Some(key)
                     && let Some(cutting) = &mut job.cutting
-                    && cutting.cut(&CutView { output_bytes: job.output.table_bytes(), next_key: key })
                 {
-                    job.output.cut()?;
+                    cut_range_tombstones(cutting, &mut job.output, |boundary| !boundary.admits(key))?;
+                    if cutting.cut(&CutView { output_bytes: job.output.table_bytes(), next_key: key }) {
+                        job.output.cut(&UpperBound::Excluded(key.into()))?;
+                    }
                 }
                 job.output.add(key, stamp, &value)?;
                 volume.records_out += 1;
@@ -141,6 +197,9 @@ impl Engine {
                 last.extend_from_slice(key);
             }
             merge.step()?;
+        }
+        if let Some(cutting) = &mut job.cutting {
+            cut_range_tombstones(cutting, &mut job.output, |_| true)?;
         }
         Ok((job.output.finish()?, volume))
     }
@@ -177,6 +236,32 @@ impl Engine {
     }
 }
 
+/// Cuts the output where its range tombstones span much of the level after the target, at the ends of that level's
+/// tables as far as `reached` goes.
+fn cut_range_tombstones(
+    cutting: &mut CutState,
+    output: &mut Output<&Engine>,
+    reached: impl Fn(&UpperBound) -> bool,
+) -> Result<()> {
+    while output.has_range_tombstones()
+        && let Some(boundary) = cutting.next_boundary().filter(|boundary| reached(boundary)).cloned()
+        && let UpperBound::Excluded(next_key) = &boundary
+    {
+        // A range tombstone is something, though it takes no place before the table ends.
+        let output_bytes = output.table_bytes().max(output.reaches(&boundary).into());
+        if cutting.cut(&CutView { output_bytes, next_key }) {
+            output.cut(&boundary)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether nobody reads anything of `table` but its range tombstones, for newer ones hide it.
+fn is_hidden(table: &TableMeta, coverage: &Coverage, snapshots: &[Seq]) -> bool {
+    let over = coverage.over_all(&table.range, table.max_seq);
+    over.is_some_and(|over| VersionFilter::new(snapshots).is_hidden(table.min_seq, over))
+}
+
 /// The tables that a merge reads.
 struct Inputs {
     /// One list for each run.
@@ -200,17 +285,10 @@ impl Inputs {
             inputs.bytes += table.extent.length;
         }
         for list in inputs.lists.values_mut() {
-            list.sort_by(|a, b| a.range.smallest.cmp(&b.range.smallest));
+            list.sort_by(|a, b| a.range.start.cmp(&b.range.start));
         }
         Ok(inputs)
     }
-}
-
-/// Whether a table of `version` that is not an input may hold an older version of `key` than `seq` (I5). Tables that
-/// have come since hold newer entries only.
-pub(super) fn older_outside(version: &Version, inputs: &HashSet<TableId>, key: &[u8], seq: Seq) -> bool {
-    let mut tables = version.levels().flat_map(|(_, level)| &level.runs).filter_map(|run| run.find(key));
-    tables.any(|table| table.min_seq < seq && !inputs.contains(&table.id))
 }
 
 /// Claims keep jobs off each other's inputs, so a missing one is a fault of ours.

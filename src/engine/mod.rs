@@ -3,18 +3,24 @@
 //! [`Engine`] is the state that they share. Each path lives in a file of its own:
 //!
 //! * [`commit`]: a write's way into log and memtable; the only code that makes a caller wait on purpose.
-//! * [`conflict`]: what a transaction depends on, checked where its numbers are given out.
-//! * [`read`] and [`scan`]: lookups and iterators over one [`View`](tree::View).
+//!   [`conflict`]: what a transaction depends on. [`visibility`]: what readers may see.
+//! * [`read`], [`multi_get`] and [`scan`]: lookups and iterators over one [`View`](tree::View).
 //! * [`flush`] and [`merge_job`]: jobs, which write [`output`] and end in an edit; [`install`] makes it durable, then
 //!   visible.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
+//! * [`ingest`]: sorted data from outside, straight into tables.
+//! * [`repair`]: a new store of what [`salvage`] finds in a damaged one.
+//! * [`checkpoint`]: a copy of the store at one moment.
+//! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space. [`reserve`]: what a full disk
+//!   has left. [`space`]: how much of a budget is left.
 //! * [`expiry`]: what time and the owner's filter make of values.
-//! * [`space`]: how much may still be written.
-//! * [`events`]: what the listener hears, under no lock. [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space.
+//! * [`events`]: what the listener hears, under no lock.
 //!
-//! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, commit queue, `catalog`, scheduler state, and then the leaves, which are
-//! taken last and call nothing: pressure, snapshots, reclaimer, health, events.
+//! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, `catalog`, scheduler state, and then the leaves,
+//! which are taken last and call nothing of the engine: the next segment, spares, visibility, syncs, pressure, snapshots,
+//! reclaimer, health, events.
 
+mod checkpoint;
 mod close;
 pub(crate) mod commit;
 mod conflict;
@@ -22,6 +28,7 @@ mod events;
 mod expiry;
 mod flush;
 mod health;
+mod ingest;
 mod install;
 mod keyspaces;
 mod merge_job;
@@ -31,6 +38,9 @@ mod pressure;
 mod read;
 mod reclaim;
 mod recovery;
+mod repair;
+mod reserve;
+mod salvage;
 pub(crate) mod scan;
 mod scheduler;
 mod settings;
@@ -39,6 +49,7 @@ mod space;
 mod statistics;
 pub(crate) mod tree;
 mod verify;
+mod visibility;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +59,9 @@ use arc_swap::ArcSwap;
 
 pub(crate) use conflict::Condition;
 pub(crate) use events::Listener;
+pub(crate) use ingest::Ingestion;
 pub(crate) use recovery::{Opening, open};
+pub(crate) use repair::repair;
 pub(crate) use snapshots::Pin;
 
 use crate::catalog::Catalog;
@@ -60,21 +73,25 @@ use crate::format::edit::Counters;
 use crate::store::cache::TableCache;
 use crate::store::device::Device;
 use crate::store::manifest::Manifest;
+use crate::store::memtable::ChunkPool;
 use crate::store::meter::Meter;
+use crate::store::spares::Spares;
 use crate::store::wal::Wal;
 use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
-use commit::Queue;
+use commit::SyncGroup;
 use events::{Event, Events, ToldStall};
 use expiry::Clock;
 use health::Health;
 use pressure::Pressure;
 use reclaim::Reclaimer;
+use reserve::Reserve;
 use scheduler::Scheduler;
 use settings::Settings;
 use snapshots::Snapshots;
 use statistics::Tally;
 use tree::Tree;
+use visibility::Visibility;
 
 /// The keyspaces that exist, by id.
 pub(crate) type Trees = BTreeMap<KeyspaceId, Arc<Tree>>;
@@ -96,13 +113,17 @@ pub(crate) struct Engine {
     settings: ArcSwap<Settings>,
     trees: ArcSwap<Trees>,
     snapshots: Snapshots,
-    /// Everything up to here is in the memtables and may be read.
-    visible: AtomicU64,
-    queue: Queue,
+    visibility: Visibility,
+    /// `None` in a store that was opened for reading alone.
+    syncs: Option<SyncGroup>,
     scheduler: Scheduler,
     pressure: Pressure,
     pub(crate) health: Health,
     reclaimer: Arc<Reclaimer>,
+    spares: Arc<Spares>,
+    /// Memory for memtables.
+    chunks: Arc<ChunkPool>,
+    reserve: Reserve,
     ids: Ids,
     tally: Tally,
     events: Arc<Events>,
@@ -115,19 +136,21 @@ pub(crate) struct Engine {
     /// Held while a keyspace comes or goes.
     keyspace_changes: Mutex<()>,
     catalog: Mutex<CatalogLog>,
-    /// Held as long as anything of the store is.
-    _lock: FileLock,
+    /// Held as long as anything of the store is; none in a store that was opened for reading alone.
+    _lock: Option<FileLock>,
 }
 
-/// What only the leader of a commit group touches.
+/// What a write changes under the writer's lock.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) wal: Wal,
     pub(crate) last_seq: Seq,
-    /// Bytes in the active memtables of all keyspaces.
+    /// Bytes in the active memtables of all keyspaces, about.
     pub(crate) active_bytes: u64,
     /// What the listener has heard last of stalls.
     told_stall: Option<ToldStall>,
+    /// How many want that nobody writes for a while.
+    pub(crate) holds: usize,
 }
 
 /// The catalog in force and the log that it is in.
@@ -193,12 +216,12 @@ impl Engine {
 
     /// Everything up to here is acknowledged or about to be.
     pub(crate) fn visible(&self) -> Seq {
-        Seq(self.visible.load(Ordering::Acquire))
+        self.visibility.newest()
     }
 
     /// The outcome of an operation is unknown: nothing is written any more, and nobody waits for it. Returns `cause`.
     ///
-    /// A leader that waits for room is woken for sure only if the caller holds the writer's lock; others call
+    /// A writer that waits for room is woken for sure only if the caller holds the writer's lock; others call
     /// [`Engine::wake_writers`] when they hold no lock.
     fn poison(&self, cause: Error) -> Error {
         if self.health.poison(&cause) {
@@ -206,13 +229,28 @@ impl Engine {
         }
         self.scheduler.wake_all();
         self.pressure.wake();
+        self.visibility.give_up();
         cause
+    }
+
+    /// How to open a store that is only read once more; `None` where it is written here.
+    pub(crate) fn reopening(&self) -> Result<Option<Opening>> {
+        self.health.check_open()?;
+        Ok(self.writer.is_none().then(|| Opening {
+            dir: self.device.dir().to_path_buf(),
+            env: self.env.clone(),
+            options: self.settings().options.clone(),
+            read_only: true,
+            must_exist: true,
+            listener: self.events.listener(),
+            filters: self.filters.clone(),
+        }))
     }
 
     /// The writer's state, or why there is none.
     fn writer(&self) -> Result<&Mutex<Writer>> {
         self.writer
             .as_ref()
-            .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the store was opened for reading alone"))
+            .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"))
     }
 }

@@ -6,15 +6,17 @@
 use std::sync::Arc;
 
 use super::Engine;
+use super::read::decide;
 use super::tree::Tree;
 use crate::catalog::{Run, TableMeta};
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::filter;
+use crate::merge::newest_over;
 use crate::slice::Slice;
 use crate::store::meter::ReadCause;
 use crate::store::table::TableReader;
-use crate::types::{Kind, Seq, Stamp};
+use crate::types::{Seq, Stamp};
 
 impl Engine {
     /// The values of `keys`, in their order, at `upto` or at the newest visible state.
@@ -35,12 +37,13 @@ impl Engine {
         undecided.sort_unstable_by_key(|sought| sought.key);
         // Newest first: the first version met is the newest that is visible (I2).
         for memtable in view.memtables() {
-            undecided.retain(|sought| match memtable.get(sought.key, upto) {
-                Some((kind, value)) => {
-                    values[sought.place] = (kind == Kind::Put).then(|| Slice::from_memtable(value));
-                    false
+            undecided.retain(|sought| {
+                let over = memtable.newest_over(sought.key, upto);
+                let decided = decide(memtable.get(sought.key, upto), over);
+                if let Some(found) = &decided {
+                    values[sought.place] = found.clone().map(Slice::from_memtable);
                 }
-                None => true,
+                decided.is_none()
             });
         }
         for run in view.version.levels().flat_map(|(_, level)| &level.runs) {
@@ -48,7 +51,7 @@ impl Engine {
             let mut left = Vec::with_capacity(undecided.len());
             for sought in undecided {
                 match finger.find(sought.key)? {
-                    Some((kind, value)) => values[sought.place] = (kind == Kind::Put).then_some(value),
+                    Some(found) => values[sought.place] = found,
                     None => left.push(sought),
                 }
             }
@@ -82,10 +85,10 @@ struct Opened {
 }
 
 impl Finger<'_> {
-    /// The newest version of `key` that is visible. Keys come in order.
-    fn find(&mut self, key: &[u8]) -> Result<Option<(Kind, Slice)>> {
+    /// What the run says of `key`; nothing if older ones are to be asked. Keys come in order.
+    fn find(&mut self, key: &[u8]) -> Result<Option<Option<Slice>>> {
         let (meta, mut opened) = match self.table.take() {
-            Some((meta, opened)) if *key <= *meta.range.largest => (meta, opened),
+            Some((meta, opened)) if meta.range.end.admits(key) => (meta, opened),
             _ => {
                 let Some(meta) = self.run.find(key).filter(|meta| meta.min_seq <= self.upto) else {
                     return Ok(None);
@@ -101,10 +104,15 @@ impl Finger<'_> {
 }
 
 impl Opened {
-    fn find(&mut self, engine: &Engine, key: &[u8], upto: Seq) -> Result<Option<(Kind, Slice)>> {
-        if !self.reader.may_contain(filter::hash(key)) {
-            return Ok(None);
-        }
+    fn find(&mut self, engine: &Engine, key: &[u8], upto: Seq) -> Result<Option<Option<Slice>>> {
+        let over = newest_over(self.reader.range_tombstones(), key, upto);
+        let may_contain = self.reader.may_contain(filter::hash(key));
+        let newest = if may_contain { self.newest(engine, key, upto)? } else { None };
+        Ok(decide(newest, over))
+    }
+
+    /// The newest version of `key` that is visible.
+    fn newest(&mut self, engine: &Engine, key: &[u8], upto: Seq) -> Result<Option<(Stamp, Slice)>> {
         let target = Stamp::upto(upto);
         let mut at = self.reader.block_for(key, target);
         while let Some(block) = self.block(engine, at)? {
@@ -116,8 +124,8 @@ impl Opened {
             }
             let hit = key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry));
             return Ok(hit.then(|| {
-                let (kind, span) = (block.stamp(entry).kind(), block.value_span(entry));
-                (kind, Slice::from_block(block, span))
+                let (stamp, span) = (block.stamp(entry), block.value_span(entry));
+                (stamp, Slice::from_block(block, span))
             }));
         }
         Ok(None)

@@ -1,5 +1,7 @@
 //! What a job writes: tables in packs.
 
+use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Engine;
@@ -10,18 +12,22 @@ use crate::policy::PlaceView;
 use crate::store::meter::WriteCause;
 use crate::store::pack::{PackStore, PackWriter};
 use crate::store::table::{TableBuilder, TableSettings};
-use crate::types::{DeviceId, PackId, Stamp};
+use crate::types::{DeviceId, KeyRange, PackId, RangeTombstone, Stamp, UpperBound};
 
 /// The device that holds log and manifest.
 const HOME: DeviceId = DeviceId(0);
 
 /// Tables and packs of a job that is still running. Dropped without [`Output::finish`], it removes its packs.
-pub(crate) struct Output<'a> {
-    engine: &'a Engine,
+pub(crate) struct Output<E> {
+    engine: E,
     cause: WriteCause,
     settings: TableSettings,
+    /// What the job will write, about.
+    bytes: u64,
     pack: Option<PackWriter>,
     table: Option<TableBuilder>,
+    /// Those that no table has yet, fragmented.
+    range_tombstones: VecDeque<RangeTombstone>,
     packs: SealedPacks,
     tables: Vec<TableRecord>,
 }
@@ -39,24 +45,66 @@ pub(crate) struct Finished {
     pub(crate) packs: SealedPacks,
 }
 
-impl<'a> Output<'a> {
-    pub(crate) fn new(engine: &'a Engine, cause: WriteCause, settings: TableSettings) -> Self {
+impl<E: Deref<Target = Engine>> Output<E> {
+    /// Output of about `bytes` bytes.
+    pub(crate) fn new(engine: E, cause: WriteCause, settings: TableSettings, bytes: u64) -> Self {
         let packs =
             SealedPacks { store: engine.cache.packs().clone(), records: Vec::new(), committed: false };
-        Self { engine, cause, settings, pack: None, table: None, packs, tables: Vec::new() }
+        Self {
+            engine,
+            cause,
+            settings,
+            bytes,
+            pack: None,
+            table: None,
+            range_tombstones: VecDeque::new(),
+            packs,
+            tables: Vec::new(),
+        }
+    }
+
+    /// The range tombstones that the tables are to share, fragmented.
+    pub(crate) fn set_range_tombstones(&mut self, tombstones: impl Iterator<Item = RangeTombstone>) {
+        self.range_tombstones = tombstones.collect();
+    }
+
+    /// Whether some of them are in no table yet.
+    pub(crate) fn has_range_tombstones(&self) -> bool {
+        !self.range_tombstones.is_empty()
+    }
+
+    /// Whether the current table holds, or will hold, anything before `bound`.
+    pub(crate) fn reaches(&self, bound: &UpperBound) -> bool {
+        self.table.is_some()
+            || self.range_tombstones.front().is_some_and(|next| bound.admits(&next.range.start))
     }
 
     /// Appends an entry; they come in order.
     pub(crate) fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8]) -> Result<()> {
+        self.begin()?;
+        let (Some(table), Some(pack)) = (self.table.as_mut(), self.pack.as_mut()) else { return Ok(()) };
+        table.add(key, stamp, value, pack)
+    }
+
+    /// Starts a table, and a pack, where there is none.
+    fn begin(&mut self) -> Result<()> {
+        if self.table.is_some() {
+            return Ok(());
+        }
         if self.pack.is_none() {
             let view = PlaceView { home: HOME, level: self.settings.level };
-            let place = self.engine.settings().policy.placer.place(&view);
-            self.pack = Some(self.packs.store.create(self.engine.ids.pack(), place, self.cause)?);
+            let settings = self.engine.settings();
+            let place = settings.policy.placer.place(&view);
+            let bytes = match settings.options.tree.pack {
+                PackLayout::OneTable => settings.options.tree.table_bytes,
+                PackLayout::Many { bytes_max } => bytes_max,
+            };
+            let (id, bytes) = (self.engine.ids.pack(), self.bytes.min(bytes));
+            self.pack = Some(self.packs.store.create(id, place, self.cause, bytes)?);
         }
-        let Some(pack) = self.pack.as_mut() else { return Ok(()) };
-        let table =
-            self.table.get_or_insert_with(|| TableBuilder::new(self.settings, self.engine.ids.table(), pack));
-        table.add(key, stamp, value, pack)
+        let new = |pack| TableBuilder::new(self.settings, self.engine.ids.table(), pack);
+        self.table = self.pack.as_mut().map(new);
+        Ok(())
     }
 
     /// Key of the last entry of the table that is being written; none between tables.
@@ -72,9 +120,15 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Ends the current table, and its pack where that is full.
-    pub(crate) fn cut(&mut self) -> Result<()> {
-        let (Some(table), Some(pack)) = (self.table.take(), self.pack.as_mut()) else { return Ok(()) };
+    /// Ends the current table before `bound`, where the next one may begin, and its pack where that is full. The table
+    /// takes the range tombstones up to there along: between tables they are clipped, so that the run is disjoint (I1).
+    pub(crate) fn cut(&mut self, bound: &UpperBound) -> Result<()> {
+        let tombstones = take_before(&mut self.range_tombstones, bound);
+        if !tombstones.is_empty() {
+            self.begin()?;
+        }
+        let (Some(mut table), Some(pack)) = (self.table.take(), self.pack.as_mut()) else { return Ok(()) };
+        table.set_range_tombstones(tombstones);
         self.tables.push(table.finish(pack)?);
         let full = match self.engine.settings().options.tree.pack {
             PackLayout::OneTable => true,
@@ -92,7 +146,7 @@ impl<'a> Output<'a> {
 
     /// Completes everything and makes it durable: contents first, then, once, the names.
     pub(crate) fn finish(mut self) -> Result<Finished> {
-        self.cut()?;
+        self.cut(&UpperBound::Unbounded)?;
         self.seal()?;
         if !self.packs.records.is_empty() {
             // Other jobs' names, and the log's, may be among those whose fate is unknown after a failure.
@@ -100,6 +154,26 @@ impl<'a> Output<'a> {
         }
         Ok(Finished { tables: std::mem::take(&mut self.tables), packs: self.packs })
     }
+}
+
+/// Takes what lies before `bound` out of fragmented tombstones.
+fn take_before(tombstones: &mut VecDeque<RangeTombstone>, bound: &UpperBound) -> Vec<RangeTombstone> {
+    let mut before = Vec::new();
+    let mut behind = Vec::new();
+    while let Some(mut tombstone) = tombstones.front().cloned()
+        && bound.admits(&tombstone.range.start)
+    {
+        tombstones.pop_front();
+        if let UpperBound::Excluded(start) = bound
+            && *bound < tombstone.range.end
+        {
+            let end = std::mem::replace(&mut tombstone.range.end, bound.clone());
+            behind.push(RangeTombstone { range: KeyRange::half_open(start.clone(), end), ..tombstone });
+        }
+        before.push(tombstone);
+    }
+    behind.into_iter().rev().for_each(|tombstone| tombstones.push_front(tombstone));
+    before
 }
 
 impl SealedPacks {
@@ -118,7 +192,7 @@ impl Drop for SealedPacks {
         if !self.committed {
             for record in &self.records {
                 // Nothing refers to it; if this fails, the next open removes it.
-                let _ = self.store.remove(PackId(record.id.0));
+                let _ = self.store.release(PackId(record.id.0), record.length);
             }
         }
     }

@@ -7,8 +7,10 @@ use super::tree::{Tree, View};
 use crate::catalog::TableMeta;
 use crate::error::Result;
 use crate::format::filter;
+use crate::merge::newest_over;
 use crate::slice::Slice;
 use crate::store::meter::ReadCause;
+use crate::store::table::TableReader;
 use crate::types::{Kind, Seq, Stamp};
 
 impl Engine {
@@ -28,41 +30,46 @@ impl Engine {
 
     fn get_in(&self, view: &View, key: &[u8], upto: Seq) -> Result<Option<Slice>> {
         for memtable in view.memtables() {
-            if let Some((kind, value)) = memtable.get(key, upto) {
-                return Ok((kind == Kind::Put).then(|| Slice::from_memtable(value)));
+            let over = memtable.newest_over(key, upto);
+            if let Some(found) = decide(memtable.get(key, upto), over) {
+                return Ok(found.map(Slice::from_memtable));
             }
         }
         let hash = filter::hash(key);
         // Ordered slots, newest first: the first version met is the newest that is visible (I2).
         for (_, level) in view.version.levels() {
             for table in level.runs.iter().filter_map(|run| run.find(key)) {
-                if let Some((kind, value)) = self.get_from(table, key, hash, upto)? {
-                    return Ok((kind == Kind::Put).then_some(value));
+                if let Some(found) = self.get_from(table, key, hash, upto)? {
+                    return Ok(found);
                 }
             }
         }
         Ok(None)
     }
 
-    /// The newest version of `key` in one table that is visible at `upto`.
+    /// What one table says of `key` at `upto`; nothing if older tables are to be asked.
     fn get_from(
         &self,
         meta: &Arc<TableMeta>,
         key: &[u8],
         hash: u64,
         upto: Seq,
-    ) -> Result<Option<(Kind, Slice)>> {
+    ) -> Result<Option<Option<Slice>>> {
         if meta.min_seq > upto {
             return Ok(None);
         }
         let table = self.cache.table(meta)?;
-        if !table.may_contain(hash) {
-            return Ok(None);
-        }
+        let over = newest_over(table.range_tombstones(), key, upto);
+        let newest = if table.may_contain(hash) { self.newest_in(&table, key, upto)? } else { None };
+        Ok(decide(newest, over))
+    }
+
+    /// The newest version of `key` in one table that is visible at `upto`.
+    fn newest_in(&self, table: &TableReader, key: &[u8], upto: Seq) -> Result<Option<(Stamp, Slice)>> {
         let target = Stamp::upto(upto);
         let mut at = table.block_for(key, target);
         while let Some(handle) = table.handle(at) {
-            let block = self.cache.block(&table, handle, ReadCause::Get)?;
+            let block = self.cache.block(table, handle, ReadCause::Get)?;
             let entry = block.seek(key, target);
             if entry == block.len() {
                 // The separator lies behind the block's last entry, and so does the target.
@@ -71,10 +78,22 @@ impl Engine {
             }
             let hit = key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry));
             return Ok(hit.then(|| {
-                let (kind, span) = (block.stamp(entry).kind(), block.value_span(entry));
-                (kind, Slice::from_block(block, span))
+                let (stamp, span) = (block.stamp(entry), block.value_span(entry));
+                (stamp, Slice::from_block(block, span))
             }));
         }
         Ok(None)
+    }
+}
+
+/// What a source says of a key of which it has the version `newest` and, `over` it, a range tombstone. Nothing if it has
+/// neither; otherwise older sources have nothing to say (I2).
+pub(super) fn decide<V>(newest: Option<(Stamp, V)>, over: Option<Seq>) -> Option<Option<V>> {
+    match newest {
+        Some((stamp, value)) if over.is_none_or(|over| over < stamp.seq()) => {
+            Some((stamp.kind() == Kind::Put).then_some(value))
+        }
+        Some(_) => Some(None),
+        None => over.map(|_| None),
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Reclaimer {
 #[derive(Debug, Default)]
 struct State {
     packs: BTreeMap<PackId, PackUse>,
-    /// Packs without a live table and their lengths, not yet unlinked, in the order in which they died.
+    /// Packs without a live table, and their lengths, not yet given up, in the order in which they died.
     dead: Vec<(PackId, u64)>,
     stopped: bool,
 }
@@ -118,14 +118,14 @@ impl Engine {
     pub(crate) fn reclaim_forever(&self) {
         let mut state = self.reclaimer.state.lock();
         while !state.stopped {
-            let Some(&(pack, _)) = state.dead.first() else {
+            let Some(&(pack, length)) = state.dead.first() else {
                 self.reclaimer.woken.wait(&mut state);
                 continue;
             };
             drop(state);
             if !self.health.is_poisoned() {
                 // A pack that cannot be unlinked now is unlinked at the next open.
-                let _ = self.cache.packs().remove(pack);
+                let _ = self.cache.packs().release(pack, length);
             }
             state = self.reclaimer.state.lock();
             state.dead.retain(|&(dead, _)| dead != pack);

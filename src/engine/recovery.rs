@@ -16,16 +16,19 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 
+use super::commit::SyncGroup;
 use super::events::{Events, Listener};
 use super::expiry::Clock;
 use super::reclaim::Reclaimer;
+use super::reserve::Reserve;
 use super::settings::{Limits, Settings, keyspace_record};
 use super::tree::{Sealed, Tree, View, new_memtable};
+use super::visibility::Visibility;
 use super::{CatalogLog, Engine, Ids, Trees, Writer};
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::{Catalog, ExtentSink, Lease};
 use crate::env::sync::Mutex;
-use crate::env::{Access, Env, FileLock, LockKind};
+use crate::env::{Access, Env, FileLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Filters;
 use crate::format::Malformed;
@@ -37,14 +40,18 @@ use crate::options::Options;
 use crate::store::cache::TableCache;
 use crate::store::device::Device;
 use crate::store::manifest::Manifest;
-use crate::store::memtable::Memtable;
+use crate::store::memtable::{ChunkPool, Memtable};
 use crate::store::meter::{Meter, ReadCause};
 use crate::store::pack::PackStore;
+use crate::store::spares::Spares;
 use crate::store::wal::{self, Wal};
-use crate::types::{DeviceId, Epoch, KeyspaceId, PackId, SegmentId, Seq, Stamp, TableId};
+use crate::types::{DeviceId, Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
+
+/// A store that is read beside a writer is looked at so often before what was found is believed.
+const READ_ATTEMPTS_MAX: usize = 100;
 
 /// How a store is to be opened.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Opening {
     pub(crate) dir: PathBuf,
     pub(crate) env: Arc<dyn Env>,
@@ -65,17 +72,15 @@ struct Recovering {
     sealed: Vec<Sealed>,
 }
 
-impl Default for Recovering {
-    fn default() -> Self {
-        Self { active: new_memtable(), sealed: Vec::new() }
-    }
-}
-
 impl Recovering {
+    fn new(chunks: &Arc<ChunkPool>) -> Self {
+        Self { active: new_memtable(chunks), sealed: Vec::new() }
+    }
+
     /// Goes on in a new memtable if the one at hand has reached `bytes`. The log has been read up to `upto`.
-    fn seal_full(&mut self, bytes: u64, upto: Seq) {
+    fn seal_full(&mut self, bytes: u64, upto: Seq, chunks: &Arc<ChunkPool>) {
         if self.active.bytes() >= bytes {
-            let memtable = std::mem::replace(&mut self.active, new_memtable());
+            let memtable = std::mem::replace(&mut self.active, new_memtable(chunks));
             self.sealed.insert(0, Sealed { memtable, upto });
         }
     }
@@ -87,11 +92,46 @@ impl Recovering {
 }
 
 /// Opens a store and starts its threads.
-pub(crate) fn open(opening: Opening) -> Result<Arc<Engine>> {
+pub(crate) fn open(opening: &Opening) -> Result<Arc<Engine>> {
     opening.options.validate()?;
+    if opening.read_only {
+        return open_beside_writer(opening);
+    }
+    match attempt(opening) {
+        // The reserve is there for this, too.
+        Err(error) if error.kind() == ErrorKind::DiskFull => {
+            let reserve = opening.dir.join(FileName::Reserve.to_string());
+            if opening.env.remove(&reserve).is_ok() { attempt(opening) } else { Err(error) }
+        }
+        opened => opened,
+    }
+}
+
+/// Opens a store for reading alone. A writer may be at work: whatever vanishes or changes while it is being read shows as
+/// damage, of which another look says something else.
+fn open_beside_writer(opening: &Opening) -> Result<Arc<Engine>> {
+    let mut last: Option<String> = None;
+    for _ in 1..READ_ATTEMPTS_MAX {
+        match attempt(opening) {
+            Err(error) if error.kind() == ErrorKind::Corruption => {
+                let found = error.to_string();
+                if last.as_ref() == Some(&found) {
+                    return Err(error);
+                }
+                last = Some(found);
+            }
+            opened => return opened,
+        }
+    }
+    attempt(opening)
+}
+
+fn attempt(opening: &Opening) -> Result<Arc<Engine>> {
     let meter = Arc::new(Meter::default());
-    let (device, lock) = open_device(&opening, &meter)?;
-    let store = Store { opening: &opening, device: Arc::new(device) };
+    let (device, lock) = open_device(opening, &meter)?;
+    let chunk_bytes = Limits::new(&opening.options, &*opening.env).chunk_bytes;
+    let chunks = Arc::new(ChunkPool::new(chunk_bytes));
+    let store = Store { opening, device: Arc::new(device), chunks };
     let found = Found::list(&store.device)?;
     if !found.current {
         store.refuse_or_create(&found)?;
@@ -104,8 +144,8 @@ pub(crate) fn open(opening: Opening) -> Result<Arc<Engine>> {
     Ok(engine)
 }
 
-/// Finds or makes the directory, takes its lock, and checks whose it is.
-fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, FileLock)> {
+/// Finds or makes the directory, takes its lock unless it is only read, and checks whose it is.
+fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, Option<FileLock>)> {
     let env = &opening.env;
     let creates = !opening.read_only && !opening.must_exist;
     if creates {
@@ -118,11 +158,11 @@ fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, FileLoc
         _ => Error::io("find the directory", &opening.dir, e),
     })?;
     let device = Device::new(env.clone(), dir, meter.clone());
-    let ours = |name: &FileName| !matches!(name, FileName::Lock | FileName::IdentityTemp);
+    let ours = |name: &FileName| !matches!(name, FileName::Lock | FileName::IdentityTemp | FileName::Reserve);
     if !creates && !device.list()?.iter().any(ours) {
         return Err(absent());
     }
-    let lock = device.lock(if opening.read_only { LockKind::Shared } else { LockKind::Exclusive })?;
+    let lock = if opening.read_only { None } else { Some(device.lock()?) };
     // Looked at again under the lock: another process may have created the store meanwhile.
     let names = device.list()?;
     if names.contains(&FileName::Identity) {
@@ -188,6 +228,8 @@ impl Found {
 struct Store<'a> {
     opening: &'a Opening,
     device: Arc<Device>,
+    /// Memory for memtables.
+    chunks: Arc<ChunkPool>,
 }
 
 impl Store<'_> {
@@ -214,14 +256,15 @@ impl Store<'_> {
         Ok(())
     }
 
-    fn load(&self, lock: FileLock, meter: Arc<Meter>) -> Result<Engine> {
+    fn load(&self, lock: Option<FileLock>, meter: Arc<Meter>) -> Result<Engine> {
         let loaded = Manifest::load(&self.device)?;
         let found = Found::list(&self.device)?;
         let reclaimer = Arc::new(Reclaimer::default());
         let mut catalog = self.catalog(&loaded, &reclaimer)?;
-        self.check_packs(&catalog)?;
         let access = if self.opening.read_only { Access::Read } else { Access::ReadWrite };
         let limits = Limits::new(&self.opening.options, &*self.opening.env);
+        let spares = Arc::new(Spares::new(self.device.clone(), limits.spare_bytes));
+        let packs = self.check_packs(&catalog, spares.clone())?;
         let (memtables, last_seq, log) = self.replay(&catalog, access, &limits)?;
         reclaimer.register_all(&catalog);
         let replayed_bytes = log.segments.iter().map(|segment| segment.bytes).sum();
@@ -230,7 +273,9 @@ impl Store<'_> {
         if !self.opening.read_only {
             log.repair(&self.device)?;
             let segment = catalog.counters.segment.max(found.next_segment());
-            let mut wal = Wal::open(self.device.clone(), segment, &log.segments)?;
+            let segment_bytes = limits.segment_bytes;
+            let mut wal =
+                Wal::open(self.device.clone(), spares.clone(), segment_bytes, segment, &log.segments)?;
             let unflushed = memtables.values().filter_map(Recovering::first_seq).min();
             let floor = unflushed.map_or(segment, |first| wal.floor(first));
             let mut counters = catalog.counters;
@@ -244,17 +289,24 @@ impl Store<'_> {
             manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
             wal.release(floor);
             let active_bytes = memtables.values().map(|recovered| recovered.active.bytes()).sum();
-            writer = Some(Mutex::new(Writer { wal, last_seq, active_bytes, told_stall: None }));
+            writer = Some(Mutex::new(Writer { wal, last_seq, active_bytes, told_stall: None, holds: 0 }));
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
         }
+        let reserve = match self.opening.read_only {
+            true => Reserve::none(),
+            false => Reserve::open(&self.device, self.opening.options.reserve_bytes)?,
+        };
         let trees = self.trees(&catalog, memtables);
         Ok(self.engine(Parts {
             lock,
+            packs,
             meter,
             reclaimer,
+            spares,
             catalog,
             manifest,
             writer,
+            reserve,
             trees,
             last_seq,
             replayed_bytes,
@@ -264,8 +316,11 @@ impl Store<'_> {
 
     fn engine(&self, parts: Parts) -> Engine {
         let options = &self.opening.options;
-        let packs = Arc::new(PackStore::new(self.device.clone()));
-        let cache = TableCache::new(packs, parts.limits.cache_bytes, u64::from(options.tree.block_bytes));
+        let cache = TableCache::new(
+            Arc::new(parts.packs),
+            parts.limits.cache_bytes,
+            u64::from(options.tree.block_bytes),
+        );
         Engine {
             env: self.opening.env.clone(),
             device: self.device.clone(),
@@ -273,15 +328,18 @@ impl Store<'_> {
             cache: Arc::new(cache),
             replayed_bytes: parts.replayed_bytes,
             settings: ArcSwap::from_pointee(Settings::new(options, &*self.opening.env)),
+            syncs: parts.writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
             writer: parts.writer,
             trees: ArcSwap::from_pointee(parts.trees),
             snapshots: Default::default(),
-            visible: AtomicU64::new(parts.last_seq.0),
-            queue: Default::default(),
+            visibility: Visibility::new(parts.last_seq),
             scheduler: Default::default(),
             pressure: Default::default(),
             health: Default::default(),
             reclaimer: parts.reclaimer,
+            spares: parts.spares,
+            chunks: self.chunks.clone(),
+            reserve: parts.reserve,
             ids: Ids::new(&parts.catalog.counters),
             tally: Default::default(),
             clock: Clock::starting_at(parts.catalog.counters.clock),
@@ -323,16 +381,21 @@ impl Store<'_> {
         })
     }
 
-    /// A pack that is shorter than when it was sealed has lost data.
-    fn check_packs(&self, catalog: &Catalog) -> Result<()> {
+    /// A pack that is shorter than when it was sealed has lost data. Those of a store that is only read stay open: its
+    /// writer may remove them any time.
+    fn check_packs(&self, catalog: &Catalog, spares: Arc<Spares>) -> Result<PackStore> {
+        let mut pinned = BTreeMap::new();
         for PackRecord { id, length, .. } in catalog.packs().map(|pack| pack.record) {
             let file = self.device.open(FileName::Pack(id), Access::Read)?;
             let found = file.len()?;
             if found < length {
                 return Err(file.corruption(found, format!("the pack ends here instead of at byte {length}")));
             }
+            if self.opening.read_only {
+                pinned.insert(id, Arc::new(file));
+            }
         }
-        Ok(())
+        Ok(PackStore::new(self.device.clone(), spares, pinned))
     }
 
     /// Puts the log's entries that are in no table into memtables.
@@ -347,15 +410,16 @@ impl Store<'_> {
         let mut replay = |first: Seq, ops: Ops<'_>| {
             // Between two batches, so that a flush never makes half of one durable.
             for recovered in memtables.values_mut() {
-                recovered.seal_full(limits.memtable_bytes, Seq(first.0.saturating_sub(1)));
+                recovered.seal_full(limits.memtable_bytes, Seq(first.0.saturating_sub(1)), &self.chunks);
             }
             for (op, seq) in ops.zip(first.0..) {
                 let (op, seq) = (op?, Seq(seq));
                 last_seq = last_seq.max(seq);
                 match catalog.keyspaces.get(&op.keyspace) {
                     Some(keyspace) if seq > keyspace.flushed => {
-                        let recovered = memtables.entry(op.keyspace).or_default();
-                        recovered.active.insert(op.key, Stamp::new(seq, op.kind), op.value);
+                        let recovered =
+                            memtables.entry(op.keyspace).or_insert_with(|| Recovering::new(&self.chunks));
+                        recovered.active.apply(seq, &op.action);
                     }
                     // It is in a table, or its keyspace was dropped since.
                     Some(_) => {}
@@ -377,9 +441,10 @@ impl Store<'_> {
     fn trees(&self, catalog: &Catalog, mut memtables: Memtables) -> Trees {
         let mut trees = Trees::new();
         for (&id, state) in &catalog.keyspaces {
-            let Recovering { active, sealed } = memtables.remove(&id).unwrap_or_default();
+            let recovered = memtables.remove(&id).unwrap_or_else(|| Recovering::new(&self.chunks));
+            let Recovering { active, sealed } = recovered;
             let view = View { active, sealed, version: state.version.clone() };
-            trees.insert(id, Arc::new(Tree::new((*state.record).clone(), view)));
+            trees.insert(id, Arc::new(Tree::new((*state.record).clone(), self.chunks.clone(), view)));
         }
         trees
     }
@@ -391,8 +456,8 @@ impl Store<'_> {
                 FileName::Pack(id) => catalog.pack(id).is_none(),
                 FileName::Wal(id) => id < floor,
                 FileName::Manifest(number) => number != manifest,
-                FileName::CurrentTemp | FileName::IdentityTemp => true,
-                FileName::Current | FileName::Identity | FileName::Lock => false,
+                FileName::CurrentTemp | FileName::IdentityTemp | FileName::Spare(_) => true,
+                FileName::Current | FileName::Identity | FileName::Lock | FileName::Reserve => false,
             };
             if orphan {
                 self.device.remove(name)?;
@@ -404,12 +469,15 @@ impl Store<'_> {
 
 /// What recovery has gathered for the engine.
 struct Parts {
-    lock: FileLock,
+    lock: Option<FileLock>,
+    packs: PackStore,
     meter: Arc<Meter>,
     reclaimer: Arc<Reclaimer>,
+    spares: Arc<Spares>,
     catalog: Catalog,
     manifest: Option<Manifest>,
     writer: Option<Mutex<Writer>>,
+    reserve: Reserve,
     trees: Trees,
     last_seq: Seq,
     replayed_bytes: u64,

@@ -8,11 +8,15 @@ use super::tree::{Tree, View};
 use super::{Engine, Pin};
 use crate::catalog::Run;
 use crate::error::{Error, Result};
-use crate::merge::{Cursor, MergeBackward, MergeForward, PinValue, VisibleBackward, VisibleForward};
+use crate::merge::{
+    Cursor, Masked, MergeBackward, MergeForward, PinValue, Stretch, Tombstones, VisibleBackward,
+    VisibleForward, stretch_at,
+};
 use crate::slice::Slice;
-use crate::store::memtable::MemtableCursor;
+use crate::store::cache::TableCache;
+use crate::store::memtable::{MemtableCursor, TombstoneTree};
 use crate::store::table::TablesCursor;
-use crate::types::{KeyRange, Seq, Stamp};
+use crate::types::{Key, KeyRange, Seq, Stamp, UpperBound, successor};
 
 /// Which keys an iterator covers.
 #[derive(Clone, Debug)]
@@ -36,37 +40,24 @@ impl Bounds {
         Self { from: Bound::Included(prefix.to_vec()), to }
     }
 
-    /// `key` alone.
-    pub(crate) fn point(key: &[u8]) -> Self {
-        Self { from: Bound::Included(key.to_vec()), to: Bound::Included(key.to_vec()) }
-    }
-
-    /// The one key inside, if that is all there is room for.
-    pub(super) fn as_point(&self) -> Option<&[u8]> {
-        match (&self.from, &self.to) {
-            (Bound::Included(from), Bound::Included(to)) if from == to => Some(from),
-            _ => None,
-        }
-    }
-
     /// For the maps of the standard library, which do not take bounds that are empty.
     pub(crate) fn as_refs(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (self.from.as_ref().map(|key| &key[..]), self.to.as_ref().map(|key| &key[..]))
     }
 
-    /// Whether a key of `range` lies inside.
-    pub(super) fn meet(&self, range: &KeyRange) -> bool {
-        !self.is_behind(&range.smallest) && !self.is_before(&range.largest)
-    }
-
-    /// Whether no key can lie inside.
-    pub(crate) fn is_empty(&self) -> bool {
-        match (&self.from, &self.to) {
-            (Bound::Included(from), Bound::Included(to)) => from > to,
-            (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
-            | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
-            _ => false,
-        }
+    /// The keys inside, if there can be any.
+    pub(crate) fn range(&self) -> Option<KeyRange> {
+        let start = match &self.from {
+            Bound::Included(from) => Key::from(&from[..]),
+            Bound::Excluded(from) => successor(from),
+            Bound::Unbounded => Key::default(),
+        };
+        let end = match &self.to {
+            Bound::Included(to) => UpperBound::after(to),
+            Bound::Excluded(to) => UpperBound::Excluded(to[..].into()),
+            Bound::Unbounded => UpperBound::Unbounded,
+        };
+        Some(KeyRange { start, end }).filter(|range| !range.is_inverted())
     }
 
     pub(super) fn is_behind(&self, key: &[u8]) -> bool {
@@ -90,6 +81,49 @@ impl Bounds {
 enum Source {
     Memtable(MemtableCursor),
     Run(TablesCursor<Run>),
+    /// One of the others, where range tombstones may hide some of its entries.
+    Masked(Box<Masked<Self, SourceTombstones>>),
+}
+
+/// Range tombstones of a source, as a reader sees them.
+enum SourceTombstones {
+    Memtable(Vec<Arc<TombstoneTree>>, Seq),
+    Run(Arc<TableCache>, Run, Seq),
+}
+
+impl Tombstones for SourceTombstones {
+    type Error = Error;
+
+    fn stretch(&self, key: &[u8]) -> Result<Stretch> {
+        match self {
+            Self::Memtable(lists, upto) => Ok(stretch_at(lists.iter().map(|list| &list[..]), key, *upto)),
+            Self::Run(cache, run, upto) => stretch_of(cache, run, key, *upto),
+        }
+    }
+}
+
+/// The stretch around `key` in a run, which reaches no farther than a table, or the gap between two.
+fn stretch_of(cache: &TableCache, run: &Run, key: &[u8], upto: Seq) -> Result<Stretch> {
+    let at = run.lower_bound(key);
+    let mut gap = KeyRange::everything();
+    if let Some(table) = run.get(at) {
+        if table.range.contains(key) {
+            let mut stretch = if table.range_tombstones > 0 {
+                stretch_at([cache.table(table)?.range_tombstones()], key, upto)
+            } else {
+                Stretch { range: KeyRange::everything(), newest: None }
+            };
+            stretch.range = stretch.range.intersection(&table.range).unwrap_or_else(|| table.range.clone());
+            return Ok(stretch);
+        }
+        gap.end = UpperBound::Excluded(table.range.start.clone());
+    }
+    if let Some(before) = at.checked_sub(1).and_then(|before| run.get(before))
+        && let UpperBound::Excluded(end) = &before.range.end
+    {
+        gap.start = end.clone();
+    }
+    Ok(Stretch { range: gap, newest: None })
 }
 
 /// Passes a call on to whichever source it is.
@@ -98,6 +132,7 @@ macro_rules! each {
         match $source {
             Source::Memtable($cursor) => $call,
             Source::Run($cursor) => $call,
+            Source::Masked($cursor) => $call,
         }
     };
 }
@@ -156,16 +191,37 @@ impl PinValue for Source {
                 Some((block, span)) => Slice::from_block(block.clone(), span),
                 None => Slice::from(cursor.value()),
             },
+            Self::Masked(cursor) => cursor.pin_value(),
         }
     }
 }
 
-fn sources(engine: &Engine, view: &View) -> Vec<Source> {
+/// The sources of a view without what range tombstones hide from a reader at `upto`.
+fn sources(engine: &Engine, view: &View, upto: Seq) -> Vec<Source> {
+    let cache = &engine.cache;
     let runs = view.version.levels().flat_map(|(_, level)| &level.runs).filter(|run| !run.is_empty());
-    view.memtables()
-        .map(|memtable| Source::Memtable(memtable.cursor()))
-        .chain(runs.map(|run| Source::Run(TablesCursor::cached(engine.cache.clone(), run.clone()))))
-        .collect()
+    let memtables = view.memtables().map(|memtable| {
+        let lists = memtable.visible_range_tombstones(upto);
+        let tombstones = (!lists.is_empty()).then(|| SourceTombstones::Memtable(lists, upto));
+        (Source::Memtable(memtable.cursor()), tombstones)
+    });
+    let runs = runs.map(|run| {
+        let tombstones = || SourceTombstones::Run(cache.clone(), run.clone(), upto);
+        let cursor = TablesCursor::cached(cache.clone(), run.clone());
+        (Source::Run(cursor), (run.range_tombstones() > 0).then(tombstones))
+    });
+    // Newest first: what hides entries of a source is its own or has come by before it.
+    let mut newer: Vec<Arc<SourceTombstones>> = Vec::new();
+    let mask = |(source, own): (Source, Option<SourceTombstones>)| {
+        let own = own.map(Arc::new);
+        if newer.is_empty() && own.is_none() {
+            return source;
+        }
+        let masked = Masked::new(source, newer.clone(), own.clone());
+        newer.extend(own);
+        Source::Masked(Box::new(masked))
+    };
+    memtables.chain(runs).map(mask).collect()
 }
 
 /// A walk from both ends over the entries that are visible at one sequence number. Owns all it needs.
@@ -203,7 +259,7 @@ impl Scan {
         let view = tree.view_arc();
         tree.check_exists()?;
         let seq = pin.as_ref().map_or_else(|| engine.visible(), |pin| pin.seq());
-        let empty = bounds.is_empty();
+        let empty = bounds.range().is_none();
         Ok(Self {
             engine: engine.clone(),
             view,
@@ -234,7 +290,7 @@ impl Scan {
             End::At(walk) => walk.step()?,
             End::Fresh => {
                 let mut walk = Box::new(VisibleForward::new(
-                    MergeForward::new(sources(&self.engine, &self.view)),
+                    MergeForward::new(sources(&self.engine, &self.view, self.seq)),
                     self.seq,
                 ));
                 match &self.bounds.from {
@@ -272,7 +328,7 @@ impl Scan {
             End::At(walk) => walk.step()?,
             End::Fresh => {
                 let mut walk = Box::new(VisibleBackward::new(
-                    MergeBackward::new(sources(&self.engine, &self.view)),
+                    MergeBackward::new(sources(&self.engine, &self.view, self.seq)),
                     self.seq,
                 ));
                 match &self.bounds.to {

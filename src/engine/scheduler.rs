@@ -17,12 +17,12 @@ use crate::env::sync::{Condvar, Mutex, MutexGuard};
 use crate::env::{Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Busy, Plan, RangePick, TreeShape, TreeView, next_plan};
-use crate::types::{Key, KeyRange, KeyspaceId, LEVELS};
+use crate::types::{KeyRange, KeyspaceId, LEVELS, UpperBound};
 
 /// Pause after a job that failed, doubled with every further failure up to the maximum: a full disk must not be
 /// written to again and again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(64);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(8);
 
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
@@ -43,6 +43,8 @@ struct State {
     /// Compactions that somebody has asked for and that wait for a running job. No other merge of their keyspaces starts,
     /// or under steady writes their turn might never come.
     waiting: BTreeMap<KeyspaceId, usize>,
+    /// Keyspaces in which no merge may start.
+    held: BTreeSet<KeyspaceId>,
     /// Whose memtable is being flushed.
     flushing: Option<KeyspaceId>,
     /// Present while the last flush, or merge, has failed.
@@ -64,6 +66,8 @@ struct Setback {
     pause: Duration,
     /// When to try again.
     until: Duration,
+    /// Bytes that were free on the device when the job began.
+    free_bytes: u64,
 }
 
 impl Scheduler {
@@ -88,13 +92,28 @@ impl Scheduler {
     }
 }
 
+/// While it lives, no merge of the keyspace starts.
+pub(crate) struct MergesHeld<'a> {
+    scheduler: &'a Scheduler,
+    keyspace: KeyspaceId,
+}
+
+impl Drop for MergesHeld<'_> {
+    fn drop(&mut self) {
+        self.scheduler.state.lock().held.remove(&self.keyspace);
+        self.scheduler.work.notify_all();
+        self.scheduler.done.notify_all();
+    }
+}
+
 impl Engine {
     /// Starts the background threads.
     pub(crate) fn start_threads(self: &Arc<Self>) -> Result<()> {
         // Nobody joins this one: a listener may take for ever.
         drop(self.events.start(&*self.env).map_err(|e| self.no_thread(e))?);
-        self.start("terrace-flush", |engine| engine.flush_forever())?;
-        self.start("terrace-reclaim", |engine| engine.reclaim_forever())?;
+        // Writers wait for flushes, so those get their share of the processors at all times.
+        self.start("terrace-flush", Priority::Normal, |engine| engine.flush_forever())?;
+        self.start("terrace-reclaim", Priority::Background, |engine| engine.reclaim_forever())?;
         self.start_mergers()
     }
 
@@ -104,16 +123,22 @@ impl Engine {
             let mut state = self.scheduler.state.lock();
             if state.mergers.insert(number) {
                 drop(state);
-                self.start(&format!("terrace-merge-{number}"), move |engine| engine.merge_forever(number))
+                let name = format!("terrace-merge-{number}");
+                self.start(&name, Priority::Background, move |engine| engine.merge_forever(number))
                     .inspect_err(|_| _ = self.scheduler.state.lock().mergers.remove(&number))?;
             }
         }
         Ok(())
     }
 
-    fn start(self: &Arc<Self>, name: &str, body: impl FnOnce(&Self) + Send + 'static) -> Result<()> {
+    fn start(
+        self: &Arc<Self>,
+        name: &str,
+        priority: Priority,
+        body: impl FnOnce(&Self) + Send + 'static,
+    ) -> Result<()> {
         let engine = self.clone();
-        let thread = self.env.spawn(name, Priority::Background, Box::new(move || body(&engine)));
+        let thread = self.env.spawn(name, priority, Box::new(move || body(&engine)));
         self.scheduler.threads.lock().push(thread.map_err(|e| self.no_thread(e))?);
         Ok(())
     }
@@ -144,8 +169,9 @@ impl Engine {
             };
             state.flushing = Some(tree.id());
             drop(state);
+            let free_bytes = self.free_bytes();
             let result = self.flush(&tree);
-            state = self.job_ended(Job::Flush, &result);
+            state = self.job_ended(Job::Flush, &result, free_bytes);
             state.flushing = None;
             self.scheduler.done.notify_all();
         }
@@ -154,7 +180,7 @@ impl Engine {
     fn merge_forever(&self, number: usize) {
         let mut state = self.scheduler.state.lock();
         while !state.stopping && number < self.settings().limits.background_threads {
-            let free = |keyspace| !state.waiting.contains_key(&keyspace);
+            let free = |keyspace| !state.waiting.contains_key(&keyspace) && !state.held.contains(&keyspace);
             let due = if self.paused(&state, Job::Merge) { None } else { self.merge_due(&state, free) };
             let Some(plan) = due else {
                 self.wait_for_work(&mut state, Job::Merge);
@@ -174,8 +200,9 @@ impl Engine {
         state.busy.entry(plan.keyspace).or_default().claim(plan);
         state.merges += 1;
         drop(state);
+        let free_bytes = self.free_bytes();
         let result = self.tree(plan.keyspace).and_then(|tree| self.run_plan(&tree, plan));
-        let mut state = self.job_ended(Job::Merge, &result);
+        let mut state = self.job_ended(Job::Merge, &result, free_bytes);
         state.merges -= 1;
         if let Some(busy) = state.busy.get_mut(&plan.keyspace) {
             busy.release(plan);
@@ -186,14 +213,17 @@ impl Engine {
         (state, result)
     }
 
-    /// What every job's end brings about.
-    fn job_ended(&self, job: Job, result: &Result<()>) -> MutexGuard<'_, State> {
+    /// What every job's end brings about. When it began, `free_bytes` were free on the device.
+    fn job_ended(&self, job: Job, result: &Result<()>, free_bytes: u64) -> MutexGuard<'_, State> {
         self.sample_load();
         self.wake_writers();
+        let relieved = result.as_ref().is_err_and(|error| self.draw_on_reserve(error));
         let mut state = self.scheduler.state.lock();
         let setback = &mut state.setbacks[job as usize];
         match result {
             Ok(()) => *setback = None,
+            // Tried again at once, in the space that the reserve has left.
+            Err(_) if relieved => {}
             // The keyspace was dropped: there is nothing left to do for it.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
@@ -202,7 +232,7 @@ impl Engine {
                 let pause =
                     setback.as_ref().map_or(RETRY_PAUSE, |last| (last.pause * 2).min(RETRY_PAUSE_MAX));
                 let until = self.env.now() + pause;
-                *setback = Some(Setback { error: error.clone(), pause, until });
+                *setback = Some(Setback { error: error.clone(), pause, until, free_bytes });
             }
         }
         self.scheduler.work.notify_all();
@@ -227,9 +257,20 @@ impl Engine {
         }
     }
 
-    /// Why jobs of this kind have failed lately.
+    /// Why jobs of this kind have failed lately. A disk that was full and has been given space is tried at once.
     pub(crate) fn trouble(&self, job: Job) -> Option<Error> {
-        self.scheduler.state.lock().setbacks[job as usize].as_ref().map(|setback| setback.error.clone())
+        let mut state = self.scheduler.state.lock();
+        let Setback { error, free_bytes, .. } = state.setbacks[job as usize].as_ref()?;
+        if error.kind() == ErrorKind::DiskFull && self.free_bytes() > *free_bytes {
+            self.retry(&mut state, job);
+            return None;
+        }
+        Some(error.clone())
+    }
+
+    /// Free space on the device; 0 where that cannot be told.
+    fn free_bytes(&self) -> u64 {
+        self.env.space(self.device.dir()).map_or(0, |space| space.free)
     }
 
     /// The tree whose sealed memtable has waited longest.
@@ -284,6 +325,8 @@ impl Engine {
             return self.health.check_open();
         }
         let mut state = self.scheduler.state.lock();
+        self.retry(&mut state, Job::Flush);
+        self.retry(&mut state, Job::Merge);
         loop {
             self.check_progress(&state, Job::Flush)?;
             self.check_progress(&state, Job::Merge)?;
@@ -304,6 +347,7 @@ impl Engine {
     pub(crate) fn wait_flushed(&self) -> Result<()> {
         let upto = self.visible();
         let mut state = self.scheduler.state.lock();
+        self.retry(&mut state, Job::Flush);
         loop {
             self.check_progress(&state, Job::Flush)?;
             let oldest = self.flush_due().and_then(|tree| tree.view().sealed.last()?.memtable.min_seq());
@@ -325,6 +369,29 @@ impl Engine {
         state.busy.remove(&keyspace);
     }
 
+    /// Somebody waits for jobs of this kind: one that has failed is tried again now, not after its pause.
+    fn retry(&self, state: &mut State, job: Job) {
+        if state.setbacks[job as usize].take().is_some() {
+            self.scheduler.work.notify_all();
+        }
+    }
+
+    /// Waits for the running merges of `keyspace`; none starts while the returned value lives.
+    pub(crate) fn hold_merges(&self, keyspace: KeyspaceId) -> Result<MergesHeld<'_>> {
+        let mut state = self.scheduler.state.lock();
+        while !state.held.insert(keyspace) {
+            self.scheduler.done.wait(&mut state);
+        }
+        let held = MergesHeld { scheduler: &self.scheduler, keyspace };
+        while state.busy.get(&keyspace).is_some_and(|busy| !busy.is_empty()) {
+            self.scheduler.done.wait(&mut state);
+        }
+        // Before `held` may go, which takes the lock.
+        drop(state);
+        self.health.check_writable()?;
+        Ok(held)
+    }
+
     /// Fails when jobs of this kind do not get on by themselves.
     fn check_progress(&self, state: &State, job: Job) -> Result<()> {
         self.health.check_writable()?;
@@ -344,18 +411,16 @@ impl Engine {
             // Once through the level in key order. What lies deepest has nothing below it to be merged with.
             let mut rest = Some(range.clone());
             while let Some(range) = rest.take_if(|_| tree.view().version.deepest() > Some(level)) {
-                if let Some(done) = self.compact_step(tree, level, &range)? {
-                    let behind: Key = [&done[..], &[0]].concat().into();
-                    rest = (behind <= range.largest)
-                        .then_some(KeyRange { smallest: behind, largest: range.largest });
+                if let Some(UpperBound::Excluded(start)) = self.compact_step(tree, level, &range)? {
+                    rest = Some(KeyRange { start, end: range.end }).filter(|range| !range.is_inverted());
                 }
             }
         }
         Ok(())
     }
 
-    /// Runs one merge out of `level`. Returns the last key that it took from there; `None` if there was nothing.
-    fn compact_step(&self, tree: &Tree, level: u8, range: &KeyRange) -> Result<Option<Key>> {
+    /// Runs one merge out of `level`. Returns where what it took from there ends; `None` if there was nothing.
+    fn compact_step(&self, tree: &Tree, level: u8, range: &KeyRange) -> Result<Option<UpperBound>> {
         let none = Busy::default();
         let mut state = self.scheduler.state.lock();
         loop {
@@ -367,6 +432,9 @@ impl Engine {
             let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape };
             match self.settings().policy.picker.pick_range(&view, level, Some(range)) {
                 RangePick::Done => return Ok(None),
+                RangePick::Plan(_) if state.held.contains(&tree.id()) => {
+                    self.wait_for_turn(&mut state, tree.id());
+                }
                 RangePick::Busy => self.wait_for_turn(&mut state, tree.id()),
                 RangePick::Plan(plan) => {
                     let (state, result) = self.run_claimed(state, &plan);
@@ -374,7 +442,7 @@ impl Engine {
                     result?;
                     let taken = plan.inputs.iter().filter(|input| input.level == level);
                     let tables = taken.filter_map(|input| Some(version.table(input.table)?.1));
-                    return Ok(tables.map(|table| table.range.largest.clone()).max());
+                    return Ok(tables.map(|table| table.range.end.clone()).max());
                 }
             }
         }

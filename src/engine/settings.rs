@@ -29,6 +29,12 @@ const MERGE_PARTS: u64 = 5;
 /// Sealed memtables that may wait for their flush.
 const SEALED_MAX: u64 = 2;
 
+/// Spare files hold as much as this many memtables: what a flush and the log take at a time.
+const SPARE_MEMTABLES: u64 = 2;
+
+/// Threads that merge, unless the options say otherwise: one for each processor up to this number.
+const BACKGROUND_THREADS_MAX: usize = 2;
+
 /// LevelDB's limits, as multiples of the table size.
 const GRANDPARENT_TABLES_MAX: u64 = 10;
 const EXPANSION_TABLES_MAX: u64 = 25;
@@ -67,6 +73,10 @@ pub(crate) struct Limits {
     pub(crate) space_bytes: Option<u64>,
     /// Log segments end at about this size.
     pub(crate) segment_bytes: u64,
+    /// Memory of dropped memtables that is kept for the next ones.
+    pub(crate) chunk_bytes: u64,
+    /// Dead files that are kept to be written over.
+    pub(crate) spare_bytes: u64,
     /// Threads that merge.
     pub(crate) background_threads: usize,
 }
@@ -78,13 +88,15 @@ impl Limits {
         let memory = options.memory_bytes.unwrap_or_else(default);
         // Active and sealed memtables together take at most three quarters of the budget.
         let memtable_bytes = options.memtable_bytes.min(memory / 4);
-        let threads = if env.cores() >= 4 { 2 } else { 1 };
+        let threads = env.cores().clamp(1, BACKGROUND_THREADS_MAX);
         Self {
             memtable_bytes,
             sealed_max: SEALED_MAX,
             cache_bytes: memory.saturating_sub(memtable_bytes * (SEALED_MAX + 1) + memory / OVERFILL_PARTS),
             space_bytes: options.space_bytes.map(|bytes| bytes - bytes / MERGE_PARTS),
             segment_bytes: memtable_bytes.min(options.wal_bytes_max / 4),
+            chunk_bytes: SEALED_MAX * memtable_bytes,
+            spare_bytes: SPARE_MEMTABLES * memtable_bytes,
             background_threads: options.background_threads.unwrap_or(threads),
         }
     }
@@ -143,7 +155,9 @@ fn policy(options: &Options) -> PolicyConfig {
             l0_trigger: tree.l0_trigger as u64,
         }),
         picker: Picker::Cursor(CursorConfig {
-            expansion_bytes_max: tree.table_bytes.saturating_mul(EXPANSION_TABLES_MAX),
+            group_bytes: tree.group_bytes,
+            expansion_bytes_max: (tree.table_bytes.saturating_mul(EXPANSION_TABLES_MAX))
+                .saturating_add(tree.group_bytes),
             grandparent_bytes_max,
         }),
         cutter: Cutter::Size(SizeConfig { table_bytes: tree.table_bytes, grandparent_bytes_max }),

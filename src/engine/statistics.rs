@@ -153,7 +153,7 @@ impl Engine {
                 dead_bytes: space.total_bytes - space.live_bytes,
                 pack_files: space.packs,
                 wal_bytes,
-                total_bytes: space.total_bytes + wal_bytes,
+                total_bytes: space.total_bytes + wal_bytes + self.spares.bytes(),
             },
             memtable_bytes: keyspaces.iter().map(|keyspace| keyspace.memtable_bytes).sum(),
             last_seq: self.visible().0,
@@ -203,6 +203,7 @@ impl Engine {
                 bytes: level.bytes(),
                 entries: level.runs.iter().map(|run| run.entries()).sum(),
                 tombstones: level.runs.iter().map(|run| run.tombstones()).sum(),
+                range_tombstones: level.runs.iter().map(|run| run.range_tombstones()).sum(),
                 limit_bytes: limit_bytes(&self.settings().policy.layout, number),
                 score,
             });

@@ -8,7 +8,7 @@ use arc_swap::{ArcSwap, Guard};
 use crate::catalog::Version;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
-use crate::store::memtable::Memtable;
+use crate::store::memtable::{ChunkPool, Memtable};
 use crate::types::{KeyspaceId, Seq};
 
 /// First chunk of a memtable's arena, in bytes; a keyspace that is hardly used costs little more.
@@ -18,6 +18,7 @@ const ARENA_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) record: KeyspaceRecord,
+    chunks: Arc<ChunkPool>,
     view: ArcSwap<View>,
     dropped: AtomicBool,
 }
@@ -52,14 +53,14 @@ impl View {
     }
 }
 
-/// A new, empty memtable.
-pub(crate) fn new_memtable() -> Arc<Memtable> {
-    Arc::new(Memtable::new(ARENA_BYTES))
+/// A new, empty memtable with memory from `chunks`.
+pub(crate) fn new_memtable(chunks: &Arc<ChunkPool>) -> Arc<Memtable> {
+    Arc::new(Memtable::new(ARENA_BYTES, chunks))
 }
 
 impl Tree {
-    pub(crate) fn new(record: KeyspaceRecord, view: View) -> Self {
-        Self { record, view: ArcSwap::from_pointee(view), dropped: AtomicBool::new(false) }
+    pub(crate) fn new(record: KeyspaceRecord, chunks: Arc<ChunkPool>, view: View) -> Self {
+        Self { record, chunks, view: ArcSwap::from_pointee(view), dropped: AtomicBool::new(false) }
     }
 
     pub(crate) fn id(&self) -> KeyspaceId {
@@ -83,7 +84,7 @@ impl Tree {
         if memtable.is_empty() {
             return None;
         }
-        let (sealed, fresh) = (Sealed { memtable, upto }, new_memtable());
+        let (sealed, fresh) = (Sealed { memtable, upto }, new_memtable(&self.chunks));
         self.view.rcu(|view| View {
             active: fresh.clone(),
             sealed: std::iter::once(&sealed).chain(&view.sealed).cloned().collect(),
@@ -112,7 +113,7 @@ impl Tree {
     pub(crate) fn clear(&self) {
         self.dropped.store(true, Ordering::Release);
         let version = Arc::new(Version::empty());
-        self.view.store(Arc::new(View { active: new_memtable(), sealed: Vec::new(), version }));
+        self.view.store(Arc::new(View { active: new_memtable(&self.chunks), sealed: Vec::new(), version }));
     }
 
     /// The oldest entry that is in no table, `except` left out.

@@ -6,6 +6,7 @@ use super::Engine;
 use super::tree::Tree;
 use crate::catalog::{TableMeta, check_version};
 use crate::error::{Error, Result};
+use crate::format::edit::TableRecord;
 use crate::format::filter;
 use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 use crate::merge::Cursor;
@@ -13,7 +14,7 @@ use crate::stats::VerifyReport;
 use crate::store::manifest::Manifest;
 use crate::store::meter::ReadCause;
 use crate::store::table::{Fetch, TableCursor, TableReader};
-use crate::types::{Kind, PackId, Seq};
+use crate::types::{Kind, PackId, RangeTombstone, Seq};
 
 impl Engine {
     /// Checks the manifest, every pack's directory, and every block of every table. Damage is reported, not returned
@@ -24,7 +25,12 @@ impl Engine {
         {
             // No switch to another manifest meanwhile.
             let _log = self.catalog.lock();
-            note(&mut report, Manifest::load(&self.device).map(|_| ()));
+            let mut loaded = Manifest::load(&self.device);
+            if loaded.is_err() && self.writer.is_none() {
+                // The writer beside may have switched.
+                loaded = Manifest::load(&self.device);
+            }
+            note(&mut report, loaded.map(|_| ()));
         }
         // A version holds its tables, so nothing vanishes during the check.
         let views: Vec<_> = self.trees().values().map(|tree| (tree.clone(), tree.view_arc())).collect();
@@ -48,10 +54,10 @@ impl Engine {
         Ok(report)
     }
 
-    /// Every entry of a table: order, range, counts, and that the filter lets its key through.
+    /// Every entry of a table: order, range, counts, and that the filter lets its key through; and its range tombstones.
     fn verify_table(&self, tree: &Tree, meta: &Arc<TableMeta>, report: &mut VerifyReport) -> Result<()> {
         let file = self.cache.packs().file(meta.extent.pack)?;
-        let table = Arc::new(TableReader::open(&file, meta.id, meta.extent)?);
+        let table = Arc::new(TableReader::open(&file, meta.id, meta.extent, meta.max_seq)?);
         let damaged =
             |what: &str| Err(file.corruption(meta.extent.offset, format!("table {}: {what}", meta.id)));
         let properties = table.properties(&file)?;
@@ -83,11 +89,19 @@ impl Engine {
             last = Some((key.to_vec(), stamp));
             cursor.next()?;
         }
+        for RangeTombstone { range, seq } in table.range_tombstones() {
+            if !meta.range.covers(range) {
+                return damaged("a range tombstone reaches beyond the table's range");
+            }
+            (min_seq, max_seq) = (min_seq.min(*seq), max_seq.max(*seq));
+        }
+        let range_tombstones = table.range_tombstones().len() as u64;
         report.entries += entries;
-        let counted = (entries, tombstones, min_seq, max_seq);
-        if counted != (meta.entries, meta.tombstones, meta.min_seq, meta.max_seq)
-            || counted != (properties.entries, properties.tombstones, properties.min_seq, properties.max_seq)
-        {
+        report.range_tombstones += range_tombstones;
+        let recorded = meta.record();
+        let counted =
+            TableRecord { entries, tombstones, range_tombstones, min_seq, max_seq, ..recorded.clone() };
+        if counted != recorded || !properties.tell(&recorded) {
             return damaged("entries do not add up to what is recorded of the table");
         }
         Ok(())

@@ -23,9 +23,13 @@ pub mod sync;
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Files are copied in pieces of this size where they cannot share storage.
+const COPY_BYTES: u64 = 1 << 20;
 
 /// The machine, as far as the engine may see it.
 pub trait Env: fmt::Debug + Send + Sync + 'static {
@@ -43,6 +47,14 @@ pub trait Env: fmt::Debug + Send + Sync + 'static {
 
     /// Opens an existing file. Symbolic links are not followed.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>>;
+
+    /// Creates `to` with the bytes of `ranges` of the file `from`, each at its offset, and holes elsewhere. Where the file
+    /// system can, the two share storage until one of them is written. Durable as any new file is.
+    fn copy(&self, from: &Path, to: &Path, ranges: &[Range<u64>]) -> io::Result<Arc<dyn File>> {
+        let (source, target) = (self.open(from, Access::Read)?, self.create(to)?);
+        ranges.iter().try_for_each(|range| copy_bytes(&*source, &*target, range.clone()))?;
+        Ok(target)
+    }
 
     /// Renames a file, replacing `to` if it exists. Atomic; durable after [`Env::sync_dir`].
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -80,6 +92,19 @@ pub trait Env: fmt::Debug + Send + Sync + 'static {
 
     /// A random number, for identities.
     fn random(&self) -> u64;
+}
+
+/// Copies a range of bytes, in pieces, by way of memory.
+fn copy_bytes(source: &dyn File, target: &dyn File, range: Range<u64>) -> io::Result<()> {
+    let mut piece = vec![0; usize::try_from((range.end - range.start).min(COPY_BYTES)).unwrap_or(0)];
+    let mut at = range.start;
+    while at < range.end {
+        let length = piece.len().min(usize::try_from(range.end - at).unwrap_or(piece.len()));
+        source.read_at(at, &mut piece[..length])?;
+        target.write_at(at, &piece[..length])?;
+        at += length as u64;
+    }
+    Ok(())
 }
 
 /// An open file. Offsets are explicit, so that one handle serves any number of threads.

@@ -18,6 +18,7 @@ use std::fmt;
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -97,6 +98,17 @@ impl Env for PosixEnv {
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
         let file = options(access).open(path)?;
         Ok(Arc::new(PosixFile { file, path: path.to_path_buf() }))
+    }
+
+    fn copy(&self, from: &Path, to: &Path, ranges: &[Range<u64>]) -> io::Result<Arc<dyn File>> {
+        let source = PosixFile { file: options(Access::Read).open(from)?, path: from.to_path_buf() };
+        let target = options(Access::ReadWrite).create_new(true).mode(0o600).open(to)?;
+        let target = PosixFile { file: target, path: to.to_path_buf() };
+        for range in ranges {
+            let done = share(&source.file, &target.file, range.clone())?;
+            super::copy_bytes(&source, &target, done..range.end)?;
+        }
+        Ok(Arc::new(target))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -255,6 +267,30 @@ impl File for PosixFile {
         // `st_blocks` counts units of 512 bytes whatever the file system's block size.
         Ok(self.file.metadata()?.blocks() * 512)
     }
+}
+
+/// Lets the kernel copy a range, which shares the storage where the file system can. Returns where it had to stop.
+#[cfg(target_os = "linux")]
+fn share(source: &fs::File, target: &fs::File, range: Range<u64>) -> io::Result<u64> {
+    use rustix::fs::copy_file_range;
+    use rustix::io::Errno;
+
+    let (mut from, mut to) = (range.start, range.start);
+    while from < range.end {
+        let rest = usize::try_from(range.end - from).unwrap_or(usize::MAX);
+        match copy_file_range(source, Some(&mut from), target, Some(&mut to), rest) {
+            // Between file systems, or on one that does not know how: the rest is for the caller.
+            Ok(0) | Err(Errno::XDEV | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(other) => return Err(other.into()),
+        }
+    }
+    Ok(from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn share(_source: &fs::File, _target: &fs::File, range: Range<u64>) -> io::Result<u64> {
+    Ok(range.start)
 }
 
 #[cfg(target_os = "linux")]

@@ -5,17 +5,17 @@
 //!  0     8        sequence number of the first operation; the others take the numbers that follow
 //!  8     4        count of operations
 //! 12     .        operations:
-//!        1        kind: 1 = delete, 2 = put
+//!        1        kind: 1 = delete, 2 = put, 3 = delete a range
 //!        varint   keyspace
-//!        varint+  length of the key, key
-//!        varint+  length of the value, value (put only)
+//!        varint+  length of the key, key; of a range: of its first key
+//!        varint+  put: length of the value, value; range: length of the bound behind its last key, bound (empty: none)
 //! ```
 //!
 //! The operations alone, without the header, are also how a batch that has no sequence number yet is kept.
 
 use super::Malformed;
 use super::coding::{Decoder, put_prefixed, put_varint};
-use crate::types::{KEY_BYTES_MAX, KeyspaceId, Kind, Seq, VALUE_BYTES_MAX};
+use crate::types::{BOUND_BYTES_MAX, KEY_BYTES_MAX, KeyspaceId, Seq, VALUE_BYTES_MAX};
 
 /// Bytes before the first operation.
 pub const BATCH_HEADER_BYTES: usize = 12;
@@ -23,14 +23,21 @@ pub const BATCH_HEADER_BYTES: usize = 12;
 /// Fewest bytes of an operation: kind, keyspace, length of an empty key.
 const OP_BYTES_MIN: usize = 3;
 
-/// Appends an operation. The value of a delete is left out.
-pub fn put_op(out: &mut Vec<u8>, keyspace: KeyspaceId, kind: Kind, key: &[u8], value: &[u8]) {
-    out.push(kind as u8);
-    put_varint(out, keyspace.0.into());
+const DELETE: u8 = 1;
+const PUT: u8 = 2;
+const DELETE_RANGE: u8 = 3;
+
+/// Appends an operation.
+pub fn put_op(out: &mut Vec<u8>, op: &Op<'_>) {
+    let (kind, key, value) = match op.action {
+        Action::Delete { key } => (DELETE, key, None),
+        Action::Put { key, value } => (PUT, key, Some(value)),
+        Action::DeleteRange { start, end } => (DELETE_RANGE, start, Some(end)),
+    };
+    out.push(kind);
+    put_varint(out, op.keyspace.0.into());
     put_prefixed(out, key);
-    if kind == Kind::Put {
-        put_prefixed(out, value);
-    }
+    value.into_iter().for_each(|value| put_prefixed(out, value));
 }
 
 /// The header of a batch of `count` operations that take the sequence numbers from `first` on.
@@ -45,14 +52,46 @@ pub fn encode_header(first: Seq, count: u32) -> [u8; BATCH_HEADER_BYTES] {
 /// One write of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Op<'a> {
-    /// Whose key.
+    /// Whose keys.
     pub keyspace: KeyspaceId,
-    /// What happens to the key.
-    pub kind: Kind,
-    /// The key.
-    pub key: &'a [u8],
-    /// The value; empty for a delete.
-    pub value: &'a [u8],
+    /// What happens to them.
+    pub action: Action<'a>,
+}
+
+/// What an operation does to a keyspace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action<'a> {
+    /// Removes a key.
+    Delete {
+        /// The key.
+        key: &'a [u8],
+    },
+    /// Gives a key a value.
+    Put {
+        /// The key.
+        key: &'a [u8],
+        /// The value.
+        value: &'a [u8],
+    },
+    /// Removes all keys of a range, which is not empty.
+    DeleteRange {
+        /// The first of them.
+        start: &'a [u8],
+        /// The bound behind them, as [`UpperBound`](crate::types::UpperBound) is stored.
+        end: &'a [u8],
+    },
+}
+
+impl Action<'_> {
+    /// Bytes of keys, bounds and value.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Delete { key } => key.len(),
+            Self::Put { key, value } => key.len() + value.len(),
+            Self::DeleteRange { start, end } => start.len() + end.len(),
+        }
+    }
 }
 
 /// The operations of a batch, in order. Ends after the first error.
@@ -96,15 +135,30 @@ impl<'a> Ops<'a> {
 
     fn read(decoder: &mut Decoder<'a>) -> Result<Op<'a>, Malformed> {
         let start = decoder.offset();
-        let kind = Kind::from_u8(decoder.u8()?).ok_or(Malformed::new(start, "unknown kind of operation"))?;
+        let kind = decoder.u8()?;
         let keyspace = decoder.varint()?;
         let keyspace = u32::try_from(keyspace).map_err(|_| Malformed::new(start, "keyspace out of range"))?;
         let key = decoder.prefixed()?;
-        let value = if kind == Kind::Put { decoder.prefixed()? } else { &[] };
-        if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
-            return Err(Malformed::new(start, "key or value too long"));
+        let (action, fits) = match kind {
+            DELETE => (Action::Delete { key }, key.len() <= KEY_BYTES_MAX),
+            PUT => {
+                let value = decoder.prefixed()?;
+                (Action::Put { key, value }, key.len() <= KEY_BYTES_MAX && value.len() <= VALUE_BYTES_MAX)
+            }
+            DELETE_RANGE => {
+                let end = decoder.prefixed()?;
+                if !end.is_empty() && key >= end {
+                    return Err(Malformed::new(start, "inverted range"));
+                }
+                (Action::DeleteRange { start: key, end }, key.len().max(end.len()) <= BOUND_BYTES_MAX)
+            }
+            _ => return Err(Malformed::new(start, "unknown kind of operation")),
+        };
+        if fits {
+            Ok(Op { keyspace: KeyspaceId(keyspace), action })
+        } else {
+            Err(Malformed::new(start, "key or value too long"))
         }
-        Ok(Op { keyspace: KeyspaceId(keyspace), kind, key, value })
     }
 }
 
@@ -138,9 +192,15 @@ mod tests {
     }
 
     fn sample() -> Vec<u8> {
-        let mut payload = encode_header(Seq(500), 2).to_vec();
-        put_op(&mut payload, KeyspaceId(0), Kind::Put, b"key", b"value");
-        put_op(&mut payload, KeyspaceId(300), Kind::Delete, b"gone", b"ignored");
+        let mut payload = encode_header(Seq(500), 4).to_vec();
+        for (keyspace, action) in [
+            (0, Action::Put { key: b"key", value: b"value" }),
+            (300, Action::Delete { key: b"gone" }),
+            (0, Action::DeleteRange { start: b"a", end: b"b" }),
+            (0, Action::DeleteRange { start: b"", end: b"" }),
+        ] {
+            put_op(&mut payload, &Op { keyspace: KeyspaceId(keyspace), action });
+        }
         payload
     }
 
@@ -150,15 +210,20 @@ mod tests {
         #[test]
         fn batches_round_trip(
             first in 0..1u64 << 50,
-            writes: Vec<(u32, bool, Vec<u8>, Vec<u8>)>,
+            writes: Vec<(u32, u8, Vec<u8>, Vec<u8>)>,
         ) {
             let mut payload = encode_header(Seq(first), writes.len() as u32).to_vec();
             let mut expected = Vec::new();
-            for (keyspace, put, key, value) in &writes {
-                let kind = if *put { Kind::Put } else { Kind::Delete };
-                put_op(&mut payload, KeyspaceId(*keyspace), kind, key, value);
-                let value: &[u8] = if *put { value } else { &[] };
-                expected.push(Op { keyspace: KeyspaceId(*keyspace), kind, key, value });
+            for (keyspace, kind, key, value) in &writes {
+                let action = match kind % 3 {
+                    0 => Action::Delete { key },
+                    1 => Action::Put { key, value },
+                    _ if key < value => Action::DeleteRange { start: key, end: value },
+                    _ => Action::DeleteRange { start: key, end: b"" },
+                };
+                let op = Op { keyspace: KeyspaceId(*keyspace), action };
+                put_op(&mut payload, &op);
+                expected.push(op);
             }
             let raw = Ops::raw(&payload[BATCH_HEADER_BYTES..], writes.len() as u32);
             prop_assert_eq!(raw.collect::<Result<Vec<_>, _>>(), Ok(expected.clone()));
@@ -176,9 +241,11 @@ mod tests {
     fn batch_has_golden_bytes() {
         #[rustfmt::skip]
         let golden = [
-            0xf4, 1, 0, 0, 0, 0, 0, 0,  2, 0, 0, 0,
+            0xf4, 1, 0, 0, 0, 0, 0, 0,  4, 0, 0, 0,
             2,  0,  3, b'k', b'e', b'y',  5, b'v', b'a', b'l', b'u', b'e',
             1,  0xac, 2,  4, b'g', b'o', b'n', b'e',
+            3,  0,  1, b'a',  1, b'b',
+            3,  0,  0,  0,
         ];
         assert_eq!(sample(), golden);
     }
@@ -197,8 +264,15 @@ mod tests {
         let mut payload = sample();
         payload.push(0);
         let ops: Vec<_> = Ops::decode(&payload).unwrap().1.collect();
-        assert_eq!(ops.len(), 3);
-        assert_eq!(ops[2], Err(Malformed::new(payload.len() - 1, "trailing bytes")));
+        assert_eq!(ops.len(), 5);
+        assert_eq!(ops[4], Err(Malformed::new(payload.len() - 1, "trailing bytes")));
+    }
+
+    #[test]
+    fn inverted_ranges_and_unknown_kinds_are_refused() {
+        let refused = |op: &[u8]| Ops::raw(op, 1).next().unwrap().unwrap_err().what;
+        assert_eq!(refused(&[3, 0, 1, b'b', 1, b'b']), "inverted range");
+        assert_eq!(refused(&[4, 0, 1, b'b', 1, b'b']), "unknown kind of operation");
     }
 
     #[test]

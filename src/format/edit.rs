@@ -61,7 +61,7 @@ pub struct TreeEdit {
     pub drop: Vec<(u8, TableId)>,
     /// Tables that come: (level, table). In level 0 the table's epoch says which run it belongs to.
     pub add: Vec<(u8, TableRecord)>,
-    /// Where the picker's cursor of a level stands now: (level, largest key of the last victim).
+    /// Where the picker goes on in a level: (level, key).
     pub cursors: Vec<(u8, Key)>,
     /// Every entry of this keyspace up to this sequence number is in a table.
     pub flushed: Option<Seq>,
@@ -74,18 +74,20 @@ pub struct TableRecord {
     pub id: TableId,
     /// Where the bytes lie.
     pub extent: Extent,
-    /// Smallest and largest user key.
+    /// The keys of its entries and range tombstones.
     pub range: KeyRange,
-    /// Smallest sequence number of an entry.
+    /// Smallest sequence number of an entry or range tombstone.
     pub min_seq: Seq,
-    /// Largest sequence number of an entry.
+    /// Largest sequence number of an entry or range tombstone.
     pub max_seq: Seq,
     /// Recency of the run that the table belongs to.
     pub epoch: Epoch,
     /// Number of entries, tombstones included.
     pub entries: u64,
-    /// Number of tombstones.
+    /// Number of tombstones among them.
     pub tombstones: u64,
+    /// Number of range tombstones.
+    pub range_tombstones: u64,
 }
 
 /// What the manifest knows of a pack.

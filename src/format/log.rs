@@ -162,6 +162,24 @@ impl<'a> FrameReader<'a> {
         }
     }
 
+    /// Goes on at the next frame that checks by itself, whatever comes before it: for those who take what is left. Whether
+    /// there is one. Like [`FrameReader::tail`], it gives up on bytes that are made to look like frames.
+    pub fn skip_damage(&mut self) -> bool {
+        let mut budget = self.bytes.len().saturating_mul(64);
+        for offset in self.offset + 1..self.bytes.len() {
+            let Some(candidate) = self.candidate(offset).ok().filter(|found| found.kind != 0) else {
+                continue;
+            };
+            let Some(left) = budget.checked_sub(candidate.covered.len()) else { return false };
+            budget = left;
+            if self.verifies(&candidate, offset) {
+                (self.offset, self.prev, self.ended) = (offset, candidate.prev, false);
+                return true;
+            }
+        }
+        false
+    }
+
     /// Whether a frame behind the current offset was written when that offset had been durable.
     ///
     /// Frames have no alignment, so each byte may begin one. Few bytes look like a header, but bytes made to look so

@@ -17,7 +17,7 @@
 //!
 //! | file | codecs |
 //! | --- | --- |
-//! | pack | [`block`], [`filter`], [`table`], [`pack`] |
+//! | pack | [`block`], [`filter`], [`tombstones`], [`table`], [`pack`] |
 //! | write-ahead log | [`log`], [`batch`] |
 //! | manifest | [`log`], [`edit`] |
 //! | `IDENTITY`, `CURRENT` | [`identity`], [`current`] |
@@ -35,6 +35,7 @@ pub mod log;
 pub mod names;
 pub mod pack;
 pub mod table;
+pub mod tombstones;
 
 use std::fmt;
 

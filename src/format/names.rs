@@ -4,6 +4,8 @@
 //! 000012.pack       pack 12               CURRENT, CURRENT.new      which manifest holds
 //! 000003.wal        segment 3             IDENTITY, IDENTITY.new    which store and device this is
 //! MANIFEST-000001   manifest 1            LOCK                      held while the store is open
+//! 000001.spare      a dead file, to be written over
+//! RESERVE           zeros, for a full disk
 //! ```
 //!
 //! Numbers are decimal, padded with zeros to 6 digits, and longer if need be, up to 18. Every file has one name only: what
@@ -21,6 +23,8 @@ pub enum FileName {
     Wal(SegmentId),
     /// A log of catalog edits.
     Manifest(u64),
+    /// A dead file that waits to be written over.
+    Spare(u64),
     /// Names the manifest that holds.
     Current,
     /// The next [`Current`](Self::Current), not in force yet.
@@ -31,6 +35,8 @@ pub enum FileName {
     IdentityTemp,
     /// Carries the lock on the directory.
     Lock,
+    /// Takes up space that is given up when the disk is full.
+    Reserve,
 }
 
 impl FileName {
@@ -43,6 +49,7 @@ impl FileName {
             "IDENTITY" => Some(Self::Identity),
             "IDENTITY.new" => Some(Self::IdentityTemp),
             "LOCK" => Some(Self::Lock),
+            "RESERVE" => Some(Self::Reserve),
             _ => Self::parse_numbered(name),
         }
     }
@@ -56,6 +63,7 @@ impl FileName {
         match extension {
             "pack" => Some(Self::Pack(PackId(number))),
             "wal" => Some(Self::Wal(SegmentId(number))),
+            "spare" => Some(Self::Spare(number)),
             _ => None,
         }
     }
@@ -78,11 +86,13 @@ impl fmt::Display for FileName {
             Self::Pack(pack) => write!(f, "{:06}.pack", pack.0),
             Self::Wal(segment) => write!(f, "{:06}.wal", segment.0),
             Self::Manifest(number) => write!(f, "MANIFEST-{number:06}"),
+            Self::Spare(number) => write!(f, "{number:06}.spare"),
             Self::Current => f.write_str("CURRENT"),
             Self::CurrentTemp => f.write_str("CURRENT.new"),
             Self::Identity => f.write_str("IDENTITY"),
             Self::IdentityTemp => f.write_str("IDENTITY.new"),
             Self::Lock => f.write_str("LOCK"),
+            Self::Reserve => f.write_str("RESERVE"),
         }
     }
 }
@@ -97,6 +107,7 @@ mod tests {
             (FileName::Pack(PackId(12)), "000012.pack"),
             (FileName::Wal(SegmentId(3)), "000003.wal"),
             (FileName::Manifest(1), "MANIFEST-000001"),
+            (FileName::Spare(7), "000007.spare"),
             (FileName::Manifest(999_999_999_999_999_999), "MANIFEST-999999999999999999"),
             (FileName::Pack(PackId(1_000_000)), "1000000.pack"),
             (FileName::Current, "CURRENT"),
@@ -104,6 +115,7 @@ mod tests {
             (FileName::Identity, "IDENTITY"),
             (FileName::IdentityTemp, "IDENTITY.new"),
             (FileName::Lock, "LOCK"),
+            (FileName::Reserve, "RESERVE"),
         ];
         for (name, text) in names {
             assert_eq!(name.to_string(), text);

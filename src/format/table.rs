@@ -1,7 +1,7 @@
 //! A table: sealed blocks, and the footer from which they are found.
 //!
 //! ```text
-//! table:   data blocks | filter block, if any | index block | properties block | footer
+//! table:   data blocks | filter block, if any | index block | range tombstone block, if any | properties block | footer
 //!          offsets are relative to the table, which is thereby free to move
 //!
 //! sealed block                                   handle
@@ -11,20 +11,21 @@
 //!  n     1    codec: 1 = raw, 2 = LZ4
 //!  n+1   4    checksum of all before it, bound to (table id, block offset)
 //!
-//! footer, the last 68 bytes
+//! footer, the last 80 bytes
 //! OFFSET SIZE FIELD
 //!  0     8    magic "TERRTABL"
 //!  8     4    format version
 //! 12     8    table id
 //! 20     8    length of the data blocks together
-//! 28    12    handle of the index block
-//! 40    12    handle of the filter block; length 0 if there is none
-//! 52    12    handle of the properties block
-//! 64     4    checksum of all before it, bound to the table id
+//! 28    12    handle of the index block; zeros if there is no data block
+//! 40    12    handle of the filter block; zeros if there is none
+//! 52    12    handle of the range tombstone block; zeros if there is none
+//! 64    12    handle of the properties block
+//! 76     4    checksum of all before it, bound to the table id
 //! ```
 //!
-//! Index and data blocks are [`block`](super::block)s, the filter block a [`filter`](super::filter), the properties
-//! block [`Properties`]. An index entry's key and stamp are the *separator* of its data block, its value the block's
+//! Index and data blocks are [`block`](super::block)s, the filter block a [`filter`](super::filter), the range tombstone
+//! block a list of [`tombstones`](super::tombstones), the properties block [`Properties`]. An index entry's key and stamp are the *separator* of its data block, its value the block's
 //! handle:
 //!
 //! * every entry of the block is at or before (separator, stamp) in entry order;
@@ -53,7 +54,7 @@ pub const HANDLE_BYTES: usize = 12;
 pub const TRAILER_BYTES: usize = 5;
 
 /// Bytes of an encoded [`Footer`].
-pub const FOOTER_BYTES: usize = 68;
+pub const FOOTER_BYTES: usize = 80;
 
 /// The first bytes of a footer.
 pub const TABLE_MAGIC: [u8; 8] = *b"TERRTABL";
@@ -205,10 +206,12 @@ pub struct Footer {
     pub table: TableId,
     /// Length of the data blocks together, in bytes; they begin at offset 0.
     pub data_bytes: u64,
-    /// The index block.
-    pub index: BlockHandle,
+    /// The index block; a table of range tombstones alone has none.
+    pub index: Option<BlockHandle>,
     /// The filter block, if the table has one.
     pub filter: Option<BlockHandle>,
+    /// The range tombstone block, if the table has one.
+    pub tombstones: Option<BlockHandle>,
     /// The properties block.
     pub properties: BlockHandle,
 }
@@ -222,8 +225,9 @@ impl Footer {
         put_u32(&mut out, FORMAT_VERSION);
         put_u64(&mut out, self.table.0);
         put_u64(&mut out, self.data_bytes);
-        out.extend_from_slice(&self.index.encode());
-        out.extend_from_slice(&self.filter.map_or([0; HANDLE_BYTES], BlockHandle::encode));
+        for optional in [self.index, self.filter, self.tombstones] {
+            out.extend_from_slice(&optional.map_or([0; HANDLE_BYTES], BlockHandle::encode));
+        }
         out.extend_from_slice(&self.properties.encode());
         let checksum = self.place().checksum(&out);
         put_u32(&mut out, checksum);
@@ -247,13 +251,16 @@ impl Footer {
         let data_bytes = decoder.u64()?;
         let index = BlockHandle::read(&mut decoder)?;
         let filter = BlockHandle::read(&mut decoder)?;
+        let tombstones = BlockHandle::read(&mut decoder)?;
         let properties = BlockHandle::read(&mut decoder)?;
         let covered = decoder.offset();
         let checksum = decoder.u32()?;
         decoder.finish()?;
-        let index = index.ok_or(Malformed::new(28, "table without an index"))?;
-        let properties = properties.ok_or(Malformed::new(52, "table without properties"))?;
-        let footer = Self { table, data_bytes, index, filter, properties };
+        if index.is_none() && data_bytes > 0 {
+            return Err(Malformed::new(28, "table without an index"));
+        }
+        let properties = properties.ok_or(Malformed::new(64, "table without properties"))?;
+        let footer = Self { table, data_bytes, index, filter, tombstones, properties };
         if checksum != footer.place().checksum(&bytes[..covered]) {
             return Err(Malformed::new(covered, "footer checksum mismatch"));
         }

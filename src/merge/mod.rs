@@ -2,7 +2,9 @@
 
 mod cursor;
 mod direction;
+mod fragments;
 mod head;
+mod masked;
 mod retain;
 #[cfg(test)]
 mod tests;
@@ -10,7 +12,9 @@ mod tree;
 mod visible;
 
 pub use cursor::Cursor;
+pub use fragments::{Coverage, Stretch, fragment, newer_over, newest_over, stretch_at};
 pub(crate) use head::key_head;
+pub use masked::{Masked, Tombstones};
 pub use retain::{Verdict, VersionFilter};
 pub use tree::{MergeBackward, MergeForward};
 pub use visible::{PinValue, VisibleBackward, VisibleForward};

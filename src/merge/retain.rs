@@ -2,10 +2,10 @@
 //!
 //! The one place that decides it. The rules, for a version with sequence number `s` of a key:
 //!
-//! 1. It goes when a newer version of the key in the same job is visible to every snapshot to which it is: no snapshot
-//!    lies at or above `s` and below the newer one.
+//! 1. It goes when a newer version of the key in the same job, or a newer range tombstone over it, is visible to every
+//!    snapshot to which it is: no snapshot lies at or above `s` and below the newer one.
 //! 2. A tombstone goes when no snapshot lies below `s` and no table outside the job may hold an older version. All
-//!    older versions in the job go with it, by rule 1.
+//!    older versions in the job go with it, by rule 1. A range tombstone is a tombstone of each of its keys.
 //!
 //! The newest state is always a reader, and snapshots taken after the job started are at least as new as everything
 //! in it. The filter knows one key at a time and nothing of tables: what lies outside the job is the caller's to say.
@@ -17,7 +17,7 @@ use crate::types::{Kind, Seq, Stamp};
 pub enum Verdict {
     /// It is written to the output.
     Keep,
-    /// No reader can reach it behind a newer version.
+    /// No reader can reach it behind a newer version or range tombstone.
     DropShadowed,
     /// A tombstone under which there is nothing.
     DropTombstone,
@@ -38,25 +38,48 @@ impl VersionFilter {
         Self { snapshots: snapshots.to_vec(), newer: None }
     }
 
-    /// Judges the newest version of a key in the job. `older_outside`: whether a table outside the job may hold an
-    /// older version of the key; asked of tombstones alone.
-    pub fn judge_first(&mut self, stamp: Stamp, older_outside: impl FnOnce() -> bool) -> Verdict {
+    /// Judges the newest version of a key in the job. `over`: the oldest of the job's range tombstones over the key
+    /// that are newer than the version. `older_outside`: whether a table outside the job may hold an older version of
+    /// the key; asked of tombstones alone.
+    pub fn judge_first(
+        &mut self,
+        stamp: Stamp,
+        over: Option<Seq>,
+        older_outside: impl FnOnce() -> bool,
+    ) -> Verdict {
         self.newer = None;
-        self.judge_next(stamp, older_outside)
+        self.judge_next(stamp, over, older_outside)
     }
 
     /// Judges the next older version of the key judged last.
-    pub fn judge_next(&mut self, stamp: Stamp, older_outside: impl FnOnce() -> bool) -> Verdict {
+    pub fn judge_next(
+        &mut self,
+        stamp: Stamp,
+        over: Option<Seq>,
+        older_outside: impl FnOnce() -> bool,
+    ) -> Verdict {
         let seq = stamp.seq();
         debug_assert!(self.newer.is_none_or(|newer| seq <= newer), "versions must descend");
-        if self.newer.replace(seq).is_some_and(|newer| !self.snapshot_between(seq, newer)) {
+        let newer = self.newer.replace(seq);
+        if newer.is_some_and(|newer| !self.snapshot_between(seq, newer))
+            || over.is_some_and(|over| !self.snapshot_between(seq, over))
+        {
             return Verdict::DropShadowed;
         }
+        if stamp.kind() == Kind::Delete { self.judge_tombstone(seq, older_outside) } else { Verdict::Keep }
+    }
+
+    /// Judges a tombstone that nothing shadows, of a key or of a range. `older_outside`: as for versions, of any key
+    /// of the range.
+    pub fn judge_tombstone(&self, seq: Seq, older_outside: impl FnOnce() -> bool) -> Verdict {
         let reaches_all = self.snapshots.first().is_none_or(|&oldest| seq <= oldest);
-        if stamp.kind() == Kind::Delete && reaches_all && !older_outside() {
-            return Verdict::DropTombstone;
-        }
-        Verdict::Keep
+        if reaches_all && !older_outside() { Verdict::DropTombstone } else { Verdict::Keep }
+    }
+
+    /// Whether a range tombstone numbered `over` hides from every reader all that is older, from `oldest` on.
+    #[must_use]
+    pub fn is_hidden(&self, oldest: Seq, over: Seq) -> bool {
+        !self.snapshot_between(oldest, over)
     }
 
     /// Whether some snapshot sees `older` but not `newer`.
@@ -114,9 +137,9 @@ mod tests {
             let Version::Inside(kind) = history[i] else { continue };
             let stamp = Stamp::new(Seq(i as u64 + 1), kind);
             let verdict = if first {
-                filter.judge_first(stamp, || older_outside(i))
+                filter.judge_first(stamp, None, || older_outside(i))
             } else {
-                filter.judge_next(stamp, || older_outside(i))
+                filter.judge_next(stamp, None, || older_outside(i))
             };
             first = false;
             assert!(verdict != Verdict::DropTombstone || kind == Kind::Delete);
@@ -178,14 +201,29 @@ mod tests {
     }
 
     #[test]
+    fn a_range_tombstone_hides_what_no_snapshot_sees_without_it() {
+        let put = |seq| Stamp::new(Seq(seq), Kind::Put);
+        let mut filter = VersionFilter::new(&[Seq(5)]);
+        assert_eq!(filter.judge_first(put(8), Some(Seq(9)), || false), Verdict::DropShadowed);
+        assert_eq!(filter.judge_next(put(5), Some(Seq(9)), || false), Verdict::Keep);
+        assert_eq!(filter.judge_next(put(4), Some(Seq(9)), || false), Verdict::DropShadowed);
+        assert_eq!(filter.judge_first(put(4), Some(Seq(5)), || false), Verdict::DropShadowed);
+        assert_eq!(filter.judge_first(put(4), Some(Seq(6)), || false), Verdict::Keep);
+        assert!(filter.is_hidden(Seq(6), Seq(9)) && !filter.is_hidden(Seq(5), Seq(9)));
+        assert_eq!(filter.judge_tombstone(Seq(5), || false), Verdict::DropTombstone);
+        assert_eq!(filter.judge_tombstone(Seq(5), || true), Verdict::Keep);
+        assert_eq!(filter.judge_tombstone(Seq(6), || false), Verdict::Keep);
+    }
+
+    #[test]
     fn keys_are_judged_apart() {
         let mut filter = VersionFilter::new(&[]);
         let put = |seq| Stamp::new(Seq(seq), Kind::Put);
-        assert_eq!(filter.judge_first(put(9), || false), Verdict::Keep);
-        assert_eq!(filter.judge_next(put(8), || false), Verdict::DropShadowed);
-        assert_eq!(filter.judge_first(put(3), || false), Verdict::Keep);
+        assert_eq!(filter.judge_first(put(9), None, || false), Verdict::Keep);
+        assert_eq!(filter.judge_next(put(8), None, || false), Verdict::DropShadowed);
+        assert_eq!(filter.judge_first(put(3), None, || false), Verdict::Keep);
         let delete = Stamp::new(Seq(2), Kind::Delete);
-        assert_eq!(filter.judge_first(delete, || true), Verdict::Keep);
-        assert_eq!(filter.judge_first(delete, || false), Verdict::DropTombstone);
+        assert_eq!(filter.judge_first(delete, None, || true), Verdict::Keep);
+        assert_eq!(filter.judge_first(delete, None, || false), Verdict::DropTombstone);
     }
 }

@@ -1,13 +1,17 @@
 //! The merge and what a reader sees of it, against sorted vectors.
 
-use super::{Cursor, MergeBackward, MergeForward, PinValue, VisibleBackward, VisibleForward};
-use crate::types::{Kind, Seq, Stamp};
+use super::{
+    Cursor, Masked, MergeBackward, MergeForward, PinValue, Stretch, Tombstones, VisibleBackward,
+    VisibleForward, fragment, stretch_at,
+};
+use crate::types::{Key, KeyRange, Kind, RangeTombstone, Seq, Stamp, UpperBound};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 type Record = (Vec<u8>, Reverse<Stamp>, Vec<u8>);
 
@@ -152,6 +156,57 @@ fn reversed(mut records: Vec<Record>) -> Vec<Record> {
     records
 }
 
+/// Range tombstones of a source, as a reader sees them.
+struct Fragments(Vec<RangeTombstone>, Seq);
+
+impl Tombstones for Fragments {
+    type Error = Burnt;
+
+    fn stretch(&self, key: &[u8]) -> Result<Stretch, Burnt> {
+        Ok(stretch_at([&self.0[..]], key, self.1))
+    }
+}
+
+fn tombstone_strategy() -> impl Strategy<Value = RangeTombstone> {
+    (key_strategy(), key_strategy(), 1..30u64).prop_map(|(a, b, seq)| {
+        let end = if a == b {
+            UpperBound::Unbounded
+        } else {
+            UpperBound::Excluded(Key::from(&*a).max((*b).into()))
+        };
+        RangeTombstone { range: KeyRange::half_open(a.min(b), end), seq: Seq(seq) }
+    })
+}
+
+/// Numbers per source: of two sources, the first has the higher ones.
+const SEQS: u64 = 100;
+
+/// Makes each source newer than the next, as they are searched.
+fn in_order_of_age(
+    mut sources: Vec<(Vec<Record>, Vec<RangeTombstone>)>,
+) -> Vec<(Vec<Record>, Vec<RangeTombstone>)> {
+    for (source, (records, tombstones)) in sources.iter_mut().rev().enumerate() {
+        let base = SEQS * source as u64;
+        for (_, stamp, _) in records.iter_mut() {
+            stamp.0 = Stamp::new(stamp.0.seq().plus(base), stamp.0.kind());
+        }
+        tombstones.iter_mut().for_each(|tombstone| tombstone.seq = tombstone.seq.plus(base));
+    }
+    sources
+}
+
+/// Each source behind what its own tombstones and those of newer sources hide at `upto`.
+fn masked(sources: &[(Vec<Record>, Vec<RangeTombstone>)], upto: Seq) -> Vec<Masked<VecCursor, Fragments>> {
+    let mut newer = Vec::new();
+    let mask = |(records, tombstones): &(Vec<Record>, Vec<RangeTombstone>)| {
+        let own = Arc::new(Fragments(fragment(tombstones, &[upto]), upto));
+        let masked = Masked::new(VecCursor::new(records.clone()), newer.clone(), Some(own.clone()));
+        newer.push(own);
+        masked
+    };
+    sources.iter().map(mask).collect()
+}
+
 fn config() -> ProptestConfig {
     ProptestConfig {
         cases: 512,
@@ -163,6 +218,36 @@ fn config() -> ProptestConfig {
 
 proptest! {
     #![proptest_config(config())]
+
+    #[test]
+    fn masked_sources_show_what_no_range_tombstone_hides(
+        sources in sources_strategy(1..5),
+        tombstones in prop::collection::vec(prop::collection::vec(tombstone_strategy(), 0..5), 4),
+        upto in 0..5 * SEQS,
+        from in key_strategy(),
+    ) {
+        let (sources, upto) = (in_order_of_age(sources.into_iter().zip(tombstones).collect()), Seq(upto));
+        let hidden = |record: &Record| sources.iter().flat_map(|(_, tombstones)| tombstones).any(|tombstone| {
+            let newer = record.1.0.seq() < tombstone.seq && tombstone.seq <= upto;
+            newer && tombstone.range.contains(&record.0)
+        });
+        let mut records: Vec<_> = sources.iter().flat_map(|(records, _)| records).cloned().collect();
+        records.sort_unstable();
+        records.retain(|record| !hidden(record));
+        let expected = visible(&records, upto);
+
+        let mut forward = VisibleForward::new(MergeForward::new(masked(&sources, upto)), upto);
+        forward.seek_first().unwrap();
+        prop_assert_eq!(drain!(forward), expected.clone());
+        forward.seek(&from).unwrap();
+        prop_assert_eq!(drain!(forward), expected.iter().filter(|r| r.0 >= from).cloned().collect::<Vec<_>>());
+        let mut backward = VisibleBackward::new(MergeBackward::new(masked(&sources, upto)), upto);
+        backward.seek_last().unwrap();
+        prop_assert_eq!(drain!(backward), reversed(expected.clone()));
+        backward.seek_before(&from).unwrap();
+        let before = expected.into_iter().filter(|record| record.0 < from).collect();
+        prop_assert_eq!(drain!(backward), reversed(before));
+    }
 
     #[test]
     fn merges_equal_the_sorted_union(
@@ -282,4 +367,34 @@ fn a_seek_mends_a_merge_that_has_failed() {
     assert!(!merge.valid());
     assert_eq!(merge.seek_first(), Err(Burnt));
     assert!(!merge.valid());
+}
+
+#[test]
+fn what_a_newer_source_hides_is_left_by_a_seek() {
+    let records: Vec<_> = (0..=255u8).map(|byte| record(vec![byte], 1, false)).collect();
+    let range = KeyRange::half_open([10], UpperBound::Excluded([250][..].into()));
+    let newer = Arc::new(Fragments(vec![RangeTombstone { range, seq: Seq(9) }], Seq(9)));
+    let mut cursor = VecCursor::new(records);
+    // Ten steps to the range, one into it, the seek, five steps behind it, one beyond the end.
+    cursor.fuse = 1 + 10 + 1 + 6;
+    let mut masked = Masked::new(cursor, vec![newer], None);
+    masked.seek_first().unwrap();
+    let mut keys = Vec::new();
+    while masked.valid() {
+        keys.push(masked.key()[0]);
+        masked.next().unwrap();
+    }
+    assert_eq!(keys, (0..10).chain(250..=255).collect::<Vec<u8>>());
+}
+
+#[test]
+fn a_masked_cursor_that_failed_is_not_valid() {
+    let newer = Arc::new(Fragments(Vec::new(), Seq(9)));
+    let mut cursor = VecCursor::new(vec![record(vec![1], 1, false), record(vec![2], 1, false)]);
+    cursor.fuse = 1;
+    let mut masked = Masked::new(cursor, vec![newer], None);
+    masked.seek_first().unwrap();
+    assert!(masked.valid());
+    assert_eq!(masked.next(), Err(Burnt));
+    assert!(!masked.valid());
 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::catalog::{Run, TableMeta};
+use crate::types::UpperBound;
 
 /// The cutters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,7 +28,7 @@ pub struct SizeConfig {
 /// What the next cut depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct CutView<'a> {
-    /// Bytes in the current output; 0 before its first entry.
+    /// Bytes in the current output; 0 while it is empty.
     pub output_bytes: u64,
     /// User key of the next entry, which is not the user key of the last one.
     pub next_key: &'a [u8],
@@ -56,9 +57,15 @@ impl Cutter {
 }
 
 impl CutState {
+    /// Where the next table of the level after the target ends: a place to cut where there are range tombstones alone.
+    #[must_use]
+    pub fn next_boundary(&self) -> Option<&UpperBound> {
+        self.current.as_ref().map(|table| &table.range.end)
+    }
+
     /// Whether the current output ends before the next key.
     pub fn cut(&mut self, view: &CutView<'_>) -> bool {
-        while let Some(table) = self.current.take_if(|table| *table.range.largest < *view.next_key) {
+        while let Some(table) = self.current.take_if(|table| !table.range.end.admits(view.next_key)) {
             if view.output_bytes > 0 {
                 self.passed_bytes += table.bytes();
             }

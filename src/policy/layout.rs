@@ -5,7 +5,7 @@
 //! level has nowhere to go and is never due.
 
 use crate::catalog::Version;
-use crate::types::LEVELS;
+use crate::types::{KeyRange, LEVELS};
 
 /// The layouts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -77,6 +77,22 @@ impl Layout {
             incoming = excess;
         }
         debt
+    }
+}
+
+impl Layout {
+    /// The level for new tables of `bytes` together within `range` that are newer than everything: the deepest such that
+    /// nothing lies in or above it in that range, but no deeper than the tree or than they need. Level 0 if need be.
+    #[must_use]
+    pub fn level_for_new(&self, version: &Version, range: &KeyRange, bytes: u64) -> u8 {
+        let Self::Leveled(config) = self;
+        let overlaps =
+            |level: u8| version.level(level).runs.iter().any(|run| run.overlapping(range).next().is_some());
+        let fits = |level: &u8| version.bytes(*level).saturating_add(bytes) < config.limit_bytes(*level);
+        let last = LEVELS as u8 - 1;
+        let free = (0..=last).take_while(|&level| !overlaps(level)).last().unwrap_or(0);
+        let needed = (1..last).find(fits).unwrap_or(last);
+        free.min(needed.max(version.deepest().unwrap_or(0)))
     }
 }
 

@@ -8,17 +8,18 @@
 //!    adds none. In level 0 it makes the inputs downward closed (I2).
 //! 3. All tables of the target that overlap the victims are partners.
 //! 4. Victims are added when that brings in no partner more and the whole stays below a limit.
-//! 5. One victim without partners is moved, unless it overlaps too much of the level after the target: merging it
-//!    later would cost more than cutting it up now.
+//! 5. Victims that are disjoint and have no partners are moved, unless one overlaps too much of the level after the
+//!    target: merging it later would cost more than cutting it up now.
 //!
 //! Ours: what overlaps the claim of a running job is passed over for the next victim, so that several jobs can run in
-//! one level (I12).
+//! one level (I12). And from BoLT ("group compaction", section 4.2): the victim is joined by the tables behind it in its
+//! run, up to a number of bytes, so that small tables do not mean small jobs, each with its barriers.
 
 use std::sync::Arc;
 
 use super::{Plan, PlanInput, PlanKind, Reason, TreeView};
 use crate::catalog::{LevelState, Run, TableMeta};
-use crate::types::{Key, KeyRange, LEVELS};
+use crate::types::{Key, KeyRange, LEVELS, UpperBound};
 
 /// The pickers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +31,8 @@ pub enum Picker {
 /// Limits of the cursor picker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CursorConfig {
+    /// The first victim is joined by those behind it up to this many bytes; 0 for a single one.
+    pub group_bytes: u64,
     /// Victims are added while all inputs together stay below this many bytes. Bounds a manual merge, too.
     pub expansion_bytes_max: u64,
     /// A table is moved only if it overlaps at most this many bytes of the level after the target.
@@ -56,9 +59,12 @@ impl Picker {
         let cursor = source.state.cursor.as_ref();
         let reason = if level == 0 { Reason::Level0Runs } else { Reason::LevelBytes };
         (source.state.runs.iter().rev())
-            .flat_map(|run| behind_cursor(run, cursor))
-            .filter(|victim| !view.busy.conflicts(level, &victim.range))
-            .find_map(|victim| source.choose(&victim.range, config))
+            .flat_map(|run| behind_cursor(run, cursor).map(move |victim| (run, victim)))
+            .filter(|(_, victim)| !view.busy.conflicts(level, &victim.range))
+            .find_map(|(run, victim)| {
+                let group = source.group(run, victim, config);
+                source.choose(&group, config).or_else(|| source.choose(&victim.range, config))
+            })
             .map(|choice| choice.plan(reason, config))
     }
 
@@ -88,10 +94,7 @@ impl Picker {
 
 /// The tables of `run` in the order in which the cursor reaches them.
 fn behind_cursor<'a>(run: &'a Run, cursor: Option<&Key>) -> impl Iterator<Item = &'a Arc<TableMeta>> {
-    let start = cursor.map_or(0, |cursor| {
-        let at = run.lower_bound(cursor);
-        at + usize::from(run.get(at).is_some_and(|table| table.range.largest == *cursor))
-    });
+    let start = cursor.map_or(0, |cursor| run.lower_bound(cursor));
     run.iter_from(start).chain(run.iter().take(start))
 }
 
@@ -122,6 +125,21 @@ impl<'a> Source<'a> {
 
     fn target(&self) -> u8 {
         self.level + 1
+    }
+
+    /// Hull of `victim` and those behind it in its run that make a group with it.
+    fn group(self, run: &Run, victim: &TableMeta, config: &CursorConfig) -> KeyRange {
+        let mut bytes = victim.bytes();
+        let mut range = victim.range.clone();
+        for table in run.iter_from(run.lower_bound(&victim.range.start)).skip(1) {
+            bytes += table.bytes();
+            let wider = range.hull(&table.range);
+            if bytes > config.group_bytes || self.view.busy.conflicts(self.level, &wider) {
+                break;
+            }
+            range = wider;
+        }
+        range
     }
 
     /// Steps 2 and 3 for the tables that overlap `range`.
@@ -174,22 +192,27 @@ impl Choice<'_> {
 
     /// Step 5.
     fn plan(self, reason: Reason, config: &CursorConfig) -> Plan {
-        let cursor = Some(self.victim_range.largest.clone());
-        let mut plan = self.merge(reason, cursor);
-        if let ([victim], []) = (&self.victims[..], &self.partners[..])
-            && self.grandparent_bytes() <= config.grandparent_bytes_max
-        {
+        let cursor = match &self.victim_range.end {
+            UpperBound::Excluded(end) => end,
+            // Nothing comes behind: the victim gone, the cursor goes around the end.
+            UpperBound::Unbounded => &self.victim_range.start,
+        };
+        let mut plan = self.merge(reason, Some(cursor.clone()));
+        let disjoint = self.victims.windows(2).all(|pair| pair[0].range.is_before(&pair[1].range));
+        let movable =
+            |victim: &&Arc<TableMeta>| self.grandparent_bytes(&victim.range) <= config.grandparent_bytes_max;
+        if self.partners.is_empty() && disjoint && self.victims.iter().all(movable) {
             plan.kind = PlanKind::Move;
-            plan.moves = vec![victim.id];
+            plan.moves = self.victims.iter().map(|victim| victim.id).collect();
             plan.inputs.clear();
         }
         plan
     }
 
-    fn grandparent_bytes(&self) -> u64 {
+    fn grandparent_bytes(&self, range: &KeyRange) -> u64 {
         let after_target = self.source.view.version.levels().nth(usize::from(self.source.target()) + 1);
         let run = after_target.and_then(|(_, state)| state.run());
-        run.map_or(0, |run| run.overlap_bytes(&self.victim_range))
+        run.map_or(0, |run| run.overlap_bytes(range))
     }
 
     fn merge(&self, reason: Reason, cursor: Option<Key>) -> Plan {
@@ -216,8 +239,7 @@ impl Choice<'_> {
 fn overlapping<'a>(state: &'a LevelState, range: &KeyRange) -> Vec<&'a Arc<TableMeta>> {
     let mut tables = Vec::new();
     for run in &state.runs {
-        let from = run.iter_from(run.lower_bound(&range.smallest));
-        tables.extend(from.take_while(|table| table.range.smallest <= range.largest));
+        tables.extend(run.overlapping(range));
     }
     tables
 }

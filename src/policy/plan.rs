@@ -75,8 +75,7 @@ impl fmt::Display for Plan {
             PlanKind::Merge => "merge",
             PlanKind::Move => "move",
         };
-        let (from, to) = (range.smallest.escape_ascii(), range.largest.escape_ascii());
-        write!(f, "{kind} {keyspace:?} L{source}->L{target} [{from}..{to}] {bytes}B")?;
+        write!(f, "{kind} {keyspace:?} L{source}->L{target} {range} {bytes}B")?;
         let mut level = None;
         for input in &self.inputs {
             if level.replace(input.level) == Some(input.level) {

@@ -7,7 +7,7 @@
 //! case <what is shown>                     starts from nothing
 //! config table=2M level1=10M ...           changes the defaults of PolicyConfig::leveldb
 //! L0 e5 a-c:1M d-f:1M                      tables: level, epoch (level 0), keys and bytes
-//! L1 a-c:1M cursor=c                       cursor of the level's picker
+//! L1 a-c:1M cursor=c                       cursor of the level's picker: behind this key
 //! busy L1 a-c                              claim of a running job
 //! load debt=1G active=3M sealed=1 ...      load sample; the rest follows from the tree
 //! > pick | pick L1 | range L1 a-c          plans
@@ -23,7 +23,7 @@ use super::*;
 use crate::catalog::testing::{Dice, record, version};
 use crate::catalog::{Run, Version};
 use crate::format::edit::{TableRecord, TreeEdit};
-use crate::types::{Epoch, Extent, KeyRange, KeyspaceId, LEVELS, PackId, Seq};
+use crate::types::{Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PackId, Seq, successor};
 
 mod properties;
 
@@ -39,6 +39,7 @@ impl PolicyConfig {
         Self {
             layout: Layout::Leveled(LeveledConfig { level1_bytes, ratio: 10, l0_trigger: 4 }),
             picker: Picker::Cursor(CursorConfig {
+                group_bytes: 0,
                 expansion_bytes_max: 25 * table_bytes,
                 grandparent_bytes_max,
             }),
@@ -120,7 +121,7 @@ impl Case {
         let mut epoch = 1;
         for word in words {
             if let Some(cursor) = word.strip_prefix("cursor=") {
-                self.edit.cursors.push((level, cursor.as_bytes().into()));
+                self.edit.cursors.push((level, successor(cursor.as_bytes())));
             } else if let Some((range, bytes)) = word.split_once(':') {
                 let id = self.edit.add.len() as u64 + 1;
                 self.edit.add.push((level, table(id, epoch, parse_range(range), parse_bytes(bytes))));
@@ -143,6 +144,7 @@ impl Case {
             "ratio" => layout.ratio = value,
             "trigger" => layout.l0_trigger = value,
             "table" => cutter.table_bytes = value,
+            "group" => picker.group_bytes = value,
             "expansion" => picker.expansion_bytes_max = value,
             "grandparents" => {
                 picker.grandparent_bytes_max = value;
@@ -282,8 +284,8 @@ fn claim_of(level: u8, range: KeyRange) -> Plan {
 /// The plan with ranges in place of ids, so that it can be read beside the tree.
 fn show_plan(version: &Version, plan: &Plan) -> String {
     let range_of = |id| {
-        let range = &version.table(id).unwrap().1.range;
-        format!("{}-{}", range.smallest.escape_ascii(), range.largest.escape_ascii())
+        let range = version.table(id).unwrap().1.range.to_string();
+        range.trim_matches(['[', ']']).replace("..", "-")
     };
     let of_level = |level| {
         let inputs = plan.inputs.iter().filter(move |input| input.level == level);
@@ -294,7 +296,8 @@ fn show_plan(version: &Version, plan: &Plan) -> String {
         PlanKind::Move => format!("[{}]", range_of(plan.moves[0])),
     };
     let kind = format!("{:?}", plan.kind).to_lowercase();
-    let cursor = plan.cursor.as_ref().map_or(String::new(), |key| format!(" cursor={}", key.escape_ascii()));
+    let behind = |key: &Key| key.strip_suffix(&[0]).unwrap_or(key).escape_ascii().to_string();
+    let cursor = plan.cursor.as_ref().map_or(String::new(), |key| format!(" cursor={}", behind(key)));
     let (source, target, reason) = (plan.source, plan.target, plan.reason);
     format!("{kind} L{source}->L{target} {what} {}{cursor} ({reason})", show_bytes(plan.bytes))
 }

@@ -88,7 +88,7 @@ impl TableCache {
             return Ok(table);
         }
         let file = self.packs.file(meta.extent.pack)?;
-        let table = Arc::new(TableReader::open(&file, meta.id, meta.extent)?);
+        let table = Arc::new(TableReader::open(&file, meta.id, meta.extent, meta.max_seq)?);
         self.entries.insert(key, Entry::Table(table.clone()));
         Ok(table)
     }

@@ -1,6 +1,7 @@
 //! A device: one directory that the store owns.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,7 +43,14 @@ impl Device {
 
     pub(crate) fn create(&self, name: FileName) -> Result<StoreFile> {
         let path = self.path(name);
-        let file = self.env.create(&path).map_err(|e| Error::io("create the file", &path, e))?;
+        let file = self.env.create(&path).map_err(|e| Error::write_refused("create the file", &path, e))?;
+        Ok(StoreFile::new(file, self.meter.clone()))
+    }
+
+    /// Creates the file `name` with the bytes of `ranges` of its namesake in `source`; the rest is holes.
+    pub(crate) fn copy(&self, source: &Self, name: FileName, ranges: &[Range<u64>]) -> Result<StoreFile> {
+        let (from, to) = (source.path(name), self.path(name));
+        let file = self.env.copy(&from, &to, ranges).map_err(|e| Error::io("copy to the file", &to, e))?;
         Ok(StoreFile::new(file, self.meter.clone()))
     }
 
@@ -95,36 +103,31 @@ impl Device {
 
     /// Gives a staged file its final name, and makes that durable. After a failure either name may be in force.
     pub(crate) fn switch(&self, from: FileName, to: FileName) -> Result<()> {
-        let (from, to) = (self.path(from), self.path(to));
-        self.env.rename(&from, &to).map_err(|e| Error::io("rename the file", &from, e))?;
+        self.rename(from, to)?;
         self.sync_names()
     }
 
-    /// Takes the store's lock, creating the lock file if it may.
-    pub(crate) fn lock(&self, kind: LockKind) -> Result<FileLock> {
+    /// Gives a file another name, replacing what has it. Durable after [`Device::sync_names`].
+    pub(crate) fn rename(&self, from: FileName, to: FileName) -> Result<()> {
+        let (from, to) = (self.path(from), self.path(to));
+        self.env.rename(&from, &to).map_err(|e| Error::io("rename the file", &from, e))
+    }
+
+    /// Takes the store's lock, creating the lock file if there is none.
+    pub(crate) fn lock(&self) -> Result<FileLock> {
         let path = self.path(FileName::Lock);
-        if kind == LockKind::Exclusive {
-            match self.env.create(&path) {
-                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(Error::io("create the lock file", &path, e));
-                }
-                _ => {}
+        match self.env.create(&path) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(Error::write_refused("create the lock file", &path, e));
             }
+            _ => {}
         }
-        self.env.lock(&path, kind).map_err(|e| match e.kind() {
+        self.env.lock(&path, LockKind::Exclusive).map_err(|e| match e.kind() {
             io::ErrorKind::WouldBlock => Error::new(
                 ErrorKind::Busy,
                 format!("the store in {} is open in another handle or process", self.dir.display()),
             ),
-            // Readers do not make one: that would be a change.
-            io::ErrorKind::NotFound => Error::new(
-                ErrorKind::NotFound,
-                format!(
-                    "the store in {} has no lock file; opening it for writing makes one",
-                    self.dir.display()
-                ),
-            ),
-            _ => Error::io("lock the store with", &path, e),
+            _ => Error::write_refused("lock the store with", &path, e),
         })
     }
 }

@@ -74,6 +74,11 @@ impl StoreFile {
         self.file.set_len(len).map_err(|e| Error::hard_io("cut the file", self.path(), e))
     }
 
+    /// Makes the file at least `len` bytes long. An empty wish for speed: what lies behind reads as zeros or as before.
+    pub(crate) fn extend(&self, len: u64) -> Result<()> {
+        if self.len()? < len { self.set_len(len) } else { Ok(()) }
+    }
+
     /// Damage at `offset` of this file.
     pub(crate) fn corruption(&self, offset: u64, what: impl Into<String>) -> Error {
         Error::corruption(self.path(), offset, what)

@@ -6,14 +6,15 @@
 //! 1. the new file's snapshot is written and synced, 2. its name is made durable, 3. CURRENT is replaced (written
 //!    aside, synced, renamed, directory synced), 4. only then is the old file removed.
 //!
-//! A power cut leaves CURRENT naming one whole manifest at every step. Appending is write, then sync; a failure of
-//! either leaves the outcome unknown, so the caller must stop writing.
+//! A power cut leaves CURRENT naming one whole manifest at every step. Appending is write, then sync. A write that
+//! fails is cut off again, durably, before the caller is told, so on a full disk the edit is known not to be there; any
+//! other failure leaves the outcome unknown, and the caller must stop writing.
 
 use super::device::Device;
 use super::file::StoreFile;
 use super::meter::{ReadCause, WriteCause};
 use crate::env::Access;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::current;
 use crate::format::edit::Edit;
 use crate::format::log::{FrameReader, FrameWriter, Tail, first_prev};
@@ -84,6 +85,27 @@ impl Manifest {
         }
     }
 
+    /// The edits of the manifest in force, or, with what is wrong with it, those that can be read of the newest one of
+    /// which any can.
+    pub(crate) fn salvage(device: &Device) -> Result<(Vec<Edit>, Option<Error>)> {
+        let damage = match Self::load(device) {
+            Ok(loaded) => return Ok((loaded.edits, None)),
+            Err(error) => error,
+        };
+        let manifest = |name| if let FileName::Manifest(number) = name { Some(number) } else { None };
+        let mut numbers: Vec<u64> = device.list()?.into_iter().filter_map(manifest).collect();
+        numbers.sort_unstable();
+        let read = |number| {
+            let file = device.open(FileName::Manifest(number), Access::Read)?;
+            let bytes = file.read(ReadCause::Open, 0, usize::try_from(file.len()?).unwrap_or(0))?;
+            let frames = FrameReader::new(MANIFEST_LOG | number, &bytes);
+            Ok(frames.map_while(|frame| Edit::decode(frame.payload).ok()).collect())
+        };
+        let mut edits =
+            numbers.into_iter().rev().map(|number| read(number).unwrap_or_else(|_: Error| Vec::new()));
+        Ok((edits.find(|edits| !edits.is_empty()).unwrap_or_default(), Some(damage)))
+    }
+
     /// Writes a manifest that starts with `snapshot` and makes it the one in force.
     pub(crate) fn create(device: &Device, number: u64, snapshot: &Edit) -> Result<Self> {
         let staged = Self::stage(device, number, snapshot)?;
@@ -129,14 +151,21 @@ impl Manifest {
         Ok(())
     }
 
-    /// Makes `edit` durable. After a failure the outcome is unknown.
+    /// Makes `edit` durable. On a full disk ([`ErrorKind::DiskFull`](crate::error::ErrorKind::DiskFull)) nothing of it is
+    /// left, durably; after any other failure the outcome is unknown.
     pub(crate) fn append(&mut self, edit: &Edit) -> Result<()> {
         let (mut payload, mut bytes) = (Vec::new(), Vec::new());
         edit.encode(&mut payload);
-        let offset = self.frames.offset();
+        let before = self.frames.clone();
+        let offset = before.offset();
         // Every earlier frame was synced before this one is written.
         self.frames.append(EDIT_FRAME, &[&payload], offset, &mut bytes);
-        self.file.write(WriteCause::Manifest, offset, &bytes)?;
+        if let Err(error) = self.file.write(WriteCause::Manifest, offset, &bytes) {
+            self.frames = before;
+            self.file.set_len(offset)?;
+            self.file.sync(WriteCause::Manifest)?;
+            return Err(error);
+        }
         self.file.sync(WriteCause::Manifest)
     }
 

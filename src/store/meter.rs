@@ -11,7 +11,7 @@ pub(crate) enum WriteCause {
     Flush,
     /// Tables becoming tables.
     Merge,
-    /// The manifest, and the small files that name the store and its manifest.
+    /// The manifest, the small files that name the store and its manifest, and the reserve.
     Manifest,
     /// Names of files; only ever synced.
     Directory,

@@ -3,11 +3,13 @@
 //! A job writes its tables one behind the other, each at a multiple of [`PAGE_BYTES`], then a directory of them, and
 //! syncs the file once ([`PackWriter::seal`]). A sealed pack never changes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::device::Device;
 use super::file::StoreFile;
 use super::meter::WriteCause;
+use super::spares::Spares;
 use crate::env::Access;
 use crate::error::Result;
 use crate::format::edit::PackRecord;
@@ -25,16 +27,27 @@ const OPEN_PACKS_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct PackStore {
     device: Arc<Device>,
+    spares: Arc<Spares>,
+    /// Packs that stay open: a reader beside a writer has no other hold on them.
+    pinned: BTreeMap<PackId, Arc<StoreFile>>,
     open: quick_cache::sync::Cache<PackId, Arc<StoreFile>>,
 }
 
 impl PackStore {
-    pub(crate) fn new(device: Arc<Device>) -> Self {
-        Self { device, open: quick_cache::sync::Cache::new(OPEN_PACKS_MAX) }
+    /// The packs in `device`; those that are `pinned` can be read whatever becomes of their names.
+    pub(crate) fn new(
+        device: Arc<Device>,
+        spares: Arc<Spares>,
+        pinned: BTreeMap<PackId, Arc<StoreFile>>,
+    ) -> Self {
+        Self { device, spares, pinned, open: quick_cache::sync::Cache::new(OPEN_PACKS_MAX) }
     }
 
     /// The pack's file, for reading.
     pub(crate) fn file(&self, pack: PackId) -> Result<Arc<StoreFile>> {
+        if let Some(file) = self.pinned.get(&pack) {
+            return Ok(file.clone());
+        }
         // Not opened under the cache's own lock, where others would wait for the disk.
         if let Some(file) = self.open.get(&pack) {
             return Ok(file);
@@ -44,9 +57,15 @@ impl PackStore {
         Ok(file)
     }
 
-    /// Starts a new pack on `place`.
-    pub(crate) fn create(&self, id: PackId, place: DeviceId, cause: WriteCause) -> Result<PackWriter> {
-        let file = Arc::new(self.device.create(FileName::Pack(id))?);
+    /// Starts a new pack on `place`, for about `bytes` bytes.
+    pub(crate) fn create(
+        &self,
+        id: PackId,
+        place: DeviceId,
+        cause: WriteCause,
+        bytes: u64,
+    ) -> Result<PackWriter> {
+        let file = Arc::new(self.spares.take(FileName::Pack(id), bytes)?);
         Ok(PackWriter {
             device: self.device.clone(),
             place,
@@ -59,10 +78,10 @@ impl PackStore {
         })
     }
 
-    /// Removes a pack that nobody refers to any more. Needs no barrier: a name that comes back is removed again.
-    pub(crate) fn remove(&self, pack: PackId) -> Result<()> {
+    /// Gives up a pack that nobody refers to any more. Needs no barrier: a name that comes back is removed again.
+    pub(crate) fn release(&self, pack: PackId, length: u64) -> Result<()> {
         self.open.remove(&pack);
-        self.device.remove(FileName::Pack(pack))
+        self.spares.give(FileName::Pack(pack), length)
     }
 
     /// Makes the names of new packs durable.
@@ -130,6 +149,10 @@ impl PackWriter {
         self.align();
         self.buffer.extend_from_slice(&self.directory.encode());
         self.write_out()?;
+        if self.file.len()? > self.written {
+            // The rest of the spare that it has written over.
+            self.file.set_len(self.written)?;
+        }
         self.file.sync(self.cause)?;
         self.sealed = true;
         Ok(PackRecord { id: self.id(), device: self.place, length: self.written })

@@ -6,8 +6,9 @@
 //! # Durability
 //!
 //! * A segment's name is durable before its first byte is written ([`Wal::roll`]).
-//! * [`Wal::sync`] syncs older segments before the current one. Each frame says how much of its segment was durable
-//!   when it was written; more than 0 means that every older segment was durable, too.
+//! * [`Durable::sync`] syncs older segments before the current one, and needs no lock on the log: writers append while
+//!   others sync. Each frame says how much of its segment was durable when it was written; more than 0 means that
+//!   every older segment was durable, too.
 //! * A write that failed is cut off again, durably, before its callers are told ([`Wal::append`]): they may be sure that
 //!   it does not come back. A sync or a cut that failed leaves the outcome unknown, and the caller must stop writing.
 //!
@@ -17,6 +18,15 @@
 //! check; that is legal only if nothing behind it claims that it had been durable. Then the torn segment is cut
 //! there, and the segments behind it, none of which was synced, are removed (newest first), before anything else is
 //! written: the same log read twice gives the same answer. What is left is made durable before the store goes on.
+//!
+//! # Length
+//!
+//! A sync that must record a new length costs a third more (`docs/design.md`, 4). So a segment may be longer than what
+//! it holds: it takes over a file that was written before (see [`Spares`]), or, once somebody syncs, is extended ahead
+//! with zeros. Behind the last frame the reader finds zeros, or frames of another segment, which do not check under this one's id.
+
+mod durable;
+mod next;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,6 +34,7 @@ use std::sync::Arc;
 use super::device::Device;
 use super::file::StoreFile;
 use super::meter::{ReadCause, WriteCause};
+use super::spares::Spares;
 use crate::env::Access;
 use crate::error::{Error, Result};
 use crate::format::Malformed;
@@ -33,6 +44,10 @@ use crate::format::log::{FRAME_HEADER_BYTES, Frame, FrameReader, FrameWriter, Ta
 use crate::format::names::FileName;
 use crate::types::{SegmentId, Seq};
 
+pub(crate) use durable::Durable;
+use durable::OpenSegment;
+use next::NextSegment;
+
 /// Kind of the frame that starts a segment: predecessor's id and length (8 bytes each, 0 and 0 for none), then a byte:
 /// 1 if all older segments were durable, else 0.
 const START_FRAME: u8 = 1;
@@ -41,6 +56,10 @@ const BATCH_FRAME: u8 = 2;
 
 /// Recovery rewrites the log in pieces of this size.
 const REWRITE_BYTES: usize = 1 << 20;
+
+/// A segment is extended ahead by as much as it holds, within these bounds.
+const EXTENSION_BYTES_MIN: u64 = 64 << 10;
+const EXTENSION_BYTES_MAX: u64 = 4 << 20;
 
 /// A batch on its way into the log.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +78,6 @@ struct OldSegment {
     id: SegmentId,
     last_seq: Seq,
     bytes: u64,
-    /// Present until the segment is known to be durable.
-    unsynced: Option<Arc<StoreFile>>,
 }
 
 /// The log, open for appending.
@@ -68,41 +85,60 @@ struct OldSegment {
 pub(crate) struct Wal {
     device: Arc<Device>,
     old: VecDeque<OldSegment>,
-    id: SegmentId,
-    next_id: SegmentId,
-    file: Arc<StoreFile>,
+    next: Arc<NextSegment>,
+    current: Arc<OpenSegment>,
+    durable: Arc<Durable>,
     frames: FrameWriter,
-    /// Length of the current segment's prefix that is durable, all older segments included.
-    synced: u64,
+    /// Length of the current segment's file, as far as it was extended on purpose.
+    length: u64,
+    /// Length of the segment before.
+    last_bytes: u64,
+    /// Length that segments are meant to have.
+    segment_bytes: u64,
     last_seq: Seq,
     buffer: Vec<u8>,
 }
 
 impl Wal {
     /// Starts a new segment `id` behind the recovered ones.
-    pub(crate) fn open(device: Arc<Device>, id: SegmentId, recovered: &[RecoveredSegment]) -> Result<Self> {
+    pub(crate) fn open(
+        device: Arc<Device>,
+        spares: Arc<Spares>,
+        segment_bytes: u64,
+        id: SegmentId,
+        recovered: &[RecoveredSegment],
+    ) -> Result<Self> {
         let (previous, length) =
             recovered.last().map_or((SegmentId(0), 0), |segment| (segment.id, segment.bytes));
-        // See [`Recovered::repair`].
-        let (file, frames) = start_segment(&device, id, Start { previous, length, durable: true })?;
+        // Recovery has made the older segments durable: see [`Recovered::repair`].
+        let start = Start { previous, length, durable: true };
+        let next = NextSegment::new(device.clone(), spares, segment_bytes, id);
+        let (id, file) = next.take()?;
+        let (current, frames) = start_segment(&device, id, file, start)?;
         let old = recovered.iter().map(|segment| OldSegment {
             id: segment.id,
             last_seq: segment.last_seq,
             bytes: segment.bytes,
-            // See [`Recovered::repair`].
-            unsynced: None,
         });
+        let last_seq = recovered.last().map_or(Seq::ZERO, |segment| segment.last_seq);
         Ok(Self {
             device,
             old: old.collect(),
-            id,
-            next_id: id.next(),
-            file,
+            next: Arc::new(next),
+            durable: Arc::new(Durable::new(current.clone(), last_seq)),
+            current,
             frames,
-            synced: 0,
-            last_seq: recovered.last().map_or(Seq::ZERO, |segment| segment.last_seq),
+            length: 0,
+            last_bytes: 0,
+            segment_bytes,
+            last_seq,
             buffer: Vec::new(),
         })
+    }
+
+    /// What is durable, and the way to make more so.
+    pub(crate) fn durable(&self) -> &Arc<Durable> {
+        &self.durable
     }
 
     /// Appends batches, one frame each, in one write. They survive the death of the process when this returns.
@@ -110,85 +146,84 @@ impl Wal {
         let before = self.frames.clone();
         self.buffer.clear();
         let mut last = self.last_seq;
+        let synced = self.current.synced();
         for batch in batches {
             let header = encode_header(batch.first, batch.count);
-            self.frames.append(BATCH_FRAME, &[&header, batch.ops], self.synced, &mut self.buffer);
+            self.frames.append(BATCH_FRAME, &[&header, batch.ops], synced, &mut self.buffer);
             last = Seq(batch.first.0 + u64::from(batch.count).saturating_sub(1));
         }
-        if let Err(error) = self.file.write(WriteCause::Wal, before.offset(), &self.buffer) {
+        self.extend();
+        if let Err(error) = self.current.file.write(WriteCause::Wal, before.offset(), &self.buffer) {
             // Whole frames of what failed must not be read back, nor lengthen the segment beyond what the next one says
             // of it.
             self.frames = before;
-            self.file.set_len(self.frames.offset())?;
-            self.file.sync(WriteCause::Wal)?;
+            self.length = 0;
+            self.current.file.set_len(self.frames.offset())?;
+            self.current.file.sync(WriteCause::Wal)?;
             return Err(error);
         }
         self.last_seq = last;
+        self.current.appended_to(self.frames.offset());
+        self.durable.appended_to(last);
         // A single huge batch must not pin its size in memory for ever.
         self.buffer.shrink_to(1 << 20);
         Ok(())
     }
 
-    /// Makes everything appended so far durable.
-    pub(crate) fn sync(&mut self) -> Result<()> {
-        for segment in &mut self.old {
-            if let Some(file) = &segment.unsynced {
-                file.sync(WriteCause::Wal)?;
-                segment.unsynced = None;
-            }
+    /// Keeps the file longer than what it holds, if that is of use.
+    fn extend(&mut self) {
+        let end = self.frames.offset();
+        if end > self.length && self.durable.is_wanted() {
+            self.length = end + end.clamp(EXTENSION_BYTES_MIN, EXTENSION_BYTES_MAX);
+            // Only for speed: nothing depends on the length, whether it has changed or not.
+            let _ = self.current.file.extend(self.length);
         }
-        if self.synced < self.frames.offset() {
-            self.file.sync(WriteCause::Wal)?;
-            self.synced = self.frames.offset();
-        }
-        Ok(())
     }
 
-    /// Complete segments that are not known to be durable, oldest first. Sync them without holding the log, then
-    /// report with [`Wal::mark_synced`].
-    pub(crate) fn unsynced_old(&self) -> Vec<(SegmentId, Arc<StoreFile>)> {
-        self.old.iter().filter_map(|s| s.unsynced.clone().map(|file| (s.id, file))).collect()
+    /// Cuts off what lies behind the end of the current segment, and what was prepared. The log is not used again.
+    pub(crate) fn trim(&mut self) {
+        let end = self.frames.offset();
+        if self.current.file.len().is_ok_and(|length| length > end) {
+            let _ = self.current.file.set_len(end);
+        }
+        self.length = end;
+        self.next.discard();
     }
 
-    /// The complete segment `id` is durable.
-    pub(crate) fn mark_synced(&mut self, id: SegmentId) {
-        if let Some(segment) = self.old.iter_mut().find(|segment| segment.id == id) {
-            segment.unsynced = None;
-        }
+    /// The segment that [`Wal::roll`] will need, to be prepared without holding the log; nothing while segments end
+    /// before they are full.
+    pub(crate) fn next(&self) -> Option<Arc<NextSegment>> {
+        let fills = self.last_bytes.max(self.frames.offset()) >= self.segment_bytes / 2;
+        fills.then(|| self.next.clone())
     }
 
     /// Ends the current segment and starts the next. After a failure the current one goes on.
     pub(crate) fn roll(&mut self) -> Result<()> {
-        let id = self.next_id;
-        self.next_id = id.next();
         let bytes = self.frames.offset();
-        let durable = self.synced == bytes && self.old.iter().all(|segment| segment.unsynced.is_none());
-        let start = Start { previous: self.id, length: bytes, durable };
-        let (file, frames) = start_segment(&self.device, id, start)?;
-        let old_file = std::mem::replace(&mut self.file, file);
-        self.old.push_back(OldSegment {
-            id: self.id,
-            last_seq: self.last_seq,
-            bytes,
-            unsynced: (!durable).then_some(old_file),
-        });
-        self.id = id;
+        let start = Start { previous: self.current.id, length: bytes, durable: self.durable.all() };
+        let (id, file) = self.next.take()?;
+        let (current, frames) = start_segment(&self.device, id, file, start)?;
+        self.durable.rolled_to(current.clone());
+        let old = std::mem::replace(&mut self.current, current);
+        self.old.push_back(OldSegment { id: old.id, last_seq: self.last_seq, bytes });
         self.frames = frames;
-        self.synced = 0;
+        (self.length, self.last_bytes) = (0, bytes);
         Ok(())
     }
 
     /// The oldest segment that may hold an entry at or behind `first_needed`.
     pub(crate) fn floor(&self, first_needed: Seq) -> SegmentId {
-        self.old.iter().find(|segment| segment.last_seq >= first_needed).map_or(self.id, |segment| segment.id)
+        let needed = self.old.iter().find(|segment| segment.last_seq >= first_needed);
+        needed.map_or(self.current.id, |segment| segment.id)
     }
 
-    /// Forgets the segments before `floor`; the caller removes their files.
-    pub(crate) fn release(&mut self, floor: SegmentId) -> Vec<SegmentId> {
+    /// Forgets the segments before `floor`, and returns them and their lengths; the caller gives up their files.
+    pub(crate) fn release(&mut self, floor: SegmentId) -> Vec<(SegmentId, u64)> {
         let mut released = Vec::new();
         while self.old.front().is_some_and(|segment| segment.id < floor) {
-            released.extend(self.old.pop_front().map(|segment| segment.id));
+            released.extend(self.old.pop_front().map(|segment| (segment.id, segment.bytes)));
         }
+        self.durable.released(floor);
         released
     }
 
@@ -202,6 +237,12 @@ impl Wal {
         self.old.len() + 1
     }
 
+    /// The segments that are still needed, oldest first, and up to where each is written.
+    pub(crate) fn extents(&self) -> impl Iterator<Item = (SegmentId, u64)> {
+        let current = (self.current.id, self.frames.offset());
+        self.old.iter().map(|segment| (segment.id, segment.bytes)).chain([current])
+    }
+
     /// Bytes in the current segment.
     pub(crate) fn current_bytes(&self) -> u64 {
         self.frames.offset()
@@ -209,7 +250,7 @@ impl Wal {
 
     /// The id that the next segment will have.
     pub(crate) fn next_id(&self) -> SegmentId {
-        self.next_id
+        self.next.id()
     }
 }
 
@@ -245,21 +286,24 @@ impl Start {
     }
 }
 
-/// Creates a segment, makes its name durable, and writes its first frame.
-fn start_segment(device: &Device, id: SegmentId, start: Start) -> Result<(Arc<StoreFile>, FrameWriter)> {
-    let create = || {
-        let file = Arc::new(device.create(FileName::Wal(id))?);
-        device.sync_names()?;
-        let mut frames = FrameWriter::new(id.0, 0, first_prev(id.0));
-        let mut bytes = Vec::new();
-        frames.append(START_FRAME, &[&start.encode()], 0, &mut bytes);
-        file.write(WriteCause::Wal, 0, &bytes)?;
-        Ok((file, frames))
-    };
-    // A segment without its first frame must not stand between two good ones. The removal is durable by the time
-    // the next segment's name is.
-    // Where it cannot be removed, that is what matters, no longer why it could not be started.
-    create().map_err(|error| device.remove(FileName::Wal(id)).err().unwrap_or(error))
+/// Writes the first frame of a segment.
+fn start_segment(
+    device: &Device,
+    id: SegmentId,
+    file: StoreFile,
+    start: Start,
+) -> Result<(Arc<OpenSegment>, FrameWriter)> {
+    let mut frames = FrameWriter::new(id.0, 0, first_prev(id.0));
+    let mut bytes = Vec::new();
+    frames.append(START_FRAME, &[&start.encode()], 0, &mut bytes);
+    removing_on_failure(device, id, file.write(WriteCause::Wal, 0, &bytes))?;
+    Ok((Arc::new(OpenSegment::new(id, file, frames.offset())), frames))
+}
+
+/// A segment without its first frame must not stand between two good ones. The removal is durable by the time the next
+/// segment's name is. Where it cannot be removed, that is what matters, no longer why it could not be started.
+fn removing_on_failure<T>(device: &Device, id: SegmentId, result: Result<T>) -> Result<T> {
+    result.map_err(|error| device.remove(FileName::Wal(id)).err().unwrap_or(error))
 }
 
 /// A segment as recovery left it.
@@ -371,6 +415,57 @@ impl RecoveredSegment {
         }
         self.file.sync(WriteCause::Wal)
     }
+}
+
+/// Hands every batch of the segments from `floor` on that checks to `replay`, whatever lies between. Returns what does
+/// not check.
+pub(crate) fn salvage(
+    device: &Device,
+    floor: SegmentId,
+    mut replay: impl FnMut(Seq, Ops<'_>) -> Result<(), Malformed>,
+) -> Result<Vec<Error>> {
+    let segment = |name| if let FileName::Wal(id) = name { Some(id) } else { None };
+    let mut ids: Vec<_> = device.list()?.into_iter().filter_map(segment).filter(|&id| id >= floor).collect();
+    ids.sort_unstable();
+    let mut lost = Vec::new();
+    if floor > SegmentId(0) && ids.first() != Some(&floor) {
+        lost.push(Error::corruption(&device.path(FileName::Wal(floor)), 0, "the log segment is missing"));
+    }
+    for (at, &id) in ids.iter().enumerate() {
+        let read =
+            device.open(FileName::Wal(id), Access::Read).and_then(|file| Ok((read_segment(&file)?, file)));
+        let (bytes, file) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                lost.push(error);
+                continue;
+            }
+        };
+        let mut frames = FrameReader::new(id.0, &bytes);
+        loop {
+            for frame in frames.by_ref().filter(|frame| frame.kind == BATCH_FRAME) {
+                let sound =
+                    Ops::decode(frame.payload).and_then(|(_, mut ops)| ops.try_for_each(|op| op.map(drop)));
+                let replayed = sound
+                    .and_then(|()| Ops::decode(frame.payload))
+                    .and_then(|(first, ops)| replay(first, ops));
+                lost.extend(
+                    replayed.err().map(|e| file.malformed(frame.offset + FRAME_HEADER_BYTES as u64, &e)),
+                );
+            }
+            let (end, tail) = (frames.state().0, frames.tail());
+            let more = frames.skip_damage();
+            // The end of the last segment that a crash has torn was never acknowledged to be durable.
+            let torn = at + 1 == ids.len() && !more && matches!(tail, Tail::Torn { .. });
+            if !matches!(tail, Tail::Clean { .. }) && !torn {
+                lost.push(file.corruption(end, "log records from here on do not check"));
+            }
+            if !more {
+                break;
+            }
+        }
+    }
+    Ok(lost)
 }
 
 fn read_segment(file: &StoreFile) -> Result<Vec<u8>> {

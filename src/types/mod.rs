@@ -1,4 +1,4 @@
-//! Keys, stamps, ids and ranges: the words every other layer speaks.
+//! Keys, stamps, ids, ranges and range tombstones: the words every other layer speaks.
 //!
 //! Pure values with ordering and arithmetic, nothing else.
 //!
@@ -18,7 +18,7 @@ mod stamp;
 
 pub use extent::Extent;
 pub use ids::{DeviceId, EditNo, Epoch, KeyspaceId, PackId, SegmentId, TableId};
-pub use range::KeyRange;
+pub use range::{KeyRange, RangeTombstone, UpperBound, successor};
 pub use stamp::{Kind, Seq, Stamp};
 
 /// An owned user key, shared without copying.
@@ -26,6 +26,9 @@ pub type Key = std::sync::Arc<[u8]>;
 
 /// Longest key that a write may carry, in bytes.
 pub const KEY_BYTES_MAX: usize = 64 * 1024 - 1;
+
+/// Longest start or end of a range of keys, in bytes: a longest key and the zero byte that stands for "right behind it".
+pub const BOUND_BYTES_MAX: usize = KEY_BYTES_MAX + 1;
 
 /// Longest value that a write may carry, in bytes.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;

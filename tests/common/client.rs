@@ -1,6 +1,7 @@
 //! A caller of the store that remembers what it asked for and what it was told.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -218,6 +219,26 @@ impl Client {
             let value = value.map(<[u8]>::to_vec);
             changes.push(Change { space: space.id(), key: key.to_vec(), value });
         }
+        self.commit(batch, changes, durability)
+    }
+
+    /// Deletes the keys from `start` to before `end`.
+    pub fn delete_range(&mut self, space: &str, range: Range<&str>, durability: Durability) -> Step {
+        let Some(space) = self.spaces.get(space).cloned() else { return Ok(()) };
+        let mut batch = WriteBatch::new();
+        batch.delete_range_in(&space, range.clone());
+        // Of batches of which nobody knows whether they took effect, too.
+        let written = self.history.batches.iter().flat_map(|(changes, _)| changes);
+        let inside = written.filter(|change| {
+            change.space == space.id()
+                && (range.start.as_bytes()..range.end.as_bytes()).contains(&&change.key[..])
+        });
+        let keys: BTreeSet<_> = inside.map(|change| change.key.clone()).collect();
+        let removal = |key| Change { space: space.id(), key, value: None };
+        self.commit(batch, keys.into_iter().map(removal).collect(), durability)
+    }
+
+    fn commit(&mut self, batch: WriteBatch, changes: Vec<Change>, durability: Durability) -> Step {
         if changes.is_empty() {
             return Ok(());
         }

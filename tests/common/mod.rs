@@ -1,10 +1,12 @@
 //! What the suites on the simulated machine share.
 //!
 //! [`oracle`] is the store as it should be, kept outside of any disk; [`client`] is a caller that tells the oracle
-//! what it was told; [`schedules`] are scripted lives of a store; [`recovery`] judges what a power cut has left.
+//! what it was told; [`schedules`] are scripted lives of a store; [`counter`] is a
+//! writer whose every moment can be told; [`recovery`] judges what a power cut has left.
 #![allow(dead_code, reason = "each suite uses its part")]
 
 pub mod client;
+pub mod counter;
 pub mod oracle;
 pub mod recovery;
 pub mod schedules;
@@ -22,6 +24,7 @@ pub fn tiny() -> Options {
         tree: TreeOptions {
             table_bytes: 4 << 10,
             pack: PackLayout::Many { bytes_max: 1 << 20 },
+            group_bytes: 8 << 10,
             block_bytes: 512,
             level1_bytes: 16 << 10,
             level_ratio: 4,

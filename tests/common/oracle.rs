@@ -3,7 +3,7 @@
 //! A batch is known by its number, from 1 on in the order of submission. A keyspace is known by its id, which is never
 //! reused: a name that comes back is another keyspace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::ops::RangeBounds;
 
@@ -59,6 +59,14 @@ impl Model {
             versions.retain(|(number, _)| *number != self.last);
             versions.push((self.last, value.clone()));
         }
+    }
+
+    /// The removals that the deletion of a range stands for, in a batch that has made `changes` so far.
+    pub fn removals(&self, space: u32, range: &impl RangeBounds<[u8]>, changes: &[Change]) -> Vec<Change> {
+        let known = self.spaces.get(&space).into_iter().flat_map(BTreeMap::keys);
+        let put = changes.iter().filter(|change| change.space == space).map(|change| &change.key);
+        let inside: BTreeSet<_> = known.chain(put).filter(|key| range.contains(&key[..])).collect();
+        inside.into_iter().map(|key| Change { space, key: key.clone(), value: None }).collect()
     }
 
     /// The value of a key after batch `at`.

@@ -52,6 +52,12 @@ pub const SCHEDULES: &[Schedule] = &[
     Schedule { name: "split batches", options: tiny, run: split_batches, proof: |jobs, _| jobs.flushes >= 1 },
     Schedule { name: "compaction", options: tiny, run: compaction, proof: |jobs, _| jobs.merges >= 2 },
     Schedule {
+        name: "range deletes",
+        options: tiny,
+        run: range_deletes,
+        proof: |jobs, _| jobs.flushes >= 4 && jobs.merges >= 1,
+    },
+    Schedule {
         name: "full memtables",
         options: tiny,
         run: full_memtables,
@@ -336,6 +342,35 @@ fn compaction(client: &mut Client) -> Step {
     client.hold_snapshot();
     client.put("default", "between", value(7, 70))?;
     client.compact()?;
+    client.check_reads("after a compaction")?;
+    client.close()
+}
+
+/// Ranges that reach over several tables go before, between and behind puts, in the log and in tables.
+fn range_deletes(client: &mut Client) -> Step {
+    client.open()?;
+    client.create("other")?;
+    for round in 0..5 {
+        for n in 0..8 {
+            client.put("default", format!("key{n:02}"), value(round * 10 + n, 700))?;
+            client.put("other", format!("key{n:02}"), value(n, 30))?;
+        }
+        client.delete_range("default", "key01".."key06", Durability::Buffered)?;
+        client.put("default", "key03", value(round, 500))?;
+        if round == 2 {
+            client.hold_snapshot();
+            client.delete_range("other", "key".."kez", Durability::Synced)?;
+        }
+        if round != 3 {
+            client.flush()?;
+        }
+        client.delete_range("default", "key05".."key09", Durability::Buffered)?;
+        client.check_reads("between range deletes")?;
+    }
+    client.reopen()?;
+    client.check_reads("after reopening")?;
+    client.compact()?;
+    client.delete_range("default", "key03".."key04", Durability::Synced)?;
     client.check_reads("after a compaction")?;
     client.close()
 }

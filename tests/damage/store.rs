@@ -127,6 +127,13 @@ impl Image {
         });
         let complete = history.state(history.len());
         let image = Self { env: image, history, flushed, complete };
+        // What the log is extended by ahead of its end says nothing, and would hide the end from the tests.
+        for segment in image.files("wal") {
+            let bytes = image.read(&segment);
+            let used = FrameReader::new(number_of(&segment), &bytes).last().unwrap();
+            let end = used.offset as usize + terrace::format::log::FRAME_HEADER_BYTES + used.payload.len();
+            image.env.truncate(&segment, end as u64).unwrap();
+        }
         image.check_variety();
         image
     }
@@ -137,7 +144,7 @@ impl Image {
         let report = db.verify().unwrap();
         assert!(report.problems.is_empty(), "{report:?}");
         let stats = db.stats();
-        assert!(report.packs >= 4 && report.tables >= 10, "{report:?}");
+        assert!(report.packs >= 4 && report.tables >= 8, "{report:?}");
         assert!(stats.keyspaces.iter().all(|keyspace| keyspace.shape.levels.len() >= 2), "{stats:?}");
         assert!(self.files("wal").len() >= 3, "{:?}", self.env.files());
         assert!(self.live_tables().1 >= 3, "edits in the manifest");
@@ -217,12 +224,12 @@ impl Image {
             let footer_at = table.len() - FOOTER_BYTES;
             let footer = Footer::decode(&table[footer_at..]).unwrap();
             let span = |handle: BlockHandle| handle.offset as usize..handle.end() as usize;
-            let place = Place { id: footer.table.0, offset: footer.index.offset };
-            let index =
-                Block::decode(open_block(place, table[span(footer.index)].to_vec()).unwrap()).unwrap();
-            let data: Vec<_> =
-                (0..index.len()).map(|at| span(BlockHandle::decode(index.value(at)).unwrap())).collect();
-            let parts = [Some(footer.index), footer.filter, Some(footer.properties)];
+            let data: Vec<_> = footer.index.map_or(Vec::new(), |handle| {
+                let place = Place { id: footer.table.0, offset: handle.offset };
+                let index = Block::decode(open_block(place, table[span(handle)].to_vec()).unwrap()).unwrap();
+                (0..index.len()).map(|at| span(BlockHandle::decode(index.value(at)).unwrap())).collect()
+            });
+            let parts = [footer.index, footer.filter, footer.tombstones, Some(footer.properties)];
             let parts = parts.into_iter().flatten().map(span).chain(std::iter::once(footer_at..table.len()));
             for part in parts.chain(data.iter().cloned()) {
                 let part = start + part.start..start + part.end;
@@ -249,6 +256,10 @@ fn write(db: &Db, records: &[Record], durability: impl Fn(usize) -> Durability) 
                 Some(value) => batch.put_in(&keyspaces[*keyspace], key, value),
                 None => batch.delete_in(&keyspaces[*keyspace], key),
             };
+        }
+        if n % 40 == 0 {
+            // Deletes nothing, but is there.
+            batch.delete_range_in(&keyspaces[0], format!("range{n:04}")..format!("range{n:04}~"));
         }
         db.write_with(batch, durability(n)).unwrap();
     }

@@ -13,6 +13,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("FORMAT_VERSION", FORMAT_VERSION.to_string()),
         ("PAGE_BYTES", types::PAGE_BYTES.to_string()),
         ("KEY_BYTES_MAX", types::KEY_BYTES_MAX.to_string()),
+        ("BOUND_BYTES_MAX", types::BOUND_BYTES_MAX.to_string()),
         ("VALUE_BYTES_MAX", types::VALUE_BYTES_MAX.to_string()),
         ("LEVELS", types::LEVELS.to_string()),
         ("VARINT_BYTES_MAX", coding::VARINT_BYTES_MAX.to_string()),

@@ -18,7 +18,7 @@ use terrace::format::identity::Identity;
 use terrace::format::log::{FrameReader, Tail};
 use terrace::format::pack::PackDirectory;
 use terrace::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, open_block};
-use terrace::format::{Malformed, current};
+use terrace::format::{Malformed, current, tombstones};
 use terrace::types::Seq;
 
 #[test]
@@ -45,6 +45,7 @@ fn write_ahead_log() -> Result<(), Malformed> {
     assert_eq!(first, Seq(500));
     assert_eq!(ops.next(), Some(Ok(samples::put_op())));
     assert_eq!(ops.next(), Some(Ok(samples::delete_op())));
+    assert_eq!(ops.next(), Some(Ok(samples::delete_range_op())));
     assert_eq!(ops.next(), None);
     assert_eq!(reader.next(), None);
     assert_eq!(reader.tail(), Tail::Clean { offset: bytes.len() as u64 });
@@ -85,7 +86,10 @@ fn table() -> Result<(), Malformed> {
     assert!(Filter::decode(&filter_bytes)?.may_contain(filter::hash(FIRST.0)));
     assert!(filter::may_contain(&filter_bytes, filter::hash(SECOND.0)));
 
-    let index = Block::decode(block(&bytes, footer.index)?)?;
+    let tombstones_bytes = block(&bytes, footer.tombstones.expect("range tombstones"))?;
+    assert_eq!(tombstones::decode(&tombstones_bytes)?, [samples::range_tombstone()]);
+
+    let index = Block::decode(block(&bytes, footer.index.expect("an index"))?)?;
     let entry = index.seek(SECOND.0, SECOND.1);
     let data = Block::decode(block(&bytes, BlockHandle::decode(index.value(entry))?)?)?;
     let entry = data.seek(SECOND.0, SECOND.1);

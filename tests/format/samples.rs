@@ -2,8 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
-
-use terrace::format::batch::{Op, encode_header, put_op as encode_op};
+use terrace::format::batch::{Action, Op, encode_header, put_op as encode_op};
 use terrace::format::block::BlockBuilder;
 use terrace::format::checksum::Place;
 use terrace::format::edit::{
@@ -14,8 +13,10 @@ use terrace::format::identity::Identity;
 use terrace::format::log::{FrameWriter, first_prev};
 use terrace::format::pack::{PackDirectory, PackEntry};
 use terrace::format::table::{BlockHandle, Codec, Footer, Properties, seal_block, separator};
+use terrace::format::tombstones;
 use terrace::types::{
-    DeviceId, EditNo, Epoch, Extent, KeyRange, KeyspaceId, Kind, PackId, SegmentId, Seq, Stamp, TableId,
+    DeviceId, EditNo, Epoch, Extent, KeyRange, KeyspaceId, Kind, PackId, RangeTombstone, SegmentId, Seq,
+    Stamp, TableId, UpperBound,
 };
 
 pub const TABLE: TableId = TableId(40);
@@ -30,26 +31,43 @@ pub static FIRST: LazyLock<Entry> =
 /// Second entry of the sample table: the second operation of the sample log.
 pub static SECOND: LazyLock<Entry> = LazyLock::new(|| (b"user:bo", Stamp::new(Seq(501), Kind::Delete), b""));
 
+/// Bound behind the range that the third operation of the sample log deletes, from the second key on.
+const RANGE_END: &[u8] = b"user:d";
+
 pub fn identity() -> Identity {
     Identity { store: 0x0123_4567_89ab_cdef, device: DeviceId(1) }
 }
 
 pub fn put_op() -> Op<'static> {
-    Op { keyspace: KeyspaceId(0), kind: Kind::Put, key: FIRST.0, value: FIRST.2 }
+    Op { keyspace: KeyspaceId(0), action: Action::Put { key: FIRST.0, value: FIRST.2 } }
 }
 
 pub fn delete_op() -> Op<'static> {
-    Op { keyspace: KeyspaceId(0), kind: Kind::Delete, key: SECOND.0, value: b"" }
+    Op { keyspace: KeyspaceId(0), action: Action::Delete { key: SECOND.0 } }
+}
+
+pub fn delete_range_op() -> Op<'static> {
+    Op { keyspace: KeyspaceId(0), action: Action::DeleteRange { start: SECOND.0, end: RANGE_END } }
+}
+
+/// The range tombstone of the sample table: the third operation of the sample log.
+pub fn range_tombstone() -> RangeTombstone {
+    let range = KeyRange::half_open(SECOND.0, UpperBound::Excluded(RANGE_END.into()));
+    RangeTombstone { range, seq: Seq(502) }
+}
+
+fn range() -> KeyRange {
+    KeyRange::half_open(FIRST.0, range_tombstone().range.end)
 }
 
 pub fn wal() -> Vec<u8> {
     let mut ops = Vec::new();
-    for op in [put_op(), delete_op()] {
-        encode_op(&mut ops, op.keyspace, op.kind, op.key, op.value);
+    for op in [put_op(), delete_op(), delete_range_op()] {
+        encode_op(&mut ops, &op);
     }
     let mut out = Vec::new();
     let mut writer = FrameWriter::new(SEGMENT.0, 0, first_prev(SEGMENT.0));
-    writer.append(1, &[&encode_header(Seq(500), 2), &ops], 0, &mut out);
+    writer.append(1, &[&encode_header(Seq(500), 3), &ops], 0, &mut out);
     out
 }
 
@@ -57,12 +75,13 @@ pub fn edit() -> Edit {
     let record = TableRecord {
         id: TABLE,
         extent: Extent { device: DeviceId(1), pack: PackId(12), offset: 8192, length: table().len() as u64 },
-        range: KeyRange::new(FIRST.0, SECOND.0),
+        range: range(),
         min_seq: Seq(500),
-        max_seq: Seq(501),
+        max_seq: Seq(502),
         epoch: Epoch(17),
         entries: 2,
         tombstones: 1,
+        range_tombstones: 1,
     };
     let keyspace = KeyspaceRecord {
         id: KeyspaceId(2),
@@ -80,7 +99,7 @@ pub fn edit() -> Edit {
             drop: vec![(0, TableId(38))],
             add: vec![(1, record)],
             cursors: vec![(1, FIRST.0.into())],
-            flushed: Some(Seq(501)),
+            flushed: Some(Seq(502)),
         }],
         counters: Counters {
             clock: 1_700_000_000,
@@ -90,7 +109,7 @@ pub fn edit() -> Edit {
             segment: SegmentId(4),
             wal_floor: SegmentId(3),
             keyspace: KeyspaceId(3),
-            seq: Seq(501),
+            seq: Seq(502),
         },
     }
 }
@@ -118,16 +137,16 @@ pub fn properties() -> Properties {
         entries: 2,
         tombstones: 1,
         min_seq: Seq(500),
-        max_seq: Seq(501),
+        max_seq: Seq(502),
         raw_key_bytes: (FIRST.0.len() + SECOND.0.len()) as u64,
         raw_value_bytes: FIRST.2.len() as u64,
         data_blocks: 2,
-        smallest: FIRST.0.into(),
-        largest: SECOND.0.into(),
+        range_tombstones: 1,
+        range: range(),
     }
 }
 
-/// A table of two data blocks with one entry each.
+/// A table of two data blocks with one entry each, and a range tombstone.
 pub fn table() -> Vec<u8> {
     let mut out = Vec::new();
     let mut index = BlockBuilder::new();
@@ -144,9 +163,10 @@ pub fn table() -> Vec<u8> {
     filter.add(filter::hash(FIRST.0));
     filter.add(filter::hash(SECOND.0));
     let filter = Some(append(&mut out, |payload| filter.finish(10, payload)));
-    let index = append(&mut out, |payload| index.finish(payload));
+    let index = Some(append(&mut out, |payload| index.finish(payload)));
+    let tombstones = Some(append(&mut out, |payload| tombstones::encode(&[range_tombstone()], payload)));
     let properties = append(&mut out, |payload| properties().encode(payload));
-    out.extend(Footer { table: TABLE, data_bytes, index, filter, properties }.encode());
+    out.extend(Footer { table: TABLE, data_bytes, index, filter, tombstones, properties }.encode());
     out
 }
 

@@ -209,7 +209,7 @@ impl Runner {
 }
 
 /// The keys that start with `prefix`.
-fn starting_with(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+pub(super) fn starting_with(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let end = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
         let mut end = prefix[..=last].to_vec();
         end[last] += 1;
@@ -229,7 +229,7 @@ fn is_inverted(from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> bool {
     }
 }
 
-fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+pub(super) fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     match bound {
         Bound::Included(key) => Bound::Included(key),
         Bound::Excluded(key) => Bound::Excluded(key),

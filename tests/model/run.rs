@@ -5,6 +5,7 @@
 mod reading;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use terrace::{Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, W
 use crate::common::Rng;
 use crate::common::client::DIR;
 use crate::common::oracle::{self, Change, DEFAULT, Model, show};
-use reading::{View, Walk, shown};
+use reading::{View, Walk, as_slice, shown, starting_with};
 
 /// What the store runs on.
 pub enum Machine {
@@ -32,6 +33,7 @@ pub struct Ran {
     pub cache_misses: u64,
     pub stalls: u64,
     pub batches: u64,
+    pub range_deletes: u64,
     pub iterators: u64,
     pub snapshots: u64,
     pub removals: u64,
@@ -50,6 +52,7 @@ impl Ran {
         self.cache_misses += other.cache_misses;
         self.stalls += other.stalls;
         self.batches += other.batches;
+        self.range_deletes += other.range_deletes;
         self.iterators += other.iterators;
         self.snapshots += other.snapshots;
         self.removals += other.removals;
@@ -61,7 +64,8 @@ impl Ran {
 
     pub fn assert_everything_ran(&self, simulated: bool) {
         let jobs = [self.flushes, self.merges, self.moves, self.cache_misses];
-        let operations = [self.batches, self.iterators, self.snapshots, self.removals, self.openings];
+        let operations = [self.batches, self.range_deletes, self.iterators, self.snapshots, self.removals];
+        let operations = [&operations[..], &[self.openings]].concat();
         assert!(jobs.iter().chain(&operations).all(|&count| count > 10), "something hardly ran: {self:?}");
         assert!(self.deepest >= 3, "no tree got deep: {self:?}");
         assert!(
@@ -248,6 +252,14 @@ impl Runner {
         let (mut batch, mut changes) = (WriteBatch::new(), Vec::new());
         for _ in 0..count {
             let space = self.any_space();
+            if self.rng.percent(1) {
+                let (from, to) = self.range_to_delete();
+                batch.delete_range_in::<Vec<u8>>(&space, (from.clone(), to.clone()));
+                changes.extend(self.model.removals(space.id(), &(as_slice(&from), as_slice(&to)), &changes));
+                self.note(format!("delete {} {} .. {}", space.id(), shown(&from), shown(&to)));
+                self.ran.range_deletes += 1;
+                continue;
+            }
             let (key, value) = (self.key(), self.value());
             match &value {
                 Some(value) => batch.put_in(&space, &key, value),
@@ -268,6 +280,15 @@ impl Runner {
         if synced {
             self.durable = self.model.last();
         }
+    }
+
+    /// Mostly the keys below a common prefix; now and then anything, inverted and empty ranges included.
+    fn range_to_delete(&mut self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        let key = self.key();
+        if key.is_empty() || self.rng.percent(20) {
+            return (self.bound(), self.bound());
+        }
+        starting_with(&key)
     }
 
     fn sync(&mut self) {

@@ -32,7 +32,8 @@ fn smallest() -> Options {
 }
 
 fn one_table() -> Options {
-    let tree = TreeOptions { pack: PackLayout::OneTable, table_bytes: 2 << 10, ..tiny().tree };
+    let tree =
+        TreeOptions { pack: PackLayout::OneTable, group_bytes: 0, table_bytes: 2 << 10, ..tiny().tree };
     Options { background_threads: Some(2), tree, ..tiny() }
 }
 

@@ -47,12 +47,16 @@ fn a_group_that_failed_neither_comes_back_nor_takes_later_writes_along() {
                 spawn(&env, move || sender.send((key, put_synced(&db, key, b"value"))).unwrap())
             };
             let first = write("first");
-            // Nobody else gets the lead before the first writer's sync has ended; so these become one group.
             env.sleep(Duration::from_millis(1));
+            env.fault(FaultRule {
+                partial: true,
+                sticky: true,
+                ..fault(Operation::WriteAt, ".wal", FaultError::NoSpace)
+            });
             let group = ["a", "b", "c"].map(write);
-            env.fault(FaultRule { partial: true, ..fault(Operation::WriteAt, ".wal", FaultError::NoSpace) });
             first.join();
             group.into_iter().for_each(Thread::join);
+            env.clear_faults();
             for (key, result) in results.try_iter() {
                 let expected = if key == "first" { None } else { Some(ErrorKind::DiskFull) };
                 assert_eq!(result.err().map(|error| error.kind()), expected, "{key}");

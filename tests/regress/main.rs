@@ -25,6 +25,7 @@ fn tiny() -> Options {
         tree: TreeOptions {
             table_bytes: 4 << 10,
             pack: PackLayout::Many { bytes_max: 1 << 20 },
+            group_bytes: 8 << 10,
             block_bytes: 512,
             level1_bytes: 32 << 10,
             level_ratio: 4,

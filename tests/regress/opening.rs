@@ -21,7 +21,7 @@ fn a_store_that_is_read_alone_is_always_idle() {
         let db = Db::builder("/db").env(env.clone()).options(tiny()).read_only().open().unwrap();
         db.wait_idle().unwrap();
         assert!(db.contains("a").unwrap() && db.contains("b").unwrap());
-        assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::ReadOnly);
     });
 }
 

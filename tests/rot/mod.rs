@@ -57,6 +57,7 @@ pub fn tiny() -> Options {
         tree: TreeOptions {
             table_bytes: 5 << 10,
             pack: PackLayout::Many { bytes_max: 1 << 20 },
+            group_bytes: 0,
             block_bytes: 512,
             level1_bytes: 8 << 10,
             level_ratio: 4,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Longest latency that is told apart from longer ones: an hour.
 const NANOS_MAX: u64 = 3_600_000_000_000;
@@ -15,7 +15,7 @@ pub struct Latency {
 }
 
 /// Digests of the latencies of one kind of operation, all but the count in microseconds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
     /// Number of operations.
     pub count: u64,

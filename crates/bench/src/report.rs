@@ -181,7 +181,8 @@ fn latencies(reports: &[PhaseReport]) -> String {
 }
 
 /// Columns as wide as their widest cell; those that hold text to the left, figures to the right.
-fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
+#[must_use]
+pub fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut lines = vec![head.iter().map(|&cell| cell.to_owned()).collect::<Vec<_>>()];
     lines.extend(rows);
     let columns = 0..head.len();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::*;
 use crate::catalog::testing::{flushed, record, version};
 use crate::catalog::{ExtentSink, check_version};
-use crate::types::{Extent, KeyRange, PackId};
+use crate::types::{Extent, KeyRange, PackId, UpperBound};
 
 fn none(_: &TableRecord) -> Lease {
     Lease::none()
@@ -75,7 +75,7 @@ fn a_relocation_makes_a_new_object_and_a_move_changes_nothing_else() {
 fn edits_that_contradict_the_tree_are_refused() {
     let tree = version(vec![(1, record(1, "a", "c"))]);
     let inverted = TableRecord {
-        range: KeyRange { smallest: (*b"b").into(), largest: (*b"a").into() },
+        range: KeyRange { start: (*b"b").into(), end: UpperBound::after(b"a") },
         ..record(2, "a", "b")
     };
     let mut askew = record(2, "x", "y");

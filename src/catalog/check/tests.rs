@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalog::testing::{flushed, record, table, version};
-use crate::types::{PackId, Seq};
+use crate::types::{KeyRange, PackId, Seq, UpperBound};
 
 /// A tree that a merge of L0 into L1 can be tried on:
 ///
@@ -155,4 +155,32 @@ fn i1_extents_of_a_pack_are_disjoint() {
     };
     check_version(&at(4096)).unwrap();
     assert!(check_version(&at(0)).unwrap_err().to_string().contains("share bytes"));
+}
+
+#[test]
+fn i1_a_table_may_end_before_the_key_that_the_next_begins_with() {
+    let clipped = |id, start: &str, end: &str| TableRecord {
+        range: KeyRange::half_open(start.as_bytes(), UpperBound::from_bytes(end.as_bytes())),
+        entries: 0,
+        range_tombstones: 1,
+        ..record(id, "", "")
+    };
+    let touching = vec![(1, clipped(1, "a", "c")), (1, clipped(2, "c", "f")), (1, clipped(3, "f", ""))];
+    check_version(&version(touching)).unwrap();
+    let shared =
+        TreeEdit { add: vec![(1, clipped(1, "a", "c")), (1, record(2, "b", "b"))], ..TreeEdit::default() };
+    let refused = Version::empty().apply(&shared, &mut |_| crate::catalog::Lease::none());
+    assert!(refused.unwrap_err().to_string().contains("I1"));
+}
+
+#[test]
+fn i2_a_range_tombstone_must_not_reach_beyond_the_merged_tables() {
+    let tombstone = |end: &str| TableRecord {
+        range: KeyRange::half_open(*b"n", UpperBound::from_bytes(end.as_bytes())),
+        range_tombstones: 1,
+        ..record(20, "", "")
+    };
+    check_edit(&tree(), &edit(&[(1, 5)], vec![(2, tombstone("p"))])).unwrap();
+    refused(&edit(&[(1, 5)], vec![(2, tombstone("q"))]), "reaches beyond");
+    refused(&edit(&[(1, 5)], vec![(2, tombstone(""))]), "reaches beyond");
 }

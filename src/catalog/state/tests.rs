@@ -182,7 +182,7 @@ fn random_edit(catalog: &Catalog, dice: &mut Dice) -> Edit {
             .map(|partner| (level + 1, partner))
             .collect();
         tree.drop.push((level, table.id));
-        tree.cursors.push((level, table.range.largest.clone()));
+        tree.cursors.push((level, table.range.start.clone()));
         if partners.is_empty() {
             tree.add.push((level + 1, table.record()));
         } else {
@@ -203,9 +203,9 @@ fn random_edit(catalog: &Catalog, dice: &mut Dice) -> Edit {
         let inputs: Vec<_> = version.tables().filter(|(level, _)| *level < 2).collect();
         let hull = inputs.iter().fold(inputs[0].1.range.clone(), |hull, (_, t)| hull.hull(&t.range));
         tree.drop.extend(inputs.iter().map(|(level, table)| (*level, table.id)));
-        let middle = &hull.smallest[..];
+        let middle = &hull.start[..];
         let left = new_table(&mut edit, KeyRange::new(middle, middle));
-        let right = new_table(&mut edit, KeyRange::new([middle, b"0"].concat(), hull.largest.clone()));
+        let right = new_table(&mut edit, KeyRange::half_open([middle, b"0"].concat(), hull.end.clone()));
         tree.add.extend([(1, left), (1, right)]);
     }
     edit.trees.push(tree);

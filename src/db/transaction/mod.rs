@@ -2,7 +2,7 @@
 
 mod iter;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::ops::RangeBounds;
 
@@ -13,9 +13,10 @@ use crate::batch::WriteBatch;
 use crate::engine::Condition;
 use crate::engine::scan::Bounds;
 use crate::error::{ErrorKind, Result};
+use crate::format::batch::Action;
 use crate::options::Durability;
 use crate::slice::Slice;
-use crate::types::{KeyspaceId, Kind, Seq};
+use crate::types::{KeyRange, KeyspaceId, Seq};
 
 /// What a transaction may have missed when it commits.
 ///
@@ -82,7 +83,7 @@ pub struct Transaction {
     writes: BTreeMap<KeyspaceId, BTreeMap<Vec<u8>, Option<Slice>>>,
     /// What it has read; kept if serialisable.
     read_keys: BTreeSet<(KeyspaceId, Vec<u8>)>,
-    read_ranges: Vec<(KeyspaceId, Bounds)>,
+    read_ranges: Vec<(KeyspaceId, KeyRange)>,
 }
 
 impl Db {
@@ -354,11 +355,18 @@ impl Transaction {
 
     fn scan(&mut self, keyspace: &Keyspace, bounds: Bounds) -> Result<TransactionIter> {
         let id = keyspace.keyspace_id();
-        let writes = self.writes.get(&id).filter(|_| !bounds.is_empty());
-        let own = writes.into_iter().flat_map(|writes| writes.range::<[u8], _>(bounds.as_refs()));
-        let own = own.map(|(key, value)| (key.clone(), value.clone())).collect();
-        if self.isolation == Isolation::Serializable {
-            self.read_ranges.push((id, bounds.clone()));
+        let mut own = VecDeque::new();
+        if let Some(range) = bounds.range() {
+            if let Some(writes) = self.writes.get(&id) {
+                own.extend(
+                    writes
+                        .range::<[u8], _>(bounds.as_refs())
+                        .map(|(key, value)| (key.clone(), value.clone())),
+                );
+            }
+            if self.isolation == Isolation::Serializable {
+                self.read_ranges.push((id, range));
+            }
         }
         Ok(TransactionIter::new(own, self.snapshot.keyspace(keyspace).scan(bounds)?))
     }
@@ -476,18 +484,18 @@ impl Transaction {
         for (&id, writes) in &self.writes {
             for (key, value) in writes {
                 match value {
-                    Some(value) => batch.add(id, Kind::Put, key, value),
-                    None => batch.add(id, Kind::Delete, key, &[]),
+                    Some(value) => batch.add(id, Action::Put { key, value }),
+                    None => batch.add(id, Action::Delete { key }),
                 };
-                unchanged.push((id, Bounds::point(key)));
+                unchanged.push((id, KeyRange::new(&key[..], &key[..])));
             }
         }
         if !self.writes.is_empty() {
-            unchanged.extend(self.read_keys.iter().map(|(id, key)| (*id, Bounds::point(key))));
+            unchanged.extend(self.read_keys.iter().map(|(id, key)| (*id, KeyRange::new(&key[..], &key[..]))));
             unchanged.extend(self.read_ranges.iter().cloned());
         }
         let condition = Condition { since: Seq(self.snapshot.seq()), unchanged };
-        self.db.engine().commit_if(batch, durability, condition)
+        self.db.engine().commit_if(&batch, durability, condition)
     }
 
     /// Forgets the writes. Dropping the transaction does the same.

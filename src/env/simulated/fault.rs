@@ -86,6 +86,8 @@ pub enum FaultError {
     NoSpace,
     /// EMFILE.
     TooManyFiles,
+    /// EROFS.
+    ReadOnly,
     /// EOPNOTSUPP.
     Unsupported,
 }
@@ -96,6 +98,7 @@ impl From<FaultError> for io::Error {
             FaultError::Io => Errno::IO.into(),
             FaultError::NoSpace => Errno::NOSPC.into(),
             FaultError::TooManyFiles => Errno::MFILE.into(),
+            FaultError::ReadOnly => Errno::ROFS.into(),
             FaultError::Unsupported => Self::new(io::ErrorKind::Unsupported, Errno::OPNOTSUPP),
         }
     }

@@ -11,8 +11,9 @@
 //!  4  pack              id, device, length
 //!  5  tree              keyspace, then sections:
 //!      1  drop          level (1 byte), table
-//!      2  add           level (1 byte), table, device, pack, offset, length, length and bytes of the smallest
-//!                       key, the same of the largest, min seq, max seq, epoch, entries, tombstones
+//!      2  add           level (1 byte), table, device, pack, offset, length, length and bytes of the first key,
+//!                       the same of the bound behind the last key (empty: none), min seq, max seq, epoch,
+//!                       entries, tombstones, range tombstones
 //!      3  cursor        level (1 byte), key
 //!      4  flushed       sequence number                                       at most once
 //!  6  counters          next table, pack, epoch, segment; oldest needed segment; next keyspace; largest seq;
@@ -28,8 +29,8 @@ use super::{Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRec
 use crate::format::Malformed;
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
 use crate::types::{
-    DeviceId, EditNo, Epoch, Extent, KEY_BYTES_MAX, Key, KeyRange, KeyspaceId, LEVELS, PAGE_BYTES, PackId,
-    SegmentId, Seq, TableId,
+    BOUND_BYTES_MAX, DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PAGE_BYTES, PackId,
+    SegmentId, Seq, TableId, UpperBound,
 };
 
 const NUMBER: u64 = 1;
@@ -160,11 +161,12 @@ fn put_tree(out: &mut Vec<u8>, tree: &TreeEdit) {
 }
 
 fn put_table(out: &mut Vec<u8>, record: &TableRecord) {
-    let TableRecord { id, extent, range, min_seq, max_seq, epoch, entries, tombstones } = record;
+    let TableRecord { id, extent, range, min_seq, max_seq, epoch, entries, tombstones, range_tombstones } =
+        record;
     put_varints(out, &[id.0, extent.device.0.into(), extent.pack.0, extent.offset, extent.length]);
-    put_prefixed(out, &range.smallest);
-    put_prefixed(out, &range.largest);
-    put_varints(out, &[min_seq.0, max_seq.0, epoch.0, *entries, *tombstones]);
+    put_prefixed(out, &range.start);
+    put_prefixed(out, range.end.as_bytes());
+    put_varints(out, &[min_seq.0, max_seq.0, epoch.0, *entries, *tombstones, *range_tombstones]);
 }
 
 /// Hands the tag and body of each section left in `decoder` to `read`, and checks that it reads the whole body.
@@ -228,7 +230,7 @@ fn level(body: &mut Decoder<'_>) -> Result<u8, Malformed> {
 }
 
 fn checked_key(body: &Decoder<'_>, key: &[u8]) -> Result<Key, Malformed> {
-    if key.len() <= KEY_BYTES_MAX { Ok(key.into()) } else { Err(body.malformed("key too long")) }
+    if key.len() <= BOUND_BYTES_MAX { Ok(key.into()) } else { Err(body.malformed("key too long")) }
 }
 
 fn keyspace(body: &mut Decoder<'_>) -> Result<KeyspaceRecord, Malformed> {
@@ -282,6 +284,7 @@ fn table(body: &mut Decoder<'_>) -> Result<TableRecord, Malformed> {
         epoch: Epoch(id(body)?),
         entries: body.varint()?,
         tombstones: body.varint()?,
+        range_tombstones: body.varint()?,
     };
     if record.min_seq > record.max_seq || record.tombstones > record.entries {
         return Err(start.malformed("record of a table contradicts itself"));
@@ -302,10 +305,12 @@ fn extent(body: &mut Decoder<'_>) -> Result<Extent, Malformed> {
 
 fn range(body: &mut Decoder<'_>) -> Result<KeyRange, Malformed> {
     let start = body.clone();
-    let smallest = body.prefixed()?;
-    let largest = body.prefixed()?;
-    if smallest > largest {
+    let first = body.prefixed()?;
+    let end = body.prefixed()?;
+    let range =
+        KeyRange { start: checked_key(body, first)?, end: UpperBound::from_bytes(&checked_key(body, end)?) };
+    if range.is_inverted() {
         return Err(start.malformed("keys of a table are inverted"));
     }
-    Ok(KeyRange::new(checked_key(body, smallest)?, checked_key(body, largest)?))
+    Ok(range)
 }

@@ -5,7 +5,9 @@ use std::num::NonZeroU32;
 use super::*;
 use crate::format::Malformed;
 use crate::format::testing::{each_change, seeded};
+use crate::types::UpperBound;
 use proptest::prelude::*;
+use std::cmp::Ordering;
 
 fn encoded(edit: &Edit) -> Vec<u8> {
     let mut out = Vec::new();
@@ -23,6 +25,7 @@ fn record() -> TableRecord {
         epoch: Epoch(17),
         entries: 100,
         tombstones: 3,
+        range_tombstones: 2,
     }
 }
 
@@ -77,12 +80,17 @@ prop_compose! {
             extent: Extent {
                 device: DeviceId(device), pack: PackId(pack), offset: page * 4096, length: length.into(),
             },
-            range: KeyRange::new(keys.0.clone().min(keys.1.clone()), keys.0.max(keys.1)),
+            range: match keys.0.cmp(&keys.1) {
+                Ordering::Less => KeyRange::half_open(keys.0, UpperBound::Excluded(keys.1)),
+                Ordering::Equal => KeyRange::half_open(keys.0, UpperBound::Unbounded),
+                Ordering::Greater => KeyRange::new(keys.1, keys.0),
+            },
             min_seq: Seq(seqs.0.min(seqs.1)),
             max_seq: Seq(seqs.0.max(seqs.1)),
             epoch: Epoch(epoch),
             entries: counts.0.max(counts.1),
             tombstones: counts.0.min(counts.1),
+            range_tombstones: counts.0 / 2,
         }
     }
 }
@@ -189,7 +197,7 @@ fn records_that_contradict_themselves_are_refused() {
     assert_eq!(refused(TableRecord { extent: unaligned, ..record() }), "impossible extent of a table");
     let endless = Extent { length: u64::MAX, ..extent };
     assert_eq!(refused(TableRecord { extent: endless, ..record() }), "impossible extent of a table");
-    let range = KeyRange { smallest: record().range.largest, largest: record().range.smallest };
+    let range = KeyRange { start: (*b"zz").into(), end: UpperBound::after(b"a") };
     assert_eq!(refused(TableRecord { range, ..record() }), "keys of a table are inverted");
     let range = KeyRange::new(b"a".as_slice(), vec![b'b'; crate::types::KEY_BYTES_MAX + 1]);
     assert_eq!(refused(TableRecord { range, ..record() }), "key too long");

@@ -2,7 +2,8 @@
 
 use crate::format::Malformed;
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
-use crate::types::{Epoch, KEY_BYTES_MAX, Key, KeyspaceId, LEVELS, Seq};
+use crate::format::edit::TableRecord;
+use crate::types::{BOUND_BYTES_MAX, Epoch, KeyRange, KeyspaceId, LEVELS, Seq, UpperBound};
 
 /// Payload of a table's properties block.
 ///
@@ -11,9 +12,9 @@ use crate::types::{Epoch, KEY_BYTES_MAX, Key, KeyspaceId, LEVELS, Seq};
 ///
 /// ```text
 /// TAG FIELD            TAG FIELD             TAG FIELD             TAG FIELD
-///  1  keyspace          4  entries            8  raw key bytes     11  smallest key
-///  2  level             5  tombstones         9  raw value bytes   12  largest key
-///  3  epoch             6  min seq           10  data blocks
+///  1  keyspace          4  entries            8  raw key bytes     11  range tombstones
+///  2  level             5  tombstones         9  raw value bytes   12  first key
+///  3  epoch             6  min seq           10  data blocks       13  bound behind the last key; empty: none
 ///                       7  max seq
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,11 +27,11 @@ pub struct Properties {
     pub epoch: Epoch,
     /// Number of entries, tombstones included.
     pub entries: u64,
-    /// Number of tombstones.
+    /// Number of tombstones among them.
     pub tombstones: u64,
-    /// Smallest sequence number of an entry.
+    /// Smallest sequence number of an entry or range tombstone.
     pub min_seq: Seq,
-    /// Largest sequence number of an entry.
+    /// Largest sequence number of an entry or range tombstone.
     pub max_seq: Seq,
     /// Lengths of all keys together, in bytes.
     pub raw_key_bytes: u64,
@@ -38,15 +39,15 @@ pub struct Properties {
     pub raw_value_bytes: u64,
     /// Number of data blocks.
     pub data_blocks: u64,
-    /// Smallest user key.
-    pub smallest: Key,
-    /// Largest user key.
-    pub largest: Key,
+    /// Number of range tombstones.
+    pub range_tombstones: u64,
+    /// The keys of entries and range tombstones.
+    pub range: KeyRange,
 }
 
-const NUMBERS: usize = 10;
-const SMALLEST: u64 = 11;
-const LARGEST: u64 = 12;
+const NUMBERS: usize = 11;
+const START: u64 = 12;
+const END: u64 = 13;
 
 impl Properties {
     /// Appends the stored form.
@@ -58,7 +59,7 @@ impl Properties {
             put_varint(out, tag);
             put_prefixed(out, &number);
         }
-        for (tag, key) in [(SMALLEST, &self.smallest), (LARGEST, &self.largest)] {
+        for (tag, key) in [(START, &self.range.start[..]), (END, self.range.end.as_bytes())] {
             put_varint(out, tag);
             put_prefixed(out, key);
         }
@@ -77,6 +78,7 @@ impl Properties {
             self.raw_key_bytes,
             self.raw_value_bytes,
             self.data_blocks,
+            self.range_tombstones,
         ]
     }
 
@@ -98,11 +100,11 @@ impl Properties {
             previous = tag;
             let mut value = decoder.section()?;
             match tag {
-                1..SMALLEST => {
+                1..START => {
                     numbers[tag as usize - 1] = Some(value.varint()?);
                     value.finish()?;
                 }
-                SMALLEST | LARGEST => keys[(tag - SMALLEST) as usize] = Some(value.bytes(value.remaining())?),
+                START | END => keys[(tag - START) as usize] = Some(value.bytes(value.remaining())?),
                 _ => {}
             }
         }
@@ -110,7 +112,7 @@ impl Properties {
         let missing = || contradiction("property missing");
         let number = |tag: usize| numbers[tag - 1].ok_or_else(missing);
         let out_of_range = |_| contradiction("property out of range");
-        let key = |index: usize| keys[index].ok_or_else(missing).map(Key::from);
+        let key = |index: usize| keys[index].ok_or_else(missing);
         let properties = Self {
             keyspace: KeyspaceId(number(1)?.try_into().map_err(out_of_range)?),
             level: number(2)?.try_into().map_err(out_of_range)?,
@@ -122,8 +124,8 @@ impl Properties {
             raw_key_bytes: number(8)?,
             raw_value_bytes: number(9)?,
             data_blocks: number(10)?,
-            smallest: key(0)?,
-            largest: key(1)?,
+            range_tombstones: number(11)?,
+            range: KeyRange { start: key(0)?.into(), end: UpperBound::from_bytes(key(1)?) },
         };
         if properties.consistent() {
             Ok(properties)
@@ -132,12 +134,22 @@ impl Properties {
         }
     }
 
+    /// Whether they say of the table what `record` does. What came from outside was not numbered when it was written.
+    #[must_use]
+    pub fn tell(&self, record: &TableRecord) -> bool {
+        let numbered = |seq: Seq| if seq == Seq::ZERO { record.max_seq } else { seq };
+        let counts = (record.entries, record.tombstones, record.range_tombstones);
+        (self.entries, self.tombstones, self.range_tombstones) == counts
+            && (numbered(self.min_seq), numbered(self.max_seq)) == (record.min_seq, record.max_seq)
+            && self.range == record.range
+    }
+
     fn consistent(&self) -> bool {
         usize::from(self.level) < LEVELS
             && self.tombstones <= self.entries
             && self.min_seq <= self.max_seq
             && self.max_seq <= Seq::MAX
-            && self.smallest <= self.largest
-            && self.smallest.len().max(self.largest.len()) <= KEY_BYTES_MAX
+            && !self.range.is_inverted()
+            && self.range.start.len().max(self.range.end.as_bytes().len()) <= BOUND_BYTES_MAX
     }
 }

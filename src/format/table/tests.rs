@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::format::testing::{each_change, refuses_changes, refuses_truncations, seeded};
-use crate::types::{Epoch, KeyspaceId, Seq};
+use crate::types::{Epoch, KeyRange, KeyspaceId, Seq, UpperBound};
 use proptest::prelude::*;
 
 const PLACE: Place = Place { id: 7, offset: 8192 };
@@ -24,8 +24,9 @@ fn footer() -> Footer {
     Footer {
         table: TableId(7),
         data_bytes: 10_000,
-        index: BlockHandle { offset: 10_200, length: 300 },
+        index: Some(BlockHandle { offset: 10_200, length: 300 }),
         filter: Some(BlockHandle { offset: 10_000, length: 200 }),
+        tombstones: Some(BlockHandle { offset: 10_600, length: 50 }),
         properties: BlockHandle { offset: 10_500, length: 90 },
     }
 }
@@ -42,8 +43,8 @@ fn properties() -> Properties {
         raw_key_bytes: 16_000,
         raw_value_bytes: 99_000,
         data_blocks: 29,
-        smallest: b"a".as_slice().into(),
-        largest: b"zz".as_slice().into(),
+        range_tombstones: 3,
+        range: KeyRange::new(*b"a", *b"zz"),
     }
 }
 
@@ -128,10 +129,14 @@ fn best_compression_stays_below_the_cap() {
 
 #[test]
 fn footer_round_trips_and_refuses_all_else() {
-    for filter in [None, footer().filter] {
-        let footer = Footer { filter, ..footer() };
+    for (filter, tombstones) in [(None, footer().tombstones), (footer().filter, None)] {
+        let footer = Footer { filter, tombstones, ..footer() };
         assert_eq!(Footer::decode(&footer.encode()), Ok(footer));
     }
+    let no_index = Footer { index: None, ..footer() };
+    assert_eq!(Footer::decode(&no_index.encode()).unwrap_err().what, "table without an index");
+    let tombstones_alone = Footer { data_bytes: 0, filter: None, ..no_index };
+    assert_eq!(Footer::decode(&tombstones_alone.encode()), Ok(tombstones_alone));
     refuses_changes(&footer().encode(), Footer::decode);
     refuses_truncations(&footer().encode(), Footer::decode);
 }
@@ -177,7 +182,10 @@ fn contradicting_properties_are_refused() {
     assert_eq!(refused(Properties { level: 8, ..good() }), "properties contradict each other");
     assert_eq!(refused(Properties { tombstones: 1001, ..good() }), "properties contradict each other");
     assert_eq!(
-        refused(Properties { smallest: b"zzz".as_slice().into(), ..good() }),
+        refused(Properties {
+            range: KeyRange { start: (*b"zzz").into(), end: UpperBound::after(b"zz") },
+            ..good()
+        }),
         "properties contradict each other"
     );
     assert_eq!(refused(Properties { max_seq: Seq(u64::MAX), ..good() }), "properties contradict each other");

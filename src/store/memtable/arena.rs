@@ -4,18 +4,24 @@
 //! that an empty memtable costs nothing; each further one is twice as large, up to [`CHUNK_BYTES_MAX`]. What exceeds
 //! a quarter of the current chunk gets a chunk of its own, so that a full chunk wastes at most a quarter.
 //!
+//! Chunks of the largest size come from and go back to a [`ChunkPool`]: memory that was used before costs nothing to
+//! touch, fresh memory a page fault every 4 KiB.
+//!
 //! # Why it is sound
 //!
 //! 1. A chunk is initialised before a Release exchange makes it current; every thread finds it by an Acquire load.
 //! 2. `used` only grows, by an atomic addition: the range between its old and new value belongs to one caller alone.
-//! 3. Chunks are freed in `drop` only, which has the arena exclusively: what [`Arena::alloc`] returned stays valid,
-//!    at the same address, as long as the arena.
+//! 3. Chunks are freed, or given to the pool, in `drop` only, which has the arena exclusively: what [`Arena::alloc`]
+//!    returned stays valid, at the same address, as long as the arena.
+//! 4. A chunk of the pool belongs to the pool alone, and all have the same capacity.
 //!
 //! It knows nothing of what the bytes mean; whoever writes them must publish them.
 #![expect(unsafe_code, reason = "raw memory shared by concurrent writers; see the module header")]
 
+use crate::env::sync::Mutex;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 
@@ -40,7 +46,65 @@ struct Chunk {
 const HEADER: usize = size_of::<Chunk>();
 const _: () = assert!(HEADER.is_multiple_of(ALIGN) && align_of::<Chunk>() >= ALIGN);
 
+/// Chunks that arenas have left for others.
+#[derive(Debug)]
+pub struct ChunkPool {
+    free: Mutex<Vec<PooledChunk>>,
+    chunks_max: usize,
+}
+
+#[derive(Debug)]
+struct PooledChunk(NonNull<Chunk>);
+
+// SAFETY: (4): whoever has it is its only owner.
+unsafe impl Send for PooledChunk {}
+
+impl ChunkPool {
+    /// Keeps up to `bytes_max` bytes.
+    #[must_use]
+    pub fn new(bytes_max: u64) -> Self {
+        let chunks_max = usize::try_from(bytes_max / CHUNK_BYTES_MAX as u64).unwrap_or(usize::MAX);
+        Self { free: Mutex::default(), chunks_max }
+    }
+
+    /// Number of chunks that are kept.
+    #[cfg(test)]
+    pub fn kept(&self) -> usize {
+        self.free.lock().len()
+    }
+
+    /// A chunk with this header, whose capacity is that of the largest chunks.
+    fn take(&self, header: Chunk) -> NonNull<Chunk> {
+        let Some(PooledChunk(chunk)) = self.free.lock().pop() else { return new_chunk(header) };
+        // SAFETY: (4): ours alone, with room for a header.
+        unsafe { chunk.write(header) };
+        chunk
+    }
+
+    /// Takes a chunk of the largest size that nobody uses any more, or frees it.
+    fn give(&self, chunk: NonNull<Chunk>) {
+        let mut free = self.free.lock();
+        if free.len() < self.chunks_max {
+            free.push(PooledChunk(chunk));
+        } else {
+            drop(free);
+            // SAFETY: from `new_chunk`, and nobody uses it.
+            unsafe { free_chunk(chunk.as_ptr()) };
+        }
+    }
+}
+
+impl Drop for ChunkPool {
+    fn drop(&mut self) {
+        for PooledChunk(chunk) in self.free.get_mut().drain(..) {
+            // SAFETY: (4).
+            unsafe { free_chunk(chunk.as_ptr()) };
+        }
+    }
+}
+
 pub(super) struct Arena {
+    pool: Arc<ChunkPool>,
     current: AtomicPtr<Chunk>,
     large: AtomicPtr<Chunk>,
     large_bytes: AtomicU64,
@@ -48,8 +112,9 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    pub(super) fn new(first_chunk_bytes: usize) -> Self {
+    pub(super) fn new(first_chunk_bytes: usize, pool: Arc<ChunkPool>) -> Self {
         Self {
+            pool,
             current: AtomicPtr::default(),
             large: AtomicPtr::default(),
             large_bytes: AtomicU64::new(0),
@@ -99,15 +164,12 @@ impl Arena {
                 (chunk.older_bytes + bytes as u64, (2 * bytes).min(CHUNK_BYTES_MAX))
             }
         };
-        let chunk = new_chunk(Chunk {
-            previous: full,
-            older_bytes,
-            capacity: chunk_bytes - HEADER,
-            used: AtomicUsize::new(0),
-        });
+        let header =
+            Chunk { previous: full, older_bytes, capacity: chunk_bytes - HEADER, used: AtomicUsize::new(0) };
+        let chunk = if chunk_bytes == CHUNK_BYTES_MAX { self.pool.take(header) } else { new_chunk(header) };
         if self.current.compare_exchange(full, chunk.as_ptr(), AcqRel, Relaxed).is_err() {
-            // SAFETY: just made by `new_chunk`, and nobody else has seen it.
-            unsafe { free_chunk(chunk.as_ptr()) };
+            // SAFETY: just made, and nobody else has seen it.
+            unsafe { self.discard(chunk.as_ptr()) };
         }
     }
 
@@ -132,13 +194,32 @@ impl Arena {
     }
 }
 
+impl Arena {
+    /// Gives up a chunk and returns the previous one of its list.
+    ///
+    /// # Safety
+    /// `chunk` came from `new_chunk` or the pool and nobody uses it.
+    unsafe fn discard(&self, chunk: *mut Chunk) -> *mut Chunk {
+        // SAFETY: the caller's promise; not null, for it was made.
+        unsafe {
+            let (previous, capacity) = ((*chunk).previous, (*chunk).capacity);
+            if capacity == CHUNK_BYTES_MAX - HEADER {
+                self.pool.give(NonNull::new_unchecked(chunk));
+                previous
+            } else {
+                free_chunk(chunk)
+            }
+        }
+    }
+}
+
 impl Drop for Arena {
     fn drop(&mut self) {
         for list in [*self.current.get_mut(), *self.large.get_mut()] {
             let mut chunk = list;
             while !chunk.is_null() {
                 // SAFETY: (3): each chunk is in one list once, and `&mut self` says that nobody uses any.
-                chunk = unsafe { free_chunk(chunk) };
+                chunk = unsafe { self.discard(chunk) };
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The newest entries of a keyspace, sorted, in memory.
 //!
-//! Owns an arena skip list with inline keys and values, and a few sums over it. Any number of threads insert and
+//! Owns an arena skip list with inline keys and values, range tombstones beside it, and a few sums over both. Any number of threads insert and
 //! read at the same time, none waits. Entries are ordered by (user key ascending, stamp descending) and never change
 //! or leave; the memory goes when the last holder of the memtable, of a cursor or of a pinned value drops.
 //!
@@ -10,13 +10,18 @@
 //! It deliberately does not know when it is full, who may see what, or that there is a log.
 
 mod arena;
+mod range_tombstones;
 mod skiplist;
 #[cfg(test)]
 mod tests;
 
+pub use arena::ChunkPool;
+pub use range_tombstones::{RANGE_TOMBSTONE_BYTES, Tree as TombstoneTree};
 pub use skiplist::{MemtableCursor, PinnedValue};
 
-use crate::types::{Kind, Seq, Stamp};
+use crate::format::batch::Action;
+use crate::types::{KeyRange, Kind, RangeTombstone, Seq, Stamp, UpperBound};
+use range_tombstones::RangeTombstones;
 use skiplist::{Entry, SkipList};
 use std::fmt;
 use std::sync::Arc;
@@ -26,6 +31,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// A concurrent sorted map from (user key, stamp) to value.
 pub struct Memtable {
     list: Arc<SkipList>,
+    range_tombstones: RangeTombstones,
     entries: AtomicU64,
     /// Above every sequence number while empty.
     min_seq: AtomicU64,
@@ -39,11 +45,12 @@ impl fmt::Debug for Memtable {
 
 impl Memtable {
     /// An empty memtable. Its memory comes in chunks: the first of `first_chunk_bytes` (4 KiB to 1 MiB; others are
-    /// rounded to that), each further one twice as large, up to 1 MiB.
+    /// rounded to that), each further one twice as large, up to 1 MiB; those of 1 MiB from `pool` if it has one.
     #[must_use]
-    pub fn new(first_chunk_bytes: usize) -> Self {
+    pub fn new(first_chunk_bytes: usize, pool: &Arc<ChunkPool>) -> Self {
         Self {
-            list: Arc::new(SkipList::new(first_chunk_bytes)),
+            list: Arc::new(SkipList::new(first_chunk_bytes, Arc::clone(pool))),
+            range_tombstones: RangeTombstones::default(),
             entries: AtomicU64::new(0),
             min_seq: AtomicU64::new(u64::MAX),
         }
@@ -56,10 +63,47 @@ impl Memtable {
     /// [`VALUE_BYTES_MAX`](crate::types::VALUE_BYTES_MAX): batches refuse both.
     pub fn insert(&self, key: &[u8], stamp: Stamp, value: &[u8]) {
         self.list.insert(key, stamp, value);
+        self.count(stamp.seq());
+    }
+
+    /// Adds a range tombstone. Only one thread at a time may, in the order of sequence numbers.
+    pub fn delete_range(&self, range: KeyRange, seq: Seq) {
+        self.range_tombstones.insert(range, seq);
+        self.count(seq);
+    }
+
+    /// Adds what an operation does.
+    ///
+    /// # Panics
+    /// As [`Memtable::insert`].
+    pub fn apply(&self, seq: Seq, action: &Action<'_>) {
+        self.apply_range(seq, action);
+        self.apply_entry(seq, action);
+    }
+
+    /// Adds what an operation does, if it is one on a single key.
+    ///
+    /// # Panics
+    /// As [`Memtable::insert`].
+    pub fn apply_entry(&self, seq: Seq, action: &Action<'_>) {
+        match *action {
+            Action::Put { key, value } => self.insert(key, Stamp::new(seq, Kind::Put), value),
+            Action::Delete { key } => self.insert(key, Stamp::new(seq, Kind::Delete), &[]),
+            Action::DeleteRange { .. } => {}
+        }
+    }
+
+    /// Adds what an operation does, if it is one on a range. One thread at a time, as [`Memtable::delete_range`].
+    pub fn apply_range(&self, seq: Seq, action: &Action<'_>) {
+        if let Action::DeleteRange { start, end } = *action {
+            self.delete_range(KeyRange::half_open(start, UpperBound::from_bytes(end)), seq);
+        }
+    }
+
+    fn count(&self, seq: Seq) {
         self.entries.fetch_add(1, Relaxed);
-        let seq = stamp.seq().0;
-        if seq < self.min_seq.load(Relaxed) {
-            self.min_seq.fetch_min(seq, Relaxed);
+        if seq.0 < self.min_seq.load(Relaxed) {
+            self.min_seq.fetch_min(seq.0, Relaxed);
         }
     }
 
@@ -71,9 +115,26 @@ impl Memtable {
 
     /// The newest version of `key` at or below `upto`; the value of a tombstone is empty.
     #[must_use]
-    pub fn get(&self, key: &[u8], upto: Seq) -> Option<(Kind, PinnedValue)> {
-        let (stamp, value) = PinnedValue::of(&self.list, |list| newest(list, key, upto))?;
-        Some((stamp.kind(), value))
+    pub fn get(&self, key: &[u8], upto: Seq) -> Option<(Stamp, PinnedValue)> {
+        PinnedValue::of(&self.list, |list| newest(list, key, upto))
+    }
+
+    /// The newest range tombstone over `key` at or below `upto`.
+    #[must_use]
+    pub fn newest_over(&self, key: &[u8], upto: Seq) -> Option<Seq> {
+        self.range_tombstones.newest_over(key, upto)
+    }
+
+    /// The range tombstones at or below `upto`, fragmented, in lists of which each is newer than the next.
+    #[must_use]
+    pub fn visible_range_tombstones(&self, upto: Seq) -> Vec<Arc<TombstoneTree>> {
+        self.range_tombstones.visible(upto)
+    }
+
+    /// All range tombstones, as they came.
+    #[must_use]
+    pub fn range_tombstones(&self) -> Vec<RangeTombstone> {
+        self.range_tombstones.all()
     }
 
     /// A cursor over all entries, those added later included. It is not valid before its first seek.
@@ -85,10 +146,10 @@ impl Memtable {
     /// Memory taken by the entries, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.list.bytes()
+        self.list.bytes() + self.range_tombstones.bytes()
     }
 
-    /// Number of entries, tombstones included.
+    /// Number of entries, tombstones of both kinds included.
     #[must_use]
     pub fn entries(&self) -> u64 {
         self.entries.load(Relaxed)

@@ -37,7 +37,7 @@
     reason = "nodes of variable size, shared by concurrent writers; see the module header"
 )]
 
-use super::arena::{ALIGN, Arena};
+use super::arena::{ALIGN, Arena, ChunkPool};
 use crate::error::Error;
 use crate::merge::{Cursor, PinValue, key_head};
 use crate::types::{KEY_BYTES_MAX, Stamp, VALUE_BYTES_MAX};
@@ -77,9 +77,9 @@ pub(super) struct SkipList {
 }
 
 impl SkipList {
-    pub(super) fn new(first_chunk_bytes: usize) -> Self {
+    pub(super) fn new(first_chunk_bytes: usize, pool: Arc<ChunkPool>) -> Self {
         Self {
-            arena: Arena::new(first_chunk_bytes),
+            arena: Arena::new(first_chunk_bytes, pool),
             heads: [const { Link::new(ptr::null_mut()) }; HEIGHT_MAX],
             height: AtomicUsize::new(1),
         }

@@ -1,6 +1,7 @@
 //! Memtables against sorted maps, by one thread and by many.
 
-use super::{Memtable, MemtableCursor};
+use super::{ChunkPool, Memtable, MemtableCursor};
+use crate::format::batch::Action;
 use crate::merge::{Cursor, PinValue};
 use crate::types::{KEY_BYTES_MAX, Kind, Seq, Stamp};
 use crossbeam_skiplist::SkipMap;
@@ -9,12 +10,16 @@ use proptest::test_runner::RngSeed;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 
 const CHUNK: usize = 64 << 10;
 
 type Place = (Vec<u8>, Reverse<Stamp>);
 type Model = BTreeMap<Place, Vec<u8>>;
+
+fn fresh(first_chunk_bytes: usize) -> Memtable {
+    Memtable::new(first_chunk_bytes, &Arc::new(ChunkPool::new(0)))
+}
 
 fn put(seq: u64) -> Stamp {
     Stamp::new(Seq(seq), Kind::Put)
@@ -81,8 +86,8 @@ fn assert_same_at(memtable: &Memtable, model: &Model, key: &[u8], seq: Seq) {
     let newest = behind.filter(|(place, _)| place.0 == key);
     let found = memtable.find(key, seq).map(|(stamp, value)| (place(key, stamp), value.to_vec()));
     assert_eq!(found, newest);
-    let pinned = memtable.get(key, seq).map(|(kind, value)| (kind, value.to_vec()));
-    assert_eq!(pinned, newest.map(|(place, value)| (place.1.0.kind(), value)));
+    let pinned = memtable.get(key, seq).map(|(stamp, value)| (stamp, value.to_vec()));
+    assert_eq!(pinned, newest.map(|(place, value)| (place.1.0, value)));
 }
 
 fn key_strategy() -> impl Strategy<Value = Vec<u8>> {
@@ -111,7 +116,7 @@ proptest! {
         shuffle in any::<u64>(),
         probes in prop::collection::vec((key_strategy(), 0..220u64), 50),
     ) {
-        let memtable = Memtable::new(0);
+        let memtable = fresh(0);
         let mut model = Model::new();
         let mut history: Vec<_> = entries.iter().zip(1..).collect();
         history.sort_by_key(|(_, seq)| Random(shuffle ^ seq).next());
@@ -131,7 +136,7 @@ proptest! {
 
 #[test]
 fn many_entries_agree_with_another_skip_list() {
-    let memtable = Memtable::new(CHUNK);
+    let memtable = fresh(CHUNK);
     let oracle = SkipMap::new();
     let mut random = Random(7);
     for seq in 1..=20_000 {
@@ -159,7 +164,7 @@ fn many_entries_agree_with_another_skip_list() {
 
 #[test]
 fn every_version_of_a_hot_key_is_found_at_its_own_sequence_number() {
-    let memtable = Memtable::new(CHUNK);
+    let memtable = fresh(CHUNK);
     for seq in (1..=2_000).rev().map(|half: u64| 2 * half) {
         memtable.insert(b"hot", put(seq), &seq.to_le_bytes());
     }
@@ -167,14 +172,14 @@ fn every_version_of_a_hot_key_is_found_at_its_own_sequence_number() {
     memtable.insert(b"hot\0", put(5_002), b"behind");
     assert!(memtable.get(b"hot", Seq(1)).is_none());
     for seq in 2..=4_001 {
-        let (kind, value) = memtable.get(b"hot", Seq(seq)).unwrap();
-        assert_eq!((kind, &*value), (Kind::Put, &(seq & !1).to_le_bytes()[..]));
+        let (stamp, value) = memtable.get(b"hot", Seq(seq)).unwrap();
+        assert_eq!((stamp, &*value), (put(seq & !1), &(seq & !1).to_le_bytes()[..]));
     }
 }
 
 #[test]
 fn large_keys_and_values_are_kept_whole() {
-    let memtable = Memtable::new(CHUNK);
+    let memtable = fresh(CHUNK);
     let big_key = vec![0xab; KEY_BYTES_MAX];
     let big_value: Vec<u8> = (0..40 << 20).map(|i: u32| (i >> 3) as u8).collect();
     memtable.insert(&big_key, put(1), b"small");
@@ -192,12 +197,12 @@ fn large_keys_and_values_are_kept_whole() {
 #[test]
 #[should_panic(expected = "entry exceeds the limits")]
 fn a_key_beyond_the_limit_is_refused() {
-    Memtable::new(CHUNK).insert(&vec![0; KEY_BYTES_MAX + 1], put(1), b"");
+    fresh(CHUNK).insert(&vec![0; KEY_BYTES_MAX + 1], put(1), b"");
 }
 
 #[test]
 fn memory_is_accounted_as_entries_come() {
-    let memtable = Memtable::new(CHUNK);
+    let memtable = fresh(CHUNK);
     assert_eq!(memtable.bytes(), 0);
     let mut before = 0;
     for seq in 1..=50_000u64 {
@@ -213,7 +218,7 @@ fn memory_is_accounted_as_entries_come() {
 
 #[test]
 fn a_pinned_value_and_a_cursor_outlive_the_memtable() {
-    let memtable = Memtable::new(CHUNK);
+    let memtable = fresh(CHUNK);
     memtable.insert(b"key", put(1), b"value");
     let pinned = memtable.get(b"key", Seq::MAX).unwrap().1;
     let mut cursor = memtable.cursor();
@@ -275,7 +280,7 @@ fn read_while_written(memtable: &Memtable) {
 
 #[test]
 fn concurrent_writers_lose_nothing_and_readers_see_order() {
-    let memtable = Memtable::new(0);
+    let memtable = fresh(0);
     let start = Barrier::new(WRITERS as usize + 2);
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -294,7 +299,7 @@ fn concurrent_writers_lose_nothing_and_readers_see_order() {
     });
     let mut model = Model::new();
     for writer in 0..WRITERS {
-        let alone = Memtable::new(CHUNK);
+        let alone = fresh(CHUNK);
         write_share(&alone, writer);
         let mut cursor = alone.cursor();
         cursor.seek_first().unwrap();
@@ -305,4 +310,52 @@ fn concurrent_writers_lose_nothing_and_readers_see_order() {
     }
     assert_eq!(model.len() as u64, WRITERS * PER_WRITER);
     assert_same(&memtable, &model);
+}
+
+#[test]
+fn memory_is_used_again_up_to_the_bound_of_its_pool() {
+    for kept in [0, 1, 3, 100] {
+        let pool = Arc::new(ChunkPool::new(kept << 20));
+        let first = Memtable::new(CHUNK, &pool);
+        let fill = |memtable: &Memtable, byte: u8| {
+            for i in 1..=6000 {
+                memtable.insert(&u64::to_be_bytes(i), put(i), &[byte; 900]);
+            }
+        };
+        fill(&first, 1);
+        let pinned = first.get(&u64::to_be_bytes(6000), Seq::MAX).map(|(_, value)| value);
+        drop(first);
+        // The pinned value's memory is not the pool's yet.
+        let second = Memtable::new(CHUNK, &pool);
+        fill(&second, 2);
+        assert_eq!(pinned.as_deref(), Some(&[1; 900][..]));
+        drop((pinned, second));
+        let third = Memtable::new(CHUNK, &pool);
+        fill(&third, 3);
+        assert!(
+            (1..=6000).all(|i| third.find(&u64::to_be_bytes(i), Seq::MAX) == Some((put(i), &[3; 900][..])))
+        );
+        drop(third);
+        assert!(pool.kept() <= kept as usize && (kept == 0) == (pool.kept() == 0), "{kept}");
+    }
+}
+
+#[test]
+fn range_tombstones_count_and_stand_apart_from_the_entries() {
+    let memtable = fresh(CHUNK);
+    assert_eq!((memtable.newest_over(b"b", Seq::MAX), memtable.range_tombstones()), (None, Vec::new()));
+    let bytes = memtable.bytes();
+    memtable.apply(Seq(7), &Action::DeleteRange { start: b"a", end: b"c" });
+    assert!(!memtable.is_empty() && memtable.bytes() > bytes);
+    assert_eq!((memtable.entries(), memtable.min_seq()), (1, Some(Seq(7))));
+    memtable.apply(Seq(8), &Action::Put { key: b"b", value: b"value" });
+    memtable.apply(Seq(9), &Action::DeleteRange { start: b"b", end: b"" });
+    assert_eq!(memtable.get(b"b", Seq::MAX).unwrap().0, put(8));
+    let over = |key: &[u8], upto| memtable.newest_over(key, Seq(upto));
+    assert_eq!((over(b"b", 6), over(b"b", 8), over(b"b", 9)), (None, Some(Seq(7)), Some(Seq(9))));
+    assert_eq!((over(b"a", 9), over(b"z", 9), over(b"", 9)), (Some(Seq(7)), Some(Seq(9)), None));
+    assert_eq!(memtable.visible_range_tombstones(Seq(8)).len(), 1);
+    let mut cursor = memtable.cursor();
+    cursor.seek_first().unwrap();
+    assert_eq!(cursor.stamp(), put(8));
 }

@@ -6,8 +6,9 @@ use crate::format::checksum::Place;
 use crate::format::edit::TableRecord;
 use crate::format::filter::{self, FilterBuilder};
 use crate::format::table::{self, BlockHandle, Codec, Footer, Properties};
+use crate::format::tombstones;
 use crate::store::pack::PackWriter;
-use crate::types::{Epoch, Key, KeyRange, KeyspaceId, Kind, PAGE_BYTES, Seq, Stamp, TableId};
+use crate::types::{Epoch, Key, KeyRange, KeyspaceId, Kind, PAGE_BYTES, RangeTombstone, Seq, Stamp, TableId};
 
 /// A block that would touch one page more than it must is moved behind the page's end if that wastes no more than
 /// this: a read that misses the cache then costs one page instead of two.
@@ -44,6 +45,7 @@ pub(crate) struct TableBuilder {
     pending: Option<PendingBlock>,
     smallest: Option<Key>,
     last_key: Vec<u8>,
+    range_tombstones: Vec<RangeTombstone>,
     min_seq: Seq,
     max_seq: Seq,
     entries: u64,
@@ -74,6 +76,7 @@ impl TableBuilder {
             pending: None,
             smallest: None,
             last_key: Vec::new(),
+            range_tombstones: Vec::new(),
             min_seq: Seq::MAX,
             max_seq: Seq::ZERO,
             entries: 0,
@@ -117,9 +120,19 @@ impl TableBuilder {
         self.tombstones += u64::from(stamp.kind() == Kind::Delete);
         self.key_bytes += key.len() as u64;
         self.value_bytes += value.len() as u64;
-        self.min_seq = self.min_seq.min(stamp.seq());
-        self.max_seq = self.max_seq.max(stamp.seq());
+        self.note_seq(stamp.seq());
         Ok(())
+    }
+
+    /// Gives the table its range tombstones: fragmented, and within the range that the table may cover.
+    pub(crate) fn set_range_tombstones(&mut self, tombstones: Vec<RangeTombstone>) {
+        tombstones.iter().for_each(|tombstone| self.note_seq(tombstone.seq));
+        self.range_tombstones = tombstones;
+    }
+
+    fn note_seq(&mut self, seq: Seq) {
+        self.min_seq = self.min_seq.min(seq);
+        self.max_seq = self.max_seq.max(seq);
     }
 
     /// Bytes that the table takes so far.
@@ -132,24 +145,31 @@ impl TableBuilder {
         &self.last_key
     }
 
-    /// Completes the table. It must hold an entry.
+    /// Completes the table. It must hold an entry or a range tombstone.
     pub(crate) fn finish(mut self, pack: &mut PackWriter) -> Result<TableRecord> {
         self.close_block(pack)?;
         self.index_pending(None);
-        let range = KeyRange::new(self.smallest.take().unwrap_or_default(), Key::from(&self.last_key[..]));
+        let range = self.range();
         let data_bytes = pack.len() - self.start;
-        let filter = (self.settings.filter_bits > 0).then(|| {
+        let filter = (self.settings.filter_bits > 0 && self.entries > 0).then(|| {
             self.scratch.clear();
             self.filter.finish(self.settings.filter_bits, &mut self.scratch);
             self.write_block(Codec::Raw, pack)
         });
-        self.scratch.clear();
-        self.index.finish(&mut self.scratch);
-        let index = self.write_block(Codec::Raw, pack);
+        let index = (self.entries > 0).then(|| {
+            self.scratch.clear();
+            self.index.finish(&mut self.scratch);
+            self.write_block(Codec::Raw, pack)
+        });
+        let tombstones = (!self.range_tombstones.is_empty()).then(|| {
+            self.scratch.clear();
+            tombstones::encode(&self.range_tombstones, &mut self.scratch);
+            self.write_block(self.settings.codec, pack)
+        });
         self.scratch.clear();
         self.properties(&range).encode(&mut self.scratch);
         let properties = self.write_block(Codec::Raw, pack);
-        let footer = Footer { table: self.id, data_bytes, index, filter, properties };
+        let footer = Footer { table: self.id, data_bytes, index, filter, tombstones, properties };
         pack.buffer().extend_from_slice(&footer.encode());
         let extent = pack.add_table(self.id, self.settings.keyspace, self.start);
         pack.drain()?;
@@ -162,7 +182,18 @@ impl TableBuilder {
             epoch: self.settings.epoch,
             entries: self.entries,
             tombstones: self.tombstones,
+            range_tombstones: self.range_tombstones.len() as u64,
         })
+    }
+
+    /// The keys of entries and range tombstones.
+    fn range(&self) -> KeyRange {
+        let entries =
+            self.smallest.as_ref().map(|smallest| KeyRange::new(smallest.clone(), &self.last_key[..]));
+        let ends = self.range_tombstones.first().zip(self.range_tombstones.last());
+        let tombstones = ends.map(|(first, last)| first.range.hull(&last.range));
+        let range = entries.into_iter().chain(tombstones).reduce(|a, b| a.hull(&b));
+        range.expect("invariant: a table holds an entry or a range tombstone")
     }
 
     fn properties(&self, range: &KeyRange) -> Properties {
@@ -177,8 +208,8 @@ impl TableBuilder {
             raw_key_bytes: self.key_bytes,
             raw_value_bytes: self.value_bytes,
             data_blocks: self.blocks,
-            smallest: range.smallest.clone(),
-            largest: range.largest.clone(),
+            range_tombstones: self.range_tombstones.len() as u64,
+            range: range.clone(),
         }
     }
 

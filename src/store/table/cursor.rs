@@ -87,6 +87,13 @@ impl TableCursor {
         self.block = Some(block);
     }
 
+    /// Whether an entry that is stored at or behind (`key`, `stamp`) lies before it.
+    fn is_before(&self, block: &Block, entry: usize, key: &[u8], stamp: Stamp) -> bool {
+        entry < block.len()
+            && self.table.stamp(block.stamp(entry)) > stamp
+            && key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry))
+    }
+
     fn first_of(&mut self, at: usize) -> Result<()> {
         if let Some(block) = self.load(at)? {
             self.stand(block, 0);
@@ -153,7 +160,7 @@ impl Cursor for TableCursor {
     }
 
     fn stamp(&self) -> Stamp {
-        self.block.as_ref().map_or(Stamp::MAX, |block| block.stamp(self.entry))
+        self.block.as_ref().map_or(Stamp::MAX, |block| self.table.stamp(block.stamp(self.entry)))
     }
 
     fn value(&self) -> &[u8] {
@@ -171,13 +178,19 @@ impl Cursor for TableCursor {
                 self.first_of(at + 1)?;
             }
         }
-        Ok(())
+        // An entry that is stored with number 0 lies further ahead than it is stored.
+        if self.valid() && self.key == key && self.stamp() > stamp { self.next() } else { Ok(()) }
     }
 
     fn seek_before(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
         let at = self.table.block_for(key, stamp);
         match self.load(at)? {
             Some(block) => match block.seek(key, stamp) {
+                // As in `seek`.
+                entry if self.is_before(&block, entry, key, stamp) => {
+                    self.stand(block, entry);
+                    Ok(())
+                }
                 0 => self.last_of(at.checked_sub(1)),
                 entry => {
                     self.stand(block, entry - 1);
@@ -227,7 +240,7 @@ pub(crate) trait TableList {
     fn table(&self, index: usize) -> Option<&Arc<TableMeta>>;
     /// Number of tables.
     fn tables(&self) -> usize;
-    /// Index of the first table whose largest key is at or behind `key`.
+    /// Index of the first table that is not wholly before `key`.
     fn position(&self, key: &[u8]) -> usize;
 }
 
@@ -255,7 +268,7 @@ impl TableList for Vec<Arc<TableMeta>> {
     }
 
     fn position(&self, key: &[u8]) -> usize {
-        self.partition_point(|table| &*table.range.largest < key)
+        self.partition_point(|table| !table.range.end.admits(key))
     }
 }
 

@@ -16,7 +16,11 @@ use crate::store::cache::TableCache;
 use crate::store::device::Device;
 use crate::store::meter::{Meter, ReadCause, WriteCause};
 use crate::store::pack::PackStore;
-use crate::types::{DeviceId, Epoch, KeyspaceId, Kind, PAGE_BYTES, PackId, Seq, Stamp, TableId};
+use crate::store::spares::Spares;
+use crate::types::{
+    DeviceId, Epoch, KeyRange, KeyspaceId, Kind, PAGE_BYTES, PackId, RangeTombstone, Seq, Stamp, TableId,
+    UpperBound,
+};
 
 /// Entries in order: (key, stamp) descending in stamp, and the value.
 type Entries = Vec<(Vec<u8>, Stamp, Vec<u8>)>;
@@ -31,14 +35,15 @@ impl Fixture {
         let env = SimEnv::new(SimConfig::default());
         let dir = Path::new("/db");
         env.create_dir(dir).unwrap();
-        let device = Device::new(env.clone(), dir.into(), Arc::new(Meter::default()));
-        let packs = Arc::new(PackStore::new(Arc::new(device)));
+        let device = Arc::new(Device::new(env.clone(), dir.into(), Arc::new(Meter::default())));
+        let spares = Arc::new(Spares::new(device.clone(), 0));
+        let packs = Arc::new(PackStore::new(device, spares, Default::default()));
         Self { env, cache: Arc::new(TableCache::new(packs, 1 << 20, 4096)) }
     }
 
     /// Writes each list of entries as a table of one pack.
     fn write(&self, lists: &[Entries], settings: TableSettings) -> Vec<Arc<TableMeta>> {
-        let mut pack = self.cache.packs().create(PackId(1), DeviceId(0), WriteCause::Flush).unwrap();
+        let mut pack = self.cache.packs().create(PackId(1), DeviceId(0), WriteCause::Flush, 0).unwrap();
         let mut tables = Vec::new();
         for (entries, id) in lists.iter().zip(1..) {
             let mut table = TableBuilder::new(settings, TableId(id), &mut pack);
@@ -195,6 +200,38 @@ fn damaged_blocks_name_file_and_offset() {
     assert_eq!(error.file(), Some(path));
     assert!(error.offset().unwrap() >= at && error.offset().unwrap() <= at + u64::from(handle.length));
     // The whole table read as another one is refused, too.
-    let other = TableReader::open(&file, TableId(99), table.extent).unwrap_err();
+    let other = TableReader::open(&file, TableId(99), table.extent, table.max_seq).unwrap_err();
     assert_eq!(other.kind(), ErrorKind::Corruption);
+}
+
+#[test]
+fn a_table_of_range_tombstones_alone_has_a_range_and_no_entry() {
+    let fixture = Fixture::new();
+    let mut pack = fixture.cache.packs().create(PackId(1), DeviceId(0), WriteCause::Flush, 0).unwrap();
+    let tombstone = |start: &str, end: &str, seq| RangeTombstone {
+        range: KeyRange { start: start.as_bytes().into(), end: UpperBound::from_bytes(end.as_bytes()) },
+        seq: Seq(seq),
+    };
+    let tombstones = vec![tombstone("b", "d", 9), tombstone("b", "d", 4), tombstone("m", "", 6)];
+    let mut table = TableBuilder::new(settings(Codec::Lz4), TableId(1), &mut pack);
+    table.set_range_tombstones(tombstones.clone());
+    let record = table.finish(&mut pack).unwrap();
+    pack.seal().unwrap();
+    assert_eq!((record.entries, record.range_tombstones), (0, 3));
+    assert_eq!((record.min_seq, record.max_seq, record.range.to_string()), (Seq(4), Seq(9), "[b..)".into()));
+
+    let meta = Arc::new(TableMeta::new(&record, Lease::none()));
+    let reader = fixture.cache.table(&meta).unwrap();
+    assert_eq!((reader.range_tombstones(), reader.blocks()), (&tombstones[..], 0));
+    let file = fixture.cache.packs().file(PackId(1)).unwrap();
+    assert!(reader.properties(&file).unwrap().tell(&record));
+    let mut cursor = TablesCursor::cached(fixture.cache.clone(), vec![meta]);
+    cursor.seek_first().unwrap();
+    assert!(!cursor.valid());
+    cursor.seek(b"c", Stamp::MAX).unwrap();
+    assert!(!cursor.valid());
+    cursor.seek_before(b"c", Stamp::MAX).unwrap();
+    assert!(!cursor.valid());
+    cursor.seek_last().unwrap();
+    assert!(!cursor.valid());
 }

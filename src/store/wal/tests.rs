@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{LogBatch, Recovered, Wal, recover};
+use super::{LogBatch, Recovered, RecoveredSegment, Wal, recover};
 use crate::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use crate::env::{Access, Env};
 use crate::error::{ErrorKind, Result};
-use crate::format::batch::put_op;
+use crate::format::batch::{Action, Op, put_op};
 use crate::store::device::Device;
 use crate::store::meter::Meter;
-use crate::types::{KeyspaceId, Kind, SegmentId, Seq};
+use crate::store::spares::Spares;
+use crate::types::{KeyspaceId, SegmentId, Seq};
 
 const FLOOR: SegmentId = SegmentId(1);
 
@@ -24,10 +25,16 @@ fn path(segment: u64) -> String {
     format!("/db/{segment:06}.wal")
 }
 
+fn open(device: &Arc<Device>, id: SegmentId, recovered: &[RecoveredSegment]) -> Result<Wal> {
+    let spares = Arc::new(Spares::new(device.clone(), 1 << 20));
+    Wal::open(device.clone(), spares, 64 << 10, id, recovered)
+}
+
 /// Appends a batch of one put, numbered `seq`.
 fn append(wal: &mut Wal, seq: u64) -> Result<()> {
     let mut ops = Vec::new();
-    put_op(&mut ops, KeyspaceId(1), Kind::Put, &seq.to_le_bytes(), b"some value or other");
+    let action = Action::Put { key: &seq.to_le_bytes(), value: b"some value or other" };
+    put_op(&mut ops, &Op { keyspace: KeyspaceId(1), action });
     wal.append(std::iter::once(LogBatch { first: Seq(seq), count: 1, ops: &ops }))
 }
 
@@ -44,7 +51,7 @@ fn read(device: &Device, floor: SegmentId) -> Result<(Vec<u64>, Recovered)> {
 
 /// A log of three segments with four operations each.
 fn three_segments(device: &Arc<Device>) -> Wal {
-    let mut wal = Wal::open(device.clone(), FLOOR, &[]).unwrap();
+    let mut wal = open(device, FLOOR, &[]).unwrap();
     for seq in 1..=12 {
         append(&mut wal, seq).unwrap();
         if seq % 4 == 0 && seq < 12 {
@@ -62,13 +69,14 @@ fn every_segment_is_read_back_in_order_and_goes_on() {
     let (seqs, recovered) = read(&device, FLOOR).unwrap();
     assert_eq!(seqs, (1..=12).collect::<Vec<_>>());
     recovered.repair(&device).unwrap();
-    let mut wal = Wal::open(device.clone(), SegmentId(4), &recovered.segments).unwrap();
+    let mut wal = open(&device, SegmentId(4), &recovered.segments).unwrap();
     append(&mut wal, 13).unwrap();
     assert_eq!(read(&device, FLOOR).unwrap().0.len(), 13);
     // What is in tables is let go, a segment at a time.
     assert_eq!(wal.floor(Seq(6)), SegmentId(2));
     assert_eq!(wal.floor(Seq(14)), SegmentId(4));
-    assert_eq!(wal.release(SegmentId(3)), [SegmentId(1), SegmentId(2)]);
+    let lengths = [1, 2].map(|id| env.read_file(Path::new(&path(id))).unwrap().len() as u64);
+    assert_eq!(wal.release(SegmentId(3)), [(SegmentId(1), lengths[0]), (SegmentId(2), lengths[1])]);
     assert_eq!(read(&device, SegmentId(3)).unwrap().0, [9, 10, 11, 12, 13]);
 }
 
@@ -87,9 +95,9 @@ fn torn_end_is_cut_and_reads_the_same_afterwards() {
         let (before, recovered) = read(&device, FLOOR).unwrap();
         assert!(before.len() >= 8 && before.len() < 12, "cut at {cut}: {before:?}");
         recovered.repair(&device).unwrap();
-        let mut wal = Wal::open(device.clone(), SegmentId(4), &recovered.segments).unwrap();
+        let mut wal = open(&device, SegmentId(4), &recovered.segments).unwrap();
         append(&mut wal, before.len() as u64 + 1).unwrap();
-        wal.sync().unwrap();
+        wal.durable().sync().unwrap();
         let (after, _) = read(&device, FLOOR).unwrap();
         assert_eq!(after.len(), before.len() + 1, "cut at {cut}");
     }
@@ -102,7 +110,7 @@ fn segments_behind_a_lost_tail_are_given_up_unless_something_in_them_was_synced(
         let device = device(&env);
         let mut wal = three_segments(&device);
         if synced {
-            wal.sync().unwrap();
+            wal.durable().sync().unwrap();
             append(&mut wal, 13).unwrap();
         }
         let length = env.read_file(Path::new(&path(2))).unwrap().len() as u64;
@@ -185,7 +193,7 @@ fn sync_covers_every_segment() {
         SimEnv::new(SimConfig { journal: crate::env::simulated::Journal::None, ..SimConfig::default() });
     let device = device(&env);
     let mut wal = three_segments(&device);
-    wal.sync().unwrap();
+    wal.durable().sync().unwrap();
     append(&mut wal, 13).unwrap();
     let image = env.crash(Survival::Nothing);
     let (seqs, _) = read(&self::device(&image), FLOOR).unwrap();

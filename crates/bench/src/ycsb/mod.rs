@@ -6,7 +6,7 @@
 //!    drain; the others draw operations from their mix.
 //! 3. A [`ledger::Ledger`] carries from phase to phase what the store must hold; every value read is held against it.
 //!
-//! It deliberately does not know the engine: anything that implements [`Store`] can be measured.
+//! A [`Session`] deliberately does not know the engine: anything that implements [`Store`] can be measured.
 
 mod chooser;
 pub mod keys;
@@ -36,7 +36,7 @@ pub const LOAD: &str = "load";
 /// The phase that runs the given properties as they are, on top of no shipped workload.
 pub const RUN: &str = "run";
 
-/// What to run, and on what.
+/// What to run.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Names of phases: [`LOAD`], [`RUN`] or a shipped workload's.
@@ -61,10 +61,6 @@ pub struct Config {
     pub time: Option<Duration>,
     /// Names the streams of random numbers.
     pub seed: u64,
-    /// Where the store lives.
-    pub place: Place,
-    /// How the store is opened.
-    pub store: TerraceConfig,
 }
 
 /// Where the store under test lives.
@@ -87,15 +83,20 @@ pub struct Outcome {
     pub wrong: Vec<String>,
 }
 
-/// Runs the phases that `config` names; `warn` hears about properties that mean nothing here, once each.
+/// Runs the phases that `config` names on a Terrace store in `place`, opened as `store` says; `warn` hears about
+/// properties that mean nothing here, once each.
 ///
 /// # Errors
 /// An impossible configuration, a directory that must not be used, or whatever the store reports.
-pub fn run(config: &Config, mut warn: impl FnMut(&str)) -> Result<Outcome> {
-    let plans = plan(config, &mut warn)?;
-    let Some(first) = plans.first() else { return Err("no phases to run".into()) };
+pub fn run(
+    config: Config,
+    place: &Place,
+    store: &TerraceConfig,
+    mut warn: impl FnMut(&str),
+) -> Result<Outcome> {
+    let mut session = Session::new(config, &mut warn)?;
     let temporary;
-    let path: &Path = match &config.place {
+    let path: &Path = match place {
         Place::Temporary => {
             temporary = tempfile::Builder::new().prefix("terrace-bench-").tempdir()?;
             temporary.path()
@@ -106,19 +107,60 @@ pub fn run(config: &Config, mut warn: impl FnMut(&str)) -> Result<Outcome> {
         }
         Place::Existing(path) => path,
     };
-    let store: Box<dyn Store> = Box::new(TerraceStore::open(path, &config.store)?);
-    let ledger = match config.place {
-        Place::Existing(_) => adopt(&*store, first)?,
-        _ => Ledger::new(first.workload.insert_start),
-    };
+    let store: Box<dyn Store> = Box::new(TerraceStore::open(path, store)?);
+    if let Place::Existing(_) = place {
+        session.adopt(&*store)?;
+    }
     let mut outcome = Outcome::default();
-    for (index, plan) in plans.iter().enumerate() {
-        let (report, wrong) = run_phase(config, plan, index as u64, &*store, &ledger)?;
+    while let Some((report, wrong)) = session.run_next(&*store)? {
+        outcome.wrong.extend(wrong.into_iter().map(|what| format!("{}: {what}", report.workload)));
         outcome.reports.push(report);
-        outcome.wrong.extend(wrong.into_iter().map(|what| format!("{}: {what}", plan.name)));
     }
     store.close()?;
     Ok(outcome)
+}
+
+/// Phases to be run one after the other on one store, which the caller brings, and what that store must hold.
+pub struct Session {
+    config: Config,
+    plans: Vec<PhasePlan>,
+    ledger: Ledger,
+    /// Phases that have been run.
+    done: usize,
+}
+
+impl Session {
+    /// Plans the phases that `config` names for an empty store; `warn` hears about properties that mean nothing here.
+    ///
+    /// # Errors
+    /// An impossible configuration; nothing is written before it is known to be possible.
+    pub fn new(config: Config, warn: &mut impl FnMut(&str)) -> Result<Self> {
+        let plans = plan(&config, warn)?;
+        let Some(first) = plans.first() else { return Err("no phases to run".into()) };
+        let ledger = Ledger::new(first.workload.insert_start);
+        Ok(Self { config, plans, ledger, done: 0 })
+    }
+
+    /// Takes over `store` with the records that a session of the same key and value sizes left in it.
+    ///
+    /// # Errors
+    /// Records that no such session wrote, or whatever the store reports.
+    pub fn adopt(&mut self, store: &dyn Store) -> Result<()> {
+        self.ledger = adopt(store, &self.plans[0])?;
+        Ok(())
+    }
+
+    /// Runs the next phase on `store`; its report and descriptions of the first few wrong answers, or `None` when all
+    /// phases are done.
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub fn run_next(&mut self, store: &dyn Store) -> Result<Option<(PhaseReport, Vec<String>)>> {
+        let Some(plan) = self.plans.get(self.done) else { return Ok(None) };
+        let index = self.done as u64;
+        self.done += 1;
+        run_phase(&self.config, plan, index, store, &self.ledger).map(Some)
+    }
 }
 
 /// Turns names into phases and refuses what cannot be run, before anything is written.

@@ -104,16 +104,12 @@ fn config(phases: &[&str]) -> Config {
         target: None,
         time: None,
         seed: 1,
-        place: Place::Temporary,
-        store: TerraceConfig::default(),
     }
 }
 
 fn run_on(store: &dyn Store, config: &Config) -> Result<Vec<PhaseReport>> {
-    let plans = plan(config, &mut |_| ())?;
-    let ledger = Ledger::new(plans[0].workload.insert_start);
-    let runs = plans.iter().enumerate();
-    runs.map(|(index, plan)| Ok(run_phase(config, plan, index as u64, store, &ledger)?.0)).collect()
+    let mut session = Session::new(config.clone(), &mut |_: &str| ())?;
+    std::iter::from_fn(|| session.run_next(store).transpose()).map(|phase| Ok(phase?.0)).collect()
 }
 
 #[test]

@@ -14,6 +14,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("d", include_str!("../../../../workloads/d")),
     ("e", include_str!("../../../../workloads/e")),
     ("f", include_str!("../../../../workloads/f")),
+    ("overwrite", include_str!("../../../../workloads/overwrite")),
 ];
 
 /// The properties of the shipped workload `name`.
@@ -254,6 +255,7 @@ mod tests {
             ("d", [0.95, 0.0, 0.0, 0.05, 0.0], RequestDistribution::Latest),
             ("e", [0.0, 0.0, 0.95, 0.05, 0.0], RequestDistribution::Zipfian),
             ("f", [0.5, 0.0, 0.0, 0.0, 0.5], RequestDistribution::Zipfian),
+            ("overwrite", [0.0, 1.0, 0.0, 0.0, 0.0], RequestDistribution::Uniform),
         ] {
             let workload = workload(name);
             assert_eq!((workload.mix.shares, workload.requests), (shares, requests), "workload {name}");

@@ -21,7 +21,7 @@ pub enum Benchmark {
 
 /// Run YCSB's core workloads and verify every value read; exit with 1 if one was wrong
 ///
-/// The properties of a phase are those of the shipped workload of its name (load, a to f; run stands for none), then
+/// The properties of a phase are those of the shipped workload of its name (load, a to f, overwrite; run stands for none), then
 /// those of -P files, then those of -p, later ones winning.
 #[derive(Args)]
 #[command(after_help = "\
@@ -107,9 +107,10 @@ pub fn run(benchmark: Benchmark) -> Result<Answer> {
 }
 
 fn run_ycsb(arguments: YcsbArguments) -> Result<Answer> {
-    let json = arguments.json.clone();
-    let outcome = ycsb::run(&arguments.into_config(), |warning| eprintln!("terrace: {warning}"))
-        .map_err(|error| anyhow!("{error}"))?;
+    let (json, place, store) = (arguments.json.clone(), arguments.place(), arguments.store());
+    let warn = |warning: &str| eprintln!("terrace: {warning}");
+    let outcome =
+        ycsb::run(arguments.into_config(), &place, &store, warn).map_err(|error| anyhow!("{error}"))?;
     if let Some(path) = json {
         let text = report::json(&outcome.reports).map_err(|error| anyhow!("{error}"))?;
         std::fs::write(&path, text).map_err(|error| anyhow!("cannot write {}: {error}", path.display()))?;
@@ -138,16 +139,22 @@ impl YcsbArguments {
             target: self.target,
             time: self.seconds,
             seed: self.seed,
-            place: match self.db {
-                None => Place::Temporary,
-                Some(path) if self.use_existing => Place::Existing(path),
-                Some(path) => Place::Fresh(path),
-            },
-            store: TerraceConfig {
-                profile: self.profile,
-                memory_bytes: self.memory_bytes,
-                durability: if self.sync { Durability::Synced } else { Durability::Buffered },
-            },
+        }
+    }
+
+    fn place(&self) -> Place {
+        match self.db.clone() {
+            None => Place::Temporary,
+            Some(path) if self.use_existing => Place::Existing(path),
+            Some(path) => Place::Fresh(path),
+        }
+    }
+
+    fn store(&self) -> TerraceConfig {
+        TerraceConfig {
+            profile: self.profile.clone(),
+            memory_bytes: self.memory_bytes,
+            durability: if self.sync { Durability::Synced } else { Durability::Buffered },
         }
     }
 }

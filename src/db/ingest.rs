@@ -1,0 +1,122 @@
+//! Sorted data from outside, straight into tables.
+
+use std::fmt;
+
+use super::{Db, Keyspace};
+use crate::engine::Ingestion;
+use crate::error::Result;
+
+/// Entries on their way into a keyspace, past log and memory: the cheapest way to load much that is sorted.
+///
+/// Entries are pushed in strictly ascending order of their keys and take effect together when [`Ingest::finish`] returns:
+/// newer than everything that was written by then, for all readers at once. Dropped before, it leaves nothing. Its
+/// memory does not grow with the number of entries.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = terrace::Db::open(dir.path())?;
+/// let words = db.keyspace("words")?;
+/// let mut ingest = words.ingest()?;
+/// for n in 0..1000 {
+///     ingest.push(format!("{n:04}"), "word")?;
+/// }
+/// assert!(words.get("0007")?.is_none());
+/// ingest.finish()?;
+/// assert_eq!(words.get("0007")?.unwrap(), "word");
+/// # Ok::<(), terrace::Error>(())
+/// ```
+#[must_use = "nothing is visible before `finish`"]
+pub struct Ingest {
+    ingestion: Ingestion,
+    /// Keeps the store open.
+    keyspace: Keyspace,
+}
+
+impl Ingest {
+    /// Appends an entry.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut ingest = db.ingest()?;
+    /// ingest.push("b", "1")?;
+    /// assert_eq!(ingest.push("a", "2").unwrap_err().kind(), terrace::ErrorKind::InvalidInput);
+    /// ingest.push("c", "3")?;
+    /// ingest.finish()?;
+    /// assert_eq!(db.iter()?.count(), 2);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidInput` when the key is not behind the one before, or a length limit is broken: the entry is left out.
+    /// `DiskFull`, `Io`, `Poisoned`, `Closed`: the ingest has failed, and so will `finish`.
+    pub fn push(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.ingestion.push(key.as_ref(), value.as_ref())
+    }
+
+    /// Makes all entries durable, and visible at one moment. Waits for merges of the keyspace that are running and for its
+    /// memory to be flushed; writers wait for the latter, too.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "old")?;
+    /// let mut ingest = db.ingest()?;
+    /// ingest.push("key", "new")?;
+    /// ingest.finish()?;
+    /// assert_eq!(db.get("key")?.unwrap(), "new");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// That of the first failed `push`; `NotFound` when the keyspace was dropped; otherwise as [`Db::flush`]. Nothing is
+    /// changed then, unless the store is poisoned.
+    pub fn finish(self) -> Result<()> {
+        self.ingestion.finish()
+    }
+}
+
+impl fmt::Debug for Ingest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ingest").field("keyspace", &self.keyspace.name()).finish_non_exhaustive()
+    }
+}
+
+impl Keyspace {
+    /// Starts to take in sorted entries. See [`Ingest`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut ingest = db.keyspace("users")?.ingest()?;
+    /// ingest.push("1", "Ada")?;
+    /// ingest.finish()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ReadOnly`, `Closed`, `Poisoned`; `NotFound` when the keyspace was dropped.
+    pub fn ingest(&self) -> Result<Ingest> {
+        let ingestion = Ingestion::new(self.engine(), self.tree())?;
+        Ok(Ingest { ingestion, keyspace: self.clone() })
+    }
+}
+
+impl Db {
+    /// As [`Keyspace::ingest`], for the keyspace "default".
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut ingest = db.ingest()?;
+    /// ingest.push("key", "value")?;
+    /// ingest.finish()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::ingest`].
+    pub fn ingest(&self) -> Result<Ingest> {
+        self.default_keyspace().ingest()
+    }
+}

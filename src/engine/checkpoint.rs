@@ -1,0 +1,126 @@
+//! A copy of the store at one moment, in another directory.
+//!
+//! The moment is one between two groups of commits: the catalog in force, whose tables its versions hold, and the log from
+//! its floor up to the last group, whose files are opened before anybody can remove them. That is what the death of the
+//! process would leave, so recovery makes a store of it. Everything else goes on meanwhile.
+//!
+//! Of packs the live extents are copied, and the directory; the rest is left out, as holes. The copy is synced before
+//! IDENTITY makes a store of it: without that file, a directory with the others is refused as damaged.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Engine;
+use crate::catalog::Catalog;
+use crate::env::{Access, FileLock};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::identity::Identity;
+use crate::format::names::FileName;
+use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
+use crate::store::device::Device;
+use crate::store::file::StoreFile;
+use crate::store::manifest::Manifest;
+use crate::store::meter::{Meter, ReadCause, WriteCause};
+use crate::types::{DeviceId, PackId, SegmentId};
+
+/// The log is copied in pieces of this size.
+const COPY_BYTES: u64 = 1 << 20;
+
+/// Number of a copy's manifest.
+const MANIFEST: u64 = 1;
+
+/// What a checkpoint copies.
+struct Moment {
+    /// Its versions hold their tables, so no pack of it goes.
+    catalog: Catalog,
+    log: Vec<Segment>,
+}
+
+struct Segment {
+    id: SegmentId,
+    /// Whole batches end here.
+    bytes: u64,
+    file: StoreFile,
+}
+
+impl Engine {
+    /// Makes `dir`, which must be empty or not exist, an independent store with the contents of this moment.
+    pub(crate) fn checkpoint(&self, dir: &Path) -> Result<()> {
+        self.health.check_open()?;
+        let (target, _lock) = self.checkpoint_target(dir)?;
+        self.moment().and_then(|moment| self.copy(&moment, &target)).inspect_err(|_| clean_up(&target))
+    }
+
+    fn checkpoint_target(&self, dir: &Path) -> Result<(Device, FileLock)> {
+        self.env.create_dir(dir).map_err(|e| Error::write_refused("create the directory", dir, e))?;
+        let dir = self.env.canonical(dir).map_err(|e| Error::io("find the directory", dir, e))?;
+        let ensure_only = |names: &[&str]| {
+            let found = self.env.list(&dir).map_err(|e| Error::io("list the directory", &dir, e))?;
+            if found.iter().all(|name| names.contains(&name.as_str())) {
+                return Ok(());
+            }
+            let message = format!("a checkpoint needs an empty directory, and {} is none", dir.display());
+            Err(Error::new(ErrorKind::InvalidInput, message))
+        };
+        ensure_only(&[])?;
+        let target = Device::new(self.env.clone(), dir.clone(), Arc::new(Meter::default()));
+        let lock = target.lock()?;
+        // Looked at again under the lock: another checkpoint may have been as quick.
+        ensure_only(&[&FileName::Lock.to_string()])?;
+        Ok((target, lock))
+    }
+
+    fn moment(&self) -> Result<Moment> {
+        // Between two groups of commits, and before what the catalog's floor says is needed can be removed.
+        let writer = self.writer()?.lock();
+        let catalog = self.catalog.lock().catalog.clone();
+        let needed = writer.wal.extents().filter(|&(id, _)| id >= catalog.counters.wal_floor);
+        let log = needed.map(|(id, bytes)| {
+            Ok(Segment { id, bytes, file: self.device.open(FileName::Wal(id), Access::Read)? })
+        });
+        Ok(Moment { log: log.collect::<Result<_>>()?, catalog })
+    }
+
+    fn copy(&self, moment: &Moment, target: &Device) -> Result<()> {
+        let mut live: BTreeMap<PackId, Vec<Range<u64>>> = BTreeMap::new();
+        for table in moment.catalog.tables() {
+            live.entry(table.extent.pack).or_default().push(table.extent.offset..table.extent.end());
+        }
+        for (pack, mut ranges) in live {
+            self.health.check_open()?;
+            ranges.push(self.directory_of(pack, &moment.catalog)?);
+            target.copy(&self.device, FileName::Pack(pack), &ranges)?.sync(WriteCause::Merge)?;
+        }
+        for segment in &moment.log {
+            let file = target.create(FileName::Wal(segment.id))?;
+            for at in (0..segment.bytes).step_by(usize::try_from(COPY_BYTES).unwrap_or(usize::MAX)) {
+                let length = usize::try_from(COPY_BYTES.min(segment.bytes - at)).unwrap_or(0);
+                file.write(WriteCause::Wal, at, &segment.file.read(ReadCause::Open, at, length)?)?;
+            }
+            file.sync(WriteCause::Wal)?;
+        }
+        // Makes the names durable before CURRENT has one.
+        Manifest::create(target, MANIFEST, &moment.catalog.snapshot())?;
+        let identity = Identity { store: self.env.random(), device: DeviceId(0) };
+        target.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())
+    }
+
+    /// Where the directory of `pack` lies.
+    fn directory_of(&self, pack: PackId, catalog: &Catalog) -> Result<Range<u64>> {
+        let file = self.cache.packs().file(pack)?;
+        let length = catalog.pack(pack).map_or(0, |pack| pack.record.length);
+        let at = length.saturating_sub(PACK_TRAILER_BYTES as u64);
+        let trailer = file.read(ReadCause::Open, at, PACK_TRAILER_BYTES)?;
+        let bytes = PackDirectory::decode_trailer(&trailer).map_err(|e| file.malformed(at, &e))?;
+        Ok(length.saturating_sub(bytes as u64)..length)
+    }
+}
+
+/// Removes what a checkpoint that failed has written. What this leaves is no store.
+fn clean_up(target: &Device) {
+    for name in target.list().unwrap_or_default() {
+        let _ = target.remove(name);
+    }
+}

@@ -1,0 +1,175 @@
+//! Sorted data from outside, straight into tables.
+//!
+//! The tables are written first, while everything else goes on; what they will be numbered is not known yet, so their
+//! entries carry number 0, which stands for the largest number that the catalog has for the table. Then, for a moment:
+//!
+//! 1. merges of the keyspace end and none starts, for one would take the new entries for visible to everybody;
+//! 2. writers wait ([`Engine::make_room`](super::commit)) until the memtables of the keyspace are flushed, for a memtable is
+//!    newer than any table (I2);
+//! 3. between two groups of commits the log is synced, since what was written before must not be lost where the tables are
+//!    kept (G3); the tables take the next number and are installed, as deep as nothing older lies in or above their place;
+//! 4. the number becomes visible.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::install::Change;
+use super::output::{Finished, Output};
+use super::tree::Tree;
+use crate::catalog::Run;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::edit::{TableRecord, TreeEdit};
+use crate::policy::{CutState, CutView};
+use crate::store::meter::WriteCause;
+use crate::types::{Epoch, KEY_BYTES_MAX, KeyRange, Kind, Seq, Stamp, UpperBound, VALUE_BYTES_MAX};
+
+/// Level and epoch that the tables are written for; they are given others when they are installed.
+const UNPLACED: (u8, Epoch) = (0, Epoch(0));
+
+/// Tables on their way into a keyspace. Dropped, it removes them.
+pub(crate) struct Ingestion {
+    engine: Arc<Engine>,
+    tree: Arc<Tree>,
+    output: Output<Arc<Engine>>,
+    cutting: CutState,
+    last_key: Option<Vec<u8>>,
+    entries: u64,
+    bytes: u64,
+    /// Why the tables are not whole.
+    failed: Option<Error>,
+}
+
+impl Ingestion {
+    pub(crate) fn new(engine: &Arc<Engine>, tree: &Arc<Tree>) -> Result<Self> {
+        engine.writer()?;
+        engine.health.check_writable()?;
+        tree.check_exists()?;
+        let (level, epoch) = UNPLACED;
+        let settings = engine.table_settings(&tree.record, level, epoch);
+        Ok(Self {
+            engine: engine.clone(),
+            tree: tree.clone(),
+            output: Output::new(engine.clone(), WriteCause::Flush, settings, u64::MAX),
+            cutting: engine.settings().policy.cutter.start(Run::empty()),
+            last_key: None,
+            entries: 0,
+            bytes: 0,
+            failed: None,
+        })
+    }
+
+    /// Appends an entry. One that is refused is left out; after any other failure the tables are lost.
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        match self.tree.record.ttl {
+            Some(_) => self.push_stored(key, &self.engine.dated_value(value)),
+            None => self.push_stored(key, value),
+        }
+    }
+
+    /// As [`Ingestion::push`], with a value that says when it was written, where values expire.
+    pub(crate) fn push_stored(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.failed.clone().map_or(Ok(()), Err)?;
+        self.check(key, value)?;
+        self.engine.health.check_writable()?;
+        self.write(key, value).inspect_err(|error| self.failed = Some(error.clone()))?;
+        let last = self.last_key.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(key);
+        self.entries += 1;
+        self.bytes += (key.len() + value.len()) as u64;
+        Ok(())
+    }
+
+    fn check(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let refuse = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
+        if key.len() > KEY_BYTES_MAX {
+            return refuse(format!("a key of {} bytes is longer than {KEY_BYTES_MAX}", key.len()));
+        }
+        if value.len() > VALUE_BYTES_MAX {
+            return refuse(format!("a value of {} bytes is longer than {VALUE_BYTES_MAX}", value.len()));
+        }
+        if self.last_key.as_deref().is_some_and(|last| key <= last) {
+            return refuse("the key is not behind the one before".into());
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.cutting.cut(&CutView { output_bytes: self.output.table_bytes(), next_key: key }) {
+            self.output.cut(&UpperBound::Excluded(key.into()))?;
+        }
+        self.output.add(key, Stamp::new(Seq::ZERO, Kind::Put), value)
+    }
+
+    /// Makes the entries durable and visible, all at once.
+    pub(crate) fn finish(self) -> Result<()> {
+        self.failed.map_or(Ok(()), Err)?;
+        let finished = self.output.finish()?;
+        if self.entries > 0 {
+            self.engine.install_ingested(&self.tree, finished)?;
+            self.engine.tally.user_write(u32::try_from(self.entries).unwrap_or(u32::MAX), self.bytes);
+        }
+        Ok(())
+    }
+}
+
+/// While it lives, no writer leads.
+struct WritersHeld<'a>(&'a Engine);
+
+impl Drop for WritersHeld<'_> {
+    fn drop(&mut self) {
+        if let Some(writer) = &self.0.writer {
+            writer.lock().holds -= 1;
+        }
+        self.0.pressure.wake();
+    }
+}
+
+impl Engine {
+    fn install_ingested(&self, tree: &Tree, finished: Finished) -> Result<()> {
+        let _merges = self.hold_merges(tree.id())?;
+        let _writers = self.hold_writers(tree)?;
+        self.wait_flushed()?;
+        let mut writer = self.writer()?.lock();
+        self.health.check_writable()?;
+        self.settle(&writer)?;
+        writer.wal.durable().sync().map_err(|error| self.poison(error))?;
+        let number = writer.last_seq.plus(1);
+        self.install(self.placed(tree, finished, number))?;
+        writer.last_seq = number;
+        self.visibility.publish(number, number).map_err(|_| self.gave_up())?;
+        drop(writer);
+        self.sample_load();
+        Ok(())
+    }
+
+    /// Lets no writer lead any more, and gives the memtable of `tree` up for flushing.
+    fn hold_writers(&self, tree: &Tree) -> Result<WritersHeld<'_>> {
+        let mut writer = self.writer()?.lock();
+        writer.holds += 1;
+        let held = WritersHeld(self);
+        let sealed = self.settle(&writer).and_then(|()| self.seal(&mut writer, tree));
+        // Before `held` may go, which takes the lock.
+        drop(writer);
+        sealed.map(|()| held)
+    }
+
+    /// The edit that brings the tables of `finished` into `tree`, their entries numbered `number`.
+    fn placed(&self, tree: &Tree, finished: Finished, number: Seq) -> Change {
+        let Finished { tables, packs } = finished;
+        let hull = |hull: KeyRange, table: &TableRecord| hull.hull(&table.range);
+        let range = tables.split_first().map(|(first, rest)| rest.iter().fold(first.range.clone(), hull));
+        let bytes = tables.iter().map(|table| table.extent.length).sum();
+        let version = tree.view().version.clone();
+        let settings = self.settings();
+        let layout = &settings.policy.layout;
+        let level = range.map_or(0, |range| layout.level_for_new(&version, &range, bytes));
+        let epoch = self.ids.epoch();
+        let placed = |table| (level, TableRecord { min_seq: number, max_seq: number, epoch, ..table });
+        let add = tables.into_iter().map(placed).collect();
+        let mut change = Change::of_tree(TreeEdit { keyspace: tree.id(), add, ..TreeEdit::default() });
+        change.edit.packs = packs.records().to_vec();
+        change.packs = Some(packs);
+        change
+    }
+}

@@ -1,0 +1,106 @@
+//! Space kept back for a full disk.
+//!
+//! What frees space needs some first: a delete its record in the log, a merge its outputs. So the file RESERVE takes up
+//! [`Options::reserve_bytes`](crate::Options) of zeros, and is given up when a write or a job finds the disk full. Until it
+//! has been made again, batches that put anything are refused and those that delete alone go on, as do flushes and
+//! merges. It is made again, by the first batch that needs it, where twice its size is free.
+//!
+//! The file means nothing to recovery: it may be missing, short, or left over.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::Engine;
+use crate::batch::WriteBatch;
+use crate::env::sync::Mutex;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Action;
+use crate::format::names::FileName;
+use crate::store::device::Device;
+use crate::store::meter::WriteCause;
+
+/// The file is written in pieces of this size.
+const WRITE_BYTES: u64 = 1 << 20;
+
+/// The reserve of an open store.
+#[derive(Debug)]
+pub(crate) struct Reserve {
+    bytes: u64,
+    /// Whether the file is there; always, as far as anybody cares, where `bytes` is 0.
+    held: AtomicBool,
+    /// Held while the file comes or goes.
+    changing: Mutex<()>,
+}
+
+impl Reserve {
+    /// The reserve of the store in `device`, made if there is room for it.
+    pub(crate) fn open(device: &Device, bytes: u64) -> Result<Self> {
+        let held = match prepare(device, bytes) {
+            Err(error) if error.kind() == ErrorKind::DiskFull => false,
+            prepared => prepared.map(|()| true)?,
+        };
+        Ok(Self { bytes, held: held.into(), changing: Mutex::new(()) })
+    }
+
+    /// A store that is only read needs none.
+    pub(crate) fn none() -> Self {
+        Self { bytes: 0, held: true.into(), changing: Mutex::new(()) }
+    }
+}
+
+impl Engine {
+    /// Gives the reserve up if `error` is a full disk. Whether there was one to give up.
+    pub(crate) fn draw_on_reserve(&self, error: &Error) -> bool {
+        if error.kind() != ErrorKind::DiskFull || self.reserve.bytes == 0 {
+            return false;
+        }
+        let _changing = self.reserve.changing.lock();
+        self.reserve.held.swap(false, Ordering::Relaxed) && self.device.remove(FileName::Reserve).is_ok()
+    }
+
+    /// Refuses a batch that needs more space than it may come to free, while the reserve is given up.
+    pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
+        let reserve = &self.reserve;
+        if reserve.held.load(Ordering::Relaxed)
+            || batch.iter().all(|op| !matches!(op.action, Action::Put { .. }))
+        {
+            return Ok(());
+        }
+        let _changing = reserve.changing.lock();
+        let held = reserve.held.load(Ordering::Relaxed);
+        let made = held || self.has_room() && prepare(&self.device, reserve.bytes).is_ok();
+        reserve.held.store(made, Ordering::Relaxed);
+        if made {
+            return Ok(());
+        }
+        let full = std::io::ErrorKind::StorageFull.into();
+        let action = "write more than deletes until there is room for the reserve again";
+        Err(Error::io(action, &self.device.path(FileName::Reserve), full))
+    }
+
+    fn has_room(&self) -> bool {
+        let space = self.env.space(self.device.dir());
+        space.is_ok_and(|space| space.free >= self.reserve.bytes.saturating_mul(2))
+    }
+}
+
+/// Makes the file as large as it should be.
+fn prepare(device: &Device, bytes: u64) -> Result<()> {
+    let name = FileName::Reserve;
+    if device.list()?.contains(&name) {
+        if bytes > 0 && device.open(name, crate::env::Access::Read)?.len()? == bytes {
+            return Ok(());
+        }
+        device.remove(name)?;
+    }
+    if bytes == 0 {
+        return Ok(());
+    }
+    let file = device.create(name)?;
+    let zeros = vec![0; usize::try_from(WRITE_BYTES.min(bytes)).unwrap_or(0)];
+    for at in (0..bytes).step_by(zeros.len()) {
+        let piece = zeros.len().min(usize::try_from(bytes - at).unwrap_or(zeros.len()));
+        let written = file.write(WriteCause::Manifest, at, &zeros[..piece]);
+        written.inspect_err(|_| drop(device.remove(name)))?;
+    }
+    Ok(())
+}

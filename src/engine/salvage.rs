@@ -1,0 +1,285 @@
+//! What still checks in a damaged store: its catalog, its tables, its log. Changes nothing.
+//!
+//! A manifest that reads to its end tells which tables are live. Without one every table that is found in a pack counts, by
+//! the pack's directory or, where that is lost, by the footers of tables; what merges had removed may come back then, as
+//! far as no newer version hides it. Blocks and log records are taken one by one: each is bound to its place by its
+//! checksum, so what lies behind damage is as good as what lies before it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::tree::new_memtable;
+use crate::catalog::{Catalog, Lease};
+use crate::env::Access;
+use crate::error::{Error, Result};
+use crate::format::Malformed;
+use crate::format::batch::Ops;
+use crate::format::edit::KeyspaceRecord;
+use crate::format::names::FileName;
+use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
+use crate::format::table::{FOOTER_BYTES, Footer, TABLE_MAGIC};
+use crate::options::KeyspaceOptions;
+use crate::store::device::Device;
+use crate::store::file::StoreFile;
+use crate::store::manifest::Manifest;
+use crate::store::memtable::{ChunkPool, Memtable};
+use crate::store::meter::ReadCause;
+use crate::store::table::{TableReader, read_block};
+use crate::store::wal;
+use crate::types::{
+    DeviceId, Extent, Key, KeyspaceId, PackId, RangeTombstone, SegmentId, Seq, Stamp, TableId,
+};
+
+/// Packs are searched for footers in pieces of this size.
+const SEARCH_BYTES: u64 = 1 << 20;
+
+/// A damaged store, as far as it can be read.
+pub(crate) struct Salvage {
+    device: Device,
+    catalog: Catalog,
+    /// Options of keyspaces that the catalog does not know.
+    unknown: KeyspaceOptions,
+    /// Whether the manifest was read to its end, so that the catalog knows what is live.
+    pub(crate) whole_catalog: bool,
+    pub(crate) tables: BTreeMap<KeyspaceId, Vec<FoundTable>>,
+    pub(crate) memory: BTreeMap<KeyspaceId, Arc<Memtable>>,
+    /// What could not be taken.
+    pub(crate) lost: Vec<Error>,
+}
+
+/// A table that may be read.
+pub(crate) struct FoundTable {
+    pub(crate) smallest: Key,
+    range_tombstones: u64,
+    id: TableId,
+    extent: Extent,
+    /// What entries with number 0 are numbered.
+    number: Seq,
+}
+
+/// An entry as it was stored.
+pub(crate) struct Entry {
+    pub(crate) key: Vec<u8>,
+    pub(crate) stamp: Stamp,
+    pub(crate) value: Vec<u8>,
+}
+
+impl Salvage {
+    /// Reads everything but the entries of tables.
+    pub(crate) fn new(device: Device, unknown: &KeyspaceOptions) -> Result<Self> {
+        let (edits, damage) = Manifest::salvage(&device)?;
+        let mut salvage = Self {
+            device,
+            catalog: Catalog::empty(),
+            unknown: unknown.clone(),
+            whole_catalog: damage.is_none(),
+            tables: BTreeMap::new(),
+            memory: BTreeMap::new(),
+            lost: damage.into_iter().collect(),
+        };
+        for edit in edits {
+            match salvage.catalog.apply(&edit, &mut |_| Lease::none()) {
+                Ok(next) => salvage.catalog = next,
+                Err(inconsistent) => {
+                    let what = format!("edit {} does not fit: {inconsistent}", edit.number);
+                    salvage.lost.push(Error::corruption(salvage.device.dir(), 0, what));
+                    salvage.whole_catalog = false;
+                    break;
+                }
+            }
+        }
+        salvage.find_tables()?;
+        salvage.read_log()?;
+        Ok(salvage)
+    }
+
+    /// The keyspaces that hold anything or are known.
+    pub(crate) fn keyspaces(&self) -> Vec<KeyspaceRecord> {
+        let known = self.catalog.keyspaces.keys();
+        let mut ids: Vec<_> = known.chain(self.tables.keys()).chain(self.memory.keys()).copied().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.into_iter().map(|id| self.record(id)).collect()
+    }
+
+    /// What is known of a keyspace.
+    pub(crate) fn record(&self, id: KeyspaceId) -> KeyspaceRecord {
+        match self.catalog.keyspaces.get(&id) {
+            Some(keyspace) => (*keyspace.record).clone(),
+            None if id == crate::batch::DEFAULT_KEYSPACE => {
+                super::settings::keyspace_record(id, "default", &self.unknown)
+            }
+            None => super::settings::keyspace_record(id, &format!("keyspace-{id}"), &self.unknown),
+        }
+    }
+
+    fn find_tables(&mut self) -> Result<()> {
+        for (&keyspace, state) in &self.catalog.keyspaces {
+            let tables = self.tables.entry(keyspace).or_default();
+            tables.extend(state.version.tables().map(|(_, table)| FoundTable {
+                smallest: table.range.start.clone(),
+                range_tombstones: table.range_tombstones,
+                id: table.id,
+                extent: table.extent,
+                number: table.max_seq,
+            }));
+        }
+        if self.whole_catalog {
+            return Ok(());
+        }
+        for name in self.device.list()? {
+            if let FileName::Pack(pack) = name {
+                self.search_pack(pack).unwrap_or_else(|error| self.lost.push(error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the tables of a pack that the catalog does not know.
+    fn search_pack(&mut self, pack: PackId) -> Result<()> {
+        let file = self.device.open(FileName::Pack(pack), Access::Read)?;
+        let found = match read_directory(&file, pack) {
+            Ok(found) => found,
+            Err(error) => {
+                self.lost.push(error);
+                search_footers(&file, pack)?
+            }
+        };
+        for (id, extent) in found {
+            let known = self.tables.values().flatten().any(|table| table.id == id);
+            if known {
+                continue;
+            }
+            let properties = TableReader::open_data(&file, id, extent, Seq::ZERO)
+                .and_then(|table| table.properties(&file));
+            match properties {
+                Ok(properties) => self.tables.entry(properties.keyspace).or_default().push(FoundTable {
+                    smallest: properties.range.start,
+                    range_tombstones: properties.range_tombstones,
+                    id,
+                    extent,
+                    number: properties.max_seq,
+                }),
+                Err(error) => self.lost.push(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_log(&mut self) -> Result<()> {
+        let floor = if self.whole_catalog { self.catalog.counters.wal_floor } else { SegmentId(0) };
+        let (memory, catalog, whole) = (&mut self.memory, &self.catalog, self.whole_catalog);
+        let mut last = Seq::ZERO;
+        let chunks = Arc::new(ChunkPool::new(0));
+        let mut lost = wal::salvage(&self.device, floor, |first: Seq, ops: Ops<'_>| {
+            if first <= last {
+                return Err(Malformed::new(0, "sequence numbers of the log do not grow"));
+            }
+            for (op, seq) in ops.zip(first.0..) {
+                let op = op?;
+                last = Seq(seq);
+                let dropped = whole && !catalog.keyspaces.contains_key(&op.keyspace);
+                if !dropped {
+                    // What is in tables is kept, too: they may be damaged.
+                    let memtable = memory.entry(op.keyspace).or_insert_with(|| new_memtable(&chunks));
+                    memtable.apply(last, &op.action);
+                }
+            }
+            Ok(())
+        })?;
+        self.lost.append(&mut lost);
+        Ok(())
+    }
+
+    /// The range tombstones of a keyspace that check. What does not is told when the entries of its table are read.
+    pub(crate) fn range_tombstones(&self, keyspace: KeyspaceId) -> Vec<RangeTombstone> {
+        let tables = self.tables.get(&keyspace).into_iter().flatten();
+        let opened =
+            tables.filter(|table| table.range_tombstones > 0).filter_map(|table| self.open(table).ok());
+        let memory = self.memory.get(&keyspace).map_or_else(Vec::new, |memtable| memtable.range_tombstones());
+        opened.flat_map(|(_, table)| table.range_tombstones().to_vec()).chain(memory).collect()
+    }
+
+    fn open(&self, table: &FoundTable) -> Result<(StoreFile, TableReader)> {
+        let file = self.device.open(FileName::Pack(table.extent.pack), Access::Read)?;
+        let reader = TableReader::open_data(&file, table.id, table.extent, table.number)?;
+        Ok((file, reader))
+    }
+
+    /// The entries of a table that check, in order. What does not is added to the list.
+    pub(crate) fn entries(&self, table: &FoundTable) -> TableEntries {
+        match self.open(table) {
+            Ok(opened) => TableEntries { opened: Some(opened), lost: Vec::new(), ..TableEntries::default() },
+            Err(error) => TableEntries { lost: vec![error], ..TableEntries::default() },
+        }
+    }
+}
+
+/// A walk along the blocks of a table, past those that are damaged.
+#[derive(Default)]
+pub(crate) struct TableEntries {
+    opened: Option<(StoreFile, TableReader)>,
+    next_block: usize,
+    block: std::collections::VecDeque<Entry>,
+    pub(crate) lost: Vec<Error>,
+}
+
+impl Iterator for TableEntries {
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        while self.block.is_empty() {
+            let (file, table) = self.opened.as_ref()?;
+            let handle = table.handle(self.next_block)?;
+            self.next_block += 1;
+            match read_block(file, table.id(), table.extent(), handle, ReadCause::Open) {
+                Ok(block) => self.block.extend((0..block.len()).map(|at| {
+                    let mut key = Vec::new();
+                    block.key_into(at, &mut key);
+                    Entry { key, stamp: table.stamp(block.stamp(at)), value: block.value(at).to_vec() }
+                })),
+                Err(error) => self.lost.push(error),
+            }
+        }
+        self.block.pop_front()
+    }
+}
+
+/// The tables of a pack, by its directory.
+fn read_directory(file: &StoreFile, pack: PackId) -> Result<Vec<(TableId, Extent)>> {
+    let length = file.len()?;
+    let at = length.saturating_sub(PACK_TRAILER_BYTES as u64);
+    let trailer = file.read(ReadCause::Open, at, PACK_TRAILER_BYTES)?;
+    let bytes = PackDirectory::decode_trailer(&trailer).map_err(|e| file.malformed(at, &e))?;
+    let Some(start) = length.checked_sub(bytes as u64) else {
+        return Err(file.corruption(at, "the pack's directory is longer than the pack"));
+    };
+    let stored = file.read(ReadCause::Open, start, bytes)?;
+    let directory = PackDirectory::decode(&stored).map_err(|e| file.malformed(start, &e))?;
+    let extent = |offset, length| Extent { device: DeviceId(0), pack, offset, length };
+    Ok(directory.tables.iter().map(|entry| (entry.table, extent(entry.offset, entry.length))).collect())
+}
+
+/// The tables of a pack, by their footers, each of which tells how far before it the table begins.
+fn search_footers(file: &StoreFile, pack: PackId) -> Result<Vec<(TableId, Extent)>> {
+    let (length, overlap) = (file.len()?, FOOTER_BYTES as u64 - 1);
+    let mut found = Vec::new();
+    let mut start = 0;
+    while start < length {
+        let end = length.min(start + SEARCH_BYTES + overlap);
+        let piece = file.read(ReadCause::Open, start, usize::try_from(end - start).unwrap_or(0))?;
+        for (at, bytes) in piece.windows(FOOTER_BYTES).enumerate() {
+            let Some(footer) = bytes.starts_with(&TABLE_MAGIC).then(|| Footer::decode(bytes).ok()).flatten()
+            else {
+                continue;
+            };
+            let before = footer.properties.offset.saturating_add(footer.properties.length.into());
+            if let Some(offset) = (start + at as u64).checked_sub(before) {
+                let length = before + FOOTER_BYTES as u64;
+                found.push((footer.table, Extent { device: DeviceId(0), pack, offset, length }));
+            }
+        }
+        start += SEARCH_BYTES;
+    }
+    Ok(found)
+}

@@ -1,0 +1,82 @@
+//! What readers may see: everything up to one number.
+//!
+//! Writers finish in any order; what each has written becomes visible in the order of the numbers, and a writer returns
+//! when its own is.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::env::sync::{Condvar, Mutex};
+use crate::types::Seq;
+
+#[derive(Debug)]
+pub(crate) struct Visibility {
+    newest: AtomicU64,
+    state: Mutex<State>,
+    advanced: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Finished ranges of numbers that wait for one before them: first and last.
+    finished: BTreeMap<Seq, Seq>,
+    waiting: usize,
+    given_up: bool,
+}
+
+/// Some write before will never be visible.
+#[derive(Debug)]
+pub(crate) struct GaveUp;
+
+impl Visibility {
+    pub(crate) fn new(newest: Seq) -> Self {
+        Self { newest: newest.0.into(), state: Mutex::default(), advanced: Condvar::new() }
+    }
+
+    /// The number up to which everything may be read.
+    #[inline]
+    pub(crate) fn newest(&self) -> Seq {
+        Seq(self.newest.load(Ordering::Acquire))
+    }
+
+    /// The operations `first ..= last` are in the memtables. Returns when they are visible.
+    pub(crate) fn publish(&self, first: Seq, last: Seq) -> Result<(), GaveUp> {
+        let mut state = self.state.lock();
+        if self.newest().plus(1) != first {
+            state.finished.insert(first, last);
+            return self.wait(state, last);
+        }
+        let mut newest = last;
+        while let Some(last) = state.finished.remove(&newest.plus(1)) {
+            newest = last;
+        }
+        self.newest.store(newest.0, Ordering::Release);
+        if state.waiting > 0 {
+            self.advanced.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Waits until everything up to `seq` is visible.
+    pub(crate) fn wait_for(&self, seq: Seq) -> Result<(), GaveUp> {
+        if self.newest() >= seq { Ok(()) } else { self.wait(self.state.lock(), seq) }
+    }
+
+    fn wait(&self, mut state: crate::env::sync::MutexGuard<'_, State>, seq: Seq) -> Result<(), GaveUp> {
+        while self.newest() < seq {
+            if state.given_up {
+                return Err(GaveUp);
+            }
+            state.waiting += 1;
+            self.advanced.wait(&mut state);
+            state.waiting -= 1;
+        }
+        Ok(())
+    }
+
+    /// Nobody waits any more for what is not visible yet.
+    pub(crate) fn give_up(&self) {
+        self.state.lock().given_up = true;
+        self.advanced.notify_all();
+    }
+}

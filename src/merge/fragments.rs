@@ -1,0 +1,262 @@
+//! Range tombstones cut where they meet, so that they can be searched like entries.
+//!
+//! *Fragmented* tombstones have the same range or no key in common. They are in order of their ranges, those with the
+//! same range newest first: the one that decides a key is found by bisection, however the ranges that were deleted
+//! overlap. Of the tombstones over a key, only the newest that each snapshot sees is of any use; the rest go when
+//! tombstones are fragmented, so that ranges deleted again and again do not add up.
+
+use crate::types::{KeyRange, RangeTombstone, Seq, UpperBound};
+use std::collections::BTreeSet;
+
+/// Fragments `tombstones`, given in any order, for readers that hold `snapshots`, in ascending order, and for all that
+/// are newer than every tombstone.
+///
+/// Costs n log n for n tombstones, whatever their overlaps, and as much again for each snapshot.
+#[must_use]
+pub fn fragment(tombstones: &[RangeTombstone], snapshots: &[Seq]) -> Vec<RangeTombstone> {
+    let mut edges: Vec<(UpperBound, usize)> = Vec::with_capacity(2 * tombstones.len());
+    for (index, RangeTombstone { range, .. }) in tombstones.iter().enumerate() {
+        edges.push((UpperBound::Excluded(range.start.clone()), index));
+        edges.push((range.end.clone(), index));
+    }
+    // Stable and fast on what is sorted in pieces, as the fragments of several tables are.
+    edges.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut over = BTreeSet::new();
+    let mut fragments: Vec<(KeyRange, Vec<Seq>)> = Vec::new();
+    for (at, (position, index)) in edges.iter().enumerate() {
+        // The first edge of a tombstone is its start, the second its end.
+        let tombstone = (tombstones[*index].seq, *index);
+        if !over.remove(&tombstone) {
+            over.insert(tombstone);
+        }
+        let (Some((next, _)), UpperBound::Excluded(start)) = (edges.get(at + 1), position) else { break };
+        if over.is_empty() || next == position {
+            continue;
+        }
+        let seqs = useful(&over, snapshots);
+        match fragments.last_mut() {
+            Some((last, same)) if last.end == *position && *same == seqs => last.end = next.clone(),
+            _ => fragments.push((KeyRange::half_open(start.clone(), next.clone()), seqs)),
+        }
+    }
+    let flat = fragments.into_iter().flat_map(|(range, seqs)| {
+        seqs.into_iter().map(move |seq| RangeTombstone { range: range.clone(), seq })
+    });
+    flat.collect()
+}
+
+/// The newest of `over`, and the newest that each snapshot sees; newest first.
+fn useful(over: &BTreeSet<(Seq, usize)>, snapshots: &[Seq]) -> Vec<Seq> {
+    let mut useful = Vec::with_capacity(1);
+    let mut upto = Seq::MAX;
+    while let Some(&(seq, _)) = over.range(..=(upto, usize::MAX)).next_back() {
+        useful.push(seq);
+        let older = snapshots.partition_point(|&snapshot| snapshot < seq);
+        match older.checked_sub(1) {
+            Some(last) => upto = snapshots[last],
+            None => break,
+        }
+    }
+    useful
+}
+
+/// Index of the first of the fragmented tombstones that does not end before `key`.
+fn lower_bound(fragments: &[RangeTombstone], key: &[u8]) -> usize {
+    fragments.partition_point(|tombstone| !tombstone.range.end.admits(key))
+}
+
+/// Those of the fragmented tombstones whose range is that of the one at `at`; newest first.
+fn group(fragments: &[RangeTombstone], at: usize) -> impl Iterator<Item = &RangeTombstone> {
+    fragments[at..].iter().take_while(move |tombstone| tombstone.range == fragments[at].range)
+}
+
+/// The newest of the fragmented tombstones over `key` that a reader at `upto` sees.
+#[must_use]
+pub fn newest_over(fragments: &[RangeTombstone], key: &[u8], upto: Seq) -> Option<Seq> {
+    let at = lower_bound(fragments, key);
+    let over = fragments.get(at).is_some_and(|tombstone| *tombstone.range.start <= *key);
+    let newest = over.then(|| group(fragments, at).find(|tombstone| tombstone.seq <= upto));
+    newest.flatten().map(|tombstone| tombstone.seq)
+}
+
+/// The keys of `range` under one of the fragmented tombstones that is newer than `since`, if there is any.
+#[must_use]
+pub fn newer_over(fragments: &[RangeTombstone], range: &KeyRange, since: Seq) -> Option<KeyRange> {
+    let reached = fragments[lower_bound(fragments, &range.start)..].iter();
+    let newer = reached.take_while(|tombstone| range.end.admits(&tombstone.range.start));
+    newer.filter(|tombstone| tombstone.seq > since).find_map(|tombstone| tombstone.range.intersection(range))
+}
+
+/// Neighbouring keys over which the same tombstone is the newest, or none is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stretch {
+    /// The keys.
+    pub range: KeyRange,
+    /// The tombstone.
+    pub newest: Option<Seq>,
+}
+
+/// The stretch around `key` that a reader at `upto` sees in `lists` of fragmented tombstones, of which each is newer
+/// than the next.
+pub fn stretch_at<'a>(
+    lists: impl IntoIterator<Item = &'a [RangeTombstone]>,
+    key: &[u8],
+    upto: Seq,
+) -> Stretch {
+    let mut stretch = Stretch { range: KeyRange::everything(), newest: None };
+    for fragments in lists {
+        let (range, newest) = stretch_in(fragments, key, upto);
+        // Both hold the key.
+        stretch.range = stretch.range.intersection(&range).unwrap_or(range);
+        stretch.newest = newest;
+        if newest.is_some() {
+            break;
+        }
+    }
+    stretch
+}
+
+fn stretch_in(fragments: &[RangeTombstone], key: &[u8], upto: Seq) -> (KeyRange, Option<Seq>) {
+    let at = lower_bound(fragments, key);
+    let mut gap = KeyRange::everything();
+    if let Some(next) = fragments.get(at) {
+        if *next.range.start <= *key {
+            let newest = group(fragments, at).find(|tombstone| tombstone.seq <= upto);
+            return (next.range.clone(), newest.map(|tombstone| tombstone.seq));
+        }
+        gap.end = UpperBound::Excluded(next.range.start.clone());
+    }
+    if let Some(last) = at.checked_sub(1)
+        && let UpperBound::Excluded(end) = &fragments[last].range.end
+    {
+        gap.start = end.clone();
+    }
+    (gap, None)
+}
+
+/// Fragmented tombstones, asked along ascending keys.
+#[derive(Debug)]
+pub struct Coverage {
+    fragments: Vec<RangeTombstone>,
+    at: usize,
+}
+
+impl Coverage {
+    /// Stands before the first key.
+    #[must_use]
+    pub fn new(fragments: Vec<RangeTombstone>) -> Self {
+        Self { fragments, at: 0 }
+    }
+
+    /// The tombstones.
+    #[must_use]
+    pub fn fragments(&self) -> &[RangeTombstone] {
+        &self.fragments
+    }
+
+    /// The oldest tombstone over all of `range` that is newer than `seq`; tombstones side by side do not count.
+    #[must_use]
+    pub fn over_all(&self, range: &KeyRange, seq: Seq) -> Option<Seq> {
+        let at = lower_bound(&self.fragments, &range.start);
+        let over = self.fragments.get(at).is_some_and(|tombstone| tombstone.range.covers(range));
+        over.then(|| oldest_newer(&self.fragments, at, seq)).flatten()
+    }
+
+    /// The oldest tombstone over `key` that is newer than `seq`. The key must not lie before the one asked last.
+    pub fn newer_than(&mut self, key: &[u8], seq: Seq) -> Option<Seq> {
+        while self.fragments.get(self.at).is_some_and(|tombstone| !tombstone.range.end.admits(key)) {
+            self.at += 1;
+        }
+        let over = self.fragments.get(self.at).is_some_and(|tombstone| *tombstone.range.start <= *key);
+        over.then(|| oldest_newer(&self.fragments, self.at, seq)).flatten()
+    }
+}
+
+/// The oldest tombstone newer than `seq` among those with the range of the one at `at`.
+fn oldest_newer(fragments: &[RangeTombstone], at: usize, seq: Seq) -> Option<Seq> {
+    let newer = group(fragments, at).take_while(|tombstone| tombstone.seq > seq);
+    newer.last().map(|tombstone| tombstone.seq)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+
+    const KEYS: u8 = 12;
+
+    /// The tombstone over the keys `start .. end`; none behind the last key is no end.
+    fn tombstone((start, len, seq): (u8, u8, u64)) -> RangeTombstone {
+        let end = start + 1 + len;
+        let end = if end >= KEYS { UpperBound::Unbounded } else { UpperBound::Excluded([end][..].into()) };
+        RangeTombstone { range: KeyRange::half_open([start], end), seq: Seq(seq) }
+    }
+
+    fn newest(tombstones: &[RangeTombstone], key: &[u8], upto: Seq) -> Option<Seq> {
+        let over = tombstones.iter().filter(|t| t.range.contains(key) && t.seq <= upto);
+        over.map(|tombstone| tombstone.seq).max()
+    }
+
+    fn is_fragmented(fragments: &[RangeTombstone]) -> bool {
+        fragments.windows(2).all(|pair| match pair {
+            [a, b] if a.range == b.range => a.seq > b.seq,
+            [a, b] => !a.range.end.admits(&b.range.start),
+            _ => true,
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: 2000, rng_seed: RngSeed::Fixed(3), failure_persistence: None, ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn fragments_say_what_the_tombstones_say(
+            drawn in prop::collection::vec((0..KEYS, 0..KEYS, 1..20u64), 0..12),
+            snapshots in prop::collection::btree_set((0..20u64).prop_map(Seq), 0..4),
+        ) {
+            let tombstones: Vec<_> = drawn.into_iter().map(tombstone).collect();
+            let snapshots: Vec<_> = snapshots.into_iter().collect();
+            let fragments = fragment(&tombstones, &snapshots);
+            prop_assert!(is_fragmented(&fragments), "{fragments:?}");
+            prop_assert!(fragments.len() <= 2 * tombstones.len() * (snapshots.len() + 1));
+            for upto in snapshots.iter().copied().chain([Seq::MAX]) {
+                for key in (0..KEYS + 2).map(|key| [key]) {
+                    let expected = newest(&tombstones, &key, upto);
+                    prop_assert_eq!(newest_over(&fragments, &key, upto), expected);
+                    let stretch = stretch_at([&fragments[..]], &key, upto);
+                    prop_assert_eq!(stretch.newest, expected);
+                    prop_assert!(stretch.range.contains(&key));
+                    for other in (0..KEYS + 2).map(|key| [key]).filter(|key| stretch.range.contains(key)) {
+                        prop_assert_eq!(newest(&tombstones, &other, upto), expected);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn coverage_finds_the_next_newer_tombstone(
+            drawn in prop::collection::vec((0..KEYS, 0..KEYS, 1..20u64), 0..12),
+            asked in prop::collection::vec((0..KEYS, 0..20u64), 0..20),
+        ) {
+            let tombstones: Vec<_> = drawn.into_iter().map(tombstone).collect();
+            let every_seq: Vec<_> = (0..20).map(Seq).collect();
+            let mut coverage = Coverage::new(fragment(&tombstones, &every_seq));
+            let mut asked = asked;
+            asked.sort_unstable();
+            for (key, seq) in asked {
+                let over = tombstones.iter().filter(|t| t.range.contains(&[key]) && t.seq > Seq(seq));
+                let expected = over.map(|tombstone| tombstone.seq).min();
+                prop_assert_eq!(coverage.newer_than(&[key], Seq(seq)), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_that_grows_again_and_again_stays_one_fragment() {
+        let growing: Vec<_> = (0..KEYS).map(|len| tombstone((0, len, u64::from(len) + 1))).collect();
+        assert_eq!(fragment(&growing, &[]), [tombstone((0, KEYS - 1, u64::from(KEYS)))]);
+        assert_eq!(fragment(&growing, &[Seq(1)]).len(), 3);
+    }
+}

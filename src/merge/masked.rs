@@ -1,0 +1,178 @@
+//! A source without what range tombstones hide.
+//!
+//! Owns a cursor and shows a reader only those of its entries that no range tombstone hides: neither one of the source
+//! itself nor one of the *newer* sources, those in which a search would look before this one. What a newer source's
+//! tombstone covers is older than it, whatever it is (I2): there the cursor seeks to the end of the tombstone at once.
+//! What a tombstone of its own source covers may be newer or older: there it steps.
+//!
+//! So a merge needs to know nothing of range tombstones, and sources that none can hide are not masked at all.
+
+use super::{Cursor, PinValue, Stretch};
+use crate::types::{KeyRange, Seq, Stamp, UpperBound};
+use std::sync::Arc;
+
+/// The range tombstones of a source, as one reader sees them.
+pub trait Tombstones {
+    /// What a failed read yields.
+    type Error;
+
+    /// The stretch around `key`.
+    fn stretch(&self, key: &[u8]) -> Result<Stretch, Self::Error>;
+}
+
+/// What is hidden around a key.
+enum Mask {
+    Nothing,
+    /// Entries below this sequence number.
+    Older(Seq),
+    Everything,
+}
+
+/// A cursor that passes over hidden entries.
+pub struct Masked<C, T> {
+    cursor: C,
+    /// Tombstones of the newer sources that have any.
+    newer: Vec<Arc<T>>,
+    /// Tombstones of this source, if it has any.
+    own: Option<Arc<T>>,
+    /// What is hidden in a range.
+    known: Option<(KeyRange, Mask)>,
+    /// Stands on an entry that is not hidden.
+    valid: bool,
+}
+
+impl<C: Cursor, T: Tombstones<Error = C::Error>> Masked<C, T> {
+    /// `cursor` without what is hidden by the tombstones of `newer` sources and by its `own`.
+    #[must_use]
+    pub fn new(cursor: C, newer: Vec<Arc<T>>, own: Option<Arc<T>>) -> Self {
+        Self { cursor, newer, own, known: None, valid: false }
+    }
+
+    /// Passes hidden entries after a movement, of which `moved` is the result. `leave` goes beyond a range, if there is
+    /// anything.
+    fn settle(
+        &mut self,
+        moved: Result<(), C::Error>,
+        step: impl Fn(&mut C) -> Result<(), C::Error>,
+        leave: impl Fn(&mut C, &KeyRange) -> Result<bool, C::Error>,
+    ) -> Result<(), C::Error> {
+        self.valid = false;
+        moved?;
+        while self.cursor.valid() {
+            let key = self.cursor.key();
+            let (range, mask) = match &mut self.known {
+                Some(known) if known.0.contains(key) => known,
+                known => known.insert(mask_at(&self.newer, self.own.as_deref(), key)?),
+            };
+            match mask {
+                Mask::Everything if leave(&mut self.cursor, range)? => {}
+                Mask::Everything => break,
+                Mask::Older(than) if self.cursor.stamp().seq() < *than => step(&mut self.cursor)?,
+                _ => {
+                    self.valid = true;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn settle_forward(&mut self, moved: Result<(), C::Error>) -> Result<(), C::Error> {
+        self.settle(moved, C::next, |cursor, range| match &range.end {
+            UpperBound::Excluded(end) => cursor.seek(end, Stamp::MAX).map(|()| true),
+            UpperBound::Unbounded => Ok(false),
+        })
+    }
+
+    fn settle_backward(&mut self, moved: Result<(), C::Error>) -> Result<(), C::Error> {
+        self.settle(moved, C::prev, |cursor, range| {
+            cursor.seek_before(&range.start, Stamp::MAX).map(|()| true)
+        })
+    }
+}
+
+/// What is hidden around `key`, and how far that holds.
+fn mask_at<T: Tombstones>(
+    newer: &[Arc<T>],
+    own: Option<&T>,
+    key: &[u8],
+) -> Result<(KeyRange, Mask), T::Error> {
+    let mut hidden: Option<KeyRange> = None;
+    let mut open = KeyRange::everything();
+    for source in newer {
+        let Stretch { range, newest } = source.stretch(key)?;
+        if newest.is_some() {
+            hidden = Some(hidden.map_or_else(|| range.clone(), |hidden| hidden.hull(&range)));
+        } else {
+            open = open.intersection(&range).unwrap_or(range);
+        }
+    }
+    if let Some(hidden) = hidden {
+        return Ok((hidden, Mask::Everything));
+    }
+    let mut mask = Mask::Nothing;
+    if let Some(own) = own {
+        let Stretch { range, newest } = own.stretch(key)?;
+        open = open.intersection(&range).unwrap_or(range);
+        mask = newest.map_or(Mask::Nothing, Mask::Older);
+    }
+    Ok((open, mask))
+}
+
+impl<C: Cursor, T: Tombstones<Error = C::Error>> Cursor for Masked<C, T> {
+    type Error = C::Error;
+
+    fn valid(&self) -> bool {
+        self.valid
+    }
+
+    fn key(&self) -> &[u8] {
+        self.cursor.key()
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.cursor.stamp()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.cursor.value()
+    }
+
+    fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<(), C::Error> {
+        let moved = self.cursor.seek(key, stamp);
+        self.settle_forward(moved)
+    }
+
+    fn seek_before(&mut self, key: &[u8], stamp: Stamp) -> Result<(), C::Error> {
+        let moved = self.cursor.seek_before(key, stamp);
+        self.settle_backward(moved)
+    }
+
+    fn seek_first(&mut self) -> Result<(), C::Error> {
+        let moved = self.cursor.seek_first();
+        self.settle_forward(moved)
+    }
+
+    fn seek_last(&mut self) -> Result<(), C::Error> {
+        let moved = self.cursor.seek_last();
+        self.settle_backward(moved)
+    }
+
+    fn next(&mut self) -> Result<(), C::Error> {
+        let moved = self.cursor.next();
+        self.settle_forward(moved)
+    }
+
+    fn prev(&mut self) -> Result<(), C::Error> {
+        let moved = self.cursor.prev();
+        self.settle_backward(moved)
+    }
+}
+
+impl<C: PinValue, T: Tombstones<Error = C::Error>> PinValue for Masked<C, T> {
+    type Pinned = C::Pinned;
+
+    fn pin_value(&self) -> C::Pinned {
+        self.cursor.pin_value()
+    }
+}

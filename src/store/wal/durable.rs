@@ -1,0 +1,121 @@
+//! How much of the log is durable; known, and made more, without holding the log.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use crate::env::sync::Mutex;
+use crate::error::Result;
+use crate::store::file::StoreFile;
+use crate::store::meter::WriteCause;
+use crate::types::{SegmentId, Seq};
+
+/// A segment that is being written, or that is complete and not known to be durable.
+#[derive(Debug)]
+pub(super) struct OpenSegment {
+    pub(super) id: SegmentId,
+    pub(super) file: StoreFile,
+    /// Length of what the operating system has.
+    appended: AtomicU64,
+    /// Length of the prefix that is durable, all older segments included.
+    synced: AtomicU64,
+}
+
+impl OpenSegment {
+    /// A segment that holds `appended` bytes.
+    pub(super) fn new(id: SegmentId, file: StoreFile, appended: u64) -> Self {
+        Self { id, file, appended: appended.into(), synced: AtomicU64::new(0) }
+    }
+
+    pub(super) fn appended_to(&self, offset: u64) {
+        self.appended.store(offset, Release);
+    }
+
+    pub(super) fn synced(&self) -> u64 {
+        self.synced.load(Acquire)
+    }
+
+    fn is_durable(&self) -> bool {
+        self.synced() == self.appended.load(Acquire)
+    }
+
+    /// Makes durable what is there by now. Only after all older segments.
+    fn sync(&self) -> Result<()> {
+        let upto = self.appended.load(Acquire);
+        if self.synced() < upto {
+            self.file.sync(WriteCause::Wal)?;
+            self.synced.fetch_max(upto, Release);
+        }
+        Ok(())
+    }
+}
+
+/// The segments that are not durable, and how far the log goes.
+#[derive(Debug)]
+pub(crate) struct Durable {
+    /// Oldest first. The last one is the current one, durable or not.
+    segments: Mutex<Vec<Arc<OpenSegment>>>,
+    /// Number of the newest operation that the operating system has.
+    appended: AtomicU64,
+    /// Whether anybody has synced.
+    wanted: AtomicBool,
+}
+
+impl Durable {
+    pub(super) fn new(current: Arc<OpenSegment>, appended: Seq) -> Self {
+        Self {
+            segments: Mutex::new(vec![current]),
+            appended: appended.0.into(),
+            wanted: AtomicBool::new(false),
+        }
+    }
+
+    /// Number of the newest operation in the log.
+    pub(crate) fn appended(&self) -> Seq {
+        Seq(self.appended.load(Acquire))
+    }
+
+    /// Makes everything up to [`Durable::appended`], as it is now, durable. After a failure the outcome is unknown.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.wanted.store(true, Relaxed);
+        self.sync_segments(0)
+    }
+
+    /// Makes all segments but the current one durable, so that a synced write has only that one to wait for.
+    pub(crate) fn sync_old(&self) -> Result<()> {
+        self.sync_segments(1)
+    }
+
+    fn sync_segments(&self, except_last: usize) -> Result<()> {
+        let segments = self.segments.lock().clone();
+        segments[..segments.len() - except_last].iter().try_for_each(|segment| segment.sync())?;
+        let mut segments = self.segments.lock();
+        let current = segments.len() - 1;
+        let mut at = 0..;
+        segments.retain(|segment| at.next() == Some(current) || !segment.is_durable());
+        Ok(())
+    }
+
+    /// Whether syncs should be quick.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.wanted.load(Relaxed)
+    }
+
+    /// Whether all there is is durable.
+    pub(super) fn all(&self) -> bool {
+        self.segments.lock().iter().all(|segment| segment.is_durable())
+    }
+
+    pub(super) fn appended_to(&self, seq: Seq) {
+        self.appended.store(seq.0, Release);
+    }
+
+    pub(super) fn rolled_to(&self, current: Arc<OpenSegment>) {
+        self.segments.lock().push(current);
+    }
+
+    /// The segments before `floor` hold nothing that is needed.
+    pub(super) fn released(&self, floor: SegmentId) {
+        self.segments.lock().retain(|segment| segment.id >= floor);
+    }
+}

@@ -1,0 +1,78 @@
+//! The segment that the log goes on in, made ahead so that no writer waits for a directory's sync.
+
+use std::sync::Arc;
+
+use super::removing_on_failure;
+use crate::env::sync::Mutex;
+use crate::error::Result;
+use crate::format::names::FileName;
+use crate::store::device::Device;
+use crate::store::file::StoreFile;
+use crate::store::spares::Spares;
+use crate::types::SegmentId;
+
+/// Makes segments, one ahead at most. A crash leaves an empty one behind the log's end, which recovery removes.
+#[derive(Debug)]
+pub(crate) struct NextSegment {
+    device: Arc<Device>,
+    spares: Arc<Spares>,
+    segment_bytes: u64,
+    /// Held while a file is being made: two of the same name must not meet.
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    id: SegmentId,
+    /// The segment's file, its name durable.
+    file: Option<StoreFile>,
+    discarded: bool,
+}
+
+impl NextSegment {
+    /// Segments of about `segment_bytes` bytes, from `id` on.
+    pub(super) fn new(device: Arc<Device>, spares: Arc<Spares>, segment_bytes: u64, id: SegmentId) -> Self {
+        let state = Mutex::new(State { id, file: None, discarded: false });
+        Self { device, spares, segment_bytes, state }
+    }
+
+    pub(super) fn id(&self) -> SegmentId {
+        self.state.lock().id
+    }
+
+    /// Makes the file, if there is none. Takes as long as a directory takes to sync.
+    pub(crate) fn prepare(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.file.is_none() && !state.discarded {
+            state.file = Some(self.create(state.id)?);
+        }
+        Ok(())
+    }
+
+    /// Uses the segment up: its id and its file, whose name is durable. After a failure the id is used up all the same.
+    pub(super) fn take(&self) -> Result<(SegmentId, StoreFile)> {
+        let mut state = self.state.lock();
+        let id = state.id;
+        state.id = id.next();
+        let file = match state.file.take() {
+            Some(file) => file,
+            None => self.create(id)?,
+        };
+        Ok((id, file))
+    }
+
+    /// Removes what was prepared, and prepares nothing from now on.
+    pub(super) fn discard(&self) {
+        let mut state = self.state.lock();
+        state.discarded = true;
+        if state.file.take().is_some() {
+            // If it stays, it is empty, and goes at the next open.
+            let _ = self.device.remove(FileName::Wal(state.id));
+        }
+    }
+
+    fn create(&self, id: SegmentId) -> Result<StoreFile> {
+        let file = self.spares.take(FileName::Wal(id), self.segment_bytes)?;
+        removing_on_failure(&self.device, id, self.device.sync_names().map(|()| file))
+    }
+}

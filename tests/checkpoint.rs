@@ -1,0 +1,193 @@
+//! Copies of a store: complete, of one moment, independent, and never taken for a store before they are whole.
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::client::{DIR, open};
+use common::counter::{moment, write_batch};
+use common::{Replay, tiny};
+use terrace::env::simulated::{DeviceModel, Journal, SimConfig, SimEnv, Survival};
+use terrace::env::{Env, Priority};
+use terrace::{Db, ErrorKind, Options, TreeOptions};
+
+const COPY: &str = "/backup/copy";
+
+fn open_copy(env: &Arc<SimEnv>) -> terrace::Result<Db> {
+    Db::builder(COPY).env(env.clone()).options(tiny()).must_exist().open()
+}
+
+/// Checks that a copy is a store of its own, and tells its moment.
+fn check_copy(db: &Db) -> u64 {
+    let found = moment(db, &db.snapshot());
+    assert!(db.verify().unwrap().problems.is_empty());
+    write_batch(db, found + 1).unwrap();
+    db.compact().unwrap();
+    assert_eq!(moment(db, &db.snapshot()), found + 1);
+    found
+}
+
+#[test]
+fn a_copy_beside_writers_shows_one_moment_with_all_that_was_acknowledged() {
+    for seed in 0..4 {
+        let _replay = Replay(format!("seed {seed}"));
+        let config = SimConfig { seed, preemption_percent: 60, ..SimConfig::default() };
+        SimEnv::run(config, |env| {
+            let db = open(&env, &tiny()).unwrap();
+            (1..300).for_each(|n| write_batch(&db, n).unwrap());
+            let acknowledged = Arc::new(AtomicU64::new(299));
+            let (writer, told) = (db.clone(), acknowledged.clone());
+            let write = move || {
+                for n in 300..700 {
+                    write_batch(&writer, n).unwrap();
+                    told.store(n, Ordering::Relaxed);
+                }
+            };
+            let writing = env.spawn("writer", Priority::Normal, Box::new(write)).unwrap();
+            let mut copies = Vec::new();
+            for n in 0..5 {
+                env.sleep(Duration::from_millis(10));
+                let dir = format!("{COPY}{n}");
+                let before = acknowledged.load(Ordering::Relaxed);
+                db.checkpoint(&dir).unwrap();
+                copies.push((dir, before..=acknowledged.load(Ordering::Relaxed) + 1));
+            }
+            writing.join();
+            db.close().unwrap();
+            for (dir, possible) in copies {
+                let copy = Db::builder(&dir).env(env.clone()).options(tiny()).must_exist().open().unwrap();
+                let found = check_copy(&copy);
+                assert!(possible.contains(&found), "{found} is not in {possible:?}");
+            }
+            let db = open(&env, &tiny()).unwrap();
+            assert_eq!(moment(&db, &db.snapshot()), 699);
+        });
+    }
+}
+
+/// A store with tables, dead bytes in packs, and a log.
+fn prepared(env: &Arc<SimEnv>) -> Db {
+    let db = open(env, &tiny()).unwrap();
+    (1..160).for_each(|n| write_batch(&db, n).unwrap());
+    db.wait_idle().unwrap();
+    write_batch(&db, 160).unwrap();
+    db
+}
+
+fn cut_off(journal: Journal, cut: u64) -> (Arc<SimEnv>, bool) {
+    let machine = SimEnv::new(SimConfig { seed: 1, journal, ..SimConfig::default() });
+    let done = machine.simulate(move |env| {
+        let db = prepared(&env);
+        db.sync().unwrap();
+        env.cut_after(cut);
+        db.checkpoint(COPY).is_ok()
+    });
+    (machine, done)
+}
+
+#[test]
+fn a_copy_that_is_cut_off_at_any_call_is_no_store_or_a_whole_one() {
+    let (mut whole, mut none) = (0, 0);
+    for journal in [Journal::Ext4Like, Journal::None] {
+        for cut in 0.. {
+            let (machine, done) = cut_off(journal, cut);
+            for survival in
+                [Survival::Nothing, Survival::Everything, Survival::Random(cut), Survival::Random(!cut)]
+            {
+                let _replay = Replay(format!("{journal:?}, cut at {cut}, {survival:?}"));
+                let opened = machine.crash(survival).simulate(move |env| {
+                    let db = open(&env, &tiny()).unwrap();
+                    assert_eq!(moment(&db, &db.snapshot()), 160);
+                    match open_copy(&env) {
+                        Ok(copy) => {
+                            assert_eq!(check_copy(&copy), 160);
+                            true
+                        }
+                        Err(error) => {
+                            let kind = error.kind();
+                            assert!(matches!(kind, ErrorKind::NotFound | ErrorKind::Corruption), "{error:?}");
+                            false
+                        }
+                    }
+                });
+                assert!(opened || !done, "a checkpoint that was acknowledged is there");
+                *(if opened { &mut whole } else { &mut none }) += 1;
+            }
+            if done {
+                break;
+            }
+        }
+    }
+    println!("{whole} whole copies, {none} that were none");
+    assert!(whole > 8 && none > 40);
+}
+
+#[test]
+fn a_copy_takes_the_live_bytes_of_packs_alone() {
+    SimEnv::run(SimConfig::default(), |env| {
+        env.add_device(Path::new("/backup"), DeviceModel::instant(), 1 << 30);
+        let tree = TreeOptions { table_bytes: 32 << 10, ..tiny().tree };
+        let db = open(&env, &Options { memtable_bytes: 1 << 20, tree, ..tiny() }).unwrap();
+        let put = |keys: std::ops::Range<usize>| {
+            keys.for_each(|n| db.put(format!("{n:04}"), vec![n as u8; 1000]).unwrap());
+        };
+        put(0..400);
+        db.compact().unwrap();
+        put(0..150);
+        // The tables behind these keys live on in the pack of the first compaction.
+        db.keyspace("default").unwrap().compact_range("0000".."0150").unwrap();
+        db.wait_idle().unwrap();
+        let space = db.stats().space;
+        assert!(space.dead_bytes > 100_000, "{space:?}");
+        db.checkpoint(COPY).unwrap();
+        let [copied, used] = ["/backup", "/"].map(|dir| env.used_bytes(Path::new(dir)));
+        assert!(copied + 100_000 < used, "{copied} of {used}, {space:?}");
+        let copy = open_copy(&env).unwrap();
+        assert_eq!(copy.iter().unwrap().filter(|entry| entry.is_ok()).count(), 400);
+        assert!(copy.verify().unwrap().problems.is_empty());
+    });
+}
+
+#[test]
+fn a_directory_that_is_not_empty_is_refused_and_left_alone() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = prepared(&env);
+        db.checkpoint(COPY).unwrap();
+        let before = env.files();
+        for dir in [COPY, DIR, "/backup"] {
+            assert_eq!(db.checkpoint(dir).unwrap_err().kind(), ErrorKind::InvalidInput, "{dir}");
+        }
+        assert_eq!(env.files(), before);
+    });
+}
+
+#[test]
+fn a_copy_that_finds_no_space_is_removed_again() {
+    SimEnv::run(SimConfig::default(), |env| {
+        env.add_device(Path::new("/backup"), DeviceModel::instant(), 40 << 10);
+        let db = prepared(&env);
+        assert_eq!(db.checkpoint(COPY).unwrap_err().kind(), ErrorKind::DiskFull);
+        assert!(!env.files().iter().any(|(path, _)| path.starts_with(COPY)));
+        env.set_space(Path::new("/backup"), 1 << 30);
+        db.checkpoint(COPY).unwrap();
+        assert_eq!(check_copy(&open_copy(&env).unwrap()), 160);
+        write_batch(&db, 161).unwrap();
+    });
+}
+
+#[test]
+fn files_are_copied_by_the_operating_system_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::builder(dir.path().join("store")).options(tiny()).open().unwrap();
+    (1..400).for_each(|n| write_batch(&db, n).unwrap());
+    // Another file system, where there is one.
+    let elsewhere = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    for copy in [dir.path().join("copy"), elsewhere.path().join("copy")] {
+        db.checkpoint(&copy).unwrap();
+        assert_eq!(check_copy(&Db::builder(copy).options(tiny()).must_exist().open().unwrap()), 399);
+    }
+}

@@ -1,0 +1,222 @@
+//! The edges of ordinary life: many keyspaces, readers that stay for hours, clocks that jump, and a close that ends.
+//!
+//! `TERRACE_FULL=1` makes the hundred thousand operations on keyspaces a million.
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::client::{DIR, open};
+use common::{Replay, Rng, switched_on, tiny};
+use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
+use terrace::env::{Env, Priority};
+use terrace::{Db, ErrorKind, Options};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const YEAR_MILLIS: i64 = 365 * 24 * 3600 * 1000;
+
+/// Memory of this process, in bytes.
+fn resident_bytes() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Creates, drops, puts and gets in small keyspaces, of which some two hundred live at a time.
+fn keyspace_operations(db: &Db, count: usize, rng: &mut Rng, model: &mut BTreeMap<String, usize>) {
+    for n in 0..count {
+        let name = format!("space {}", rng.below(200));
+        match rng.below(4) {
+            0 if model.contains_key(&name) => {
+                db.drop_keyspace(&name).unwrap();
+                model.remove(&name);
+            }
+            0 | 1 => {
+                db.keyspace(&name).unwrap().put("last", n.to_string()).unwrap();
+                model.insert(name, n);
+            }
+            _ => {
+                let space = db.existing_keyspace(&name).unwrap();
+                let found = space.and_then(|space| space.get("last").unwrap());
+                let expected = model.get(&name).map(usize::to_string);
+                assert_eq!(found.as_deref(), expected.as_deref().map(str::as_bytes));
+            }
+        }
+    }
+}
+
+#[test]
+fn keyspaces_come_and_go_without_a_trace() {
+    let count = if switched_on("TERRACE_FULL") { 1_000_000 } else { 100_000 };
+    let env = SimEnv::new(SimConfig::default());
+    let db = open(&env, &tiny()).unwrap();
+    let (mut rng, mut model) = (Rng::new(1), BTreeMap::new());
+    let mut part = || {
+        let calls = env.calls();
+        keyspace_operations(&db, count / 4, &mut rng, &mut model);
+        db.wait_idle().unwrap();
+        (env.calls() - calls, env.used_bytes(Path::new("/")), resident_bytes())
+    };
+    let parts: Vec<(u64, u64, u64)> = (0..4).map(|_| part()).collect();
+    let (first, last) = (parts[0], parts[3]);
+    assert!(last.0 < first.0 * 2, "calls grow: {parts:?}");
+    assert!(last.1 < 2 * first.1 + (4 << 20), "files grow: {parts:?}");
+    // A keyspace takes 64 KiB while it lives; tens of thousands have come and gone.
+    assert!(last.2 < first.2 + (128 << 20), "memory grows: {parts:?}");
+    db.close().unwrap();
+    let db = open(&env, &tiny()).unwrap();
+    assert_eq!(db.keyspaces().len(), model.len() + 1);
+    for (name, n) in &model {
+        let space = db.existing_keyspace(name).unwrap().unwrap();
+        assert_eq!(space.get("last").unwrap().unwrap(), n.to_string().as_str());
+    }
+}
+
+#[test]
+fn keyspaces_that_are_gone_hold_no_descriptors() {
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let db = Db::builder(dir.path()).options(tiny()).open().unwrap();
+    let mut rng = Rng::new(2);
+    let mut held = Vec::new();
+    for _ in 0..5 {
+        let mut model = BTreeMap::new();
+        keyspace_operations(&db, 1500, &mut rng, &mut model);
+        db.flush().unwrap();
+        model.into_keys().for_each(|name| db.drop_keyspace(&name).unwrap());
+        db.wait_idle().unwrap();
+        held.push(descriptors());
+    }
+    assert!(held[4] <= held[0] + 8, "{held:?}");
+}
+
+#[test]
+fn a_reader_that_stays_for_hours_keeps_its_moment_and_its_space_until_it_goes() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &tiny()).unwrap();
+        let fill = |round: usize| {
+            (0..300).for_each(|n| db.put(format!("{n:04}"), format!("{round}/").repeat(100)).unwrap());
+            db.compact().unwrap();
+        };
+        fill(0);
+        let settled = db.stats().space.pack_files;
+        let (mut iter, snapshot) = (db.iter().unwrap(), db.snapshot());
+        let first = iter.next().unwrap().unwrap();
+        for round in 1..6 {
+            fill(round);
+            env.sleep(5 * HOUR);
+            assert_eq!(snapshot.get("0007").unwrap().unwrap(), "0/".repeat(100).as_str());
+        }
+        let held = db.stats().space.pack_files;
+        let rest: Vec<_> = iter.by_ref().map(|entry| entry.unwrap()).collect();
+        assert_eq!(rest.len(), 299);
+        assert!(rest.iter().chain([&first]).all(|(_, value)| *value == "0/".repeat(100).as_str()));
+        let (files, bytes) = (|| env.files().len(), || env.used_bytes(Path::new("/")));
+        let before = (files(), bytes());
+        drop((iter, snapshot, rest, first));
+        fill(6);
+        db.wait_idle().unwrap();
+        env.sleep(HOUR);
+        assert!(files() < before.0 && bytes() < before.1, "{before:?}, then {:?}", (files(), bytes()));
+        assert!(db.stats().space.pack_files < held && db.stats().space.pack_files <= settled + 2);
+    });
+}
+
+#[test]
+fn clocks_may_jump_either_way() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &tiny()).unwrap();
+        let writing = {
+            let db = db.clone();
+            let body = move || {
+                (0..1200).for_each(|n| db.put(format!("{:04}", n % 300), vec![n as u8; 200]).unwrap());
+            };
+            env.spawn("writer", Priority::Normal, Box::new(body)).unwrap()
+        };
+        for jump in [YEAR_MILLIS, -2 * YEAR_MILLIS, 3_600_000, -1, -100 * YEAR_MILLIS, i64::MAX, i64::MIN] {
+            env.jump_clock(jump);
+            env.sleep(Duration::from_millis(20));
+            db.flush().unwrap();
+            assert!(db.get("0000").unwrap().is_none_or(|value| value.len() == 200));
+        }
+        writing.join();
+        db.compact().unwrap();
+        assert_eq!(db.iter().unwrap().count(), 300);
+        env.jump_clock(-YEAR_MILLIS);
+        db.close().unwrap();
+        env.jump_clock(YEAR_MILLIS);
+        assert_eq!(open(&env, &tiny()).unwrap().iter().unwrap().count(), 300);
+    });
+}
+
+/// Options under which merges are always due, and writers are stopped for them.
+fn overwhelmed() -> Options {
+    let mut options = tiny();
+    (options.tree.l0_trigger, options.tree.l0_slow, options.tree.l0_stop) = (1, 2, 3);
+    options
+}
+
+fn put_many(db: &Db) -> terrace::Result<()> {
+    (0..400).try_for_each(|n| db.put(format!("{:04}", n * 7 % 400), vec![n as u8; 200]))
+}
+
+/// Opens a store with work to do, lets `hinder` get in its way, and closes it while others write. The simulation fails if
+/// anybody waits for ever.
+fn close_ends(what: &'static str, hinder: impl Fn(&Arc<SimEnv>, &Db) + Send + Sync + 'static) {
+    let hinder = Arc::new(hinder);
+    for seed in 0..8 {
+        let _replay = Replay(format!("{what}, seed {seed}"));
+        let hinder = hinder.clone();
+        let config = SimConfig { seed, preemption_percent: 50, ..SimConfig::default() };
+        SimEnv::run(config, move |env| {
+            let db = open(&env, &overwhelmed()).unwrap();
+            let _ = put_many(&db);
+            hinder(&env, &db);
+            let users: Vec<_> = (0..3)
+                .map(|user| {
+                    let db = db.clone();
+                    let body = move || {
+                        let ended = match user {
+                            0 => put_many(&db).and_then(|()| db.compact()),
+                            1 => db.wait_idle().and_then(|()| db.flush()),
+                            _ => db.clone().close(),
+                        };
+                        if let Err(error) = ended {
+                            use ErrorKind::{Closed, DiskFull, Io, Poisoned};
+                            assert!(matches!(error.kind(), Closed | DiskFull | Io | Poisoned), "{error:?}");
+                        }
+                    };
+                    env.spawn("user", Priority::Normal, Box::new(body)).unwrap()
+                })
+                .collect();
+            let start = env.now();
+            let _ = db.clone().close();
+            users.into_iter().for_each(|user| user.join());
+            assert!(env.now() - start < HOUR);
+            assert_eq!(db.put("key", "value").unwrap_err().kind(), ErrorKind::Closed);
+        });
+    }
+}
+
+#[test]
+fn closing_ends_whatever_is_going_on() {
+    let fault = |operation, suffix: &str, error| {
+        let target = FaultTarget::Matching { operation, path_suffix: suffix.into(), skipped: 0 };
+        FaultRule { target, error, sticky: true, partial: false }
+    };
+    close_ends("pending merges", |_, _| {});
+    close_ends("open readers", |_, db| {
+        // Left open for good.
+        std::mem::forget((db.iter().unwrap(), db.snapshot(), db.ingest().unwrap()));
+    });
+    close_ends("poisoned", move |env, _| env.fault(fault(Operation::Sync, ".wal", FaultError::Io)));
+    close_ends("failing packs", move |env, _| env.fault(fault(Operation::WriteAt, ".pack", FaultError::Io)));
+    close_ends("failing merges", move |env, _| env.fault(fault(Operation::ReadAt, ".pack", FaultError::Io)));
+    close_ends("full disk", |env, _| env.set_space(Path::new(DIR), 0));
+}

@@ -1,0 +1,234 @@
+//! A full disk: said clearly, survived without reopening, and recovered from by deleting.
+//!
+//! The simulated device is given so many pages more than it holds, from none up to what a whole life of the store takes,
+//! so that it fills up at every write there is. Nothing acknowledged is lost, nothing refused comes back, and as soon as
+//! there is space again everything goes on.
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use common::client::{DIR, open};
+use common::{Replay, tiny};
+use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
+use terrace::{Db, Error, ErrorKind, Options};
+
+const PAGE_BYTES: u64 = 4096;
+const PLENTY_BYTES: u64 = 1 << 30;
+const KEYS: usize = 260;
+
+fn key(n: usize) -> String {
+    format!("{:05}", n * 7919 % 100_000)
+}
+
+fn value(n: usize) -> Vec<u8> {
+    vec![n as u8; 300]
+}
+
+fn limit(env: &SimEnv, more_bytes: u64) {
+    env.set_space(Path::new(DIR), env.used_bytes(Path::new(DIR)) + more_bytes);
+}
+
+fn check_full(error: &Error) {
+    assert_eq!(error.kind(), ErrorKind::DiskFull, "{error:?}");
+    assert!(error.file().is_some_and(|file| file.starts_with(DIR)), "{error:?}");
+}
+
+fn check_contents(db: &Db, there: &[usize], when: &str) {
+    let mut expected: Vec<String> = there.iter().map(|&n| key(n)).collect();
+    expected.sort();
+    let found = db.iter().unwrap().map(|entry| String::from_utf8(entry.unwrap().0.to_vec()).unwrap());
+    assert!(found.eq(expected), "wrong keys {when}");
+    for &n in there.iter().step_by(17) {
+        assert_eq!(db.get(key(n)).unwrap().unwrap(), value(n), "{when}");
+    }
+}
+
+/// Fills a device with `pages` free pages, gives it space, and goes on. Whether the device was too small.
+fn fill_up_and_go_on(pages: u64) -> bool {
+    let machine = SimEnv::new(SimConfig { seed: pages, ..SimConfig::default() });
+    let was_full = machine.simulate(move |env| {
+        let db = open(&env, &tiny()).unwrap();
+        limit(&env, pages * PAGE_BYTES);
+        let (there, refused): (Vec<_>, Vec<_>) = (0..KEYS).partition(|&n| match db.put(key(n), value(n)) {
+            Ok(()) => true,
+            Err(error) => {
+                check_full(&error);
+                false
+            }
+        });
+        let jobs = [db.flush(), db.compact(), db.keyspace("another").map(drop)];
+        jobs.iter().filter_map(|job| job.as_ref().err()).for_each(check_full);
+        check_contents(&db, &there, "on a full disk");
+
+        env.set_space(Path::new(DIR), PLENTY_BYTES);
+        for &n in &refused {
+            db.put(key(n), value(n)).unwrap();
+        }
+        db.keyspace("another").unwrap();
+        db.compact().unwrap();
+        check_contents(&db, &(0..KEYS).collect::<Vec<_>>(), "with space again");
+        assert!(db.verify().unwrap().problems.is_empty());
+        db.sync().unwrap();
+        !refused.is_empty() || jobs.iter().any(Result::is_err)
+    });
+    machine.crash(Survival::Nothing).simulate(|env| {
+        let db = open(&env, &tiny()).unwrap();
+        check_contents(&db, &(0..KEYS).collect::<Vec<_>>(), "after a power cut");
+    });
+    was_full
+}
+
+#[test]
+fn a_disk_that_fills_up_at_any_write_refuses_and_goes_on_with_space() {
+    let mut full = 0;
+    for pages in 0.. {
+        let _replay = Replay(format!("{pages} pages"));
+        if !fill_up_and_go_on(pages) {
+            break;
+        }
+        full += 1;
+    }
+    println!("{full} sizes were too small");
+    assert!(full > 40);
+}
+
+/// The outcome of an edit that found the disk full is known: it is cut off.
+#[test]
+fn a_manifest_that_finds_the_disk_full_refuses_and_goes_on() {
+    for (partial, survival) in
+        [(false, Survival::Nothing), (true, Survival::Nothing), (true, Survival::Everything)]
+    {
+        let machine = SimEnv::new(SimConfig::default());
+        machine.simulate(move |env| {
+            let db = open(&env, &tiny()).unwrap();
+            db.put("key", "value").unwrap();
+            let files = env.files();
+            let manifest =
+                files.iter().find(|(path, _)| path.to_string_lossy().contains("MANIFEST-")).unwrap();
+            let path_suffix = manifest.0.file_name().unwrap().to_str().unwrap().to_owned();
+            let target = FaultTarget::Matching { operation: Operation::WriteAt, path_suffix, skipped: 0 };
+            env.fault(FaultRule { target, error: FaultError::NoSpace, sticky: false, partial });
+            check_full(&db.keyspace("refused").unwrap_err());
+            assert_eq!(env.faults_fired(), 1);
+            let reopened = open(&env.crash(survival), &tiny()).unwrap();
+            assert_eq!(reopened.keyspaces(), ["default"]);
+            drop(reopened);
+
+            db.keyspace("other").unwrap();
+            db.flush().unwrap();
+            let reopened = open(&env.crash(survival), &tiny()).unwrap();
+            assert_eq!(reopened.keyspaces(), ["default", "other"]);
+            assert_eq!(reopened.get("key").unwrap().unwrap(), "value");
+        });
+    }
+}
+
+/// A store that has filled its device, but for its reserve, and what it holds.
+fn filled(env: &Arc<SimEnv>, options: &Options) -> (Db, Vec<usize>) {
+    let db = open(env, options).unwrap();
+    limit(env, 3 << 20);
+    let mut there = Vec::new();
+    for n in 0.. {
+        match db.put(key(n), value(n)) {
+            Ok(()) => there.push(n),
+            Err(error) => {
+                check_full(&error);
+                return (db, there);
+            }
+        }
+    }
+    unreachable!("the device never fills up")
+}
+
+fn with_reserve() -> Options {
+    Options { reserve_bytes: 1 << 20, ..tiny() }
+}
+
+#[test]
+fn on_a_full_disk_deletes_free_the_space_that_puts_need() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let (db, there) = filled(&env, &with_reserve());
+        check_full(&db.put("more", value(0)).unwrap_err());
+        let (deleted, kept) = there.split_at(there.len() * 3 / 4);
+        for &n in deleted {
+            db.delete(key(n)).unwrap();
+        }
+        db.compact().unwrap();
+        check_contents(&db, kept, "after deleting");
+        for &n in &deleted[..100] {
+            db.put(key(n), value(n)).unwrap();
+        }
+        let reserve = Path::new(DIR).join("RESERVE");
+        assert!(env.files().contains(&(reserve, 1 << 20)), "the reserve is back");
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn a_full_disk_opens_by_its_reserve() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &with_reserve()).unwrap();
+        let there: Vec<usize> = (0..KEYS).collect();
+        there.iter().for_each(|&n| db.put(key(n), value(n)).unwrap());
+        db.close().unwrap();
+        limit(&env, 0);
+        let db = open(&env, &with_reserve()).unwrap();
+        check_contents(&db, &there, "after opening on a full disk");
+        check_full(&db.put("more", value(0)).unwrap_err());
+        env.set_space(Path::new(DIR), PLENTY_BYTES);
+        db.put("more", value(0)).unwrap();
+    });
+}
+
+/// A volume of its own, unmounted when dropped.
+struct Volume(tempfile::TempDir);
+
+impl Volume {
+    /// A file system of `bytes`, if the test may mount one.
+    fn mount(bytes: u64) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "terrace-test"])
+            .arg(dir.path())
+            .output();
+        mounted.is_ok_and(|output| output.status.success()).then(|| Self(dir))
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_volume_of_the_operating_system_fills_up_and_recovers() {
+    let Some(volume) = Volume::mount(4 << 20) else {
+        eprintln!("SKIPPED: only root can mount the small volume that this test fills");
+        return;
+    };
+    let dir = volume.0.path();
+    let db = Db::builder(dir.join("store")).options(with_reserve()).open().unwrap();
+    let mut there = Vec::new();
+    let error = (0..).find_map(|n| match db.put(key(n), value(n)) {
+        Ok(()) => {
+            there.push(n);
+            None
+        }
+        Err(error) => Some(error),
+    });
+    let error = error.unwrap();
+    assert_eq!(error.kind(), ErrorKind::DiskFull, "{error:?}");
+    assert!(error.file().is_some());
+    check_contents(&db, &there, "on a full volume");
+    let (deleted, kept) = there.split_at(there.len() * 3 / 4);
+    deleted.iter().for_each(|&n| db.delete(key(n)).unwrap());
+    db.compact().unwrap();
+    check_contents(&db, kept, "after deleting");
+    db.put("more", value(0)).unwrap();
+    db.close().unwrap();
+}

@@ -1,0 +1,252 @@
+//! Sorted data straight into tables: newest of all, all at once, durable, and nothing at all if it fails.
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use common::client::open;
+use common::{Replay, Rng, tiny};
+use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
+use terrace::env::{Env, Priority};
+use terrace::{Db, ErrorKind, Ingest, Iter, Keyspace};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn key(n: usize) -> Vec<u8> {
+    format!("{n:06}").into_bytes()
+}
+
+/// Pushes every `step`th key of a range, with values that tell the round.
+fn push(ingest: &mut Ingest, keys: std::ops::Range<usize>, step: usize, round: usize) -> terrace::Result<()> {
+    keys.step_by(step).try_for_each(|n| ingest.push(key(n), value(n, round)))
+}
+
+fn value(n: usize, round: usize) -> Vec<u8> {
+    format!("{round}/{n}/").into_bytes().repeat(8)
+}
+
+fn entries(iter: Iter) -> Vec<(Vec<u8>, Vec<u8>)> {
+    iter.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
+}
+
+/// Compares every way to read with the model.
+fn check(
+    model: &Model,
+    get: impl Fn(&[u8]) -> Option<Vec<u8>>,
+    range: impl Fn(&[u8], &[u8]) -> Iter,
+    rng: &mut Rng,
+) {
+    for _ in 0..12 {
+        let mut ends = [key(rng.below(1000)), key(rng.below(1000))];
+        ends.sort();
+        let expected: Vec<_> =
+            model.range(ends[0].clone()..ends[1].clone()).map(|(k, v)| (k.clone(), v.clone())).collect();
+        assert_eq!(entries(range(&ends[0], &ends[1])), expected, "forward in {ends:?}");
+        let backward = range(&ends[0], &ends[1]).rev().map(|entry| entry.unwrap().0.to_vec());
+        assert!(backward.eq(expected.iter().rev().map(|(k, _)| k.clone())), "backward in {ends:?}");
+        assert_eq!(get(&ends[0]), model.get(&ends[0]).cloned());
+    }
+}
+
+fn check_db(db: &Db, model: &Model, rng: &mut Rng) {
+    check(
+        model,
+        |key| db.get(key).unwrap().map(|value| value.to_vec()),
+        |from, to| db.range(from..to).unwrap(),
+        rng,
+    );
+}
+
+#[test]
+fn ingested_entries_are_newer_than_all_before_and_older_than_all_behind() {
+    for seed in 0..5 {
+        let _replay = Replay(format!("seed {seed}"));
+        SimEnv::run(SimConfig { seed, ..SimConfig::default() }, move |env| {
+            let mut rng = Rng::new(seed);
+            let (mut model, mut snapshots) = (Model::new(), Vec::new());
+            let mut db = open(&env, &tiny()).unwrap();
+            for round in 0..40 {
+                let from = rng.below(900);
+                let (keys, step) = (from..from + rng.below(100), 1 + rng.below(7));
+                match rng.below(4) {
+                    0 => {
+                        let mut ingest = db.ingest().unwrap();
+                        push(&mut ingest, keys.clone(), step, round).unwrap();
+                        // Written before the end, hence older.
+                        db.put(key(from), "older").unwrap();
+                        model.insert(key(from), b"older".to_vec());
+                        ingest.finish().unwrap();
+                        model.extend(keys.step_by(step).map(|n| (key(n), value(n, round))));
+                    }
+                    1 => keys.step_by(step).for_each(|n| {
+                        db.delete(key(n)).unwrap();
+                        model.remove(&key(n));
+                    }),
+                    _ => keys.step_by(step).for_each(|n| {
+                        db.put(key(n), value(n, round)).unwrap();
+                        model.insert(key(n), value(n, round));
+                    }),
+                }
+                match rng.below(8) {
+                    0 => db.flush().unwrap(),
+                    1 => db.compact().unwrap(),
+                    2 => {
+                        snapshots.clear();
+                        db.close().unwrap();
+                        db = open(&env, &tiny()).unwrap();
+                    }
+                    _ => snapshots.push((db.snapshot(), model.clone())),
+                }
+                check_db(&db, &model, &mut rng);
+                for (snapshot, model) in &snapshots {
+                    let get = |key: &[u8]| snapshot.get(key).unwrap().map(|value| value.to_vec());
+                    check(model, get, |from, to| snapshot.range(from..to).unwrap(), &mut rng);
+                }
+            }
+            assert!(db.verify().unwrap().problems.is_empty());
+        });
+    }
+}
+
+#[test]
+fn much_that_overlaps_nothing_goes_deep_without_a_merge() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &tiny()).unwrap();
+        let space = db.keyspace("space").unwrap();
+        let load = |space: &Keyspace, keys: std::ops::Range<usize>| {
+            let mut ingest = space.ingest().unwrap();
+            push(&mut ingest, keys, 1, 0).unwrap();
+            ingest.finish().unwrap();
+        };
+        load(&space, 0..2000);
+        let levels: Vec<usize> =
+            space.shape().levels.iter().filter(|level| level.tables > 0).map(|level| level.level).collect();
+        assert!(matches!(levels[..], [level] if level > 1), "{levels:?}");
+        load(&space, 2000..4000);
+        assert_eq!(space.shape().levels[0].tables, 0);
+        db.wait_idle().unwrap();
+        assert_eq!((db.stats().merge.jobs, db.stats().written.wal < 1000), (0, true));
+        load(&space, 1000..1001);
+        assert_eq!(space.shape().levels.iter().map(|level| level.entries).sum::<u64>(), 4001);
+        assert_eq!(space.iter().unwrap().count(), 4000);
+    });
+}
+
+#[test]
+fn what_is_refused_is_left_out_and_what_is_given_up_leaves_nothing() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &tiny()).unwrap();
+        let mut ingest = db.ingest().unwrap();
+        ingest.push("b", "1").unwrap();
+        for (key, value) in [(&b"b"[..], &b"2"[..]), (b"a", b"2"), (&[7; 70_000], b"2")] {
+            assert_eq!(ingest.push(key, value).unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+        assert!(!db.contains("b").unwrap());
+        ingest.finish().unwrap();
+        assert_eq!(db.iter().unwrap().count(), 1);
+
+        let files = env.files();
+        let mut given_up = db.ingest().unwrap();
+        push(&mut given_up, 0..2000, 1, 0).unwrap();
+        drop(given_up);
+        db.ingest().unwrap().finish().unwrap();
+        assert_eq!(env.files(), files);
+
+        let doomed = db.keyspace("doomed").unwrap();
+        let mut ingest = doomed.ingest().unwrap();
+        ingest.push("a", "1").unwrap();
+        db.drop_keyspace("doomed").unwrap();
+        assert_eq!(ingest.finish().unwrap_err().kind(), ErrorKind::NotFound);
+        let mut ingest = db.ingest().unwrap();
+        ingest.push("a", "1").unwrap();
+        db.clone().close().unwrap();
+        assert!(matches!(ingest.finish().unwrap_err().kind(), ErrorKind::Closed));
+    });
+}
+
+#[test]
+fn writers_and_ingests_beside_each_other_lose_nothing() {
+    for seed in 0..6 {
+        let _replay = Replay(format!("seed {seed}"));
+        let config = SimConfig { seed, preemption_percent: 60, ..SimConfig::default() };
+        SimEnv::run(config, |env| {
+            let db = open(&env, &tiny()).unwrap();
+            let spawn = |body: Box<dyn FnOnce(Db) + Send>| {
+                let db = db.clone();
+                env.spawn("user", Priority::Normal, Box::new(move || body(db))).unwrap()
+            };
+            let ingests = (0..2).map(|ingester| {
+                spawn(Box::new(move |db| {
+                    for round in 0..6 {
+                        let mut ingest = db.ingest().unwrap();
+                        push(&mut ingest, ingester..600, 3, round).unwrap();
+                        ingest.finish().unwrap();
+                        // All of one round or nothing, at any moment.
+                        let all = entries(db.snapshot().iter().unwrap());
+                        let mine = all.into_iter().filter(|(key, _)| {
+                            String::from_utf8_lossy(key).parse::<usize>().unwrap() % 3 == ingester
+                        });
+                        let expected = (ingester..600).step_by(3).map(|n| (key(n), value(n, round)));
+                        assert!(mine.eq(expected));
+                    }
+                }))
+            });
+            let writes = std::iter::once(spawn(Box::new(|db| {
+                for n in (2..600).step_by(3).chain((2..600).step_by(3)) {
+                    db.put(key(n), vec![1; 150]).unwrap();
+                }
+                db.compact().unwrap();
+            })));
+            ingests.chain(writes).collect::<Vec<_>>().into_iter().for_each(|thread| thread.join());
+            assert_eq!(db.iter().unwrap().count(), 600);
+            db.compact().unwrap();
+            assert!(db.verify().unwrap().problems.is_empty());
+        });
+    }
+}
+
+/// Writes, ingests over what was written with the power cut on the way, and tells whether the ingest was acknowledged.
+fn ingest_over_writes(env: &Arc<SimEnv>, cut: u64) -> bool {
+    let db = open(env, &tiny()).unwrap();
+    (0..100).for_each(|n| db.put(key(n), value(n, 0)).unwrap());
+    let mut ingest = db.ingest().unwrap();
+    env.cut_after(cut);
+    push(&mut ingest, 50..200, 1, 1).is_ok() && ingest.finish().is_ok()
+}
+
+#[test]
+fn a_power_cut_leaves_all_of_an_ingest_with_all_before_it_or_nothing_of_it() {
+    let (mut all, mut nothing) = (0, 0);
+    for journal in [Journal::Ext4Like, Journal::None] {
+        for cut in 0.. {
+            let machine = SimEnv::new(SimConfig { seed: 3, journal, ..SimConfig::default() });
+            let done = machine.simulate(move |env| ingest_over_writes(&env, cut));
+            for survival in [Survival::Nothing, Survival::Everything, Survival::Random(cut)] {
+                let _replay = Replay(format!("{journal:?}, cut at {cut}, {survival:?}"));
+                let there = machine.crash(survival).simulate(|env| {
+                    let db = open(&env, &tiny()).unwrap();
+                    let found = entries(db.iter().unwrap());
+                    assert!(db.verify().unwrap().problems.is_empty());
+                    let old = |n| (key(n), value(n, 0));
+                    let new = |n| (key(n), value(n, 1));
+                    if found.len() > 100 {
+                        assert!(found.into_iter().eq((0..50).map(old).chain((50..200).map(new))));
+                        return true;
+                    }
+                    let count = found.len();
+                    assert!(found.into_iter().eq((0..count).map(old)));
+                    false
+                });
+                assert!(there || !done);
+                *(if there { &mut all } else { &mut nothing }) += 1;
+            }
+            if done {
+                break;
+            }
+        }
+    }
+    println!("{all} times all, {nothing} times nothing");
+    assert!(all > 5 && nothing > 40);
+}

@@ -1,0 +1,183 @@
+//! Reading beside a writer: without a lock, without a change, at one moment.
+//!
+//! The writer counts (see `common::counter`), so that each moment tells all that must be there.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::client::{DIR, open};
+use common::counter::{moment, write_batch};
+use common::{Replay, tiny};
+use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
+use terrace::env::{Env, Priority};
+use terrace::{Db, ErrorKind, Snapshot, WriteBatch};
+
+/// Set in a child: the directory to write.
+const CHILD_DIR: &str = "TERRACE_READER_CHILD_DIR";
+
+fn read_on(env: &Arc<SimEnv>) -> terrace::Result<Db> {
+    Db::builder(DIR).env(env.clone()).options(tiny()).read_only().open()
+}
+
+#[test]
+fn a_reader_beside_a_writer_sees_a_prefix_with_all_that_was_acknowledged() {
+    for seed in 0..6 {
+        let _replay = Replay(format!("seed {seed}"));
+        let config = SimConfig { seed, preemption_percent: 60, ..SimConfig::default() };
+        let (refreshed, merges) = SimEnv::run(config, |env| {
+            let (acknowledged, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+            let db = open(&env, &tiny()).unwrap();
+            write_batch(&db, 1).unwrap();
+            let (writer, told, stop) = (db.clone(), acknowledged.clone(), over.clone());
+            let writing = env
+                .spawn(
+                    "writer",
+                    Priority::Normal,
+                    Box::new(move || {
+                        for n in 2.. {
+                            if stop.load(Ordering::Relaxed) {
+                                break;
+                            }
+                            write_batch(&writer, n).unwrap();
+                            told.store(n, Ordering::Relaxed);
+                        }
+                    }),
+                )
+                .unwrap();
+            let mut reader = read_on(&env).unwrap();
+            let mut older: Vec<(Db, Snapshot, u64)> = Vec::new();
+            let mut last = 0;
+            for _ in 0..20 {
+                env.sleep(Duration::from_millis(5));
+                let before = acknowledged.load(Ordering::Relaxed);
+                reader.refresh().unwrap();
+                let snapshot = reader.snapshot();
+                let found = moment(&reader, &snapshot);
+                assert!(found >= before && found >= last, "{found} after {before} and {last}");
+                last = found;
+                older.push((reader.clone(), snapshot, found));
+            }
+            over.store(true, Ordering::Relaxed);
+            writing.join();
+            db.compact().unwrap();
+            // What the writer has removed since is still there for those that hold on to it.
+            for (reader, snapshot, found) in &older {
+                assert_eq!(moment(reader, snapshot), *found);
+            }
+            (last, db.stats().merge.jobs)
+        });
+        assert!(refreshed > 100 && merges > 3, "{refreshed} batches, {merges} merges");
+    }
+}
+
+#[test]
+fn every_write_of_a_reader_is_refused_and_nothing_is_changed() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &tiny()).unwrap();
+        write_batch(&db, 1).unwrap();
+        db.wait_idle().unwrap();
+        let calls = env.mutations();
+        let mut reader = read_on(&env).unwrap();
+        let other = reader.existing_keyspace("other").unwrap().unwrap();
+        for refused in [
+            reader.put("key", "value"),
+            reader.delete("key"),
+            reader.write(WriteBatch::new()),
+            reader.sync(),
+            reader.flush(),
+            reader.compact(),
+            reader.keyspace("new").map(drop),
+            reader.drop_keyspace("other"),
+            other.put("key", "value"),
+            other.compact_range::<&str>(..),
+        ] {
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::ReadOnly);
+        }
+        assert!(reader.verify().unwrap().problems.is_empty());
+        reader.wait_idle().unwrap();
+        reader.refresh().unwrap();
+        reader.close().unwrap();
+        assert_eq!(env.mutations(), calls);
+    });
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_named_and_can_be_read() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &tiny()).unwrap();
+        (1..200).for_each(|n| write_batch(&db, n).unwrap());
+        db.close().unwrap();
+        use Operation::{Create, CreateDir, Remove, Rename, SetLen, SyncDir, WriteAt};
+        for operation in [Create, CreateDir, Remove, Rename, SetLen, SyncDir, WriteAt] {
+            let target = FaultTarget::Matching { operation, path_suffix: String::new(), skipped: 0 };
+            env.fault(FaultRule { target, error: FaultError::ReadOnly, sticky: true, partial: false });
+        }
+        let error = open(&env, &tiny()).unwrap_err();
+        assert_eq!((error.kind(), error.file().is_some()), (ErrorKind::ReadOnly, true), "{error}");
+        let reader = read_on(&env).unwrap();
+        assert_eq!(moment(&reader, &reader.snapshot()), 199);
+        let none = Db::builder("/elsewhere").env(env.clone()).open().unwrap_err();
+        assert_eq!(none.kind(), ErrorKind::ReadOnly);
+    });
+}
+
+/// Damage is damage, also where nobody but a reader looks.
+#[test]
+fn a_reader_of_a_damaged_store_is_told() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &tiny()).unwrap();
+        (1..200).for_each(|n| write_batch(&db, n).unwrap());
+        db.close().unwrap();
+        let pack =
+            env.files().into_iter().find(|(path, _)| path.to_string_lossy().ends_with(".pack")).unwrap().0;
+        env.truncate(&pack, 100).unwrap();
+        let error = read_on(&env).unwrap_err();
+        assert_eq!((error.kind(), error.file()), (ErrorKind::Corruption, Some(pack.as_path())));
+    });
+}
+
+/// What the child process runs: a writer without end. In the run of the tests it does nothing.
+#[test]
+fn child() {
+    let Ok(dir) = std::env::var(CHILD_DIR) else { return };
+    let db = Db::builder(dir).options(tiny()).open().unwrap();
+    for n in 1.. {
+        write_batch(&db, n).unwrap();
+        println!("\nacknowledged {n}");
+        std::io::stdout().flush().unwrap();
+    }
+}
+
+#[test]
+fn a_reader_in_another_process_keeps_up_with_the_writer() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["child", "--exact", "--nocapture"]).env(CHILD_DIR, dir.path()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut told = lines.filter_map(|line| line.unwrap().strip_prefix("acknowledged ").map(str::to_owned));
+    let mut acknowledged = move || -> u64 { told.nth(60).unwrap().parse().unwrap() };
+    let mut before = acknowledged();
+    let mut reader = Db::open_read_only(dir.path()).unwrap();
+    let mut moments = BTreeMap::new();
+    for _ in 0..15 {
+        let found = moment(&reader, &reader.snapshot());
+        assert!(found >= before, "{found} after {before}");
+        moments.insert(found, (reader.clone(), reader.snapshot()));
+        before = acknowledged();
+        reader.refresh().unwrap();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(Db::open(Path::new(dir.path())).unwrap());
+    for (found, (reader, snapshot)) in moments {
+        assert_eq!(moment(&reader, &snapshot), found);
+    }
+}

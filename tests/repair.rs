@@ -1,0 +1,224 @@
+//! Repair: whatever is undamaged is in the new store, what is not is listed, and the old store stays as it is.
+//!
+//! Every key of the store has one value for ever, so an entry in the new store is right or it is made up.
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::client::{DIR, open};
+use common::{Replay, tiny};
+use terrace::env::Env;
+use terrace::env::simulated::{SimConfig, SimEnv, Survival};
+use terrace::{Compression, Db, Durability, ErrorKind, KeyspaceOptions, RepairReport, WriteBatch};
+
+const TARGET: &str = "/repaired";
+const KEYS: usize = 420;
+
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn key(n: usize) -> Vec<u8> {
+    format!("{:04}", n * 37 % KEYS).into_bytes()
+}
+
+fn value(n: usize) -> Vec<u8> {
+    format!("value {n} ").into_bytes().repeat(12)
+}
+
+fn complete() -> Entries {
+    (0..KEYS).map(|n| (key(n), value(n))).collect()
+}
+
+/// A store with several packs and levels, entries that came from outside, and a log; left as by the death of its process.
+fn damaged_by(damage: impl FnOnce(&Arc<SimEnv>)) -> Arc<SimEnv> {
+    let machine = SimEnv::new(SimConfig { preemption_percent: 0, ..SimConfig::default() });
+    let image = machine.simulate(|env| {
+        let db = open(&env, &tiny()).unwrap();
+        let lz4 = KeyspaceOptions { compression: Compression::Lz4, ..KeyspaceOptions::default() };
+        let other = db.keyspace_with("other", lz4).unwrap();
+        let mut ingest = other.ingest().unwrap();
+        complete().iter().take(80).for_each(|(key, value)| ingest.push(key, value).unwrap());
+        ingest.finish().unwrap();
+        let in_ingest: Entries = complete().into_iter().take(80).collect();
+        for n in 0..KEYS {
+            let mut batch = WriteBatch::new();
+            batch.put(key(n), value(n));
+            if !in_ingest.contains_key(&key(n)) {
+                batch.put_in(&other, key(n), value(n));
+            }
+            db.write_with(batch, if n % 16 == 0 { Durability::Synced } else { Durability::Buffered })
+                .unwrap();
+            if n == KEYS * 3 / 4 {
+                db.flush().unwrap();
+                db.wait_idle().unwrap();
+            }
+        }
+        env.crash(Survival::Everything)
+    });
+    damage(&image);
+    image
+}
+
+fn files(env: &SimEnv, part: &str) -> Vec<PathBuf> {
+    let paths = env.files().into_iter().map(|(path, _)| path);
+    paths.filter(|path| path.starts_with(DIR) && path.to_string_lossy().contains(part)).collect()
+}
+
+fn contents(env: &SimEnv) -> Vec<(PathBuf, Vec<u8>)> {
+    files(env, "").into_iter().map(|path| (path.clone(), env.read_file(&path).unwrap())).collect()
+}
+
+/// Turns the bits of a byte over.
+fn flip(env: &SimEnv, path: &Path, at: u64) {
+    let byte = env.read_file(path).unwrap()[at as usize];
+    env.overwrite(path, at, &[!byte]).unwrap();
+}
+
+/// Repairs, and tells the report and how many entries are missing from each keyspace of the new store, by name.
+fn repair(env: &Arc<SimEnv>) -> (RepairReport, BTreeMap<String, usize>) {
+    let before = contents(env);
+    let (report, missing) = env.simulate(|env| {
+        let report = Db::builder(DIR).env(env.clone()).options(tiny()).repair(TARGET).unwrap();
+        let db = Db::builder(TARGET).env(env.clone()).options(tiny()).must_exist().open().unwrap();
+        assert!(db.verify().unwrap().problems.is_empty());
+        let complete = complete();
+        let missing = db.keyspaces().into_iter().map(|name| {
+            let keyspace = db.existing_keyspace(&name).unwrap().unwrap();
+            let found: Entries = keyspace
+                .iter()
+                .unwrap()
+                .map(|entry| entry.unwrap())
+                .map(|(k, v)| (k.to_vec(), v.to_vec()))
+                .collect();
+            assert!(found.iter().all(|(key, value)| complete.get(key) == Some(value)), "made up in {name}");
+            (name, complete.len() - found.len())
+        });
+        let missing: BTreeMap<String, usize> = missing.collect();
+        assert_eq!(report.entries as usize, missing.values().map(|missing| KEYS - missing).sum::<usize>());
+        (report, missing)
+    });
+    for error in &report.lost {
+        let placed = error.file().is_some_and(|file| file.starts_with(DIR)) && error.offset().is_some();
+        assert!(error.kind() == ErrorKind::Corruption && placed, "{error:?}");
+    }
+    assert!(contents(env) == before, "the old store has changed");
+    (report, missing)
+}
+
+fn nothing_missing() -> BTreeMap<String, usize> {
+    BTreeMap::from([("default".into(), 0), ("other".into(), 0)])
+}
+
+#[test]
+fn an_undamaged_store_is_copied_whole() {
+    let env = damaged_by(|_| {});
+    assert!(files(&env, ".pack").len() > 3 && files(&env, ".wal").len() > 1);
+    let (report, missing) = repair(&env);
+    assert_eq!(
+        (missing, report.lost.len(), report.whole_catalog),
+        (nothing_missing(), 0, true),
+        "{report:?}"
+    );
+    assert!(report.tables > 10 && report.keyspaces == 2, "{report:?}");
+    let error = env.simulate(|env| Db::builder(DIR).env(env).repair(TARGET).unwrap_err());
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "there is a store by now");
+}
+
+#[test]
+fn damage_anywhere_in_a_pack_costs_no_more_than_a_table() {
+    let (mut listed, mut cases) = (0, 0);
+    for at in 0..files(&damaged_by(|_| {}), ".pack").len() {
+        for part in 0..12 {
+            let env = damaged_by(|_| {});
+            let path = files(&env, ".pack")[at].clone();
+            let length = env.read_file(&path).unwrap().len() as u64;
+            let offset = length * part / 12 + part * 7 % (length / 12);
+            let _replay = Replay(format!("{} at {offset}", path.display()));
+            flip(&env, &path, offset);
+            let (report, missing) = repair(&env);
+            let lost: usize = missing.values().sum();
+            assert!(report.whole_catalog && report.lost.len() <= 1, "{report:?}");
+            assert!(lost == 0 || !report.lost.is_empty(), "{lost} entries are gone without a word");
+            // A compressed table of values that are all alike holds some 150.
+            assert!(lost < 200, "{lost} entries are gone for one byte");
+            listed += report.lost.len();
+            cases += 1;
+        }
+    }
+    assert!(listed > cases / 4, "{listed} of {cases}");
+}
+
+#[test]
+fn a_missing_pack_takes_only_its_own_tables_along() {
+    for at in 0..files(&damaged_by(|_| {}), ".pack").len() {
+        let env = damaged_by(|env| env.remove(&files(env, ".pack")[at]).unwrap());
+        let (report, missing) = repair(&env);
+        assert!(!report.lost.is_empty() && missing.values().any(|&missing| missing < KEYS), "{report:?}");
+    }
+}
+
+#[test]
+fn without_a_manifest_every_table_is_found() {
+    type Damage = fn(&SimEnv);
+    let damages: [(Damage, bool); 4] = [
+        (|env| env.remove(&files(env, "CURRENT")[0]).unwrap(), true),
+        (|env| flip(env, &files(env, "MANIFEST-")[0], 30), false),
+        (|env| env.remove(&files(env, "MANIFEST-")[0]).unwrap(), false),
+        (
+            |env| {
+                env.remove(&files(env, "MANIFEST-")[0]).unwrap();
+                // Nor directories of packs.
+                for pack in files(env, ".pack") {
+                    let length = env.read_file(&pack).unwrap().len() as u64;
+                    flip(env, &pack, length - 1);
+                }
+            },
+            false,
+        ),
+    ];
+    for (at, (damage, named)) in damages.into_iter().enumerate() {
+        let _replay = Replay(format!("damage {at}"));
+        let env = damaged_by(|env| damage(env));
+        assert!(env.simulate(|env| open(&env, &tiny()).is_err()));
+        let (report, missing) = repair(&env);
+        assert!(!report.whole_catalog && !report.lost.is_empty(), "{report:?}");
+        let other = if named { "other" } else { "keyspace-2" };
+        assert_eq!(missing, BTreeMap::from([("default".into(), 0), (other.into(), 0)]));
+    }
+}
+
+#[test]
+fn damage_in_the_log_costs_the_batches_that_it_touches() {
+    let whole = damaged_by(|_| {});
+    for segment in files(&whole, ".wal") {
+        let length = whole.read_file(&segment).unwrap().len() as u64;
+        for part in 1..8 {
+            let offset = length * part / 8;
+            let env = damaged_by(|env| flip(env, &segment, offset));
+            let _replay = Replay(format!("{} at {offset}", segment.display()));
+            let (report, missing) = repair(&env);
+            let lost: usize = missing.values().sum();
+            assert!(lost <= 2, "{lost} entries of one batch, {report:?}");
+            assert!(lost == 0 || report.lost.len() == 1, "{report:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_store_or_in_use_is_refused() {
+    SimEnv::run(SimConfig::default(), |env| {
+        env.create_dir(Path::new("/empty")).unwrap();
+        for none in ["/empty", "/nowhere"] {
+            let error = Db::builder(none).env(env.clone()).repair(TARGET).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound);
+        }
+        let db = open(&env, &tiny()).unwrap();
+        let repair = || Db::builder(DIR).env(env.clone()).repair(TARGET).map(drop);
+        assert_eq!(repair().unwrap_err().kind(), ErrorKind::Busy);
+        db.close().unwrap();
+        repair().unwrap();
+    });
+}
