@@ -209,7 +209,15 @@ impl WriteBatch {
         (self.count, self.range_deletes, self.user_bytes, self.refused) = (0, 0, 0, None);
     }
 
-    fn add_range(&mut self, keyspace: KeyspaceId, range: Option<KeyRange>) -> &mut Self {
+    /// Gives `key` the value `value` in `keyspace`; none removes it.
+    pub(crate) fn write(&mut self, keyspace: KeyspaceId, key: &[u8], value: Option<&[u8]>) {
+        match value {
+            Some(value) => self.add(keyspace, Action::Put { key, value }),
+            None => self.add(keyspace, Action::Delete { key }),
+        };
+    }
+
+    pub(crate) fn add_range(&mut self, keyspace: KeyspaceId, range: Option<KeyRange>) -> &mut Self {
         match range {
             Some(KeyRange { start, end }) => {
                 self.add(keyspace, Action::DeleteRange { start: &start, end: end.as_bytes() })

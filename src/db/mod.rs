@@ -572,8 +572,8 @@ impl Db {
         self.engine().settings().options.clone()
     }
 
-    /// Changes settings of the open store: all of [`Options`] but those of keyspaces, which are fixed when a keyspace is
-    /// created. In force when the call returns: waiting writers look again, memory beyond a smaller budget is given back,
+    /// Changes settings of the open store: all of [`Options`] but `reserve_bytes` and those of keyspaces, which are fixed
+    /// when a keyspace is created. In force when the call returns: waiting writers look again, memory beyond a smaller budget is given back,
     /// merging threads are started, or end after their job. Sizes of tables, packs and blocks hold for what is written
     /// from then on. Nothing is stored: the next opening has its own settings.
     ///

@@ -120,6 +120,10 @@ impl Engine {
             let message = "options of a keyspace are fixed when it is created";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
+        if options.reserve_bytes != before.options.reserve_bytes {
+            let message = "reserve_bytes is fixed while the store is open";
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
         let settings = Settings::new(&options, &*self.env);
         self.cache.set_capacity(settings.limits.cache_bytes);
         self.settings.store(Arc::new(settings));

@@ -6,6 +6,7 @@ use std::fmt;
 use crate::error::Result;
 use crate::iter::Iter;
 use crate::slice::Slice;
+use crate::types::KeyRange;
 
 /// Entries in key order, from both ends, as a [`Transaction`](super::Transaction) sees them: its snapshot under what it
 /// had written itself when the iterator was made.
@@ -26,6 +27,8 @@ use crate::slice::Slice;
 pub struct TransactionIter {
     /// What remains of the transaction's own writes; none is a delete.
     own: VecDeque<(Vec<u8>, Option<Slice>)>,
+    /// What the transaction had deleted of `stored`.
+    deleted: Vec<KeyRange>,
     stored: Iter,
     /// Entries taken from either end of `stored` and not yet shown.
     front: Option<(Slice, Slice)>,
@@ -33,15 +36,19 @@ pub struct TransactionIter {
 }
 
 impl TransactionIter {
-    pub(super) fn new(own: VecDeque<(Vec<u8>, Option<Slice>)>, stored: Iter) -> Self {
-        Self { own, stored, front: None, back: None }
+    pub(super) fn new(own: VecDeque<(Vec<u8>, Option<Slice>)>, deleted: Vec<KeyRange>, stored: Iter) -> Self {
+        Self { own, deleted, stored, front: None, back: None }
     }
 
     fn step(&mut self) -> Result<Option<(Slice, Slice)>> {
         loop {
             if self.front.is_none() {
                 // The last of them may have been taken from the other end.
-                self.front = self.stored.next().transpose()?.or_else(|| self.back.take());
+                self.front = self
+                    .stored
+                    .find(|entry| shows(entry, &self.deleted))
+                    .transpose()?
+                    .or_else(|| self.back.take());
             }
             let Some((own, _)) = self.own.front() else { return Ok(self.front.take()) };
             match &self.front {
@@ -58,7 +65,11 @@ impl TransactionIter {
     fn step_back(&mut self) -> Result<Option<(Slice, Slice)>> {
         loop {
             if self.back.is_none() {
-                self.back = self.stored.next_back().transpose()?.or_else(|| self.front.take());
+                self.back = self
+                    .stored
+                    .rfind(|entry| shows(entry, &self.deleted))
+                    .transpose()?
+                    .or_else(|| self.front.take());
             }
             let Some((own, _)) = self.own.back() else { return Ok(self.back.take()) };
             match &self.back {
@@ -80,6 +91,11 @@ impl TransactionIter {
         }
         step
     }
+}
+
+/// Whether an entry lies in none of the ranges; a failure always shows.
+fn shows(entry: &Result<(Slice, Slice)>, deleted: &[KeyRange]) -> bool {
+    entry.as_ref().map_or(true, |(key, _)| !deleted.iter().any(|range| range.contains(key)))
 }
 
 impl Iterator for TransactionIter {

@@ -13,7 +13,6 @@ use crate::batch::WriteBatch;
 use crate::engine::Condition;
 use crate::engine::scan::Bounds;
 use crate::error::{ErrorKind, Result};
-use crate::format::batch::Action;
 use crate::options::Durability;
 use crate::slice::Slice;
 use crate::types::{KeyRange, KeyspaceId, Seq};
@@ -79,11 +78,32 @@ pub struct Transaction {
     db: Db,
     snapshot: Snapshot,
     isolation: Isolation,
-    /// What it has written; none removes the key.
-    writes: BTreeMap<KeyspaceId, BTreeMap<Vec<u8>, Option<Slice>>>,
+    writes: BTreeMap<KeyspaceId, Writes>,
     /// What it has read; kept if serialisable.
     read_keys: BTreeSet<(KeyspaceId, Vec<u8>)>,
     read_ranges: Vec<(KeyspaceId, KeyRange)>,
+}
+
+/// What a transaction has written to a keyspace.
+#[derive(Default)]
+struct Writes {
+    /// Deleted before `keys` are written.
+    ranges: Vec<KeyRange>,
+    /// None removes the key.
+    keys: BTreeMap<Vec<u8>, Option<Slice>>,
+}
+
+impl Writes {
+    /// What it has made of `key`, if it has written it: its value, or none.
+    fn get(&self, key: &[u8]) -> Option<Option<Slice>> {
+        let deleted = || self.ranges.iter().any(|range| range.contains(key)).then_some(None);
+        self.keys.get(key).cloned().or_else(deleted)
+    }
+
+    fn delete_range(&mut self, range: KeyRange) {
+        self.keys.retain(|key, _| !range.contains(key));
+        self.ranges.push(range);
+    }
 }
 
 impl Db {
@@ -223,7 +243,7 @@ impl Transaction {
     pub fn get_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let (id, key) = (keyspace.keyspace_id(), key.as_ref());
         if let Some(own) = self.writes.get(&id).and_then(|writes| writes.get(key)) {
-            return Ok(own.clone());
+            return Ok(own);
         }
         if self.isolation == Isolation::Serializable {
             self.read_keys.insert((id, key.to_vec()));
@@ -355,20 +375,18 @@ impl Transaction {
 
     fn scan(&mut self, keyspace: &Keyspace, bounds: Bounds) -> Result<TransactionIter> {
         let id = keyspace.keyspace_id();
-        let mut own = VecDeque::new();
+        let (mut own, mut deleted) = (VecDeque::new(), Vec::new());
         if let Some(range) = bounds.range() {
             if let Some(writes) = self.writes.get(&id) {
-                own.extend(
-                    writes
-                        .range::<[u8], _>(bounds.as_refs())
-                        .map(|(key, value)| (key.clone(), value.clone())),
-                );
+                let keys = writes.keys.range::<[u8], _>(bounds.as_refs());
+                own.extend(keys.map(|(key, value)| (key.clone(), value.clone())));
+                deleted.extend(writes.ranges.iter().filter(|deleted| deleted.overlaps(&range)).cloned());
             }
             if self.isolation == Isolation::Serializable {
                 self.read_ranges.push((id, range));
             }
         }
-        Ok(TransactionIter::new(own, self.snapshot.keyspace(keyspace).scan(bounds)?))
+        Ok(TransactionIter::new(own, deleted, self.snapshot.keyspace(keyspace).scan(bounds)?))
     }
 
     /// Gives `key` the value `value`. A key or value that is too long is reported by the commit.
@@ -435,8 +453,54 @@ impl Transaction {
         self.write(keyspace.keyspace_id(), key.as_ref(), None)
     }
 
+    /// Removes all keys that lie in `range`, those among them that the transaction has put so far. It has then written all
+    /// of the range: the commit fails if others have written any key of it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("log:1", "old")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("log:2", "mine").delete_range("log:".."log;").put("log:3", "new");
+    /// assert_eq!(transaction.iter()?.count(), 1);
+    /// transaction.commit()?;
+    /// assert!(!db.contains("log:1")? && db.contains("log:3")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> &mut Self {
+        self.write_range(self.db.default.id(), &bounds(&range))
+    }
+
+    /// Removes all keys of `keyspace` that lie in `range`, as [`Transaction::delete_range`] does.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.put("1", "Ada")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.delete_range_in::<&str>(&users, ..);
+    /// transaction.commit()?;
+    /// assert_eq!(users.iter()?.count(), 0);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn delete_range_in<K: AsRef<[u8]>>(
+        &mut self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> &mut Self {
+        self.write_range(keyspace.keyspace_id(), &bounds(&range))
+    }
+
+    fn write_range(&mut self, keyspace: KeyspaceId, bounds: &Bounds) -> &mut Self {
+        if let Some(range) = bounds.range() {
+            self.writes.entry(keyspace).or_default().delete_range(range);
+        }
+        self
+    }
+
     fn write(&mut self, keyspace: KeyspaceId, key: &[u8], value: Option<&[u8]>) -> &mut Self {
-        self.writes.entry(keyspace).or_default().insert(key.to_vec(), value.map(Slice::from));
+        self.writes.entry(keyspace).or_default().keys.insert(key.to_vec(), value.map(Slice::from));
         self
     }
 
@@ -481,12 +545,13 @@ impl Transaction {
         }
         let mut batch = WriteBatch::new();
         let mut unchanged = Vec::new();
-        for (&id, writes) in &self.writes {
-            for (key, value) in writes {
-                match value {
-                    Some(value) => batch.add(id, Action::Put { key, value }),
-                    None => batch.add(id, Action::Delete { key }),
-                };
+        for (&id, Writes { ranges, keys }) in &self.writes {
+            for range in ranges {
+                batch.add_range(id, Some(range.clone()));
+                unchanged.push((id, range.clone()));
+            }
+            for (key, value) in keys {
+                batch.write(id, key, value.as_deref());
                 unchanged.push((id, KeyRange::new(&key[..], &key[..])));
             }
         }
@@ -514,7 +579,7 @@ impl Transaction {
 
 impl fmt::Debug for Transaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let writes: usize = self.writes.values().map(BTreeMap::len).sum();
+        let writes: usize = self.writes.values().map(|writes| writes.keys.len() + writes.ranges.len()).sum();
         f.debug_struct("Transaction")
             .field("seq", &self.snapshot.seq())
             .field("isolation", &self.isolation)
