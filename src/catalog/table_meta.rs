@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Lease;
+use super::{Attachment, Lease};
 use crate::format::edit::TableRecord;
 use crate::types::{Epoch, Extent, KeyRange, Seq, TableId};
 
@@ -26,6 +26,8 @@ pub struct TableMeta {
     pub entries: u64,
     /// Number of tombstones.
     pub tombstones: u64,
+    /// What users of the table keep with it.
+    pub attachment: Attachment,
     // Held for its end.
     _lease: Lease,
 }
@@ -43,6 +45,7 @@ impl TableMeta {
             epoch: record.epoch,
             entries: record.entries,
             tombstones: record.tombstones,
+            attachment: Attachment::default(),
             _lease: lease,
         }
     }

@@ -66,10 +66,7 @@ impl Engine {
                 continue;
             }
             let hit = key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry));
-            return Ok(hit.then(|| {
-                let (kind, span) = (block.stamp(entry).kind(), block.value_span(entry));
-                (kind, Slice::from_block(block, span))
-            }));
+            return Ok(hit.then(|| (block.stamp(entry).kind(), Slice::from_block(block.pin_value(entry)))));
         }
         Ok(None)
     }

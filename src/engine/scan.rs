@@ -128,8 +128,8 @@ impl PinValue for Source {
     fn pin_value(&self) -> Slice {
         match self {
             Self::Memtable(cursor) => Slice::from_memtable(cursor.pin_value()),
-            Self::Run(cursor) => match cursor.pinned() {
-                Some((block, span)) => Slice::from_block(block.clone(), span),
+            Self::Run(cursor) => match cursor.pin_value() {
+                Some(value) => Slice::from_block(value),
                 None => Slice::from(cursor.value()),
             },
         }

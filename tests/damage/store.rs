@@ -219,7 +219,7 @@ impl Image {
             let span = |handle: BlockHandle| handle.offset as usize..handle.end() as usize;
             let place = Place { id: footer.table.0, offset: footer.index.offset };
             let index =
-                Block::decode(open_block(place, table[span(footer.index)].to_vec()).unwrap()).unwrap();
+                Block::decode(open_block(place, &table[span(footer.index)]).unwrap().into_owned()).unwrap();
             let data: Vec<_> =
                 (0..index.len()).map(|at| span(BlockHandle::decode(index.value(at)).unwrap())).collect();
             let parts = [Some(footer.index), footer.filter, Some(footer.properties)];

@@ -1,12 +1,20 @@
 //! A table's index and filter in memory, and the way to its blocks.
 
-use super::super::file::StoreFile;
-use super::super::meter::ReadCause;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::heads::Heads;
 use crate::error::Result;
+use crate::format::Malformed;
 use crate::format::block::Block;
 use crate::format::checksum::Place;
-use crate::format::filter;
+use crate::format::filter::Filter;
 use crate::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, open_block};
+use crate::merge::key_head;
+use crate::store::cache::Charge;
+use crate::store::file::StoreFile;
+use crate::store::meter::ReadCause;
 use crate::types::{Extent, Stamp, TableId};
 
 /// An open table: index, filter, and where the blocks lie. Holds no file.
@@ -15,9 +23,14 @@ pub(crate) struct TableReader {
     id: TableId,
     extent: Extent,
     index: Block,
-    handles: Vec<BlockHandle>,
-    filter: Option<Vec<u8>>,
+    /// Of each index key, the head of what follows the prefix that they share: a search reads the index only where heads
+    /// are equal.
+    heads: Heads,
+    handles: Box<[BlockHandle]>,
+    filter: Option<Filter>,
     properties: BlockHandle,
+    /// Its part of the cache's budget, while it is attached to its metadata.
+    _charge: Option<Charge>,
 }
 
 impl TableReader {
@@ -33,20 +46,21 @@ impl TableReader {
             let what = format!("table {id} is not here, but table {}", footer.table);
             return Err(file.corruption(extent.offset + footer_at, what));
         }
-        let index = read_block(file, id, extent, footer.index, ReadCause::Open)?;
+        let place = TablePlace { file, id, extent };
+        let index = place.decode(footer.index, Block::decode)?;
         let handles =
             (0..index.len()).map(|at| BlockHandle::decode(index.value(at))).collect::<Result<_, _>>();
-        let handles = handles.map_err(|e| file.malformed(extent.offset + footer.index.offset, &e))?;
-        let filter = match footer.filter {
-            Some(handle) => {
-                let bytes = read_payload(file, id, extent, handle, ReadCause::Open)?;
-                filter::Filter::decode(&bytes)
-                    .map_err(|e| file.malformed(extent.offset + handle.offset, &e))?;
-                Some(bytes)
-            }
-            None => None,
-        };
-        Ok(Self { id, extent, index, handles, filter, properties: footer.properties })
+        let handles = handles.map_err(|e| place.malformed(footer.index, &e))?;
+        let heads: Vec<u64> = (0..index.len()).map(|at| key_head(index.suffix(at))).collect();
+        let heads = Heads::new(&heads);
+        let filter = footer.filter.map(|handle| place.decode(handle, |bytes| Filter::decode(&bytes)));
+        let filter = filter.transpose()?;
+        Ok(Self { id, extent, index, heads, handles, filter, properties: footer.properties, _charge: None })
+    }
+
+    /// Notes what of the budget the table takes, for as long as it lives.
+    pub(crate) fn set_charge(&mut self, charge: Option<Charge>) {
+        self._charge = charge;
     }
 
     pub(crate) fn id(&self) -> TableId {
@@ -58,8 +72,9 @@ impl TableReader {
     }
 
     /// Whether the table may hold the key with this hash.
+    #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
-        self.filter.as_deref().is_none_or(|bytes| filter::may_contain(bytes, hash))
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
     }
 
     /// Number of data blocks.
@@ -69,55 +84,97 @@ impl TableReader {
 
     /// The first block that may hold an entry at or behind (`key`, `stamp`); `blocks()` if none does.
     pub(crate) fn block_for(&self, key: &[u8], stamp: Stamp) -> usize {
-        self.index.seek(key, stamp)
+        let Some(suffix) = key.strip_prefix(self.index.prefix()) else {
+            return if key < self.index.prefix() { 0 } else { self.blocks() };
+        };
+        match self.heads.lower_bound(key_head(suffix)) {
+            (at, false) => at,
+            // Equal heads decide nothing.
+            (_, true) => self.index.seek(key, stamp),
+        }
     }
 
     /// Where block `at` lies; `None` behind the last.
+    #[inline]
     pub(crate) fn handle(&self, at: usize) -> Option<BlockHandle> {
         self.handles.get(at).copied()
     }
 
     /// The table's properties, read anew.
     pub(crate) fn properties(&self, file: &StoreFile) -> Result<Properties> {
-        let bytes = read_payload(file, self.id, self.extent, self.properties, ReadCause::Open)?;
-        Properties::decode(&bytes)
-            .map_err(|e| file.malformed(self.extent.offset + self.properties.offset, &e))
+        let place = TablePlace { file, id: self.id, extent: self.extent };
+        place.decode(self.properties, |bytes| Properties::decode(&bytes))
     }
 
     /// Bytes of memory that the index and the filter take.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>()
             + self.index.memory_bytes()
-            + size_of_val(&self.handles[..])
-            + self.filter.as_ref().map_or(0, Vec::len)
+            + self.heads.memory_bytes()
+            + size_of_val(&*self.handles)
+            + self.filter.as_ref().map_or(0, Filter::memory_bytes)
     }
 }
 
-/// Reads, checks and decodes a block of the table `id` at `extent`.
-pub(crate) fn read_block(
-    file: &StoreFile,
-    id: TableId,
-    extent: Extent,
-    handle: BlockHandle,
-    cause: ReadCause,
-) -> Result<Block> {
-    let payload = read_payload(file, id, extent, handle, cause)?;
-    Block::decode(payload).map_err(|e| file.malformed(extent.offset + handle.offset, &e))
+/// Where the blocks of a table are read from.
+#[derive(Clone, Copy)]
+pub(crate) struct TablePlace<'a> {
+    pub(crate) file: &'a StoreFile,
+    pub(crate) id: TableId,
+    pub(crate) extent: Extent,
 }
 
-fn read_payload(
-    file: &StoreFile,
-    id: TableId,
-    extent: Extent,
-    handle: BlockHandle,
-    cause: ReadCause,
-) -> Result<Vec<u8>> {
-    let end = handle.offset.checked_add(u64::from(handle.length));
-    if end.is_none_or(|end| end > extent.length) {
-        return Err(file.corruption(extent.offset, "a block lies outside its table"));
+impl TablePlace<'_> {
+    /// Fills the front of `buffer` with the sealed bytes of the blocks that lie in `range` of the table.
+    pub(crate) fn read(self, cause: ReadCause, range: Range<u64>, buffer: &mut [u8]) -> Result<()> {
+        let length =
+            usize::try_from(range.end - range.start).ok().filter(|_| range.end <= self.extent.length);
+        match length.and_then(|length| buffer.get_mut(..length)) {
+            Some(front) => self.file.read_into(cause, self.extent.offset + range.start, front),
+            None => Err(self.file.corruption(self.extent.offset, "a block lies outside its table")),
+        }
     }
-    let at = extent.offset + handle.offset;
-    let stored = file.read(cause, at, handle.length as usize)?;
-    let place = Place { id: id.0, offset: handle.offset };
-    open_block(place, stored).map_err(|e| file.malformed(at, &e))
+
+    /// The block under `handle`, whose sealed bytes lie at `at` of `buffer`. A raw one shares the buffer.
+    pub(crate) fn block(self, handle: BlockHandle, buffer: &Arc<[u8]>, at: usize) -> Result<Block> {
+        let opened = open_block(self.place(handle), self.sealed(handle, buffer, at)?);
+        let block = opened.and_then(|payload| match payload {
+            Cow::Borrowed(raw) => Block::decode_part(buffer.clone(), at..at + raw.len()),
+            Cow::Owned(bytes) => Block::decode(bytes),
+        });
+        block.map_err(|e| self.malformed(handle, &e))
+    }
+
+    fn sealed<'b>(self, handle: BlockHandle, buffer: &'b [u8], at: usize) -> Result<&'b [u8]> {
+        let sealed = at.checked_add(handle.length as usize).and_then(|end| buffer.get(at..end));
+        sealed.ok_or_else(|| self.file.corruption(self.extent.offset, "a block lies outside what was read"))
+    }
+
+    /// Reads what lies under `handle`, and decodes its payload.
+    fn decode<T>(
+        self,
+        handle: BlockHandle,
+        decode: impl FnOnce(Vec<u8>) -> Result<T, Malformed>,
+    ) -> Result<T> {
+        let mut sealed = vec![0; self.length(handle)?];
+        self.read(ReadCause::Open, handle.offset..handle.end(), &mut sealed)?;
+        let opened = open_block(self.place(handle), &sealed).map(Cow::into_owned);
+        opened.and_then(decode).map_err(|e| self.malformed(handle, &e))
+    }
+
+    /// Length of a block, before anything is allocated for it.
+    pub(crate) fn length(self, handle: BlockHandle) -> Result<usize> {
+        if handle.end() > self.extent.length {
+            return Err(self.file.corruption(self.extent.offset, "a block lies outside its table"));
+        }
+        Ok(handle.length as usize)
+    }
+
+    fn place(self, handle: BlockHandle) -> Place {
+        Place { id: self.id.0, offset: handle.offset }
+    }
+
+    fn malformed(self, handle: BlockHandle, error: &Malformed) -> crate::error::Error {
+        self.file.malformed(self.extent.offset + handle.offset, error)
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Fetch, TableBuilder, TableCursor, TableReader, TableSettings, TablesCursor, read_block};
+use super::{Fetch, TableBuilder, TableCursor, TableReader, TableSettings, TablesCursor};
 use crate::catalog::{Lease, TableMeta};
 use crate::env::Env;
 use crate::env::simulated::{SimConfig, SimEnv};
@@ -52,7 +52,7 @@ impl Fixture {
     }
 
     fn cursor(&self, table: &TableMeta, fetch: Fetch) -> TableCursor {
-        TableCursor::new(self.cache.clone(), self.cache.table(table).unwrap(), fetch)
+        TableCursor::new(self.cache.clone(), self.cache.table_arc(table).unwrap(), fetch)
     }
 }
 
@@ -93,7 +93,7 @@ fn tables_read_back_in_both_directions_from_cache_and_ahead_of_it() {
         let table = fixture.write(std::slice::from_ref(&written), settings(codec)).remove(0);
         assert_eq!(table.entries, written.len() as u64);
         assert_eq!(table.extent.offset % PAGE_BYTES, 0);
-        for fetch in [Fetch::Cached, Fetch::ahead()] {
+        for fetch in [Fetch::cached(), Fetch::Ahead] {
             let mut cursor = fixture.cursor(&table, fetch);
             let mut found = Entries::new();
             cursor.seek_first().unwrap();
@@ -190,7 +190,8 @@ fn damaged_blocks_name_file_and_offset() {
     let at = table.extent.offset + handle.offset;
     let byte = fixture.env.read_file(path).unwrap()[at as usize + 7];
     fixture.env.overwrite(path, at + 7, &[byte ^ 1]).unwrap();
-    let error = read_block(&file, table.id, table.extent, handle, ReadCause::Get).unwrap_err();
+    let reader = fixture.cache.table(&table).unwrap();
+    let error = fixture.cache.block(&reader, handle, ReadCause::Get).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption);
     assert_eq!(error.file(), Some(path));
     assert!(error.offset().unwrap() >= at && error.offset().unwrap() <= at + u64::from(handle.length));
