@@ -91,6 +91,7 @@ impl Engine {
         let mut filter = VersionFilter::new(&self.snapshots.list());
         let mut volume = Volume::default();
         let mut last_read: Option<Vec<u8>> = None;
+        let mut key_is_written = false;
         merge.seek_first()?;
         while merge.valid() {
             if volume.records_in.is_multiple_of(RECORDS_PER_CHECK) {
@@ -100,11 +101,12 @@ impl Engine {
             let (key, stamp) = (merge.key(), merge.stamp());
             let older = || (job.older_outside)(key, stamp.seq());
             let same_key = last_read.as_deref() == Some(key);
+            key_is_written &= same_key;
             let verdict =
                 if same_key { filter.judge_next(stamp, older) } else { filter.judge_first(stamp, older) };
             if verdict == Verdict::Keep {
                 // Never inside a user key (I1); asked where a new key begins, even if its newest version went.
-                if job.output.last_key() != Some(key)
+                if !key_is_written
                     && let Some(cutting) = &mut job.cutting
                     && cutting.cut(&CutView { output_bytes: job.output.table_bytes(), next_key: key })
                 {
@@ -112,6 +114,7 @@ impl Engine {
                 }
                 job.output.add(key, stamp, merge.value())?;
                 volume.records_out += 1;
+                key_is_written = true;
             }
             if !same_key {
                 let last = last_read.get_or_insert_default();

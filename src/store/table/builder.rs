@@ -43,7 +43,6 @@ pub(crate) struct TableBuilder {
     /// The last block's end and handle, until the next key tells how short its separator may be.
     pending: Option<PendingBlock>,
     smallest: Option<Key>,
-    last_key: Vec<u8>,
     min_seq: Seq,
     max_seq: Seq,
     entries: u64,
@@ -73,7 +72,6 @@ impl TableBuilder {
             scratch: Vec::new(),
             pending: None,
             smallest: None,
-            last_key: Vec::new(),
             min_seq: Seq::MAX,
             max_seq: Seq::ZERO,
             entries: 0,
@@ -92,7 +90,7 @@ impl TableBuilder {
         value: &[u8],
         pack: &mut PackWriter,
     ) -> Result<()> {
-        let new_key = self.entries == 0 || key != self.last_key;
+        let new_key = self.entries == 0 || key != self.last_key();
         if !self.block.is_empty()
             && self.block.size_with_stamp(key, stamp, value.len()) + table::TRAILER_BYTES
                 > self.settings.block_bytes
@@ -106,8 +104,6 @@ impl TableBuilder {
             if self.settings.filter_bits > 0 {
                 self.filter.add(filter::hash(key));
             }
-            self.last_key.clear();
-            self.last_key.extend_from_slice(key);
             if self.entries == 0 {
                 self.smallest = Some(key.into());
             }
@@ -127,16 +123,19 @@ impl TableBuilder {
         pack.len() - self.start
     }
 
-    /// Key of the last entry.
-    pub(crate) fn last_key(&self) -> &[u8] {
-        &self.last_key
+    /// Key of the last entry; empty if there is none.
+    fn last_key(&self) -> &[u8] {
+        match &self.pending {
+            Some(block) if self.block.is_empty() => &block.last_key,
+            _ => self.block.last_key(),
+        }
     }
 
     /// Completes the table. It must hold an entry.
     pub(crate) fn finish(mut self, pack: &mut PackWriter) -> Result<TableRecord> {
         self.close_block(pack)?;
+        let range = KeyRange::new(self.smallest.take().unwrap_or_default(), Key::from(self.last_key()));
         self.index_pending(None);
-        let range = KeyRange::new(self.smallest.take().unwrap_or_default(), Key::from(&self.last_key[..]));
         let data_bytes = pack.len() - self.start;
         let filter = (self.settings.filter_bits > 0).then(|| {
             self.scratch.clear();

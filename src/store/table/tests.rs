@@ -149,6 +149,45 @@ fn seeks_find_the_neighbours_of_every_position() {
 }
 
 #[test]
+fn a_long_walk_reads_in_pieces_past_the_cache() {
+    let fixture = Fixture::new();
+    let table = fixture.write(&[entries(0, 20_000)], settings(Codec::Raw)).remove(0);
+    let reader = fixture.cache.table_arc(&table).unwrap();
+    let before = fixture.cache.counts();
+    let mut cursor = fixture.cursor(&table, Fetch::cached());
+    cursor.seek_first().unwrap();
+    while cursor.valid() {
+        cursor.next().unwrap();
+    }
+    let after = fixture.cache.counts();
+    assert!(reader.blocks() > 1000, "{} blocks are no long walk", reader.blocks());
+    assert!(after.misses - before.misses < 20, "{} reads for {} blocks", after.misses, reader.blocks());
+    assert!(after.bytes - before.bytes < 4096, "{} bytes more in the cache", after.bytes - before.bytes);
+}
+
+#[test]
+fn open_tables_take_their_share_of_the_budget_and_no_more() {
+    let fixture = Fixture::new();
+    let lists: Vec<_> = (0..60).map(|n| entries(n * 2000, (n + 1) * 2000)).collect();
+    let tables = fixture.write(&lists, settings(Codec::Raw));
+    let sizes = tables.iter().map(|table| fixture.cache.table(table).unwrap().memory_bytes() as u64);
+    let all: u64 = sizes.sum();
+    let counts = fixture.cache.counts();
+    let is_attached = |table: &&Arc<TableMeta>| table.attachment.get::<TableReader>().is_some();
+    let attached: u64 = tables
+        .iter()
+        .filter(is_attached)
+        .map(|table| fixture.cache.table(table).unwrap().memory_bytes() as u64)
+        .sum();
+    assert!(all > counts.capacity / 2, "{all} bytes of open tables are no test");
+    assert!(attached > 0 && attached <= counts.capacity / 4, "{attached} bytes are attached");
+    assert!(counts.bytes <= counts.capacity, "{} bytes in the cache", counts.bytes);
+    drop(tables);
+    let left = fixture.cache.counts().bytes;
+    assert!(left <= counts.bytes - attached, "{left} bytes are left of {}", counts.bytes);
+}
+
+#[test]
 fn blocks_of_a_page_touch_one_page() {
     let fixture = Fixture::new();
     let even: Entries = (0..2000u64)
