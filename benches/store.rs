@@ -62,8 +62,7 @@ fn formats(c: &mut Criterion) {
 /// A store of [`RECORDS`] records, a random half of them in level 0, the others below it.
 fn two_levels() -> Result<(TempDir, Db)> {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut options = Options::default();
-    options.memory_bytes = Some(1 << 30);
+    let options = Options { memory_bytes: Some(1 << 30), ..Options::default() };
     let db = Db::builder(dir.path()).options(options).open()?;
     for half in [0, 1] {
         for i in (0..RECORDS).filter(|i| random(*i) % 2 == half) {

@@ -63,6 +63,10 @@ impl Bounds {
 }
 
 /// A source of a scan.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are runs, and a box would cost each step an access"
+)]
 enum Source {
     Memtable(MemtableCursor),
     Run(TablesCursor<Run>),

@@ -145,7 +145,7 @@ impl TablePlace<'_> {
         block.map_err(|e| self.malformed(handle, &e))
     }
 
-    fn sealed<'b>(self, handle: BlockHandle, buffer: &'b [u8], at: usize) -> Result<&'b [u8]> {
+    fn sealed(self, handle: BlockHandle, buffer: &[u8], at: usize) -> Result<&[u8]> {
         let sealed = at.checked_add(handle.length as usize).and_then(|end| buffer.get(at..end));
         sealed.ok_or_else(|| self.file.corruption(self.extent.offset, "a block lies outside what was read"))
     }
