@@ -140,6 +140,7 @@ impl Engine {
         job.output.set_range_tombstones(kept.cloned());
         let mut volume = Volume::default();
         let mut last_read: Option<Vec<u8>> = None;
+        let mut key_is_written = false;
         merge.seek_first()?;
         while merge.valid() {
             if volume.records_in.is_multiple_of(RECORDS_PER_CHECK) {
@@ -150,6 +151,7 @@ impl Engine {
             let older = || job.outside.may_hold(key, stamp.seq());
             let over = job.coverage.newer_than(key, stamp.seq());
             let same_key = last_read.as_deref() == Some(key);
+            key_is_written &= same_key;
             let verdict = if same_key {
                 filter.judge_next(stamp, over, older)
             } else {
@@ -157,9 +159,7 @@ impl Engine {
             };
             if verdict == Verdict::Keep {
                 // Never inside a user key (I1); asked where a new key begins, even if its newest version went.
-                if job.output.last_key() != Some(key)
-                    && let Some(cutting) = &mut job.cutting
-                {
+                if !key_is_written && let Some(cutting) = &mut job.cutting {
                     cut_range_tombstones(cutting, &mut job.output, |boundary| !boundary.admits(key))?;
                     if cutting.cut(&CutView { output_bytes: job.output.table_bytes(), next_key: key }) {
                         job.output.cut(&UpperBound::Excluded(key.into()))?;
@@ -167,6 +167,7 @@ impl Engine {
                 }
                 job.output.add(key, stamp, merge.value())?;
                 volume.records_out += 1;
+                key_is_written = true;
             }
             if !same_key {
                 let last = last_read.get_or_insert_default();

@@ -21,7 +21,7 @@ use crate::types::{DeviceId, Extent, KeyspaceId, PAGE_BYTES, PackId, TableId};
 const WRITE_BYTES: usize = 1 << 20;
 
 /// Open packs that are kept at hand.
-const OPEN_PACKS_MAX: usize = 256;
+const OPEN_PACKS_MAX: usize = 768;
 
 /// The packs of one device, opened on demand.
 #[derive(Debug)]
