@@ -65,7 +65,7 @@ impl Engine {
         }
         let _changing = reserve.changing.lock();
         let held = reserve.held.load(Ordering::Relaxed);
-        let room = || self.has_room() || self.spares.clear() && self.has_room();
+        let room = || self.has_room() || self.spares.free().is_ok_and(|freed| freed && self.has_room());
         let made = held || room() && prepare(&self.device, reserve.bytes).is_ok();
         reserve.held.store(made, Ordering::Relaxed);
         if made {

@@ -116,7 +116,7 @@ impl Spares {
     /// Does `write`. Where that finds the disk full, does it again in the space that spares have taken.
     pub(crate) fn yielding<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
         match write() {
-            Err(error) if error.kind() == ErrorKind::DiskFull && self.clear() => write(),
+            Err(error) if error.kind() == ErrorKind::DiskFull && self.free()? => write(),
             written => written,
         }
     }
@@ -126,8 +126,18 @@ impl Spares {
         self.state.lock().bytes()
     }
 
+    /// Gives back the space that spares take; whether there were any.
+    pub(crate) fn free(&self) -> Result<bool> {
+        if !self.clear() {
+            return Ok(false);
+        }
+        // Space is free once no power cut can bring the files back.
+        self.device.sync_names()?;
+        Ok(true)
+    }
+
     /// Removes all spares; whether there were any.
-    pub(crate) fn clear(&self) -> bool {
+    fn clear(&self) -> bool {
         let kept = std::mem::take(&mut self.state.lock().kept);
         for &(number, _) in &kept {
             // One that cannot be removed now is removed at the next open.
@@ -142,3 +152,6 @@ impl Spares {
         self.clear();
     }
 }
+
+#[cfg(test)]
+mod tests;

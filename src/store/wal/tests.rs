@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{LogBatch, Recovered, RecoveredSegment, Wal, recover};
+use super::{LogBatch, Recovered, RecoveredSegment, Wal, recover, segments};
 use crate::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use crate::env::{Access, Env};
 use crate::error::{ErrorKind, Result};
