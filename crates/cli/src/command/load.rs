@@ -1,5 +1,7 @@
 //! `terrace load`: stores the records of a file in batches.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::num::NonZeroUsize;
@@ -22,12 +24,12 @@ const NAMED_MAX: u64 = 5;
 
 /// Store the records of a file; the store and the keyspace are created if they are missing
 ///
-/// A bad line stops the load with exit status 1 after all records before it are stored; --skip-bad goes on without it.
+/// Records that name a keyspace, as those of `terrace dump` do, go there. A bad line stops the load with exit status 1 after all records before it are stored; --skip-bad goes on without it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   terrace load people.db people.csv --header
-  terrace scan old.db --json | terrace load new.db --format jsonl
+  terrace dump old.db | terrace load new.db
   ldb --db=rocks dump --hex | terrace load rocks-copy.db --format ldb-hex")]
 pub struct Arguments {
     #[command(flatten)]
@@ -86,6 +88,8 @@ struct Load<'a> {
     arguments: &'a Arguments,
     db: &'a Db,
     keyspace: &'a Keyspace,
+    /// Those that records have named.
+    named: HashMap<String, Keyspace>,
     batch: WriteBatch,
     /// Bytes of keys and values in `batch`.
     batch_bytes: u64,
@@ -96,14 +100,14 @@ struct Load<'a> {
 
 impl<'a> Load<'a> {
     fn new(arguments: &'a Arguments, db: &'a Db, keyspace: &'a Keyspace) -> Self {
-        let batch = WriteBatch::new();
-        Self { arguments, db, keyspace, batch, batch_bytes: 0, records: 0, bytes: 0, skipped: 0 }
+        let (named, batch) = (HashMap::new(), WriteBatch::new());
+        Self { arguments, db, keyspace, named, batch, batch_bytes: 0, records: 0, bytes: 0, skipped: 0 }
     }
 
     fn run(&mut self, name: &str, records: &mut dyn RecordReader, bar: &ProgressBar) -> Result<Answer> {
         while let Some(item) = records.next_item().map_err(|error| anyhow!("cannot read {name}: {error}"))? {
             match check_sizes(item) {
-                Item::Record { key, value, .. } => self.add(&key, &value)?,
+                Item::Record { keyspace, key, value, .. } => self.add(keyspace, &key, &value)?,
                 Item::Bad { line, reason } => {
                     self.skipped += 1;
                     if !self.arguments.skip_bad || self.skipped <= NAMED_MAX {
@@ -118,8 +122,18 @@ impl<'a> Load<'a> {
         Ok(Answer::Yes)
     }
 
-    fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.batch.put_in(self.keyspace, key, value);
+    fn add(&mut self, keyspace: Option<String>, key: &[u8], value: &[u8]) -> Result<()> {
+        let keyspace = match keyspace {
+            None => self.keyspace,
+            Some(name) => match self.named.entry(name) {
+                Entry::Occupied(known) => &*known.into_mut(),
+                Entry::Vacant(new) => {
+                    let keyspace = self.db.keyspace(new.key())?;
+                    &*new.insert(keyspace)
+                }
+            },
+        };
+        self.batch.put_in(keyspace, key, value);
         self.batch_bytes += (key.len() + value.len()) as u64;
         if self.batch.len() >= self.arguments.batch.get() { self.commit() } else { Ok(()) }
     }
@@ -148,7 +162,7 @@ impl<'a> Load<'a> {
 
 /// A record that no store takes is a bad line.
 fn check_sizes(item: Item) -> Item {
-    let Item::Record { line, key, value } = &item else { return item };
+    let Item::Record { line, key, value, .. } = &item else { return item };
     let sizes = [("key", key.len(), KEY_BYTES_MAX), ("value", value.len(), VALUE_BYTES_MAX)];
     match sizes.into_iter().find(|(_, bytes, max)| bytes > max) {
         None => item,

@@ -2,18 +2,25 @@
 
 mod bench;
 mod compact;
+mod completions;
 mod count;
 mod delete;
+mod dump;
+mod files;
 mod get;
 mod load;
+mod man;
+mod manifest_dump;
 mod put;
 mod scan;
 mod shape;
 mod stats;
+mod table_dump;
 mod verify;
+mod wal_dump;
 
 use anyhow::Result;
-use clap::Subcommand;
+use clap::{CommandFactory, Subcommand};
 
 /// What a command found out, for the exit status.
 pub enum Answer {
@@ -29,13 +36,19 @@ pub enum Command {
     Delete(delete::Arguments),
     Scan(scan::Arguments),
     Count(count::Arguments),
+    Dump(dump::Arguments),
     Load(load::Arguments),
     Stats(stats::Arguments),
     Shape(shape::Arguments),
     Verify(verify::Arguments),
     Compact(compact::Arguments),
+    ManifestDump(manifest_dump::Arguments),
+    WalDump(wal_dump::Arguments),
+    TableDump(table_dump::Arguments),
     #[command(subcommand)]
     Bench(bench::Benchmark),
+    Man(man::Arguments),
+    Completions(completions::Arguments),
 }
 
 impl Command {
@@ -46,12 +59,18 @@ impl Command {
             Self::Delete(arguments) => delete::run(&arguments),
             Self::Scan(arguments) => scan::run(&arguments),
             Self::Count(arguments) => count::run(&arguments),
+            Self::Dump(arguments) => dump::run(&arguments),
             Self::Load(arguments) => load::run(&arguments),
             Self::Stats(arguments) => stats::run(&arguments),
             Self::Shape(arguments) => shape::run(&arguments),
             Self::Verify(arguments) => verify::run(&arguments),
             Self::Compact(arguments) => compact::run(&arguments),
+            Self::ManifestDump(arguments) => manifest_dump::run(&arguments),
+            Self::WalDump(arguments) => wal_dump::run(&arguments),
+            Self::TableDump(arguments) => table_dump::run(&arguments),
             Self::Bench(benchmark) => bench::run(benchmark),
+            Self::Man(arguments) => man::run(&arguments, crate::Arguments::command()),
+            Self::Completions(arguments) => completions::run(&arguments, crate::Arguments::command()),
         }
     }
 }
