@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 mod bench;
+mod checkpoint;
 mod compact;
 mod completions;
 mod count;
@@ -8,10 +9,12 @@ mod delete;
 mod dump;
 mod files;
 mod get;
+mod ingest;
 mod load;
 mod man;
 mod manifest_dump;
 mod put;
+mod repair;
 mod scan;
 mod shape;
 mod stats;
@@ -38,9 +41,12 @@ pub enum Command {
     Count(count::Arguments),
     Dump(dump::Arguments),
     Load(load::Arguments),
+    Ingest(ingest::Arguments),
+    Checkpoint(checkpoint::Arguments),
     Stats(stats::Arguments),
     Shape(shape::Arguments),
     Verify(verify::Arguments),
+    Repair(repair::Arguments),
     Compact(compact::Arguments),
     ManifestDump(manifest_dump::Arguments),
     WalDump(wal_dump::Arguments),
@@ -61,9 +67,12 @@ impl Command {
             Self::Count(arguments) => count::run(&arguments),
             Self::Dump(arguments) => dump::run(&arguments),
             Self::Load(arguments) => load::run(&arguments),
+            Self::Ingest(arguments) => ingest::run(&arguments),
+            Self::Checkpoint(arguments) => checkpoint::run(&arguments),
             Self::Stats(arguments) => stats::run(&arguments),
             Self::Shape(arguments) => shape::run(&arguments),
             Self::Verify(arguments) => verify::run(&arguments),
+            Self::Repair(arguments) => repair::run(&arguments),
             Self::Compact(arguments) => compact::run(&arguments),
             Self::ManifestDump(arguments) => manifest_dump::run(&arguments),
             Self::WalDump(arguments) => wal_dump::run(&arguments),

@@ -7,6 +7,7 @@ mod comma;
 mod jsonl;
 mod ldb;
 mod lines;
+pub mod source;
 mod tab;
 
 use std::io::{self, BufRead};
