@@ -134,6 +134,22 @@ fn table_dump_goes_from_the_directory_to_the_entries() {
     assert!(entries["put"] >= 1, "{entries:?}");
 }
 
+#[test]
+fn range_deletes_show_in_the_log_and_in_tables() {
+    let place = with_keyspaces();
+    place.succeed("delete-range db --prefix key-00 --sync");
+    let shown = "delete_range seq=503 keyspace=1 start=\"key-00\" end=\"key-01\"\n";
+    let wal = place.succeed(&format!("wal-dump db/{}", file_of(&place, ".wal")));
+    assert!(wal.contains(shown), "{wal}");
+    // A sorted file makes a flush, not a merge that would carry the deletion out.
+    assert_eq!(place.run_with("ingest db --format tsv", "zz\t1\n").status, 0);
+    let packs = std::fs::read_dir(place.path("db")).unwrap().map(|entry| entry.unwrap().path());
+    let packs = packs.filter(|path| path.extension().is_some_and(|ending| ending == "pack"));
+    let dumps: String =
+        packs.map(|path| place.succeed(&format!("table-dump {} --entries", path.display()))).collect();
+    assert!(dumps.contains("delete_range seq=503 start=\"key-00\" end=\"key-01\"\n"), "{dumps}");
+}
+
 /// All packs together hold every entry, and a damaged block costs no more than its own.
 #[test]
 fn damaged_block_and_directory_do_not_hide_the_rest() {

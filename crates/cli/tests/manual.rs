@@ -8,6 +8,7 @@ const COMMANDS: &[&str] = &[
     "put",
     "get",
     "delete",
+    "delete-range",
     "scan",
     "count",
     "dump",

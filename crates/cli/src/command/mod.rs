@@ -6,6 +6,7 @@ mod compact;
 mod completions;
 mod count;
 mod delete;
+mod delete_range;
 mod dump;
 mod files;
 mod get;
@@ -37,6 +38,7 @@ pub enum Command {
     Put(put::Arguments),
     Get(get::Arguments),
     Delete(delete::Arguments),
+    DeleteRange(delete_range::Arguments),
     Scan(scan::Arguments),
     Count(count::Arguments),
     Dump(dump::Arguments),
@@ -62,6 +64,7 @@ impl Command {
         match self {
             Self::Put(arguments) => put::run(&arguments),
             Self::Get(arguments) => get::run(&arguments),
+            Self::DeleteRange(arguments) => delete_range::run(&arguments),
             Self::Delete(arguments) => delete::run(&arguments),
             Self::Scan(arguments) => scan::run(&arguments),
             Self::Count(arguments) => count::run(&arguments),

@@ -12,7 +12,7 @@ use crate::dump::{Depth, dump_pack};
 /// Print the tables in a pack and their blocks; exit with 1 if anything is damaged
 ///
 /// Reads the file alone and goes on behind damage as far as it can; the store need not open. A table whose space has been
-/// given back shows as dead.
+/// given back shows as dead. Ranges are half-open; an empty end is none.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
