@@ -218,7 +218,7 @@ impl WriteBatch {
         }
     }
 
-    fn add(&mut self, keyspace: KeyspaceId, action: Action<'_>) -> &mut Self {
+    pub(crate) fn add(&mut self, keyspace: KeyspaceId, action: Action<'_>) -> &mut Self {
         if self.refused.is_none() {
             self.refused = self.check(&action).err();
         }

@@ -40,10 +40,15 @@ pub enum ErrorKind {
     Corruption,
     /// Free space on the device; then go on.
     DiskFull,
+    /// The store's files would exceed [`Options::space_bytes`](crate::Options::space_bytes); nothing was changed. Delete
+    /// something and compact, or raise the budget.
+    OverBudget,
     /// The operating system refused an operation; nothing was changed.
     Io,
     /// An earlier failure has left an unknown outcome: reads go on, writes need the store to be reopened.
     Poisoned,
+    /// What a transaction depends on has changed since it began; nothing was written, run it again.
+    Conflict,
     /// The store has been closed.
     Closed,
     /// The store was opened for reading alone, or its directory cannot be written: open it for writing, or read-only.

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! * [`Db`] is a store, [`Keyspace`] one of its ordered sets of keys, [`WriteBatch`] a group of writes that take effect
-//!   together, [`Snapshot`] the store at one moment, [`Iter`] a walk in either direction.
+//!   together, [`Snapshot`] the store at one moment, [`Iter`] a walk in either direction,
+//!   [`Transaction`] reads and writes that take effect together or conflict.
 //! * [`Durability`] says what has happened to a write when the call returns.
 //! * [`Options`] are the settings; [`Error`] and [`ErrorKind`] tell what went wrong and what to do.
 //! * [`mod@env`] is the machine underneath; [`env::simulated`] is one that can be cut off at any system call.
@@ -26,6 +27,8 @@ mod db;
 mod engine;
 pub mod env;
 mod error;
+mod events;
+mod filter;
 pub mod format;
 mod iter;
 mod merge;
@@ -37,8 +40,13 @@ mod store;
 pub mod types;
 
 pub use batch::WriteBatch;
-pub use db::{Builder, Db, Ingest, Keyspace, KeyspaceSnapshot, Snapshot, repair};
+pub use db::{
+    Builder, Db, Ingest, Isolation, Keyspace, KeyspaceSnapshot, Snapshot, Transaction, TransactionIter,
+    TransactionOptions, repair,
+};
 pub use error::{Error, ErrorKind, Result};
+pub use events::{EventListener, JobBegin, JobEnd, Stall};
+pub use filter::{CompactionFilter, Decision};
 pub use iter::Iter;
 pub use options::{Compression, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions};
 pub use slice::Slice;

@@ -1,5 +1,7 @@
 //! Settings: plain values, validated when a store is opened.
 
+use std::time::Duration;
+
 use crate::error::{Error, ErrorKind, Result};
 
 /// What must hold when a write returns.
@@ -50,17 +52,31 @@ pub struct KeyspaceOptions {
     pub compression: Compression,
     /// Bits of Bloom filter per key, 0 (no filter) to 20. 10 lets about 1 % of lookups of absent keys through.
     pub filter_bits_per_key: u8,
+    /// How long a value lives from its write on; whole seconds, 1 to 4,294,967,295. Default: for ever.
+    ///
+    /// An expired value is hidden at once from every reader, snapshots and transactions included, and removed when a flush
+    /// or merge next comes upon it. Each value takes 4 bytes more. An iterator judges by the time at which it was made.
+    ///
+    /// The store goes by the machine's wall clock, but never back: it takes the latest time that it has seen for now,
+    /// across openings as of the latest flush or merge. So a clock that is set back brings no removed value back, and lets
+    /// those written meanwhile live longer, by as much; a clock that jumps ahead makes values expire at once.
+    pub ttl: Option<Duration>,
 }
 
 impl Default for KeyspaceOptions {
     fn default() -> Self {
-        Self { compression: Compression::None, filter_bits_per_key: 10 }
+        Self { compression: Compression::None, filter_bits_per_key: 10, ttl: None }
     }
 }
 
 impl KeyspaceOptions {
     pub(crate) fn validate(&self) -> Result<()> {
-        range("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 20)
+        range("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 20)?;
+        let Some(ttl) = self.ttl else { return Ok(()) };
+        if ttl.subsec_nanos() > 0 {
+            return Err(Error::new(ErrorKind::InvalidInput, "option ttl is not in whole seconds"));
+        }
+        range("ttl", ttl.as_secs(), 1, u32::MAX.into())
     }
 }
 
@@ -167,9 +183,16 @@ impl TreeOptions {
 pub struct Options {
     /// Durability of writes that do not ask for one of their own. Default: [`Durability::Buffered`].
     pub durability: Durability,
-    /// One budget, in bytes, for the block cache, open tables and memtables together; at least 1 MiB. Default: a
-    /// quarter of the machine's memory, at most 1 GiB.
+    /// One budget, in bytes, for the block cache, open tables with their indexes and filters, and memtables together; at
+    /// least 1 MiB. Batches that are being written, what merges read and write, and blocks that callers hold come on top.
+    /// Default: a quarter of the machine's memory, at most 1 GiB.
     pub memory_bytes: Option<u64>,
+    /// Budget for packs and log together, in bytes; at least 1 MiB. A write that puts anything is refused with
+    /// [`ErrorKind::OverBudget`] when it would take the store, as it will be once all memtables are flushed, beyond four
+    /// fifths of it. The last fifth is for deletes, which are always taken, and for merges, which write their outputs
+    /// before their inputs go: one that is larger exceeds the budget while it runs. After deletes, [`crate::Db::compact`]
+    /// brings the space back. Default: none.
+    pub space_bytes: Option<u64>,
     /// Size at which a memtable is flushed, in bytes; 4 KiB to 4 GiB, and at most a quarter of the budget is used.
     /// Larger memtables mean fewer merges and longer recoveries. Default: 64 MiB.
     pub memtable_bytes: u64,
@@ -193,6 +216,7 @@ impl Default for Options {
         Self {
             durability: Durability::Buffered,
             memory_bytes: None,
+            space_bytes: None,
             memtable_bytes: 64 << 20,
             wal_bytes_max: 256 << 20,
             reserve_bytes: 0,
@@ -260,6 +284,9 @@ impl Options {
     pub fn validate(&self) -> Result<()> {
         if let Some(bytes) = self.memory_bytes {
             range("memory_bytes", bytes, 1 << 20, u64::MAX)?;
+        }
+        if let Some(bytes) = self.space_bytes {
+            range("space_bytes", bytes, 1 << 20, u64::MAX)?;
         }
         range("memtable_bytes", self.memtable_bytes, 4 << 10, 4 << 30)?;
         range("wal_bytes_max", self.wal_bytes_max, 64 << 10, u64::MAX)?;

@@ -25,7 +25,8 @@ pub struct Slice(Repr);
 enum Repr {
     Shared(Arc<[u8]>),
     Block(Arc<[u8]>, Range<usize>),
-    Memtable(PinnedValue),
+    /// All but the last bytes, as many as the number says.
+    Memtable(PinnedValue, usize),
 }
 
 impl Slice {
@@ -35,7 +36,18 @@ impl Slice {
     }
 
     pub(crate) fn from_memtable(value: PinnedValue) -> Self {
-        Self(Repr::Memtable(value))
+        Self(Repr::Memtable(value, 0))
+    }
+}
+
+impl Slice {
+    /// The same without its last `bytes`, of which there are as many.
+    pub(crate) fn without_end(self, bytes: usize) -> Self {
+        Self(match self.0 {
+            Repr::Shared(shared) => Repr::Shared(shared[..shared.len() - bytes].into()),
+            Repr::Block(block, span) => Repr::Block(block, span.start..span.end - bytes),
+            Repr::Memtable(value, hidden) => Repr::Memtable(value, hidden + bytes),
+        })
     }
 }
 
@@ -46,7 +58,7 @@ impl Deref for Slice {
         match &self.0 {
             Repr::Shared(bytes) => bytes,
             Repr::Block(buffer, span) => buffer.get(span.clone()).unwrap_or_default(),
-            Repr::Memtable(value) => value,
+            Repr::Memtable(value, hidden) => value.get(..value.len() - hidden).unwrap_or_default(),
         }
     }
 }

@@ -42,6 +42,16 @@ pub struct Stats {
     pub memtable_bytes: u64,
     /// Number of the newest write.
     pub last_seq: u64,
+    /// Snapshots and transactions that are held.
+    pub snapshots: u64,
+    /// Number of the newest write that the oldest of them sees; 0 if there is none.
+    pub oldest_snapshot: u64,
+    /// Flushes that are running.
+    pub running_flushes: u64,
+    /// Merges that are running.
+    pub running_merges: u64,
+    /// Background jobs that have failed and were, or will be, tried again.
+    pub background_errors: u64,
     /// Every keyspace, the default first.
     pub keyspaces: Vec<KeyspaceStats>,
 }
@@ -194,6 +204,16 @@ pub struct SpaceStats {
 pub struct KeyspaceStats {
     /// Its name.
     pub name: String,
+    /// Memory of its memtables, in bytes.
+    pub memtable_bytes: u64,
+    /// Of these, bytes in memtables that wait for their flush.
+    pub sealed_bytes: u64,
+    /// Memtables that wait for their flush.
+    pub sealed_memtables: u64,
+    /// Entries in its memtables, tombstones included.
+    pub memtable_entries: u64,
+    /// Bytes that merges must still move before all levels are within their limits.
+    pub debt_bytes: u64,
     /// Its tree.
     pub shape: Shape,
 }

@@ -340,13 +340,16 @@ fn batches_are_seen_whole_and_in_order(stage: &Stage) {
         others.start("reader", move |mut random| {
             let mut horizon = Horizon::default();
             while !stop.is_told() {
-                let seen = match random.below(4) {
+                let seen = match random.below(5) {
                     0 => agreed(db.iter().unwrap().map(|entry| entry.unwrap().1.to_vec())),
                     1 => agreed(db.range("a".."zz").unwrap().rev().map(|entry| entry.unwrap().1.to_vec())),
                     2 => {
                         let snapshot = db.snapshot();
                         agreed(GROUP.iter().map(|key| snapshot.get(key).unwrap().unwrap().to_vec()))
                     }
+                    3 => agreed(
+                        db.multi_get(GROUP).unwrap().iter().map(|value| value.as_ref().unwrap().to_vec()),
+                    ),
                     _ => {
                         let (snapshot, mut iter) = (db.snapshot(), db.iter().unwrap());
                         let first = iter.next().unwrap().unwrap().1.to_vec();

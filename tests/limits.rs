@@ -240,9 +240,10 @@ type Change = fn(&mut Options);
 
 #[test]
 fn each_setting_out_of_its_range_is_named() {
-    let wrong: [(&str, Change); 26] = [
+    let wrong: [(&str, Change); 27] = [
         ("memory_bytes", |o| o.memory_bytes = Some(0)),
         ("memory_bytes", |o| o.memory_bytes = Some((1 << 20) - 1)),
+        ("space_bytes", |o| o.space_bytes = Some((1 << 20) - 1)),
         ("memtable_bytes", |o| o.memtable_bytes = 4095),
         ("memtable_bytes", |o| o.memtable_bytes = (4 << 30) + 1),
         ("wal_bytes_max", |o| o.wal_bytes_max = 65_535),
@@ -285,11 +286,12 @@ fn settings_at_the_ends_of_their_ranges_work() {
     let smallest = Options {
         durability: Durability::Synced,
         memory_bytes: Some(1 << 20),
+        space_bytes: None,
         memtable_bytes: 4 << 10,
         wal_bytes_max: 64 << 10,
         reserve_bytes: 1,
         background_threads: Some(64),
-        keyspace: KeyspaceOptions { compression: Compression::Lz4, filter_bits_per_key: 0 },
+        keyspace: KeyspaceOptions { compression: Compression::Lz4, filter_bits_per_key: 0, ttl: None },
         tree: TreeOptions {
             table_bytes: 1 << 10,
             pack: PackLayout::Many { bytes_max: 1 << 20 },
@@ -306,11 +308,12 @@ fn settings_at_the_ends_of_their_ranges_work() {
     };
     let largest = Options {
         memory_bytes: Some(u64::MAX),
+        space_bytes: Some(u64::MAX),
         memtable_bytes: 4 << 30,
         wal_bytes_max: u64::MAX,
         reserve_bytes: 1 << 20,
         background_threads: Some(1),
-        keyspace: KeyspaceOptions { compression: Compression::None, filter_bits_per_key: 20 },
+        keyspace: KeyspaceOptions { compression: Compression::None, filter_bits_per_key: 20, ttl: None },
         tree: TreeOptions {
             table_bytes: 1 << 30,
             pack: PackLayout::Many { bytes_max: 4 << 30 },

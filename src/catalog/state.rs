@@ -300,6 +300,7 @@ fn ensure_grown(old: &Counters, new: &Counters) -> Result<(), Inconsistent> {
         && old.pack <= new.pack
         && old.epoch <= new.epoch
         && old.segment <= new.segment
+        && old.clock <= new.clock
         && old.wal_floor <= new.wal_floor
         && old.keyspace <= new.keyspace
         && old.seq <= new.seq;

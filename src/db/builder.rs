@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Db;
-use crate::engine::Opening;
+use crate::engine::{Listener, Opening};
 use crate::env::Env;
 use crate::env::posix::PosixEnv;
 use crate::error::Result;
+use crate::events::EventListener;
+use crate::filter::{CompactionFilter, Filters};
 use crate::options::Options;
 use crate::stats::RepairReport;
 
@@ -37,6 +39,8 @@ impl Builder {
                 options: Options::default(),
                 read_only: false,
                 must_exist: false,
+                listener: Listener::default(),
+                filters: Filters::default(),
             },
         }
     }
@@ -67,6 +71,45 @@ impl Builder {
     /// ```
     pub fn env(mut self, env: Arc<dyn Env>) -> Self {
         self.opening.env = env;
+        self
+    }
+
+    /// Who hears of flushes, merges, stalls and failures. See [`EventListener`].
+    ///
+    /// ```
+    /// struct Log;
+    ///
+    /// impl terrace::EventListener for Log {
+    ///     fn poisoned(&self, error: &terrace::Error) {
+    ///         eprintln!("writes are refused: {error}");
+    ///     }
+    /// }
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = terrace::Db::builder(dir.path()).listener(std::sync::Arc::new(Log)).open()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn listener(mut self, listener: Arc<dyn EventListener>) -> Self {
+        self.opening.listener = Listener(Some(listener));
+        self
+    }
+
+    /// A say in what merges of the keyspace `name` keep, whether it exists already or not. See [`CompactionFilter`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// struct Shorten;
+    ///
+    /// impl terrace::CompactionFilter for Shorten {
+    ///     fn decide(&self, _key: &[u8], value: &[u8]) -> terrace::Decision {
+    ///         let short = value.get(..100).map(<[u8]>::to_vec);
+    ///         short.map_or(terrace::Decision::Keep, terrace::Decision::Change)
+    ///     }
+    /// }
+    /// let db = terrace::Db::builder(dir.path()).compaction_filter("log", std::sync::Arc::new(Shorten)).open()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn compaction_filter(mut self, name: &str, filter: Arc<dyn CompactionFilter>) -> Self {
+        self.opening.filters.0.insert(name.into(), filter);
         self
     }
 

@@ -38,6 +38,10 @@ impl Keyspace {
         Self { db, tree }
     }
 
+    pub(super) fn db(&self) -> &Db {
+        &self.db
+    }
+
     pub(super) fn tree(&self) -> &Arc<Tree> {
         &self.tree
     }

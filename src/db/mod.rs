@@ -3,7 +3,10 @@
 mod builder;
 mod ingest;
 mod keyspace;
+mod multi_get;
+mod properties;
 mod snapshot;
+mod transaction;
 
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -14,6 +17,7 @@ pub use builder::Builder;
 pub use ingest::Ingest;
 pub use keyspace::Keyspace;
 pub use snapshot::{KeyspaceSnapshot, Snapshot};
+pub use transaction::{Isolation, Transaction, TransactionIter, TransactionOptions};
 
 use crate::batch::{DEFAULT_KEYSPACE, WriteBatch};
 use crate::engine::scan::Bounds;
@@ -21,7 +25,7 @@ use crate::engine::tree::Tree;
 use crate::engine::{Engine, Opening, open};
 use crate::error::{ErrorKind, Result};
 use crate::iter::Iter;
-use crate::options::{Durability, KeyspaceOptions};
+use crate::options::{Durability, KeyspaceOptions, Options};
 use crate::slice::Slice;
 use crate::stats::{RepairReport, Stats, VerifyReport};
 
@@ -281,7 +285,7 @@ impl Db {
     /// # Errors
     /// As [`Db::put`]; `NotFound` when a keyspace of the batch was dropped. Nothing of the batch is applied then.
     pub fn write(&self, batch: WriteBatch) -> Result<()> {
-        self.write_with(batch, self.engine().options.durability)
+        self.write_with(batch, self.engine().settings().options.durability)
     }
 
     /// Applies `batch` atomically.
@@ -299,7 +303,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
-        self.engine().commit(&batch, durability)
+        self.engine().commit(&batch, durability, None)
     }
 
     /// All entries.
@@ -554,6 +558,44 @@ impl Db {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.engine().stats()
+    }
+
+    /// The settings in force.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// assert_eq!(db.options(), terrace::Options::default());
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    #[must_use]
+    pub fn options(&self) -> Options {
+        self.engine().settings().options.clone()
+    }
+
+    /// Changes settings of the open store: all of [`Options`] but those of keyspaces, which are fixed when a keyspace is
+    /// created. In force when the call returns: waiting writers look again, memory beyond a smaller budget is given back,
+    /// merging threads are started, or end after their job. Sizes of tables, packs and blocks hold for what is written
+    /// from then on. Nothing is stored: the next opening has its own settings.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.set_options(|options| {
+    ///     options.memory_bytes = Some(64 << 20);
+    ///     options.tree.l0_trigger = 8;
+    /// })?;
+    /// assert_eq!(db.options().tree.l0_trigger, 8);
+    /// let refused = db.set_options(|options| options.tree.l0_slow = 1).unwrap_err();
+    /// assert_eq!(refused.kind(), terrace::ErrorKind::InvalidInput);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidInput` with the name of the first setting that is out of its range, or fixed; nothing is changed then. `Io`
+    /// when a thread cannot be started.
+    pub fn set_options(&self, change: impl FnOnce(&mut Options)) -> Result<()> {
+        self.engine().change_options(change)
     }
 
     /// Reads the whole store and checks every block against its checksum, its neighbours and the manifest. Damage is

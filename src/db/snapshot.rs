@@ -5,12 +5,13 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use super::{Db, EVERYTHING, Keyspace, bounds};
-use crate::engine::Pin;
 use crate::engine::scan::{Bounds, Scan};
 use crate::engine::tree::Tree;
+use crate::engine::{Engine, Pin};
 use crate::error::Result;
 use crate::iter::Iter;
 use crate::slice::Slice;
+use crate::types::Seq;
 
 /// The store as it was at one moment, over all keyspaces. Cheap to make and to clone.
 ///
@@ -60,7 +61,7 @@ impl Snapshot {
         KeyspaceSnapshot { snapshot: self.clone(), tree: keyspace.tree().clone() }
     }
 
-    fn default_keyspace(&self) -> KeyspaceSnapshot {
+    pub(super) fn default_keyspace(&self) -> KeyspaceSnapshot {
         KeyspaceSnapshot { snapshot: self.clone(), tree: self.db.default.clone() }
     }
 
@@ -175,13 +176,22 @@ pub struct KeyspaceSnapshot {
 }
 
 impl KeyspaceSnapshot {
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Where it reads.
+    pub(super) fn moment(&self) -> (&Engine, Seq) {
+        (self.snapshot.db.engine(), self.snapshot.pin.seq())
+    }
+
     /// The value that `key` had.
     ///
     /// # Errors
     /// As [`Db::get`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        let Snapshot { db, pin } = &self.snapshot;
-        db.engine().get(&self.tree, key.as_ref(), Some(pin.seq()))
+        let (engine, seq) = self.moment();
+        engine.get(&self.tree, key.as_ref(), Some(seq))
     }
 
     /// Whether `key` had a value.
@@ -216,7 +226,7 @@ impl KeyspaceSnapshot {
         self.scan(Bounds::prefix(prefix.as_ref()))
     }
 
-    fn scan(&self, bounds: Bounds) -> Result<Iter> {
+    pub(super) fn scan(&self, bounds: Bounds) -> Result<Iter> {
         let Snapshot { db, pin } = &self.snapshot;
         Ok(Iter::new(Scan::new(db.engine(), &self.tree, bounds, Some(pin.clone()))?))
     }

@@ -35,6 +35,7 @@ impl Engine {
             writer.wal.trim();
             result = writer.wal.durable().sync().map_err(|error| self.poison(error));
         }
+        self.events.stop();
         result
     }
 }

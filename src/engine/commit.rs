@@ -16,6 +16,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::conflict::Condition;
 use super::pressure::StallReason;
 use super::scheduler::Job;
 use super::tree::{Tree, dropped};
@@ -68,8 +69,13 @@ struct Numbered {
 }
 
 impl Engine {
-    /// Applies `batch` atomically.
-    pub(crate) fn commit(&self, batch: &WriteBatch, durability: Durability) -> Result<()> {
+    /// Applies `batch` atomically, if `condition` holds at that moment.
+    pub(crate) fn commit(
+        &self,
+        batch: &WriteBatch,
+        durability: Durability,
+        condition: Option<&Condition>,
+    ) -> Result<()> {
         batch.validate()?;
         self.health.check_writable()?;
         let writer = self.writer()?;
@@ -78,7 +84,9 @@ impl Engine {
             self.find_trees(batch)?;
             return if durability == Durability::Synced { self.sync() } else { Ok(()) };
         }
-        let Numbered { first, last, trees } = self.append(&mut writer.lock(), batch)?;
+        let dated = self.dated(batch)?;
+        let batch = dated.as_ref().unwrap_or(batch);
+        let Numbered { first, last, trees } = self.append(&mut writer.lock(), batch, condition)?;
         insert(&trees, batch, first, Memtable::apply_entry);
         if durability == Durability::Synced {
             self.sync_upto(last)?;
@@ -89,12 +97,23 @@ impl Engine {
     }
 
     /// Makes room for a batch, numbers it and puts it into the log.
-    fn append(&self, guard: &mut MutexGuard<'_, Writer>, batch: &WriteBatch) -> Result<Numbered> {
+    fn append(
+        &self,
+        guard: &mut MutexGuard<'_, Writer>,
+        batch: &WriteBatch,
+        condition: Option<&Condition>,
+    ) -> Result<Numbered> {
         if let Some(bytes_per_second) = self.make_room(guard)? {
             self.pressure.owe(batch.bytes() as u64, bytes_per_second);
         }
+        self.check_space(guard, batch)?;
         // Keyspaces come and go under this lock.
         let trees = self.find_trees(batch)?;
+        if let Some(condition) = condition {
+            // What has a number is in the memtables then, and nothing gets one before this batch.
+            self.settle(guard)?;
+            self.check(&trees, condition)?;
+        }
         let writer = &mut **guard;
         let (first, count) = (writer.last_seq.plus(1), batch.count());
         let log = LogBatch { first, count, ops: batch.encoded() };
@@ -188,7 +207,10 @@ impl Engine {
             if let Err(error) = self.seal_full(guard) {
                 break Err(error);
             }
-            match self.writer_verdict(guard.active_bytes) {
+            let verdict = self.writer_verdict(guard.active_bytes);
+            let pressed = verdict.pressed().map(|(reason, stopped)| (reason.into(), stopped));
+            self.tell_stall(&mut guard.told_stall, pressed);
+            match verdict {
                 WriterVerdict::Go => break Ok(None),
                 WriterVerdict::Delay { bytes_per_second, reason } => {
                     self.delay(reason.into());
@@ -225,9 +247,10 @@ impl Engine {
 
     /// Seals memtables beyond their budget and ends the log's segment where that helps to release it.
     fn seal_full(&self, writer: &mut Writer) -> Result<()> {
-        let full = writer.active_bytes >= self.limits.memtable_bytes;
-        let long = writer.wal.bytes() > self.options.wal_bytes_max;
-        if (full || long) && self.pressure.load().sealed_memtables < self.limits.sealed_max {
+        let settings = self.settings();
+        let full = writer.active_bytes >= settings.limits.memtable_bytes;
+        let long = writer.wal.bytes() > settings.options.wal_bytes_max;
+        if (full || long) && self.pressure.load().sealed_memtables < settings.limits.sealed_max {
             self.settle(writer)?;
             let trees = self.trees.load();
             let tree = if full {
@@ -242,7 +265,7 @@ impl Engine {
                 self.seal(writer, tree)?;
             }
         }
-        if writer.wal.current_bytes() >= self.limits.segment_bytes {
+        if writer.wal.current_bytes() >= settings.limits.segment_bytes {
             self.roll(writer)?;
         }
         Ok(())
@@ -250,7 +273,7 @@ impl Engine {
 
     /// Gives a tree's memtable up for flushing. Every write is visible.
     pub(super) fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
-        if writer.wal.current_bytes() >= self.limits.segment_bytes / 4 {
+        if writer.wal.current_bytes() >= self.settings().limits.segment_bytes / 4 {
             self.roll(writer)?;
         }
         if tree.seal(writer.last_seq).is_some() {

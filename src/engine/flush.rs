@@ -12,9 +12,11 @@ use super::Engine;
 use super::install::Change;
 use super::merge_job::{Distillation, Outside, Volume};
 use super::output::{Finished, Output};
+use super::scheduler::Job;
 use super::tree::{Sealed, Tree, View};
 use crate::catalog::Run;
 use crate::error::{ErrorKind, Result};
+use crate::events::JobBegin;
 use crate::format::edit::TreeEdit;
 use crate::format::names::FileName;
 use crate::merge::{Coverage, MergeForward, fragment};
@@ -30,9 +32,20 @@ impl Engine {
     /// Flushes the oldest sealed memtable of `tree`.
     pub(crate) fn flush(&self, tree: &Tree) -> Result<()> {
         let view = tree.view_arc();
-        let Some(Sealed { memtable, upto }) = view.sealed.last() else { return Ok(()) };
+        let Some(sealed) = view.sealed.last() else { return Ok(()) };
+        let begin = JobBegin {
+            keyspace: tree.record.name.clone(),
+            level: LEVEL_0,
+            target: LEVEL_0,
+            bytes_in: sealed.memtable.bytes(),
+        };
+        self.tell_job(Job::Flush, begin, || self.flush_sealed(tree, &view, sealed))
+    }
+
+    /// Flushes `sealed`, the oldest of `view`. Returns the bytes that it wrote.
+    fn flush_sealed(&self, tree: &Tree, view: &View, Sealed { memtable, upto }: &Sealed) -> Result<u64> {
         let start = self.env.now();
-        let (finished, volume) = self.write_level0(tree, &view, memtable)?;
+        let (finished, volume) = self.write_level0(tree, view, memtable)?;
         let bytes = finished.packs.records().iter().map(|pack| pack.length).sum();
         let wal_floor = self.prepare_log(memtable, *upto)?;
         let edit = TreeEdit {
@@ -48,15 +61,16 @@ impl Engine {
         change.wal_floor = Some(wal_floor);
         self.install(change)?;
         self.tally.flushed(volume, memtable.bytes(), bytes, self.env.now().saturating_sub(start));
-        self.release_log(wal_floor)
+        self.release_log(wal_floor)?;
+        Ok(bytes)
     }
 
     fn write_level0(&self, tree: &Tree, view: &View, memtable: &Arc<Memtable>) -> Result<(Finished, Volume)> {
         let settings = self.table_settings(&tree.record, LEVEL_0, self.ids.epoch());
-        let cutting = match self.options.tree.pack {
+        let cutting = match self.settings().options.tree.pack {
             // As LevelDB does: one memtable, one table.
             PackLayout::OneTable => None,
-            PackLayout::Many { .. } => Some(self.policy.cutter.start(Run::empty())),
+            PackLayout::Many { .. } => Some(self.settings().policy.cutter.start(Run::empty())),
         };
         let snapshots = self.snapshots.list();
         let distillation = Distillation {
@@ -66,6 +80,7 @@ impl Engine {
             snapshots,
             // Everything older than the memtable is in the version: older memtables were flushed before.
             outside: Outside { version: &view.version, inputs: &HashSet::new() },
+            sieve: self.sieve(tree, false),
         };
         self.distill(MergeForward::new(vec![memtable.cursor()]), distillation)
     }

@@ -20,11 +20,10 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// The outcome of an operation is unknown: from now on nothing is written. Returns `cause` for the one who saw it.
+    /// The outcome of an operation is unknown: from now on nothing is written. Whether this is the first such cause.
     /// Called by [`Engine::poison`](super::Engine::poison), which wakes whoever waits for better times.
-    pub(super) fn poison(&self, cause: Error) -> Error {
-        let _ = self.poison.set(cause.clone());
-        cause
+    pub(super) fn poison(&self, cause: &Error) -> bool {
+        self.poison.set(cause.clone()).is_ok()
     }
 
     pub(crate) fn close(&self) {

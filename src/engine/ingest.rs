@@ -50,7 +50,7 @@ impl Ingestion {
             engine: engine.clone(),
             tree: tree.clone(),
             output: Output::new(engine.clone(), WriteCause::Flush, settings, u64::MAX),
-            cutting: engine.policy.cutter.start(Run::empty()),
+            cutting: engine.settings().policy.cutter.start(Run::empty()),
             last_key: None,
             entries: 0,
             bytes: 0,
@@ -60,6 +60,14 @@ impl Ingestion {
 
     /// Appends an entry. One that is refused is left out; after any other failure the tables are lost.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        match self.tree.record.ttl {
+            Some(_) => self.push_stored(key, &self.engine.dated_value(value)),
+            None => self.push_stored(key, value),
+        }
+    }
+
+    /// As [`Ingestion::push`], with a value that says when it was written, where values expire.
+    pub(crate) fn push_stored(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.failed.clone().map_or(Ok(()), Err)?;
         self.check(key, value)?;
         self.engine.health.check_writable()?;
@@ -153,7 +161,8 @@ impl Engine {
         let range = tables.split_first().map(|(first, rest)| rest.iter().fold(first.range.clone(), hull));
         let bytes = tables.iter().map(|table| table.extent.length).sum();
         let version = tree.view().version.clone();
-        let layout = &self.policy.layout;
+        let settings = self.settings();
+        let layout = &settings.policy.layout;
         let level = range.map_or(0, |range| layout.level_for_new(&version, &range, bytes));
         let epoch = self.ids.epoch();
         let placed = |table| (level, TableRecord { min_seq: number, max_seq: number, epoch, ..table });

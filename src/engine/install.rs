@@ -81,6 +81,7 @@ impl Engine {
         edit.counters.seq = flushed.chain(max_seq).fold(catalog.counters.seq, Ord::max);
         edit.counters.wal_floor = catalog.counters.wal_floor.max(wal_floor.unwrap_or_default());
         edit.counters.keyspace = catalog.counters.keyspace.max(edit.counters.keyspace);
+        edit.counters.clock = catalog.counters.clock.max(self.clock.seen());
         self.ids.fill(&mut edit.counters);
     }
 

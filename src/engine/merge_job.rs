@@ -2,14 +2,18 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::Engine;
+use super::expiry::Sieve;
 use super::install::Change;
 use super::output::{Finished, Output};
+use super::scheduler::Job;
 use super::tree::Tree;
 use crate::catalog::{Run, TableMeta, Version};
 use crate::error::{Error, ErrorKind, Result};
+use crate::events::JobBegin;
 use crate::format::edit::{KeyspaceRecord, TreeEdit};
 use crate::format::table::Codec;
 use crate::merge::{Coverage, Cursor, MergeForward, Verdict, VersionFilter, fragment};
@@ -31,6 +35,7 @@ pub(super) struct Distillation<'a> {
     /// Its range tombstones, fragmented for `snapshots`.
     pub(super) coverage: Coverage,
     pub(super) outside: Outside<'a>,
+    pub(super) sieve: Sieve,
 }
 
 /// The tables of a version that a job does not read (I5). Tables that have come since hold newer entries only.
@@ -86,8 +91,23 @@ impl Engine {
 
     fn run_merge(&self, tree: &Tree, plan: &Plan) -> Result<()> {
         let version = tree.view().version.clone();
+        let inputs = Inputs::of(&version, plan)?;
+        let begin = JobBegin {
+            keyspace: tree.record.name.clone(),
+            level: plan.source,
+            target: plan.target,
+            bytes_in: inputs.bytes,
+        };
+        let bytes = inputs.bytes;
+        self.merging_bytes.fetch_add(bytes, Relaxed);
+        let result = self.tell_job(Job::Merge, begin, || self.merge(tree, plan, &version, inputs));
+        self.merging_bytes.fetch_sub(bytes, Relaxed);
+        result
+    }
+
+    /// Merges `inputs`, those of `plan` in `version`. Returns the bytes that it wrote.
+    fn merge(&self, tree: &Tree, plan: &Plan, version: &Version, mut inputs: Inputs) -> Result<u64> {
         let start = self.env.now();
-        let mut inputs = Inputs::of(&version, plan)?;
         let settings = self.table_settings(&tree.record, plan.target, inputs.epoch);
         let below = version.levels().find(|&(level, _)| level == plan.target + 1);
         let grandparents = below.and_then(|(_, level)| level.run()).cloned().unwrap_or_else(Run::empty);
@@ -98,15 +118,16 @@ impl Engine {
         }
         let distillation = Distillation {
             output: Output::new(self, WriteCause::Merge, settings, inputs.bytes),
-            cutting: Some(self.policy.cutter.start(grandparents)),
-            outside: Outside { version: &version, inputs: &inputs.ids },
+            cutting: Some(self.settings().policy.cutter.start(grandparents)),
+            outside: Outside { version, inputs: &inputs.ids },
             snapshots,
             coverage,
+            sieve: self.sieve(tree, true),
         };
         let cursors = inputs.lists.into_values().map(|list| TablesCursor::ahead(self.cache.clone(), list));
         let (finished, volume) = self.distill(MergeForward::new(cursors.collect()), distillation)?;
 
-        let mut edit = self.tree_edit(&version, plan)?;
+        let mut edit = self.tree_edit(version, plan)?;
         let bytes_out = finished.packs.records().iter().map(|pack| pack.length).sum();
         edit.add.extend(finished.tables.into_iter().map(|table| (plan.target, table)));
         let mut change = Change::of_tree(edit);
@@ -115,7 +136,7 @@ impl Engine {
         self.install(change)?;
         let time: Duration = self.env.now().saturating_sub(start);
         self.tally.merged(volume, inputs.bytes, bytes_out, time);
-        Ok(())
+        Ok(bytes_out)
     }
 
     /// The range tombstones of `inputs`.
@@ -147,11 +168,13 @@ impl Engine {
                 self.health.check_writable()?;
             }
             volume.records_in += 1;
-            let (key, stamp) = (merge.key(), merge.stamp());
-            let older = || job.outside.may_hold(key, stamp.seq());
-            let over = job.coverage.newer_than(key, stamp.seq());
+            let key = merge.key();
             let same_key = last_read.as_deref() == Some(key);
             key_is_written &= same_key;
+            let over = job.coverage.newer_than(key, merge.stamp().seq());
+            let newest = !same_key && over.is_none();
+            let (stamp, value) = job.sieve.pass(key, (merge.stamp(), merge.value()), newest)?;
+            let older = || job.outside.may_hold(key, stamp.seq());
             let verdict = if same_key {
                 filter.judge_next(stamp, over, older)
             } else {
@@ -165,7 +188,7 @@ impl Engine {
                         job.output.cut(&UpperBound::Excluded(key.into()))?;
                     }
                 }
-                job.output.add(key, stamp, merge.value())?;
+                job.output.add(key, stamp, &value)?;
                 volume.records_out += 1;
                 key_is_written = true;
             }
@@ -184,7 +207,7 @@ impl Engine {
 
     /// The edit of `plan` without what it writes: inputs go, moved tables sink.
     fn tree_edit(&self, version: &Version, plan: &Plan) -> Result<TreeEdit> {
-        let drop = plan.inputs.iter().map(|input| match self.policy.retainer.fate(plan, input) {
+        let drop = plan.inputs.iter().map(|input| match self.settings().policy.retainer.fate(plan, input) {
             Fate::Dropped => (input.level, input.table),
         });
         let mut edit = TreeEdit {
@@ -207,7 +230,7 @@ impl Engine {
             keyspace: record.id,
             level,
             epoch,
-            block_bytes: self.options.tree.block_bytes as usize,
+            block_bytes: self.settings().options.tree.block_bytes as usize,
             filter_bits: record.filter_bits,
             codec: if record.lz4 { Codec::Lz4 } else { Codec::Raw },
         }

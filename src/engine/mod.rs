@@ -3,8 +3,8 @@
 //! [`Engine`] is the state that they share. Each path lives in a file of its own:
 //!
 //! * [`commit`]: a write's way into log and memtable; the only code that makes a caller wait on purpose.
-//!   [`visibility`]: what readers may see of it.
-//! * [`read`] and [`scan`]: lookups and iterators over one [`View`](tree::View).
+//!   [`conflict`]: what a transaction depends on. [`visibility`]: what readers may see.
+//! * [`read`], [`multi_get`] and [`scan`]: lookups and iterators over one [`View`](tree::View).
 //! * [`flush`] and [`merge_job`]: jobs, which write [`output`] and end in an edit; [`install`] makes it durable, then
 //!   visible.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
@@ -12,21 +12,27 @@
 //! * [`repair`]: a new store of what [`salvage`] finds in a damaged one.
 //! * [`checkpoint`]: a copy of the store at one moment.
 //! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space. [`reserve`]: what a full disk
-//!   has left.
+//!   has left. [`space`]: how much of a budget is left.
+//! * [`expiry`]: what time and the owner's filter make of values.
+//! * [`events`]: what the listener hears, under no lock.
 //!
 //! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, `catalog`, scheduler state, and then the leaves,
-//! which are taken last and call nothing of the engine: the next segment, visibility, syncs, pressure, snapshots,
-//! reclaimer, health.
+//! which are taken last and call nothing of the engine: the next segment, spares, visibility, syncs, pressure, snapshots,
+//! reclaimer, health, events.
 
 mod checkpoint;
 mod close;
 pub(crate) mod commit;
+mod conflict;
+mod events;
+mod expiry;
 mod flush;
 mod health;
 mod ingest;
 mod install;
 mod keyspaces;
 mod merge_job;
+mod multi_get;
 mod output;
 mod pressure;
 mod read;
@@ -39,6 +45,7 @@ pub(crate) mod scan;
 mod scheduler;
 mod settings;
 mod snapshots;
+mod space;
 mod statistics;
 pub(crate) mod tree;
 mod verify;
@@ -50,6 +57,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
+pub(crate) use conflict::Condition;
+pub(crate) use events::Listener;
 pub(crate) use ingest::Ingestion;
 pub(crate) use recovery::{Opening, open};
 pub(crate) use repair::repair;
@@ -59,9 +68,8 @@ use crate::catalog::Catalog;
 use crate::env::sync::Mutex;
 use crate::env::{Env, FileLock};
 use crate::error::{Error, ErrorKind, Result};
+use crate::filter::Filters;
 use crate::format::edit::Counters;
-use crate::options::Options;
-use crate::policy::PolicyConfig;
 use crate::store::cache::TableCache;
 use crate::store::device::Device;
 use crate::store::manifest::Manifest;
@@ -72,12 +80,14 @@ use crate::store::wal::Wal;
 use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
 use commit::SyncGroup;
+use events::{Event, Events, ToldStall};
+use expiry::Clock;
 use health::Health;
 use pressure::Pressure;
 use reclaim::Reclaimer;
 use reserve::Reserve;
 use scheduler::Scheduler;
-use settings::Limits;
+use settings::Settings;
 use snapshots::Snapshots;
 use statistics::Tally;
 use tree::Tree;
@@ -94,14 +104,13 @@ pub(crate) struct Engine {
     pub(crate) device: Arc<Device>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) cache: Arc<TableCache>,
-    pub(crate) options: Options,
-    pub(crate) limits: Limits,
+    filters: Filters,
     /// Log that was there when the store was opened, in bytes.
     replayed_bytes: u64,
-    policy: PolicyConfig,
     /// `None` in a store that was opened for reading alone.
     writer: Option<Mutex<Writer>>,
     // Each synchronises itself.
+    settings: ArcSwap<Settings>,
     trees: ArcSwap<Trees>,
     snapshots: Snapshots,
     visibility: Visibility,
@@ -117,8 +126,12 @@ pub(crate) struct Engine {
     reserve: Reserve,
     ids: Ids,
     tally: Tally,
+    events: Arc<Events>,
+    clock: Clock,
+    /// Bytes of tables that running merges read.
+    merging_bytes: AtomicU64,
     // Guarded.
-    /// Held while the store is being closed.
+    /// Held while the store is being closed, or its settings change.
     closing: Mutex<()>,
     /// Held while a keyspace comes or goes.
     keyspace_changes: Mutex<()>,
@@ -134,6 +147,8 @@ pub(crate) struct Writer {
     pub(crate) last_seq: Seq,
     /// Bytes in the active memtables of all keyspaces, about.
     pub(crate) active_bytes: u64,
+    /// What the listener has heard last of stalls.
+    told_stall: Option<ToldStall>,
     /// How many want that nobody writes for a while.
     pub(crate) holds: usize,
 }
@@ -209,7 +224,9 @@ impl Engine {
     /// A writer that waits for room is woken for sure only if the caller holds the writer's lock; others call
     /// [`Engine::wake_writers`] when they hold no lock.
     fn poison(&self, cause: Error) -> Error {
-        let cause = self.health.poison(cause);
+        if self.health.poison(&cause) {
+            self.events.tell(|| Event::Poisoned(cause.clone()));
+        }
         self.scheduler.wake_all();
         self.pressure.wake();
         self.visibility.give_up();
@@ -222,9 +239,11 @@ impl Engine {
         Ok(self.writer.is_none().then(|| Opening {
             dir: self.device.dir().to_path_buf(),
             env: self.env.clone(),
-            options: self.options.clone(),
+            options: self.settings().options.clone(),
             read_only: true,
             must_exist: true,
+            listener: self.events.listener(),
+            filters: self.filters.clone(),
         }))
     }
 

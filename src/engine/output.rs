@@ -93,9 +93,10 @@ impl<E: Deref<Target = Engine>> Output<E> {
         }
         if self.pack.is_none() {
             let view = PlaceView { home: HOME, level: self.settings.level };
-            let place = self.engine.policy.placer.place(&view);
-            let bytes = match self.engine.options.tree.pack {
-                PackLayout::OneTable => self.engine.options.tree.table_bytes,
+            let settings = self.engine.settings();
+            let place = settings.policy.placer.place(&view);
+            let bytes = match settings.options.tree.pack {
+                PackLayout::OneTable => settings.options.tree.table_bytes,
                 PackLayout::Many { bytes_max } => bytes_max,
             };
             let (id, bytes) = (self.engine.ids.pack(), self.bytes.min(bytes));
@@ -124,7 +125,7 @@ impl<E: Deref<Target = Engine>> Output<E> {
         let (Some(mut table), Some(pack)) = (self.table.take(), self.pack.as_mut()) else { return Ok(()) };
         table.set_range_tombstones(tombstones);
         self.tables.push(table.finish(pack)?);
-        let full = match self.engine.options.tree.pack {
+        let full = match self.engine.settings().options.tree.pack {
             PackLayout::OneTable => true,
             PackLayout::Many { bytes_max } => pack.len() >= bytes_max,
         };

@@ -89,7 +89,7 @@ impl Engine {
     /// What writers may do while the active memtables hold `active_bytes`.
     pub(crate) fn writer_verdict(&self, active_bytes: u64) -> WriterVerdict {
         let mut state = self.pressure.state.lock();
-        let verdict = self.policy.pacer.writer(&LoadState { active_bytes, ..state.load });
+        let verdict = self.settings().policy.pacer.writer(&LoadState { active_bytes, ..state.load });
         if verdict == WriterVerdict::Go {
             state.owed = Duration::ZERO;
         }
@@ -107,7 +107,7 @@ impl Engine {
 
     fn load_now(&self) -> LoadState {
         let mut load = LoadState {
-            active_bytes_max: self.limits.memtable_bytes,
+            active_bytes_max: self.settings().limits.memtable_bytes,
             flush_bytes_per_second: self.tally.flush_rate(),
             merge_bytes_per_second: self.tally.merge_rate(),
             ..LoadState::default()
@@ -120,7 +120,8 @@ impl Engine {
             let l0 = view.version.level(0);
             load.l0_runs = load.l0_runs.max(l0.runs.len() as u64);
             load.l0_bytes = load.l0_bytes.max(l0.bytes());
-            load.debt_bytes = load.debt_bytes.saturating_add(self.policy.layout.debt(&view.version));
+            load.debt_bytes =
+                load.debt_bytes.saturating_add(self.settings().policy.layout.debt(&view.version));
         }
         load
     }

@@ -21,7 +21,11 @@ impl Engine {
         let view = tree.view();
         tree.check_exists()?;
         let upto = upto.unwrap_or_else(|| self.visible());
-        self.get_in(&view, key, upto)
+        let value = self.get_in(&view, key, upto)?;
+        Ok(match self.expiry(tree) {
+            Some(expiry) => value.and_then(|value| expiry.keep(value)),
+            None => value,
+        })
     }
 
     fn get_in(&self, view: &View, key: &[u8], upto: Seq) -> Result<Option<Slice>> {
@@ -83,7 +87,7 @@ impl Engine {
 
 /// What a source says of a key of which it has the version `newest` and, `over` it, a range tombstone. Nothing if it has
 /// neither; otherwise older sources have nothing to say (I2).
-fn decide<V>(newest: Option<(Stamp, V)>, over: Option<Seq>) -> Option<Option<V>> {
+pub(super) fn decide<V>(newest: Option<(Stamp, V)>, over: Option<Seq>) -> Option<Option<V>> {
     match newest {
         Some((stamp, value)) if over.is_none_or(|over| over < stamp.seq()) => {
             Some((stamp.kind() == Kind::Put).then_some(value))

@@ -79,6 +79,13 @@ impl Reclaimer {
         })
     }
 
+    /// Bytes of all packs, those included that wait to be unlinked.
+    pub(crate) fn pack_bytes(&self) -> u64 {
+        let state = self.state.lock();
+        let dead: u64 = state.dead.iter().map(|&(_, length)| length).sum();
+        dead + state.packs.values().map(|pack| pack.length).sum::<u64>()
+    }
+
     /// Ends the thread; from now on releases are ignored.
     pub(crate) fn stop(&self) {
         self.state.lock().stopped = true;

@@ -12,13 +12,16 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 
 use super::commit::SyncGroup;
+use super::events::{Events, Listener};
+use super::expiry::Clock;
 use super::reclaim::Reclaimer;
 use super::reserve::Reserve;
-use super::settings::{Limits, keyspace_record, policy};
+use super::settings::{Limits, Settings, keyspace_record};
 use super::tree::{Sealed, Tree, View, new_memtable};
 use super::visibility::Visibility;
 use super::{CatalogLog, Engine, Ids, Trees, Writer};
@@ -27,6 +30,7 @@ use crate::catalog::{Catalog, ExtentSink, Lease};
 use crate::env::sync::Mutex;
 use crate::env::{Access, Env, FileLock};
 use crate::error::{Error, ErrorKind, Result};
+use crate::filter::Filters;
 use crate::format::Malformed;
 use crate::format::batch::Ops;
 use crate::format::edit::{Edit, KeyspaceChange, PackRecord};
@@ -48,13 +52,15 @@ use crate::types::{DeviceId, Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId}
 const READ_ATTEMPTS_MAX: usize = 100;
 
 /// How a store is to be opened.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Opening {
     pub(crate) dir: PathBuf,
     pub(crate) env: Arc<dyn Env>,
     pub(crate) options: Options,
     pub(crate) read_only: bool,
     pub(crate) must_exist: bool,
+    pub(crate) listener: Listener,
+    pub(crate) filters: Filters,
 }
 
 /// What the log gives each keyspace.
@@ -289,7 +295,7 @@ impl Store<'_> {
             manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
             wal.release(floor);
             let active_bytes = memtables.values().map(|recovered| recovered.active.bytes()).sum();
-            writer = Some(Mutex::new(Writer { wal, last_seq, active_bytes, holds: 0 }));
+            writer = Some(Mutex::new(Writer { wal, last_seq, active_bytes, told_stall: None, holds: 0 }));
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
         }
         let reserve = match self.opening.read_only {
@@ -315,7 +321,7 @@ impl Store<'_> {
     }
 
     fn engine(&self, parts: Parts) -> Engine {
-        let options = self.opening.options.clone();
+        let options = &self.opening.options;
         let cache = TableCache::new(
             Arc::new(parts.packs),
             parts.limits.cache_bytes,
@@ -326,10 +332,8 @@ impl Store<'_> {
             device: self.device.clone(),
             meter: parts.meter,
             cache: Arc::new(cache),
-            limits: parts.limits,
             replayed_bytes: parts.replayed_bytes,
-            policy: policy(&options),
-            options,
+            settings: ArcSwap::from_pointee(Settings::new(options, &*self.opening.env)),
             syncs: parts.writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
             writer: parts.writer,
             trees: ArcSwap::from_pointee(parts.trees),
@@ -344,6 +348,10 @@ impl Store<'_> {
             reserve: parts.reserve,
             ids: Ids::new(&parts.catalog.counters),
             tally: Default::default(),
+            clock: Clock::starting_at(parts.catalog.counters.clock),
+            merging_bytes: AtomicU64::new(0),
+            filters: self.opening.filters.clone(),
+            events: Events::new(self.opening.listener.clone()),
             closing: Mutex::new(()),
             keyspace_changes: Mutex::new(()),
             catalog: Mutex::new(CatalogLog { catalog: parts.catalog, manifest: parts.manifest }),
@@ -502,6 +510,6 @@ impl Engine {
         self.sample_load();
         self.start_threads()?;
         let bytes = self.writer()?.lock().wal.bytes();
-        if bytes > self.limits.memtable_bytes / 4 { self.seal_all() } else { Ok(()) }
+        if bytes > self.settings().limits.memtable_bytes / 4 { self.seal_all() } else { Ok(()) }
     }
 }

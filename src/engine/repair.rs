@@ -8,9 +8,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::salvage::{Entry, Salvage, TableEntries};
 use super::{Engine, Ingestion, Opening, open};
+use crate::batch::DEFAULT_KEYSPACE;
 use crate::env::LockKind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
@@ -41,14 +43,17 @@ pub(crate) fn repair(opening: &Opening, target: &Path) -> Result<RepairReport> {
     if lock.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock) {
         return Err(Error::new(ErrorKind::Busy, "the store is open in another handle or process"));
     }
-    let salvage = Salvage::new(device)?;
+    let salvage = Salvage::new(device, &opening.options.keyspace)?;
     env.create_dir(target).map_err(|e| Error::write_refused("create the directory", target, e))?;
     if !env.list(target).map_err(|e| Error::io("list the directory", target, e))?.is_empty() {
         let message = format!("a repaired store needs an empty directory, and {} is none", target.display());
         return Err(Error::new(ErrorKind::InvalidInput, message));
     }
-    let (dir, env, options) = (target.to_path_buf(), env.clone(), opening.options.clone());
-    let engine = open(&Opening { dir, env, options, read_only: false, must_exist: false })?;
+    let mut opening =
+        Opening { dir: target.to_path_buf(), read_only: false, must_exist: false, ..opening.clone() };
+    // The keyspace that comes with a store is to be what it was.
+    opening.options.keyspace = options_of(&salvage.record(DEFAULT_KEYSPACE));
+    let engine = open(&opening)?;
     let repaired = fill(&engine, salvage);
     let closed = engine.close();
     repaired.and_then(|report| closed.map(|()| report))
@@ -58,12 +63,18 @@ fn nothing(dir: &Path) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no store in {}", dir.display()))
 }
 
+fn options_of(record: &KeyspaceRecord) -> KeyspaceOptions {
+    KeyspaceOptions {
+        compression: if record.lz4 { Compression::Lz4 } else { Compression::None },
+        filter_bits_per_key: record.filter_bits,
+        ttl: record.ttl.map(|seconds| Duration::from_secs(seconds.get().into())),
+    }
+}
+
 fn fill(engine: &Arc<Engine>, mut salvage: Salvage) -> Result<RepairReport> {
     let mut report = RepairReport { whole_catalog: salvage.whole_catalog, ..RepairReport::default() };
     for record in salvage.keyspaces() {
-        let compression = if record.lz4 { Compression::Lz4 } else { Compression::None };
-        let options = KeyspaceOptions { compression, filter_bits_per_key: record.filter_bits };
-        let tree = engine.create_keyspace(&record.name, &options)?;
+        let tree = engine.create_keyspace(&record.name, &options_of(&record))?;
         let mut ingestion = Ingestion::new(engine, &tree)?;
         let mut merge = Merge::new(&salvage, &record);
         let mut coverage = Coverage::new(fragment(&salvage.range_tombstones(record.id), &[]));
@@ -72,7 +83,7 @@ fn fill(engine: &Arc<Engine>, mut salvage: Salvage) -> Result<RepairReport> {
             // The newest version of a key comes first.
             if last.as_ref() != Some(&key) {
                 if stamp.kind() == Kind::Put && coverage.newer_than(&key, stamp.seq()).is_none() {
-                    ingestion.push(&key, &value)?;
+                    ingestion.push_stored(&key, &value)?;
                     report.entries += 1;
                 }
                 last = Some(key);

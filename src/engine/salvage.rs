@@ -19,6 +19,7 @@ use crate::format::edit::KeyspaceRecord;
 use crate::format::names::FileName;
 use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 use crate::format::table::{FOOTER_BYTES, Footer, TABLE_MAGIC};
+use crate::options::KeyspaceOptions;
 use crate::store::device::Device;
 use crate::store::file::StoreFile;
 use crate::store::manifest::Manifest;
@@ -37,6 +38,8 @@ const SEARCH_BYTES: u64 = 1 << 20;
 pub(crate) struct Salvage {
     device: Device,
     catalog: Catalog,
+    /// Options of keyspaces that the catalog does not know.
+    unknown: KeyspaceOptions,
     /// Whether the manifest was read to its end, so that the catalog knows what is live.
     pub(crate) whole_catalog: bool,
     pub(crate) tables: BTreeMap<KeyspaceId, Vec<FoundTable>>,
@@ -64,11 +67,12 @@ pub(crate) struct Entry {
 
 impl Salvage {
     /// Reads everything but the entries of tables.
-    pub(crate) fn new(device: Device) -> Result<Self> {
+    pub(crate) fn new(device: Device, unknown: &KeyspaceOptions) -> Result<Self> {
         let (edits, damage) = Manifest::salvage(&device)?;
         let mut salvage = Self {
             device,
             catalog: Catalog::empty(),
+            unknown: unknown.clone(),
             whole_catalog: damage.is_none(),
             tables: BTreeMap::new(),
             memory: BTreeMap::new(),
@@ -99,13 +103,14 @@ impl Salvage {
         ids.into_iter().map(|id| self.record(id)).collect()
     }
 
-    fn record(&self, id: KeyspaceId) -> KeyspaceRecord {
+    /// What is known of a keyspace.
+    pub(crate) fn record(&self, id: KeyspaceId) -> KeyspaceRecord {
         match self.catalog.keyspaces.get(&id) {
             Some(keyspace) => (*keyspace.record).clone(),
             None if id == crate::batch::DEFAULT_KEYSPACE => {
-                super::settings::keyspace_record(id, "default", &Default::default())
+                super::settings::keyspace_record(id, "default", &self.unknown)
             }
-            None => super::settings::keyspace_record(id, &format!("keyspace-{id}"), &Default::default()),
+            None => super::settings::keyspace_record(id, &format!("keyspace-{id}"), &self.unknown),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::expiry::Expiry;
 use super::tree::{Tree, View};
 use super::{Engine, Pin};
 use crate::catalog::Run;
@@ -39,6 +40,11 @@ impl Bounds {
         Self { from: Bound::Included(prefix.to_vec()), to }
     }
 
+    /// For the maps of the standard library, which do not take bounds that are empty.
+    pub(crate) fn as_refs(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (self.from.as_ref().map(|key| &key[..]), self.to.as_ref().map(|key| &key[..]))
+    }
+
     /// The keys inside, if there can be any.
     pub(crate) fn range(&self) -> Option<KeyRange> {
         let start = match &self.from {
@@ -54,7 +60,7 @@ impl Bounds {
         Some(KeyRange { start, end }).filter(|range| !range.is_inverted())
     }
 
-    fn is_behind(&self, key: &[u8]) -> bool {
+    pub(super) fn is_behind(&self, key: &[u8]) -> bool {
         match &self.to {
             Bound::Included(to) => key > &**to,
             Bound::Excluded(to) => key >= &**to,
@@ -62,7 +68,7 @@ impl Bounds {
         }
     }
 
-    fn is_before(&self, key: &[u8]) -> bool {
+    pub(super) fn is_before(&self, key: &[u8]) -> bool {
         match &self.from {
             Bound::Included(from) => key < &**from,
             Bound::Excluded(from) => key <= &**from,
@@ -227,6 +233,8 @@ pub(crate) struct Scan {
     engine: Arc<Engine>,
     view: Arc<View>,
     seq: Seq,
+    /// What is expired, where values expire.
+    expiry: Option<Expiry>,
     /// Keeps the versions of a snapshot; the newest state needs no keeping beyond the view.
     _pin: Option<Arc<Pin>>,
     bounds: Bounds,
@@ -260,6 +268,7 @@ impl Scan {
             engine: engine.clone(),
             view,
             seq,
+            expiry: engine.expiry(tree),
             _pin: pin,
             bounds,
             front: if empty { End::Finished } else { End::Fresh },
@@ -269,7 +278,10 @@ impl Scan {
 
     /// Goes to the next entry from the front; whether there is one. A failure ends the scan.
     pub(crate) fn advance(&mut self) -> Result<bool> {
-        let stepped = self.step_front();
+        let mut stepped = self.step_front();
+        while matches!(stepped, Ok(true)) && self.front().is_none() {
+            stepped = self.step_front();
+        }
         if !matches!(stepped, Ok(true)) {
             (self.front, self.back) = (End::Finished, End::Finished);
         }
@@ -304,7 +316,10 @@ impl Scan {
 
     /// Goes to the next entry from the back; whether there is one. A failure ends the scan.
     pub(crate) fn advance_back(&mut self) -> Result<bool> {
-        let stepped = self.step_back();
+        let mut stepped = self.step_back();
+        while matches!(stepped, Ok(true)) && self.back().is_none() {
+            stepped = self.step_back();
+        }
         if !matches!(stepped, Ok(true)) {
             (self.front, self.back) = (End::Finished, End::Finished);
         }
@@ -345,10 +360,22 @@ impl Scan {
         matches!(&self.front, End::At(walk) if walk.valid() && key <= walk.key())
     }
 
+    /// The caller's part of a value; nothing if it is expired.
+    fn shown<'a>(&self, value: &'a [u8]) -> Option<&'a [u8]> {
+        self.expiry.map_or(Some(value), |expiry| expiry.shown(value))
+    }
+
+    fn keep(&self, value: Slice) -> Option<Slice> {
+        match self.expiry {
+            Some(expiry) => expiry.keep(value),
+            None => Some(value),
+        }
+    }
+
     /// The entry that [`Scan::advance`] went to.
     pub(crate) fn front(&self) -> Option<(&[u8], &[u8])> {
         match &self.front {
-            End::At(walk) => Some((walk.key(), walk.value())),
+            End::At(walk) => Some((walk.key(), self.shown(walk.value())?)),
             _ => None,
         }
     }
@@ -356,7 +383,7 @@ impl Scan {
     /// The entry that [`Scan::advance_back`] went to.
     pub(crate) fn back(&self) -> Option<(&[u8], &[u8])> {
         match &self.back {
-            End::At(walk) => Some((walk.key(), walk.value())),
+            End::At(walk) => Some((walk.key(), self.shown(walk.value())?)),
             _ => None,
         }
     }
@@ -364,7 +391,7 @@ impl Scan {
     /// As [`Scan::front`], to keep.
     pub(crate) fn front_pinned(&self) -> Option<(Slice, Slice)> {
         match &self.front {
-            End::At(walk) => Some((Slice::from(walk.key()), walk.current().pin_value())),
+            End::At(walk) => Some((Slice::from(walk.key()), self.keep(walk.current().pin_value())?)),
             _ => None,
         }
     }
@@ -372,7 +399,7 @@ impl Scan {
     /// As [`Scan::back`], to keep.
     pub(crate) fn back_pinned(&self) -> Option<(Slice, Slice)> {
         match &self.back {
-            End::At(walk) => Some((Slice::from(walk.key()), walk.pinned_value().clone())),
+            End::At(walk) => Some((Slice::from(walk.key()), self.keep(walk.pinned_value().clone())?)),
             _ => None,
         }
     }

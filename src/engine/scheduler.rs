@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
+use super::events::Event;
 use super::tree::Tree;
 use crate::catalog::{TableMeta, Version};
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
@@ -37,6 +38,8 @@ pub(crate) struct Scheduler {
 struct State {
     busy: BTreeMap<KeyspaceId, Busy>,
     merges: usize,
+    /// Numbers of the merging threads.
+    mergers: BTreeSet<usize>,
     /// Compactions that somebody has asked for and that wait for a running job. No other merge of their keyspaces starts,
     /// or under steady writes their turn might never come.
     waiting: BTreeMap<KeyspaceId, usize>,
@@ -75,6 +78,12 @@ impl Scheduler {
         self.done.notify_all();
     }
 
+    /// Flushes and merges that are running.
+    pub(crate) fn running(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.flushing.is_some().into(), state.merges as u64)
+    }
+
     /// Tells the flushing thread that a memtable was sealed.
     pub(crate) fn wake_flush(&self) {
         // Whoever has seen nothing due has gone to wait by the time the lock is ours.
@@ -100,12 +109,24 @@ impl Drop for MergesHeld<'_> {
 impl Engine {
     /// Starts the background threads.
     pub(crate) fn start_threads(self: &Arc<Self>) -> Result<()> {
+        // Nobody joins this one: a listener may take for ever.
+        drop(self.events.start(&*self.env).map_err(|e| self.no_thread(e))?);
         // Writers wait for flushes, so those get their share of the processors at all times.
         self.start("terrace-flush", Priority::Normal, |engine| engine.flush_forever())?;
         self.start("terrace-reclaim", Priority::Background, |engine| engine.reclaim_forever())?;
-        for number in 0..self.limits.background_threads {
-            let name = format!("terrace-merge-{number}");
-            self.start(&name, Priority::Background, |engine| engine.merge_forever())?;
+        self.start_mergers()
+    }
+
+    /// Starts merging threads up to the number that the settings name; those beyond it end by themselves.
+    pub(crate) fn start_mergers(self: &Arc<Self>) -> Result<()> {
+        for number in 0..self.settings().limits.background_threads {
+            let mut state = self.scheduler.state.lock();
+            if state.mergers.insert(number) {
+                drop(state);
+                let name = format!("terrace-merge-{number}");
+                self.start(&name, Priority::Background, move |engine| engine.merge_forever(number))
+                    .inspect_err(|_| _ = self.scheduler.state.lock().mergers.remove(&number))?;
+            }
         }
         Ok(())
     }
@@ -118,9 +139,12 @@ impl Engine {
     ) -> Result<()> {
         let engine = self.clone();
         let thread = self.env.spawn(name, priority, Box::new(move || body(&engine)));
-        let thread = thread.map_err(|e| Error::io("start a background thread for", self.device.dir(), e))?;
-        self.scheduler.threads.lock().push(thread);
+        self.scheduler.threads.lock().push(thread.map_err(|e| self.no_thread(e))?);
         Ok(())
+    }
+
+    fn no_thread(&self, error: std::io::Error) -> Error {
+        Error::io("start a background thread for", self.device.dir(), error)
     }
 
     /// Ends the background threads. A running merge is given up at its next check.
@@ -153,9 +177,9 @@ impl Engine {
         }
     }
 
-    fn merge_forever(&self) {
+    fn merge_forever(&self, number: usize) {
         let mut state = self.scheduler.state.lock();
-        while !state.stopping {
+        while !state.stopping && number < self.settings().limits.background_threads {
             let free = |keyspace| !state.waiting.contains_key(&keyspace) && !state.held.contains(&keyspace);
             let due = if self.paused(&state, Job::Merge) { None } else { self.merge_due(&state, free) };
             let Some(plan) = due else {
@@ -164,6 +188,7 @@ impl Engine {
             };
             state = self.run_claimed(state, &plan).0;
         }
+        state.mergers.remove(&number);
     }
 
     /// Claims what `plan` touches, runs it, and takes the claim back.
@@ -202,6 +227,8 @@ impl Engine {
             // The keyspace was dropped: there is nothing left to do for it.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
+                self.tally.failed();
+                self.events.tell(|| Event::BackgroundError(error.clone()));
                 let pause =
                     setback.as_ref().map_or(RETRY_PAUSE, |last| (last.pause * 2).min(RETRY_PAUSE_MAX));
                 let until = self.env.now() + pause;
@@ -265,7 +292,7 @@ impl Engine {
             .filter(|tree| may(tree.id()))
             .map(|tree| {
                 let version = tree.view().version.clone();
-                let shape = self.policy.layout.measure(&version);
+                let shape = self.settings().policy.layout.measure(&version);
                 (tree.id(), version, shape)
             })
             .collect();
@@ -278,7 +305,7 @@ impl Engine {
                 shape,
             })
             .collect();
-        next_plan(&views, &self.pressure.load(), &self.policy)
+        next_plan(&views, &self.pressure.load(), &self.settings().policy)
     }
 
     /// Waits until no background work is due.
@@ -400,10 +427,10 @@ impl Engine {
             self.health.check_writable()?;
             tree.check_exists()?;
             let version = tree.view().version.clone();
-            let shape = self.policy.layout.measure(&version);
+            let shape = self.settings().policy.layout.measure(&version);
             let busy = state.busy.get(&tree.id()).unwrap_or(&none);
             let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape };
-            match self.policy.picker.pick_range(&view, level, Some(range)) {
+            match self.settings().policy.picker.pick_range(&view, level, Some(range)) {
                 RangePick::Done => return Ok(None),
                 RangePick::Plan(_) if state.held.contains(&tree.id()) => {
                     self.wait_for_turn(&mut state, tree.id());

@@ -1,6 +1,13 @@
 //! What the options and the machine come to: budgets and policies.
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use arc_swap::Guard;
+
+use super::Engine;
 use crate::env::Env;
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
 use crate::options::{Compression, KeyspaceOptions, Options};
 use crate::policy::{
@@ -12,6 +19,12 @@ use crate::types::KeyspaceId;
 /// Default budget: this share of the machine's memory, up to a bound.
 const MEMORY_SHARE: u64 = 4;
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
+
+/// Of the memory, one part in so many is left for the writes that fill a memtable beyond its budget.
+const OVERFILL_PARTS: u64 = 16;
+
+/// Of the space, one part in so many is left for merges and deletes.
+const MERGE_PARTS: u64 = 5;
 
 /// Sealed memtables that may wait for their flush.
 const SEALED_MAX: u64 = 2;
@@ -32,6 +45,21 @@ const FLOOR_BYTES_PER_SECOND: u64 = 1 << 20;
 /// What a disk is taken for until it has been measured, in bytes per second.
 const UNMEASURED_BYTES_PER_SECOND: u64 = 64 << 20;
 
+/// What the store goes by at the moment.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) options: Options,
+    pub(crate) limits: Limits,
+    pub(super) policy: PolicyConfig,
+}
+
+impl Settings {
+    /// The settings that `options` mean on the machine of `env`.
+    pub(super) fn new(options: &Options, env: &dyn Env) -> Self {
+        Self { options: options.clone(), limits: Limits::new(options, env), policy: policy(options) }
+    }
+}
+
 /// Budgets, in bytes where nothing else is said.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -41,6 +69,8 @@ pub(crate) struct Limits {
     pub(crate) sealed_max: u64,
     /// Blocks and open tables.
     pub(crate) cache_bytes: u64,
+    /// Writes that add anything are taken up to here.
+    pub(crate) space_bytes: Option<u64>,
     /// Log segments end at about this size.
     pub(crate) segment_bytes: u64,
     /// Memory of dropped memtables that is kept for the next ones.
@@ -62,12 +92,44 @@ impl Limits {
         Self {
             memtable_bytes,
             sealed_max: SEALED_MAX,
-            cache_bytes: memory.saturating_sub(memtable_bytes * (SEALED_MAX + 1)),
+            cache_bytes: memory.saturating_sub(memtable_bytes * (SEALED_MAX + 1) + memory / OVERFILL_PARTS),
+            space_bytes: options.space_bytes.map(|bytes| bytes - bytes / MERGE_PARTS),
             segment_bytes: memtable_bytes.min(options.wal_bytes_max / 4),
             chunk_bytes: SEALED_MAX * memtable_bytes,
             spare_bytes: SPARE_MEMTABLES * memtable_bytes,
             background_threads: options.background_threads.unwrap_or(threads),
         }
+    }
+}
+
+impl Engine {
+    /// The settings in force.
+    pub(crate) fn settings(&self) -> Guard<Arc<Settings>> {
+        self.settings.load()
+    }
+
+    /// Goes on by other options; all that was decided by the old ones is looked at again.
+    pub(crate) fn change_options(self: &Arc<Self>, change: impl FnOnce(&mut Options)) -> Result<()> {
+        let _changing = self.closing.lock();
+        self.health.check_open()?;
+        let before = self.settings();
+        let mut options = before.options.clone();
+        change(&mut options);
+        options.validate()?;
+        if options.keyspace != before.options.keyspace {
+            let message = "options of a keyspace are fixed when it is created";
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
+        let settings = Settings::new(&options, &*self.env);
+        self.cache.set_capacity(settings.limits.cache_bytes);
+        self.settings.store(Arc::new(settings));
+        if self.writer.is_some() {
+            self.start_mergers()?;
+        }
+        self.sample_load();
+        self.scheduler.wake_all();
+        self.wake_writers();
+        Ok(())
     }
 }
 
@@ -78,11 +140,12 @@ pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOpti
         name: name.into(),
         lz4: options.compression == Compression::Lz4,
         filter_bits: options.filter_bits_per_key,
+        ttl: options.ttl.and_then(|ttl| NonZeroU32::new(u32::try_from(ttl.as_secs()).unwrap_or(u32::MAX))),
     }
 }
 
 /// The policies that the options describe.
-pub(crate) fn policy(options: &Options) -> PolicyConfig {
+fn policy(options: &Options) -> PolicyConfig {
     let tree = &options.tree;
     let grandparent_bytes_max = tree.table_bytes.saturating_mul(GRANDPARENT_TABLES_MAX);
     PolicyConfig {

@@ -21,6 +21,12 @@ impl Snapshots {
     pub(crate) fn list(&self) -> Vec<Seq> {
         self.held.lock().keys().copied().collect()
     }
+
+    /// How many hold a number, and the lowest that is held; 0 if none is.
+    pub(crate) fn count(&self) -> (u64, u64) {
+        let held = self.held.lock();
+        (held.values().sum::<usize>() as u64, held.keys().next().map_or(0, |seq| seq.0))
+    }
 }
 
 /// Holds a sequence number, and with it everything that is visible there.

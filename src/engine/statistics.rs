@@ -24,6 +24,7 @@ pub(crate) struct Tally {
     flush: JobTally,
     merge: JobTally,
     moves: AtomicU64,
+    failures: AtomicU64,
     stalls: Mutex<BTreeMap<StallReason, (u64, Duration)>>,
 }
 
@@ -74,6 +75,11 @@ impl Tally {
         self.moves.fetch_add(1, Relaxed);
     }
 
+    /// A background job has failed.
+    pub(super) fn failed(&self) {
+        self.failures.fetch_add(1, Relaxed);
+    }
+
     pub(super) fn stall(&self, reason: StallReason, time: Duration) {
         let mut stalls = self.stalls.lock();
         let (count, total) = stalls.entry(reason).or_default();
@@ -96,7 +102,9 @@ impl Engine {
     /// A picture of the counters.
     pub(crate) fn stats(&self) -> Stats {
         let (flush, merge, counts) = (&self.tally.flush, &self.tally.merge, self.cache.counts());
-        let trees = self.trees();
+        let keyspaces: Vec<_> = self.trees().values().map(|tree| self.keyspace_stats(tree)).collect();
+        let (snapshots, oldest_snapshot) = self.snapshots.count();
+        let (running_flushes, running_merges) = self.scheduler.running();
         let space = self.reclaimer.space();
         let wal_bytes = self.writer.as_ref().map_or(self.replayed_bytes, |writer| writer.lock().wal.bytes());
         let stalls = self.tally.stalls.lock().clone();
@@ -147,12 +155,14 @@ impl Engine {
                 wal_bytes,
                 total_bytes: space.total_bytes + wal_bytes + self.spares.bytes(),
             },
-            memtable_bytes: trees.values().map(|tree| memtable_bytes(tree)).sum(),
+            memtable_bytes: keyspaces.iter().map(|keyspace| keyspace.memtable_bytes).sum(),
             last_seq: self.visible().0,
-            keyspaces: trees
-                .values()
-                .map(|tree| KeyspaceStats { name: tree.record.name.clone(), shape: self.shape(tree) })
-                .collect(),
+            snapshots,
+            oldest_snapshot,
+            running_flushes,
+            running_merges,
+            background_errors: self.tally.failures.load(Relaxed),
+            keyspaces,
         }
     }
 
@@ -166,10 +176,24 @@ impl Engine {
         }
     }
 
+    fn keyspace_stats(&self, tree: &Tree) -> KeyspaceStats {
+        let view = tree.view();
+        let sealed_bytes = view.sealed_bytes();
+        KeyspaceStats {
+            name: tree.record.name.clone(),
+            memtable_bytes: view.active.bytes() + sealed_bytes,
+            sealed_bytes,
+            sealed_memtables: view.sealed.len() as u64,
+            memtable_entries: view.memtables().map(|memtable| memtable.entries()).sum(),
+            debt_bytes: self.settings().policy.layout.debt(&view.version),
+            shape: self.shape(tree),
+        }
+    }
+
     /// The levels of a tree, down to the deepest that holds anything.
     pub(crate) fn shape(&self, tree: &Tree) -> Shape {
         let version = tree.view().version.clone();
-        let scores = self.policy.layout.scores(&version);
+        let scores = self.settings().policy.layout.scores(&version);
         let deepest = version.deepest().map_or(0, usize::from);
         let levels =
             version.levels().zip(scores).take(deepest + 1).map(|((number, level), score)| LevelShape {
@@ -180,16 +204,11 @@ impl Engine {
                 entries: level.runs.iter().map(|run| run.entries()).sum(),
                 tombstones: level.runs.iter().map(|run| run.tombstones()).sum(),
                 range_tombstones: level.runs.iter().map(|run| run.range_tombstones()).sum(),
-                limit_bytes: limit_bytes(&self.policy.layout, number),
+                limit_bytes: limit_bytes(&self.settings().policy.layout, number),
                 score,
             });
         Shape { levels: levels.collect() }
     }
-}
-
-fn memtable_bytes(tree: &Tree) -> u64 {
-    let view = tree.view();
-    view.active.bytes() + view.sealed_bytes()
 }
 
 /// Bytes beyond which a level is due; 0 for level 0, whose runs are counted instead.

@@ -5,6 +5,8 @@
 
 mod codec;
 
+use std::num::NonZeroU32;
+
 use crate::types::{
     DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, PackId, SegmentId, Seq, TableId,
 };
@@ -46,6 +48,8 @@ pub struct KeyspaceRecord {
     pub lz4: bool,
     /// Bits of Bloom filter per key in new tables; 0 for none.
     pub filter_bits: u8,
+    /// Seconds for which a value lives; each stored value ends in the second of its write then (4 bytes, little endian).
+    pub ttl: Option<NonZeroU32>,
 }
 
 /// Changes of one keyspace's tree. A move is a drop and an add of the same table id.
@@ -114,6 +118,8 @@ pub struct Counters {
     pub keyspace: KeyspaceId,
     /// Largest sequence number in any table.
     pub seq: Seq,
+    /// The latest time that the store has seen, in seconds since 1970; what had expired by then stays so.
+    pub clock: u64,
 }
 
 #[cfg(test)]

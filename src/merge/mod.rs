@@ -12,7 +12,7 @@ mod tree;
 mod visible;
 
 pub use cursor::Cursor;
-pub use fragments::{Coverage, Stretch, fragment, newest_over, stretch_at};
+pub use fragments::{Coverage, Stretch, fragment, newer_over, newest_over, stretch_at};
 pub(crate) use head::key_head;
 pub use masked::{Masked, Tombstones};
 pub use retain::{Verdict, VersionFilter};

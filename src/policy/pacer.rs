@@ -67,6 +67,18 @@ pub enum WriterVerdict {
     },
 }
 
+impl WriterVerdict {
+    /// What holds writers back, and whether they are stopped.
+    #[must_use]
+    pub fn pressed(self) -> Option<(Pressure, bool)> {
+        match self {
+            Self::Go => None,
+            Self::Delay { reason, .. } => Some((reason, false)),
+            Self::Stop { reason } => Some((reason, true)),
+        }
+    }
+}
+
 /// Whether a job may run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {

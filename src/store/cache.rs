@@ -145,6 +145,11 @@ impl TableCache {
         }
     }
 
+    /// Changes the budget; what is beyond it goes at once.
+    pub(crate) fn set_capacity(&self, bytes: u64) {
+        self.entries.set_capacity(bytes);
+    }
+
     pub(crate) fn packs(&self) -> &Arc<PackStore> {
         &self.packs
     }

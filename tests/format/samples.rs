@@ -1,5 +1,6 @@
 //! The values whose bytes are golden.
 
+use std::num::NonZeroU32;
 use std::sync::LazyLock;
 use terrace::format::batch::{Action, Op, encode_header, put_op as encode_op};
 use terrace::format::block::BlockBuilder;
@@ -82,7 +83,13 @@ pub fn edit() -> Edit {
         tombstones: 1,
         range_tombstones: 1,
     };
-    let keyspace = KeyspaceRecord { id: KeyspaceId(2), name: "users".into(), lz4: true, filter_bits: 10 };
+    let keyspace = KeyspaceRecord {
+        id: KeyspaceId(2),
+        name: "users".into(),
+        lz4: true,
+        filter_bits: 10,
+        ttl: NonZeroU32::new(3600),
+    };
     Edit {
         number: EditNo(7),
         keyspaces: vec![KeyspaceChange::Create(keyspace), KeyspaceChange::Drop(KeyspaceId(1))],
@@ -95,6 +102,7 @@ pub fn edit() -> Edit {
             flushed: Some(Seq(502)),
         }],
         counters: Counters {
+            clock: 1_700_000_000,
             table: TableId(41),
             pack: PackId(13),
             epoch: Epoch(18),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
-use terrace::{Iter, Keyspace, Snapshot};
+use terrace::{Iter, Keyspace, Slice, Snapshot};
 
 use super::Runner;
 use crate::common::client::difference;
@@ -29,6 +29,17 @@ impl Runner {
         let found = space.get(&key).unwrap();
         let expected = self.model.get(space.id(), &key, self.model.last());
         assert_eq!(found.as_deref(), expected, "{}/{}", space.name(), show(&key));
+        let keys: Vec<_> = (0..self.rng.below(6)).map(|_| self.key()).collect();
+        let found = space.multi_get(&keys).unwrap();
+        self.check_many(&space, &keys, &found, self.model.last());
+    }
+
+    fn check_many(&self, space: &Keyspace, keys: &[Vec<u8>], found: &[Option<Slice>], at: u64) {
+        assert_eq!(found.len(), keys.len());
+        for (key, found) in keys.iter().zip(found) {
+            let expected = self.model.get(space.id(), key, at);
+            assert_eq!(found.as_deref(), expected, "{}/{} at {at}", space.name(), show(key));
+        }
     }
 
     pub(super) fn start_walk(&mut self) {
@@ -139,6 +150,7 @@ impl Runner {
         }
         let index = self.rng.below(self.views.len());
         let key = self.key();
+        let keys: Vec<_> = (0..self.rng.below(6)).map(|_| self.key()).collect();
         let view = &self.views[index];
         for space in &view.spaces {
             if !self.spaces.values().any(|other| other.id() == space.id()) {
@@ -148,6 +160,7 @@ impl Runner {
             let found = reader.get(&key).unwrap();
             let expected = self.model.get(space.id(), &key, view.at);
             assert_eq!(found.as_deref(), expected, "{}/{} at {}", space.name(), show(&key), view.at);
+            self.check_many(space, &keys, &reader.multi_get(&keys).unwrap(), view.at);
         }
     }
 

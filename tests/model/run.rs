@@ -314,7 +314,7 @@ impl Runner {
             self.note(format!("create keyspace {name}"));
             let compression = *self.rng.pick(&[Compression::None, Compression::Lz4]);
             let filter_bits_per_key = *self.rng.pick(&[0, 3, 10, 20]);
-            let options = KeyspaceOptions { compression, filter_bits_per_key };
+            let options = KeyspaceOptions { compression, filter_bits_per_key, ttl: None };
             let space = self.db().keyspace_with(name, options).unwrap();
             self.model.add_space(space.id());
             self.spaces.insert(name.into(), space);

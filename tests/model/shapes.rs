@@ -38,7 +38,7 @@ fn one_table() -> Options {
 }
 
 fn compressed() -> Options {
-    let keyspace = KeyspaceOptions { compression: Compression::Lz4, filter_bits_per_key: 0 };
+    let keyspace = KeyspaceOptions { compression: Compression::Lz4, filter_bits_per_key: 0, ttl: None };
     Options { keyspace, background_threads: Some(2), ..tiny() }
 }
 

@@ -33,6 +33,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("env", &[]),
     ("error", &[]),
     ("options", &["error"]),
+    ("events", &["error"]),
+    ("filter", &[]),
     ("stats", &["error"]),
     ("slice", &["format", "store"]),
     ("batch", &["types", "format", "error", "db"]),
@@ -42,10 +44,16 @@ const LAYERS: &[(&str, &[&str])] = &[
         "engine",
         &[
             "types", "format", "catalog", "policy", "merge", "env", "store", "error", "options", "stats",
-            "slice", "batch",
+            "slice", "batch", "events", "filter",
         ],
     ),
-    ("db", &["types", "env", "engine", "error", "options", "stats", "slice", "batch", "iter"]),
+    (
+        "db",
+        &[
+            "types", "env", "engine", "error", "options", "stats", "slice", "batch", "iter", "events",
+            "filter",
+        ],
+    ),
 ];
 
 /// Calls that belong to `env` alone.

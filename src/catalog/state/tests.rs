@@ -17,12 +17,13 @@ fn counters() -> Counters {
         wal_floor: SegmentId(2),
         keyspace: KeyspaceId(10),
         seq: Seq(100_000),
+        clock: 1_700_000_000,
     }
 }
 
 fn keyspace(id: u32, name: &str) -> KeyspaceChange {
     let id = KeyspaceId(id);
-    KeyspaceChange::Create(KeyspaceRecord { id, name: name.into(), lz4: true, filter_bits: 10 })
+    KeyspaceChange::Create(KeyspaceRecord { id, name: name.into(), lz4: true, filter_bits: 10, ttl: None })
 }
 
 fn pack(id: u64, length: u64) -> PackRecord {

@@ -5,7 +5,8 @@
 //! ```text
 //! TAG SECTION           BODY
 //!  1  number            edit number                                           once
-//!  2  keyspace created  id, length and bytes of the name, lz4 (1 byte: 0, 1), filter bits (1 byte)
+//!  2  keyspace created  id, length and bytes of the name, lz4 (1 byte: 0, 1), filter bits (1 byte),
+//!                       seconds that values live (0: for ever)
 //!  3  keyspace dropped  id
 //!  4  pack              id, device, length
 //!  5  tree              keyspace, then sections:
@@ -15,11 +16,14 @@
 //!                       entries, tombstones, range tombstones
 //!      3  cursor        level (1 byte), key
 //!      4  flushed       sequence number                                       at most once
-//!  6  counters          next table, pack, epoch, segment; oldest needed segment; next keyspace; largest seq    once
+//!  6  counters          next table, pack, epoch, segment; oldest needed segment; next keyspace; largest seq;
+//!                       latest second seen                                    once
 //! ```
 //!
 //! Sections 2 and 3 keep their order among themselves. A reader refuses unknown tags below 128: the edit means something
 //! that it cannot honour. It skips those from 128 on. Sections do not grow: what is new gets a new tag.
+
+use std::num::NonZeroU32;
 
 use super::{Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit};
 use crate::format::Malformed;
@@ -63,8 +67,8 @@ impl Edit {
         for tree in &self.trees {
             put_section(out, TREE, |out| put_tree(out, tree));
         }
-        let Counters { table, pack, epoch, segment, wal_floor, keyspace, seq } = self.counters;
-        let counters = [table.0, pack.0, epoch.0, segment.0, wal_floor.0, keyspace.0.into(), seq.0];
+        let Counters { table, pack, epoch, segment, wal_floor, keyspace, seq, clock } = self.counters;
+        let counters = [table.0, pack.0, epoch.0, segment.0, wal_floor.0, keyspace.0.into(), seq.0, clock];
         put_section(out, COUNTERS, |out| put_varints(out, &counters));
     }
 
@@ -95,6 +99,7 @@ impl Edit {
                         wal_floor: SegmentId(id(body)?),
                         keyspace: KeyspaceId(small_id(body)?),
                         seq: seq(body)?,
+                        clock: body.varint()?,
                     };
                     return set_once(&mut counters, read, body);
                 }
@@ -127,6 +132,7 @@ fn put_keyspace(out: &mut Vec<u8>, record: &KeyspaceRecord) {
     put_varint(out, record.id.0.into());
     put_prefixed(out, record.name.as_bytes());
     out.extend([u8::from(record.lz4), record.filter_bits]);
+    put_varint(out, record.ttl.map_or(0, |seconds| seconds.get().into()));
 }
 
 fn put_tree(out: &mut Vec<u8>, tree: &TreeEdit) {
@@ -238,7 +244,9 @@ fn keyspace(body: &mut Decoder<'_>) -> Result<KeyspaceRecord, Malformed> {
         1 => true,
         _ => return Err(start.malformed("unknown compression of a keyspace")),
     };
-    Ok(KeyspaceRecord { id, name, lz4, filter_bits: body.u8()? })
+    let filter_bits = body.u8()?;
+    let ttl = u32::try_from(body.varint()?).map_err(|_| body.malformed("time to live too long"))?;
+    Ok(KeyspaceRecord { id, name, lz4, filter_bits, ttl: NonZeroU32::new(ttl) })
 }
 
 fn tree(body: &mut Decoder<'_>) -> Result<TreeEdit, Malformed> {

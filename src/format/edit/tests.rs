@@ -1,5 +1,7 @@
 //! Edits there and back, and bytes that are none.
 
+use std::num::NonZeroU32;
+
 use super::*;
 use crate::format::Malformed;
 use crate::format::testing::{each_change, seeded};
@@ -37,6 +39,7 @@ fn sample() -> Edit {
                 name: "users".into(),
                 lz4: true,
                 filter_bits: 10,
+                ttl: NonZeroU32::new(86_400),
             }),
         ],
         packs: vec![PackRecord { id: PackId(12), device: DeviceId(1), length: 16_384 }],
@@ -55,6 +58,7 @@ fn sample() -> Edit {
             pack: PackId(13),
             epoch: Epoch(18),
             segment: SegmentId(4),
+            clock: 1_700_000_000,
             wal_floor: SegmentId(2),
             keyspace: KeyspaceId(3),
             seq: Seq(900),
@@ -104,10 +108,17 @@ prop_compose! {
 }
 
 fn a_keyspace_change() -> impl Strategy<Value = KeyspaceChange> {
-    let create =
-        (0..u32::MAX, "[a-z]{1,20}", any::<bool>(), any::<u8>()).prop_map(|(id, name, lz4, filter_bits)| {
-            KeyspaceChange::Create(KeyspaceRecord { id: KeyspaceId(id), name, lz4, filter_bits })
-        });
+    let create = (0..u32::MAX, "[a-z]{1,20}", any::<bool>(), any::<u8>(), any::<u32>()).prop_map(
+        |(id, name, lz4, filter_bits, ttl)| {
+            KeyspaceChange::Create(KeyspaceRecord {
+                id: KeyspaceId(id),
+                name,
+                lz4,
+                filter_bits,
+                ttl: NonZeroU32::new(ttl),
+            })
+        },
+    );
     prop_oneof![create, (0..u32::MAX).prop_map(|id| KeyspaceChange::Drop(KeyspaceId(id)))]
 }
 
@@ -132,6 +143,7 @@ proptest! {
             pack: PackId(counters.1),
             epoch: Epoch(counters.0 / 2),
             segment: SegmentId(counters.1 / 2),
+            clock: counters.0,
             wal_floor: SegmentId(counters.1 / 3),
             keyspace: KeyspaceId(counters.2),
             seq: Seq(counters.3),

@@ -1,0 +1,175 @@
+//! Properties: the figures of [`Stats`] by name, for scripts and dashboards.
+
+use std::fmt::Write;
+
+use super::Db;
+use crate::stats::{KeyspaceStats, LevelShape, Stats};
+use crate::types::LEVELS;
+
+/// What a name stands for.
+struct Property {
+    /// Behind "terrace.". Where RocksDB or LevelDB has the figure, too, it is their name.
+    name: &'static str,
+    value: fn(&Stats) -> String,
+}
+
+macro_rules! properties {
+    ($($name:literal => $value:expr,)*) => {
+        const PROPERTIES: &[Property] = &[$(Property { name: $name, value: $value }),*];
+        const NAMES: &[&str] = &[$(concat!("terrace.", $name)),*];
+    };
+}
+
+properties! {
+    "stats" => report,
+    "levelstats" => levels,
+    "num-files-at-level0" => |stats| tables_at(stats, 0),
+    "num-files-at-level1" => |stats| tables_at(stats, 1),
+    "num-files-at-level2" => |stats| tables_at(stats, 2),
+    "num-files-at-level3" => |stats| tables_at(stats, 3),
+    "num-files-at-level4" => |stats| tables_at(stats, 4),
+    "num-files-at-level5" => |stats| tables_at(stats, 5),
+    "num-files-at-level6" => |stats| tables_at(stats, 6),
+    "num-files-at-level7" => |stats| tables_at(stats, 7),
+    "num-entries" => |stats| entries(stats).to_string(),
+    "num-deletes" => |stats| sum_of_levels(stats, |level| level.tombstones),
+    "estimate-num-keys" => |stats| estimated_keys(stats).to_string(),
+    "estimate-live-data-size" => |stats| stats.space.live_bytes.to_string(),
+    "live-sst-files-size" => |stats| stats.space.live_bytes.to_string(),
+    "total-sst-files-size" => |stats| (stats.space.live_bytes + stats.space.dead_bytes).to_string(),
+    "num-pack-files" => |stats| stats.space.pack_files.to_string(),
+    "wal-size" => |stats| stats.space.wal_bytes.to_string(),
+    "cur-size-active-mem-table" => |stats| {
+        let active = |space: &KeyspaceStats| space.memtable_bytes - space.sealed_bytes;
+        stats.keyspaces.iter().map(active).sum::<u64>().to_string()
+    },
+    "cur-size-all-mem-tables" => |stats| stats.memtable_bytes.to_string(),
+    "num-immutable-mem-table" => |stats| sum(stats, |space| space.sealed_memtables),
+    "num-entries-all-mem-tables" => |stats| sum(stats, |space| space.memtable_entries),
+    "mem-table-flush-pending" => |stats| {
+        u8::from(stats.keyspaces.iter().any(|space| space.sealed_memtables > 0)).to_string()
+    },
+    "num-running-flushes" => |stats| stats.running_flushes.to_string(),
+    "num-running-compactions" => |stats| stats.running_merges.to_string(),
+    "compaction-pending" => |stats| u8::from(all_levels(stats).any(|level| level.score >= 1.0)).to_string(),
+    "estimate-pending-compaction-bytes" => |stats| sum(stats, |space| space.debt_bytes),
+    "background-errors" => |stats| stats.background_errors.to_string(),
+    "num-snapshots" => |stats| stats.snapshots.to_string(),
+    "oldest-snapshot-sequence" => |stats| stats.oldest_snapshot.to_string(),
+    "last-sequence" => |stats| stats.last_seq.to_string(),
+    "block-cache-capacity" => |stats| stats.cache.capacity.to_string(),
+    "block-cache-usage" => |stats| stats.cache.bytes.to_string(),
+    "block-cache-hits" => |stats| stats.cache.hits.to_string(),
+    "block-cache-misses" => |stats| stats.cache.misses.to_string(),
+    "approximate-memory-usage" => |stats| (stats.cache.bytes + stats.memtable_bytes).to_string(),
+    "write-amplification" => |stats| format!("{:.3}", stats.write_amplification()),
+}
+
+impl Db {
+    /// The value of the property `name`, one of [`Db::properties`], over all keyspaces; `None` if there is no such
+    /// property. Sizes are in bytes. The names that RocksDB and LevelDB give the same figures are known, too, with their
+    /// prefixes "rocksdb." and "leveldb.". [`Db::stats`] has the figures as numbers.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// db.flush()?;
+    /// assert_eq!(db.property("terrace.num-files-at-level0").as_deref(), Some("1"));
+    /// assert_eq!(db.property("rocksdb.estimate-num-keys").as_deref(), Some("1"));
+    /// assert_eq!(db.property("terrace.mood"), None);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    #[must_use]
+    pub fn property(&self, name: &str) -> Option<String> {
+        let (prefix, name) = name.split_once('.')?;
+        let property = PROPERTIES.iter().find(|property| property.name == name)?;
+        matches!(prefix, "terrace" | "rocksdb" | "leveldb").then(|| (property.value)(&self.stats()))
+    }
+
+    /// The names that [`Db::property`] knows.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// for name in terrace::Db::properties() {
+    ///     println!("{name}: {}", db.property(name).unwrap());
+    /// }
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    #[must_use]
+    pub fn properties() -> &'static [&'static str] {
+        NAMES
+    }
+}
+
+fn all_levels(stats: &Stats) -> impl Iterator<Item = &LevelShape> {
+    stats.keyspaces.iter().flat_map(|space| &space.shape.levels)
+}
+
+fn sum(stats: &Stats, of: fn(&KeyspaceStats) -> u64) -> String {
+    stats.keyspaces.iter().map(of).sum::<u64>().to_string()
+}
+
+fn sum_of_levels(stats: &Stats, of: fn(&LevelShape) -> u64) -> String {
+    all_levels(stats).map(of).sum::<u64>().to_string()
+}
+
+fn tables_at(stats: &Stats, level: usize) -> String {
+    all_levels(stats)
+        .filter(|shape| shape.level == level)
+        .map(|shape| shape.tables)
+        .sum::<usize>()
+        .to_string()
+}
+
+/// Entries in tables and memtables.
+fn entries(stats: &Stats) -> u64 {
+    let in_memory: u64 = stats.keyspaces.iter().map(|space| space.memtable_entries).sum();
+    in_memory + all_levels(stats).map(|level| level.entries).sum::<u64>()
+}
+
+/// As if every tombstone in a table hid an entry, and every other entry were a key of its own.
+fn estimated_keys(stats: &Stats) -> u64 {
+    let tombstones: u64 = all_levels(stats).map(|level| level.tombstones).sum();
+    entries(stats).saturating_sub(2 * tombstones)
+}
+
+/// A line for each level that holds anything, in any keyspace.
+fn levels(stats: &Stats) -> String {
+    let mut text = String::from("Level  Runs  Tables        Bytes      Entries  Score\n");
+    for level in 0..LEVELS {
+        let shapes: Vec<_> = all_levels(stats).filter(|shape| shape.level == level).collect();
+        let total = |of: fn(&LevelShape) -> u64| shapes.iter().map(|shape| of(shape)).sum::<u64>();
+        let score = shapes.iter().map(|shape| shape.score).fold(0.0, f64::max);
+        let runs = total(|shape| shape.runs as u64);
+        if runs > 0 {
+            let (tables, bytes) = (total(|shape| shape.tables as u64), total(|shape| shape.bytes));
+            let entries = total(|shape| shape.entries);
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{level:>5} {runs:>5} {tables:>7} {bytes:>12} {entries:>12} {score:>6.2}");
+        }
+    }
+    text
+}
+
+/// The levels, and what has been done.
+fn report(stats: &Stats) -> String {
+    let mut text = levels(stats);
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name}: {value}");
+    };
+    line("User bytes written", stats.user_bytes_written.to_string());
+    line("Write amplification", format!("{:.2}", stats.write_amplification()));
+    line("Flushes", format!("{}, {} bytes", stats.flush.jobs, stats.flush.bytes));
+    line(
+        "Merges",
+        format!("{}, {} bytes in, {} out", stats.merge.jobs, stats.merge.bytes_in, stats.merge.bytes_out),
+    );
+    line("Moves", stats.merge.moves.to_string());
+    line("Block cache hit ratio", format!("{:.3}", stats.cache.hit_ratio()));
+    for stall in &stats.stalls {
+        line("Stalls", format!("{} times, {} us: {}", stall.count, stall.micros, stall.reason));
+    }
+    text
+}

@@ -1,0 +1,524 @@
+//! Optimistic transactions: read a snapshot, gather writes, and check at the commit that nobody was faster.
+
+mod iter;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::ops::RangeBounds;
+
+pub use iter::TransactionIter;
+
+use super::{Db, EVERYTHING, Keyspace, Snapshot, bounds};
+use crate::batch::WriteBatch;
+use crate::engine::Condition;
+use crate::engine::scan::Bounds;
+use crate::error::{ErrorKind, Result};
+use crate::format::batch::Action;
+use crate::options::Durability;
+use crate::slice::Slice;
+use crate::types::{KeyRange, KeyspaceId, Seq};
+
+/// What a transaction may have missed when it commits.
+///
+/// ```
+/// use terrace::{Isolation, TransactionOptions};
+/// assert_eq!(TransactionOptions::default().isolation, Isolation::Snapshot);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// Snapshot isolation: no key that it writes was written by others since it began; the first to commit wins. What it
+    /// only read may have changed (write skew).
+    #[default]
+    Snapshot,
+    /// As if it had run alone at the moment of its commit: nothing that it read was written by others since it began,
+    /// neither the keys that it looked up, found or not, nor any key of the ranges that it walked.
+    Serializable,
+}
+
+/// Settings of a transaction.
+///
+/// ```
+/// use terrace::{Isolation, TransactionOptions};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = terrace::Db::open(dir.path())?;
+/// let transaction = db.transaction_with(TransactionOptions { isolation: Isolation::Serializable });
+/// # Ok::<(), terrace::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TransactionOptions {
+    /// What it may have missed when it commits. Default: [`Isolation::Snapshot`].
+    pub isolation: Isolation,
+}
+
+/// Reads and writes that take effect together, and only if nobody was faster.
+///
+/// It reads the store as it was when the transaction began, under what it has written itself. Its writes stay in memory
+/// until [`Transaction::commit`], which applies all of them, or fails with [`ErrorKind::Conflict`] and applies none; then
+/// run the transaction again. Nothing is locked: nobody waits for a transaction that is open, and one that is dropped
+/// leaves nothing behind. As a snapshot does, an open one keeps the versions that it can see.
+///
+/// Methods without a keyspace work on the keyspace "default". Whoever writes without a transaction counts as one that
+/// writes and reads nothing.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = terrace::Db::open(dir.path())?;
+/// db.put("stock", "1")?;
+/// let (mut first, mut second) = (db.transaction(), db.transaction());
+/// for buyer in [&mut first, &mut second] {
+///     assert_eq!(buyer.get("stock")?.unwrap(), "1");
+///     buyer.put("stock", "0");
+/// }
+/// first.commit()?;
+/// assert_eq!(second.commit().unwrap_err().kind(), terrace::ErrorKind::Conflict);
+/// # Ok::<(), terrace::Error>(())
+/// ```
+#[must_use = "a transaction does nothing before `commit`"]
+pub struct Transaction {
+    db: Db,
+    snapshot: Snapshot,
+    isolation: Isolation,
+    /// What it has written; none removes the key.
+    writes: BTreeMap<KeyspaceId, BTreeMap<Vec<u8>, Option<Slice>>>,
+    /// What it has read; kept if serialisable.
+    read_keys: BTreeSet<(KeyspaceId, Vec<u8>)>,
+    read_ranges: Vec<(KeyspaceId, KeyRange)>,
+}
+
+impl Db {
+    /// Begins a transaction under snapshot isolation.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("key", "value");
+    /// assert!(!db.contains("key")?);
+    /// transaction.commit()?;
+    /// assert!(db.contains("key")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn transaction(&self) -> Transaction {
+        self.transaction_with(TransactionOptions::default())
+    }
+
+    /// Begins a transaction.
+    ///
+    /// ```
+    /// use terrace::{ErrorKind, Isolation, TransactionOptions};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut transaction = db.transaction_with(TransactionOptions { isolation: Isolation::Serializable });
+    /// if transaction.prefix("on-call:")?.count() == 0 {
+    ///     transaction.put("alarm", "on");
+    /// }
+    /// db.put("on-call:ada", "")?;
+    /// assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Conflict);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn transaction_with(&self, options: TransactionOptions) -> Transaction {
+        Transaction {
+            db: self.clone(),
+            snapshot: self.snapshot(),
+            isolation: options.isolation,
+            writes: BTreeMap::new(),
+            read_keys: BTreeSet::new(),
+            read_ranges: Vec::new(),
+        }
+    }
+
+    /// Replaces the value of `key` by what `change` makes of it, atomically; no value removes the key. `change` is called
+    /// again with the newer value when others write the key meanwhile.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.update("visits", |old| Some(vec![old.map_or(0, |bytes| bytes[0]) + 1]))?;
+    /// assert_eq!(db.get("visits")?.unwrap(), [1]);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::get`] and [`Db::put`].
+    pub fn update<V: AsRef<[u8]>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        change: impl FnMut(Option<&[u8]>) -> Option<V>,
+    ) -> Result<()> {
+        self.default_keyspace().update(key, change)
+    }
+}
+
+impl Keyspace {
+    /// Replaces the value of `key` by what `change` makes of it, as [`Db::update`] does.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let leases = db.keyspace("leases")?;
+    /// leases.put("lamp", "ada")?;
+    /// leases.update("lamp", |holder| holder.filter(|name| *name != b"ada").map(<[u8]>::to_vec))?;
+    /// assert!(!leases.contains("lamp")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::update`]; `NotFound` when the keyspace was dropped.
+    pub fn update<V: AsRef<[u8]>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        mut change: impl FnMut(Option<&[u8]>) -> Option<V>,
+    ) -> Result<()> {
+        let key = key.as_ref();
+        loop {
+            let mut transaction = self.db().transaction();
+            let old = transaction.get_in(self, key)?;
+            match change(old.as_deref()) {
+                Some(new) => transaction.put_in(self, key, new),
+                None => transaction.delete_in(self, key),
+            };
+            match transaction.commit() {
+                // Somebody else got on: no two can stop each other.
+                Err(error) if error.kind() == ErrorKind::Conflict => {}
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+impl Transaction {
+    /// The value of `key`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("key", "mine");
+    /// db.put("other", "theirs")?;
+    /// assert_eq!(transaction.get("key")?.unwrap(), "mine");
+    /// assert!(transaction.get("other")?.is_none());
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn get(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.get_in(&self.db.default_keyspace(), key)
+    }
+
+    /// The value of `key` in `keyspace`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.put("1", "Ada")?;
+    /// assert_eq!(db.transaction().get_in(&users, "1")?.unwrap(), "Ada");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::get`]; `NotFound` when the keyspace was dropped.
+    pub fn get_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let (id, key) = (keyspace.keyspace_id(), key.as_ref());
+        if let Some(own) = self.writes.get(&id).and_then(|writes| writes.get(key)) {
+            return Ok(own.clone());
+        }
+        if self.isolation == Isolation::Serializable {
+            self.read_keys.insert((id, key.to_vec()));
+        }
+        self.snapshot.keyspace(keyspace).get(key)
+    }
+
+    /// Whether `key` has a value.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("key", "");
+    /// assert!(transaction.contains("key")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// Whether `key` has a value in `keyspace`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// assert!(!db.transaction().contains_in(&users, "1")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::get_in`].
+    pub fn contains_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get_in(keyspace, key)?.is_some())
+    }
+
+    /// All entries.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("key", "value");
+    /// assert_eq!(transaction.iter()?.count(), 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn iter(&mut self) -> Result<TransactionIter> {
+        self.scan(&self.db.default_keyspace(), EVERYTHING)
+    }
+
+    /// The entries whose keys lie in `range`. A serialisable transaction has then read all of the range, however far it
+    /// walks.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("a", "1").put("b", "2");
+    /// assert_eq!(transaction.range("b"..)?.next().unwrap()?.0, "b");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<TransactionIter> {
+        self.scan(&self.db.default_keyspace(), bounds(&range))
+    }
+
+    /// The entries of `keyspace` whose keys lie in `range`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// users.put("1", "Ada")?;
+    /// assert_eq!(db.transaction().range_in(&users, "0".."9")?.count(), 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::get_in`].
+    pub fn range_in<K: AsRef<[u8]>>(
+        &mut self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> Result<TransactionIter> {
+        self.scan(keyspace, bounds(&range))
+    }
+
+    /// The entries whose keys start with `prefix`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("user:1", "Ada").put("word:1", "terrace");
+    /// assert_eq!(transaction.prefix("user:")?.count(), 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<TransactionIter> {
+        self.scan(&self.db.default_keyspace(), Bounds::prefix(prefix.as_ref()))
+    }
+
+    /// The entries of `keyspace` whose keys start with `prefix`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// assert_eq!(db.transaction().prefix_in(&users, "ada")?.count(), 0);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::get_in`].
+    pub fn prefix_in(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> Result<TransactionIter> {
+        self.scan(keyspace, Bounds::prefix(prefix.as_ref()))
+    }
+
+    fn scan(&mut self, keyspace: &Keyspace, bounds: Bounds) -> Result<TransactionIter> {
+        let id = keyspace.keyspace_id();
+        let mut own = VecDeque::new();
+        if let Some(range) = bounds.range() {
+            if let Some(writes) = self.writes.get(&id) {
+                own.extend(
+                    writes
+                        .range::<[u8], _>(bounds.as_refs())
+                        .map(|(key, value)| (key.clone(), value.clone())),
+                );
+            }
+            if self.isolation == Isolation::Serializable {
+                self.read_ranges.push((id, range));
+            }
+        }
+        Ok(TransactionIter::new(own, self.snapshot.keyspace(keyspace).scan(bounds)?))
+    }
+
+    /// Gives `key` the value `value`. A key or value that is too long is reported by the commit.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("a", "1").put("b", "2");
+    /// transaction.commit()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
+        self.write(self.db.default.id(), key.as_ref(), Some(value.as_ref()))
+    }
+
+    /// Gives `key` the value `value` in `keyspace`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put_in(&users, "1", "Ada");
+    /// transaction.commit()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn put_in(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> &mut Self {
+        self.write(keyspace.keyspace_id(), key.as_ref(), Some(value.as_ref()))
+    }
+
+    /// Removes `key`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "value")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.delete("key");
+    /// assert!(!transaction.contains("key")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
+        self.write(self.db.default.id(), key.as_ref(), None)
+    }
+
+    /// Removes `key` from `keyspace`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let users = db.keyspace("users")?;
+    /// let mut transaction = db.transaction();
+    /// transaction.delete_in(&users, "1");
+    /// transaction.commit()?;
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn delete_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> &mut Self {
+        self.write(keyspace.keyspace_id(), key.as_ref(), None)
+    }
+
+    fn write(&mut self, keyspace: KeyspaceId, key: &[u8], value: Option<&[u8]>) -> &mut Self {
+        self.writes.entry(keyspace).or_default().insert(key.to_vec(), value.map(Slice::from));
+        self
+    }
+
+    /// Applies all writes with the durability that the options name, or none.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("key", "mine");
+    /// db.put("key", "theirs")?;
+    /// let error = transaction.commit().unwrap_err();
+    /// assert_eq!(error.kind(), terrace::ErrorKind::Conflict);
+    /// assert!(error.to_string().contains(r#"key "key" of keyspace "default""#));
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Conflict` when something that the transaction depends on was written since it began ([`Isolation`]); otherwise as
+    /// [`Db::write`]. Nothing is written then.
+    pub fn commit(self) -> Result<()> {
+        let durability = self.db.engine().settings().options.durability;
+        self.commit_with(durability)
+    }
+
+    /// Applies all writes, or none. A transaction that has written nothing never conflicts: it has seen one moment.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("key", "value");
+    /// transaction.commit_with(terrace::Durability::Synced)?; // survives a power cut from here on
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`].
+    pub fn commit_with(self, durability: Durability) -> Result<()> {
+        if self.writes.is_empty() && durability == Durability::Buffered {
+            return Ok(());
+        }
+        let mut batch = WriteBatch::new();
+        let mut unchanged = Vec::new();
+        for (&id, writes) in &self.writes {
+            for (key, value) in writes {
+                match value {
+                    Some(value) => batch.add(id, Action::Put { key, value }),
+                    None => batch.add(id, Action::Delete { key }),
+                };
+                unchanged.push((id, KeyRange::new(&key[..], &key[..])));
+            }
+        }
+        if !self.writes.is_empty() {
+            unchanged.extend(self.read_keys.iter().map(|(id, key)| (*id, KeyRange::new(&key[..], &key[..]))));
+            unchanged.extend(self.read_ranges.iter().cloned());
+        }
+        let condition = Condition { since: Seq(self.snapshot.seq()), unchanged };
+        self.db.engine().commit_if(&batch, durability, condition)
+    }
+
+    /// Forgets the writes. Dropping the transaction does the same.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("key", "value");
+    /// transaction.rollback();
+    /// assert!(!db.contains("key")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub fn rollback(self) {}
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let writes: usize = self.writes.values().map(BTreeMap::len).sum();
+        f.debug_struct("Transaction")
+            .field("seq", &self.snapshot.seq())
+            .field("isolation", &self.isolation)
+            .field("writes", &writes)
+            .finish_non_exhaustive()
+    }
+}

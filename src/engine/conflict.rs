@@ -1,0 +1,103 @@
+//! Commits that take effect only if nothing that they depend on has changed.
+//!
+//! A [`Condition`] is checked twice: by the caller, which does most of the reading, and again, for what has come since,
+//! under the writer's lock when every numbered write is visible, so that what is unchanged then stays so until the batch
+//! has its numbers. A write without a condition pays nothing for all this.
+//!
+//! The check finds the newest version of each key, and the newest range tombstone over it, wherever flushes and merges
+//! have put them. Merges keep the newer of the two, be it a tombstone, because the caller holds a pin at a number below it
+//! (I4, I5).
+
+use std::sync::Arc;
+
+use super::tree::{Tree, View, dropped};
+use super::{Engine, Trees};
+use crate::batch::WriteBatch;
+use crate::catalog::TableMeta;
+use crate::error::{Error, ErrorKind, Result};
+use crate::merge::{Cursor, newer_over};
+use crate::options::Durability;
+use crate::store::table::TablesCursor;
+use crate::types::{Key, KeyRange, KeyspaceId, Seq, Stamp};
+
+/// What must hold when a batch is applied: no key in one of the ranges was written, or deleted, after `since`.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    pub(crate) since: Seq,
+    pub(crate) unchanged: Vec<(KeyspaceId, KeyRange)>,
+}
+
+impl Engine {
+    /// Applies `batch` atomically, or fails with `Conflict` if `condition` does not hold. The caller holds a pin at the
+    /// condition's number.
+    pub(crate) fn commit_if(
+        &self,
+        batch: &WriteBatch,
+        durability: Durability,
+        mut condition: Condition,
+    ) -> Result<()> {
+        // Before the views: what is not in them has a greater number.
+        let upto = self.visible();
+        self.check(&self.trees(), &condition)?;
+        condition.since = condition.since.max(upto);
+        self.commit(batch, durability, Some(&condition))
+    }
+
+    /// Fails with `Conflict` if `condition` does not hold for what is visible.
+    pub(super) fn check(&self, trees: &Trees, condition: &Condition) -> Result<()> {
+        for (id, range) in &condition.unchanged {
+            let tree = trees.get(id).ok_or_else(dropped)?;
+            let view = tree.view_arc();
+            tree.check_exists()?;
+            if let Some(key) = self.find_newer(&view, range, condition.since)? {
+                return Err(conflict(tree, &key));
+            }
+        }
+        Ok(())
+    }
+
+    /// A key of `range` that was written or deleted after `since`.
+    fn find_newer(&self, view: &View, range: &KeyRange, since: Seq) -> Result<Option<Key>> {
+        for memtable in view.memtables() {
+            let lists = memtable.visible_range_tombstones(Seq::MAX);
+            if let Some(over) = lists.iter().find_map(|list| newer_over(list, range, since)) {
+                return Ok(Some(over.start));
+            }
+            if let Some(key) = walk(memtable.cursor(), range, since)? {
+                return Ok(Some(key));
+            }
+        }
+        for run in view.version.levels().flat_map(|(_, level)| &level.runs) {
+            let newer = run.overlapping(range).filter(|table| table.max_seq > since);
+            let tables: Vec<Arc<TableMeta>> = newer.cloned().collect();
+            for table in tables.iter().filter(|table| table.range_tombstones > 0) {
+                if let Some(over) = newer_over(self.cache.table(table)?.range_tombstones(), range, since) {
+                    return Ok(Some(over.start));
+                }
+            }
+            if !tables.is_empty()
+                && let Some(key) = walk(TablesCursor::cached(self.cache.clone(), tables), range, since)?
+            {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn walk<C: Cursor>(mut cursor: C, range: &KeyRange, since: Seq) -> Result<Option<Key>, C::Error> {
+    cursor.seek(&range.start, Stamp::MAX)?;
+    while cursor.valid() && range.end.admits(cursor.key()) {
+        if cursor.stamp().seq() > since {
+            return Ok(Some(cursor.key().into()));
+        }
+        cursor.next()?;
+    }
+    Ok(None)
+}
+
+fn conflict(tree: &Tree, key: &[u8]) -> Error {
+    let (key, name) = (key.escape_ascii(), &tree.record.name);
+    let message = format!("key \"{key}\" of keyspace {name:?} has changed since the transaction began");
+    Error::new(ErrorKind::Conflict, message)
+}

@@ -1,0 +1,143 @@
+//! Lookups of many keys at one moment.
+//!
+//! Each memtable and each run is asked for all keys that are not yet decided, in key order: neighbours share the search
+//! for their table and the fetch of their block.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::read::decide;
+use super::tree::Tree;
+use crate::catalog::{Run, TableMeta};
+use crate::error::Result;
+use crate::format::block::Block;
+use crate::format::filter;
+use crate::merge::newest_over;
+use crate::slice::Slice;
+use crate::store::meter::ReadCause;
+use crate::store::table::TableReader;
+use crate::types::{Seq, Stamp};
+
+impl Engine {
+    /// The values of `keys`, in their order, at `upto` or at the newest visible state.
+    pub(crate) fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        tree: &Tree,
+        keys: &[K],
+        upto: Option<Seq>,
+    ) -> Result<Vec<Option<Slice>>> {
+        self.health.check_open()?;
+        // The view before the number, as for a single lookup.
+        let view = tree.view();
+        tree.check_exists()?;
+        let upto = upto.unwrap_or_else(|| self.visible());
+        let mut values = vec![None; keys.len()];
+        let mut undecided: Vec<Sought<'_>> =
+            keys.iter().enumerate().map(|(place, key)| Sought { key: key.as_ref(), place }).collect();
+        undecided.sort_unstable_by_key(|sought| sought.key);
+        // Newest first: the first version met is the newest that is visible (I2).
+        for memtable in view.memtables() {
+            undecided.retain(|sought| {
+                let over = memtable.newest_over(sought.key, upto);
+                let decided = decide(memtable.get(sought.key, upto), over);
+                if let Some(found) = &decided {
+                    values[sought.place] = found.clone().map(Slice::from_memtable);
+                }
+                decided.is_none()
+            });
+        }
+        for run in view.version.levels().flat_map(|(_, level)| &level.runs) {
+            let mut finger = Finger { engine: self, run, upto, table: None };
+            let mut left = Vec::with_capacity(undecided.len());
+            for sought in undecided {
+                match finger.find(sought.key)? {
+                    Some(found) => values[sought.place] = found,
+                    None => left.push(sought),
+                }
+            }
+            undecided = left;
+        }
+        if let Some(expiry) = self.expiry(tree) {
+            values = values.into_iter().map(|value| expiry.keep(value?)).collect();
+        }
+        Ok(values)
+    }
+}
+
+/// A key, and where its value goes.
+struct Sought<'a> {
+    key: &'a [u8],
+    place: usize,
+}
+
+/// Where in a run the last key was looked for.
+struct Finger<'a> {
+    engine: &'a Engine,
+    run: &'a Run,
+    upto: Seq,
+    table: Option<(Arc<TableMeta>, Opened)>,
+}
+
+/// A table and the block of it that was fetched last.
+struct Opened {
+    reader: Arc<TableReader>,
+    block: Option<(usize, Block)>,
+}
+
+impl Finger<'_> {
+    /// What the run says of `key`; nothing if older ones are to be asked. Keys come in order.
+    fn find(&mut self, key: &[u8]) -> Result<Option<Option<Slice>>> {
+        let (meta, mut opened) = match self.table.take() {
+            Some((meta, opened)) if meta.range.end.admits(key) => (meta, opened),
+            _ => {
+                let Some(meta) = self.run.find(key).filter(|meta| meta.min_seq <= self.upto) else {
+                    return Ok(None);
+                };
+                let reader = self.engine.cache.table_arc(meta)?;
+                (meta.clone(), Opened { reader, block: None })
+            }
+        };
+        let found = opened.find(self.engine, key, self.upto);
+        self.table = Some((meta, opened));
+        found
+    }
+}
+
+impl Opened {
+    fn find(&mut self, engine: &Engine, key: &[u8], upto: Seq) -> Result<Option<Option<Slice>>> {
+        let over = newest_over(self.reader.range_tombstones(), key, upto);
+        let may_contain = self.reader.may_contain(filter::hash(key));
+        let newest = if may_contain { self.newest(engine, key, upto)? } else { None };
+        Ok(decide(newest, over))
+    }
+
+    /// The newest version of `key` that is visible.
+    fn newest(&mut self, engine: &Engine, key: &[u8], upto: Seq) -> Result<Option<(Stamp, Slice)>> {
+        let target = Stamp::upto(upto);
+        let mut at = self.reader.block_for(key, target);
+        while let Some(block) = self.block(engine, at)? {
+            let entry = block.seek(key, target);
+            if entry == block.len() {
+                // The separator lies behind the block's last entry, and so does the target.
+                at += 1;
+                continue;
+            }
+            let hit = key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry));
+            return Ok(hit.then(|| {
+                let stamp = self.reader.stamp(block.stamp(entry));
+                (stamp, Slice::from_block(block.pin_value(entry)))
+            }));
+        }
+        Ok(None)
+    }
+
+    fn block(&mut self, engine: &Engine, at: usize) -> Result<Option<Block>> {
+        if let Some((_, block)) = self.block.as_ref().filter(|(last, _)| *last == at) {
+            return Ok(Some(block.clone()));
+        }
+        let Some(handle) = self.reader.handle(at) else { return Ok(None) };
+        let block = engine.cache.block(&self.reader, handle, ReadCause::Get)?;
+        self.block = Some((at, block.clone()));
+        Ok(Some(block))
+    }
+}

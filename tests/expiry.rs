@@ -1,0 +1,293 @@
+//! Values that expire, whatever the clock does, and filters in merges.
+
+#![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
+
+mod rot;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rot::{Seed, tiny};
+use terrace::env::Env;
+use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
+use terrace::env::sync::Mutex;
+use terrace::{CompactionFilter, Db, Decision, ErrorKind, Keyspace, KeyspaceOptions, Options};
+
+const TTL: u64 = 100;
+
+/// A machine on which no time passes by itself.
+fn machine() -> Arc<SimEnv> {
+    SimEnv::new(SimConfig { device: DeviceModel::instant(), ..SimConfig::default() })
+}
+
+fn open(env: &Arc<SimEnv>) -> Db {
+    Db::builder("/db").env(env.clone()).options(tiny()).open().unwrap()
+}
+
+fn aging(db: &Db) -> Keyspace {
+    let ttl = Some(Duration::from_secs(TTL));
+    db.keyspace_with("aging", KeyspaceOptions { ttl, ..KeyspaceOptions::default() }).unwrap()
+}
+
+fn jump(env: &SimEnv, seconds: i64) {
+    env.jump_clock(seconds * 1000);
+}
+
+#[test]
+fn a_value_lives_its_time_and_not_a_second_longer_wherever_it_lies() {
+    type Step = fn(&Db);
+    let places: [Step; 3] = [|_| {}, |db| db.flush().unwrap(), |db| db.compact().unwrap()];
+    for place in places {
+        let env = machine();
+        let db = open(&env);
+        let aging = aging(&db);
+        db.put("a", "for ever").unwrap();
+        aging.put("a", "first").unwrap();
+        jump(&env, 50);
+        aging.put("b", "second").unwrap();
+        aging.put("c", "").unwrap();
+        let snapshot = db.snapshot();
+        place(&db);
+        let seen = || {
+            let forward: Vec<_> = aging.iter().unwrap().map(|entry| entry.unwrap()).collect();
+            let mut backward: Vec<_> = aging.iter().unwrap().rev().map(|entry| entry.unwrap()).collect();
+            backward.reverse();
+            assert_eq!(forward, backward);
+            let then: Vec<_> =
+                snapshot.keyspace(&aging).iter().unwrap().map(|entry| entry.unwrap()).collect();
+            assert_eq!(forward, then);
+            let mut lent = aging.iter().unwrap();
+            for (key, value) in &forward {
+                assert_eq!(aging.get(key).unwrap().unwrap(), *value);
+                assert_eq!(lent.advance().unwrap(), Some((&key[..], &value[..])));
+            }
+            assert!(lent.advance().unwrap().is_none());
+            let many = aging.multi_get(["a", "b", "c"]).unwrap();
+            assert_eq!(many.iter().flatten().count(), forward.len());
+            forward.iter().map(|(_, value)| String::from_utf8(value.to_vec()).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(seen(), ["first", "second", ""]);
+        jump(&env, 49);
+        assert_eq!(seen(), ["first", "second", ""]);
+        jump(&env, 1);
+        assert_eq!(seen(), ["second", ""]);
+        jump(&env, 50);
+        assert!(seen().is_empty());
+        // A clock that is set back brings nothing back.
+        jump(&env, -1000);
+        assert!(seen().is_empty());
+        assert_eq!(db.get("a").unwrap().unwrap(), "for ever");
+    }
+}
+
+#[test]
+fn flushes_and_merges_remove_what_has_expired() {
+    let env = machine();
+    let db = open(&env);
+    let aging = aging(&db);
+    (0..200).for_each(|n| aging.put(format!("{n}"), vec![1; 100]).unwrap());
+    db.flush().unwrap();
+    (0..200).for_each(|n| aging.put(format!("{n}"), vec![2; 100]).unwrap());
+    jump(&env, TTL as i64);
+    db.compact().unwrap();
+    let tables: usize = aging.shape().levels.iter().map(|level| level.tables).sum();
+    assert_eq!(tables, 0);
+}
+
+#[test]
+fn what_has_expired_stays_so_in_the_next_opening() {
+    let env = machine();
+    let db = open(&env);
+    aging(&db).put("old", "value").unwrap();
+    jump(&env, TTL as i64);
+    assert!(!aging(&db).contains("old").unwrap());
+    // The flush of another keyspace writes the time down.
+    db.put("key", "value").unwrap();
+    db.flush().unwrap();
+    db.close().unwrap();
+    jump(&env, -1000);
+    let db = open(&env);
+    assert!(!aging(&db).contains("old").unwrap());
+    aging(&db).put("new", "value").unwrap();
+    // Time stands still until the clock has caught up.
+    jump(&env, 1000 + TTL as i64 - 1);
+    assert!(aging(&db).contains("new").unwrap());
+    jump(&env, 1);
+    assert!(!aging(&db).contains("new").unwrap());
+}
+
+#[test]
+fn times_to_live_have_limits_and_are_kept_with_the_keyspace() {
+    let env = machine();
+    let refused = [Duration::ZERO, Duration::from_millis(1500), Duration::from_secs(1 << 32)];
+    for ttl in refused {
+        let keyspace = KeyspaceOptions { ttl: Some(ttl), ..KeyspaceOptions::default() };
+        assert_eq!(open(&env).keyspace_with("x", keyspace).unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+    let keyspace = KeyspaceOptions { ttl: Some(Duration::from_secs(1)), ..KeyspaceOptions::default() };
+    let db = Db::builder("/other").env(env.clone()).options(Options { keyspace, ..tiny() }).open().unwrap();
+    db.put("key", "value").unwrap();
+    db.close().unwrap();
+    let db = Db::builder("/other").env(env.clone()).options(tiny()).open().unwrap();
+    assert_eq!(db.get("key").unwrap().unwrap(), "value");
+    jump(&env, 1);
+    assert!(db.get("key").unwrap().is_none());
+}
+
+#[test]
+fn answers_are_those_of_a_map_with_a_clock_that_jumps() {
+    let seed = Seed::new(11);
+    let mut random = seed.random();
+    let env = machine();
+    let mut db = open(&env);
+    let (mut model, mut seen) = (BTreeMap::<Vec<u8>, (Vec<u8>, u64)>::new(), 0);
+    for round in 0..3000u64 {
+        seen = seen.max(env.unix_millis() / 1000);
+        let space = aging(&db);
+        let key = format!("{:02}", random.below(80)).into_bytes();
+        match random.below(8) {
+            0 => {
+                space.delete(&key).unwrap();
+                model.remove(&key);
+            }
+            1 => jump(&env, random.below(61) as i64 - 30),
+            2 => jump(&env, random.below(4) as i64),
+            _ => {
+                let value = vec![round as u8; random.below(100) as usize];
+                space.put(&key, &value).unwrap();
+                model.insert(key.clone(), (value, seen));
+            }
+        }
+        // A reader looks at the clock, so that the store has seen what the map has.
+        let found = space.contains(&key).unwrap();
+        seen = seen.max(env.unix_millis() / 1000);
+        assert_eq!(
+            found,
+            model.get(&key).is_some_and(|(_, written)| seen < written + TTL),
+            "in round {round}"
+        );
+        if round % 20 == 0 {
+            let found: BTreeMap<_, _> = space
+                .iter()
+                .unwrap()
+                .map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap())
+                .collect();
+            let alive = model.iter().filter(|(_, (_, written))| seen < written + TTL);
+            let expected = alive.map(|(key, (value, _))| (key.clone(), value.clone())).collect();
+            assert!(found == expected, "other answers in round {round}");
+        }
+        match round % 400 {
+            150 => db.compact().unwrap(),
+            399 => {
+                // An edit of the manifest, which holds the time.
+                space.put("00", "").unwrap();
+                model.insert(b"00".to_vec(), (Vec::new(), seen));
+                db.flush().unwrap();
+                drop(space);
+                db.close().unwrap();
+                db = open(&env);
+            }
+            _ => {}
+        }
+    }
+}
+
+// ---- Filters ----
+
+/// Removes values that start with "drop", changes those with "change", and writes down what it has seen.
+#[derive(Default)]
+struct Tidy(Mutex<Vec<Vec<u8>>>);
+
+impl CompactionFilter for Tidy {
+    fn decide(&self, _: &[u8], value: &[u8]) -> Decision {
+        self.0.lock().push(value.to_vec());
+        match value {
+            _ if value.starts_with(b"drop") => Decision::Remove,
+            _ if value.starts_with(b"change") => Decision::Change(b"changed".to_vec()),
+            _ if value.starts_with(b"panic") => panic!("a filter's own fault"),
+            _ => Decision::Keep,
+        }
+    }
+}
+
+fn tidy(env: &Arc<SimEnv>) -> (Db, Arc<Tidy>) {
+    let tidy = Arc::new(Tidy::default());
+    let builder = Db::builder("/db").env(env.clone()).options(tiny());
+    let builder = builder.compaction_filter("default", tidy.clone()).compaction_filter("aging", tidy.clone());
+    (builder.open().unwrap(), tidy)
+}
+
+#[test]
+fn a_filter_keeps_removes_and_changes() {
+    let (db, filter) = tidy(&machine());
+    let other = db.keyspace("other").unwrap();
+    for (key, value) in [("a", "keep"), ("b", "drop"), ("c", "change"), ("d", "drop first")] {
+        db.put(key, value).unwrap();
+        other.put(key, value).unwrap();
+    }
+    // An older value does not come back from below.
+    db.compact().unwrap();
+    db.put("a", "drop now").unwrap();
+    db.put("d", "second").unwrap();
+    db.compact().unwrap();
+    assert!(db.get("a").unwrap().is_none() && db.get("b").unwrap().is_none());
+    assert_eq!(db.get("c").unwrap().unwrap(), "changed");
+    assert_eq!(db.get("d").unwrap().unwrap(), "second");
+    assert_eq!(other.get("b").unwrap().unwrap(), "drop");
+    assert!(!filter.0.lock().is_empty());
+}
+
+#[test]
+fn a_filter_never_sees_what_a_snapshot_needs() {
+    let (db, filter) = tidy(&machine());
+    db.put("old", "drop, but needed").unwrap();
+    let snapshot = db.snapshot();
+    let mut transaction = db.transaction();
+    db.put("new", "drop").unwrap();
+    db.compact().unwrap();
+    assert!(db.get("new").unwrap().is_none());
+    assert_eq!(snapshot.get("old").unwrap().unwrap(), "drop, but needed");
+    assert_eq!(db.get("old").unwrap().unwrap(), "drop, but needed");
+    assert_eq!(*filter.0.lock(), [b"drop"]);
+    // The filter's decision is no write of others, but the write that it was about is.
+    transaction.put("new", "mine");
+    assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Conflict);
+    drop(snapshot);
+    // Another merge of the same table.
+    db.put("old", "drop, newer").unwrap();
+    db.compact().unwrap();
+    assert!(db.get("old").unwrap().is_none());
+}
+
+#[test]
+fn a_filter_that_panics_fails_the_merge_and_loses_nothing() {
+    let env = machine();
+    let (db, _) = tidy(&env);
+    db.put("a", "panic").unwrap();
+    db.flush().unwrap();
+    db.put("a", "panic again").unwrap();
+    let error = db.compact().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    assert_eq!(db.get("a").unwrap().unwrap(), "panic again");
+    db.put("b", "value").unwrap();
+    db.close().unwrap();
+    let db = open(&env);
+    assert_eq!(db.iter().unwrap().count(), 2);
+    db.compact().unwrap();
+}
+
+#[test]
+fn a_filter_sees_and_changes_values_that_expire_without_their_time() {
+    let env = machine();
+    let (db, filter) = tidy(&env);
+    let aging = aging(&db);
+    aging.put("a", "change").unwrap();
+    db.flush().unwrap();
+    aging.put("b", "other").unwrap();
+    db.compact().unwrap();
+    assert_eq!(aging.get("a").unwrap().unwrap(), "changed");
+    assert!(filter.0.lock().contains(&b"change".to_vec()));
+    jump(&env, TTL as i64);
+    assert!(aging.get("a").unwrap().is_none());
+}

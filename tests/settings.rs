@@ -1,0 +1,179 @@
+//! Settings that change while the store is open: in force at once, and no answer changes.
+
+#![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
+
+mod rot;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rot::{Seed, tiny};
+use terrace::env::posix::PosixEnv;
+use terrace::env::simulated::{SimConfig, SimEnv, Survival};
+use terrace::{Compression, Db, Durability, ErrorKind, Options, PackLayout, TreeOptions};
+
+fn machine() -> Arc<SimEnv> {
+    SimEnv::new(SimConfig::default())
+}
+
+fn open(env: &Arc<SimEnv>, options: Options) -> Db {
+    Db::builder("/db").env(env.clone()).options(options).open().unwrap()
+}
+
+#[test]
+fn a_refused_change_changes_nothing() {
+    let db = open(&machine(), tiny());
+    type Change = fn(&mut Options);
+    let changes: [(Change, &str); 4] = [
+        (|options| options.memory_bytes = Some(1), "memory_bytes"),
+        (|options| options.background_threads = Some(0), "background_threads"),
+        (|options| options.tree.l0_stop = options.tree.l0_slow, "l0_stop"),
+        (|options| options.keyspace.compression = Compression::Lz4, "keyspace"),
+    ];
+    for (change, name) in changes {
+        let refused = db.set_options(|options| {
+            options.durability = Durability::Synced;
+            change(options);
+        });
+        let error = refused.unwrap_err();
+        assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains(name), "{error}");
+        assert_eq!(db.options(), tiny());
+    }
+    let other = db.clone();
+    db.close().unwrap();
+    assert_eq!(other.set_options(|_| {}).unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn a_lower_trigger_starts_merges_by_itself() {
+    let tree = TreeOptions { l0_trigger: 100, l0_slow: 200, l0_stop: 300, ..tiny().tree };
+    let db = open(&machine(), Options { tree, ..tiny() });
+    for n in 0..6 {
+        db.put("key", [n]).unwrap();
+        db.flush().unwrap();
+    }
+    db.wait_idle().unwrap();
+    assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "6");
+    db.set_options(|options| options.tree.l0_trigger = 2).unwrap();
+    db.wait_idle().unwrap();
+    assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "0");
+    assert_eq!(db.get("key").unwrap().unwrap(), [5]);
+}
+
+#[test]
+fn smaller_memory_is_given_back_at_once() {
+    let db = open(&machine(), Options { memory_bytes: Some(8 << 20), memtable_bytes: 1 << 20, ..tiny() });
+    (0..3000).for_each(|n| db.put(format!("{n}"), vec![1; 500]).unwrap());
+    db.compact().unwrap();
+    assert_eq!(db.iter().unwrap().count(), 3000);
+    assert!(db.stats().cache.bytes > 1 << 20);
+    db.set_options(|options| options.memory_bytes = Some(1 << 20)).unwrap();
+    let cache = db.stats().cache;
+    assert!(cache.bytes <= cache.capacity && cache.capacity < 1 << 20, "{cache:?}");
+    let flushes = db.stats().flush.jobs;
+    // A quarter of the new budget is the most that a memtable may take.
+    (0..1000).for_each(|n| db.put(format!("{n}"), vec![2; 500]).unwrap());
+    db.wait_idle().unwrap();
+    assert!(db.stats().flush.jobs > flushes);
+}
+
+#[test]
+fn another_default_of_durability_holds_for_the_next_write() {
+    let env = machine();
+    let db = open(&env, tiny());
+    db.put("a", "1").unwrap();
+    assert!(open(&env.crash(Survival::Nothing), tiny()).get("a").unwrap().is_none());
+    db.set_options(|options| options.durability = Durability::Synced).unwrap();
+    db.put("b", "2").unwrap();
+    assert_eq!(open(&env.crash(Survival::Nothing), tiny()).iter().unwrap().count(), 2);
+}
+
+#[test]
+fn a_smaller_log_flushes_the_keyspace_that_holds_it_back() {
+    let db = open(&machine(), Options { memtable_bytes: 1 << 20, wal_bytes_max: 64 << 20, ..tiny() });
+    (0..300).for_each(|n| db.put(format!("{n}"), vec![1; 500]).unwrap());
+    assert_eq!(db.stats().flush.jobs, 0);
+    db.set_options(|options| options.wal_bytes_max = 64 << 10).unwrap();
+    db.put("key", "value").unwrap();
+    db.wait_idle().unwrap();
+    assert_eq!(db.stats().flush.jobs, 1);
+}
+
+#[test]
+fn merging_threads_come_and_go() {
+    let dir = tempfile::tempdir().unwrap();
+    // The other tests of this binary run their threads on the simulated machine, or not at all.
+    let mergers = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        names.filter(|name| ["terrace-merge-3\n", "terrace-merge-4\n"].contains(&name.as_str())).count()
+    };
+    let until = |count: usize| {
+        for _ in 0..10_000 {
+            if mergers() == count {
+                return;
+            }
+            PosixEnv::shared().sleep(Duration::from_millis(1));
+        }
+        panic!("{} threads instead of {count}", mergers());
+    };
+    let db = Db::builder(dir.path()).options(tiny()).open().unwrap();
+    for _ in 0..2 {
+        db.set_options(|options| options.background_threads = Some(5)).unwrap();
+        until(2);
+        db.set_options(|options| options.background_threads = Some(1)).unwrap();
+        until(0);
+    }
+    (0..500).for_each(|n| db.put(format!("{n}"), vec![1; 200]).unwrap());
+    db.compact().unwrap();
+    db.close().unwrap();
+}
+
+#[test]
+fn answers_stay_whatever_changes() {
+    let seed = Seed::new(5);
+    let mut random = seed.random();
+    let env = machine();
+    let (mut db, mut model) = (open(&env, tiny()), BTreeMap::new());
+    for round in 0..4000u64 {
+        let key = format!("{}", random.below(700)).into_bytes();
+        if random.below(5) == 0 {
+            db.delete(&key).unwrap();
+            model.remove(&key);
+        } else {
+            let value = vec![round as u8; random.below(200) as usize];
+            db.put(&key, &value).unwrap();
+            model.insert(key, value);
+        }
+        if round % 50 == 0 {
+            let mut roll = |end| random.below(end);
+            db.set_options(|options| {
+                options.memtable_bytes = (4 << 10) << roll(4);
+                options.background_threads = Some(1 + roll(3) as usize);
+                options.memory_bytes = Some((1 + roll(4)) << 20);
+                options.tree.table_bytes = (2 << 10) << roll(4);
+                options.tree.block_bytes = 256 << roll(4);
+                options.tree.level1_bytes = (8 << 10) << roll(4);
+                options.tree.level_ratio = 2 + roll(8) as u32;
+                options.tree.l0_trigger = 1 + roll(6) as usize;
+                options.tree.pack =
+                    if roll(2) == 0 { PackLayout::OneTable } else { PackLayout::Many { bytes_max: 1 << 20 } };
+            })
+            .unwrap();
+        }
+        if round % 1000 == 999 {
+            db.close().unwrap();
+            db = open(&env, tiny());
+        }
+        if round % 500 == 499 {
+            let found: BTreeMap<_, _> = db
+                .iter()
+                .unwrap()
+                .map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap())
+                .collect();
+            assert!(found == model, "other answers in round {round}");
+            assert!(db.verify().unwrap().problems.is_empty());
+        }
+    }
+}
