@@ -6,7 +6,6 @@ use std::hash::{Hash, Hasher};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use crate::format::block::Block;
 use crate::store::memtable::PinnedValue;
 
 /// A cheap, shared view of bytes: a key or a value.
@@ -25,14 +24,15 @@ pub struct Slice(Repr);
 #[derive(Clone)]
 enum Repr {
     Shared(Arc<[u8]>),
-    Block(Arc<Block>, Range<usize>),
+    Block(Arc<[u8]>, Range<usize>),
     /// All but the last bytes, as many as the number says.
     Memtable(PinnedValue, usize),
 }
 
 impl Slice {
-    pub(crate) fn from_block(block: Arc<Block>, span: Range<usize>) -> Self {
-        Self(Repr::Block(block, span))
+    /// Bytes of a block, which keep its buffer.
+    pub(crate) fn from_block((buffer, span): (Arc<[u8]>, Range<usize>)) -> Self {
+        Self(Repr::Block(buffer, span))
     }
 
     pub(crate) fn from_memtable(value: PinnedValue) -> Self {
@@ -57,7 +57,7 @@ impl Deref for Slice {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Repr::Shared(bytes) => bytes,
-            Repr::Block(block, span) => block.bytes().get(span.clone()).unwrap_or_default(),
+            Repr::Block(buffer, span) => buffer.get(span.clone()).unwrap_or_default(),
             Repr::Memtable(value, hidden) => value.get(..value.len() - hidden).unwrap_or_default(),
         }
     }

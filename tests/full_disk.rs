@@ -144,6 +144,39 @@ fn filled(env: &Arc<SimEnv>, options: &Options) -> (Db, Vec<usize>) {
     unreachable!("the device never fills up")
 }
 
+/// Dead files that are kept to be written over are no reason to refuse a write.
+#[test]
+fn a_disk_is_full_only_when_no_spare_is_left() {
+    let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };
+    SimEnv::run(config, |env| {
+        let spares = |env: &SimEnv| -> u64 {
+            let is_spare = |path: &Path| path.extension().is_some_and(|is| is == "spare");
+            env.files().iter().filter(|(path, _)| is_spare(path)).map(|(_, length)| length).sum()
+        };
+        let options = Options { memtable_bytes: 256 << 10, wal_bytes_max: 4 << 20, ..tiny() };
+        let db = open(&env, &options).unwrap();
+        let mut there: Vec<usize> = Vec::new();
+        for n in 0.. {
+            if n % 100 == 0 {
+                db.wait_idle().unwrap();
+                if spares(&env) > 300_000 {
+                    break;
+                }
+            }
+            db.put(key(n), value(n)).unwrap();
+            there.push(n);
+        }
+        let space = db.stats().space;
+        assert_eq!(space.total_bytes, space.live_bytes + space.dead_bytes + space.wal_bytes + spares(&env));
+        assert!(db.verify().unwrap().problems.is_empty());
+        limit(&env, 0);
+        let error = (there.len()..).find_map(|n| db.put(key(n), value(n)).map(|()| there.push(n)).err());
+        check_full(&error.unwrap());
+        assert_eq!(spares(&env), 0);
+        check_contents(&db, &there, "on a full disk");
+    });
+}
+
 fn with_reserve() -> Options {
     Options { reserve_bytes: 1 << 20, ..tiny() }
 }

@@ -1,6 +1,8 @@
-//! Reading beside a writer: without a lock, without a change, at one moment.
+//! Reading beside a writer: without a change, at one moment.
 //!
 //! The writer counts (see `common::counter`), so that each moment tells all that must be there.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod common;
 
@@ -16,7 +18,7 @@ use common::client::{DIR, open};
 use common::counter::{moment, write_batch};
 use common::{Replay, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
-use terrace::env::{Env, Priority};
+use terrace::env::{Env, Priority, Thread};
 use terrace::{Db, ErrorKind, Snapshot, WriteBatch};
 
 /// Set in a child: the directory to write.
@@ -26,37 +28,59 @@ fn read_on(env: &Arc<SimEnv>) -> terrace::Result<Db> {
     Db::builder(DIR).env(env.clone()).options(tiny()).read_only().open()
 }
 
+/// Threads take turns often.
+fn interleaved(seed: u64) -> SimConfig {
+    SimConfig { seed, preemption_percent: 60, ..SimConfig::default() }
+}
+
+/// A thread that writes batches from 2 on.
+struct Writing {
+    acknowledged: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+    thread: Thread,
+}
+
+impl Writing {
+    fn start(env: &Arc<SimEnv>, db: &Db) -> Self {
+        write_batch(db, 1).unwrap();
+        let (acknowledged, over) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicBool::new(false)));
+        let (writer, told, stop) = (db.clone(), acknowledged.clone(), over.clone());
+        let body = move || {
+            for n in 2.. {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                write_batch(&writer, n).unwrap();
+                told.store(n, Ordering::Relaxed);
+            }
+        };
+        let thread = env.spawn("writer", Priority::Normal, Box::new(body)).unwrap();
+        Self { acknowledged, over, thread }
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.acknowledged.load(Ordering::Relaxed)
+    }
+
+    fn end(self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.join();
+    }
+}
+
 #[test]
 fn a_reader_beside_a_writer_sees_a_prefix_with_all_that_was_acknowledged() {
     for seed in 0..6 {
         let _replay = Replay(format!("seed {seed}"));
-        let config = SimConfig { seed, preemption_percent: 60, ..SimConfig::default() };
-        let (refreshed, merges) = SimEnv::run(config, |env| {
-            let (acknowledged, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (refreshed, merges) = SimEnv::run(interleaved(seed), |env| {
             let db = open(&env, &tiny()).unwrap();
-            write_batch(&db, 1).unwrap();
-            let (writer, told, stop) = (db.clone(), acknowledged.clone(), over.clone());
-            let writing = env
-                .spawn(
-                    "writer",
-                    Priority::Normal,
-                    Box::new(move || {
-                        for n in 2.. {
-                            if stop.load(Ordering::Relaxed) {
-                                break;
-                            }
-                            write_batch(&writer, n).unwrap();
-                            told.store(n, Ordering::Relaxed);
-                        }
-                    }),
-                )
-                .unwrap();
+            let writing = Writing::start(&env, &db);
             let mut reader = read_on(&env).unwrap();
             let mut older: Vec<(Db, Snapshot, u64)> = Vec::new();
             let mut last = 0;
             for _ in 0..20 {
                 env.sleep(Duration::from_millis(5));
-                let before = acknowledged.load(Ordering::Relaxed);
+                let before = writing.acknowledged();
                 reader.refresh().unwrap();
                 let snapshot = reader.snapshot();
                 let found = moment(&reader, &snapshot);
@@ -64,8 +88,7 @@ fn a_reader_beside_a_writer_sees_a_prefix_with_all_that_was_acknowledged() {
                 last = found;
                 older.push((reader.clone(), snapshot, found));
             }
-            over.store(true, Ordering::Relaxed);
-            writing.join();
+            writing.end();
             db.compact().unwrap();
             // What the writer has removed since is still there for those that hold on to it.
             for (reader, snapshot, found) in &older {
@@ -74,6 +97,39 @@ fn a_reader_beside_a_writer_sees_a_prefix_with_all_that_was_acknowledged() {
             (last, db.stats().merge.jobs)
         });
         assert!(refreshed > 100 && merges > 3, "{refreshed} batches, {merges} merges");
+    }
+}
+
+/// Dead files are written over, but not those that a reader holds, which has read none of its blocks so far.
+#[test]
+fn a_reader_finds_later_what_its_writer_would_have_written_over() {
+    for seed in 0..4 {
+        let _replay = Replay(format!("seed {seed}"));
+        SimEnv::run(interleaved(seed), |env| {
+            let db = open(&env, &tiny()).unwrap();
+            let writing = Writing::start(&env, &db);
+            let (mut readers, mut kept) = (Vec::new(), 0);
+            for n in 0..24 {
+                env.sleep(Duration::from_millis(5));
+                let before = writing.acknowledged();
+                let reader = read_on(&env).unwrap();
+                // Most let go at once, so that there are files to write over.
+                if n % 4 == 0 {
+                    readers.push((reader, before..=writing.acknowledged() + 1));
+                }
+                let files = env.files();
+                kept +=
+                    files.iter().filter(|(path, _)| path.extension().is_some_and(|is| is == "spare")).count();
+            }
+            writing.end();
+            db.compact().unwrap();
+            for (reader, possible) in &readers {
+                let found = moment(reader, &reader.snapshot());
+                assert!(possible.contains(&found), "{found} is not in {possible:?}");
+                assert!(reader.verify().unwrap().problems.is_empty());
+            }
+            assert!(kept > 0, "{kept} spares were seen");
+        });
     }
 }
 

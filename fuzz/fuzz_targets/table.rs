@@ -34,15 +34,15 @@ fn footer(bytes: &[u8]) {
 }
 
 fn blocks(bytes: &[u8]) {
-    assert!(open_block(PLACE, bytes.to_vec()).is_err(), "nothing passes without a checksum");
+    assert!(open_block(PLACE, bytes).is_err(), "nothing passes without a checksum");
     let mut forged = bytes.to_vec();
     forged.extend(PLACE.checksum(bytes).to_le_bytes());
-    if let Ok(payload) = open_block(PLACE, forged) {
+    if let Ok(payload) = open_block(PLACE, &forged) {
         assert!(payload.len() <= bytes.len() * 256);
     }
     for codec in [Codec::Raw, Codec::Lz4] {
         let mut out = Vec::new();
         seal_block(PLACE, codec, bytes, &mut out);
-        assert_eq!(open_block(PLACE, out).as_deref(), Ok(bytes));
+        assert_eq!(open_block(PLACE, &out).as_deref(), Ok(bytes));
     }
 }

@@ -10,6 +10,7 @@
 //! The catalog knows no file, path, cache or open table, and decides nothing.
 
 mod apply;
+mod attachment;
 mod check;
 mod inconsistent;
 mod lease;
@@ -21,6 +22,7 @@ mod table_meta;
 pub mod testing;
 mod version;
 
+pub use attachment::Attachment;
 #[cfg(test)]
 pub use check::check_edit;
 pub use check::check_version;

@@ -19,10 +19,10 @@ pub struct Run {
     tables: Sequence<Arc<TableMeta>>,
 }
 
-/// Where a table ends, its first eight bytes in a word of the same order.
+/// Where a table ends, its first 16 bytes in a word of the same order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct TableEnd {
-    prefix: u64,
+    prefix: u128,
     bound: UpperBound,
 }
 
@@ -52,7 +52,7 @@ impl Element for Arc<TableMeta> {
         let bound = self.range.end.clone();
         let prefix = match &bound {
             UpperBound::Excluded(key) => prefix(key),
-            UpperBound::Unbounded => u64::MAX,
+            UpperBound::Unbounded => u128::MAX,
         };
         TableEnd { prefix, bound }
     }
@@ -67,9 +67,13 @@ impl Element for Arc<TableMeta> {
     }
 }
 
-/// The first eight bytes of `key`, zeros behind its end: ordered as the keys are, as far as it reaches.
-fn prefix(key: &[u8]) -> u64 {
-    (0..8).fold(0, |word, i| word << 8 | u64::from(key.get(i).copied().unwrap_or(0)))
+/// The first 16 bytes of `key`, zeros behind its end: ordered as the keys are, as far as it reaches.
+fn prefix(key: &[u8]) -> u128 {
+    let mut bytes = [0; 16];
+    let length = key.len().min(bytes.len());
+    bytes[..length].copy_from_slice(&key[..length]);
+    // Never stored: the byte order is that of keys, not of a format.
+    u128::from_le_bytes(bytes).swap_bytes()
 }
 
 /// Whether a table that ends there lies wholly before `key`.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Lease;
+use super::{Attachment, Lease};
 use crate::format::edit::TableRecord;
 use crate::types::{Epoch, Extent, KeyRange, Seq, TableId};
 
@@ -28,6 +28,8 @@ pub struct TableMeta {
     pub tombstones: u64,
     /// Number of range tombstones.
     pub range_tombstones: u64,
+    /// What users of the table keep with it.
+    pub attachment: Attachment,
     // Held for its end.
     _lease: Lease,
 }
@@ -46,6 +48,7 @@ impl TableMeta {
             entries: record.entries,
             tombstones: record.tombstones,
             range_tombstones: record.range_tombstones,
+            attachment: Attachment::default(),
             _lease: lease,
         }
     }

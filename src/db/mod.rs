@@ -136,7 +136,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` when there is no store; `Corruption` and `Io` as [`Db::open`].
+    /// `NotFound` when there is no store; `Busy` when its writer replaces files faster than they are opened, again and
+    /// again; `Corruption` and `Io` as [`Db::open`].
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::builder(path).read_only().open()
     }

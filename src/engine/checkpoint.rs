@@ -1,7 +1,7 @@
 //! A copy of the store at one moment, in another directory.
 //!
 //! The moment is one between two groups of commits: the catalog in force, whose tables its versions hold, and the log from
-//! its floor up to the last group, whose files are opened before anybody can remove them. That is what the death of the
+//! its floor up to the last group, whose files are held before anybody can give them up. That is what the death of the
 //! process would leave, so recovery makes a store of it. Everything else goes on meanwhile.
 //!
 //! Of packs the live extents are copied, and the directory; the rest is left out, as holes. The copy is synced before
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use crate::catalog::Catalog;
-use crate::env::{Access, FileLock};
+use crate::env::FileLock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::identity::Identity;
 use crate::format::names::FileName;
@@ -73,13 +73,12 @@ impl Engine {
     }
 
     fn moment(&self) -> Result<Moment> {
-        // Between two groups of commits, and before what the catalog's floor says is needed can be removed.
+        // Between two groups of commits, and before what the catalog's floor says is needed can be given up.
         let writer = self.writer()?.lock();
         let catalog = self.catalog.lock().catalog.clone();
         let needed = writer.wal.extents().filter(|&(id, _)| id >= catalog.counters.wal_floor);
-        let log = needed.map(|(id, bytes)| {
-            Ok(Segment { id, bytes, file: self.device.open(FileName::Wal(id), Access::Read)? })
-        });
+        let log =
+            needed.map(|(id, bytes)| Ok(Segment { id, bytes, file: self.device.hold(FileName::Wal(id))? }));
         Ok(Moment { log: log.collect::<Result<_>>()?, catalog })
     }
 

@@ -117,7 +117,8 @@ impl Engine {
         let writer = &mut **guard;
         let (first, count) = (writer.last_seq.plus(1), batch.count());
         let log = LogBatch { first, count, ops: batch.encoded() };
-        writer.wal.append(std::iter::once(log)).map_err(|error| match error.kind() {
+        let append = || writer.wal.append(std::iter::once(log));
+        self.spares.yielding(append).map_err(|error| match error.kind() {
             // The next append goes to the same place; nothing is unknown.
             ErrorKind::DiskFull => {
                 self.draw_on_reserve(&error);
@@ -284,7 +285,7 @@ impl Engine {
     }
 
     fn roll(&self, writer: &mut Writer) -> Result<()> {
-        writer.wal.roll().map_err(|error| match error.kind() {
+        self.spares.yielding(|| writer.wal.roll()).map_err(|error| match error.kind() {
             ErrorKind::DiskFull => error,
             _ => self.poison(error),
         })?;

@@ -161,6 +161,7 @@ impl Engine {
         job.output.set_range_tombstones(kept.cloned());
         let mut volume = Volume::default();
         let mut last_read: Option<Vec<u8>> = None;
+        let mut key_is_written = false;
         merge.seek_first()?;
         while merge.valid() {
             if volume.records_in.is_multiple_of(RECORDS_PER_CHECK) {
@@ -169,6 +170,7 @@ impl Engine {
             volume.records_in += 1;
             let key = merge.key();
             let same_key = last_read.as_deref() == Some(key);
+            key_is_written &= same_key;
             let over = job.coverage.newer_than(key, merge.stamp().seq());
             let newest = !same_key && over.is_none();
             let (stamp, value) = job.sieve.pass(key, (merge.stamp(), merge.value()), newest)?;
@@ -180,9 +182,7 @@ impl Engine {
             };
             if verdict == Verdict::Keep {
                 // Never inside a user key (I1); asked where a new key begins, even if its newest version went.
-                if job.output.last_key() != Some(key)
-                    && let Some(cutting) = &mut job.cutting
-                {
+                if !key_is_written && let Some(cutting) = &mut job.cutting {
                     cut_range_tombstones(cutting, &mut job.output, |boundary| !boundary.admits(key))?;
                     if cutting.cut(&CutView { output_bytes: job.output.table_bytes(), next_key: key }) {
                         job.output.cut(&UpperBound::Excluded(key.into()))?;
@@ -190,6 +190,7 @@ impl Engine {
                 }
                 job.output.add(key, stamp, &value)?;
                 volume.records_out += 1;
+                key_is_written = true;
             }
             if !same_key {
                 let last = last_read.get_or_insert_default();

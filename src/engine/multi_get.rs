@@ -81,7 +81,7 @@ struct Finger<'a> {
 /// A table and the block of it that was fetched last.
 struct Opened {
     reader: Arc<TableReader>,
-    block: Option<(usize, Arc<Block>)>,
+    block: Option<(usize, Block)>,
 }
 
 impl Finger<'_> {
@@ -93,7 +93,7 @@ impl Finger<'_> {
                 let Some(meta) = self.run.find(key).filter(|meta| meta.min_seq <= self.upto) else {
                     return Ok(None);
                 };
-                let reader = self.engine.cache.table(meta)?;
+                let reader = self.engine.cache.table_arc(meta)?;
                 (meta.clone(), Opened { reader, block: None })
             }
         };
@@ -124,14 +124,14 @@ impl Opened {
             }
             let hit = key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry));
             return Ok(hit.then(|| {
-                let (stamp, span) = (block.stamp(entry), block.value_span(entry));
-                (stamp, Slice::from_block(block, span))
+                let stamp = self.reader.stamp(block.stamp(entry));
+                (stamp, Slice::from_block(block.pin_value(entry)))
             }));
         }
         Ok(None)
     }
 
-    fn block(&mut self, engine: &Engine, at: usize) -> Result<Option<Arc<Block>>> {
+    fn block(&mut self, engine: &Engine, at: usize) -> Result<Option<Block>> {
         if let Some((_, block)) = self.block.as_ref().filter(|(last, _)| *last == at) {
             return Ok(Some(block.clone()));
         }

@@ -107,11 +107,6 @@ impl<E: Deref<Target = Engine>> Output<E> {
         Ok(())
     }
 
-    /// Key of the last entry of the table that is being written; none between tables.
-    pub(crate) fn last_key(&self) -> Option<&[u8]> {
-        self.table.as_ref().map(TableBuilder::last_key)
-    }
-
     /// Bytes of the table that is being written; 0 between tables.
     pub(crate) fn table_bytes(&self) -> u64 {
         match (&self.table, &self.pack) {

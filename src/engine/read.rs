@@ -77,10 +77,9 @@ impl Engine {
                 continue;
             }
             let hit = key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry));
-            return Ok(hit.then(|| {
-                let (stamp, span) = (block.stamp(entry), block.value_span(entry));
-                (stamp, Slice::from_block(block, span))
-            }));
+            return Ok(
+                hit.then(|| (table.stamp(block.stamp(entry)), Slice::from_block(block.pin_value(entry))))
+            );
         }
         Ok(None)
     }

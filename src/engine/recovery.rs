@@ -39,7 +39,8 @@ use crate::format::names::FileName;
 use crate::options::Options;
 use crate::store::cache::TableCache;
 use crate::store::device::Device;
-use crate::store::manifest::Manifest;
+use crate::store::file::StoreFile;
+use crate::store::manifest::{Loaded, Manifest};
 use crate::store::memtable::{ChunkPool, Memtable};
 use crate::store::meter::{Meter, ReadCause};
 use crate::store::pack::PackStore;
@@ -108,11 +109,12 @@ pub(crate) fn open(opening: &Opening) -> Result<Arc<Engine>> {
 }
 
 /// Opens a store for reading alone. A writer may be at work: whatever vanishes or changes while it is being read shows as
-/// damage, of which another look says something else.
+/// damage, of which another look says something else, or is told by [`Store::check_held`].
 fn open_beside_writer(opening: &Opening) -> Result<Arc<Engine>> {
     let mut last: Option<String> = None;
     for _ in 1..READ_ATTEMPTS_MAX {
         match attempt(opening) {
+            Err(error) if error.kind() == ErrorKind::Busy => {}
             Err(error) if error.kind() == ErrorKind::Corruption => {
                 let found = error.to_string();
                 if last.as_ref() == Some(&found) {
@@ -261,11 +263,15 @@ impl Store<'_> {
         let found = Found::list(&self.device)?;
         let reclaimer = Arc::new(Reclaimer::default());
         let mut catalog = self.catalog(&loaded, &reclaimer)?;
-        let access = if self.opening.read_only { Access::Read } else { Access::ReadWrite };
         let limits = Limits::new(&self.opening.options, &*self.opening.env);
         let spares = Arc::new(Spares::new(self.device.clone(), limits.spare_bytes));
         let packs = self.check_packs(&catalog, spares.clone())?;
-        let (memtables, last_seq, log) = self.replay(&catalog, access, &limits)?;
+        let open = |name| self.open(name, Access::ReadWrite);
+        let segments = wal::segments(&self.device, catalog.counters.wal_floor, open)?;
+        if self.opening.read_only {
+            self.check_held(&catalog)?;
+        }
+        let (memtables, last_seq, log) = self.replay(&catalog, &segments, &limits)?;
         reclaimer.register_all(&catalog);
         let replayed_bytes = log.segments.iter().map(|segment| segment.bytes).sum();
 
@@ -353,16 +359,15 @@ impl Store<'_> {
         }
     }
 
-    /// The catalog that the manifest's edits make.
-    fn catalog(
-        &self,
-        loaded: &crate::store::manifest::Loaded,
-        reclaimer: &Arc<Reclaimer>,
-    ) -> Result<Catalog> {
-        let mut catalog = Catalog::empty();
-        for edit in &loaded.edits {
-            catalog = self.apply(&catalog, edit, &loaded.path, &mut |_| Lease::none())?;
-        }
+    /// The catalog that the manifest's edits make, its tables without leases.
+    fn assemble(&self, loaded: &Loaded) -> Result<Catalog> {
+        loaded.edits.iter().try_fold(Catalog::empty(), |catalog, edit| {
+            self.apply(&catalog, edit, &loaded.path, &mut |_| Lease::none())
+        })
+    }
+
+    fn catalog(&self, loaded: &Loaded, reclaimer: &Arc<Reclaimer>) -> Result<Catalog> {
+        let catalog = self.assemble(loaded)?;
         // Tables take their leases only now: those that came and went in between have no space to give back.
         let sink: Arc<dyn ExtentSink> = reclaimer.clone();
         let mut adopt = |record: &crate::format::edit::TableRecord| Lease::new(sink.clone(), record.extent);
@@ -381,12 +386,27 @@ impl Store<'_> {
         })
     }
 
-    /// A pack that is shorter than when it was sealed has lost data. Those of a store that is only read stay open: its
-    /// writer may remove them any time.
+    /// Opens a pack or a log segment. The writer of a store that is only read may give it up any time, so it is held.
+    fn open(&self, name: FileName, access: Access) -> Result<StoreFile> {
+        if self.opening.read_only { self.device.hold(name) } else { self.device.open(name, access) }
+    }
+
+    /// `Busy` if the writer may have given up, before they were held, packs or log that `catalog` needs: the manifest, read
+    /// again, tells (see [`Spares`] for why that is enough).
+    fn check_held(&self, catalog: &Catalog) -> Result<()> {
+        let newer = self.assemble(&Manifest::load(&self.device)?)?;
+        let packs_stand = catalog.packs().all(|pack| newer.pack(pack.record.id).is_some());
+        if packs_stand && newer.counters.wal_floor == catalog.counters.wal_floor {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Busy, "the store's writer is faster than this reader opens it"))
+    }
+
+    /// A pack that is shorter than when it was sealed has lost data. Those of a store that is only read stay open.
     fn check_packs(&self, catalog: &Catalog, spares: Arc<Spares>) -> Result<PackStore> {
         let mut pinned = BTreeMap::new();
         for PackRecord { id, length, .. } in catalog.packs().map(|pack| pack.record) {
-            let file = self.device.open(FileName::Pack(id), Access::Read)?;
+            let file = self.open(FileName::Pack(id), Access::Read)?;
             let found = file.len()?;
             if found < length {
                 return Err(file.corruption(found, format!("the pack ends here instead of at byte {length}")));
@@ -402,7 +422,7 @@ impl Store<'_> {
     fn replay(
         &self,
         catalog: &Catalog,
-        access: Access,
+        segments: &[(SegmentId, Arc<StoreFile>)],
         limits: &Limits,
     ) -> Result<(Memtables, Seq, wal::Recovered)> {
         let mut memtables = Memtables::new();
@@ -434,7 +454,7 @@ impl Store<'_> {
             }
             Ok(())
         };
-        let log = wal::recover(&self.device, catalog.counters.wal_floor, access, &mut replay)?;
+        let log = wal::recover(segments, catalog.counters.wal_floor, &mut replay)?;
         Ok((memtables, last_seq, log))
     }
 

@@ -67,7 +67,8 @@ impl Engine {
         }
         let _changing = reserve.changing.lock();
         let held = reserve.held.load(Ordering::Relaxed);
-        let made = held || self.has_room() && prepare(&self.device, reserve.bytes).is_ok();
+        let room = || self.has_room() || self.spares.free().is_ok_and(|freed| freed && self.has_room());
+        let made = held || room() && prepare(&self.device, reserve.bytes).is_ok();
         reserve.held.store(made, Ordering::Relaxed);
         if made {
             return Ok(());

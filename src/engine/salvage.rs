@@ -14,6 +14,7 @@ use crate::env::Access;
 use crate::error::{Error, Result};
 use crate::format::Malformed;
 use crate::format::batch::Ops;
+use crate::format::block::Block;
 use crate::format::edit::KeyspaceRecord;
 use crate::format::names::FileName;
 use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
@@ -24,7 +25,7 @@ use crate::store::file::StoreFile;
 use crate::store::manifest::Manifest;
 use crate::store::memtable::{ChunkPool, Memtable};
 use crate::store::meter::ReadCause;
-use crate::store::table::{TableReader, read_block};
+use crate::store::table::{TablePlace, TableReader};
 use crate::store::wal;
 use crate::types::{
     DeviceId, Extent, Key, KeyspaceId, PackId, RangeTombstone, SegmentId, Seq, Stamp, TableId,
@@ -232,7 +233,8 @@ impl Iterator for TableEntries {
             let (file, table) = self.opened.as_ref()?;
             let handle = table.handle(self.next_block)?;
             self.next_block += 1;
-            match read_block(file, table.id(), table.extent(), handle, ReadCause::Open) {
+            let place = TablePlace { file, id: table.id(), extent: table.extent() };
+            match place.decode(handle, Block::decode) {
                 Ok(block) => self.block.extend((0..block.len()).map(|at| {
                     let mut key = Vec::new();
                     block.key_into(at, &mut key);

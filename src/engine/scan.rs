@@ -78,6 +78,10 @@ impl Bounds {
 }
 
 /// A source of a scan.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are runs, and a box would cost each step an access"
+)]
 enum Source {
     Memtable(MemtableCursor),
     Run(TablesCursor<Run>),
@@ -187,8 +191,8 @@ impl PinValue for Source {
     fn pin_value(&self) -> Slice {
         match self {
             Self::Memtable(cursor) => Slice::from_memtable(cursor.pin_value()),
-            Self::Run(cursor) => match cursor.pinned() {
-                Some((block, span)) => Slice::from_block(block.clone(), span),
+            Self::Run(cursor) => match cursor.pin_value() {
+                Some(value) => Slice::from_block(value),
                 None => Slice::from(cursor.value()),
             },
             Self::Masked(cursor) => cursor.pin_value(),

@@ -14,7 +14,7 @@ impl Engine {
         let needed = 2 * batch.bytes() as u64;
         let fits = || self.space_left(writer).is_none_or(|left| left >= needed);
         let adds = || batch.iter().any(|op| matches!(op.action, Action::Put { .. }));
-        if fits() || !adds() || self.spares.clear() && fits() {
+        if fits() || !adds() || matches!(self.spares.free(), Ok(true)) && fits() {
             return Ok(());
         }
         let left = self.space_left(writer).unwrap_or(0);

@@ -67,7 +67,7 @@ impl Engine {
         report.tables += 1;
         report.blocks += table.blocks() as u64;
         report.bytes += meta.extent.length;
-        let mut cursor = TableCursor::new(self.cache.clone(), table.clone(), Fetch::ahead());
+        let mut cursor = TableCursor::new(self.cache.clone(), table.clone(), Fetch::Ahead);
         let mut last: Option<(Vec<u8>, crate::types::Stamp)> = None;
         let (mut entries, mut tombstones) = (0, 0);
         let (mut min_seq, mut max_seq) = (Seq::MAX, Seq::ZERO);

@@ -135,6 +135,16 @@ struct Candidate<'a> {
     covered: &'a [u8],
 }
 
+/// What a search for a frame came to.
+enum Search {
+    /// There is one at this offset.
+    Frame(usize),
+    /// There is none.
+    Nothing,
+    /// Too many bytes look like one.
+    OutOfBudget,
+}
+
 impl<'a> FrameReader<'a> {
     /// A reader of the log `log_id`, whose first byte is the first of `bytes`.
     #[must_use]
@@ -162,44 +172,54 @@ impl<'a> FrameReader<'a> {
         }
     }
 
-    /// Goes on at the next frame that checks by itself, whatever comes before it: for those who take what is left. Whether
-    /// there is one. Like [`FrameReader::tail`], it gives up on bytes that are made to look like frames.
-    pub fn skip_damage(&mut self) -> bool {
-        let mut budget = self.bytes.len().saturating_mul(64);
-        for offset in self.offset + 1..self.bytes.len() {
-            let Some(candidate) = self.candidate(offset).ok().filter(|found| found.kind != 0) else {
-                continue;
-            };
-            let Some(left) = budget.checked_sub(candidate.covered.len()) else { return false };
-            budget = left;
-            if self.verifies(&candidate, offset) {
-                (self.offset, self.prev, self.ended) = (offset, candidate.prev, false);
-                return true;
-            }
-        }
-        false
+    /// Whether a frame behind the current offset was written when that offset had been durable. Beyond the budget the
+    /// answer is yes, since a log that is neither must not be cut.
+    fn durable_frame_follows(&self) -> bool {
+        let durable = |frame: &Candidate<'_>| frame.synced > self.offset as u64;
+        !matches!(self.find_frame(self.offset + 1, durable), Search::Nothing)
     }
 
-    /// Whether a frame behind the current offset was written when that offset had been durable.
+    /// Goes on at the next frame that checks by itself, whatever it follows; false when there is none. For looks into
+    /// damaged logs: what is replayed ends where the chain does.
+    ///
+    /// ```
+    /// use terrace::format::log::{FrameReader, FrameWriter, first_prev};
+    /// let mut log = Vec::new();
+    /// let mut writer = FrameWriter::new(7, 0, first_prev(7));
+    /// writer.append(1, &[b"lost"], 0, &mut log);
+    /// writer.append(1, &[b"found"], 0, &mut log);
+    /// log[25] ^= 1;
+    /// let mut frames = FrameReader::new(7, &log);
+    /// assert!(frames.next().is_none() && frames.skip_damage());
+    /// assert_eq!(frames.next().unwrap().payload, b"found");
+    /// assert!(frames.next().is_none() && !frames.skip_damage());
+    /// ```
+    pub fn skip_damage(&mut self) -> bool {
+        let Search::Frame(offset) = self.find_frame(self.offset, |_| true) else { return false };
+        let Ok(frame) = self.candidate(offset) else { return false };
+        (self.offset, self.prev, self.ended) = (offset, frame.prev, false);
+        true
+    }
+
+    /// Looks for a frame that checks by itself and is `wanted`, from offset `from` on.
     ///
     /// Frames have no alignment, so each byte may begin one. Few bytes look like a header, but bytes made to look so
-    /// could cost the square of their number: beyond a budget the answer is yes, since a log that is neither must not be
-    /// cut.
-    fn durable_frame_follows(&self) -> bool {
+    /// could cost the square of their number: hence a budget.
+    fn find_frame(&self, from: usize, wanted: impl Fn(&Candidate<'_>) -> bool) -> Search {
         let mut budget = self.bytes.len().saturating_mul(64);
-        for offset in self.offset + 1..self.bytes.len() {
+        for offset in from..self.bytes.len() {
             let Ok(candidate) = self.candidate(offset) else { continue };
             let plausible = candidate.kind != 0 && candidate.synced <= offset as u64;
-            if candidate.synced <= self.offset as u64 || !plausible {
+            if !plausible || !wanted(&candidate) {
                 continue;
             }
-            let Some(left) = budget.checked_sub(candidate.covered.len()) else { return true };
+            let Some(left) = budget.checked_sub(candidate.covered.len()) else { return Search::OutOfBudget };
             budget = left;
             if self.verifies(&candidate, offset) {
-                return true;
+                return Search::Frame(offset);
             }
         }
-        false
+        Search::Nothing
     }
 
     fn candidate(&self, offset: usize) -> Result<Candidate<'a>, Malformed> {

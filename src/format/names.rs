@@ -69,6 +69,13 @@ impl FileName {
     }
 }
 
+/// Id under which the frames of manifest `number` are checked; those of a segment of the write-ahead log are checked
+/// under the segment's own number, which never gets so high.
+#[must_use]
+pub fn log_id_of_manifest(number: u64) -> u64 {
+    1 << 63 | number
+}
+
 /// Longest number in a name.
 const DIGITS_MAX: usize = 18;
 

@@ -46,6 +46,7 @@ use super::checksum::Place;
 use super::coding::{Decoder, put_u32, put_u64};
 use super::{FORMAT_VERSION, Malformed};
 use crate::types::TableId;
+use std::borrow::Cow;
 
 /// Bytes of an encoded [`BlockHandle`].
 pub const HANDLE_BYTES: usize = 12;
@@ -164,24 +165,20 @@ fn compress(payload: &[u8], out: &mut Vec<u8>) -> bool {
     worthwhile
 }
 
-/// The payload of the sealed block `stored` that was read from `place`. Raw payloads are not copied.
+/// The payload of the sealed block `stored` that was read from `place`: a raw one lies at the start of `stored`.
 ///
 /// # Errors
 /// When the checksum does not match the bytes and the place, or the compressed bytes do not yield what they claim.
-pub fn open_block(place: Place, mut stored: Vec<u8>) -> Result<Vec<u8>, Malformed> {
-    let end = stored.len();
-    let covered =
-        end.checked_sub(4).filter(|&covered| covered > 0).ok_or(Malformed::new(0, "truncated block"))?;
-    let checksum = Decoder::within(&stored[covered..], covered).u32()?;
-    if checksum != place.checksum(&stored[..covered]) {
-        return Err(Malformed::new(covered, "block checksum mismatch"));
+pub fn open_block(place: Place, stored: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
+    let (covered, checksum) = stored.split_last_chunk().ok_or(Malformed::new(0, "truncated block"))?;
+    let (&codec, payload) = covered.split_last().ok_or(Malformed::new(0, "truncated block"))?;
+    if u32::from_le_bytes(*checksum) != place.checksum(covered) {
+        return Err(Malformed::new(covered.len(), "block checksum mismatch"));
     }
-    let codec = stored[covered - 1];
-    stored.truncate(covered - 1);
     match codec {
-        codec if codec == Codec::Raw as u8 => Ok(stored),
-        codec if codec == Codec::Lz4 as u8 => decompress(&stored),
-        _ => Err(Malformed::new(covered - 1, "unknown block codec")),
+        codec if codec == Codec::Raw as u8 => Ok(Cow::Borrowed(payload)),
+        codec if codec == Codec::Lz4 as u8 => decompress(payload).map(Cow::Owned),
+        _ => Err(Malformed::new(payload.len(), "unknown block codec")),
     }
 }
 

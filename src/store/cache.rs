@@ -1,17 +1,21 @@
 //! The block cache: blocks and open tables under one budget of bytes.
 //!
-//! Keyed by (table, offset within the table), so that a table that moves to another level, pack or device keeps its
-//! warm blocks.
+//! Blocks are keyed by (table, offset within the table), so that a table that moves to another level, pack or device
+//! keeps its warm blocks. An open table is attached to its [`TableMeta`], where a read finds it without a search, until
+//! the table goes; attached tables take at most [`ATTACHED_SHARE`] of the budget, and those beyond it compete with the
+//! blocks.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
 
+use super::buffers::Buffers;
 use super::meter::ReadCause;
 use super::pack::PackStore;
-use super::table::{TableReader, read_block};
+use super::table::{TablePlace, TableReader};
 use crate::catalog::TableMeta;
 use crate::error::Result;
 use crate::format::block::Block;
@@ -24,9 +28,18 @@ const READER: u64 = u64::MAX;
 /// What an entry costs besides its bytes: the cache's own bookkeeping and the allocation.
 const ENTRY_OVERHEAD_BYTES: u64 = 96;
 
+/// Attached tables take at most one part in so many of the budget. An index and a filter are about 1.5 % of a table.
+const ATTACHED_SHARE: u64 = 4;
+
+/// The blocks' part of the budget changes in steps of one part in so many.
+const CAPACITY_STEPS: u64 = 64;
+
+/// Counters that threads rarely share, for each lookup adds to one.
+const COUNT_STRIPES: usize = 16;
+
 #[derive(Clone, Debug)]
 enum Entry {
-    Block(Arc<Block>),
+    Block(Block),
     Table(Arc<TableReader>),
 }
 
@@ -43,13 +56,50 @@ impl Weighter<(TableId, u64), Entry> for ByBytes {
     }
 }
 
+/// Hands the buffers of evicted blocks on.
+#[derive(Clone, Debug)]
+struct Recycle(Arc<Buffers>);
+
+impl Lifecycle<(TableId, u64), Entry> for Recycle {
+    type RequestState = ();
+
+    fn on_evict(&self, (): &mut (), _: (TableId, u64), entry: Entry) {
+        if let Entry::Block(block) = entry {
+            self.0.give(block.into_buffer());
+        }
+    }
+}
+
 /// Blocks and open tables, least useful ones evicted beyond the budget.
 #[derive(Debug)]
 pub(crate) struct TableCache {
     packs: Arc<PackStore>,
-    entries: Cache<(TableId, u64), Entry, ByBytes>,
+    buffers: Arc<Buffers>,
+    entries: Cache<(TableId, u64), Entry, ByBytes, DefaultHashBuilder, Recycle>,
+    capacity: u64,
+    attached_bytes: Arc<AtomicU64>,
+    counts: [Counts; COUNT_STRIPES],
+}
+
+/// A cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Counts {
     hits: AtomicU64,
     misses: AtomicU64,
+}
+
+/// Bytes of the budget that something takes for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    bytes: u64,
+    total: Arc<AtomicU64>,
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.bytes, Relaxed);
+    }
 }
 
 /// How the cache did, since the store was opened.
@@ -61,14 +111,37 @@ pub(crate) struct CacheCounts {
     pub(crate) capacity: u64,
 }
 
+/// An open table, held by its metadata or by whoever asked.
+#[derive(Debug)]
+pub(crate) enum OpenTable<'a> {
+    Attached(&'a TableReader),
+    Held(Arc<TableReader>),
+}
+
+impl Deref for OpenTable<'_> {
+    type Target = TableReader;
+
+    #[inline]
+    fn deref(&self) -> &TableReader {
+        match self {
+            Self::Attached(table) => table,
+            Self::Held(table) => table,
+        }
+    }
+}
+
 impl TableCache {
     pub(crate) fn new(packs: Arc<PackStore>, bytes: u64, typical_block_bytes: u64) -> Self {
         let items = usize::try_from(bytes / typical_block_bytes.max(1)).unwrap_or(usize::MAX).max(16);
+        let buffers = Arc::<Buffers>::default();
+        let recycle = Recycle(buffers.clone());
         Self {
             packs,
-            entries: Cache::with_weighter(items, bytes, ByBytes),
-            hits: AtomicU64::new(0),
-            misses: AtomicU64::new(0),
+            buffers,
+            entries: Cache::with(items, bytes, ByBytes, DefaultHashBuilder::default(), recycle),
+            capacity: bytes,
+            attached_bytes: Arc::default(),
+            counts: Default::default(),
         }
     }
 
@@ -81,43 +154,103 @@ impl TableCache {
         &self.packs
     }
 
-    /// The table's index and filter.
-    pub(crate) fn table(&self, meta: &TableMeta) -> Result<Arc<TableReader>> {
+    /// Buffers for blocks that are read past the cache.
+    pub(crate) fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    /// The table's index and filter, for as long as its metadata is at hand.
+    #[inline]
+    pub(crate) fn table<'a>(&self, meta: &'a TableMeta) -> Result<OpenTable<'a>> {
+        match meta.attachment.get() {
+            Some(table) => Ok(OpenTable::Attached(table)),
+            None => self.open(meta).map(OpenTable::Held),
+        }
+    }
+
+    /// The table's index and filter, to keep.
+    pub(crate) fn table_arc(&self, meta: &TableMeta) -> Result<Arc<TableReader>> {
+        meta.attachment.get_arc().map_or_else(|| self.open(meta), Ok)
+    }
+
+    #[cold]
+    fn open(&self, meta: &TableMeta) -> Result<Arc<TableReader>> {
         let key = (meta.id, READER);
         if let Some(Entry::Table(table)) = self.entries.get(&key) {
             return Ok(table);
         }
         let file = self.packs.file(meta.extent.pack)?;
-        let table = Arc::new(TableReader::open(&file, meta.id, meta.extent, meta.max_seq)?);
-        self.entries.insert(key, Entry::Table(table.clone()));
+        let mut table = TableReader::open(&file, meta.id, meta.extent, meta.max_seq)?;
+        let charge = self.charge(table.memory_bytes() as u64);
+        let fits = charge.is_some();
+        table.set_charge(charge);
+        let table = Arc::new(table);
+        if fits {
+            meta.attachment.set(table.clone());
+        } else {
+            self.entries.insert(key, Entry::Table(table.clone()));
+        }
         Ok(table)
     }
 
-    /// A block of a table, from memory if it is there.
-    pub(crate) fn block(
-        &self,
-        table: &TableReader,
-        handle: BlockHandle,
-        cause: ReadCause,
-    ) -> Result<Arc<Block>> {
-        let key = (table.id(), handle.offset);
-        if let Some(Entry::Block(block)) = self.entries.get(&key) {
-            self.hits.fetch_add(1, Relaxed);
-            return Ok(block);
+    /// Room for an attached table of so many bytes, unless those that there are take their share already.
+    fn charge(&self, bytes: u64) -> Option<Charge> {
+        let before = self.attached_bytes.fetch_add(bytes, Relaxed);
+        let charge = Charge { bytes, total: self.attached_bytes.clone() };
+        let after = before + bytes;
+        if after > self.capacity / ATTACHED_SHARE {
+            return None;
         }
-        self.misses.fetch_add(1, Relaxed);
+        let step = (self.capacity / CAPACITY_STEPS).max(1);
+        if before / step != after / step {
+            self.entries.set_capacity(self.capacity - after.next_multiple_of(step));
+        }
+        Some(charge)
+    }
+
+    /// A block of a table, from memory if it is there.
+    pub(crate) fn block(&self, table: &TableReader, handle: BlockHandle, cause: ReadCause) -> Result<Block> {
+        match self.lookup(table, handle) {
+            Some(block) => Ok(block),
+            None => self.read(table, handle, cause),
+        }
+    }
+
+    /// As [`TableCache::block`], for a block that is not in memory.
+    pub(crate) fn read(&self, table: &TableReader, handle: BlockHandle, cause: ReadCause) -> Result<Block> {
         let file = self.packs.file(table.extent().pack)?;
-        let block = Arc::new(read_block(&file, table.id(), table.extent(), handle, cause)?);
-        self.entries.insert(key, Entry::Block(block.clone()));
+        let place = TablePlace { file: &file, id: table.id(), extent: table.extent() };
+        let mut buffer = self.buffers.take(place.length(handle)?);
+        if let Some(bytes) = Arc::get_mut(&mut buffer) {
+            place.read(cause, handle.offset..handle.end(), bytes)?;
+        }
+        let block = place.block(handle, &buffer, 0)?;
+        self.buffers.give(buffer);
+        self.entries.insert((table.id(), handle.offset), Entry::Block(block.clone()));
         Ok(block)
     }
 
+    /// A block of a table, if it is in memory.
+    pub(crate) fn lookup(&self, table: &TableReader, handle: BlockHandle) -> Option<Block> {
+        let counts = &self.counts[(table.id().0 ^ handle.offset >> 12) as usize % COUNT_STRIPES];
+        let entry = self.entries.get(&(table.id(), handle.offset));
+        let Some(Entry::Block(block)) = entry else {
+            counts.misses.fetch_add(1, Relaxed);
+            return None;
+        };
+        counts.hits.fetch_add(1, Relaxed);
+        Some(block)
+    }
+
     pub(crate) fn counts(&self) -> CacheCounts {
+        let sum = |count: fn(&Counts) -> &AtomicU64| {
+            self.counts.iter().map(|counts| count(counts).load(Relaxed)).sum()
+        };
         CacheCounts {
-            hits: self.hits.load(Relaxed),
-            misses: self.misses.load(Relaxed),
-            bytes: self.entries.weight(),
-            capacity: self.entries.capacity(),
+            hits: sum(|counts| &counts.hits),
+            misses: sum(|counts| &counts.misses),
+            bytes: self.entries.weight() + self.attached_bytes.load(Relaxed),
+            capacity: self.capacity,
         }
     }
 }

@@ -56,11 +56,20 @@ impl Device {
 
     pub(crate) fn open(&self, name: FileName, access: Access) -> Result<StoreFile> {
         let path = self.path(name);
-        let file = self.env.open(&path, access).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => Error::corruption(&path, 0, "the file is missing"),
-            _ => Error::io("open the file", &path, e),
-        })?;
+        let file = self.env.open(&path, access).map_err(|e| not_opened(&path, e))?;
         Ok(StoreFile::new(file, self.meter.clone()))
+    }
+
+    /// Opens a file for reading so that [`Device::is_held`] for as long as it is open. `Busy` while somebody asks that.
+    pub(crate) fn hold(&self, name: FileName) -> Result<StoreFile> {
+        let path = self.path(name);
+        let lock = self.env.lock(&path, LockKind::Shared).map_err(|e| not_opened(&path, e))?;
+        Ok(self.open(name, Access::Read)?.locked(lock))
+    }
+
+    /// Whether anybody, in any process, has the file open by [`Device::hold`]; also where that cannot be told.
+    pub(crate) fn is_held(&self, name: FileName) -> bool {
+        self.env.lock(&self.path(name), LockKind::Exclusive).is_err()
     }
 
     pub(crate) fn remove(&self, name: FileName) -> Result<()> {
@@ -129,5 +138,15 @@ impl Device {
             ),
             _ => Error::write_refused("lock the store with", &path, e),
         })
+    }
+}
+
+fn not_opened(path: &Path, e: io::Error) -> Error {
+    match e.kind() {
+        io::ErrorKind::NotFound => Error::corruption(path, 0, "the file is missing"),
+        io::ErrorKind::WouldBlock => {
+            Error::new(ErrorKind::Busy, format!("{} is just being given up", path.display()))
+        }
+        _ => Error::io("open the file", path, e),
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::meter::{Meter, ReadCause, WriteCause};
-use crate::env::File;
 use crate::env::sync::Mutex;
+use crate::env::{File, FileLock};
 use crate::error::{Error, Result};
 use crate::format::Malformed;
 
@@ -16,11 +16,18 @@ pub(crate) struct StoreFile {
     meter: Arc<Meter>,
     /// Why the file cannot be synced any more.
     failed: Mutex<Option<Error>>,
+    /// Kept for as long as the file is open.
+    _lock: Option<FileLock>,
 }
 
 impl StoreFile {
     pub(super) fn new(file: Arc<dyn File>, meter: Arc<Meter>) -> Self {
-        Self { file, meter, failed: Mutex::new(None) }
+        Self { file, meter, failed: Mutex::new(None), _lock: None }
+    }
+
+    /// The file, with a lock that goes when it is closed.
+    pub(super) fn locked(self, lock: FileLock) -> Self {
+        Self { _lock: Some(lock), ..self }
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -18,10 +18,7 @@ use crate::error::{Error, Result};
 use crate::format::current;
 use crate::format::edit::Edit;
 use crate::format::log::{FrameReader, FrameWriter, Tail, first_prev};
-use crate::format::names::FileName;
-
-/// Bit that sets log ids of manifests apart from those of WAL segments.
-const MANIFEST_LOG: u64 = 1 << 63;
+use crate::format::names::{self, FileName};
 
 /// Kind of a frame that holds an edit.
 const EDIT_FRAME: u8 = 1;
@@ -62,7 +59,7 @@ impl Manifest {
             usize::try_from(file.len()?).map_err(|_| file.corruption(0, "the manifest is too large"))?;
         let bytes = file.read(ReadCause::Open, 0, len)?;
 
-        let mut frames = FrameReader::new(MANIFEST_LOG | number, &bytes);
+        let mut frames = FrameReader::new(names::log_id_of_manifest(number), &bytes);
         let mut edits = Vec::new();
         for frame in frames.by_ref() {
             if frame.kind != EDIT_FRAME {
@@ -98,7 +95,7 @@ impl Manifest {
         let read = |number| {
             let file = device.open(FileName::Manifest(number), Access::Read)?;
             let bytes = file.read(ReadCause::Open, 0, usize::try_from(file.len()?).unwrap_or(0))?;
-            let frames = FrameReader::new(MANIFEST_LOG | number, &bytes);
+            let frames = FrameReader::new(names::log_id_of_manifest(number), &bytes);
             Ok(frames.map_while(|frame| Edit::decode(frame.payload).ok()).collect())
         };
         let mut edits =
@@ -115,7 +112,7 @@ impl Manifest {
 
     /// Steps 1 and 2, and step 3 up to the rename: afterwards, as before, the old manifest is in force.
     fn stage(device: &Device, number: u64, snapshot: &Edit) -> Result<Self> {
-        let log_id = MANIFEST_LOG | number;
+        let log_id = names::log_id_of_manifest(number);
         let file = device.create(FileName::Manifest(number))?;
         let mut frames = FrameWriter::new(log_id, 0, first_prev(log_id));
         let (mut payload, mut bytes) = (Vec::new(), Vec::new());

@@ -1,5 +1,6 @@
 //! Mechanism, in parts: log, memtable, tables, packs, caches, manifest. Nothing here chooses anything.
 
+pub(crate) mod buffers;
 pub(crate) mod cache;
 pub(crate) mod device;
 pub(crate) mod file;

@@ -21,7 +21,7 @@ use crate::types::{DeviceId, Extent, KeyspaceId, PAGE_BYTES, PackId, TableId};
 const WRITE_BYTES: usize = 1 << 20;
 
 /// Open packs that are kept at hand.
-const OPEN_PACKS_MAX: usize = 256;
+const OPEN_PACKS_MAX: usize = 768;
 
 /// The packs of one device, opened on demand.
 #[derive(Debug)]
@@ -68,6 +68,7 @@ impl PackStore {
         let file = Arc::new(self.spares.take(FileName::Pack(id), bytes)?);
         Ok(PackWriter {
             device: self.device.clone(),
+            spares: self.spares.clone(),
             place,
             cause,
             file,
@@ -94,6 +95,7 @@ impl PackStore {
 #[derive(Debug)]
 pub(crate) struct PackWriter {
     device: Arc<Device>,
+    spares: Arc<Spares>,
     place: DeviceId,
     cause: WriteCause,
     file: Arc<StoreFile>,
@@ -159,7 +161,7 @@ impl PackWriter {
     }
 
     fn write_out(&mut self) -> Result<()> {
-        self.file.write(self.cause, self.written, &self.buffer)?;
+        self.spares.yielding(|| self.file.write(self.cause, self.written, &self.buffer))?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())

@@ -6,7 +6,21 @@
 //! writes from offset 0, and what it reads is guarded by checksums that cover ids and offsets.
 //!
 //! Needs no barrier: nothing refers to a spare, nor to the names before and after it in a state that a crash can bring
-//! back. At the end, and when a store is opened, spares are removed.
+//! back. At the end, when a store is opened, and when the disk is full, spares are removed.
+//!
+//! # Whoever still reads a dead file
+//!
+//! has it by [`Device::hold`]: a checkpoint the log of its moment, a reader beside the writer, perhaps in another process,
+//! its packs and, while it opens, the log. What is held when it is given is removed, which leaves its bytes to whoever has
+//! it open. To have held a file *before it was given* is what counts, so a holder makes sure of that:
+//!
+//! * a checkpoint takes hold of the log under the writer's lock, where nothing of it can be released, hence given;
+//! * a reader takes hold of all that a manifest names and then reads the manifest again. A file is given only after the
+//!   edit that drops it (or, of the log, raises the floor above it) is in the manifest. So if the manifest still names it,
+//!   the edit came later, and what was given later yet was held by then. Otherwise the reader lets go and begins again.
+//!
+//! Names are never used twice, so what is held is what was named. Between the question and the rename somebody may take
+//! hold of a file in vain: its manifest, read again, tells.
 
 use std::sync::Arc;
 
@@ -14,11 +28,12 @@ use super::device::Device;
 use super::file::StoreFile;
 use crate::env::Access;
 use crate::env::sync::Mutex;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::format::names::FileName;
 
-/// A shorter file is not worth its keep.
+/// A shorter file is not worth its keep, unless it is a good part of what is kept.
 const KEPT_BYTES_MIN: u64 = 256 << 10;
+const KEPT_SHARE_MIN: u64 = 16;
 
 /// The spares of one device.
 #[derive(Debug)]
@@ -61,14 +76,15 @@ impl Spares {
     pub(crate) fn give(&self, name: FileName, length: u64) -> Result<()> {
         let number = {
             let mut state = self.state.lock();
-            let kept = KEPT_BYTES_MIN..=self.bytes_max.saturating_sub(state.bytes());
+            let shortest = KEPT_BYTES_MIN.min(self.bytes_max / KEPT_SHARE_MIN).max(1);
+            let kept = shortest..=self.bytes_max.saturating_sub(state.bytes());
             (kept.contains(&length) && !state.closed).then(|| {
                 state.next += 1;
                 state.next
             })
         };
         let Some(number) = number else { return self.device.remove(name) };
-        if self.device.rename(name, FileName::Spare(number)).is_err() {
+        if self.device.is_held(name) || self.device.rename(name, FileName::Spare(number)).is_err() {
             return self.device.remove(name);
         }
         let mut state = self.state.lock();
@@ -94,7 +110,15 @@ impl Spares {
                 }
             }
         }
-        self.device.create(name)
+        self.yielding(|| self.device.create(name))
+    }
+
+    /// Does `write`. Where that finds the disk full, does it again in the space that spares have taken.
+    pub(crate) fn yielding<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
+        match write() {
+            Err(error) if error.kind() == ErrorKind::DiskFull && self.free()? => write(),
+            written => written,
+        }
     }
 
     /// Bytes that spares take.
@@ -102,8 +126,18 @@ impl Spares {
         self.state.lock().bytes()
     }
 
+    /// Gives back the space that spares take; whether there were any.
+    pub(crate) fn free(&self) -> Result<bool> {
+        if !self.clear() {
+            return Ok(false);
+        }
+        // Space is free once no power cut can bring the files back.
+        self.device.sync_names()?;
+        Ok(true)
+    }
+
     /// Removes all spares; whether there were any.
-    pub(crate) fn clear(&self) -> bool {
+    fn clear(&self) -> bool {
         let kept = std::mem::take(&mut self.state.lock().kept);
         for &(number, _) in &kept {
             // One that cannot be removed now is removed at the next open.
@@ -118,3 +152,6 @@ impl Spares {
         self.clear();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -328,13 +328,12 @@ pub(crate) struct Recovered {
     torn: bool,
 }
 
-/// Reads the segments from `floor` on and hands every batch to `replay`, in order. Writes nothing.
-pub(crate) fn recover(
+/// Opens the segments from `floor` on, oldest first, each by `open`.
+pub(crate) fn segments(
     device: &Device,
     floor: SegmentId,
-    access: Access,
-    mut replay: impl FnMut(Seq, Ops<'_>) -> Result<(), Malformed>,
-) -> Result<Recovered> {
+    open: impl Fn(FileName) -> Result<StoreFile>,
+) -> Result<Vec<(SegmentId, Arc<StoreFile>)>> {
     let mut ids: Vec<SegmentId> = device
         .list()?
         .into_iter()
@@ -347,29 +346,38 @@ pub(crate) fn recover(
     if floor > SegmentId(0) && ids.first() != Some(&floor) {
         return Err(Error::corruption(&device.path(FileName::Wal(floor)), 0, "the log segment is missing"));
     }
+    ids.into_iter().map(|id| Ok((id, Arc::new(open(FileName::Wal(id))?)))).collect()
+}
+
+/// Reads `segments`, all from `floor` on, and hands every batch to `replay`, in order. Writes nothing.
+pub(crate) fn recover(
+    segments: &[(SegmentId, Arc<StoreFile>)],
+    floor: SegmentId,
+    mut replay: impl FnMut(Seq, Ops<'_>) -> Result<(), Malformed>,
+) -> Result<Recovered> {
     let mut recovered = Recovered::default();
-    for (at, &id) in ids.iter().enumerate() {
-        let file = Arc::new(device.open(FileName::Wal(id), access)?);
-        let bytes = read_segment(&file)?;
+    for (at, (id, file)) in segments.iter().enumerate() {
+        let id = *id;
+        let bytes = read_segment(file)?;
         let mut frames = FrameReader::new(id.0, &bytes);
         let mut last_seq = recovered.segments.last().map_or(Seq::ZERO, |segment| segment.last_seq);
         let start = frames.next();
         let continues = match &start {
-            Some(start) => continues(&file, start, floor, &recovered)?,
+            Some(start) => continues(file, start, floor, &recovered)?,
             // Not even the first frame has reached the disk. The manifest asks for the oldest segment by name, so that
             // one stays, empty; any other might as well not be there.
             None => at == 0,
         };
         if !continues {
             // The log has lost its un-synced end; so nothing from here on may have been synced.
-            refuse_if_synced(device, &recovered, &ids[at..])?;
-            recovered.surplus = ids[at..].to_vec();
+            refuse_if_synced(&recovered, &segments[at..])?;
+            recovered.surplus = segments[at..].iter().map(|(id, _)| *id).collect();
             return Ok(recovered);
         }
         let mut durable = 0;
         for frame in frames.by_ref() {
             durable = durable.max(frame.synced);
-            last_seq = replay_frame(&file, &frame, last_seq, &mut replay)?;
+            last_seq = replay_frame(file, &frame, last_seq, &mut replay)?;
         }
         recovered.torn = match frames.tail() {
             Tail::Clean { .. } => false,
@@ -509,10 +517,9 @@ fn replay_frame(
 }
 
 /// Fails when something in `segments`, which lie behind the log's end, says that what lies before it was durable.
-fn refuse_if_synced(device: &Device, recovered: &Recovered, segments: &[SegmentId]) -> Result<()> {
-    for &id in segments {
-        let file = device.open(FileName::Wal(id), Access::Read)?;
-        let bytes = read_segment(&file)?;
+fn refuse_if_synced(recovered: &Recovered, segments: &[(SegmentId, Arc<StoreFile>)]) -> Result<()> {
+    for (id, file) in segments {
+        let bytes = read_segment(file)?;
         let mut frames = FrameReader::new(id.0, &bytes);
         let synced = frames
             .by_ref()

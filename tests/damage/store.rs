@@ -226,7 +226,8 @@ impl Image {
             let span = |handle: BlockHandle| handle.offset as usize..handle.end() as usize;
             let data: Vec<_> = footer.index.map_or(Vec::new(), |handle| {
                 let place = Place { id: footer.table.0, offset: handle.offset };
-                let index = Block::decode(open_block(place, table[span(handle)].to_vec()).unwrap()).unwrap();
+                let index = open_block(place, &table[span(handle)]).unwrap().into_owned();
+                let index = Block::decode(index).unwrap();
                 (0..index.len()).map(|at| span(BlockHandle::decode(index.value(at)).unwrap())).collect()
             });
             let parts = [footer.index, footer.filter, footer.tombstones, Some(footer.properties)];

@@ -10,6 +10,7 @@
 
 mod bytes;
 mod command;
+mod dump;
 mod input;
 mod place;
 mod range;
@@ -34,7 +35,7 @@ Examples:
   terrace put people.db ada 'Ada Lovelace'
   terrace get people.db ada
   terrace scan people.db --prefix a --limit 10
-  terrace scan people.db --json > people.jsonl
+  terrace dump people.db > people.jsonl
   terrace load copy.db people.jsonl
   terrace verify people.db
   terrace bench ycsb --records 100000 --threads 2

@@ -9,9 +9,9 @@ use terrace::{Iter, Keyspace};
 
 use crate::bytes::ByteFormat;
 
-/// A range of keys, how much of it and in which direction.
+/// A range of keys.
 #[derive(Args)]
-pub struct RangeArgs {
+pub struct BoundsArgs {
     /// First key, included
     #[arg(long, value_name = "KEY")]
     from: Option<OsString>,
@@ -23,6 +23,21 @@ pub struct RangeArgs {
     /// Only keys that start with this
     #[arg(long)]
     prefix: Option<OsString>,
+}
+
+impl BoundsArgs {
+    /// The bounds; both are open where nothing was given.
+    pub fn parse(&self, format: ByteFormat) -> Result<Bounds> {
+        let parse = |key: &Option<OsString>| key.as_deref().map(|key| format.parse(key)).transpose();
+        Ok(bounds(parse(&self.from)?, parse(&self.to)?, parse(&self.prefix)?))
+    }
+}
+
+/// A range of keys, how much of it and in which direction.
+#[derive(Args)]
+pub struct RangeArgs {
+    #[command(flatten)]
+    bounds: BoundsArgs,
 
     /// At most so many records
     #[arg(long, value_name = "N")]
@@ -36,10 +51,8 @@ pub struct RangeArgs {
 impl RangeArgs {
     /// Opens the walk over the records of `keyspace`.
     pub fn walk(&self, format: ByteFormat, keyspace: &Keyspace) -> Result<Walk> {
-        let parse = |key: &Option<OsString>| key.as_deref().map(|key| format.parse(key)).transpose();
-        let (from, to) = bounds(parse(&self.from)?, parse(&self.to)?, parse(&self.prefix)?);
-        let is_empty = matches!((&from, &to), (Bound::Included(from), Bound::Excluded(to)) if from >= to);
-        let iter = if is_empty { None } else { Some(keyspace.range::<Vec<u8>>((from, to))?) };
+        let bounds = self.bounds.parse(format)?;
+        let iter = if is_empty(&bounds) { None } else { Some(keyspace.range::<Vec<u8>>(bounds)?) };
         Ok(Walk { iter, left: self.limit.unwrap_or(u64::MAX), reverse: self.reverse })
     }
 }
@@ -60,7 +73,13 @@ impl Walk {
     }
 }
 
-type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+/// First key and the key behind the last, where there are such.
+pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// Whether no key lies within `bounds`.
+pub fn is_empty(bounds: &Bounds) -> bool {
+    matches!(bounds, (Bound::Included(from), Bound::Excluded(to)) if from >= to)
+}
 
 /// The keys from `from` to below `to` that start with `prefix`.
 fn bounds(from: Option<Vec<u8>>, to: Option<Vec<u8>>, prefix: Option<Vec<u8>>) -> Bounds {

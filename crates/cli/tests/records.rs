@@ -105,9 +105,17 @@ fn keyspaces_are_apart() {
 #[test]
 fn missing_store_is_an_error_and_stays_missing() {
     let place = Workplace::new();
-    for command in
-        ["get db k", "scan db", "count db", "stats db", "shape db", "verify db", "delete db k", "compact db"]
-    {
+    for command in [
+        "get db k",
+        "scan db",
+        "count db",
+        "dump db",
+        "stats db",
+        "shape db",
+        "verify db",
+        "delete db k",
+        "compact db",
+    ] {
         let ran = place.run(command);
         assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{command}");
         assert!(ran.stderr.starts_with("terrace: cannot open db: "), "{command}: {}", ran.stderr);
@@ -130,7 +138,16 @@ fn reading_commands_leave_no_trace() {
         traces
     };
     let before = traces();
-    for command in ["get db a", "scan db", "count db", "stats db", "shape db", "verify db"] {
+    for command in [
+        "get db a",
+        "scan db",
+        "count db",
+        "dump db",
+        "stats db",
+        "shape db",
+        "verify db",
+        "manifest-dump db",
+    ] {
         place.succeed(command);
         assert_eq!(traces(), before, "{command}");
     }
@@ -192,8 +209,10 @@ fn wrong_usage_exits_with_two_and_help_with_zero() {
         assert_eq!(place.run(wrong).status, 2, "terrace {wrong}");
     }
     assert!(place.succeed("--version").starts_with("terrace "));
-    for command in
-        ["put", "get", "delete", "scan", "count", "load", "stats", "shape", "verify", "compact", "bench ycsb"]
+    for command in ["put", "get", "delete", "delete-range", "scan", "count", "dump", "load", "ingest"]
+        .into_iter()
+        .chain(["checkpoint", "stats", "shape", "verify", "repair", "compact"])
+        .chain(["manifest-dump", "wal-dump", "table-dump", "bench ycsb", "bench db", "man", "completions"])
     {
         let help = place.succeed(&format!("{command} --help"));
         assert!(help.contains("Examples:\n  "), "{command}: {help}");

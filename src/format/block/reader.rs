@@ -6,22 +6,26 @@ use crate::format::coding::Decoder;
 use crate::types::{KEY_BYTES_MAX, Kind, Seq, Stamp};
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::Arc;
 
-/// A checked block. Entries are numbered from 0.
+/// A checked block, in a buffer that it may share with others. Entries are numbered from 0.
 ///
 /// # Panics
 /// Methods that take the number of an entry may panic, or answer nonsense, if it is not below [`Block::len`].
 #[derive(Clone, Debug)]
 pub struct Block {
-    bytes: Vec<u8>,
-    count: usize,
-    prefix_end: usize,
+    buffer: Arc<[u8]>,
+    /// Where the block lies in the buffer.
+    start: u32,
+    end: u32,
+    count: u32,
+    prefix_end: u32,
     keys: Section,
+    values: Section,
     deltas: Deltas,
     kinds: Kinds,
     /// Lowest sequence number, from which the deltas count.
     low: u64,
-    values: Section,
 }
 
 impl Block {
@@ -30,27 +34,46 @@ impl Block {
     /// # Errors
     /// When a section does not add up, an end runs backwards, or a stamp does not exist. The order of the entries is
     /// not looked at: see [`check_order`](Self::check_order).
-    pub fn decode(bytes: Vec<u8>) -> Result<Self, Malformed> {
-        let header = Header::decode(&bytes)?;
+    pub fn decode(bytes: impl Into<Arc<[u8]>>) -> Result<Self, Malformed> {
+        let buffer = bytes.into();
+        let range = 0..buffer.len();
+        Self::decode_part(buffer, range)
+    }
+
+    /// Takes the block that lies in `range` of `buffer`.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode), and when the range is not one of the buffer, or ends beyond 4 GiB.
+    pub fn decode_part(buffer: Arc<[u8]>, range: Range<usize>) -> Result<Self, Malformed> {
+        let (Some(bytes), Ok(end)) = (buffer.get(range.clone()), u32::try_from(range.end)) else {
+            return Err(Malformed::new(0, "block outside its buffer"));
+        };
+        let header = Header::decode(bytes)?;
         let Header { count, flags, width, prefix, keys: suffix_bytes, values, base } = header;
-        let mut layout = Layout { bytes: &bytes, at: BLOCK_HEADER_BYTES };
+        let mut layout = Layout { bytes, at: BLOCK_HEADER_BYTES };
         layout.skip(prefix, 1)?;
-        let prefix_end = layout.at;
+        let prefix_end = layout.at as u32;
         let suffix_max = KEY_BYTES_MAX - prefix;
         let keys = layout.section(count, suffix_bytes, Ends::from_flags(flags, KEY_ENDS, KEY_ENDS_WIDE))?;
-        if suffix_bytes > suffix_max && keys.longest(&bytes, count) > suffix_max {
+        if suffix_bytes > suffix_max && keys.longest(bytes, count) > suffix_max {
             return Err(Malformed::new(8, "key too long"));
         }
-        let deltas = Deltas { start: layout.at, width };
+        let deltas = Deltas { start: layout.at as u32, width: width as u8 };
         layout.skip(count, width)?;
-        let kinds =
-            if flags & OWN_KINDS == 0 { Kinds::All((base & 0xff) as u8) } else { Kinds::Own(layout.at) };
+        let kinds = if flags & OWN_KINDS == 0 {
+            Kinds::All((base & 0xff) as u8)
+        } else {
+            Kinds::Own(layout.at as u32)
+        };
         layout.skip(count, usize::from(flags & OWN_KINDS != 0))?;
         let values = layout.section(count, values, Ends::from_flags(flags, VALUE_ENDS, VALUE_ENDS_WIDE))?;
         if layout.at != bytes.len() {
             return Err(Malformed::new(layout.at, "trailing bytes"));
         }
-        let block = Self { count, prefix_end, keys, deltas, kinds, low: base >> 8, values, bytes };
+        // Every offset and count is below the length of the block, which fits 32 bits as the end does.
+        let (start, count) = (range.start as u32, count as u32);
+        let block =
+            Self { start, end, count, prefix_end, keys, values, deltas, kinds, low: base >> 8, buffer };
         block.check_stamps()?;
         Ok(block)
     }
@@ -58,15 +81,15 @@ impl Block {
     fn check_stamps(&self) -> Result<(), Malformed> {
         let out_of_range = |delta: u64| self.low.checked_add(delta).is_none_or(|seq| seq > Seq::MAX.0);
         if out_of_range(self.deltas.largest_possible()) {
-            for index in 0..self.count {
-                if out_of_range(self.deltas.get(&self.bytes, index)) {
-                    return Err(Malformed::new(self.deltas.start, "sequence number out of range"));
+            for index in 0..self.len() {
+                if out_of_range(self.deltas.get(self.bytes(), index)) {
+                    return Err(Malformed::new(self.deltas.start as usize, "sequence number out of range"));
                 }
             }
         }
         let (start, kinds) = match &self.kinds {
             Kinds::All(kind) => (16, std::slice::from_ref(kind)),
-            Kinds::Own(start) => (*start, &self.bytes[*start..*start + self.count]),
+            Kinds::Own(start) => (*start as usize, &self.bytes()[*start as usize..][..self.len()]),
         };
         match kinds.iter().position(|&kind| Kind::from_u8(kind).is_none()) {
             Some(index) => Err(Malformed::new(start + index, "unknown kind of entry")),
@@ -79,10 +102,13 @@ impl Block {
     /// # Errors
     /// Names the first entry that is not, by the offset of its suffix.
     pub fn check_order(&self) -> Result<(), Malformed> {
-        for index in 1..self.count {
+        for index in 1..self.len() {
             let order = self.suffix(index - 1).cmp(self.suffix(index));
             if order.then(self.stamp(index).cmp(&self.stamp(index - 1))) != Ordering::Less {
-                return Err(Malformed::new(self.keys.span(&self.bytes, index).start, "entries out of order"));
+                return Err(Malformed::new(
+                    self.keys.span(self.bytes(), index).start,
+                    "entries out of order",
+                ));
             }
         }
         Ok(())
@@ -90,34 +116,47 @@ impl Block {
 
     /// The block as it was given to [`decode`](Self::decode).
     #[must_use]
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.buffer[self.start as usize..self.end as usize]
     }
 
-    /// Bytes of memory that the block occupies.
+    /// Bytes of memory that the block and its buffer occupy.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.bytes.capacity()
+        size_of::<Self>() + self.buffer.len()
+    }
+
+    /// The buffer, to be used again for something else.
+    pub(crate) fn into_buffer(self) -> Arc<[u8]> {
+        self.buffer
+    }
+
+    /// Value of entry `index`, to outlive the block: its buffer, and where in it the value lies.
+    pub(crate) fn pin_value(&self, index: usize) -> (Arc<[u8]>, Range<usize>) {
+        let (start, span) = (self.start as usize, self.value_span(index));
+        (self.buffer.clone(), start + span.start..start + span.end)
     }
 
     /// Number of entries, at least 1.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a block is never empty")]
     pub fn len(&self) -> usize {
-        self.count
+        self.count as usize
     }
 
     /// What all keys begin with.
     #[must_use]
     pub fn prefix(&self) -> &[u8] {
-        &self.bytes[BLOCK_HEADER_BYTES..self.prefix_end]
+        &self.bytes()[BLOCK_HEADER_BYTES..self.prefix_end as usize]
     }
 
     /// Key of entry `index` behind the prefix.
     #[must_use]
     #[inline]
     pub fn suffix(&self, index: usize) -> &[u8] {
-        &self.bytes[self.keys.span(&self.bytes, index)]
+        let bytes = self.bytes();
+        &bytes[self.keys.span(bytes, index)]
     }
 
     /// Replaces the contents of `key` with the key of entry `index`.
@@ -132,10 +171,10 @@ impl Block {
     #[must_use]
     #[inline]
     pub fn stamp(&self, index: usize) -> Stamp {
-        let seq = Seq(self.low + self.deltas.get(&self.bytes, index));
+        let seq = Seq(self.low + self.deltas.get(self.bytes(), index));
         let kind = match self.kinds {
             Kinds::All(kind) => kind,
-            Kinds::Own(start) => self.bytes[start + index],
+            Kinds::Own(start) => self.bytes()[start as usize + index],
         };
         Stamp::new(seq, Kind::from_u8(kind).expect("invariant: decode checked the kinds"))
     }
@@ -144,14 +183,14 @@ impl Block {
     #[must_use]
     #[inline]
     pub fn value(&self, index: usize) -> &[u8] {
-        &self.bytes[self.value_span(index)]
+        &self.bytes()[self.value_span(index)]
     }
 
     /// Where the value of entry `index` lies in [`bytes`](Self::bytes).
     #[must_use]
     #[inline]
     pub fn value_span(&self, index: usize) -> Range<usize> {
-        self.values.span(&self.bytes, index)
+        self.values.span(self.bytes(), index)
     }
 
     /// How entry `index` stands to (`key`, `stamp`) in entry order.
@@ -169,17 +208,18 @@ impl Block {
         let suffix = match self.below_prefix(key) {
             Ok(suffix) => suffix,
             Err(Ordering::Less) => return 0,
-            Err(_) => return self.count,
+            Err(_) => return self.len(),
         };
         let head = head_of(suffix, 0, suffix.len());
-        let (mut low, mut size) = (0, self.count);
+        let bytes = self.bytes();
+        let (mut low, mut size) = (0, self.len());
         while size > 0 {
             let half = size / 2;
             let middle = low + half;
-            let span = self.keys.span(&self.bytes, middle);
-            let middle_head = head_of(&self.bytes, span.start, span.len());
+            let span = self.keys.span(bytes, middle);
+            let middle_head = head_of(bytes, span.start, span.len());
             let before = if middle_head == head {
-                (&self.bytes[span], stamp) < (suffix, self.stamp(middle))
+                (&bytes[span], stamp) < (suffix, self.stamp(middle))
             } else {
                 middle_head < head
             };
@@ -293,15 +333,15 @@ impl Layout<'_> {
         let section = match ends {
             Ends::None => {
                 self.skip(count, size)?;
-                return Ok(Section { start: ends_start, index: Index::Stride(size) });
+                return Ok(Section { start: ends_start as u32, index: Index::Stride(size as u32) });
             }
             Ends::Narrow => {
                 self.skip(count, 2)?;
-                Section { start: self.at, index: Index::Ends16(ends_start) }
+                Section { start: self.at as u32, index: Index::Ends16(ends_start as u32) }
             }
             Ends::Wide => {
                 self.skip(count, 4)?;
-                Section { start: self.at, index: Index::Ends32(ends_start) }
+                Section { start: self.at as u32, index: Index::Ends32(ends_start as u32) }
             }
         };
         self.skip(1, size)?;
@@ -324,45 +364,46 @@ impl Layout<'_> {
 #[derive(Clone, Copy, Debug)]
 struct Section {
     /// Offset of the first string in the block.
-    start: usize,
+    start: u32,
     index: Index,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Index {
     /// Length of every string.
-    Stride(usize),
+    Stride(u32),
     /// Offset of the ends in the block, 2 bytes each.
-    Ends16(usize),
+    Ends16(u32),
     /// Offset of the ends in the block, 4 bytes each.
-    Ends32(usize),
+    Ends32(u32),
 }
 
 impl Section {
     /// Where string `index` lies in the block.
     #[inline]
     fn span(&self, bytes: &[u8], index: usize) -> Range<usize> {
+        let base = self.start as usize;
         if let Index::Stride(stride) = self.index {
-            let start = self.start + index * stride;
-            return start..start + stride;
+            let start = base + index * stride as usize;
+            return start..start + stride as usize;
         }
         let start = if index == 0 { 0 } else { self.end(bytes, index - 1) };
-        self.start + start..self.start + self.end(bytes, index)
+        base + start..base + self.end(bytes, index)
     }
 
     /// End of string `index`, from the start of the section.
     #[inline]
     fn end(&self, bytes: &[u8], index: usize) -> usize {
         match self.index {
-            Index::Stride(stride) => (index + 1) * stride,
-            Index::Ends16(ends) => word::<2>(bytes, ends + 2 * index) as usize,
-            Index::Ends32(ends) => word::<4>(bytes, ends + 4 * index) as usize,
+            Index::Stride(stride) => (index + 1) * stride as usize,
+            Index::Ends16(ends) => word::<2>(bytes, ends as usize + 2 * index) as usize,
+            Index::Ends32(ends) => word::<4>(bytes, ends as usize + 4 * index) as usize,
         }
     }
 
     fn longest(&self, bytes: &[u8], count: usize) -> usize {
         match self.index {
-            Index::Stride(stride) => stride,
+            Index::Stride(stride) => stride as usize,
             _ => (0..count).map(|index| self.span(bytes, index).len()).max().unwrap_or(0),
         }
     }
@@ -372,19 +413,19 @@ impl Section {
 enum Kinds {
     All(u8),
     /// Offset in the block of one byte per entry.
-    Own(usize),
+    Own(u32),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Deltas {
-    start: usize,
-    width: usize,
+    start: u32,
+    width: u8,
 }
 
 impl Deltas {
     #[inline]
     fn get(self, bytes: &[u8], index: usize) -> u64 {
-        let at = self.start + index * self.width;
+        let at = self.start as usize + index * usize::from(self.width);
         match self.width {
             0 => 0,
             1 => word::<1>(bytes, at),

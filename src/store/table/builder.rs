@@ -44,7 +44,6 @@ pub(crate) struct TableBuilder {
     /// The last block's end and handle, until the next key tells how short its separator may be.
     pending: Option<PendingBlock>,
     smallest: Option<Key>,
-    last_key: Vec<u8>,
     range_tombstones: Vec<RangeTombstone>,
     min_seq: Seq,
     max_seq: Seq,
@@ -75,7 +74,6 @@ impl TableBuilder {
             scratch: Vec::new(),
             pending: None,
             smallest: None,
-            last_key: Vec::new(),
             range_tombstones: Vec::new(),
             min_seq: Seq::MAX,
             max_seq: Seq::ZERO,
@@ -95,7 +93,7 @@ impl TableBuilder {
         value: &[u8],
         pack: &mut PackWriter,
     ) -> Result<()> {
-        let new_key = self.entries == 0 || key != self.last_key;
+        let new_key = self.entries == 0 || key != self.last_key();
         if !self.block.is_empty()
             && self.block.size_with_stamp(key, stamp, value.len()) + table::TRAILER_BYTES
                 > self.settings.block_bytes
@@ -109,8 +107,6 @@ impl TableBuilder {
             if self.settings.filter_bits > 0 {
                 self.filter.add(filter::hash(key));
             }
-            self.last_key.clear();
-            self.last_key.extend_from_slice(key);
             if self.entries == 0 {
                 self.smallest = Some(key.into());
             }
@@ -140,16 +136,19 @@ impl TableBuilder {
         pack.len() - self.start
     }
 
-    /// Key of the last entry.
-    pub(crate) fn last_key(&self) -> &[u8] {
-        &self.last_key
+    /// Key of the last entry; empty if there is none.
+    fn last_key(&self) -> &[u8] {
+        match &self.pending {
+            Some(block) if self.block.is_empty() => &block.last_key,
+            _ => self.block.last_key(),
+        }
     }
 
     /// Completes the table. It must hold an entry or a range tombstone.
     pub(crate) fn finish(mut self, pack: &mut PackWriter) -> Result<TableRecord> {
         self.close_block(pack)?;
-        self.index_pending(None);
         let range = self.range();
+        self.index_pending(None);
         let data_bytes = pack.len() - self.start;
         let filter = (self.settings.filter_bits > 0 && self.entries > 0).then(|| {
             self.scratch.clear();
@@ -188,8 +187,7 @@ impl TableBuilder {
 
     /// The keys of entries and range tombstones.
     fn range(&self) -> KeyRange {
-        let entries =
-            self.smallest.as_ref().map(|smallest| KeyRange::new(smallest.clone(), &self.last_key[..]));
+        let entries = self.smallest.as_ref().map(|smallest| KeyRange::new(smallest.clone(), self.last_key()));
         let ends = self.range_tombstones.first().zip(self.range_tombstones.last());
         let tombstones = ends.map(|(first, last)| first.range.hull(&last.range));
         let range = entries.into_iter().chain(tombstones).reduce(|a, b| a.hull(&b));

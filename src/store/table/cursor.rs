@@ -3,47 +3,59 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::reader::TableReader;
+use super::reader::{TablePlace, TableReader};
 use crate::catalog::{Run, TableMeta};
 use crate::error::{Error, Result};
 use crate::format::block::Block;
-use crate::format::checksum::Place;
-use crate::format::table::{BlockHandle, open_block};
+use crate::format::table::BlockHandle;
 use crate::merge::Cursor;
 use crate::store::cache::TableCache;
 use crate::store::meter::ReadCause;
 use crate::types::Stamp;
 
 /// A merge reads its inputs in pieces of this size.
-const READ_AHEAD_BYTES: u64 = 256 * 1024;
+const MERGE_PIECE_BYTES: u64 = 256 * 1024;
+
+/// An iterator that goes on reads this many blocks by themselves, and leaves them in the cache. It is a long one then:
+/// it reads pieces past the cache, of which each is twice as long as the last, between these bounds.
+const SINGLE_BLOCKS: u32 = 2;
+const SCAN_PIECE_BYTES_MIN: u64 = 16 * 1024;
+const SCAN_PIECE_BYTES_MAX: u64 = 256 * 1024;
 
 /// Where a cursor's blocks come from.
 #[derive(Debug)]
 pub(crate) enum Fetch {
-    /// From the block cache, which keeps what was read: for iterators.
-    Cached,
+    /// From the block cache, and in pieces once the walk has gone on for a while: for iterators.
+    Cached {
+        /// Blocks in a row that were not in memory.
+        missed: u32,
+        /// Length of the next piece.
+        piece_bytes: u64,
+    },
     /// From the pack, in large pieces, past the cache: for merges, which read everything once.
-    Ahead(Piece),
+    Ahead,
 }
 
 impl Fetch {
-    /// Large reads past the cache.
-    pub(crate) fn ahead() -> Self {
-        Self::Ahead(Piece::default())
+    /// Through the block cache.
+    pub(crate) fn cached() -> Self {
+        Self::Cached { missed: 0, piece_bytes: SCAN_PIECE_BYTES_MIN }
     }
 }
 
 /// A stretch of a table in memory.
-#[derive(Debug, Default)]
-pub(crate) struct Piece {
+#[derive(Debug)]
+struct Piece {
     start: u64,
-    bytes: Vec<u8>,
+    buffer: Arc<[u8]>,
+    length: usize,
 }
 
 impl Piece {
-    fn get(&self, handle: BlockHandle) -> Option<&[u8]> {
+    /// Where in the buffer the sealed block under `handle` lies, if all of it does.
+    fn find(&self, handle: BlockHandle) -> Option<usize> {
         let from = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
-        self.bytes.get(from..from.checked_add(handle.length as usize)?)
+        (from.checked_add(handle.length as usize)? <= self.length).then_some(from)
     }
 }
 
@@ -53,35 +65,92 @@ pub(crate) struct TableCursor {
     cache: Arc<TableCache>,
     table: Arc<TableReader>,
     fetch: Fetch,
+    piece: Option<Piece>,
     at: usize,
-    block: Option<Arc<Block>>,
+    block: Option<Block>,
     entry: usize,
     key: Vec<u8>,
 }
 
 impl TableCursor {
     pub(crate) fn new(cache: Arc<TableCache>, table: Arc<TableReader>, fetch: Fetch) -> Self {
-        Self { cache, table, fetch, at: 0, block: None, entry: 0, key: Vec::new() }
+        Self { cache, table, fetch, piece: None, at: 0, block: None, entry: 0, key: Vec::new() }
     }
 
-    /// The current entry's block and where its value lies in it, so that the value can outlive the cursor.
-    pub(crate) fn pinned(&self) -> Option<(&Arc<Block>, Range<usize>)> {
-        self.block.as_ref().map(|block| (block, block.value_span(self.entry)))
+    /// The current entry's value, to outlive the cursor: a buffer, and where in it the value lies.
+    pub(crate) fn pin_value(&self) -> Option<(Arc<[u8]>, Range<usize>)> {
+        self.block.as_ref().map(|block| block.pin_value(self.entry))
     }
 
-    /// Loads block `at`; leaves the cursor invalid if there is none.
-    fn load(&mut self, at: usize) -> Result<Option<Arc<Block>>> {
+    /// Loads block `at`; leaves the cursor invalid.
+    fn load(&mut self, at: usize) -> Result<Option<Block>> {
+        let goes_on = at == self.at + 1;
         self.block = None;
         self.at = at;
         let Some(handle) = self.table.handle(at) else { return Ok(None) };
-        let block = match &mut self.fetch {
-            Fetch::Cached => self.cache.block(&self.table, handle, ReadCause::Scan)?,
-            Fetch::Ahead(piece) => Arc::new(read_ahead(&self.cache, &self.table, piece, at, handle)?),
+        if let Some(found) = self.piece.as_ref().and_then(|piece| piece.find(handle)) {
+            return self.block_of_piece(handle, found).map(Some);
+        }
+        let piece_bytes = match &mut self.fetch {
+            Fetch::Ahead => MERGE_PIECE_BYTES,
+            Fetch::Cached { missed, piece_bytes } => {
+                if let Some(block) = self.cache.lookup(&self.table, handle) {
+                    *missed = 0;
+                    return Ok(Some(block));
+                }
+                *missed = if goes_on { *missed + 1 } else { 1 };
+                if *missed <= SINGLE_BLOCKS {
+                    return self.cache.read(&self.table, handle, ReadCause::Scan).map(Some);
+                }
+                let bytes = *piece_bytes;
+                *piece_bytes = (bytes * 2).min(SCAN_PIECE_BYTES_MAX);
+                bytes
+            }
         };
-        Ok(Some(block))
+        self.read_piece(at, handle, piece_bytes)?;
+        self.block_of_piece(handle, 0).map(Some)
     }
 
-    fn stand(&mut self, block: Arc<Block>, entry: usize) {
+    /// Reads block `at` and as many behind it as fit into `bytes`.
+    fn read_piece(&mut self, at: usize, handle: BlockHandle, bytes: u64) -> Result<()> {
+        let (extent, id) = (self.table.extent(), self.table.id());
+        // Whole blocks alone, so that no byte is read twice.
+        let behind = (at + 1..self.table.blocks()).map_while(|at| self.table.handle(at));
+        let ends = behind.map(BlockHandle::end).take_while(|&end| end <= handle.offset + bytes);
+        let end = ends.fold(handle.end(), u64::max);
+        let file = self.cache.packs().file(extent.pack)?;
+        let place = TablePlace { file: &file, id, extent };
+        let length = usize::try_from(end - handle.offset).unwrap_or(usize::MAX);
+        place.length(handle)?;
+        self.drop_piece();
+        let mut buffer = self.cache.buffers().take(length);
+        if let Some(bytes) = Arc::get_mut(&mut buffer) {
+            let cause = match self.fetch {
+                Fetch::Cached { .. } => ReadCause::Scan,
+                Fetch::Ahead => ReadCause::Merge,
+            };
+            place.read(cause, handle.offset..end, bytes)?;
+        }
+        self.piece = Some(Piece { start: handle.offset, buffer, length });
+        Ok(())
+    }
+
+    /// The block that lies at `found` of the piece.
+    fn block_of_piece(&self, handle: BlockHandle, found: usize) -> Result<Block> {
+        let extent = self.table.extent();
+        let file = self.cache.packs().file(extent.pack)?;
+        let place = TablePlace { file: &file, id: self.table.id(), extent };
+        let buffer = self.piece.as_ref().map(|piece| piece.buffer.clone()).unwrap_or_default();
+        place.block(handle, &buffer, found)
+    }
+
+    fn drop_piece(&mut self) {
+        if let Some(piece) = self.piece.take() {
+            self.cache.buffers().give(piece.buffer);
+        }
+    }
+
+    fn stand(&mut self, block: Block, entry: usize) {
         block.key_into(entry, &mut self.key);
         self.entry = entry;
         self.block = Some(block);
@@ -113,39 +182,11 @@ impl TableCursor {
     }
 }
 
-/// Block `at` from the piece in memory, which is read anew if the block is not in it.
-fn read_ahead(
-    cache: &TableCache,
-    table: &TableReader,
-    piece: &mut Piece,
-    at: usize,
-    handle: BlockHandle,
-) -> Result<Block> {
-    let extent = table.extent();
-    let file = cache.packs().file(extent.pack)?;
-    if piece.get(handle).is_none() {
-        let mut end = handle.end();
-        // Whole blocks alone, so that no byte is read twice.
-        for next in (at + 1..table.blocks()).map_while(|at| table.handle(at)) {
-            let next_end = next.offset.saturating_add(u64::from(next.length));
-            if next_end > handle.offset + READ_AHEAD_BYTES {
-                break;
-            }
-            end = end.max(next_end);
-        }
-        if end > extent.length {
-            return Err(file.corruption(extent.offset, "a block lies outside its table"));
-        }
-        piece.start = handle.offset;
-        piece.bytes.resize(usize::try_from(end - handle.offset).unwrap_or(0), 0);
-        let filled = file.read_into(ReadCause::Merge, extent.offset + handle.offset, &mut piece.bytes);
-        filled.inspect_err(|_| piece.bytes.clear())?;
+impl Drop for TableCursor {
+    fn drop(&mut self) {
+        self.block = None;
+        self.drop_piece();
     }
-    let stored = piece.get(handle).unwrap_or_default().to_vec();
-    let place = Place { id: table.id().0, offset: handle.offset };
-    open_block(place, stored)
-        .and_then(Block::decode)
-        .map_err(|e| file.malformed(extent.offset + handle.offset, &e))
 }
 
 impl Cursor for TableCursor {
@@ -213,7 +254,8 @@ impl Cursor for TableCursor {
         match &self.block {
             Some(block) if self.entry + 1 < block.len() => {
                 self.entry += 1;
-                block.key_into(self.entry, &mut self.key);
+                self.key.truncate(block.prefix().len());
+                self.key.extend_from_slice(block.suffix(self.entry));
                 Ok(())
             }
             Some(_) => self.first_of(self.at + 1),
@@ -225,7 +267,8 @@ impl Cursor for TableCursor {
         match &self.block {
             Some(block) if self.entry > 0 => {
                 self.entry -= 1;
-                block.key_into(self.entry, &mut self.key);
+                self.key.truncate(block.prefix().len());
+                self.key.extend_from_slice(block.suffix(self.entry));
                 Ok(())
             }
             Some(_) => self.last_of(self.at.checked_sub(1)),
@@ -293,9 +336,9 @@ impl<L: TableList> TablesCursor<L> {
         Self { cache, list, cached: false, at: 0, table: None }
     }
 
-    /// See [`TableCursor::pinned`].
-    pub(crate) fn pinned(&self) -> Option<(&Arc<Block>, Range<usize>)> {
-        self.table.as_ref().and_then(TableCursor::pinned)
+    /// See [`TableCursor::pin_value`].
+    pub(crate) fn pin_value(&self) -> Option<(Arc<[u8]>, Range<usize>)> {
+        self.table.as_ref().and_then(TableCursor::pin_value)
     }
 
     fn open(&mut self, at: usize) -> Result<Option<&mut TableCursor>> {
@@ -305,8 +348,8 @@ impl<L: TableList> TablesCursor<L> {
         self.table = None;
         self.at = at;
         if let Some(meta) = self.list.table(at) {
-            let reader = self.cache.table(meta)?;
-            let fetch = if self.cached { Fetch::Cached } else { Fetch::ahead() };
+            let reader = self.cache.table_arc(meta)?;
+            let fetch = if self.cached { Fetch::cached() } else { Fetch::Ahead };
             self.table = Some(TableCursor::new(self.cache.clone(), reader, fetch));
         }
         Ok(self.table.as_mut())

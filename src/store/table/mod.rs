@@ -2,10 +2,11 @@
 
 mod builder;
 mod cursor;
+mod heads;
 mod reader;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use builder::{TableBuilder, TableSettings};
 pub(crate) use cursor::{Fetch, TableCursor, TablesCursor};
-pub(crate) use reader::{TableReader, read_block};
+pub(crate) use reader::{TablePlace, TableReader};

@@ -1,13 +1,21 @@
 //! A table's index, filter and range tombstones in memory, and the way to its blocks.
 
-use super::super::file::StoreFile;
-use super::super::meter::ReadCause;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::heads::Heads;
 use crate::error::Result;
+use crate::format::Malformed;
 use crate::format::block::Block;
 use crate::format::checksum::Place;
-use crate::format::filter;
+use crate::format::filter::Filter;
 use crate::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, open_block};
 use crate::format::tombstones;
+use crate::merge::key_head;
+use crate::store::cache::Charge;
+use crate::store::file::StoreFile;
+use crate::store::meter::ReadCause;
 use crate::types::{Extent, RangeTombstone, Seq, Stamp, TableId};
 
 /// An open table: index, filter, range tombstones, and where the blocks lie. Holds no file.
@@ -19,10 +27,15 @@ pub(crate) struct TableReader {
     extent: Extent,
     /// `None` in a table of range tombstones alone.
     index: Option<Block>,
-    handles: Vec<BlockHandle>,
-    filter: Option<Vec<u8>>,
+    /// Of each index key, the head of what follows the prefix that they share: a search reads the index only where heads
+    /// are equal.
+    heads: Heads,
+    handles: Box<[BlockHandle]>,
+    filter: Option<Filter>,
     range_tombstones: Vec<RangeTombstone>,
     properties: BlockHandle,
+    /// Its part of the cache's budget, while it is attached to its metadata.
+    _charge: Option<Charge>,
 }
 
 impl TableReader {
@@ -31,9 +44,8 @@ impl TableReader {
     pub(crate) fn open(file: &StoreFile, id: TableId, extent: Extent, number: Seq) -> Result<Self> {
         let (mut table, filter) = Self::open_parts(file, id, extent, number)?;
         if let Some(handle) = filter {
-            let bytes = read_payload(file, id, extent, handle, ReadCause::Open)?;
-            filter::Filter::decode(&bytes).map_err(|e| file.malformed(extent.offset + handle.offset, &e))?;
-            table.filter = Some(bytes);
+            let place = TablePlace { file, id, extent };
+            table.filter = Some(place.decode(handle, |bytes| Filter::decode(&bytes))?);
         }
         Ok(table)
     }
@@ -60,25 +72,34 @@ impl TableReader {
             let what = format!("table {id} is not here, but table {}", footer.table);
             return Err(file.corruption(extent.offset + footer_at, what));
         }
-        let (mut index, mut handles) = (None, Vec::new());
-        if let Some(handle) = footer.index {
-            let block = read_block(file, id, extent, handle, ReadCause::Open)?;
-            let decoded = (0..block.len()).map(|at| BlockHandle::decode(block.value(at)));
-            handles = decoded
-                .collect::<Result<_, _>>()
-                .map_err(|e| file.malformed(extent.offset + handle.offset, &e))?;
-            index = Some(block);
+        let place = TablePlace { file, id, extent };
+        let index = footer.index.map(|handle| place.decode(handle, Block::decode)).transpose()?;
+        let (mut handles, mut heads) = (Vec::new(), Vec::new());
+        if let (Some(index), Some(at)) = (&index, footer.index) {
+            let decoded = (0..index.len()).map(|entry| BlockHandle::decode(index.value(entry)));
+            handles = decoded.collect::<Result<_, _>>().map_err(|e| place.malformed(at, &e))?;
+            heads = (0..index.len()).map(|entry| key_head(index.suffix(entry))).collect();
         }
-        let range_tombstones = match footer.tombstones {
-            Some(handle) => {
-                let bytes = read_payload(file, id, extent, handle, ReadCause::Open)?;
-                tombstones::decode(&bytes).map_err(|e| file.malformed(extent.offset + handle.offset, &e))?
-            }
-            None => Vec::new(),
+        let range_tombstones =
+            footer.tombstones.map(|handle| place.decode(handle, |b| tombstones::decode(&b)));
+        let table = Self {
+            id,
+            number,
+            extent,
+            index,
+            heads: Heads::new(&heads),
+            handles: handles.into(),
+            filter: None,
+            range_tombstones: range_tombstones.transpose()?.unwrap_or_default(),
+            properties: footer.properties,
+            _charge: None,
         };
-        let (filter, properties) = (None, footer.properties);
-        let table = Self { id, number, extent, index, handles, filter, range_tombstones, properties };
         Ok((table, footer.filter))
+    }
+
+    /// Notes what of the budget the table takes, for as long as it lives.
+    pub(crate) fn set_charge(&mut self, charge: Option<Charge>) {
+        self._charge = charge;
     }
 
     pub(crate) fn id(&self) -> TableId {
@@ -95,8 +116,9 @@ impl TableReader {
     }
 
     /// Whether the table may hold the key with this hash.
+    #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
-        self.filter.as_deref().is_none_or(|bytes| filter::may_contain(bytes, hash))
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
     }
 
     /// The range tombstones, fragmented.
@@ -111,19 +133,27 @@ impl TableReader {
 
     /// The first block that may hold an entry at or behind (`key`, `stamp`); `blocks()` if none does.
     pub(crate) fn block_for(&self, key: &[u8], stamp: Stamp) -> usize {
-        self.index.as_ref().map_or(0, |index| index.seek(key, stamp))
+        let Some(index) = &self.index else { return 0 };
+        let Some(suffix) = key.strip_prefix(index.prefix()) else {
+            return if key < index.prefix() { 0 } else { self.blocks() };
+        };
+        match self.heads.lower_bound(key_head(suffix)) {
+            (at, false) => at,
+            // Equal heads decide nothing.
+            (_, true) => index.seek(key, stamp),
+        }
     }
 
     /// Where block `at` lies; `None` behind the last.
+    #[inline]
     pub(crate) fn handle(&self, at: usize) -> Option<BlockHandle> {
         self.handles.get(at).copied()
     }
 
     /// The table's properties, read anew.
     pub(crate) fn properties(&self, file: &StoreFile) -> Result<Properties> {
-        let bytes = read_payload(file, self.id, self.extent, self.properties, ReadCause::Open)?;
-        Properties::decode(&bytes)
-            .map_err(|e| file.malformed(self.extent.offset + self.properties.offset, &e))
+        let place = TablePlace { file, id: self.id, extent: self.extent };
+        place.decode(self.properties, |bytes| Properties::decode(&bytes))
     }
 
     /// Bytes of memory that index, filter and range tombstones take.
@@ -133,37 +163,72 @@ impl TableReader {
         });
         size_of::<Self>()
             + self.index.as_ref().map_or(0, Block::memory_bytes)
-            + size_of_val(&self.handles[..])
-            + self.filter.as_ref().map_or(0, Vec::len)
+            + self.heads.memory_bytes()
+            + size_of_val(&*self.handles)
+            + self.filter.as_ref().map_or(0, Filter::memory_bytes)
             + bounds.sum::<usize>()
     }
 }
 
-/// Reads, checks and decodes a block of the table `id` at `extent`.
-pub(crate) fn read_block(
-    file: &StoreFile,
-    id: TableId,
-    extent: Extent,
-    handle: BlockHandle,
-    cause: ReadCause,
-) -> Result<Block> {
-    let payload = read_payload(file, id, extent, handle, cause)?;
-    Block::decode(payload).map_err(|e| file.malformed(extent.offset + handle.offset, &e))
+/// Where the blocks of a table are read from.
+#[derive(Clone, Copy)]
+pub(crate) struct TablePlace<'a> {
+    pub(crate) file: &'a StoreFile,
+    pub(crate) id: TableId,
+    pub(crate) extent: Extent,
 }
 
-fn read_payload(
-    file: &StoreFile,
-    id: TableId,
-    extent: Extent,
-    handle: BlockHandle,
-    cause: ReadCause,
-) -> Result<Vec<u8>> {
-    let end = handle.offset.checked_add(u64::from(handle.length));
-    if end.is_none_or(|end| end > extent.length) {
-        return Err(file.corruption(extent.offset, "a block lies outside its table"));
+impl TablePlace<'_> {
+    /// Fills the front of `buffer` with the sealed bytes of the blocks that lie in `range` of the table.
+    pub(crate) fn read(self, cause: ReadCause, range: Range<u64>, buffer: &mut [u8]) -> Result<()> {
+        let length =
+            usize::try_from(range.end - range.start).ok().filter(|_| range.end <= self.extent.length);
+        match length.and_then(|length| buffer.get_mut(..length)) {
+            Some(front) => self.file.read_into(cause, self.extent.offset + range.start, front),
+            None => Err(self.file.corruption(self.extent.offset, "a block lies outside its table")),
+        }
     }
-    let at = extent.offset + handle.offset;
-    let stored = file.read(cause, at, handle.length as usize)?;
-    let place = Place { id: id.0, offset: handle.offset };
-    open_block(place, stored).map_err(|e| file.malformed(at, &e))
+
+    /// The block under `handle`, whose sealed bytes lie at `at` of `buffer`. A raw one shares the buffer.
+    pub(crate) fn block(self, handle: BlockHandle, buffer: &Arc<[u8]>, at: usize) -> Result<Block> {
+        let opened = open_block(self.place(handle), self.sealed(handle, buffer, at)?);
+        let block = opened.and_then(|payload| match payload {
+            Cow::Borrowed(raw) => Block::decode_part(buffer.clone(), at..at + raw.len()),
+            Cow::Owned(bytes) => Block::decode(bytes),
+        });
+        block.map_err(|e| self.malformed(handle, &e))
+    }
+
+    fn sealed(self, handle: BlockHandle, buffer: &[u8], at: usize) -> Result<&[u8]> {
+        let sealed = at.checked_add(handle.length as usize).and_then(|end| buffer.get(at..end));
+        sealed.ok_or_else(|| self.file.corruption(self.extent.offset, "a block lies outside what was read"))
+    }
+
+    /// Reads what lies under `handle`, and decodes its payload.
+    pub(crate) fn decode<T>(
+        self,
+        handle: BlockHandle,
+        decode: impl FnOnce(Vec<u8>) -> Result<T, Malformed>,
+    ) -> Result<T> {
+        let mut sealed = vec![0; self.length(handle)?];
+        self.read(ReadCause::Open, handle.offset..handle.end(), &mut sealed)?;
+        let opened = open_block(self.place(handle), &sealed).map(Cow::into_owned);
+        opened.and_then(decode).map_err(|e| self.malformed(handle, &e))
+    }
+
+    /// Length of a block, before anything is allocated for it.
+    pub(crate) fn length(self, handle: BlockHandle) -> Result<usize> {
+        if handle.end() > self.extent.length {
+            return Err(self.file.corruption(self.extent.offset, "a block lies outside its table"));
+        }
+        Ok(handle.length as usize)
+    }
+
+    fn place(self, handle: BlockHandle) -> Place {
+        Place { id: self.id.0, offset: handle.offset }
+    }
+
+    fn malformed(self, handle: BlockHandle, error: &Malformed) -> crate::error::Error {
+        self.file.malformed(self.extent.offset + handle.offset, error)
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Fetch, TableBuilder, TableCursor, TableReader, TableSettings, TablesCursor, read_block};
+use super::{Fetch, TableBuilder, TableCursor, TableReader, TableSettings, TablesCursor};
 use crate::catalog::{Lease, TableMeta};
 use crate::env::Env;
 use crate::env::simulated::{SimConfig, SimEnv};
@@ -57,7 +57,7 @@ impl Fixture {
     }
 
     fn cursor(&self, table: &TableMeta, fetch: Fetch) -> TableCursor {
-        TableCursor::new(self.cache.clone(), self.cache.table(table).unwrap(), fetch)
+        TableCursor::new(self.cache.clone(), self.cache.table_arc(table).unwrap(), fetch)
     }
 }
 
@@ -98,7 +98,7 @@ fn tables_read_back_in_both_directions_from_cache_and_ahead_of_it() {
         let table = fixture.write(std::slice::from_ref(&written), settings(codec)).remove(0);
         assert_eq!(table.entries, written.len() as u64);
         assert_eq!(table.extent.offset % PAGE_BYTES, 0);
-        for fetch in [Fetch::Cached, Fetch::ahead()] {
+        for fetch in [Fetch::cached(), Fetch::Ahead] {
             let mut cursor = fixture.cursor(&table, fetch);
             let mut found = Entries::new();
             cursor.seek_first().unwrap();
@@ -154,6 +154,45 @@ fn seeks_find_the_neighbours_of_every_position() {
 }
 
 #[test]
+fn a_long_walk_reads_in_pieces_past_the_cache() {
+    let fixture = Fixture::new();
+    let table = fixture.write(&[entries(0, 20_000)], settings(Codec::Raw)).remove(0);
+    let reader = fixture.cache.table_arc(&table).unwrap();
+    let before = fixture.cache.counts();
+    let mut cursor = fixture.cursor(&table, Fetch::cached());
+    cursor.seek_first().unwrap();
+    while cursor.valid() {
+        cursor.next().unwrap();
+    }
+    let after = fixture.cache.counts();
+    assert!(reader.blocks() > 1000, "{} blocks are no long walk", reader.blocks());
+    assert!(after.misses - before.misses < 20, "{} reads for {} blocks", after.misses, reader.blocks());
+    assert!(after.bytes - before.bytes < 4096, "{} bytes more in the cache", after.bytes - before.bytes);
+}
+
+#[test]
+fn open_tables_take_their_share_of_the_budget_and_no_more() {
+    let fixture = Fixture::new();
+    let lists: Vec<_> = (0..60).map(|n| entries(n * 2000, (n + 1) * 2000)).collect();
+    let tables = fixture.write(&lists, settings(Codec::Raw));
+    let sizes = tables.iter().map(|table| fixture.cache.table(table).unwrap().memory_bytes() as u64);
+    let all: u64 = sizes.sum();
+    let counts = fixture.cache.counts();
+    let is_attached = |table: &&Arc<TableMeta>| table.attachment.get::<TableReader>().is_some();
+    let attached: u64 = tables
+        .iter()
+        .filter(is_attached)
+        .map(|table| fixture.cache.table(table).unwrap().memory_bytes() as u64)
+        .sum();
+    assert!(all > counts.capacity / 2, "{all} bytes of open tables are no test");
+    assert!(attached > 0 && attached <= counts.capacity / 4, "{attached} bytes are attached");
+    assert!(counts.bytes <= counts.capacity, "{} bytes in the cache", counts.bytes);
+    drop(tables);
+    let left = fixture.cache.counts().bytes;
+    assert!(left <= counts.bytes - attached, "{left} bytes are left of {}", counts.bytes);
+}
+
+#[test]
 fn blocks_of_a_page_touch_one_page() {
     let fixture = Fixture::new();
     let even: Entries = (0..2000u64)
@@ -195,7 +234,8 @@ fn damaged_blocks_name_file_and_offset() {
     let at = table.extent.offset + handle.offset;
     let byte = fixture.env.read_file(path).unwrap()[at as usize + 7];
     fixture.env.overwrite(path, at + 7, &[byte ^ 1]).unwrap();
-    let error = read_block(&file, table.id, table.extent, handle, ReadCause::Get).unwrap_err();
+    let reader = fixture.cache.table(&table).unwrap();
+    let error = fixture.cache.block(&reader, handle, ReadCause::Get).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption);
     assert_eq!(error.file(), Some(path));
     assert!(error.offset().unwrap() >= at && error.offset().unwrap() <= at + u64::from(handle.length));

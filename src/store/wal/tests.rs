@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{LogBatch, Recovered, RecoveredSegment, Wal, recover};
+use super::{LogBatch, Recovered, RecoveredSegment, Wal, recover, segments};
 use crate::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use crate::env::{Access, Env};
 use crate::error::{ErrorKind, Result};
@@ -41,7 +41,8 @@ fn append(wal: &mut Wal, seq: u64) -> Result<()> {
 /// The numbers of the log's operations.
 fn read(device: &Device, floor: SegmentId) -> Result<(Vec<u64>, Recovered)> {
     let mut seqs = Vec::new();
-    let recovered = recover(device, floor, Access::ReadWrite, |first, ops| {
+    let segments = segments(device, floor, |name| device.open(name, Access::ReadWrite))?;
+    let recovered = recover(&segments, floor, |first, ops| {
         let count = ops.filter(|op| op.is_ok()).count() as u64;
         seqs.extend(first.0..first.0 + count);
         Ok(())

@@ -1,20 +1,18 @@
 //! `terrace load`: stores the records of a file in batches.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
-use terrace::types::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use indicatif::ProgressBar;
 use terrace::{Db, Keyspace, WriteBatch};
 
 use super::Answer;
-use crate::bytes::ByteFormat;
-use crate::input::{self, Format, Header, Item, RecordReader};
+use crate::input::source::{self, SourceArgs};
+use crate::input::{Item, RecordReader};
 use crate::place::{Place, SyncArg};
 
 /// Bad lines that are named when they are skipped.
@@ -22,31 +20,19 @@ const NAMED_MAX: u64 = 5;
 
 /// Store the records of a file; the store and the keyspace are created if they are missing
 ///
-/// A bad line stops the load with exit status 1 after all records before it are stored; --skip-bad goes on without it.
+/// Records that name a keyspace, as those of `terrace dump` do, go there. A bad line stops the load with exit status 1 after all records before it are stored; --skip-bad goes on without it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   terrace load people.db people.csv --header
-  terrace scan old.db --json | terrace load new.db --format jsonl
+  terrace dump old.db | terrace load new.db
   ldb --db=rocks dump --hex | terrace load rocks-copy.db --format ldb-hex")]
 pub struct Arguments {
     #[command(flatten)]
     place: Place,
 
-    /// File; - is standard input
-    #[arg(default_value = "-")]
-    file: PathBuf,
-
-    /// Notation of the file; guessed from its name or its first line if not given
-    #[arg(long, value_enum)]
-    format: Option<Format>,
-
-    /// The first line of a CSV file names the columns
-    #[arg(long)]
-    header: bool,
-
     #[command(flatten)]
-    bytes: ByteFormat,
+    source: SourceArgs,
 
     /// Records per atomic batch
     #[arg(long, value_name = "N", default_value = "1000")]
@@ -61,13 +47,9 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Answer> {
-    let name =
-        if arguments.file == Path::new("-") { "stdin".into() } else { arguments.file.display().to_string() };
-    let bar = progress_bar();
-    let mut input = open(&arguments.file, &name, &bar)?;
-    let format = format(arguments, &mut input, &name)?;
-    let header = if arguments.header { Header::Present } else { Header::Absent };
-    let mut records = input::read(input, format, header, arguments.bytes);
+    let name = arguments.source.name();
+    let bar = source::progress_bar();
+    let mut records = arguments.source.open(&bar)?;
     let (db, keyspace) = arguments.place.open_to_add()?;
     let mut load = Load::new(arguments, &db, &keyspace);
     let started = Instant::now();
@@ -86,6 +68,8 @@ struct Load<'a> {
     arguments: &'a Arguments,
     db: &'a Db,
     keyspace: &'a Keyspace,
+    /// Those that records have named.
+    named: HashMap<String, Keyspace>,
     batch: WriteBatch,
     /// Bytes of keys and values in `batch`.
     batch_bytes: u64,
@@ -96,14 +80,14 @@ struct Load<'a> {
 
 impl<'a> Load<'a> {
     fn new(arguments: &'a Arguments, db: &'a Db, keyspace: &'a Keyspace) -> Self {
-        let batch = WriteBatch::new();
-        Self { arguments, db, keyspace, batch, batch_bytes: 0, records: 0, bytes: 0, skipped: 0 }
+        let (named, batch) = (HashMap::new(), WriteBatch::new());
+        Self { arguments, db, keyspace, named, batch, batch_bytes: 0, records: 0, bytes: 0, skipped: 0 }
     }
 
     fn run(&mut self, name: &str, records: &mut dyn RecordReader, bar: &ProgressBar) -> Result<Answer> {
         while let Some(item) = records.next_item().map_err(|error| anyhow!("cannot read {name}: {error}"))? {
-            match check_sizes(item) {
-                Item::Record { key, value, .. } => self.add(&key, &value)?,
+            match item {
+                Item::Record { keyspace, key, value, .. } => self.add(keyspace, &key, &value)?,
                 Item::Bad { line, reason } => {
                     self.skipped += 1;
                     if !self.arguments.skip_bad || self.skipped <= NAMED_MAX {
@@ -118,8 +102,18 @@ impl<'a> Load<'a> {
         Ok(Answer::Yes)
     }
 
-    fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.batch.put_in(self.keyspace, key, value);
+    fn add(&mut self, keyspace: Option<String>, key: &[u8], value: &[u8]) -> Result<()> {
+        let keyspace = match keyspace {
+            None => self.keyspace,
+            Some(name) => match self.named.entry(name) {
+                Entry::Occupied(known) => &*known.into_mut(),
+                Entry::Vacant(new) => {
+                    let keyspace = self.db.keyspace(new.key())?;
+                    &*new.insert(keyspace)
+                }
+            },
+        };
+        self.batch.put_in(keyspace, key, value);
         self.batch_bytes += (key.len() + value.len()) as u64;
         if self.batch.len() >= self.arguments.batch.get() { self.commit() } else { Ok(()) }
     }
@@ -143,58 +137,5 @@ impl<'a> Load<'a> {
         if self.arguments.skip_bad && self.skipped > 0 {
             eprintln!("{} bad lines skipped", self.skipped);
         }
-    }
-}
-
-/// A record that no store takes is a bad line.
-fn check_sizes(item: Item) -> Item {
-    let Item::Record { line, key, value } = &item else { return item };
-    let sizes = [("key", key.len(), KEY_BYTES_MAX), ("value", value.len(), VALUE_BYTES_MAX)];
-    match sizes.into_iter().find(|(_, bytes, max)| bytes > max) {
-        None => item,
-        Some((what, bytes, max)) => {
-            Item::Bad { line: *line, reason: format!("{what} of {bytes} bytes, at most {max} are possible") }
-        }
-    }
-}
-
-/// The bar over the bytes of the input; hidden unless standard error is a terminal.
-fn progress_bar() -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-    let style = ProgressStyle::with_template(style).expect("invariant: the template is well formed");
-    ProgressBar::no_length().with_style(style)
-}
-
-fn open<'a>(path: &Path, name: &str, bar: &'a ProgressBar) -> Result<Box<dyn BufRead + 'a>> {
-    let input: Box<dyn Read> = if path == Path::new("-") {
-        Box::new(io::stdin().lock())
-    } else {
-        let wrong = |error: io::Error| anyhow!("cannot read {name}: {error}");
-        let file = File::open(path).map_err(wrong)?;
-        let metadata = file.metadata().map_err(wrong)?;
-        if metadata.is_dir() {
-            bail!("cannot read {name}: it is a directory");
-        }
-        if metadata.is_file() {
-            bar.set_length(metadata.len());
-        }
-        Box::new(file)
-    };
-    Ok(Box::new(BufReader::with_capacity(256 << 10, bar.wrap_read(input))))
-}
-
-/// The format asked for, or the one that the name or the beginning of the file shows.
-fn format(arguments: &Arguments, input: &mut dyn BufRead, name: &str) -> Result<Format> {
-    if let Some(format) = arguments.format.or_else(|| Format::of_name(&arguments.file)) {
-        return Ok(format);
-    }
-    let start = input.fill_buf().map_err(|error| anyhow!("cannot read {name}: {error}"))?;
-    match Format::of_start(start) {
-        Some(format) => Ok(format),
-        None if start.is_empty() => Ok(Format::Tsv),
-        None => bail!("cannot tell the format of {name} from its first line: use --format"),
     }
 }

@@ -1,19 +1,30 @@
 //! The subcommands, one file each.
 
 mod bench;
+mod checkpoint;
 mod compact;
+mod completions;
 mod count;
 mod delete;
+mod delete_range;
+mod dump;
+mod files;
 mod get;
+mod ingest;
 mod load;
+mod man;
+mod manifest_dump;
 mod put;
+mod repair;
 mod scan;
 mod shape;
 mod stats;
+mod table_dump;
 mod verify;
+mod wal_dump;
 
 use anyhow::Result;
-use clap::Subcommand;
+use clap::{CommandFactory, Subcommand};
 
 /// What a command found out, for the exit status.
 pub enum Answer {
@@ -27,15 +38,25 @@ pub enum Command {
     Put(put::Arguments),
     Get(get::Arguments),
     Delete(delete::Arguments),
+    DeleteRange(delete_range::Arguments),
     Scan(scan::Arguments),
     Count(count::Arguments),
+    Dump(dump::Arguments),
     Load(load::Arguments),
+    Ingest(ingest::Arguments),
+    Checkpoint(checkpoint::Arguments),
     Stats(stats::Arguments),
     Shape(shape::Arguments),
     Verify(verify::Arguments),
+    Repair(repair::Arguments),
     Compact(compact::Arguments),
+    ManifestDump(manifest_dump::Arguments),
+    WalDump(wal_dump::Arguments),
+    TableDump(table_dump::Arguments),
     #[command(subcommand)]
     Bench(bench::Benchmark),
+    Man(man::Arguments),
+    Completions(completions::Arguments),
 }
 
 impl Command {
@@ -43,15 +64,25 @@ impl Command {
         match self {
             Self::Put(arguments) => put::run(&arguments),
             Self::Get(arguments) => get::run(&arguments),
+            Self::DeleteRange(arguments) => delete_range::run(&arguments),
             Self::Delete(arguments) => delete::run(&arguments),
             Self::Scan(arguments) => scan::run(&arguments),
             Self::Count(arguments) => count::run(&arguments),
+            Self::Dump(arguments) => dump::run(&arguments),
             Self::Load(arguments) => load::run(&arguments),
+            Self::Ingest(arguments) => ingest::run(&arguments),
+            Self::Checkpoint(arguments) => checkpoint::run(&arguments),
             Self::Stats(arguments) => stats::run(&arguments),
             Self::Shape(arguments) => shape::run(&arguments),
             Self::Verify(arguments) => verify::run(&arguments),
+            Self::Repair(arguments) => repair::run(&arguments),
             Self::Compact(arguments) => compact::run(&arguments),
+            Self::ManifestDump(arguments) => manifest_dump::run(&arguments),
+            Self::WalDump(arguments) => wal_dump::run(&arguments),
+            Self::TableDump(arguments) => table_dump::run(&arguments),
             Self::Bench(benchmark) => bench::run(benchmark),
+            Self::Man(arguments) => man::run(&arguments, crate::Arguments::command()),
+            Self::Completions(arguments) => completions::run(&arguments, crate::Arguments::command()),
         }
     }
 }

@@ -35,15 +35,27 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
         object.insert("keyspaces".to_owned(), shapes.collect());
         writeln!(out, "{}", Value::Object(object))?;
     } else {
-        for (name, value) in object {
-            write_text(&name, &value, &mut out)?;
-        }
-        for keyspace in &stats.keyspaces {
-            writeln!(out)?;
-            shape::write_text(&keyspace.name, &keyspace.shape, &mut out)?;
-        }
+        write_stats(&stats, object, &mut out)?;
     }
     Ok(Answer::Yes)
+}
+
+/// The figures as text, then the keyspaces' shapes.
+pub fn text(stats: &Stats) -> io::Result<String> {
+    let mut text = Vec::new();
+    write_stats(stats, to_json(stats), &mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn write_stats(stats: &Stats, figures: Map<String, Value>, out: &mut impl Write) -> io::Result<()> {
+    for (name, value) in figures {
+        write_text(&name, &value, out)?;
+    }
+    for keyspace in &stats.keyspaces {
+        writeln!(out)?;
+        shape::write_text(&keyspace.name, &keyspace.shape, out)?;
+    }
+    Ok(())
 }
 
 /// One line per figure, named by its path in the object.

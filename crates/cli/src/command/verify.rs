@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Answer;
 use crate::place::open_to_read;
@@ -29,14 +29,6 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
     let report = open_to_read(&arguments.db)?.verify()?;
     let mut out = io::stdout().lock();
     if arguments.json {
-        let problem = |problem: &terrace::Error| {
-            json!({
-                "kind": format!("{:?}", problem.kind()),
-                "file": problem.file().map(|file| file.display().to_string()),
-                "offset": problem.offset(),
-                "message": problem.to_string(),
-            })
-        };
         let object = json!({
             "tables": report.tables,
             "blocks": report.blocks,
@@ -60,4 +52,14 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
         )?;
     }
     Ok(if report.problems.is_empty() { Answer::Yes } else { Answer::No })
+}
+
+/// A problem as an object.
+pub fn problem(problem: &terrace::Error) -> Value {
+    json!({
+        "kind": format!("{:?}", problem.kind()),
+        "file": problem.file().map(|file| file.display().to_string()),
+        "offset": problem.offset(),
+        "message": problem.to_string(),
+    })
 }

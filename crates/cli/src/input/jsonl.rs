@@ -1,4 +1,4 @@
-//! One JSON object per line, with the names that `terrace scan --json` prints.
+//! One JSON object per line, with the names that `terrace scan --json` and `terrace dump` print.
 
 use std::io::{self, BufRead};
 
@@ -23,20 +23,24 @@ impl<R: BufRead> JsonReader<R> {
 impl<R: BufRead> RecordReader for JsonReader<R> {
     fn next_item(&mut self) -> io::Result<Option<Item>> {
         let Some((number, line)) = self.lines.next_line()? else { return Ok(None) };
-        Ok(Some(Item::new(number, parse(line, self.bytes))))
+        Ok(Some(match parse(number, line, self.bytes) {
+            Ok(record) => record,
+            Err(error) => Item::Bad { line: number, reason: error.to_string() },
+        }))
     }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Object {
+    keyspace: Option<String>,
     key: Option<String>,
     key_hex: Option<String>,
     value: Option<String>,
     value_hex: Option<String>,
 }
 
-fn parse(line: &[u8], bytes: ByteFormat) -> Result<(Vec<u8>, Vec<u8>)> {
+fn parse(number: u64, line: &[u8], bytes: ByteFormat) -> Result<Item> {
     let object: Object = serde_json::from_slice(line).map_err(|error| match error.classify() {
         // The position within the line is the column alone.
         serde_json::error::Category::Eof => anyhow!("the object is incomplete"),
@@ -48,7 +52,12 @@ fn parse(line: &[u8], bytes: ByteFormat) -> Result<(Vec<u8>, Vec<u8>)> {
         (None, None) => bail!("neither {name} nor {name}_hex"),
         (Some(_), Some(_)) => bail!("both {name} and {name}_hex"),
     };
-    Ok((of("key", object.key, object.key_hex)?, of("value", object.value, object.value_hex)?))
+    Ok(Item::Record {
+        line: number,
+        keyspace: object.keyspace,
+        key: of("key", object.key, object.key_hex)?,
+        value: of("value", object.value, object.value_hex)?,
+    })
 }
 
 fn without_position(error: &serde_json::Error) -> String {

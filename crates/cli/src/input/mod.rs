@@ -7,6 +7,7 @@ mod comma;
 mod jsonl;
 mod ldb;
 mod lines;
+pub mod source;
 mod tab;
 
 use std::io::{self, BufRead};
@@ -23,7 +24,7 @@ pub enum Format {
     Tsv,
     /// Two columns, quoted where needed
     Csv,
-    /// {"key": ..., "value": ...} or {"key_hex": ..., "value_hex": ...} per line
+    /// {"key": ..., "value": ...} or {"key_hex": ..., "value_hex": ...} per line, with "keyspace" if it is another one
     Jsonl,
     /// 0xKEY ==> 0xVALUE, as ldb dump --hex prints
     LdbHex,
@@ -68,8 +69,8 @@ pub enum Header {
 /// One step through a file.
 #[derive(Debug, PartialEq)]
 pub enum Item {
-    /// A record.
-    Record { line: u64, key: Vec<u8>, value: Vec<u8> },
+    /// A record, and its keyspace where it names one.
+    Record { line: u64, keyspace: Option<String>, key: Vec<u8>, value: Vec<u8> },
     /// A line (from 1) that is no record, and why.
     Bad { line: u64, reason: String },
 }
@@ -78,7 +79,7 @@ impl Item {
     /// The item that came of parsing `line`.
     fn new(line: u64, parsed: anyhow::Result<(Vec<u8>, Vec<u8>)>) -> Self {
         match parsed {
-            Ok((key, value)) => Self::Record { line, key, value },
+            Ok((key, value)) => Self::Record { line, keyspace: None, key, value },
             Err(error) => Self::Bad { line, reason: error.to_string() },
         }
     }

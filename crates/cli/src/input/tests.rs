@@ -10,7 +10,7 @@ fn items(text: &str, format: Format, header: Header, bytes: ByteFormat) -> Vec<I
 }
 
 fn record(line: u64, key: &str, value: &str) -> Item {
-    Item::Record { line, key: key.into(), value: value.into() }
+    Item::Record { line, keyspace: None, key: key.into(), value: value.into() }
 }
 
 /// Number and reason of the bad lines.
@@ -57,6 +57,13 @@ fn json_lines_take_text_and_hex() {
     let text = "{\"key\":\"a\",\"value\":\"\\u00e9\\t\"}\n{\"key_hex\":\"62\",\"value\":\"x\"}\n";
     let found = items(text, Format::Jsonl, Header::Absent, TEXT);
     assert_eq!(found, [record(1, "a", "\u{e9}\t"), record(2, "b", "x")]);
+}
+
+#[test]
+fn json_line_may_name_its_keyspace() {
+    let found = items(r#"{"keyspace":"more","key":"a","value":"b"}"#, Format::Jsonl, Header::Absent, TEXT);
+    let keyspace = Some("more".to_owned());
+    assert_eq!(found, [Item::Record { line: 1, keyspace, key: b"a".to_vec(), value: b"b".to_vec() }]);
 }
 
 #[test]

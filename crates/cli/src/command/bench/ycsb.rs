@@ -1,23 +1,17 @@
-//! `terrace bench`: measures a store.
+//! `terrace bench ycsb`: runs YCSB's core workloads.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use clap::{Args, Subcommand};
+use clap::Args;
 use terrace::Durability;
 use terrace_bench::report;
 use terrace_bench::store::TerraceConfig;
 use terrace_bench::ycsb::{self, Config, Place};
 
-use super::Answer;
-
-/// Measure a store under a standard workload
-#[derive(Subcommand)]
-pub enum Benchmark {
-    Ycsb(YcsbArguments),
-}
+use crate::command::Answer;
 
 /// Run YCSB's core workloads and verify every value read; exit with 1 if one was wrong
 ///
@@ -30,7 +24,7 @@ Examples:
   terrace bench ycsb --phases load,c --seconds 30 --key-bytes 16 --value-bytes 100
   terrace bench ycsb --phases load,a --target 20000 --sync --json a.json
   terrace bench ycsb -P my-workload -p recordcount=5000 --db /mnt/fast/bench")]
-pub struct YcsbArguments {
+pub struct Arguments {
     /// Phases in order [default: load,a,b,c,f,d,e, or load,run with -P]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     phases: Option<Vec<String>>,
@@ -100,13 +94,7 @@ pub struct YcsbArguments {
     json: Option<PathBuf>,
 }
 
-pub fn run(benchmark: Benchmark) -> Result<Answer> {
-    match benchmark {
-        Benchmark::Ycsb(arguments) => run_ycsb(arguments),
-    }
-}
-
-fn run_ycsb(arguments: YcsbArguments) -> Result<Answer> {
+pub fn run(arguments: Arguments) -> Result<Answer> {
     let (json, place, store) = (arguments.json.clone(), arguments.place(), arguments.store());
     let warn = |warning: &str| eprintln!("terrace: {warning}");
     let outcome =
@@ -123,7 +111,7 @@ fn run_ycsb(arguments: YcsbArguments) -> Result<Answer> {
     Ok(if is_right { Answer::Yes } else { Answer::No })
 }
 
-impl YcsbArguments {
+impl Arguments {
     fn into_config(self) -> Config {
         let default = if self.property_files.is_empty() { "load,a,b,c,f,d,e" } else { "load,run" };
         let phases = self.phases.unwrap_or_else(|| default.split(',').map(str::to_owned).collect());

@@ -1,0 +1,45 @@
+//! What the commands that look into single files share.
+
+use std::io::{self, BufWriter, StdoutLock};
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+use terrace::format::names::FileName;
+
+use super::Answer;
+use crate::bytes::ByteFormat;
+use crate::dump::Printer;
+
+/// How a dump is printed.
+#[derive(Args)]
+pub struct DumpArgs {
+    #[command(flatten)]
+    format: ByteFormat,
+
+    /// Print an object per line
+    #[arg(long)]
+    json: bool,
+}
+
+impl DumpArgs {
+    /// Prints what `dump` yields; the answer is no if some of it is damaged.
+    pub fn print(
+        &self,
+        dump: impl FnOnce(&mut Printer<BufWriter<StdoutLock<'_>>>) -> io::Result<()>,
+    ) -> Result<Answer> {
+        let mut printer = Printer::new(BufWriter::new(io::stdout().lock()), self.json, self.format);
+        dump(&mut printer)?;
+        Ok(if printer.finish()? { Answer::No } else { Answer::Yes })
+    }
+}
+
+/// The contents of a file.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| anyhow!("cannot read {}: {error}", path.display()))
+}
+
+/// What a file of a store is by its name.
+pub fn name(path: &Path) -> Option<FileName> {
+    FileName::parse(path.file_name()?.to_str()?)
+}

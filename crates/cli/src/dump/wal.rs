@@ -1,0 +1,70 @@
+//! A segment of the write-ahead log: how it follows the one before, and the batches.
+
+use std::io::{self, Write};
+
+use terrace::format::Malformed;
+use terrace::format::batch::{Action, BATCH_HEADER_BYTES, Op, Ops};
+use terrace::format::coding::Decoder;
+use terrace::format::log::{FRAME_HEADER_BYTES, Frame};
+use terrace::types::SegmentId;
+
+use super::log::dump_frames;
+use super::{Line, Printer};
+
+/// Kinds of frames, as the log writes them.
+const START_FRAME: u8 = 1;
+const BATCH_FRAME: u8 = 2;
+
+/// Prints `bytes`, the whole contents of `segment`.
+pub fn dump_wal<W: Write>(segment: SegmentId, bytes: &[u8], printer: &mut Printer<W>) -> io::Result<()> {
+    dump_frames(segment.0, bytes, printer, |frame, printer| {
+        let payload_at = frame.offset + FRAME_HEADER_BYTES as u64;
+        match frame.kind {
+            START_FRAME => match start(frame) {
+                Ok(line) => printer.line(&line),
+                Err(error) => printer.malformed(0, payload_at, &error),
+            },
+            BATCH_FRAME => batch(frame, payload_at, printer),
+            kind => printer.line(&head(frame, "frame").field("kind", kind)),
+        }
+    })
+}
+
+fn head(frame: &Frame<'_>, what: &'static str) -> Line {
+    Line::new(0, what)
+        .field("offset", frame.offset)
+        .field("payload_bytes", frame.payload.len())
+        .field("synced", frame.synced)
+}
+
+fn start(frame: &Frame<'_>) -> Result<Line, Malformed> {
+    let mut decoder = Decoder::new(frame.payload);
+    let (previous, length, durable) = (decoder.u64()?, decoder.u64()?, decoder.u8()?);
+    decoder.finish()?;
+    let line = head(frame, "start").field("previous_segment", previous).field("previous_bytes", length);
+    Ok(line.field("previous_durable", durable != 0))
+}
+
+fn batch<W: Write>(frame: &Frame<'_>, payload_at: u64, printer: &mut Printer<W>) -> io::Result<()> {
+    let (first, ops) = match Ops::decode(frame.payload) {
+        Ok(decoded) => decoded,
+        Err(error) => return printer.malformed(0, payload_at, &error),
+    };
+    printer.line(&head(frame, "batch").field("first_seq", first.0).field("operations", ops.remaining()))?;
+    for (seq, op) in (first.0..).zip(ops) {
+        match op {
+            Ok(op) => printer.line(&op_line(seq, &op))?,
+            Err(error) => printer.malformed(1, payload_at + BATCH_HEADER_BYTES as u64, &error)?,
+        }
+    }
+    Ok(())
+}
+
+fn op_line(seq: u64, op: &Op<'_>) -> Line {
+    let line = |what| Line::new(1, what).field("seq", seq).field("keyspace", op.keyspace.0);
+    match op.action {
+        Action::Delete { key } => line("delete").bytes("key", key),
+        Action::Put { key, value } => line("put").bytes("key", key).bytes("value", value),
+        Action::DeleteRange { start, end } => line("delete_range").bytes("start", start).bytes("end", end),
+    }
+}

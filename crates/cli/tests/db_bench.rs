@@ -1,0 +1,96 @@
+//! `terrace bench db`, as scripts written for `db_bench` call and read it.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use common::Workplace;
+
+const QUICK: &str = "--num=1000 --seed=7 --benchmarks";
+
+/// The figures of a line as `awk` and the regular expressions of db_bench's scripts take them: micros/op, ops/sec,
+/// seconds, operations.
+fn figures(line: &str) -> (f64, u64, f64, u64) {
+    let (_, rest) = line.split_once(':').unwrap();
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    assert_eq!([words[1], words[3], words[5]], ["micros/op", "ops/sec", "seconds"], "{line}");
+    assert!(words[7].starts_with("operations;"), "{line}");
+    let parse = |at: usize| words[at].parse::<f64>().unwrap();
+    (parse(0), words[2].parse().unwrap(), parse(4), words[6].parse().unwrap())
+}
+
+#[test]
+fn lines_read_as_those_of_db_bench() {
+    let place = Workplace::new();
+    let out =
+        place.succeed(&format!("bench db {QUICK}=fillrandom,readrandom,seekrandom --reads 200 --threads=2"));
+    let line = |name: &str| out.lines().find(|line| line.starts_with(name)).unwrap();
+    let (micros, rate, seconds, operations) = figures(line("fillrandom   : "));
+    assert!(micros > 0.0 && rate > 0 && seconds >= 0.0);
+    assert_eq!(operations, 2000);
+    assert!(line("fillrandom").ends_with(" MB/s"), "{out}");
+    assert_eq!(figures(line("readrandom   : ")).3, 400);
+    assert!(line("readrandom").contains(" of 400 found)"), "{out}");
+    assert!(line("seekrandom   : ").contains("operations; ("), "{out}");
+    assert!(out.contains("Keys:       16 bytes each\n") && out.contains("Entries:    1000\n"), "{out}");
+}
+
+#[test]
+fn flags_come_with_an_equals_sign_or_a_blank() {
+    let place = Workplace::new();
+    place.succeed(&format!(
+        "bench db {QUICK} fillseq --value_size 50 --key_size=20 --db kept --cache_size=8388608 --bloom_bits=10 \
+         --write_buffer_size=4194304 --compression_type=none --sync=0"
+    ));
+    assert_eq!(place.succeed("count kept"), "1000\n");
+    let record = place.succeed("scan kept --limit 1 --hex");
+    assert_eq!(record.trim().len(), 2 * 20 + 1 + 2 * 50);
+    assert!(record.starts_with(&format!("{}{}\t", "00".repeat(8), "30".repeat(12))), "{record}");
+    let out = place.succeed(&format!(
+        "bench db {QUICK}=fillseq,readseq,stats,levelstats --db=kept --use_existing_db=1 --histogram --reads=-1"
+    ));
+    assert!(out.contains("fillseq      : skipped (--use_existing_db is true)\n"), "{out}");
+    assert!(out.contains(" 1000 operations; "), "{out}");
+    assert!(out.contains("Microseconds per read:\nCount: 1000 Average: "), "{out}");
+    assert!(out.contains("space.total_bytes") && out.contains("Level Files Size(MB)\n"), "{out}");
+}
+
+#[test]
+fn own_directories_are_filled_anew_and_others_refused() {
+    let place = Workplace::new();
+    place.succeed(&format!("bench db {QUICK}=fillseq --db=kept"));
+    place.succeed("bench db --num=10 --seed=7 --benchmarks=fillseq --db=kept");
+    assert_eq!(place.succeed("count kept"), "10\n");
+    place.succeed("put mine key value");
+    let ran = place.run(&format!("bench db {QUICK}=fillseq --db=mine"));
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.starts_with("terrace: mine is not empty, and no benchmark made it"), "{}", ran.stderr);
+    assert_eq!(place.succeed("get mine key"), "value\n");
+    assert_eq!(place.run(&format!("bench db {QUICK}=readseq --db=none --use_existing_db")).status, 2);
+}
+
+#[test]
+fn unknown_flags_and_benchmarks_are_refused_by_name() {
+    let place = Workplace::new();
+    for (arguments, name) in [
+        ("--max_background_jobs=2", "--max_background_jobs"),
+        ("--benchmarks=fillseq,fillfast", "fillfast"),
+        ("--compression_type=zstd", "zstd"),
+        ("--histogram=maybe", "maybe"),
+        ("--bloom_bits=300", "--bloom_bits"),
+        ("--num=0", "--num"),
+    ] {
+        let ran = place.run(&format!("bench db {arguments} --db=never"));
+        assert_eq!(ran.status, 2, "{arguments}");
+        assert!(ran.stderr.contains(name), "{arguments}: {}", ran.stderr);
+        assert!(!place.path("never").exists(), "{arguments}");
+    }
+}
+
+#[test]
+fn seed_of_the_clock_is_told() {
+    let place = Workplace::new();
+    let ran = place.run("bench db --num=10 --benchmarks=fillseq");
+    assert_eq!(ran.status, 0);
+    assert!(ran.stderr.starts_with("Set seed to ") && ran.stderr.ends_with(" because --seed was 0\n"));
+}

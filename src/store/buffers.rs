@@ -1,0 +1,120 @@
+//! Buffers that blocks are read into, used again and again.
+//!
+//! Memory that the process touches for the first time costs far more than the read that fills it, and so do large
+//! allocations that come and go. A buffer may be shared by the blocks in it and by the values that callers hold; it is
+//! free again once [`Buffers::give`] is called by its last holder.
+
+use std::sync::Arc;
+
+use crate::env::sync::Mutex;
+
+/// Buffers up to this size come in steps of [`STEP_BYTES`], those up to [`KEPT_BYTES_MAX`] in powers of two.
+const FINE_BYTES_MAX: usize = 16 * 1024;
+const STEP_BYTES: usize = 256;
+
+/// Larger buffers are not kept.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
+/// Free buffers of all sizes together take no more than this.
+const FREE_BYTES_MAX: usize = 2 << 20;
+
+/// Free buffers.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers(Mutex<Free>);
+
+#[derive(Debug, Default)]
+struct Free {
+    /// By size class, made as needed.
+    lists: Vec<Vec<Arc<[u8]>>>,
+    bytes: usize,
+}
+
+impl Buffers {
+    /// A buffer of at least `bytes`, its contents left over from its last use, held by nobody else.
+    pub(crate) fn take(&self, bytes: usize) -> Arc<[u8]> {
+        let Some((class, size)) = class_of(bytes) else { return zeroed(bytes) };
+        self.0.lock().take(class).unwrap_or_else(|| zeroed(size))
+    }
+
+    /// Lets go of a buffer, to be taken again if nobody else holds it.
+    pub(crate) fn give(&self, mut buffer: Arc<[u8]>) {
+        let size = buffer.len();
+        let Some((class, _)) = class_of(size).filter(|&(_, rounded)| rounded == size) else { return };
+        if Arc::get_mut(&mut buffer).is_none() {
+            return;
+        }
+        let mut free = self.0.lock();
+        if free.bytes + size > FREE_BYTES_MAX {
+            return;
+        }
+        free.bytes += size;
+        if free.lists.len() <= class {
+            free.lists.resize_with(class + 1, Vec::new);
+        }
+        free.lists[class].push(buffer);
+    }
+}
+
+impl Free {
+    fn take(&mut self, class: usize) -> Option<Arc<[u8]>> {
+        let buffer = self.lists.get_mut(class)?.pop()?;
+        self.bytes -= buffer.len();
+        Some(buffer)
+    }
+}
+
+/// The class of buffers that hold `bytes`, and their size; none beyond what is kept.
+fn class_of(bytes: usize) -> Option<(usize, usize)> {
+    const FINE_CLASSES: usize = FINE_BYTES_MAX / STEP_BYTES;
+    if bytes <= FINE_BYTES_MAX {
+        let class = bytes.div_ceil(STEP_BYTES);
+        return Some((class, class * STEP_BYTES));
+    }
+    let size = bytes.next_power_of_two();
+    let class = FINE_CLASSES + (size / FINE_BYTES_MAX).ilog2() as usize;
+    (size <= KEPT_BYTES_MAX).then_some((class, size))
+}
+
+fn zeroed(bytes: usize) -> Arc<[u8]> {
+    std::iter::repeat_n(0, bytes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_size_has_a_class_of_its_own_size() {
+        let mut last: Option<(usize, usize)> = None;
+        for bytes in 0..=KEPT_BYTES_MAX {
+            let (class, size) = class_of(bytes).unwrap();
+            assert!(size >= bytes && class_of(size) == Some((class, size)), "{bytes}");
+            assert!(last.is_none_or(|last| last == (class, size) || (last.0 < class && last.1 < size)));
+            last = Some((class, size));
+        }
+        assert_eq!(class_of(KEPT_BYTES_MAX + 1), None);
+    }
+
+    #[test]
+    fn a_buffer_comes_back_once_nobody_holds_it() {
+        let buffers = Buffers::default();
+        let buffer = buffers.take(4000);
+        assert_eq!(buffer.len(), 4096);
+        let address = buffer.as_ptr();
+        let value = buffer.clone();
+        buffers.give(buffer);
+        assert_ne!(buffers.take(4000).as_ptr(), address, "somebody reads it still");
+        buffers.give(value);
+        assert_eq!(buffers.take(4090).as_ptr(), address);
+    }
+
+    #[test]
+    fn what_is_kept_free_is_bounded() {
+        let buffers = Buffers::default();
+        let many: Vec<_> = (0..2 * FREE_BYTES_MAX / 8192).map(|_| buffers.take(8192)).collect();
+        many.into_iter().for_each(|buffer| buffers.give(buffer));
+        assert_eq!(buffers.0.lock().bytes, FREE_BYTES_MAX);
+        buffers.give(buffers.take(2 * KEPT_BYTES_MAX));
+        assert_eq!(buffers.0.lock().bytes, FREE_BYTES_MAX);
+    }
+}

@@ -1,0 +1,59 @@
+//! Dead files on a simulated disk.
+
+use std::path::Path;
+
+use super::*;
+use crate::env::Env;
+use crate::env::simulated::{SimConfig, SimEnv};
+use crate::error::Error;
+use crate::store::meter::{Meter, ReadCause, WriteCause};
+use crate::types::PackId;
+
+const LENGTH: u64 = 64 << 10;
+
+fn name(pack: u64) -> FileName {
+    FileName::Pack(PackId(pack))
+}
+
+fn spares_of(env: &Arc<SimEnv>) -> Spares {
+    env.create_dir(Path::new("/db")).unwrap();
+    let device = Device::new(env.clone(), "/db".into(), Arc::new(Meter::default()));
+    Spares::new(Arc::new(device), 4 * LENGTH)
+}
+
+/// A file full of `byte`.
+fn write(spares: &Spares, name: FileName, byte: u8) {
+    let file = spares.take(name, LENGTH).unwrap();
+    file.write(WriteCause::Merge, 0, &vec![byte; LENGTH as usize]).unwrap();
+}
+
+#[test]
+fn what_is_held_when_it_dies_keeps_its_bytes() {
+    let spares = spares_of(&SimEnv::new(SimConfig::default()));
+    [1, 2].into_iter().for_each(|pack| write(&spares, name(pack), 1));
+    let held = [(); 2].map(|()| spares.device.hold(name(1)).unwrap());
+    let open = spares.device.open(name(2), Access::Read).unwrap();
+    [1, 2].into_iter().for_each(|pack| spares.give(name(pack), LENGTH).unwrap());
+    assert_eq!(spares.bytes(), LENGTH);
+    assert_eq!(spares.device.hold(name(1)).unwrap_err().kind(), ErrorKind::Corruption);
+    [3, 4].into_iter().for_each(|pack| write(&spares, name(pack), 2));
+    let first = |file: &StoreFile| file.read(ReadCause::Open, 0, 1).unwrap()[0];
+    assert_eq!((held.each_ref().map(first), first(&open)), ([1, 1], 2));
+    drop(held);
+    assert!(!spares.device.is_held(name(3)));
+}
+
+#[test]
+fn a_full_disk_takes_the_spares_and_then_fails() {
+    let env = SimEnv::new(SimConfig::default());
+    let spares = spares_of(&env);
+    [1, 2].into_iter().for_each(|pack| write(&spares, name(pack), 1));
+    [1, 2].into_iter().for_each(|pack| spares.give(name(pack), LENGTH).unwrap());
+    env.set_space(Path::new("/db"), env.used_bytes(Path::new("/db")));
+    let file = spares.device.create(name(3)).unwrap();
+    let append =
+        |at| spares.yielding(|| file.write(WriteCause::Merge, at * LENGTH, &vec![3; LENGTH as usize]));
+    [0, 1].into_iter().for_each(|at| append(at).unwrap());
+    assert_eq!((spares.bytes(), spares.device.list().unwrap()), (0, vec![name(3)]));
+    assert_eq!(append(2).map_err(|error: Error| error.kind()), Err(ErrorKind::DiskFull));
+}
