@@ -5,6 +5,7 @@
 mod rot;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,36 @@ fn aging(db: &Db) -> Keyspace {
 
 fn jump(env: &SimEnv, seconds: i64) {
     env.jump_clock(seconds * 1000);
+}
+
+#[test]
+fn what_comes_from_outside_lives_its_time_too_and_repair_keeps_the_date() {
+    let env = machine();
+    let db = open(&env);
+    let aging = aging(&db);
+    let mut ingest = aging.ingest().unwrap();
+    ingest.push("a", "first").unwrap();
+    jump(&env, 50);
+    ingest.push("b", "second").unwrap();
+    ingest.finish().unwrap();
+    aging.put("c", "third").unwrap();
+    aging.delete_range("c".."d").unwrap();
+    assert_eq!(aging.get("a").unwrap().unwrap(), "first");
+    let copy = Path::new("/copy");
+    db.checkpoint(copy).unwrap();
+    drop((aging, db));
+    let builder = |path: &Path| Db::builder(path).env(env.clone()).options(tiny());
+    assert_eq!(builder(Path::new("/db")).repair("/repaired").unwrap().entries, 2);
+    for path in [copy, Path::new("/repaired")] {
+        let aging = builder(path).open().unwrap().keyspace("aging").unwrap();
+        assert_eq!(aging.get("a").unwrap().unwrap(), "first");
+    }
+    jump(&env, 50);
+    for path in [Path::new("/db"), copy, Path::new("/repaired")] {
+        let aging = builder(path).open().unwrap().keyspace("aging").unwrap();
+        let found: Vec<_> = aging.iter().unwrap().map(|entry| entry.unwrap()).collect();
+        assert!(found.len() == 1 && found[0].0 == "b" && found[0].1 == "second", "{found:?}");
+    }
 }
 
 #[test]

@@ -20,8 +20,10 @@ fn answers_are_those_of_single_lookups_wherever_the_keys_lie() {
     let mut moments = Vec::new();
     for round in 0..1200u64 {
         let key = format!("{:03}", random.below(500));
-        match random.below(4) {
-            0 => db.delete(key).unwrap(),
+        match random.below(40) {
+            0..10 => db.delete(key).unwrap(),
+            10 => db.delete_range(key.clone()..format!("{key}5")).unwrap(),
+            11 => db.delete_range(key..format!("{:03}", random.below(500))).unwrap(),
             _ => db.put(key, vec![round as u8; random.below(200) as usize]).unwrap(),
         }
         if round % 400 == 50 {

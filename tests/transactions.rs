@@ -79,6 +79,10 @@ fn iterators_merge_own_writes_from_both_ends_as_a_map_would() {
             if random.below(3) == 0 {
                 transaction.delete(&key);
                 model.remove(&key);
+            } else if random.below(4) == 0 {
+                let end = vec![key[0] + random.below(4) as u8];
+                transaction.delete_range::<Vec<u8>>(key.clone()..end.clone());
+                model.retain(|other, _| *other < key || *other >= end);
             } else {
                 transaction.put(&key, &value);
                 model.insert(key, value);
@@ -118,8 +122,16 @@ fn the_second_writer_of_a_key_loses_whatever_has_become_of_the_first() {
             db.compact().unwrap();
         }),
     ];
-    let changes: [(&str, Step); 2] =
-        [("put", |db| db.put("key", "theirs").unwrap()), ("delete", |db| db.delete("key").unwrap())];
+    let changes: [(&str, Step); 4] = [
+        ("put", |db| db.put("key", "theirs").unwrap()),
+        ("delete", |db| db.delete("key").unwrap()),
+        ("delete_range", |db| db.delete_range("k".."l").unwrap()),
+        ("ingest", |db| {
+            let mut ingest = db.ingest().unwrap();
+            ingest.push("key", "theirs").unwrap();
+            ingest.finish().unwrap();
+        }),
+    ];
     for (place, move_on) in places {
         for (change, change_key) in changes {
             let db = fresh();
@@ -130,7 +142,10 @@ fn the_second_writer_of_a_key_loses_whatever_has_become_of_the_first() {
             let mut second = db.transaction();
             change_key(&db);
             move_on(&db);
-            first.put("key", "mine");
+            match change {
+                "put" => _ = first.delete_range("j"..="key"),
+                _ => _ = first.put("key", "mine"),
+            }
             second.put("other", "mine").put("absent", "mine");
             let error = first.commit().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Conflict, "{change} {place}");
@@ -138,6 +153,31 @@ fn the_second_writer_of_a_key_loses_whatever_has_become_of_the_first() {
             second.commit().unwrap_or_else(|error| panic!("{change} {place}: {error}"));
             assert_eq!(db.get("other").unwrap().unwrap(), "mine");
         }
+    }
+}
+
+#[test]
+fn a_range_delete_meets_whoever_reads_or_writes_under_it() {
+    for flushed in [false, true] {
+        let db = fresh();
+        db.put("a", "1").unwrap();
+        let (mut reader, mut writer) = (db.transaction_with(SERIALIZABLE), db.transaction());
+        let (mut beside, mut deleter) = (db.transaction_with(SERIALIZABLE), db.transaction());
+        // Nothing is there, neither for the reader nor for the range delete.
+        assert_eq!(reader.range("c".."e").unwrap().count(), 0);
+        reader.put("x", "1");
+        writer.put("d", "mine");
+        assert!(!beside.contains("b").unwrap() && !beside.contains("e").unwrap());
+        beside.put("y", "1");
+        deleter.put("d", "lost").delete_range("c".."e").put("c", "kept");
+        assert!(deleter.contains("c").unwrap() && !deleter.contains("d").unwrap());
+        assert!(committed(deleter.commit()));
+        if flushed {
+            db.flush().unwrap();
+        }
+        assert!(!committed(reader.commit()) && !committed(writer.commit()) && committed(beside.commit()));
+        let keys: Vec<_> = db.iter().unwrap().map(|entry| entry.unwrap().0).collect();
+        assert_eq!(keys, ["a", "c", "y"]);
     }
 }
 
