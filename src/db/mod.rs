@@ -574,8 +574,9 @@ impl Db {
     }
 
     /// Changes settings of the open store: all of [`Options`] but `reserve_bytes` and those of keyspaces, which are fixed
-    /// when a keyspace is created. In force when the call returns: waiting writers look again, memory beyond a smaller budget is given back,
-    /// merging threads are started, or end after their job. Sizes of tables, packs and blocks hold for what is written
+    /// when a keyspace is created. In force when the call returns: waiting writers look again, blocks beyond a smaller
+    /// budget are given back (indexes and filters when their tables go), merging threads are started, or end after their
+    /// job. Sizes of tables, packs and blocks hold for what is written
     /// from then on. Nothing is stored: the next opening has its own settings.
     ///
     /// ```

@@ -76,7 +76,7 @@ pub(crate) struct TableCache {
     packs: Arc<PackStore>,
     buffers: Arc<Buffers>,
     entries: Cache<(TableId, u64), Entry, ByBytes, DefaultHashBuilder, Recycle>,
-    capacity: u64,
+    capacity: AtomicU64,
     attached_bytes: Arc<AtomicU64>,
     counts: [Counts; COUNT_STRIPES],
 }
@@ -139,15 +139,16 @@ impl TableCache {
             packs,
             buffers,
             entries: Cache::with(items, bytes, ByBytes, DefaultHashBuilder::default(), recycle),
-            capacity: bytes,
+            capacity: bytes.into(),
             attached_bytes: Arc::default(),
             counts: Default::default(),
         }
     }
 
-    /// Changes the budget; what is beyond it goes at once.
+    /// Changes the budget; blocks beyond it go at once, attached tables with their metadata.
     pub(crate) fn set_capacity(&self, bytes: u64) {
-        self.entries.set_capacity(bytes);
+        self.capacity.store(bytes, Relaxed);
+        self.entries.set_capacity(bytes.saturating_sub(self.attached_bytes.load(Relaxed)));
     }
 
     pub(crate) fn packs(&self) -> &Arc<PackStore> {
@@ -198,12 +199,13 @@ impl TableCache {
         let before = self.attached_bytes.fetch_add(bytes, Relaxed);
         let charge = Charge { bytes, total: self.attached_bytes.clone() };
         let after = before + bytes;
-        if after > self.capacity / ATTACHED_SHARE {
+        let capacity = self.capacity.load(Relaxed);
+        if after > capacity / ATTACHED_SHARE {
             return None;
         }
-        let step = (self.capacity / CAPACITY_STEPS).max(1);
+        let step = (capacity / CAPACITY_STEPS).max(1);
         if before / step != after / step {
-            self.entries.set_capacity(self.capacity - after.next_multiple_of(step));
+            self.entries.set_capacity(capacity.saturating_sub(after.next_multiple_of(step)));
         }
         Some(charge)
     }
@@ -250,7 +252,7 @@ impl TableCache {
             hits: sum(|counts| &counts.hits),
             misses: sum(|counts| &counts.misses),
             bytes: self.entries.weight() + self.attached_bytes.load(Relaxed),
-            capacity: self.capacity,
+            capacity: self.capacity.load(Relaxed),
         }
     }
 }
