@@ -464,7 +464,9 @@ pub(crate) fn salvage(
             let (end, tail) = (frames.state().0, frames.tail());
             let more = frames.skip_damage();
             let torn = !more && matches!(tail, Tail::Torn { .. });
-            if !matches!(tail, Tail::Clean { .. }) && !(torn && may_end(device, id, end, ids.get(at + 1))) {
+            let whole =
+                matches!(tail, Tail::Clean { .. }) || torn && may_end(device, id, end, ids.get(at + 1));
+            if !whole {
                 lost.push(file.corruption(end, "log records from here on do not check"));
             }
             if !more {
