@@ -69,6 +69,31 @@ fn a_copy_beside_writers_shows_one_moment_with_all_that_was_acknowledged() {
     }
 }
 
+/// While the packs are copied, flushes release the log of the moment, whose files new segments would write over.
+#[test]
+fn a_copy_that_takes_long_keeps_the_log_of_its_moment() {
+    for seed in 0..4 {
+        let _replay = Replay(format!("seed {seed}"));
+        SimEnv::run(SimConfig { seed, ..SimConfig::default() }, |env| {
+            let slow = DeviceModel { sync_latency: Duration::from_secs(1), ..DeviceModel::instant() };
+            env.add_device(Path::new("/backup"), slow, 1 << 30);
+            let db = prepared(&env);
+            let writer = db.clone();
+            let write = move || (161..900).for_each(|n| write_batch(&writer, n).unwrap());
+            let log = env.files();
+            let writing = env.spawn("writer", Priority::Normal, Box::new(write)).unwrap();
+            db.checkpoint(COPY).unwrap();
+            let files = env.files();
+            let is_log =
+                |path: &Path| path.starts_with(DIR) && path.extension().is_some_and(|is| is == "wal");
+            let mut old = log.iter().filter(|(path, _)| is_log(path));
+            assert!(old.all(|(path, _)| files.iter().all(|(other, _)| other != path)), "all is released");
+            writing.join();
+            assert!((160..900).contains(&check_copy(&open_copy(&env).unwrap())));
+        });
+    }
+}
+
 /// A store with tables, dead bytes in packs, and a log.
 fn prepared(env: &Arc<SimEnv>) -> Db {
     let db = open(env, &tiny()).unwrap();

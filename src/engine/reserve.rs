@@ -54,7 +54,9 @@ impl Engine {
             return false;
         }
         let _changing = self.reserve.changing.lock();
-        self.reserve.held.swap(false, Ordering::Relaxed) && self.device.remove(FileName::Reserve).is_ok()
+        // Space is free once no power cut can bring the file back.
+        let give_up = || self.device.remove(FileName::Reserve).and_then(|()| self.device.sync_names());
+        self.reserve.held.swap(false, Ordering::Relaxed) && give_up().is_ok()
     }
 
     /// Refuses a batch that needs more space than it may come to free, while the reserve is given up.

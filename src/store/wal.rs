@@ -463,9 +463,10 @@ pub(crate) fn salvage(
             }
             let (end, tail) = (frames.state().0, frames.tail());
             let more = frames.skip_damage();
-            // The end of the last segment that a crash has torn was never acknowledged to be durable.
-            let torn = at + 1 == ids.len() && !more && matches!(tail, Tail::Torn { .. });
-            if !matches!(tail, Tail::Clean { .. }) && !torn {
+            let torn = !more && matches!(tail, Tail::Torn { .. });
+            let whole =
+                matches!(tail, Tail::Clean { .. }) || torn && may_end(device, id, end, ids.get(at + 1));
+            if !whole {
                 lost.push(file.corruption(end, "log records from here on do not check"));
             }
             if !more {
@@ -474,6 +475,18 @@ pub(crate) fn salvage(
         }
     }
     Ok(lost)
+}
+
+/// Whether nothing is lost where segment `id` ends at `end`. The one behind it tells where it did; behind that lies what a
+/// spare held before. Where none has begun behind it, a crash may have torn off what was never said to be durable.
+fn may_end(device: &Device, id: SegmentId, end: u64, next: Option<&SegmentId>) -> bool {
+    let Some(&next) = next else { return true };
+    let file = device.open(FileName::Wal(next), Access::Read);
+    let Ok(bytes) = file.and_then(|file| read_segment(&file)) else { return false };
+    let first = FrameReader::new(next.0, &bytes).next();
+    first.is_none_or(|first| {
+        Start::of(&first).is_some_and(|start| (start.previous, start.length) == (id, end))
+    })
 }
 
 fn read_segment(file: &StoreFile) -> Result<Vec<u8>> {
