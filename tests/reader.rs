@@ -2,6 +2,8 @@
 //!
 //! The writer counts (see `common::counter`), so that each moment tells all that must be there.
 
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
 mod common;
 
 use std::collections::BTreeMap;

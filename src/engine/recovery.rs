@@ -505,3 +505,6 @@ impl Engine {
         if bytes > self.limits.memtable_bytes / 4 { self.seal_all() } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests;
