@@ -2,7 +2,7 @@
 //!
 //! The writer counts (see `common::counter`), so that each moment tells all that must be there.
 
-#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 mod common;
 

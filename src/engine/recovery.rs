@@ -513,3 +513,6 @@ impl Engine {
         if bytes > self.settings().limits.memtable_bytes / 4 { self.seal_all() } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests;
