@@ -7,6 +7,7 @@ use common::Workplace;
 const COMMANDS: &[&str] = &[
     "put",
     "get",
+    "multi-get",
     "delete",
     "delete-range",
     "scan",
@@ -16,6 +17,7 @@ const COMMANDS: &[&str] = &[
     "ingest",
     "checkpoint",
     "stats",
+    "properties",
     "shape",
     "verify",
     "repair",

@@ -209,10 +209,19 @@ fn wrong_usage_exits_with_two_and_help_with_zero() {
         assert_eq!(place.run(wrong).status, 2, "terrace {wrong}");
     }
     assert!(place.succeed("--version").starts_with("terrace "));
-    for command in ["put", "get", "delete", "delete-range", "scan", "count", "dump", "load", "ingest"]
-        .into_iter()
-        .chain(["checkpoint", "stats", "shape", "verify", "repair", "compact"])
-        .chain(["manifest-dump", "wal-dump", "table-dump", "bench ycsb", "bench db", "man", "completions"])
+    for command in
+        ["put", "get", "multi-get", "delete", "delete-range", "scan", "count", "dump", "load", "ingest"]
+            .into_iter()
+            .chain(["checkpoint", "stats", "properties", "shape", "verify", "repair", "compact"])
+            .chain([
+                "manifest-dump",
+                "wal-dump",
+                "table-dump",
+                "bench ycsb",
+                "bench db",
+                "man",
+                "completions",
+            ])
     {
         let help = place.succeed(&format!("{command} --help"));
         assert!(help.contains("Examples:\n  "), "{command}: {help}");

@@ -14,6 +14,8 @@ mod ingest;
 mod load;
 mod man;
 mod manifest_dump;
+mod multi_get;
+mod properties;
 mod put;
 mod repair;
 mod scan;
@@ -37,6 +39,7 @@ pub enum Answer {
 pub enum Command {
     Put(put::Arguments),
     Get(get::Arguments),
+    MultiGet(multi_get::Arguments),
     Delete(delete::Arguments),
     DeleteRange(delete_range::Arguments),
     Scan(scan::Arguments),
@@ -46,6 +49,7 @@ pub enum Command {
     Ingest(ingest::Arguments),
     Checkpoint(checkpoint::Arguments),
     Stats(stats::Arguments),
+    Properties(properties::Arguments),
     Shape(shape::Arguments),
     Verify(verify::Arguments),
     Repair(repair::Arguments),
@@ -64,6 +68,7 @@ impl Command {
         match self {
             Self::Put(arguments) => put::run(&arguments),
             Self::Get(arguments) => get::run(&arguments),
+            Self::MultiGet(arguments) => multi_get::run(&arguments),
             Self::DeleteRange(arguments) => delete_range::run(&arguments),
             Self::Delete(arguments) => delete::run(&arguments),
             Self::Scan(arguments) => scan::run(&arguments),
@@ -73,6 +78,7 @@ impl Command {
             Self::Ingest(arguments) => ingest::run(&arguments),
             Self::Checkpoint(arguments) => checkpoint::run(&arguments),
             Self::Stats(arguments) => stats::run(&arguments),
+            Self::Properties(arguments) => properties::run(&arguments),
             Self::Shape(arguments) => shape::run(&arguments),
             Self::Verify(arguments) => verify::run(&arguments),
             Self::Repair(arguments) => repair::run(&arguments),
