@@ -190,6 +190,8 @@ fn a_reader_of_a_damaged_store_is_told() {
     SimEnv::run(SimConfig::default(), |env| {
         let db = open(&env, &tiny()).unwrap();
         (1..200).for_each(|n| write_batch(&db, n).unwrap());
+        // What is dead by now is gone then.
+        db.wait_idle().unwrap();
         db.close().unwrap();
         let pack =
             env.files().into_iter().find(|(path, _)| path.to_string_lossy().ends_with(".pack")).unwrap().0;

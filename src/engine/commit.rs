@@ -89,7 +89,7 @@ impl Engine {
         let Numbered { first, last, trees } = self.append(&mut writer.lock(), batch, condition)?;
         insert(&trees, batch, first, Memtable::apply_entry);
         if durability == Durability::Synced {
-            self.sync_upto(last)?;
+            self.sync_upto(last).inspect_err(|_| self.wake_writers())?;
         }
         self.visibility.publish(first, last).map_err(|_| self.gave_up())?;
         self.tally.user_write(batch.count(), batch.user_bytes());
@@ -160,7 +160,7 @@ impl Engine {
         self.writer()?;
         self.health.check_writable()?;
         match &self.syncs {
-            Some(syncs) => self.sync_upto(syncs.log.appended()),
+            Some(syncs) => self.sync_upto(syncs.log.appended()).inspect_err(|_| self.wake_writers()),
             None => Ok(()),
         }
     }
@@ -285,7 +285,13 @@ impl Engine {
     }
 
     fn roll(&self, writer: &mut Writer) -> Result<()> {
-        self.spares.yielding(|| writer.wal.roll()).map_err(|error| match error.kind() {
+        let mut roll = || self.spares.yielding(|| writer.wal.roll());
+        let rolled = match roll() {
+            // What the reserve is kept for cannot wait for another segment's end.
+            Err(error) if self.draw_on_reserve(&error) => roll(),
+            rolled => rolled,
+        };
+        rolled.map_err(|error| match error.kind() {
             ErrorKind::DiskFull => error,
             _ => self.poison(error),
         })?;

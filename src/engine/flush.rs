@@ -107,8 +107,8 @@ impl Engine {
             (released, writer.wal.durable().clone(), writer.wal.next())
         };
         for (segment, length) in released {
-            // Needs no barrier: a segment below the floor is removed again at the next open.
-            self.spares.give(FileName::Wal(segment), length)?;
+            // Needs no barrier, nor to succeed: a segment below the floor is removed at the next open.
+            let _ = self.spares.give(FileName::Wal(segment), length);
         }
         // Older segments are made durable here, so that a synced write has only the current one to wait for.
         log.sync_old().map_err(|error| self.poison(error))?;

@@ -104,7 +104,7 @@ impl Ingestion {
     /// Makes the entries durable and visible, all at once.
     pub(crate) fn finish(self) -> Result<()> {
         self.failed.map_or(Ok(()), Err)?;
-        let finished = self.output.finish()?;
+        let finished = self.output.finish().inspect_err(|_| self.engine.wake_writers())?;
         if self.entries > 0 {
             self.engine.install_ingested(&self.tree, finished)?;
             self.engine.tally.user_write(u32::try_from(self.entries).unwrap_or(u32::MAX), self.bytes);

@@ -48,7 +48,10 @@ impl Engine {
             ..Change::default()
         };
         change.edit.counters.keyspace = id.next();
-        self.install(change).inspect_err(|_| self.wake_writers())?;
+        let installed = self.install(change);
+        // Success, too, may have poisoned the store: the switch to a new manifest may have failed behind it.
+        self.wake_writers();
+        installed?;
         let version = Arc::new(Version::empty());
         let view = View { active: new_memtable(&self.chunks), sealed: Vec::new(), version };
         let tree = Arc::new(Tree::new(record, self.chunks.clone(), view));

@@ -258,6 +258,9 @@ fn read_directory(file: &StoreFile, pack: PackId) -> Result<Vec<(TableId, Extent
     };
     let stored = file.read(ReadCause::Open, start, bytes)?;
     let directory = PackDirectory::decode(&stored).map_err(|e| file.malformed(start, &e))?;
+    if directory.pack != pack {
+        return Err(file.corruption(start, format!("the directory is that of pack {}", directory.pack)));
+    }
     let extent = |offset, length| Extent { device: DeviceId(0), pack, offset, length };
     Ok(directory.tables.iter().map(|entry| (entry.table, extent(entry.offset, entry.length))).collect())
 }

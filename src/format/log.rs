@@ -6,7 +6,7 @@
 //!  4     4    checksum of the previous frame; for the first frame a hash of the log's id
 //!  8     4    length n of the payload
 //! 12     1    kind, a number of the log's user
-//! 13     3    zero
+//! 13     3    check of the header alone: low bits of the checksum of the other fields, bound to (log id, offset)
 //! 16     8    synced: length of the log's prefix that was durable when this frame was written
 //! 24     n    payload
 //! ```
@@ -17,6 +17,9 @@
 //! * *clean*: nothing but zeros follows;
 //! * *torn*: a frame that a crash cut short, with whatever else was not durable;
 //! * *damaged*: a later frame testifies that these bytes had been durable. Dropping them would lose acknowledged data.
+//!
+//! The search for such a later frame looks at every offset, at bytes that users wrote, too. The check of the header keeps
+//! it cheap: what was not written there as a frame of this log is passed over without a look at its payload.
 //!
 //! What kinds and payloads mean, and which logs may be torn, is the business of the log's user. Ids of logs are chosen by
 //! the user too; two logs of one store must differ in them, lest the frames of one verify in the other.
@@ -30,6 +33,17 @@ pub const FRAME_HEADER_BYTES: usize = 24;
 
 /// Longest payload of a frame, in bytes.
 pub const FRAME_PAYLOAD_BYTES_MAX: usize = u32::MAX as usize;
+
+/// The three bytes that tell a header at `place` from whatever else may lie there.
+fn header_check(place: Place, prev: u32, length: u32, kind: u8, synced: u64) -> [u8; 3] {
+    let mut fields = [0; 17];
+    fields[..4].copy_from_slice(&prev.to_le_bytes());
+    fields[4..8].copy_from_slice(&length.to_le_bytes());
+    fields[8] = kind;
+    fields[9..].copy_from_slice(&synced.to_le_bytes());
+    let [a, b, c, _] = place.checksum(&fields).to_le_bytes();
+    [a, b, c]
+}
 
 /// What the first frame of a log names as its predecessor.
 #[must_use]
@@ -72,10 +86,12 @@ impl FrameWriter {
         put_u32(out, 0);
         put_u32(out, self.prev);
         put_u32(out, length);
-        out.extend([kind, 0, 0, 0]);
+        out.push(kind);
+        let place = Place { id: self.log_id, offset: self.offset };
+        out.extend(header_check(place, self.prev, length, kind, synced));
         put_u64(out, synced);
         payload.iter().for_each(|part| out.extend_from_slice(part));
-        let checksum = Place { id: self.log_id, offset: self.offset }.checksum(&out[start + 4..]);
+        let checksum = place.checksum(&out[start + 4..]);
         out[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
         self.prev = checksum;
         self.offset += (out.len() - start) as u64;
@@ -227,12 +243,15 @@ impl<'a> FrameReader<'a> {
         let checksum = decoder.u32()?;
         let rest = &self.bytes[decoder.offset()..];
         let prev = decoder.u32()?;
-        let length = decoder.u32()? as usize;
+        let length = decoder.u32()?;
         let kind = decoder.u8()?;
-        if decoder.bytes(3)? != [0; 3] {
+        let check = decoder.bytes(3)?;
+        let synced = decoder.u64()?;
+        let place = Place { id: self.log_id, offset: offset as u64 };
+        if check != header_check(place, prev, length, kind, synced) {
             return Err(decoder.malformed("no frame"));
         }
-        let synced = decoder.u64()?;
+        let length = length as usize;
         decoder.bytes(length)?;
         let covered = &rest[..FRAME_HEADER_BYTES - 4 + length];
         Ok(Candidate { checksum, prev, kind, synced, covered })
