@@ -57,8 +57,8 @@ pub struct KeyspaceOptions {
     /// An expired value is hidden at once from every reader, snapshots and transactions included, and removed when a flush
     /// or merge next comes upon it. Each value takes 4 bytes more. An iterator judges by the time at which it was made.
     ///
-    /// The store goes by the machine's wall clock, but never back: it takes the latest time that it has seen for now,
-    /// across openings as of the latest flush or merge. So a clock that is set back brings no removed value back, and lets
+    /// The store's time is the latest that the machine's wall clock has shown it, so it never goes back; across openings,
+    /// the latest that a flush or merge has recorded. So a clock that is set back brings no removed value back, and lets
     /// those written meanwhile live longer, by as much; a clock that jumps ahead makes values expire at once.
     pub ttl: Option<Duration>,
 }
