@@ -14,6 +14,7 @@ use std::sync::Arc;
 use common::client::{DIR, open};
 use common::{Replay, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
+use terrace::env::{Access, Env};
 use terrace::{Db, Error, ErrorKind, Options};
 
 const PAGE_BYTES: u64 = 4096;
@@ -175,6 +176,56 @@ fn a_disk_is_full_only_when_no_spare_is_left() {
         assert_eq!(spares(&env), 0);
         check_contents(&db, &there, "on a full disk");
     });
+}
+
+/// Whether a page of a pack is all zeros: nothing else than a hole is.
+fn has_holes(env: &SimEnv) -> bool {
+    env.files().iter().filter(|(path, _)| path.extension().is_some_and(|is| is == "pack")).any(
+        |(path, length)| {
+            let mut bytes = vec![0; usize::try_from(*length).unwrap()];
+            env.open(path, Access::Read).unwrap().read_at(0, &mut bytes).unwrap();
+            bytes.chunks_exact(PAGE_BYTES as usize).any(|page| page.iter().all(|byte| *byte == 0))
+        },
+    )
+}
+
+/// Packs live on for one table among many; the others' space is not lost.
+#[test]
+fn a_full_disk_gets_the_space_of_dead_tables_in_living_packs() {
+    for read_beside in [false, true] {
+        let machine = SimEnv::new(SimConfig { preemption_percent: 0, ..SimConfig::default() });
+        let there = machine.simulate(move |env| {
+            let db = open(&env, &tiny()).unwrap();
+            // Each round rewrites the packs of the rounds before in part.
+            let mut there: Vec<usize> = (0..4 * KEYS).collect();
+            for round in 0..4 {
+                there.iter().skip(round).step_by(round + 1).for_each(|&n| db.put(key(n), value(n)).unwrap());
+                db.wait_idle().unwrap();
+            }
+            let reader = read_beside
+                .then(|| Db::builder(DIR).env(env.clone()).options(tiny()).read_only().open().unwrap());
+            let before = there.clone();
+            assert!(db.stats().space.dead_bytes > 0);
+            limit(&env, 0);
+            let error = (there.len()..).find_map(|n| db.put(key(n), value(n)).map(|()| there.push(n)).err());
+            check_full(&error.unwrap());
+            assert!(has_holes(&env));
+            if let Some(reader) = reader {
+                check_contents(&reader, &before, "in a reader beside the full store");
+            }
+            check_contents(&db, &there, "on a full disk");
+            db.sync().unwrap();
+            assert!(db.verify().unwrap().problems.is_empty());
+            there
+        });
+        for survival in [Survival::Nothing, Survival::Everything] {
+            let there = there.clone();
+            machine.crash(survival).simulate(move |env| {
+                env.set_space(Path::new(DIR), PLENTY_BYTES);
+                check_contents(&open(&env, &tiny()).unwrap(), &there, "after a power cut");
+            });
+        }
+    }
 }
 
 fn with_reserve() -> Options {

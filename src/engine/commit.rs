@@ -117,13 +117,9 @@ impl Engine {
         let writer = &mut **guard;
         let (first, count) = (writer.last_seq.plus(1), batch.count());
         let log = LogBatch { first, count, ops: batch.encoded() };
-        let append = || writer.wal.append(std::iter::once(log));
-        self.spares.yielding(append).map_err(|error| match error.kind() {
+        self.with_space(|| writer.wal.append(std::iter::once(log))).map_err(|error| match error.kind() {
             // The next append goes to the same place; nothing is unknown.
-            ErrorKind::DiskFull => {
-                self.draw_on_reserve(&error);
-                error
-            }
+            ErrorKind::DiskFull => error,
             _ => self.poison(error),
         })?;
         writer.last_seq = writer.last_seq.plus(count.into());
@@ -285,13 +281,7 @@ impl Engine {
     }
 
     fn roll(&self, writer: &mut Writer) -> Result<()> {
-        let mut roll = || self.spares.yielding(|| writer.wal.roll());
-        let rolled = match roll() {
-            // What the reserve is kept for cannot wait for another segment's end.
-            Err(error) if self.draw_on_reserve(&error) => roll(),
-            rolled => rolled,
-        };
-        rolled.map_err(|error| match error.kind() {
+        self.with_space(|| writer.wal.roll()).map_err(|error| match error.kind() {
             ErrorKind::DiskFull => error,
             _ => self.poison(error),
         })?;

@@ -53,7 +53,7 @@ impl Engine {
         let Some(manifest) = log.manifest.as_mut() else {
             return Err(Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"));
         };
-        let appended = self.spares.yielding(|| manifest.append(&change.edit));
+        let appended = self.with_space(|| manifest.append(&change.edit));
         if let Err(error) = &appended
             && error.kind() == ErrorKind::DiskFull
         {

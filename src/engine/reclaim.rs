@@ -6,14 +6,17 @@
 //! extent that arrives here is dead after any crash, too. Unlinking needs no barrier: a pack that comes back is
 //! unknown to the manifest and goes at the next open.
 //!
+//! Where space is short, the dead tables of packs that live on are punched out by the same thread, which alone gives packs
+//! up: a pack's name stands for the same file while its tables are punched.
+//!
 //! After a failure whose outcome is unknown, and once the store is closed, nothing is reclaimed any more.
 
 use std::collections::BTreeMap;
 
 use super::Engine;
 use crate::catalog::{Catalog, ExtentSink};
-use crate::env::sync::{Condvar, Mutex};
-use crate::types::{Extent, PackId};
+use crate::env::sync::{Condvar, Mutex, MutexGuard};
+use crate::types::{Extent, PAGE_BYTES, PackId};
 
 #[derive(Debug, Default)]
 pub(crate) struct Reclaimer {
@@ -26,15 +29,23 @@ struct State {
     packs: BTreeMap<PackId, PackUse>,
     /// Packs without a live table, and their lengths, not yet given up, in the order in which they died.
     dead: Vec<(PackId, u64)>,
+    /// Requests to punch that have been made, and that have been served.
+    punches_asked: u64,
+    punches_done: u64,
+    /// Whether the last one freed anything.
+    freed: bool,
     stopped: bool,
 }
 
 /// What of a pack is still in use.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 struct PackUse {
     tables: usize,
     live_bytes: u64,
+    /// Without what has been punched out, about.
     length: u64,
+    /// Offset and length of dead tables that take up space.
+    dead: Vec<(u64, u64)>,
 }
 
 /// Space that tables take, in bytes.
@@ -54,7 +65,7 @@ impl Reclaimer {
     ) {
         let mut state = self.state.lock();
         for (pack, length) in packs {
-            state.packs.insert(pack, PackUse { tables: 0, live_bytes: 0, length });
+            state.packs.insert(pack, PackUse { length, ..PackUse::default() });
         }
         for extent in tables {
             if let Some(used) = state.packs.get_mut(&extent.pack) {
@@ -68,6 +79,21 @@ impl Reclaimer {
     pub(crate) fn register_all(&self, catalog: &Catalog) {
         let packs = catalog.packs().map(|pack| (pack.record.id, pack.record.length));
         self.register(packs, catalog.tables().map(|table| table.extent));
+        let mut extents: Vec<Extent> = catalog.tables().map(|table| table.extent).collect();
+        extents.sort_unstable_by_key(|extent| (extent.pack, extent.offset));
+        let mut state = self.state.lock();
+        for of_pack in extents.chunk_by(|one, next| one.pack == next.pack) {
+            // What lies between live tables was dead before the store was opened.
+            let mut free = 0;
+            for extent in of_pack {
+                if extent.offset > free
+                    && let Some(used) = state.packs.get_mut(&extent.pack)
+                {
+                    used.dead.push((free, extent.offset - free));
+                }
+                free = (extent.offset + extent.length).next_multiple_of(PAGE_BYTES);
+            }
+        }
     }
 
     pub(crate) fn space(&self) -> PackSpace {
@@ -103,6 +129,7 @@ impl ExtentSink for Reclaimer {
         let Some(used) = state.packs.get_mut(&extent.pack) else { return };
         used.tables = used.tables.saturating_sub(1);
         used.live_bytes = used.live_bytes.saturating_sub(extent.length);
+        used.dead.push((extent.offset, extent.length));
         if used.tables == 0 {
             let length = used.length;
             state.packs.remove(&extent.pack);
@@ -119,7 +146,11 @@ impl Engine {
         let mut state = self.reclaimer.state.lock();
         while !state.stopped {
             let Some(&(pack, length)) = state.dead.first() else {
-                self.reclaimer.woken.wait(&mut state);
+                if state.punches_asked > state.punches_done {
+                    state = self.punch_dead(state);
+                } else {
+                    self.reclaimer.woken.wait(&mut state);
+                }
                 continue;
             };
             drop(state);
@@ -133,7 +164,47 @@ impl Engine {
         }
     }
 
-    /// Waits until everything that is dead by now has been unlinked.
+    /// Punches what is dead in packs that live on.
+    fn punch_dead<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let upto = state.punches_asked;
+        let dead: Vec<_> = (state.packs.iter_mut())
+            .filter(|(_, used)| !used.dead.is_empty())
+            .map(|(&pack, used)| (pack, std::mem::take(&mut used.dead)))
+            .collect();
+        drop(state);
+        let mut freed = false;
+        for (pack, mut tables) in dead {
+            let punched =
+                !self.health.is_poisoned() && self.cache.packs().punch(pack, &tables).unwrap_or(false);
+            freed |= punched;
+            if let Some(used) = self.reclaimer.state.lock().packs.get_mut(&pack) {
+                if punched {
+                    let bytes: u64 = tables.iter().map(|(_, length)| length).sum();
+                    used.length = used.length.saturating_sub(bytes);
+                } else {
+                    used.dead.append(&mut tables);
+                }
+            }
+        }
+        state = self.reclaimer.state.lock();
+        (state.punches_done, state.freed) = (upto, freed);
+        self.reclaimer.woken.notify_all();
+        state
+    }
+
+    /// Frees the space of all dead tables; whether there was any. Any lock but the reclaimer's may be held.
+    pub(crate) fn punch(&self) -> bool {
+        let mut state = self.reclaimer.state.lock();
+        state.punches_asked += 1;
+        let asked = state.punches_asked;
+        self.reclaimer.woken.notify_all();
+        while !state.stopped && state.punches_done < asked {
+            self.reclaimer.woken.wait(&mut state);
+        }
+        !state.stopped && state.freed
+    }
+
+    /// Waits until everything that is dead by now has been given up.
     pub(crate) fn wait_reclaimed(&self) {
         let mut state = self.reclaimer.state.lock();
         let dead = state.dead.clone();

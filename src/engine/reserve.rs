@@ -1,9 +1,11 @@
-//! Space kept back for a full disk.
+//! What is done on a full disk, and the space kept back for it.
+//!
+//! What nobody needs goes first: spares, and dead tables inside of packs that live on.
 //!
 //! What frees space needs some first: a delete its record in the log, a merge its outputs. So the file RESERVE takes up
 //! [`Options::reserve_bytes`](crate::Options) of zeros, and is given up when a write or a job finds the disk full. Until it
 //! has been made again, batches that put anything are refused and those that delete alone go on, as do flushes and
-//! merges. It is made again, by the first batch that needs it, where twice its size is free.
+//! merges, one at a time. It is made again, by the first batch that needs it, where twice its size is free.
 //!
 //! The file means nothing to recovery: it may be missing, short, or left over.
 
@@ -48,9 +50,26 @@ impl Reserve {
 }
 
 impl Engine {
-    /// Gives the reserve up if `error` is a full disk. Whether there was one to give up.
-    pub(crate) fn draw_on_reserve(&self, error: &Error) -> bool {
-        if error.kind() != ErrorKind::DiskFull || self.reserve.bytes == 0 {
+    /// Does `write`. Where that finds the disk full, does it again in what space can be made.
+    pub(crate) fn with_space<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
+        match self.spares.yielding(&mut write) {
+            Err(error) if self.make_space(&error) => write(),
+            written => written,
+        }
+    }
+
+    /// Makes space if `error` is a full disk; whether there is more now.
+    pub(crate) fn make_space(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::DiskFull && (self.punch() || self.give_up_reserve())
+    }
+
+    /// Whether the reserve is given up.
+    pub(crate) fn is_short_of_space(&self) -> bool {
+        !self.reserve.held.load(Ordering::Relaxed)
+    }
+
+    fn give_up_reserve(&self) -> bool {
+        if self.reserve.bytes == 0 {
             return false;
         }
         let _changing = self.reserve.changing.lock();
@@ -69,7 +88,11 @@ impl Engine {
         }
         let _changing = reserve.changing.lock();
         let held = reserve.held.load(Ordering::Relaxed);
-        let room = || self.has_room() || self.spares.free().is_ok_and(|freed| freed && self.has_room());
+        let room = || {
+            self.has_room()
+                || self.spares.free().is_ok_and(|freed| freed && self.has_room())
+                || self.punch() && self.has_room()
+        };
         let made = held || room() && prepare(&self.device, reserve.bytes).is_ok();
         reserve.held.store(made, Ordering::Relaxed);
         if made {

@@ -161,6 +161,7 @@ impl Salvage {
                     extent,
                     number: properties.max_seq,
                 }),
+                Err(_) if is_punched(&file, extent) => {}
                 Err(error) => self.lost.push(error),
             }
         }
@@ -207,10 +208,16 @@ impl Salvage {
         Ok((file, reader))
     }
 
+    fn is_punched(&self, table: &FoundTable) -> bool {
+        let file = self.device.open(FileName::Pack(table.extent.pack), Access::Read);
+        file.is_ok_and(|file| is_punched(&file, table.extent))
+    }
+
     /// The entries of a table that check, in order. What does not is added to the list.
     pub(crate) fn entries(&self, table: &FoundTable) -> TableEntries {
         match self.open(table) {
             Ok(opened) => TableEntries { opened: Some(opened), lost: Vec::new(), ..TableEntries::default() },
+            Err(_) if !self.whole_catalog && self.is_punched(table) => TableEntries::default(),
             Err(error) => TableEntries { lost: vec![error], ..TableEntries::default() },
         }
     }
@@ -263,6 +270,15 @@ fn read_directory(file: &StoreFile, pack: PackId) -> Result<Vec<(TableId, Extent
     }
     let extent = |offset, length| Extent { device: DeviceId(0), pack, offset, length };
     Ok(directory.tables.iter().map(|entry| (entry.table, extent(entry.offset, entry.length))).collect())
+}
+
+/// Whether a table is all zeros: it was dead, and its space has been given back.
+fn is_punched(file: &StoreFile, extent: Extent) -> bool {
+    (0..extent.length).step_by(SEARCH_BYTES as usize).all(|at| {
+        let length = usize::try_from(SEARCH_BYTES.min(extent.length - at)).unwrap_or(0);
+        let piece = file.read(ReadCause::Open, extent.offset + at, length);
+        piece.is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0))
+    })
 }
 
 /// The tables of a pack, by their footers, each of which tells how far before it the table begins.

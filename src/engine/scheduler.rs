@@ -70,6 +70,14 @@ struct Setback {
     free_bytes: u64,
 }
 
+/// How a job has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ended {
+    Done,
+    /// On a full disk, where space has been made since: it can be tried again at once.
+    ForSpace,
+}
+
 impl Scheduler {
     /// Lets everybody look again.
     pub(crate) fn wake_all(&self) {
@@ -171,7 +179,7 @@ impl Engine {
             drop(state);
             let free_bytes = self.free_bytes();
             let result = self.flush(&tree);
-            state = self.job_ended(Job::Flush, &result, free_bytes);
+            state = self.job_ended(Job::Flush, result, free_bytes).0;
             state.flushing = None;
             self.scheduler.done.notify_all();
         }
@@ -181,7 +189,9 @@ impl Engine {
         let mut state = self.scheduler.state.lock();
         while !state.stopping && number < self.settings().limits.background_threads {
             let free = |keyspace| !state.waiting.contains_key(&keyspace) && !state.held.contains(&keyspace);
-            let due = if self.paused(&state, Job::Merge) { None } else { self.merge_due(&state, free) };
+            let full = state.merges > 0 && self.is_short_of_space();
+            let due =
+                if full || self.paused(&state, Job::Merge) { None } else { self.merge_due(&state, free) };
             let Some(plan) = due else {
                 self.wait_for_work(&mut state, Job::Merge);
                 continue;
@@ -196,13 +206,13 @@ impl Engine {
         &'a self,
         mut state: MutexGuard<'a, State>,
         plan: &Plan,
-    ) -> (MutexGuard<'a, State>, Result<()>) {
+    ) -> (MutexGuard<'a, State>, Result<Ended>) {
         state.busy.entry(plan.keyspace).or_default().claim(plan);
         state.merges += 1;
         drop(state);
         let free_bytes = self.free_bytes();
         let result = self.tree(plan.keyspace).and_then(|tree| self.run_plan(&tree, plan));
-        let mut state = self.job_ended(Job::Merge, &result, free_bytes);
+        let (mut state, result) = self.job_ended(Job::Merge, result, free_bytes);
         state.merges -= 1;
         if let Some(busy) = state.busy.get_mut(&plan.keyspace) {
             busy.release(plan);
@@ -214,16 +224,24 @@ impl Engine {
     }
 
     /// What every job's end brings about. When it began, `free_bytes` were free on the device.
-    fn job_ended(&self, job: Job, result: &Result<()>, free_bytes: u64) -> MutexGuard<'_, State> {
+    fn job_ended(
+        &self,
+        job: Job,
+        result: Result<()>,
+        free_bytes: u64,
+    ) -> (MutexGuard<'_, State>, Result<Ended>) {
+        self.keep_space_budget();
         self.sample_load();
         self.wake_writers();
-        let relieved = result.as_ref().is_err_and(|error| self.draw_on_reserve(error));
+        let result = match result {
+            Ok(()) => Ok(Ended::Done),
+            Err(error) if self.make_space(&error) => Ok(Ended::ForSpace),
+            Err(error) => Err(error),
+        };
         let mut state = self.scheduler.state.lock();
         let setback = &mut state.setbacks[job as usize];
-        match result {
-            Ok(()) => *setback = None,
-            // Tried again at once, in the space that the reserve has left.
-            Err(_) if relieved => {}
+        match &result {
+            Ok(_) => *setback = None,
             // The keyspace was dropped: there is nothing left to do for it.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
@@ -237,7 +255,7 @@ impl Engine {
         }
         self.scheduler.work.notify_all();
         self.scheduler.done.notify_all();
-        state
+        (state, result)
     }
 
     /// Whether jobs of this kind do not start: for a while after a failure, and for good once the store is poisoned.
@@ -432,14 +450,19 @@ impl Engine {
             let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape };
             match self.settings().policy.picker.pick_range(&view, level, Some(range)) {
                 RangePick::Done => return Ok(None),
-                RangePick::Plan(_) if state.held.contains(&tree.id()) => {
+                RangePick::Plan(_)
+                    if state.held.contains(&tree.id()) || state.merges > 0 && self.is_short_of_space() =>
+                {
                     self.wait_for_turn(&mut state, tree.id());
                 }
                 RangePick::Busy => self.wait_for_turn(&mut state, tree.id()),
                 RangePick::Plan(plan) => {
-                    let (state, result) = self.run_claimed(state, &plan);
-                    drop(state);
-                    result?;
+                    let (held, result) = self.run_claimed(state, &plan);
+                    if result? == Ended::ForSpace {
+                        state = held;
+                        continue;
+                    }
+                    drop(held);
                     let taken = plan.inputs.iter().filter(|input| input.level == level);
                     let tables = taken.filter_map(|input| Some(version.table(input.table)?.1));
                     return Ok(tables.map(|table| table.range.end.clone()).max());

@@ -14,12 +14,20 @@ impl Engine {
         let needed = 2 * batch.bytes() as u64;
         let fits = || self.space_left(writer).is_none_or(|left| left >= needed);
         let adds = || batch.iter().any(|op| matches!(op.action, Action::Put { .. }));
-        if fits() || !adds() || matches!(self.spares.free(), Ok(true)) && fits() {
+        if fits() || !adds() || matches!(self.spares.free(), Ok(true)) && fits() || self.punch() && fits() {
             return Ok(());
         }
         let left = self.space_left(writer).unwrap_or(0);
         let message = format!("{left} bytes are left of the budget space_bytes, the write needs {needed}");
         Err(Error::new(ErrorKind::OverBudget, message))
+    }
+
+    /// Gives back the space of dead tables, if the options set a budget and half of it is used: at the end of each job.
+    pub(super) fn keep_space_budget(&self) {
+        let used = || self.reclaimer.pack_bytes() + self.spares.bytes();
+        if self.settings().limits.space_bytes.is_some_and(|budget| used() > budget / 2) {
+            self.punch();
+        }
     }
 
     /// Bytes that may still be put, if the options set a budget. What is in memory counts, for it will be flushed, and

@@ -81,6 +81,11 @@ impl StoreFile {
         self.file.set_len(len).map_err(|e| Error::hard_io("cut the file", self.path(), e))
     }
 
+    /// Frees the storage of bytes that nobody reads any more; from then on they read as zeros.
+    pub(crate) fn punch(&self, offset: u64, len: u64) -> Result<()> {
+        self.file.punch(offset, len).map_err(|e| Error::io("punch a hole into the file", self.path(), e))
+    }
+
     /// Makes the file at least `len` bytes long. An empty wish for speed: what lies behind reads as zeros or as before.
     pub(crate) fn extend(&self, len: u64) -> Result<()> {
         if self.len()? < len { self.set_len(len) } else { Ok(()) }
