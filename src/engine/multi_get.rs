@@ -12,6 +12,7 @@ use crate::catalog::{Run, TableMeta};
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::filter;
+use crate::format::table::BlockHandle;
 use crate::merge::newest_over;
 use crate::slice::Slice;
 use crate::store::meter::ReadCause;
@@ -81,7 +82,8 @@ struct Finger<'a> {
 /// A table and the block of it that was fetched last.
 struct Opened {
     reader: Arc<TableReader>,
-    block: Option<(usize, Block)>,
+    /// By its offset.
+    block: Option<(u64, Block)>,
 }
 
 impl Finger<'_> {
@@ -113,31 +115,18 @@ impl Opened {
 
     /// The newest version of `key` that is visible.
     fn newest(&mut self, engine: &Engine, key: &[u8], upto: Seq) -> Result<Option<(Stamp, Slice)>> {
-        let target = Stamp::upto(upto);
-        let mut at = self.reader.block_for(key, target);
-        while let Some(block) = self.block(engine, at)? {
-            let entry = block.seek(key, target);
-            if entry == block.len() {
-                // The separator lies behind the block's last entry, and so does the target.
-                at += 1;
-                continue;
+        let Self { reader, block: last } = self;
+        let fetch = |handle: BlockHandle| {
+            if let Some((_, block)) = last.as_ref().filter(|(at, _)| *at == handle.offset) {
+                return Ok(block.clone());
             }
-            let hit = key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry));
-            return Ok(hit.then(|| {
-                let stamp = self.reader.stamp(block.stamp(entry));
-                (stamp, Slice::from_block(block.pin_value(entry)))
-            }));
-        }
-        Ok(None)
-    }
-
-    fn block(&mut self, engine: &Engine, at: usize) -> Result<Option<Block>> {
-        if let Some((_, block)) = self.block.as_ref().filter(|(last, _)| *last == at) {
-            return Ok(Some(block.clone()));
-        }
-        let Some(handle) = self.reader.handle(at) else { return Ok(None) };
-        let block = engine.cache.block(&self.reader, handle, ReadCause::Get)?;
-        self.block = Some((at, block.clone()));
-        Ok(Some(block))
+            let block = engine.cache.block(reader, handle, ReadCause::Get)?;
+            *last = Some((handle.offset, block.clone()));
+            Ok(block)
+        };
+        let found = reader.find(key, Stamp::upto(upto), fetch)?;
+        Ok(found.map(|(block, entry)| {
+            (reader.stamp(block.stamp(entry)), Slice::from_block(block.pin_value(entry)))
+        }))
     }
 }

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::format::filter;
 use crate::merge::newest_over;
 use crate::slice::Slice;
+use crate::store::cache::TableCache;
 use crate::store::meter::ReadCause;
 use crate::store::table::TableReader;
 use crate::types::{Kind, Seq, Stamp};
@@ -60,28 +61,51 @@ impl Engine {
         }
         let table = self.cache.table(meta)?;
         let over = newest_over(table.range_tombstones(), key, upto);
-        let newest = if table.may_contain(hash) { self.newest_in(&table, key, upto)? } else { None };
+        let newest = if !table.may_contain(hash) {
+            None
+        } else if TableCache::has_rows(meta, upto) {
+            self.newest_row(&table, key, hash, upto)?
+        } else {
+            self.newest_in(&table, key, upto)?
+        };
         Ok(decide(newest, over))
     }
 
     /// The newest version of `key` in one table that is visible at `upto`.
     fn newest_in(&self, table: &TableReader, key: &[u8], upto: Seq) -> Result<Option<(Stamp, Slice)>> {
-        let target = Stamp::upto(upto);
-        let mut at = table.block_for(key, target);
-        while let Some(handle) = table.handle(at) {
-            let block = self.cache.block(table, handle, ReadCause::Get)?;
-            let entry = block.seek(key, target);
-            if entry == block.len() {
-                // The separator lies behind the block's last entry, and so does the target.
-                at += 1;
-                continue;
-            }
-            let hit = key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry));
-            return Ok(
-                hit.then(|| (table.stamp(block.stamp(entry)), Slice::from_block(block.pin_value(entry))))
-            );
+        let fetch = |handle| self.cache.block(table, handle, ReadCause::Get);
+        let found = table.find(key, Stamp::upto(upto), fetch)?;
+        Ok(found.map(|(block, entry)| {
+            (table.stamp(block.stamp(entry)), Slice::from_block(block.pin_value(entry)))
+        }))
+    }
+
+    /// The same in a table of large records all of which are visible at `upto`.
+    fn newest_row(
+        &self,
+        table: &TableReader,
+        key: &[u8],
+        hash: u64,
+        upto: Seq,
+    ) -> Result<Option<(Stamp, Slice)>> {
+        if let Some((stamp, value)) = self.cache.row(table.id(), hash, key) {
+            return Ok(Some((stamp, Slice::from_block(value))));
         }
-        Ok(None)
+        let mut is_kept = false;
+        let found = table.find(key, Stamp::upto(upto), |handle| {
+            let (block, kept) = self.cache.block_for_row(table, handle)?;
+            is_kept = kept;
+            Ok(block)
+        })?;
+        Ok(found.map(|(block, entry)| {
+            let stamp = table.stamp(block.stamp(entry));
+            let value = if is_kept {
+                block.pin_value(entry)
+            } else {
+                self.cache.keep_row(table.id(), (hash, key), (stamp, block.value(entry)))
+            };
+            (stamp, Slice::from_block(value))
+        }))
     }
 }
 

@@ -5,6 +5,8 @@
 //! the table goes; attached tables take at most [`ATTACHED_SHARE`] of the budget, and those beyond it compete with the
 //! blocks.
 
+mod rows;
+
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
 
+use self::rows::{Misses, Row};
 use super::buffers::Buffers;
 use super::meter::ReadCause;
 use super::pack::PackStore;
@@ -40,6 +43,7 @@ const COUNT_STRIPES: usize = 16;
 #[derive(Clone, Debug)]
 enum Entry {
     Block(Block),
+    Row(Row),
     Table(Arc<TableReader>),
 }
 
@@ -51,6 +55,7 @@ impl Weighter<(TableId, u64), Entry> for ByBytes {
         ENTRY_OVERHEAD_BYTES
             + match entry {
                 Entry::Block(block) => block.memory_bytes() as u64,
+                Entry::Row(row) => row.buffer.len() as u64,
                 Entry::Table(table) => table.memory_bytes() as u64,
             }
     }
@@ -64,8 +69,10 @@ impl Lifecycle<(TableId, u64), Entry> for Recycle {
     type RequestState = ();
 
     fn on_evict(&self, (): &mut (), _: (TableId, u64), entry: Entry) {
-        if let Entry::Block(block) = entry {
-            self.0.give(block.into_buffer());
+        match entry {
+            Entry::Block(block) => self.0.give(block.into_buffer()),
+            Entry::Row(row) => self.0.give(row.buffer),
+            Entry::Table(_) => {}
         }
     }
 }
@@ -79,6 +86,7 @@ pub(crate) struct TableCache {
     capacity: AtomicU64,
     attached_bytes: Arc<AtomicU64>,
     counts: [Counts; COUNT_STRIPES],
+    misses: Misses,
 }
 
 /// A cache line of its own.
@@ -142,6 +150,7 @@ impl TableCache {
             capacity: bytes.into(),
             attached_bytes: Arc::default(),
             counts: Default::default(),
+            misses: Misses::default(),
         }
     }
 
@@ -220,6 +229,13 @@ impl TableCache {
 
     /// As [`TableCache::block`], for a block that is not in memory.
     pub(crate) fn read(&self, table: &TableReader, handle: BlockHandle, cause: ReadCause) -> Result<Block> {
+        let block = self.read_past(table, handle, cause)?;
+        self.entries.insert((table.id(), handle.offset), Entry::Block(block.clone()));
+        Ok(block)
+    }
+
+    /// Reads a block past the cache.
+    fn read_past(&self, table: &TableReader, handle: BlockHandle, cause: ReadCause) -> Result<Block> {
         let file = self.packs.file(table.extent().pack)?;
         let place = TablePlace { file: &file, id: table.id(), extent: table.extent() };
         let mut buffer = self.buffers.take(place.length(handle)?);
@@ -228,13 +244,16 @@ impl TableCache {
         }
         let block = place.block(handle, &buffer, 0)?;
         self.buffers.give(buffer);
-        self.entries.insert((table.id(), handle.offset), Entry::Block(block.clone()));
         Ok(block)
+    }
+
+    fn stripe(&self, table: TableId, place: u64) -> &Counts {
+        &self.counts[(table.0 ^ place) as usize % COUNT_STRIPES]
     }
 
     /// A block of a table, if it is in memory.
     pub(crate) fn lookup(&self, table: &TableReader, handle: BlockHandle) -> Option<Block> {
-        let counts = &self.counts[(table.id().0 ^ handle.offset >> 12) as usize % COUNT_STRIPES];
+        let counts = self.stripe(table.id(), handle.offset >> 12);
         let entry = self.entries.get(&(table.id(), handle.offset));
         let Some(Entry::Block(block)) = entry else {
             counts.misses.fetch_add(1, Relaxed);

@@ -150,6 +150,27 @@ impl TableReader {
         self.handles.get(at).copied()
     }
 
+    /// The newest version of `key` at or below `stamp`: its block, among those that `fetch` brings, and its place there.
+    pub(crate) fn find(
+        &self,
+        key: &[u8],
+        stamp: Stamp,
+        mut fetch: impl FnMut(BlockHandle) -> Result<Block>,
+    ) -> Result<Option<(Block, usize)>> {
+        let mut at = self.block_for(key, stamp);
+        while let Some(handle) = self.handle(at) {
+            let block = fetch(handle)?;
+            let entry = block.seek(key, stamp);
+            if entry < block.len() {
+                let hit = key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry));
+                return Ok(hit.then_some((block, entry)));
+            }
+            // The separator lies behind the block's last entry, and so does the target.
+            at += 1;
+        }
+        Ok(None)
+    }
+
     /// The table's properties, read anew.
     pub(crate) fn properties(&self, file: &StoreFile) -> Result<Properties> {
         let place = TablePlace { file, id: self.id, extent: self.extent };

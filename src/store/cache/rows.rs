@@ -1,0 +1,130 @@
+//! Rows: single records in the block cache.
+//!
+//! Where records are large, a block holds few of them, and to keep a whole block for one that is asked for again and again
+//! wastes most of its place. So a lookup in a table of large records keeps the record instead. A block that is missed twice
+//! within a short while is kept whole after all: then it is the block that is hot.
+//!
+//! A row is the newest version that its table holds of a key. Tables never change, so it is right for as long as it is
+//! there, for every reader who may see all of its table.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::{Entry, TableCache};
+use crate::catalog::TableMeta;
+use crate::error::Result;
+use crate::format::block::Block;
+use crate::format::table::BlockHandle;
+use crate::store::meter::ReadCause;
+use crate::store::table::TableReader;
+use crate::types::{Seq, Stamp, TableId};
+
+/// Records are large where a table takes this much for each: then what a row costs besides the record is little.
+const LARGE_BYTES: u64 = 512;
+
+/// Blocks whose last miss is remembered.
+const MISSES: usize = 1024;
+
+/// A record, in a buffer of its own: the key, then the value.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) buffer: Arc<[u8]>,
+    key: u32,
+    end: u32,
+    stamp: Stamp,
+}
+
+/// Blocks that were not in memory when they were asked for lately.
+#[derive(Debug)]
+pub(super) struct Misses(Box<[AtomicU64]>);
+
+impl Default for Misses {
+    fn default() -> Self {
+        Self((0..MISSES).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+impl Misses {
+    /// Notes a miss; whether it is the second one within a short while.
+    fn again(&self, table: TableId, offset: u64) -> bool {
+        // The high bits of the product depend on all bits of both.
+        let tag = (table.0.rotate_left(32) ^ offset).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        self.0[(tag >> 54) as usize % MISSES].swap(tag, Relaxed) == tag
+    }
+}
+
+/// A value in its buffer.
+pub(crate) type Pinned = (Arc<[u8]>, Range<usize>);
+
+/// The place of a row in the cache. No block has an offset that large.
+fn place(table: TableId, hash: u64) -> (TableId, u64) {
+    (table, hash >> 2 | 1 << 63)
+}
+
+impl TableCache {
+    /// Whether lookups of a reader at `upto` in the table go by rows.
+    #[inline]
+    pub(crate) fn has_rows(meta: &TableMeta, upto: Seq) -> bool {
+        meta.max_seq <= upto && meta.bytes() / LARGE_BYTES >= meta.entries
+    }
+
+    /// The newest version of `key`, of that `hash`, in a table, if it is in memory.
+    pub(crate) fn row(&self, table: TableId, hash: u64, key: &[u8]) -> Option<(Stamp, Pinned)> {
+        let Some(Entry::Row(row)) = self.entries.get(&place(table, hash)) else { return None };
+        let (start, end) = (row.key as usize, row.end as usize);
+        if row.buffer.get(..start) != Some(key) {
+            return None;
+        }
+        self.stripe(table, hash).hits.fetch_add(1, Relaxed);
+        Some((row.stamp, (row.buffer, start..end)))
+    }
+
+    /// As [`TableCache::block`], for the sake of one record; whether the block is in the cache now.
+    pub(crate) fn block_for_row(&self, table: &TableReader, handle: BlockHandle) -> Result<(Block, bool)> {
+        if let Some(block) = self.lookup(table, handle) {
+            return Ok((block, true));
+        }
+        if self.misses.again(table.id(), handle.offset) {
+            return Ok((self.read(table, handle, ReadCause::Get)?, true));
+        }
+        Ok((self.read_past(table, handle, ReadCause::Get)?, false))
+    }
+
+    /// Keeps a record of a `block` that is not kept, and returns its value to the caller.
+    pub(crate) fn keep_row(
+        &self,
+        table: TableId,
+        (hash, key): (u64, &[u8]),
+        (stamp, value): (Stamp, &[u8]),
+    ) -> Pinned {
+        let end = key.len() + value.len();
+        let mut buffer = self.buffers.take(end);
+        if let Some(bytes) = Arc::get_mut(&mut buffer).and_then(|bytes| bytes.get_mut(..end)) {
+            let (front, back) = bytes.split_at_mut(key.len());
+            front.copy_from_slice(key);
+            back.copy_from_slice(value);
+        }
+        let kept = (buffer.clone(), key.len()..end);
+        // A record is far shorter than 4 GiB.
+        let row = Row { buffer, key: key.len() as u32, end: end as u32, stamp };
+        self.entries.insert(place(table, hash), Entry::Row(row));
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_miss_of_a_block_within_a_short_while_is_told() {
+        let misses = Misses::default();
+        assert!(!misses.again(TableId(1), 4096));
+        assert!(misses.again(TableId(1), 4096));
+        assert!(!misses.again(TableId(2), 4096));
+        // So many others that each place has seen one.
+        (0..64 * MISSES as u64).for_each(|n| _ = misses.again(TableId(3), 4096 * n));
+        assert!(!misses.again(TableId(1), 4096));
+    }
+}
