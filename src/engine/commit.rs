@@ -275,7 +275,7 @@ impl Engine {
         if tree.seal(writer.last_seq).is_some() {
             writer.active_bytes = self.active_bytes();
             self.sample_load();
-            self.scheduler.wake_flush();
+            self.scheduler.wake();
         }
         Ok(())
     }

@@ -263,6 +263,9 @@ impl Scan {
         let view = tree.view_arc();
         tree.check_exists()?;
         let seq = pin.as_ref().map_or_else(|| engine.visible(), |pin| pin.seq());
+        if !view.version.level(0).runs.is_empty() && tree.scanned() {
+            engine.scheduler.wake();
+        }
         let empty = bounds.range().is_none();
         Ok(Self {
             engine: engine.clone(),

@@ -92,8 +92,8 @@ impl Scheduler {
         (state.flushing.is_some().into(), state.merges as u64)
     }
 
-    /// Tells the flushing thread that a memtable was sealed.
-    pub(crate) fn wake_flush(&self) {
+    /// Tells the threads that something may be due: a memtable was sealed, or scans have become many.
+    pub(crate) fn wake(&self) {
         // Whoever has seen nothing due has gone to wait by the time the lock is ours.
         drop(self.state.lock());
         self.work.notify_all();
@@ -310,7 +310,11 @@ impl Engine {
             .filter(|tree| may(tree.id()))
             .map(|tree| {
                 let version = tree.view().version.clone();
-                let shape = self.settings().policy.layout.measure(&version);
+                let layout = &self.settings().policy.layout;
+                let mut shape = layout.measure(&version);
+                if layout.scans_worth_a_merge(&version).is_some_and(|scans| tree.scans() >= scans) {
+                    shape.scores[0] = shape.scores[0].max(1.0);
+                }
                 (tree.id(), version, shape)
             })
             .collect();

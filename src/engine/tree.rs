@@ -1,7 +1,7 @@
 //! A keyspace at work: its memtables and its version.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 
@@ -14,6 +14,9 @@ use crate::types::{KeyspaceId, Seq};
 /// First chunk of a memtable's arena, in bytes; a keyspace that is hardly used costs little more.
 const ARENA_BYTES: usize = 64 * 1024;
 
+/// How often, in scans, somebody looks whether they have paid for a merge.
+const SCANS_PER_CHECK: u64 = 256;
+
 /// An open keyspace.
 #[derive(Debug)]
 pub(crate) struct Tree {
@@ -21,6 +24,8 @@ pub(crate) struct Tree {
     chunks: Arc<ChunkPool>,
     view: ArcSwap<View>,
     dropped: AtomicBool,
+    /// Scans since the version changed.
+    scans: AtomicU64,
 }
 
 /// Everything that a read needs: immutable but for the active memtable, which only grows.
@@ -60,7 +65,8 @@ pub(crate) fn new_memtable(chunks: &Arc<ChunkPool>) -> Arc<Memtable> {
 
 impl Tree {
     pub(crate) fn new(record: KeyspaceRecord, chunks: Arc<ChunkPool>, view: View) -> Self {
-        Self { record, chunks, view: ArcSwap::from_pointee(view), dropped: AtomicBool::new(false) }
+        let view = ArcSwap::from_pointee(view);
+        Self { record, chunks, view, dropped: AtomicBool::new(false), scans: AtomicU64::new(0) }
     }
 
     pub(crate) fn id(&self) -> KeyspaceId {
@@ -101,6 +107,17 @@ impl Tree {
             sealed: view.sealed.iter().filter(waits).cloned().collect(),
             version: version.clone(),
         });
+        self.scans.store(0, Ordering::Relaxed);
+    }
+
+    /// Counts a scan; whether it is time to look if [`Tree::scans`] are many.
+    pub(crate) fn scanned(&self) -> bool {
+        (self.scans.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(SCANS_PER_CHECK)
+    }
+
+    /// Scans since the version changed.
+    pub(crate) fn scans(&self) -> u64 {
+        self.scans.load(Ordering::Relaxed)
     }
 
     /// Fails once the keyspace is dropped. Asked after a view was taken: a view that is empty for that reason comes after

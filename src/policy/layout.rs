@@ -2,10 +2,17 @@
 //!
 //! `Leveled` is LevelDB's: runs of flushed tables in level 0, one run in every deeper level, limits that grow by a
 //! constant ratio. A level is due at score 1: level 0 by its number of runs, a deeper one by its bytes. The deepest
-//! level has nowhere to go and is never due.
+//! level has nowhere to go and is never due. Level 0 is due as well once scans have paid for its merge.
 
 use crate::catalog::Version;
 use crate::types::{KeyRange, LEVELS};
+
+/// What merging costs as much as one seek does, in bytes. LevelDB's estimate (`db/version_set.cc`: `allowed_seeks`), from
+/// disks on which both cost time; where all is in memory, a seek costs 2 to 4 microseconds, a merge about as much.
+const SEEK_BYTES: u64 = 16 << 10;
+
+/// What a merge costs however small it is, for its barriers, in bytes of merging.
+const MERGE_BYTES: u64 = 1 << 20;
 
 /// The layouts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -93,6 +100,17 @@ impl Layout {
         let free = (0..=last).take_while(|&level| !overlaps(level)).last().unwrap_or(0);
         let needed = (1..last).find(fits).unwrap_or(last);
         free.min(needed.max(version.deepest().unwrap_or(0)))
+    }
+}
+
+impl Layout {
+    /// The number of scans after which level 0, though not full, had better be merged: every scan seeks in each of its
+    /// runs. `None` if there is nothing to merge.
+    #[must_use]
+    pub fn scans_worth_a_merge(&self, version: &Version) -> Option<u64> {
+        let l0 = version.level(0);
+        let cost = l0.bytes().saturating_add(version.bytes(1)).saturating_add(MERGE_BYTES);
+        cost.checked_div(l0.runs.len() as u64 * SEEK_BYTES)
     }
 }
 

@@ -190,6 +190,10 @@ impl Case {
                 let shown: Vec<_> = scores.map(|(level, score)| format!("L{level} {score:.2}")).collect();
                 if shown.is_empty() { "all 0".into() } else { shown.join("  ") }
             }
+            ("scans", []) => {
+                let scans = self.config.layout.scans_worth_a_merge(&version);
+                scans.map_or("never".into(), |scans| scans.to_string())
+            }
             ("debt", []) => show_bytes(shape.debt_bytes),
             ("writer", [sweep]) => self.writer(sweep),
             ("cut", [level, entries @ ..]) => {
