@@ -54,6 +54,7 @@ pub use stats::{
     ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, ReadByCause, RepairReport, Shape,
     SpaceStats, StallStats, Stats, VerifyReport,
 };
+pub use types::Prefix;
 
 /// The example of the README compiles.
 #[cfg(doctest)]

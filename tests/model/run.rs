@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use terrace::env::Env;
 use terrace::env::simulated::{SimEnv, Survival};
-use terrace::{Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, WriteBatch};
+use terrace::{Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, Prefix, WriteBatch};
 
 use crate::common::Rng;
 use crate::common::client::DIR;
@@ -314,7 +314,9 @@ impl Runner {
             self.note(format!("create keyspace {name}"));
             let compression = *self.rng.pick(&[Compression::None, Compression::Lz4]);
             let filter_bits_per_key = *self.rng.pick(&[0, 3, 10, 20]);
-            let options = KeyspaceOptions { compression, filter_bits_per_key, ttl: None };
+            let delimited = Prefix::Delimited { delimiter: b'a', count: 1 };
+            let prefix = *self.rng.pick(&[None, Some(Prefix::Fixed(2)), Some(delimited)]);
+            let options = KeyspaceOptions { compression, filter_bits_per_key, prefix, ttl: None };
             let space = self.db().keyspace_with(name, options).unwrap();
             self.model.add_space(space.id());
             self.spaces.insert(name.into(), space);
