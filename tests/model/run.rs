@@ -31,6 +31,8 @@ pub struct Ran {
     pub merges: u64,
     pub moves: u64,
     pub cache_misses: u64,
+    /// Tables that scans left out for their prefix.
+    pub denied: u64,
     pub stalls: u64,
     pub batches: u64,
     pub range_deletes: u64,
@@ -50,6 +52,7 @@ impl Ran {
         self.merges += other.merges;
         self.moves += other.moves;
         self.cache_misses += other.cache_misses;
+        self.denied += other.denied;
         self.stalls += other.stalls;
         self.batches += other.batches;
         self.range_deletes += other.range_deletes;
@@ -63,7 +66,7 @@ impl Ran {
     }
 
     pub fn assert_everything_ran(&self, simulated: bool) {
-        let jobs = [self.flushes, self.merges, self.moves, self.cache_misses];
+        let jobs = [self.flushes, self.merges, self.moves, self.cache_misses, self.denied];
         let operations = [self.batches, self.range_deletes, self.iterators, self.snapshots, self.removals];
         let operations = [&operations[..], &[self.openings]].concat();
         assert!(jobs.iter().chain(&operations).all(|&count| count > 10), "something hardly ran: {self:?}");
@@ -206,6 +209,7 @@ impl Runner {
         self.ran.merges += stats.merge.jobs;
         self.ran.moves += stats.merge.moves;
         self.ran.cache_misses += stats.cache.misses;
+        self.ran.denied += stats.prefix_filter.denied;
         self.ran.stalls += stats.stalls.iter().map(|stall| stall.count).sum::<u64>();
         let levels = stats.keyspaces.iter().map(|space| space.shape.levels.len() as u64);
         self.ran.deepest = self.ran.deepest.max(levels.max().unwrap_or(0));
