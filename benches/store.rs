@@ -46,8 +46,8 @@ fn formats(c: &mut Criterion) {
         });
     });
 
-    let mut builder = FilterBuilder::new();
-    (0..10_000).for_each(|i| builder.add(filter::hash(&key(i))));
+    let mut builder = FilterBuilder::new(None);
+    (0..10_000).for_each(|i| builder.add(&key(i)));
     let mut bytes = Vec::new();
     builder.finish(10, &mut bytes);
     let filter = Filter::decode(&bytes).expect("a filter");

@@ -51,9 +51,10 @@ pub use iter::Iter;
 pub use options::{Compression, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions};
 pub use slice::Slice;
 pub use stats::{
-    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, ReadByCause, RepairReport, Shape,
-    SpaceStats, StallStats, Stats, VerifyReport,
+    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, PrefixFilterStats, ReadByCause,
+    RepairReport, Shape, SpaceStats, StallStats, Stats, VerifyReport,
 };
+pub use types::Prefix;
 
 /// The example of the README compiles.
 #[cfg(doctest)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::types::Prefix;
 
 /// What must hold when a write returns.
 ///
@@ -52,6 +53,24 @@ pub struct KeyspaceOptions {
     pub compression: Compression,
     /// Bits of Bloom filter per key, 0 (no filter) to 20. 10 lets about 1 % of lookups of absent keys through.
     pub filter_bits_per_key: u8,
+    /// By which rule keys have prefixes, for scans within one prefix. Default: none.
+    ///
+    /// The filter of a table then holds the distinct prefixes of its keys, too, at as many bits each; without a filter the
+    /// rule means nothing. A scan whose range lies within one prefix (`prefix` of at least that many bytes, or a `range` all
+    /// of whose keys have the same) reads no block of a table whose filter denies it. What a scan shows is the same with
+    /// any rule and with none; keys without a prefix are found as any others.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// use terrace::{KeyspaceOptions, Prefix};
+    /// let prefix = Some(Prefix::Delimited { delimiter: b'/', count: 1 });
+    /// let events = db.keyspace_with("events", KeyspaceOptions { prefix, ..KeyspaceOptions::default() })?;
+    /// events.put("ada/0001", "login")?;
+    /// assert_eq!(events.prefix("ada/")?.count(), 1);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    pub prefix: Option<Prefix>,
     /// How long a value lives from its write on; whole seconds, 1 to 4,294,967,295. Default: for ever.
     ///
     /// An expired value is hidden at once from every reader, snapshots and transactions included, and removed when a flush
@@ -65,13 +84,18 @@ pub struct KeyspaceOptions {
 
 impl Default for KeyspaceOptions {
     fn default() -> Self {
-        Self { compression: Compression::None, filter_bits_per_key: 10, ttl: None }
+        Self { compression: Compression::None, filter_bits_per_key: 10, prefix: None, ttl: None }
     }
 }
 
 impl KeyspaceOptions {
     pub(crate) fn validate(&self) -> Result<()> {
         range("filter_bits_per_key", u64::from(self.filter_bits_per_key), 0, 20)?;
+        match self.prefix {
+            Some(Prefix::Fixed(bytes)) => range("prefix bytes", bytes.into(), 1, u16::MAX.into())?,
+            Some(Prefix::Delimited { count, .. }) => range("prefix count", count.into(), 1, u8::MAX.into())?,
+            None => {}
+        }
         let Some(ttl) = self.ttl else { return Ok(()) };
         if ttl.subsec_nanos() > 0 {
             return Err(Error::new(ErrorKind::InvalidInput, "option ttl is not in whole seconds"));

@@ -32,6 +32,8 @@ pub struct Stats {
     pub stalls: Vec<StallStats>,
     /// The block cache.
     pub cache: CacheStats,
+    /// Filters that were asked for the prefix of a scan.
+    pub prefix_filter: PrefixFilterStats,
     /// Merges and moves.
     pub merge: MergeStats,
     /// Flushes.
@@ -142,6 +144,15 @@ impl CacheStats {
         let all = self.hits + self.misses;
         if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }
     }
+}
+
+/// What the filters of tables said to scans within one prefix (see [`crate::KeyspaceOptions::prefix`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PrefixFilterStats {
+    /// Tables that were asked; an iterator that goes both ways asks twice.
+    pub asked: u64,
+    /// Tables of these that do not have the prefix.
+    pub denied: u64,
 }
 
 /// Merges and moves.

@@ -10,7 +10,7 @@ use rot::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::{
-    Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, PackLayout, TreeOptions,
+    Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, PackLayout, Prefix, TreeOptions,
     WriteBatch,
 };
 
@@ -240,7 +240,7 @@ type Change = fn(&mut Options);
 
 #[test]
 fn each_setting_out_of_its_range_is_named() {
-    let wrong: [(&str, Change); 27] = [
+    let wrong: [(&str, Change); 29] = [
         ("memory_bytes", |o| o.memory_bytes = Some(0)),
         ("memory_bytes", |o| o.memory_bytes = Some((1 << 20) - 1)),
         ("space_bytes", |o| o.space_bytes = Some((1 << 20) - 1)),
@@ -250,6 +250,8 @@ fn each_setting_out_of_its_range_is_named() {
         ("background_threads", |o| o.background_threads = Some(0)),
         ("background_threads", |o| o.background_threads = Some(65)),
         ("filter_bits_per_key", |o| o.keyspace.filter_bits_per_key = 21),
+        ("prefix bytes", |o| o.keyspace.prefix = Some(Prefix::Fixed(0))),
+        ("prefix count", |o| o.keyspace.prefix = Some(Prefix::Delimited { delimiter: b':', count: 0 })),
         ("tree.table_bytes", |o| o.tree.table_bytes = 1023),
         ("tree.table_bytes", |o| o.tree.table_bytes = (1 << 30) + 1),
         ("tree.pack", |o| o.tree.pack = PackLayout::Many { bytes_max: (1 << 20) - 1 }),
@@ -281,6 +283,11 @@ fn each_setting_out_of_its_range_is_named() {
     }
 }
 
+fn keyspace(compression: Compression, filter_bits_per_key: u8, prefix_bytes: u16) -> KeyspaceOptions {
+    let prefix = Some(Prefix::Fixed(prefix_bytes));
+    KeyspaceOptions { compression, filter_bits_per_key, prefix, ttl: None }
+}
+
 #[test]
 fn settings_at_the_ends_of_their_ranges_work() {
     let smallest = Options {
@@ -291,7 +298,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
         wal_bytes_max: 64 << 10,
         reserve_bytes: 1,
         background_threads: Some(64),
-        keyspace: KeyspaceOptions { compression: Compression::Lz4, filter_bits_per_key: 0, ttl: None },
+        keyspace: keyspace(Compression::Lz4, 0, 1),
         tree: TreeOptions {
             table_bytes: 1 << 10,
             pack: PackLayout::Many { bytes_max: 1 << 20 },
@@ -313,7 +320,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
         wal_bytes_max: u64::MAX,
         reserve_bytes: 1 << 20,
         background_threads: Some(1),
-        keyspace: KeyspaceOptions { compression: Compression::None, filter_bits_per_key: 20, ttl: None },
+        keyspace: keyspace(Compression::None, 20, u16::MAX),
         tree: TreeOptions {
             table_bytes: 1 << 30,
             pack: PackLayout::Many { bytes_max: 4 << 30 },

@@ -61,6 +61,8 @@ properties! {
     "block-cache-usage" => |stats| stats.cache.bytes.to_string(),
     "block-cache-hits" => |stats| stats.cache.hits.to_string(),
     "block-cache-misses" => |stats| stats.cache.misses.to_string(),
+    "prefix-filter-asked" => |stats| stats.prefix_filter.asked.to_string(),
+    "prefix-filter-denied" => |stats| stats.prefix_filter.denied.to_string(),
     "approximate-memory-usage" => |stats| (stats.cache.bytes + stats.memtable_bytes).to_string(),
     "write-amplification" => |stats| format!("{:.3}", stats.write_amplification()),
 }

@@ -232,6 +232,7 @@ impl Engine {
             epoch,
             block_bytes: self.settings().options.tree.block_bytes as usize,
             filter_bits: record.filter_bits,
+            prefix: record.prefix,
             codec: if record.lz4 { Codec::Lz4 } else { Codec::Raw },
         }
     }

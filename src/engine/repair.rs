@@ -67,6 +67,7 @@ fn options_of(record: &KeyspaceRecord) -> KeyspaceOptions {
     KeyspaceOptions {
         compression: if record.lz4 { Compression::Lz4 } else { Compression::None },
         filter_bits_per_key: record.filter_bits,
+        prefix: record.prefix,
         ttl: record.ttl.map(|seconds| Duration::from_secs(seconds.get().into())),
     }
 }

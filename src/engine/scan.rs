@@ -8,6 +8,7 @@ use super::tree::{Tree, View};
 use super::{Engine, Pin};
 use crate::catalog::Run;
 use crate::error::{Error, Result};
+use crate::format::filter::PrefixProbe;
 use crate::merge::{
     Cursor, Masked, MergeBackward, MergeForward, PinValue, Stretch, Tombstones, VisibleBackward,
     VisibleForward, stretch_at,
@@ -16,7 +17,7 @@ use crate::slice::Slice;
 use crate::store::cache::TableCache;
 use crate::store::memtable::{MemtableCursor, TombstoneTree};
 use crate::store::table::TablesCursor;
-use crate::types::{Key, KeyRange, Seq, Stamp, UpperBound, successor};
+use crate::types::{Key, KeyRange, Prefix, Seq, Stamp, UpperBound, successor};
 
 /// Which keys an iterator covers.
 #[derive(Clone, Debug)]
@@ -28,14 +29,9 @@ pub(crate) struct Bounds {
 impl Bounds {
     /// All keys that start with `prefix`.
     pub(crate) fn prefix(prefix: &[u8]) -> Self {
-        // The first key behind all of them: the prefix with its last byte below 255 raised and the rest cut off.
-        let to = match prefix.iter().rposition(|&byte| byte < u8::MAX) {
-            Some(last) => {
-                let mut end = prefix[..=last].to_vec();
-                end[last] += 1;
-                Bound::Excluded(end)
-            }
-            None => Bound::Unbounded,
+        let to = match UpperBound::after_prefix(prefix) {
+            UpperBound::Excluded(end) => Bound::Excluded(end.to_vec()),
+            UpperBound::Unbounded => Bound::Unbounded,
         };
         Self { from: Bound::Included(prefix.to_vec()), to }
     }
@@ -200,32 +196,68 @@ impl PinValue for Source {
     }
 }
 
-/// The sources of a view without what range tombstones hide from a reader at `upto`.
-fn sources(engine: &Engine, view: &View, upto: Seq) -> Vec<Source> {
+/// What a scan is about, if all keys of its range have the same prefix.
+struct Sought {
+    range: KeyRange,
+    prefix: PrefixProbe,
+}
+
+impl Sought {
+    fn new(rule: Option<Prefix>, range: KeyRange) -> Option<Self> {
+        let rule = rule?;
+        let prefix = PrefixProbe::new(rule, rule.of_all(&range)?);
+        Some(Self { range, prefix })
+    }
+
+    /// Whether an entry of `run` may be in the range. Runs are taken or left as a whole: a table whose filter denies the
+    /// prefix spans all keys that have it, so no other table of the run has any. (But for tables that begin or end with a
+    /// range tombstone: they are asked one after the other.)
+    fn may_be_in(&self, engine: &Engine, run: &Run) -> Result<bool> {
+        for table in run.overlapping(&self.range).filter(|table| table.entries > 0) {
+            let may_contain = engine.cache.table(table)?.may_contain_prefix(&self.prefix);
+            engine.tally.asked_for_prefix(may_contain);
+            if may_contain {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The sources of a view without what range tombstones hide from a reader at `upto`, and without runs that have nothing
+/// that is `sought`. Range tombstones count wherever they are.
+fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> Result<Vec<Source>> {
     let cache = &engine.cache;
     let runs = view.version.levels().flat_map(|(_, level)| &level.runs).filter(|run| !run.is_empty());
     let memtables = view.memtables().map(|memtable| {
         let lists = memtable.visible_range_tombstones(upto);
         let tombstones = (!lists.is_empty()).then(|| SourceTombstones::Memtable(lists, upto));
-        (Source::Memtable(memtable.cursor()), tombstones)
+        Ok((Some(Source::Memtable(memtable.cursor())), tombstones))
     });
     let runs = runs.map(|run| {
         let tombstones = || SourceTombstones::Run(cache.clone(), run.clone(), upto);
-        let cursor = TablesCursor::cached(cache.clone(), run.clone());
-        (Source::Run(cursor), (run.range_tombstones() > 0).then(tombstones))
+        let tombstones = (run.range_tombstones() > 0).then(tombstones);
+        let wanted = sought.map_or(Ok(true), |sought| sought.may_be_in(engine, run))?;
+        let cursor = wanted.then(|| TablesCursor::cached(cache.clone(), run.clone()));
+        Ok((cursor.map(Source::Run), tombstones))
     });
+    let mut sources = Vec::new();
     // Newest first: what hides entries of a source is its own or has come by before it.
     let mut newer: Vec<Arc<SourceTombstones>> = Vec::new();
-    let mask = |(source, own): (Source, Option<SourceTombstones>)| {
+    for source in memtables.chain(runs) {
+        let (source, own) = source?;
         let own = own.map(Arc::new);
-        if newer.is_empty() && own.is_none() {
-            return source;
+        match source {
+            Some(source) if newer.is_empty() && own.is_none() => sources.push(source),
+            Some(source) => {
+                let masked = Masked::new(source, newer.clone(), own.clone());
+                sources.push(Source::Masked(Box::new(masked)));
+            }
+            None => {}
         }
-        let masked = Masked::new(source, newer.clone(), own.clone());
         newer.extend(own);
-        Source::Masked(Box::new(masked))
-    };
-    memtables.chain(runs).map(mask).collect()
+    }
+    Ok(sources)
 }
 
 /// A walk from both ends over the entries that are visible at one sequence number. Owns all it needs.
@@ -238,6 +270,7 @@ pub(crate) struct Scan {
     /// Keeps the versions of a snapshot; the newest state needs no keeping beyond the view.
     _pin: Option<Arc<Pin>>,
     bounds: Bounds,
+    sought: Option<Sought>,
     front: End<VisibleForward<Source>>,
     back: End<VisibleBackward<Source>>,
 }
@@ -266,7 +299,8 @@ impl Scan {
         if !view.version.level(0).runs.is_empty() && tree.scanned() {
             engine.scheduler.wake();
         }
-        let empty = bounds.range().is_none();
+        let range = bounds.range();
+        let empty = range.is_none();
         Ok(Self {
             engine: engine.clone(),
             view,
@@ -274,9 +308,14 @@ impl Scan {
             expiry: engine.expiry(tree),
             _pin: pin,
             bounds,
+            sought: range.and_then(|range| Sought::new(tree.record.prefix, range)),
             front: if empty { End::Finished } else { End::Fresh },
             back: if empty { End::Finished } else { End::Fresh },
         })
+    }
+
+    fn sources(&self) -> Result<Vec<Source>> {
+        sources(&self.engine, &self.view, self.seq, self.sought.as_ref())
     }
 
     /// Goes to the next entry from the front; whether there is one. A failure ends the scan.
@@ -296,10 +335,7 @@ impl Scan {
             End::Finished => return Ok(false),
             End::At(walk) => walk.step()?,
             End::Fresh => {
-                let mut walk = Box::new(VisibleForward::new(
-                    MergeForward::new(sources(&self.engine, &self.view, self.seq)),
-                    self.seq,
-                ));
+                let mut walk = Box::new(VisibleForward::new(MergeForward::new(self.sources()?), self.seq));
                 match &self.bounds.from {
                     Bound::Included(from) => walk.seek(from)?,
                     Bound::Excluded(from) => {
@@ -334,10 +370,7 @@ impl Scan {
             End::Finished => return Ok(false),
             End::At(walk) => walk.step()?,
             End::Fresh => {
-                let mut walk = Box::new(VisibleBackward::new(
-                    MergeBackward::new(sources(&self.engine, &self.view, self.seq)),
-                    self.seq,
-                ));
+                let mut walk = Box::new(VisibleBackward::new(MergeBackward::new(self.sources()?), self.seq));
                 match &self.bounds.to {
                     Bound::Excluded(to) => walk.seek_before(to)?,
                     Bound::Included(to) => {

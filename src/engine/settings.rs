@@ -144,6 +144,7 @@ pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOpti
         name: name.into(),
         lz4: options.compression == Compression::Lz4,
         filter_bits: options.filter_bits_per_key,
+        prefix: options.prefix,
         ttl: options.ttl.and_then(|ttl| NonZeroU32::new(u32::try_from(ttl.as_secs()).unwrap_or(u32::MAX))),
     }
 }

@@ -11,8 +11,8 @@ use super::tree::Tree;
 use crate::env::sync::Mutex;
 use crate::policy::Layout;
 use crate::stats::{
-    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, ReadByCause, Shape, SpaceStats,
-    StallStats, Stats,
+    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, PrefixFilterStats, ReadByCause,
+    Shape, SpaceStats, StallStats, Stats,
 };
 use crate::store::meter::{ReadCause, WriteCause};
 
@@ -25,6 +25,8 @@ pub(crate) struct Tally {
     merge: JobTally,
     moves: AtomicU64,
     failures: AtomicU64,
+    prefix_asked: AtomicU64,
+    prefix_denied: AtomicU64,
     stalls: Mutex<BTreeMap<StallReason, (u64, Duration)>>,
 }
 
@@ -80,6 +82,14 @@ impl Tally {
         self.failures.fetch_add(1, Relaxed);
     }
 
+    /// A table's filter was asked for the prefix of a scan.
+    pub(super) fn asked_for_prefix(&self, may_contain: bool) {
+        self.prefix_asked.fetch_add(1, Relaxed);
+        if !may_contain {
+            self.prefix_denied.fetch_add(1, Relaxed);
+        }
+    }
+
     pub(super) fn stall(&self, reason: StallReason, time: Duration) {
         let mut stalls = self.stalls.lock();
         let (count, total) = stalls.entry(reason).or_default();
@@ -132,6 +142,10 @@ impl Engine {
                 misses: counts.misses,
                 bytes: counts.bytes,
                 capacity: counts.capacity,
+            },
+            prefix_filter: PrefixFilterStats {
+                asked: self.tally.prefix_asked.load(Relaxed),
+                denied: self.tally.prefix_denied.load(Relaxed),
             },
             merge: MergeStats {
                 jobs: merge.jobs.load(Relaxed),

@@ -7,7 +7,7 @@ use super::tree::Tree;
 use crate::catalog::{TableMeta, check_version};
 use crate::error::{Error, Result};
 use crate::format::edit::TableRecord;
-use crate::format::filter;
+use crate::format::filter::{self, PrefixProbe};
 use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 use crate::merge::Cursor;
 use crate::stats::VerifyReport;
@@ -82,6 +82,10 @@ impl Engine {
             }
             if !table.may_contain(filter::hash(key)) {
                 return damaged("the filter denies a key that is there");
+            }
+            let prefix = tree.record.prefix.and_then(|rule| Some(PrefixProbe::new(rule, rule.of(key)?)));
+            if prefix.is_some_and(|prefix| !table.may_contain_prefix(&prefix)) {
+                return damaged("the filter denies the prefix of a key that is there");
             }
             entries += 1;
             tombstones += u64::from(stamp.kind() == Kind::Delete);

@@ -8,7 +8,7 @@ mod codec;
 use std::num::NonZeroU32;
 
 use crate::types::{
-    DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, PackId, SegmentId, Seq, TableId,
+    DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, PackId, Prefix, SegmentId, Seq, TableId,
 };
 
 /// One atomic change of the catalog: one manifest record.
@@ -48,6 +48,8 @@ pub struct KeyspaceRecord {
     pub lz4: bool,
     /// Bits of Bloom filter per key in new tables; 0 for none.
     pub filter_bits: u8,
+    /// Rule by which the filters of new tables take in prefixes, too.
+    pub prefix: Option<Prefix>,
     /// Seconds for which a value lives; each stored value ends in the second of its write then (4 bytes, little endian).
     pub ttl: Option<NonZeroU32>,
 }

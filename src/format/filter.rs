@@ -1,10 +1,13 @@
-//! Cache-line blocked Bloom filter: one line of memory answers for a key.
+//! Cache-line blocked Bloom filter: one line of memory answers for a key, or for the prefix of keys.
 //!
 //! ```text
 //! OFFSET SIZE  FIELD
 //!  0     64*m  lines, m at least 1; bit b of a line is bit b % 8 of byte b / 8
 //!  64*m  1     probes k per key, 1 to 24
+//!  +1    3     rule by which the prefixes of the keys were added as well, see [`prefix`]
 //! ```
+//!
+//! A prefix is added as a key of the same bytes would be. Only who asks by the same rule may take its absence for an answer.
 //!
 //! The upper half of a key's hash chooses the line (multiply and shift, so that m need not be a power of two), the lower
 //! half the bits: each probe multiplies it by the golden ratio and takes the 9 highest bits. Blocking costs some
@@ -12,6 +15,9 @@
 //! key: 6 probes, 1.0 % false positives).
 
 use super::Malformed;
+use super::coding::Decoder;
+use super::prefix::{self, PREFIX_RULE_BYTES};
+use crate::types::Prefix;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes of a line.
@@ -26,28 +32,65 @@ pub fn hash(key: &[u8]) -> u64 {
     xxh3_64(key)
 }
 
+/// A prefix to ask filters for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PrefixProbe {
+    rule: Prefix,
+    hash: u64,
+}
+
+impl PrefixProbe {
+    /// Asks for `prefix`, which keys have by `rule`.
+    #[must_use]
+    pub fn new(rule: Prefix, prefix: &[u8]) -> Self {
+        Self { rule, hash: hash(prefix) }
+    }
+}
+
 /// Builds filters one after the other in the same buffer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct FilterBuilder {
+    rule: Option<Prefix>,
+    /// Of the last key that had one; empty before.
+    last_prefix: Vec<u8>,
     hashes: Vec<u64>,
 }
 
 impl FilterBuilder {
-    /// A builder without keys.
+    /// A builder without keys, which takes in their prefixes by `rule`, too.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(rule: Option<Prefix>) -> Self {
+        Self { rule, last_prefix: Vec::new(), hashes: Vec::new() }
     }
 
-    /// Adds a key by its [`hash`]; a repetition of the previous one is left out.
+    /// Adds a key, and its prefix. What repeats the previous one is left out, so keys are best added in order.
     #[inline]
-    pub fn add(&mut self, hash: u64) {
+    pub fn add(&mut self, key: &[u8]) {
+        if let Some(rule) = self.rule {
+            self.add_prefix(rule, key);
+        }
+        self.push(hash(key));
+    }
+
+    fn add_prefix(&mut self, rule: Prefix, key: &[u8]) {
+        // What begins with a prefix has it.
+        if !self.last_prefix.is_empty() && key.starts_with(&self.last_prefix) {
+            return;
+        }
+        if let Some(prefix) = rule.of(key) {
+            self.push(hash(prefix));
+            self.last_prefix.clear();
+            self.last_prefix.extend_from_slice(prefix);
+        }
+    }
+
+    fn push(&mut self, hash: u64) {
         if self.hashes.last() != Some(&hash) {
             self.hashes.push(hash);
         }
     }
 
-    /// Number of keys.
+    /// Number of keys and prefixes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.hashes.len()
@@ -59,7 +102,8 @@ impl FilterBuilder {
         self.hashes.is_empty()
     }
 
-    /// Appends a filter of about `bits_per_key` bits (at least 1) for each key to `out`, and starts the next one.
+    /// Appends a filter of about `bits_per_key` bits (at least 1) for each key and prefix to `out`, and starts the next
+    /// one.
     pub fn finish(&mut self, bits_per_key: u8, out: &mut Vec<u8>) {
         let bits_per_key = bits_per_key.max(1);
         let probes = ((u16::from(bits_per_key) * 6 + 5) / 10).clamp(1, PROBES_MAX.into()) as u8;
@@ -75,6 +119,8 @@ impl FilterBuilder {
             }
         }
         out.push(probes);
+        out.extend(prefix::encode(self.rule));
+        self.last_prefix.clear();
         self.hashes.clear();
     }
 }
@@ -84,6 +130,7 @@ impl FilterBuilder {
 pub struct Filter {
     lines: Box<[Line]>,
     probes: u8,
+    rule: Option<Prefix>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -94,15 +141,19 @@ impl Filter {
     /// Takes the bytes of one filter.
     ///
     /// # Errors
-    /// When they are not whole lines and a count of probes.
+    /// When they are not whole lines, a count of probes and a rule of prefixes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let (&probes, lines) = bytes.split_last().ok_or(Malformed::new(0, "empty filter"))?;
+        let lines_end = bytes.len().checked_sub(1 + PREFIX_RULE_BYTES);
+        let (lines, end) = bytes.split_at(lines_end.ok_or(Malformed::new(0, "filter without an end"))?);
+        let mut end = Decoder::within(end, lines.len());
+        let probes = end.u8()?;
+        let rule = prefix::read(&mut end)?;
         if !(1..=PROBES_MAX).contains(&probes) {
             return Err(Malformed::new(lines.len(), "impossible count of filter probes"));
         }
         match lines.as_chunks::<LINE_BYTES>() {
             ([], _) => Err(Malformed::new(0, "filter without lines")),
-            (lines, []) => Ok(Self { lines: lines.iter().map(Line::decode).collect(), probes }),
+            (lines, []) => Ok(Self { lines: lines.iter().map(Line::decode).collect(), probes, rule }),
             (lines, _) => Err(Malformed::new(lines.len() * LINE_BYTES, "filter ends within a line")),
         }
     }
@@ -115,6 +166,18 @@ impl Filter {
         // No branch on a single bit: which probe fails first cannot be predicted.
         let bits = Probes::new(hash).take(self.probes.into());
         bits.fold(1, |all, bit| all & words[bit / 64] >> (bit % 64)) == 1
+    }
+
+    /// Whether a key with the prefix of `probe` may have been added; if not, it certainly was not.
+    #[must_use]
+    pub fn may_contain_prefix(&self, probe: &PrefixProbe) -> bool {
+        self.rule != Some(probe.rule) || self.may_contain(probe.hash)
+    }
+
+    /// The rule by which the prefixes of keys were added, if they were.
+    #[must_use]
+    pub fn prefix(&self) -> Option<Prefix> {
+        self.rule
     }
 
     /// Bytes of memory that the filter takes.
@@ -162,8 +225,8 @@ mod tests {
     use crate::format::testing::each_change;
 
     fn filter(keys: u64, bits_per_key: u8) -> Vec<u8> {
-        let mut builder = FilterBuilder::new();
-        (0..keys).for_each(|key| builder.add(hash(&key.to_le_bytes())));
+        let mut builder = FilterBuilder::new(None);
+        (0..keys).for_each(|key| builder.add(&key.to_le_bytes()));
         let mut out = Vec::new();
         builder.finish(bits_per_key, &mut out);
         assert!(builder.is_empty());
@@ -198,15 +261,39 @@ mod tests {
 
     #[test]
     fn size_follows_bits_per_key() {
-        assert_eq!(filter(0, 10).len(), 65);
-        assert_eq!(filter(1024, 10).len(), 20 * 64 + 1);
+        assert_eq!(filter(0, 10).len(), 64 + 4);
+        assert_eq!(filter(1024, 10).len(), 20 * 64 + 4);
     }
 
     #[test]
     fn repeated_key_counts_once() {
-        let mut builder = FilterBuilder::new();
-        [5, 5, 6].iter().for_each(|&hash| builder.add(hash));
+        let mut builder = FilterBuilder::new(None);
+        [b"a", b"a", b"b"].iter().for_each(|key| builder.add(*key));
         assert_eq!(builder.len(), 2);
+    }
+
+    #[test]
+    fn each_prefix_is_added_once_and_found_by_its_rule_alone() {
+        let rule = Prefix::Delimited { delimiter: b'/', count: 1 };
+        let mut builder = FilterBuilder::new(Some(rule));
+        let mut out = Vec::new();
+        for _ in 0..2 {
+            for key in ["a", "a/", "a/1", "a/2", "b", "b/1", "c/1/2", "c/1/3"] {
+                builder.add(key.as_bytes());
+            }
+            // "a/" is a key and a prefix.
+            assert_eq!(builder.len(), 8 + 2);
+            out.clear();
+            builder.finish(20, &mut out);
+        }
+        let filter = Filter::decode(&out).unwrap();
+        assert_eq!(filter.prefix(), Some(rule));
+        let may_contain =
+            |rule, prefix: &str| filter.may_contain_prefix(&PrefixProbe::new(rule, prefix.as_bytes()));
+        assert!(["a/", "b/", "c/"].iter().all(|prefix| may_contain(rule, prefix)));
+        let absent = |n: &u32| !may_contain(rule, &format!("d{n}/"));
+        assert!((0..100).filter(absent).count() > 95);
+        assert!((0..100).all(|n| may_contain(Prefix::Fixed(2), &format!("{n:02}"))));
     }
 
     #[test]
@@ -215,7 +302,7 @@ mod tests {
         for end in 0..good.len() {
             assert!(Filter::decode(&good[..end]).is_err(), "{end}");
         }
-        assert!(Filter::decode(&[6]).is_err());
+        assert!(Filter::decode(&[6, 0, 0, 0]).is_err());
         assert!(Filter::decode(&good[1..]).is_err());
         each_change(&good, |_, bytes| {
             let _ = Filter::decode(bytes).map(|filter| filter.may_contain(u64::MAX));
@@ -224,11 +311,11 @@ mod tests {
 
     #[test]
     fn filter_has_golden_bytes() {
-        let mut builder = FilterBuilder::new();
-        builder.add(hash(b"terrace"));
+        let mut builder = FilterBuilder::new(Some(Prefix::Fixed(9)));
+        builder.add(b"terrace");
         let mut out = Vec::new();
         builder.finish(10, &mut out);
         let bits: Vec<usize> = (0..512).filter(|bit| out[bit / 8] & 1 << (bit % 8) != 0).collect();
-        assert_eq!((bits, out[64]), (vec![164, 192, 358, 385, 413, 451], 6));
+        assert_eq!((bits, &out[64..]), (vec![164, 192, 358, 385, 413, 451], &[6, 1, 9, 0][..]));
     }
 }

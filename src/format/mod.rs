@@ -17,9 +17,9 @@
 //!
 //! | file | codecs |
 //! | --- | --- |
-//! | pack | [`block`], [`filter`], [`tombstones`], [`table`], [`pack`] |
+//! | pack | [`block`], [`filter`], [`prefix`], [`tombstones`], [`table`], [`pack`] |
 //! | write-ahead log | [`log`], [`batch`] |
-//! | manifest | [`log`], [`edit`] |
+//! | manifest | [`log`], [`edit`], [`prefix`] |
 //! | `IDENTITY`, `CURRENT` | [`identity`], [`current`] |
 //! | all | [`coding`], [`checksum`], [`names`] |
 
@@ -34,6 +34,7 @@ pub mod identity;
 pub mod log;
 pub mod names;
 pub mod pack;
+pub mod prefix;
 pub mod table;
 pub mod tombstones;
 

@@ -1,4 +1,4 @@
-//! Keys, stamps, ids, ranges and range tombstones: the words every other layer speaks.
+//! Keys, stamps, ids, prefixes, ranges and range tombstones: the words every other layer speaks.
 //!
 //! Pure values with ordering and arithmetic, nothing else.
 //!
@@ -13,11 +13,13 @@
 
 mod extent;
 mod ids;
+mod prefix;
 mod range;
 mod stamp;
 
 pub use extent::Extent;
 pub use ids::{DeviceId, EditNo, Epoch, KeyspaceId, PackId, SegmentId, TableId};
+pub use prefix::Prefix;
 pub use range::{KeyRange, RangeTombstone, UpperBound, successor};
 pub use stamp::{Kind, Seq, Stamp};
 

@@ -20,6 +20,20 @@ impl UpperBound {
         Self::Excluded(successor(key))
     }
 
+    /// Right behind all keys that begin with `prefix`.
+    #[must_use]
+    pub fn after_prefix(prefix: &[u8]) -> Self {
+        // The first key behind them: the prefix with its last byte below 255 raised and the rest cut off.
+        match prefix.iter().rposition(|&byte| byte < u8::MAX) {
+            Some(last) => {
+                let mut end = prefix[..=last].to_vec();
+                end[last] += 1;
+                Self::Excluded(end.into())
+            }
+            None => Self::Unbounded,
+        }
+    }
+
     /// Whether `key` lies before it.
     #[must_use]
     pub fn admits(&self, key: &[u8]) -> bool {

@@ -8,13 +8,13 @@ mod golden;
 mod samples;
 
 use golden::check;
-use samples::{FIRST, SECOND};
+use samples::{FIRST, RULE, SECOND};
 use std::borrow::Cow;
 use terrace::format::batch::Ops;
 use terrace::format::block::Block;
 use terrace::format::checksum::Place;
 use terrace::format::edit::Edit;
-use terrace::format::filter::{self, Filter};
+use terrace::format::filter::{self, Filter, PrefixProbe};
 use terrace::format::identity::Identity;
 use terrace::format::log::{FrameReader, Tail};
 use terrace::format::pack::PackDirectory;
@@ -86,6 +86,9 @@ fn table() -> Result<(), Malformed> {
     let filter_bytes = block(&bytes, footer.filter.expect("a filter"))?;
     let filter = Filter::decode(&filter_bytes)?;
     assert!([FIRST.0, SECOND.0].iter().all(|key| filter.may_contain(filter::hash(key))));
+    assert_eq!(filter.prefix(), Some(RULE));
+    assert!(filter.may_contain_prefix(&PrefixProbe::new(RULE, b"user:")));
+    assert!(!filter.may_contain_prefix(&PrefixProbe::new(RULE, b"group:")));
 
     let tombstones_bytes = block(&bytes, footer.tombstones.expect("range tombstones"))?;
     assert_eq!(tombstones::decode(&tombstones_bytes)?, [samples::range_tombstone()]);

@@ -8,15 +8,15 @@ use terrace::format::checksum::Place;
 use terrace::format::edit::{
     Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
 };
-use terrace::format::filter::{self, FilterBuilder};
+use terrace::format::filter::FilterBuilder;
 use terrace::format::identity::Identity;
 use terrace::format::log::{FrameWriter, first_prev};
 use terrace::format::pack::{PackDirectory, PackEntry};
 use terrace::format::table::{BlockHandle, Codec, Footer, Properties, seal_block, separator};
 use terrace::format::tombstones;
 use terrace::types::{
-    DeviceId, EditNo, Epoch, Extent, KeyRange, KeyspaceId, Kind, PackId, RangeTombstone, SegmentId, Seq,
-    Stamp, TableId, UpperBound,
+    DeviceId, EditNo, Epoch, Extent, KeyRange, KeyspaceId, Kind, PackId, Prefix, RangeTombstone, SegmentId,
+    Seq, Stamp, TableId, UpperBound,
 };
 
 pub const TABLE: TableId = TableId(40);
@@ -30,6 +30,9 @@ pub static FIRST: LazyLock<Entry> =
     LazyLock::new(|| (b"user:ann", Stamp::new(Seq(500), Kind::Put), b"value"));
 /// Second entry of the sample table: the second operation of the sample log.
 pub static SECOND: LazyLock<Entry> = LazyLock::new(|| (b"user:bo", Stamp::new(Seq(501), Kind::Delete), b""));
+
+/// The rule of prefixes of the sample keyspace and table.
+pub const RULE: Prefix = Prefix::Delimited { delimiter: b':', count: 1 };
 
 /// Bound behind the range that the third operation of the sample log deletes, from the second key on.
 const RANGE_END: &[u8] = b"user:d";
@@ -88,6 +91,7 @@ pub fn edit() -> Edit {
         name: "users".into(),
         lz4: true,
         filter_bits: 10,
+        prefix: Some(RULE),
         ttl: NonZeroU32::new(3600),
     };
     Edit {
@@ -159,9 +163,9 @@ pub fn table() -> Vec<u8> {
         index.add(&key, stamp, &handle.encode());
     }
     let data_bytes = out.len() as u64;
-    let mut filter = FilterBuilder::new();
-    filter.add(filter::hash(FIRST.0));
-    filter.add(filter::hash(SECOND.0));
+    let mut filter = FilterBuilder::new(Some(RULE));
+    filter.add(FIRST.0);
+    filter.add(SECOND.0);
     let filter = Some(append(&mut out, |payload| filter.finish(10, payload)));
     let index = Some(append(&mut out, |payload| index.finish(payload)));
     let tombstones = Some(append(&mut out, |payload| tombstones::encode(&[range_tombstone()], payload)));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use terrace::env::Env;
 use terrace::env::simulated::{SimEnv, Survival};
-use terrace::{Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, WriteBatch};
+use terrace::{Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, Prefix, WriteBatch};
 
 use crate::common::Rng;
 use crate::common::client::DIR;
@@ -31,6 +31,8 @@ pub struct Ran {
     pub merges: u64,
     pub moves: u64,
     pub cache_misses: u64,
+    /// Tables that scans left out for their prefix.
+    pub denied: u64,
     pub stalls: u64,
     pub batches: u64,
     pub range_deletes: u64,
@@ -50,6 +52,7 @@ impl Ran {
         self.merges += other.merges;
         self.moves += other.moves;
         self.cache_misses += other.cache_misses;
+        self.denied += other.denied;
         self.stalls += other.stalls;
         self.batches += other.batches;
         self.range_deletes += other.range_deletes;
@@ -63,7 +66,7 @@ impl Ran {
     }
 
     pub fn assert_everything_ran(&self, simulated: bool) {
-        let jobs = [self.flushes, self.merges, self.moves, self.cache_misses];
+        let jobs = [self.flushes, self.merges, self.moves, self.cache_misses, self.denied];
         let operations = [self.batches, self.range_deletes, self.iterators, self.snapshots, self.removals];
         let operations = [&operations[..], &[self.openings]].concat();
         assert!(jobs.iter().chain(&operations).all(|&count| count > 10), "something hardly ran: {self:?}");
@@ -206,6 +209,7 @@ impl Runner {
         self.ran.merges += stats.merge.jobs;
         self.ran.moves += stats.merge.moves;
         self.ran.cache_misses += stats.cache.misses;
+        self.ran.denied += stats.prefix_filter.denied;
         self.ran.stalls += stats.stalls.iter().map(|stall| stall.count).sum::<u64>();
         let levels = stats.keyspaces.iter().map(|space| space.shape.levels.len() as u64);
         self.ran.deepest = self.ran.deepest.max(levels.max().unwrap_or(0));
@@ -314,7 +318,9 @@ impl Runner {
             self.note(format!("create keyspace {name}"));
             let compression = *self.rng.pick(&[Compression::None, Compression::Lz4]);
             let filter_bits_per_key = *self.rng.pick(&[0, 3, 10, 20]);
-            let options = KeyspaceOptions { compression, filter_bits_per_key, ttl: None };
+            let delimited = Prefix::Delimited { delimiter: b'a', count: 1 };
+            let prefix = *self.rng.pick(&[None, Some(Prefix::Fixed(2)), Some(delimited)]);
+            let options = KeyspaceOptions { compression, filter_bits_per_key, prefix, ttl: None };
             let space = self.db().keyspace_with(name, options).unwrap();
             self.model.add_space(space.id());
             self.spaces.insert(name.into(), space);

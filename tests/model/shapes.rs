@@ -1,6 +1,6 @@
 //! Options under which the same operations take different ways.
 
-use terrace::{Compression, KeyspaceOptions, Options, PackLayout, TreeOptions};
+use terrace::{Compression, KeyspaceOptions, Options, PackLayout, Prefix, TreeOptions};
 
 use crate::common::tiny;
 
@@ -11,7 +11,7 @@ pub struct Shape {
 
 pub const SHAPES: &[Shape] = &[
     Shape { name: "tiny", options: tiny },
-    Shape { name: "smallest", options: smallest },
+    Shape { name: "smallest, prefixes", options: smallest },
     Shape { name: "one table a file, two mergers", options: one_table },
     Shape { name: "compressed, no filter", options: compressed },
     Shape { name: "large tables, small blocks", options: large_tables },
@@ -28,7 +28,8 @@ fn smallest() -> Options {
         level_ratio: 2,
         ..tiny().tree
     };
-    Options { memtable_bytes: 4 << 10, wal_bytes_max: 64 << 10, tree, ..tiny() }
+    let keyspace = KeyspaceOptions { prefix: Some(Prefix::Fixed(2)), ..KeyspaceOptions::default() };
+    Options { memtable_bytes: 4 << 10, wal_bytes_max: 64 << 10, keyspace, tree, ..tiny() }
 }
 
 fn one_table() -> Options {
@@ -38,7 +39,8 @@ fn one_table() -> Options {
 }
 
 fn compressed() -> Options {
-    let keyspace = KeyspaceOptions { compression: Compression::Lz4, filter_bits_per_key: 0, ttl: None };
+    let keyspace =
+        KeyspaceOptions { compression: Compression::Lz4, filter_bits_per_key: 0, prefix: None, ttl: None };
     Options { keyspace, background_threads: Some(2), ..tiny() }
 }
 

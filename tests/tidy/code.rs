@@ -32,7 +32,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("merge", &["types"]),
     ("env", &[]),
     ("error", &[]),
-    ("options", &["error"]),
+    ("options", &["types", "error"]),
     ("events", &["error"]),
     ("filter", &[]),
     ("stats", &["error"]),

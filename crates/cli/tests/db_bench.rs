@@ -56,6 +56,24 @@ fn flags_come_with_an_equals_sign_or_a_blank() {
 }
 
 #[test]
+fn seeks_within_a_prefix_ask_filters() {
+    let place = Workplace::new();
+    let figure = |flags: &str, name: &str| {
+        let out = place
+            .succeed(&format!("bench db {QUICK}=fillrandom,compact,seekrandom,stats --reads 300 {flags}"));
+        let line = out.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().last().unwrap().parse::<u64>().unwrap()
+    };
+    let within = "--prefix_size=8 --prefix_same_as_start --db kept";
+    assert!(figure(within, "prefix_filter.asked") > 200);
+    let denied = figure(within, "prefix_filter.denied");
+    assert!((50..200).contains(&denied), "a third of the keys are not there: {denied}");
+    assert!(place.succeed("manifest-dump kept").contains(" prefix=\"fixed(8)\"\n"));
+    assert_eq!(figure("--prefix_size=8", "prefix_filter.asked"), 0);
+    assert_eq!(figure("--prefix_same_as_start", "prefix_filter.asked"), 0);
+}
+
+#[test]
 fn own_directories_are_filled_anew_and_others_refused() {
     let place = Workplace::new();
     place.succeed(&format!("bench db {QUICK}=fillseq --db=kept"));

@@ -23,7 +23,8 @@ fn counters() -> Counters {
 
 fn keyspace(id: u32, name: &str) -> KeyspaceChange {
     let id = KeyspaceId(id);
-    KeyspaceChange::Create(KeyspaceRecord { id, name: name.into(), lz4: true, filter_bits: 10, ttl: None })
+    let name = name.into();
+    KeyspaceChange::Create(KeyspaceRecord { id, name, lz4: true, filter_bits: 10, prefix: None, ttl: None })
 }
 
 fn pack(id: u64, length: u64) -> PackRecord {

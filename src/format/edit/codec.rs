@@ -6,7 +6,8 @@
 //! TAG SECTION           BODY
 //!  1  number            edit number                                           once
 //!  2  keyspace created  id, length and bytes of the name, lz4 (1 byte: 0, 1), filter bits (1 byte),
-//!                       seconds that values live (0: for ever)
+//!                       seconds that values live (0: for ever), rule of prefixes (3 bytes, see
+//!                       [`prefix`](crate::format::prefix))
 //!  3  keyspace dropped  id
 //!  4  pack              id, device, length
 //!  5  tree              keyspace, then sections:
@@ -26,8 +27,8 @@
 use std::num::NonZeroU32;
 
 use super::{Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit};
-use crate::format::Malformed;
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
+use crate::format::{Malformed, prefix};
 use crate::types::{
     BOUND_BYTES_MAX, DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PAGE_BYTES, PackId,
     SegmentId, Seq, TableId, UpperBound,
@@ -133,6 +134,7 @@ fn put_keyspace(out: &mut Vec<u8>, record: &KeyspaceRecord) {
     put_prefixed(out, record.name.as_bytes());
     out.extend([u8::from(record.lz4), record.filter_bits]);
     put_varint(out, record.ttl.map_or(0, |seconds| seconds.get().into()));
+    out.extend(prefix::encode(record.prefix));
 }
 
 fn put_tree(out: &mut Vec<u8>, tree: &TreeEdit) {
@@ -246,7 +248,8 @@ fn keyspace(body: &mut Decoder<'_>) -> Result<KeyspaceRecord, Malformed> {
     };
     let filter_bits = body.u8()?;
     let ttl = u32::try_from(body.varint()?).map_err(|_| body.malformed("time to live too long"))?;
-    Ok(KeyspaceRecord { id, name, lz4, filter_bits, ttl: NonZeroU32::new(ttl) })
+    let prefix = prefix::read(body)?;
+    Ok(KeyspaceRecord { id, name, lz4, filter_bits, prefix, ttl: NonZeroU32::new(ttl) })
 }
 
 fn tree(body: &mut Decoder<'_>) -> Result<TreeEdit, Malformed> {

@@ -39,6 +39,7 @@ fn sample() -> Edit {
                 name: "users".into(),
                 lz4: true,
                 filter_bits: 10,
+                prefix: Some(Prefix::Delimited { delimiter: b':', count: 2 }),
                 ttl: NonZeroU32::new(86_400),
             }),
         ],
@@ -107,14 +108,22 @@ prop_compose! {
     }
 }
 
+fn a_prefix() -> impl Strategy<Value = Prefix> {
+    let delimited =
+        (any::<u8>(), 1..=u8::MAX).prop_map(|(delimiter, count)| Prefix::Delimited { delimiter, count });
+    prop_oneof![(1..=u16::MAX).prop_map(Prefix::Fixed), delimited]
+}
+
 fn a_keyspace_change() -> impl Strategy<Value = KeyspaceChange> {
-    let create = (0..u32::MAX, "[a-z]{1,20}", any::<bool>(), any::<u8>(), any::<u32>()).prop_map(
-        |(id, name, lz4, filter_bits, ttl)| {
+    let prefix = prop::option::of(a_prefix());
+    let create = (0..u32::MAX, "[a-z]{1,20}", any::<bool>(), any::<u8>(), any::<u32>(), prefix).prop_map(
+        |(id, name, lz4, filter_bits, ttl, prefix)| {
             KeyspaceChange::Create(KeyspaceRecord {
                 id: KeyspaceId(id),
                 name,
                 lz4,
                 filter_bits,
+                prefix,
                 ttl: NonZeroU32::new(ttl),
             })
         },

@@ -4,11 +4,13 @@ use crate::error::Result;
 use crate::format::block::BlockBuilder;
 use crate::format::checksum::Place;
 use crate::format::edit::TableRecord;
-use crate::format::filter::{self, FilterBuilder};
+use crate::format::filter::FilterBuilder;
 use crate::format::table::{self, BlockHandle, Codec, Footer, Properties};
 use crate::format::tombstones;
 use crate::store::pack::PackWriter;
-use crate::types::{Epoch, Key, KeyRange, KeyspaceId, Kind, PAGE_BYTES, RangeTombstone, Seq, Stamp, TableId};
+use crate::types::{
+    Epoch, Key, KeyRange, KeyspaceId, Kind, PAGE_BYTES, Prefix, RangeTombstone, Seq, Stamp, TableId,
+};
 
 /// A block that would touch one page more than it must is moved behind the page's end if that wastes no more than
 /// this: a read that misses the cache then costs one page instead of two.
@@ -27,6 +29,8 @@ pub(crate) struct TableSettings {
     pub(crate) block_bytes: usize,
     /// Bits of filter per key; 0 for none.
     pub(crate) filter_bits: u8,
+    /// Rule by which the filter takes in prefixes, too.
+    pub(crate) prefix: Option<Prefix>,
     /// Whether blocks are compressed.
     pub(crate) codec: Codec,
 }
@@ -70,7 +74,7 @@ impl TableBuilder {
             start: pack.align(),
             block: BlockBuilder::new(),
             index: BlockBuilder::new(),
-            filter: FilterBuilder::new(),
+            filter: FilterBuilder::new(settings.prefix),
             scratch: Vec::new(),
             pending: None,
             smallest: None,
@@ -105,7 +109,7 @@ impl TableBuilder {
         }
         if new_key {
             if self.settings.filter_bits > 0 {
-                self.filter.add(filter::hash(key));
+                self.filter.add(key);
             }
             if self.entries == 0 {
                 self.smallest = Some(key.into());

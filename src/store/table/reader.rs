@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::format::Malformed;
 use crate::format::block::Block;
 use crate::format::checksum::Place;
-use crate::format::filter::Filter;
+use crate::format::filter::{Filter, PrefixProbe};
 use crate::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, open_block};
 use crate::format::tombstones;
 use crate::merge::key_head;
@@ -119,6 +119,11 @@ impl TableReader {
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
+    }
+
+    /// Whether an entry of the table may have a key with this prefix.
+    pub(crate) fn may_contain_prefix(&self, probe: &PrefixProbe) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain_prefix(probe))
     }
 
     /// The range tombstones, fragmented.

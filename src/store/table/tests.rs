@@ -68,6 +68,7 @@ fn settings(codec: Codec) -> TableSettings {
         epoch: Epoch(1),
         block_bytes: 512,
         filter_bits: 10,
+        prefix: None,
         codec,
     }
 }

@@ -1,8 +1,10 @@
 //! The benchmarks, and what a thread of each does.
 
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use terrace::types::{Key, UpperBound};
 use terrace::{Db, Durability, WriteBatch};
 
 use super::{Config, Kind, Tally};
@@ -228,7 +230,9 @@ impl<'a> Thread<'a> {
         while self.goes_on(self.tally.done, self.reads()) {
             let number = self.random();
             self.set_key(number, 0);
-            let mut iter = self.setting.db.range(&self.key[..]..)?;
+            let end = self.end_of_seek();
+            let range = (Bound::Included(&self.key[..]), end.as_ref().map(|end| &end[..]));
+            let mut iter = self.setting.db.range::<&[u8]>(range)?;
             let mut nexts = 0;
             let mut found = false;
             // The record at the key is what a seek without nexts reads, too.
@@ -244,6 +248,16 @@ impl<'a> Thread<'a> {
             self.tally.finished_op(Kind::Seek);
         }
         Ok(())
+    }
+
+    /// Where what is read behind a seek to the key ends.
+    fn end_of_seek(&self) -> Bound<Key> {
+        let config = self.setting.config;
+        let rule = config.options.keyspace.prefix.filter(|_| config.prefix_same_as_start);
+        match rule.and_then(|rule| rule.of(&self.key)).map(UpperBound::after_prefix) {
+            Some(UpperBound::Excluded(end)) => Bound::Excluded(end),
+            _ => Bound::Unbounded,
+        }
     }
 
     /// Whether there is an operation after `done` of `planned` ones.

@@ -48,6 +48,8 @@ pub struct Config {
     pub seed: u64,
     /// Records to read behind each seek.
     pub seek_nexts: u64,
+    /// End what is read behind a seek with the prefix that the options give keys.
+    pub prefix_same_as_start: bool,
     /// Print histograms.
     pub histogram: bool,
     /// Sync every write.

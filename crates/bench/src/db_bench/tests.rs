@@ -14,6 +14,7 @@ fn config(names: &[&str], db: &Path) -> Config {
         use_existing_db: false,
         seed: 1,
         seek_nexts: 0,
+        prefix_same_as_start: false,
         histogram: false,
         sync: false,
         db: Some(db.to_owned()),

@@ -71,6 +71,7 @@ fn write_text(name: &str, value: &Value, out: &mut impl Write) -> io::Result<()>
 /// All figures but the keyspaces' shapes.
 fn to_json(stats: &Stats) -> Map<String, Value> {
     let (cache, merge, flush, space) = (&stats.cache, &stats.merge, &stats.flush, &stats.space);
+    let prefixes = &stats.prefix_filter;
     let stalls = stats
         .stalls
         .iter()
@@ -102,6 +103,7 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
                 "capacity": cache.capacity,
             }),
         ),
+        ("prefix_filter", json!({ "asked": prefixes.asked, "denied": prefixes.denied })),
         (
             "merge",
             json!({

@@ -38,7 +38,8 @@ fn dump_edit<W: Write>(offset: u64, edit: &Edit, printer: &mut Printer<W>) -> io
                 .field("keyspace", record.id.0)
                 .field("name", record.name.as_str())
                 .field("lz4", record.lz4)
-                .field("filter_bits", record.filter_bits),
+                .field("filter_bits", record.filter_bits)
+                .field("prefix", record.prefix.map(|rule| rule.to_string())),
             KeyspaceChange::Drop(id) => Line::new(1, "drop_keyspace").field("keyspace", id.0),
         })?;
     }

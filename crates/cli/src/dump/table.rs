@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use terrace::format::Malformed;
 use terrace::format::block::Block;
 use terrace::format::checksum::Place;
+use terrace::format::filter::Filter;
 use terrace::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 use terrace::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, TABLE_MAGIC, open_block};
 use terrace::format::tombstones;
@@ -127,9 +128,15 @@ impl Table<'_> {
             return Ok(());
         }
         if let Some(filter) = footer.filter {
-            printer.line(&block_line("filter", filter))?;
-            if let Err(error) = self.open(&footer, filter) {
-                printer.malformed(1, self.offset + filter.offset, &error)?;
+            let line = block_line("filter", filter);
+            match self.open(&footer, filter).and_then(|payload| Filter::decode(&payload)) {
+                Ok(decoded) => {
+                    printer.line(&line.field("prefix", decoded.prefix().map(|rule| rule.to_string())))?;
+                }
+                Err(error) => {
+                    printer.line(&line)?;
+                    printer.malformed(1, self.offset + filter.offset, &error)?;
+                }
             }
         }
         if let Some(tombstones) = footer.tombstones {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, anyhow};
 use clap::{ArgAction, Args, ValueEnum};
-use terrace::{Compression, Db, Options};
+use terrace::{Compression, Db, Options, Prefix};
 use terrace_bench::db_bench::{self, Benchmark, Config};
 
 use crate::command::{Answer, stats};
@@ -77,6 +77,15 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = -1, allow_negative_numbers = true)]
     bloom_bits: i64,
 
+    /// Bytes of a key that are its prefix, which filters hold as well; 0: keys have none
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    prefix_size: u16,
+
+    /// End what is read behind a seek where the prefix of --prefix_size ends
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value = "false",
+          default_missing_value = "true", value_parser = switch, action = ArgAction::Set)]
+    prefix_same_as_start: bool,
+
     /// Size of a full memtable in bytes; 0: the store's default
     #[arg(long, value_name = "N", default_value_t = 0)]
     write_buffer_size: u64,
@@ -141,6 +150,7 @@ impl Arguments {
             let bits = u8::try_from(self.bloom_bits);
             options.keyspace.filter_bits_per_key = bits.map_err(|_| anyhow!("--bloom_bits: at most 20"))?;
         }
+        options.keyspace.prefix = (self.prefix_size > 0).then_some(Prefix::Fixed(self.prefix_size));
         options.keyspace.compression = match self.compression_type {
             CompressionType::None => Compression::None,
             CompressionType::Lz4 => Compression::Lz4,
@@ -157,6 +167,7 @@ impl Arguments {
             use_existing_db: self.use_existing_db,
             seed: if self.seed == 0 { seed_of_clock() } else { self.seed },
             seek_nexts: self.seek_nexts,
+            prefix_same_as_start: self.prefix_same_as_start,
             histogram: self.histogram,
             sync: self.sync,
             db: self.db,
