@@ -164,6 +164,7 @@ impl Engine {
     /// Makes the log durable up to the operation `seq`, which has been appended.
     fn sync_upto(&self, seq: Seq) -> Result<()> {
         let Some(syncs) = &self.syncs else { return Ok(()) };
+        syncs.log.await_syncs();
         let mut state = syncs.state.lock();
         while state.durable < seq {
             // A write that has its number goes on though the store is being closed: others wait for it.

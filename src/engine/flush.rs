@@ -45,9 +45,12 @@ impl Engine {
     /// Flushes `sealed`, the oldest of `view`. Returns the bytes that it wrote.
     fn flush_sealed(&self, tree: &Tree, view: &View, Sealed { memtable, upto }: &Sealed) -> Result<u64> {
         let start = self.env.now();
+        self.prepare_segment()?;
         let (finished, volume) = self.write_level0(tree, view, memtable)?;
         let bytes = finished.packs.records().iter().map(|pack| pack.length).sum();
         let wal_floor = self.prepare_log(memtable, *upto)?;
+        // Once the edit is installed, a writer that was stopped may need it at once.
+        self.prepare_segment()?;
         let edit = TreeEdit {
             keyspace: tree.id(),
             add: finished.tables.into_iter().map(|table| (LEVEL_0, table)).collect(),
@@ -88,34 +91,43 @@ impl Engine {
     /// The oldest log segment that will be needed once `memtable`, sealed at `upto`, is in tables. Makes the log durable
     /// where a crash could otherwise lose entries as old as those that the flush keeps, or a part of their batch.
     fn prepare_log(&self, memtable: &Arc<Memtable>, upto: Seq) -> Result<SegmentId> {
-        let writer = self.writer()?.lock();
-        self.settle(&writer)?;
-        let trees = self.trees.load();
-        let first = trees.values().filter_map(|tree| tree.first_unflushed(Some(memtable))).min();
-        if first.is_some_and(|first| first <= upto) {
+        let (floor, log) = {
+            let writer = self.writer()?.lock();
+            self.settle(&writer)?;
+            let trees = self.trees.load();
+            let first = trees.values().filter_map(|tree| tree.first_unflushed(Some(memtable))).min();
+            let log = first.is_some_and(|first| first <= upto).then(|| writer.wal.durable().clone());
+            (writer.wal.floor(first.unwrap_or(writer.last_seq.plus(1))), log)
+        };
+        // Without the writer's lock: what is appended meanwhile is newer, and needs no older segment.
+        if let Some(log) = log {
             self.health.check_writable()?;
-            writer.wal.durable().sync().map_err(|error| self.poison(error))?;
+            log.sync().map_err(|error| self.poison(error))?;
         }
-        Ok(writer.wal.floor(first.unwrap_or(writer.last_seq.plus(1))))
+        Ok(floor)
     }
 
-    /// Gives the log before `floor` up, which the manifest no longer asks for, and readies the next segment.
-    pub(crate) fn release_log(&self, floor: SegmentId) -> Result<()> {
-        let (released, log, next) = {
+    /// Readies the segment that the log will go on in, so that no writer waits for a directory's sync.
+    fn prepare_segment(&self) -> Result<()> {
+        let next = self.writer()?.lock().wal.next();
+        match next.map_or(Ok(()), |next| next.prepare()) {
+            Err(error) if error.kind() != ErrorKind::DiskFull => Err(self.poison(error)),
+            // Without room it will be tried again when the segment is needed.
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives the log before `floor` up, which the manifest no longer asks for.
+    fn release_log(&self, floor: SegmentId) -> Result<()> {
+        let (released, log) = {
             let mut writer = self.writer()?.lock();
-            let released = writer.wal.release(floor);
-            (released, writer.wal.durable().clone(), writer.wal.next())
+            (writer.wal.release(floor), writer.wal.durable().clone())
         };
         for (segment, length) in released {
             // Needs no barrier, nor to succeed: a segment below the floor is removed at the next open.
             let _ = self.spares.give(FileName::Wal(segment), length);
         }
         // Older segments are made durable here, so that a synced write has only the current one to wait for.
-        log.sync_old().map_err(|error| self.poison(error))?;
-        match next.map_or(Ok(()), |next| next.prepare()) {
-            Err(error) if error.kind() != ErrorKind::DiskFull => Err(self.poison(error)),
-            // Without room it will be tried again when the segment is needed.
-            _ => Ok(()),
-        }
+        log.sync_old().map_err(|error| self.poison(error))
     }
 }

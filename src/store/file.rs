@@ -86,9 +86,13 @@ impl StoreFile {
         self.file.punch(offset, len).map_err(|e| Error::io("punch a hole into the file", self.path(), e))
     }
 
-    /// Makes the file at least `len` bytes long. An empty wish for speed: what lies behind reads as zeros or as before.
-    pub(crate) fn extend(&self, len: u64) -> Result<()> {
-        if self.len()? < len { self.set_len(len) } else { Ok(()) }
+    /// Writes zeros from the end of the file up to `len`, if it ends before.
+    pub(crate) fn fill(&self, cause: WriteCause, len: u64) -> Result<()> {
+        let end = self.len()?;
+        match usize::try_from(len.saturating_sub(end)) {
+            Ok(0) | Err(_) => Ok(()),
+            Ok(missing) => self.write(cause, end, &vec![0; missing]),
+        }
     }
 
     /// Damage at `offset` of this file.

@@ -21,9 +21,10 @@
 //!
 //! # Length
 //!
-//! A sync that must record a new length costs a third more (`docs/design.md`, 4). So a segment may be longer than what
-//! it holds: it takes over a file that was written before (see [`Spares`]), or, once somebody syncs, is extended ahead
-//! with zeros. Behind the last frame the reader finds zeros, or frames of another segment, which do not check under this one's id.
+//! A sync that must record a new length or a new block costs half as much again, and much more where the file system has
+//! a journal (`docs/design.md`, 5). So a segment may be longer than what it holds: it takes over a file that was written
+//! before (see [`Spares`]), or, once somebody waits for syncs, is written ahead with zeros. Behind the last frame the reader finds
+//! zeros, or frames of another segment, which do not check under this one's id.
 
 mod durable;
 mod next;
@@ -57,9 +58,8 @@ const BATCH_FRAME: u8 = 2;
 /// Recovery rewrites the log in pieces of this size.
 const REWRITE_BYTES: usize = 1 << 20;
 
-/// A segment is extended ahead by as much as it holds, within these bounds.
-const EXTENSION_BYTES_MIN: u64 = 64 << 10;
-const EXTENSION_BYTES_MAX: u64 = 4 << 20;
+/// How far a segment is written ahead at a time.
+const AHEAD_BYTES: u64 = 256 << 10;
 
 /// A batch on its way into the log.
 #[derive(Clone, Copy, Debug)]
@@ -89,8 +89,8 @@ pub(crate) struct Wal {
     current: Arc<OpenSegment>,
     durable: Arc<Durable>,
     frames: FrameWriter,
-    /// Length of the current segment's file, as far as it was extended on purpose.
-    length: u64,
+    /// Up to where the current segment was written ahead.
+    ahead: u64,
     /// Length of the segment before.
     last_bytes: u64,
     /// Length that segments are meant to have.
@@ -128,7 +128,7 @@ impl Wal {
             durable: Arc::new(Durable::new(current.clone(), last_seq)),
             current,
             frames,
-            length: 0,
+            ahead: 0,
             last_bytes: 0,
             segment_bytes,
             last_seq,
@@ -152,12 +152,11 @@ impl Wal {
             self.frames.append(BATCH_FRAME, &[&header, batch.ops], synced, &mut self.buffer);
             last = Seq(batch.first.0 + u64::from(batch.count).saturating_sub(1));
         }
-        self.extend();
         if let Err(error) = self.current.file.write(WriteCause::Wal, before.offset(), &self.buffer) {
             // Whole frames of what failed must not be read back, nor lengthen the segment beyond what the next one says
             // of it.
             self.frames = before;
-            self.length = 0;
+            self.ahead = 0;
             self.current.file.set_len(self.frames.offset())?;
             self.current.file.sync(WriteCause::Wal)?;
             return Err(error);
@@ -165,18 +164,19 @@ impl Wal {
         self.last_seq = last;
         self.current.appended_to(self.frames.offset());
         self.durable.appended_to(last);
+        self.write_ahead();
         // A single huge batch must not pin its size in memory for ever.
         self.buffer.shrink_to(1 << 20);
         Ok(())
     }
 
-    /// Keeps the file longer than what it holds, if that is of use.
-    fn extend(&mut self) {
+    /// Keeps the file written ahead of what it holds, once somebody waits for syncs.
+    fn write_ahead(&mut self) {
         let end = self.frames.offset();
-        if end > self.length && self.durable.is_wanted() {
-            self.length = end + end.clamp(EXTENSION_BYTES_MIN, EXTENSION_BYTES_MAX);
-            // Only for speed: nothing depends on the length, whether it has changed or not.
-            let _ = self.current.file.extend(self.length);
+        if end > self.ahead && self.durable.is_awaited() {
+            self.ahead = end + AHEAD_BYTES;
+            // Only for speed: nothing depends on what lies behind the end, nor on whether it was written.
+            let _ = self.current.file.fill(WriteCause::Wal, self.ahead);
         }
     }
 
@@ -186,7 +186,6 @@ impl Wal {
         if self.current.file.len().is_ok_and(|length| length > end) {
             let _ = self.current.file.set_len(end);
         }
-        self.length = end;
         self.next.discard();
     }
 
@@ -207,7 +206,7 @@ impl Wal {
         let old = std::mem::replace(&mut self.current, current);
         self.old.push_back(OldSegment { id: old.id, last_seq: self.last_seq, bytes });
         self.frames = frames;
-        (self.length, self.last_bytes) = (0, bytes);
+        (self.ahead, self.last_bytes) = (0, bytes);
         Ok(())
     }
 

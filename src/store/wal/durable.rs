@@ -57,8 +57,8 @@ pub(crate) struct Durable {
     segments: Mutex<Vec<Arc<OpenSegment>>>,
     /// Number of the newest operation that the operating system has.
     appended: AtomicU64,
-    /// Whether anybody has synced.
-    wanted: AtomicBool,
+    /// Whether somebody waits for syncs.
+    awaited: AtomicBool,
 }
 
 impl Durable {
@@ -66,7 +66,7 @@ impl Durable {
         Self {
             segments: Mutex::new(vec![current]),
             appended: appended.0.into(),
-            wanted: AtomicBool::new(false),
+            awaited: AtomicBool::new(false),
         }
     }
 
@@ -77,7 +77,6 @@ impl Durable {
 
     /// Makes everything up to [`Durable::appended`], as it is now, durable. After a failure the outcome is unknown.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.wanted.store(true, Relaxed);
         self.sync_segments(0)
     }
 
@@ -96,9 +95,13 @@ impl Durable {
         Ok(())
     }
 
-    /// Whether syncs should be quick.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.wanted.load(Relaxed)
+    /// Says that somebody waits for syncs, so that it is worth work to make them quick.
+    pub(crate) fn await_syncs(&self) {
+        self.awaited.store(true, Relaxed);
+    }
+
+    pub(super) fn is_awaited(&self) -> bool {
+        self.awaited.load(Relaxed)
     }
 
     /// Whether all there is is durable.

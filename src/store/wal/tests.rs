@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{LogBatch, Recovered, RecoveredSegment, Wal, recover, segments};
+use super::{AHEAD_BYTES, LogBatch, Recovered, RecoveredSegment, Wal, recover, segments};
 use crate::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use crate::env::{Access, Env};
 use crate::error::{ErrorKind, Result};
@@ -165,6 +165,53 @@ fn failed_append_leaves_nothing_behind() {
     wal.roll().unwrap();
     append(&mut wal, 40).unwrap();
     assert_eq!(read(&device, FLOOR).unwrap().0, (1..=40).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_written_ahead_is_no_part_of_the_log() {
+    let env = SimEnv::new(SimConfig::default());
+    let device = device(&env);
+    let mut wal = open(&device, FLOOR, &[]).unwrap();
+    wal.durable().await_syncs();
+    append(&mut wal, 1).unwrap();
+    let (first_end, file) = (wal.current_bytes(), path(1));
+    append(&mut wal, 2).unwrap();
+    let end = wal.current_bytes();
+    let bytes = env.read_file(Path::new(&file)).unwrap();
+    assert_eq!(bytes.len() as u64, first_end + AHEAD_BYTES, "once, not at each append");
+    assert!(bytes[end as usize..].iter().all(|byte| *byte == 0));
+    assert_eq!(read(&device, FLOOR).unwrap().0, [1, 2]);
+    // What comes next is written over it, and a batch that is longer goes beyond.
+    let ops = vec![0; AHEAD_BYTES as usize];
+    wal.append(std::iter::once(LogBatch { first: Seq(3), count: 1, ops: &ops })).unwrap();
+    assert_eq!(env.read_file(Path::new(&file)).unwrap().len() as u64, wal.current_bytes() + AHEAD_BYTES);
+    wal.trim();
+    assert_eq!(env.read_file(Path::new(&file)).unwrap().len() as u64, wal.current_bytes());
+}
+
+#[test]
+fn without_room_to_write_ahead_the_log_goes_on() {
+    let env = SimEnv::new(SimConfig::default());
+    let device = device(&env);
+    let mut wal = open(&device, FLOOR, &[]).unwrap();
+    wal.durable().await_syncs();
+    env.fault(FaultRule {
+        target: FaultTarget::Matching {
+            operation: Operation::WriteAt,
+            path_suffix: ".wal".into(),
+            skipped: 1,
+        },
+        error: FaultError::NoSpace,
+        sticky: false,
+        partial: true,
+    });
+    append(&mut wal, 1).unwrap();
+    let half = wal.current_bytes() + AHEAD_BYTES / 2;
+    assert_eq!(env.read_file(Path::new(&path(1))).unwrap().len() as u64, half, "the zeros found no room");
+    (2..=10).for_each(|seq| append(&mut wal, seq).unwrap());
+    wal.durable().sync().unwrap();
+    let image = self::device(&env.crash(Survival::Nothing));
+    assert_eq!(read(&image, FLOOR).unwrap().0, (1..=10).collect::<Vec<_>>());
 }
 
 #[test]
