@@ -275,12 +275,16 @@ impl Engine {
         }
     }
 
-    /// Why jobs of this kind have failed lately. A disk that was full and has been given space is tried at once.
+    /// Why jobs of this kind have failed lately.
     pub(crate) fn trouble(&self, job: Job) -> Option<Error> {
-        let mut state = self.scheduler.state.lock();
+        self.lasting_trouble(&mut self.scheduler.state.lock(), job)
+    }
+
+    /// The same. A disk that was full and has been given space is tried at once.
+    fn lasting_trouble(&self, state: &mut State, job: Job) -> Option<Error> {
         let Setback { error, free_bytes, .. } = state.setbacks[job as usize].as_ref()?;
         if error.kind() == ErrorKind::DiskFull && self.free_bytes() > *free_bytes {
-            self.retry(&mut state, job);
+            self.retry(state, job);
             return None;
         }
         Some(error.clone())
@@ -350,8 +354,8 @@ impl Engine {
         self.retry(&mut state, Job::Flush);
         self.retry(&mut state, Job::Merge);
         loop {
-            self.check_progress(&state, Job::Flush)?;
-            self.check_progress(&state, Job::Merge)?;
+            self.check_progress(&mut state, Job::Flush)?;
+            self.check_progress(&mut state, Job::Merge)?;
             let idle = state.flushing.is_none()
                 && state.merges == 0
                 && self.flush_due().is_none()
@@ -371,7 +375,7 @@ impl Engine {
         let mut state = self.scheduler.state.lock();
         self.retry(&mut state, Job::Flush);
         loop {
-            self.check_progress(&state, Job::Flush)?;
+            self.check_progress(&mut state, Job::Flush)?;
             let oldest = self.flush_due().and_then(|tree| tree.view().sealed.last()?.memtable.min_seq());
             if oldest.is_none_or(|oldest| oldest > upto) {
                 return Ok(());
@@ -415,9 +419,9 @@ impl Engine {
     }
 
     /// Fails when jobs of this kind do not get on by themselves.
-    fn check_progress(&self, state: &State, job: Job) -> Result<()> {
+    fn check_progress(&self, state: &mut State, job: Job) -> Result<()> {
         self.health.check_writable()?;
-        state.setbacks[job as usize].as_ref().map_or(Ok(()), |setback| Err(setback.error.clone()))
+        self.lasting_trouble(state, job).map_or(Ok(()), Err)
     }
 
     /// Merges what `tree` holds of `range` at the moment down, level by level. What is written meanwhile may stay above.
