@@ -1,7 +1,7 @@
 //! A copy of the store at one moment, in another directory.
 //!
-//! The moment is one between two groups of commits: the catalog in force, whose tables its versions hold, and the log from
-//! its floor up to the last group, whose files are held before anybody can give them up. That is what the death of the
+//! The moment is one between two appends to the log: the catalog in force, whose tables its versions hold, and the log from
+//! its floor up to the last batch, whose files are held before anybody can give them up. That is what the death of the
 //! process would leave, so recovery makes a store of it. Everything else goes on meanwhile.
 //!
 //! Of packs the live extents are copied, and the directory; the rest is left out, as holes. The copy is synced before
@@ -73,7 +73,7 @@ impl Engine {
     }
 
     fn moment(&self) -> Result<Moment> {
-        // Between two groups of commits, and before what the catalog's floor says is needed can be given up.
+        // Between two appends, and before what the catalog's floor says is needed can be given up.
         let writer = self.writer()?.lock();
         let catalog = self.catalog.lock().catalog.clone();
         let needed = writer.wal.extents().filter(|&(id, _)| id >= catalog.counters.wal_floor);

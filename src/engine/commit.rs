@@ -229,7 +229,7 @@ impl Engine {
         result
     }
 
-    /// Holds the leader, and the queue behind it, back for what earlier groups owe.
+    /// Holds a writer, and those that wait for its lock, back for what earlier writes owe.
     fn delay(&self, reason: StallReason) {
         let owed = self.pressure.owed();
         if owed >= SLEEP_MIN {
