@@ -269,6 +269,7 @@ impl Engine {
 
     /// Gives a tree's memtable up for flushing. Every write is visible.
     pub(super) fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
+        assert!(self.visible() == writer.last_seq, "I16: a memtable is sealed without all its writes");
         if writer.wal.current_bytes() >= self.settings().limits.segment_bytes / 4 {
             self.roll(writer)?;
         }
