@@ -18,11 +18,11 @@ use crate::env::FileLock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::identity::Identity;
 use crate::format::names::FileName;
-use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 use crate::store::device::Device;
 use crate::store::file::StoreFile;
 use crate::store::manifest::Manifest;
 use crate::store::meter::{Meter, ReadCause, WriteCause};
+use crate::store::pack::read_directory;
 use crate::types::{DeviceId, PackId, SegmentId};
 
 /// The log is copied in pieces of this size.
@@ -110,10 +110,8 @@ impl Engine {
     fn directory_of(&self, pack: PackId, catalog: &Catalog) -> Result<Range<u64>> {
         let file = self.cache.packs().file(pack)?;
         let length = catalog.pack(pack).map_or(0, |pack| pack.record.length);
-        let at = length.saturating_sub(PACK_TRAILER_BYTES as u64);
-        let trailer = file.read(ReadCause::Open, at, PACK_TRAILER_BYTES)?;
-        let bytes = PackDirectory::decode_trailer(&trailer).map_err(|e| file.malformed(at, &e))?;
-        Ok(length.saturating_sub(bytes as u64)..length)
+        let (start, _) = read_directory(&file, pack, length)?;
+        Ok(start..length)
     }
 }
 
