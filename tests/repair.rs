@@ -190,6 +190,27 @@ fn without_a_manifest_every_table_is_found() {
     }
 }
 
+/// A directory that stands in the wrong pack would tell of tables that are not there.
+#[test]
+fn a_pack_with_the_directory_of_another_is_told_of_and_searched() {
+    let env = damaged_by(|env| {
+        env.remove(&files(env, "CURRENT")[0]).unwrap();
+        let packs = files(env, ".pack");
+        let ends = [&packs[0], &packs[1]].map(|path| env.read_file(path).unwrap());
+        let directory = |bytes: &[u8]| {
+            let length = u32::from_le_bytes(bytes[bytes.len() - 12..][..4].try_into().unwrap());
+            bytes[bytes.len() - length as usize..].to_vec()
+        };
+        let length = env.read_file(&packs[1]).unwrap().len() as u64 - directory(&ends[1]).len() as u64;
+        env.truncate(&packs[1], length).unwrap();
+        env.overwrite(&packs[1], length, &directory(&ends[0])).unwrap();
+    });
+    let (report, missing) = repair(&env);
+    assert_eq!(missing, nothing_missing());
+    let told = report.lost.iter().any(|error| error.to_string().contains("directory is that of pack"));
+    assert!(told, "{report:?}");
+}
+
 #[test]
 fn damage_in_the_log_costs_the_batches_that_it_touches() {
     let whole = damaged_by(|_| {});
