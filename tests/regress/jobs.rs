@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use terrace::ErrorKind;
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, Operation, SimConfig, SimEnv};
 
-use crate::{fault, open, seeds, spawn};
+use crate::{fault, open, put_synced, seeds, spawn};
 
 /// A failed sync poisoned the store without a word to those who waited for background work: the flush that would have
 /// ended their wait no longer started. The simulation finds such a wait as a deadlock.
@@ -116,4 +116,22 @@ fn a_log_that_cannot_be_removed_does_not_fail_the_flush() {
             assert!(db.verify().unwrap().problems.is_empty(), "{calls:?}");
         });
     }
+}
+
+/// A write whose sync had failed stood in the memtable, never to be visible, and every transaction on its key was told of a
+/// conflict: whoever ran it again, as `Db::update` does, ran it for ever.
+#[test]
+fn a_transaction_on_a_poisoned_store_is_told_of_that_and_not_of_a_conflict() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env).unwrap();
+        db.put("key", "old").unwrap();
+        env.fault(fault(Operation::Sync, ".wal", FaultError::Io));
+        assert_eq!(put_synced(&db, "key", b"unknown").unwrap_err().kind(), ErrorKind::Io);
+        let mut transaction = db.transaction();
+        assert_eq!(transaction.get("key").unwrap().unwrap(), "old");
+        transaction.put("key", "new");
+        assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Poisoned);
+        let updated = db.update("key", |_| Some("new"));
+        assert_eq!(updated.map(drop).unwrap_err().kind(), ErrorKind::Poisoned);
+    });
 }
