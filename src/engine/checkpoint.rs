@@ -56,19 +56,20 @@ impl Engine {
     fn checkpoint_target(&self, dir: &Path) -> Result<(Device, FileLock)> {
         self.env.create_dir(dir).map_err(|e| Error::write_refused("create the directory", dir, e))?;
         let dir = self.env.canonical(dir).map_err(|e| Error::io("find the directory", dir, e))?;
-        let ensure_only = |names: &[&str]| {
+        // A lock file alone is what an attempt that failed early has left.
+        let ensure_empty = || {
             let found = self.env.list(&dir).map_err(|e| Error::io("list the directory", &dir, e))?;
-            if found.iter().all(|name| names.contains(&name.as_str())) {
+            if found.iter().all(|name| *name == FileName::Lock.to_string()) {
                 return Ok(());
             }
             let message = format!("a checkpoint needs an empty directory, and {} is none", dir.display());
             Err(Error::new(ErrorKind::InvalidInput, message))
         };
-        ensure_only(&[])?;
+        ensure_empty()?;
         let target = Device::new(self.env.clone(), dir.clone(), Arc::new(Meter::default()));
         let lock = target.lock()?;
         // Looked at again under the lock: another checkpoint may have been as quick.
-        ensure_only(&[&FileName::Lock.to_string()])?;
+        ensure_empty()?;
         Ok((target, lock))
     }
 
