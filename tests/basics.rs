@@ -1,25 +1,9 @@
 //! The store's main paths, by its public API on a real directory.
 
-use terrace::{Db, Durability, ErrorKind, Options, PackLayout, TreeOptions, WriteBatch};
+mod common;
 
-/// Options under which a few thousand entries make every kind of job run.
-fn tiny() -> Options {
-    Options {
-        memtable_bytes: 32 << 10,
-        wal_bytes_max: 128 << 10,
-        memory_bytes: Some(4 << 20),
-        tree: TreeOptions {
-            table_bytes: 4 << 10,
-            pack: PackLayout::Many { bytes_max: 1 << 20 },
-            group_bytes: 8 << 10,
-            block_bytes: 512,
-            level1_bytes: 32 << 10,
-            level_ratio: 4,
-            ..TreeOptions::default()
-        },
-        ..Options::default()
-    }
-}
+use common::tiny;
+use terrace::{Db, Durability, ErrorKind, WriteBatch};
 
 fn key(n: u64) -> String {
     format!("key{:08}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 5000)

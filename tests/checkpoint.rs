@@ -11,7 +11,9 @@ use std::time::Duration;
 use common::client::{DIR, open};
 use common::counter::{moment, write_batch};
 use common::{Replay, tiny};
-use terrace::env::simulated::{DeviceModel, Journal, SimConfig, SimEnv, Survival};
+use terrace::env::simulated::{
+    DeviceModel, FaultError, FaultRule, FaultTarget, Journal, SimConfig, SimEnv, Survival,
+};
 use terrace::env::{Env, Priority};
 use terrace::{Db, ErrorKind, Options, TreeOptions};
 
@@ -149,6 +151,59 @@ fn a_copy_that_is_cut_off_at_any_call_is_no_store_or_a_whole_one() {
     }
     println!("{whole} whole copies, {none} that were none");
     assert!(whole > 8 && none > 40);
+}
+
+/// Makes a copy, of which call number `call` fails as `rule` says. Whether there is such a call.
+fn copy_with_a_fault(call: u64, rule: FaultRule) -> bool {
+    SimEnv::run(SimConfig { seed: 1, ..SimConfig::default() }, move |env| {
+        let db = prepared(&env);
+        db.sync().unwrap();
+        let first = env.calls();
+        env.fault(FaultRule { target: FaultTarget::Call(first + call), ..rule.clone() });
+        let result = db.checkpoint(COPY);
+        let struck = env.faults_fired() > 0;
+        env.clear_faults();
+        // It has read the store and written elsewhere, so nothing is wrong with the store.
+        write_batch(&db, 161).unwrap();
+        assert_eq!(moment(&db, &db.snapshot()), 161);
+        match (result, open_copy(&env)) {
+            (Ok(()), copy) => assert_eq!(check_copy(&copy.unwrap()), 160),
+            (Err(error), copy) => {
+                assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::DiskFull), "{error:?}");
+                assert!(error.file().is_some(), "{error:?}");
+                // One that could not even be removed again may be whole, never a part.
+                match copy {
+                    Ok(copy) => assert!(rule.sticky && check_copy(&copy) == 160),
+                    Err(error) => {
+                        assert!(
+                            matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Corruption),
+                            "{error:?}"
+                        );
+                    }
+                }
+                let again = if rule.sticky { "/backup/another" } else { COPY };
+                db.checkpoint(again).unwrap();
+            }
+        }
+        struck
+    })
+}
+
+#[test]
+fn a_copy_of_which_any_call_fails_is_no_store_or_a_whole_one_and_harms_nothing() {
+    let mut failed = 0;
+    for call in 0.. {
+        let error = if call % 2 == 0 { FaultError::Io } else { FaultError::NoSpace };
+        let target = FaultTarget::Call(0);
+        let rule = FaultRule { target, error, sticky: call % 3 == 0, partial: call % 4 < 2 };
+        let _replay = Replay(format!("call {call}, {rule:?}"));
+        if !copy_with_a_fault(call, rule) {
+            break;
+        }
+        failed += 1;
+    }
+    println!("{failed} calls failed");
+    assert!(failed > 50);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use common::client::{DIR, open};
 use common::{Replay, tiny};
 use terrace::env::Env;
-use terrace::env::simulated::{SimConfig, SimEnv, Survival};
+use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::{Compression, Db, Durability, ErrorKind, KeyspaceOptions, RepairReport, WriteBatch};
 
 const TARGET: &str = "/repaired";
@@ -77,26 +77,34 @@ fn flip(env: &SimEnv, path: &Path, at: u64) {
     env.overwrite(path, at, &[!byte]).unwrap();
 }
 
+fn open_target(env: &Arc<SimEnv>) -> terrace::Result<Db> {
+    Db::builder(TARGET).env(env.clone()).options(tiny()).must_exist().open()
+}
+
+/// How many entries are missing from each keyspace of a new store, by name. None is made up.
+fn missing_from(db: &Db) -> BTreeMap<String, usize> {
+    assert!(db.verify().unwrap().problems.is_empty());
+    let complete = complete();
+    let missing = db.keyspaces().into_iter().map(|name| {
+        let keyspace = db.existing_keyspace(&name).unwrap().unwrap();
+        let found: Entries = keyspace
+            .iter()
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .map(|(k, v)| (k.to_vec(), v.to_vec()))
+            .collect();
+        assert!(found.iter().all(|(key, value)| complete.get(key) == Some(value)), "made up in {name}");
+        (name, complete.len() - found.len())
+    });
+    missing.collect()
+}
+
 /// Repairs, and tells the report and how many entries are missing from each keyspace of the new store, by name.
 fn repair(env: &Arc<SimEnv>) -> (RepairReport, BTreeMap<String, usize>) {
     let before = contents(env);
     let (report, missing) = env.simulate(|env| {
         let report = Db::builder(DIR).env(env.clone()).options(tiny()).repair(TARGET).unwrap();
-        let db = Db::builder(TARGET).env(env.clone()).options(tiny()).must_exist().open().unwrap();
-        assert!(db.verify().unwrap().problems.is_empty());
-        let complete = complete();
-        let missing = db.keyspaces().into_iter().map(|name| {
-            let keyspace = db.existing_keyspace(&name).unwrap().unwrap();
-            let found: Entries = keyspace
-                .iter()
-                .unwrap()
-                .map(|entry| entry.unwrap())
-                .map(|(k, v)| (k.to_vec(), v.to_vec()))
-                .collect();
-            assert!(found.iter().all(|(key, value)| complete.get(key) == Some(value)), "made up in {name}");
-            (name, complete.len() - found.len())
-        });
-        let missing: BTreeMap<String, usize> = missing.collect();
+        let missing = missing_from(&open_target(&env).unwrap());
         assert_eq!(report.entries as usize, missing.values().map(|missing| KEYS - missing).sum::<usize>());
         (report, missing)
     });
@@ -190,6 +198,27 @@ fn without_a_manifest_every_table_is_found() {
     }
 }
 
+/// A directory that stands in the wrong pack would tell of tables that are not there.
+#[test]
+fn a_pack_with_the_directory_of_another_is_told_of_and_searched() {
+    let env = damaged_by(|env| {
+        env.remove(&files(env, "CURRENT")[0]).unwrap();
+        let packs = files(env, ".pack");
+        let ends = [&packs[0], &packs[1]].map(|path| env.read_file(path).unwrap());
+        let directory = |bytes: &[u8]| {
+            let length = u32::from_le_bytes(bytes[bytes.len() - 12..][..4].try_into().unwrap());
+            bytes[bytes.len() - length as usize..].to_vec()
+        };
+        let length = env.read_file(&packs[1]).unwrap().len() as u64 - directory(&ends[1]).len() as u64;
+        env.truncate(&packs[1], length).unwrap();
+        env.overwrite(&packs[1], length, &directory(&ends[0])).unwrap();
+    });
+    let (report, missing) = repair(&env);
+    assert_eq!(missing, nothing_missing());
+    let told = report.lost.iter().any(|error| error.to_string().contains("directory is that of pack"));
+    assert!(told, "{report:?}");
+}
+
 #[test]
 fn damage_in_the_log_costs_the_batches_that_it_touches() {
     let whole = damaged_by(|_| {});
@@ -204,6 +233,57 @@ fn damage_in_the_log_costs_the_batches_that_it_touches() {
             assert!(lost <= 2, "{lost} entries of one batch, {report:?}");
             assert!(lost == 0 || report.lost.len() == 1, "{report:?}");
         }
+    }
+}
+
+/// Repairs `env` with whatever is to go wrong. What there is of a new store is right, and the old store is as it was.
+fn repair_with_trouble(env: &Arc<SimEnv>) -> terrace::Result<RepairReport> {
+    let before = contents(env);
+    let result = env.simulate(|env| Db::builder(DIR).env(env.clone()).options(tiny()).repair(TARGET));
+    env.clear_faults();
+    let after = env.crash(if result.is_ok() { Survival::Nothing } else { Survival::Everything });
+    let whole = result.as_ref().is_ok_and(|report| report.lost.is_empty());
+    after.simulate(move |env| match open_target(&env) {
+        Ok(db) => {
+            let missing = missing_from(&db);
+            assert!(!whole || missing == nothing_missing(), "{missing:?}");
+        }
+        Err(error) => assert!(!whole, "{error:?}"),
+    });
+    assert!(contents(&after) == before, "the old store has changed");
+    result
+}
+
+#[test]
+fn a_repair_that_fails_or_is_cut_off_at_any_call_makes_nothing_up() {
+    const CASES: u64 = 60;
+    let whole = damaged_by(|_| {});
+    repair_with_trouble(&whole).unwrap();
+    let (calls, mutations) = (whole.calls(), whole.mutations());
+    let mut failed = 0;
+    for case in 0..CASES {
+        let (error, sticky) =
+            (if case % 2 == 0 { FaultError::Io } else { FaultError::NoSpace }, case % 3 == 0);
+        let target = FaultTarget::Call(case * calls / CASES);
+        let rule = FaultRule { target, error, sticky, partial: case % 4 < 2 };
+        let _replay = Replay(format!("{rule:?}"));
+        let env = damaged_by(|env| env.fault(rule.clone()));
+        match repair_with_trouble(&env) {
+            Ok(report) => assert!(report.lost.iter().all(|error| error.file().is_some()), "{report:?}"),
+            Err(error) => {
+                let expected =
+                    matches!(error.kind(), ErrorKind::Io | ErrorKind::DiskFull | ErrorKind::Poisoned);
+                assert!(expected && error.file().is_some(), "{error:?}");
+                failed += 1;
+            }
+        }
+    }
+    assert!(failed > CASES / 3, "{failed} of {CASES}");
+    for case in 0..CASES {
+        let cut = case * mutations / CASES;
+        let _replay = Replay(format!("cut at {cut}"));
+        let env = damaged_by(|env| env.cut_after(cut));
+        assert!(repair_with_trouble(&env).is_err());
     }
 }
 

@@ -38,6 +38,13 @@ impl Stage {
     fn begin(&self) {
         let _ = self.record.take();
     }
+
+    /// What was done since then. What closing does is not shown.
+    fn end(&self, db: Db) -> String {
+        let text = self.record.take();
+        db.close().unwrap();
+        text
+    }
 }
 
 /// Options under which nothing happens unless it is asked for.
@@ -142,9 +149,7 @@ fn flush_entries(db: &Db, round: u32) {
 fn creation() {
     trace("creation", quiet(), |stage| {
         let db = stage.open();
-        let text = stage.record.take();
-        db.close().unwrap();
-        text
+        stage.end(db)
     });
 }
 
@@ -174,9 +179,7 @@ fn opening_after_a_power_cut() {
         stage.begin();
         let db = stage.open();
         assert!(db.contains("synced").unwrap() && !db.contains("torn").unwrap());
-        let text = stage.record.take();
-        db.close().unwrap();
-        text
+        stage.end(db)
     });
 }
 
@@ -214,9 +217,7 @@ fn writes_of_both_durabilities() {
         write("5", Durability::Synced);
         // Nothing is left to do for this.
         db.sync().unwrap();
-        let text = stage.record.take();
-        db.close().unwrap();
-        text
+        stage.end(db)
     });
 }
 
@@ -226,9 +227,7 @@ fn a_flush() {
         let db = stage.open();
         stage.begin();
         flush_entries(&db, 0);
-        let text = stage.record.take();
-        db.close().unwrap();
-        text
+        stage.end(db)
     });
 }
 
@@ -243,9 +242,7 @@ fn a_flush_that_releases_the_log() {
         stage.begin();
         db.flush().unwrap();
         db.wait_idle().unwrap();
-        let text = stage.record.take();
-        db.close().unwrap();
-        text
+        stage.end(db)
     });
 }
 
@@ -260,9 +257,7 @@ fn a_flush_while_another_keyspace_has_older_entries() {
         stage.begin();
         db.flush().unwrap();
         db.wait_idle().unwrap();
-        let text = stage.record.take();
-        db.close().unwrap();
-        text
+        stage.end(db)
     });
 }
 
@@ -275,9 +270,7 @@ fn a_merge() {
         stage.begin();
         db.compact().unwrap();
         assert_eq!(db.stats().merge.jobs, 1);
-        let text = stage.record.take();
-        db.close().unwrap();
-        text
+        stage.end(db)
     });
 }
 
@@ -298,9 +291,7 @@ fn a_merge_into_files_of_one_table() {
         stage.begin();
         db.compact().unwrap();
         assert_eq!(db.stats().merge.jobs, 1);
-        let text = stage.record.take();
-        db.close().unwrap();
-        text
+        stage.end(db)
     });
 }
 
@@ -317,9 +308,7 @@ fn a_merge_that_leaves_nothing() {
         stage.begin();
         db.compact().unwrap();
         assert_eq!(db.stats().merge.jobs, 1);
-        let text = stage.record.take();
-        db.close().unwrap();
-        text
+        stage.end(db)
     });
 }
 
@@ -350,9 +339,7 @@ fn the_log_goes_on_in_a_new_segment() {
             db.put(format!("{n:02}"), vec![n; 1000]).unwrap();
         }
         db.sync().unwrap();
-        let text = stage.record.take();
-        db.close().unwrap();
-        text
+        stage.end(db)
     });
 }
 

@@ -1,4 +1,5 @@
-//! A log of frames, then arbitrary bytes over some of it: what is read is a prefix of what was written.
+//! A log of frames, then arbitrary bytes over some of it: what is read is a prefix of what was written. Reading
+//! on behind damage gets on, and comes to an end.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,6 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(reader.state().0, end);
     let (Tail::Clean { offset } | Tail::Torn { offset } | Tail::Damaged { offset }) = reader.tail();
     assert_eq!(offset, end);
+    read_behind_damage(reader, bytes.len());
 
     let Some((&at, bytes)) = bytes.split_first() else { return };
     let payloads: Vec<&[u8]> = bytes.chunks(20).collect();
@@ -38,5 +40,19 @@ fn overwritten(written: &[u8], at: usize, bytes: &[u8], payloads: &[&[u8]]) {
     assert!(payloads.starts_with(&read));
     if read.len() == payloads.len() {
         assert_eq!(reader.tail(), Tail::Clean { offset: written.len() as u64 });
+    }
+    read_behind_damage(reader, damaged.len());
+}
+
+/// Reads on to the end of a log of `length` bytes.
+fn read_behind_damage(mut reader: FrameReader<'_>, length: usize) {
+    let mut end = reader.state().0;
+    while reader.skip_damage() {
+        let before = end;
+        for frame in reader.by_ref() {
+            assert!(frame.offset >= end);
+            end = frame.offset + 24 + frame.payload.len() as u64;
+        }
+        assert!(before < end && end <= length as u64);
     }
 }

@@ -1,7 +1,7 @@
 //! A copy of the store at one moment, in another directory.
 //!
-//! The moment is one between two groups of commits: the catalog in force, whose tables its versions hold, and the log from
-//! its floor up to the last group, whose files are held before anybody can give them up. That is what the death of the
+//! The moment is one between two appends to the log: the catalog in force, whose tables its versions hold, and the log from
+//! its floor up to the last batch, whose files are held before anybody can give them up. That is what the death of the
 //! process would leave, so recovery makes a store of it. Everything else goes on meanwhile.
 //!
 //! Of packs the live extents are copied, and the directory; the rest is left out, as holes. The copy is synced before
@@ -18,11 +18,11 @@ use crate::env::FileLock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::identity::Identity;
 use crate::format::names::FileName;
-use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 use crate::store::device::Device;
 use crate::store::file::StoreFile;
 use crate::store::manifest::Manifest;
 use crate::store::meter::{Meter, ReadCause, WriteCause};
+use crate::store::pack::read_directory;
 use crate::types::{DeviceId, PackId, SegmentId};
 
 /// The log is copied in pieces of this size.
@@ -56,24 +56,25 @@ impl Engine {
     fn checkpoint_target(&self, dir: &Path) -> Result<(Device, FileLock)> {
         self.env.create_dir(dir).map_err(|e| Error::write_refused("create the directory", dir, e))?;
         let dir = self.env.canonical(dir).map_err(|e| Error::io("find the directory", dir, e))?;
-        let ensure_only = |names: &[&str]| {
+        // A lock file alone is what an attempt that failed early has left.
+        let ensure_empty = || {
             let found = self.env.list(&dir).map_err(|e| Error::io("list the directory", &dir, e))?;
-            if found.iter().all(|name| names.contains(&name.as_str())) {
+            if found.iter().all(|name| *name == FileName::Lock.to_string()) {
                 return Ok(());
             }
             let message = format!("a checkpoint needs an empty directory, and {} is none", dir.display());
             Err(Error::new(ErrorKind::InvalidInput, message))
         };
-        ensure_only(&[])?;
+        ensure_empty()?;
         let target = Device::new(self.env.clone(), dir.clone(), Arc::new(Meter::default()));
         let lock = target.lock()?;
         // Looked at again under the lock: another checkpoint may have been as quick.
-        ensure_only(&[&FileName::Lock.to_string()])?;
+        ensure_empty()?;
         Ok((target, lock))
     }
 
     fn moment(&self) -> Result<Moment> {
-        // Between two groups of commits, and before what the catalog's floor says is needed can be given up.
+        // Between two appends, and before what the catalog's floor says is needed can be given up.
         let writer = self.writer()?.lock();
         let catalog = self.catalog.lock().catalog.clone();
         let needed = writer.wal.extents().filter(|&(id, _)| id >= catalog.counters.wal_floor);
@@ -110,10 +111,8 @@ impl Engine {
     fn directory_of(&self, pack: PackId, catalog: &Catalog) -> Result<Range<u64>> {
         let file = self.cache.packs().file(pack)?;
         let length = catalog.pack(pack).map_or(0, |pack| pack.record.length);
-        let at = length.saturating_sub(PACK_TRAILER_BYTES as u64);
-        let trailer = file.read(ReadCause::Open, at, PACK_TRAILER_BYTES)?;
-        let bytes = PackDirectory::decode_trailer(&trailer).map_err(|e| file.malformed(at, &e))?;
-        Ok(length.saturating_sub(bytes as u64)..length)
+        let (start, _) = read_directory(&file, pack, length)?;
+        Ok(start..length)
     }
 }
 

@@ -230,7 +230,7 @@ impl Engine {
         result
     }
 
-    /// Holds the leader, and the queue behind it, back for what earlier groups owe.
+    /// Holds a writer, and those that wait for its lock, back for what earlier writes owe.
     fn delay(&self, reason: StallReason) {
         let owed = self.pressure.owed();
         if owed >= SLEEP_MIN {
@@ -270,6 +270,7 @@ impl Engine {
 
     /// Gives a tree's memtable up for flushing. Every write is visible.
     pub(super) fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
+        assert!(self.visible() == writer.last_seq, "I16: a memtable is sealed without all its writes");
         if writer.wal.current_bytes() >= self.settings().limits.segment_bytes / 4 {
             self.roll(writer)?;
         }

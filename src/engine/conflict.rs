@@ -36,6 +36,8 @@ impl Engine {
         durability: Durability,
         mut condition: Condition,
     ) -> Result<()> {
+        // First: a write whose sync failed would show as a conflict, for ever.
+        self.health.check_writable()?;
         // Before the views: what is not in them has a greater number.
         let upto = self.visible();
         self.check(&self.trees(), &condition)?;

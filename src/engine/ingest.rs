@@ -6,7 +6,7 @@
 //! 1. merges of the keyspace end and none starts, for one would take the new entries for visible to everybody;
 //! 2. writers wait ([`Engine::make_room`](super::commit)) until the memtables of the keyspace are flushed, for a memtable is
 //!    newer than any table (I2);
-//! 3. between two groups of commits the log is synced, since what was written before must not be lost where the tables are
+//! 3. when every numbered write is visible the log is synced, since what was written before must not be lost where the tables are
 //!    kept (G3); the tables take the next number and are installed, as deep as nothing older lies in or above their place;
 //! 4. the number becomes visible.
 
@@ -113,7 +113,7 @@ impl Ingestion {
     }
 }
 
-/// While it lives, no writer leads.
+/// While it lives, no writer gets a number.
 struct WritersHeld<'a>(&'a Engine);
 
 impl Drop for WritersHeld<'_> {
@@ -143,7 +143,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets no writer lead any more, and gives the memtable of `tree` up for flushing.
+    /// Lets no writer have a number any more, and gives the memtable of `tree` up for flushing.
     fn hold_writers(&self, tree: &Tree) -> Result<WritersHeld<'_>> {
         let mut writer = self.writer()?.lock();
         writer.holds += 1;

@@ -1,7 +1,7 @@
 //! Keyspaces come and go.
 //!
 //! Both are edits. A creation is durable before it shows, so that no log record names a keyspace that the manifest does
-//! not know. A removal is durable and shows between two groups of commits: until then its log is needed, afterwards later
+//! not know. A removal is durable and shows under the writer's lock: until then its log is needed, afterwards later
 //! commits and running jobs fail. Log records of a removed keyspace may remain; recovery passes over them.
 
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Engine {
             return Err(Error::new(ErrorKind::InvalidInput, "the keyspace \"default\" cannot be dropped"));
         }
         {
-            // Between two commits: from here on none finds the keyspace, and none of its log is needed.
+            // Between two appends: from here on none finds the keyspace, and none of its log is needed.
             let mut writer = writer.lock();
             // What was written before must not be lost where the removal is kept: it may be the copy of what goes.
             self.settle(&writer)?;

@@ -16,9 +16,9 @@
 //! * [`expiry`]: what time and the owner's filter make of values.
 //! * [`events`]: what the listener hears, under no lock.
 //!
-//! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, `catalog`, scheduler state, and then the leaves,
-//! which are taken last and call nothing of the engine: the next segment, spares, visibility, syncs, pressure, snapshots,
-//! reclaimer, health, events.
+//! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, `catalog`, scheduler state, then `reserve`
+//! and the next segment, under which files come and go, and then the leaves, which are taken last and call nothing of the
+//! engine: spares, visibility, syncs, pressure, snapshots, reclaimer, stalls, events.
 
 mod checkpoint;
 mod close;

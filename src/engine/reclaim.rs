@@ -1,10 +1,10 @@
 //! From dead tables to free space.
 //!
 //! Every table that a version names holds a lease on its extent. The last holder gone (version, iterator, job), the
-//! lease reports the extent here, where each pack's live tables are counted; a pack without any is unlinked by a
-//! thread of its own. The current version lets go of a table only after the edit that drops it is durable, so an
-//! extent that arrives here is dead after any crash, too. Unlinking needs no barrier: a pack that comes back is
-//! unknown to the manifest and goes at the next open.
+//! lease reports the extent here, where each pack's live tables are counted; a pack without any is given to the
+//! spares, or unlinked, by a thread of its own. The current version lets go of a table only after the edit that drops
+//! it is durable, so an extent that arrives here is dead after any crash, too. Giving it up needs no barrier: a pack
+//! that comes back is unknown to the manifest and goes at the next open.
 //!
 //! Where space is short, the dead tables of packs that live on are punched out by the same thread, which alone gives packs
 //! up: a pack's name stands for the same file while its tables are punched.
@@ -105,7 +105,7 @@ impl Reclaimer {
         })
     }
 
-    /// Bytes of all packs, those included that wait to be unlinked.
+    /// Bytes of all packs, those included that wait to be given up.
     pub(crate) fn pack_bytes(&self) -> u64 {
         let state = self.state.lock();
         let dead: u64 = state.dead.iter().map(|&(_, length)| length).sum();
@@ -155,7 +155,7 @@ impl Engine {
             };
             drop(state);
             if !self.health.is_poisoned() {
-                // A pack that cannot be unlinked now is unlinked at the next open.
+                // A pack that cannot be given up now is unlinked at the next open.
                 let _ = self.cache.packs().release(pack, length);
             }
             state = self.reclaimer.state.lock();

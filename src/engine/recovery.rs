@@ -9,7 +9,7 @@
 //! new segment is started; a new manifest, which starts with a snapshot, is switched to; files that nothing refers to
 //! are removed. A power cut between any two of these leaves a store that opens to the same state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -46,7 +46,7 @@ use crate::store::meter::{Meter, ReadCause};
 use crate::store::pack::PackStore;
 use crate::store::spares::Spares;
 use crate::store::wal::{self, Wal};
-use crate::types::{DeviceId, Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
+use crate::types::{DeviceId, Epoch, Extent, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
 /// A store that is read beside a writer is looked at so often before what was found is believed.
 const READ_ATTEMPTS_MAX: usize = 100;
@@ -391,12 +391,14 @@ impl Store<'_> {
         if self.opening.read_only { self.device.hold(name) } else { self.device.open(name, access) }
     }
 
-    /// `Busy` if the writer may have given up, before they were held, packs or log that `catalog` needs: the manifest, read
+    /// `Busy` if the writer may have given up, before they were held, tables or log that `catalog` needs: the manifest, read
     /// again, tells (see [`Spares`] for why that is enough).
     fn check_held(&self, catalog: &Catalog) -> Result<()> {
         let newer = self.assemble(&Manifest::load(&self.device)?)?;
-        let packs_stand = catalog.packs().all(|pack| newer.pack(pack.record.id).is_some());
-        if packs_stand && newer.counters.wal_floor == catalog.counters.wal_floor {
+        let extents: HashSet<Extent> = newer.tables().map(|table| table.extent).collect();
+        // Tables, not packs alone: a dead one may be punched out of a pack that lives on.
+        let tables_stand = catalog.tables().all(|table| extents.contains(&table.extent));
+        if tables_stand && newer.counters.wal_floor == catalog.counters.wal_floor {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Busy, "the store's writer is faster than this reader opens it"))

@@ -17,7 +17,6 @@ use crate::format::batch::Ops;
 use crate::format::block::Block;
 use crate::format::edit::KeyspaceRecord;
 use crate::format::names::FileName;
-use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 use crate::format::table::{FOOTER_BYTES, Footer, TABLE_MAGIC};
 use crate::options::KeyspaceOptions;
 use crate::store::device::Device;
@@ -25,6 +24,7 @@ use crate::store::file::StoreFile;
 use crate::store::manifest::Manifest;
 use crate::store::memtable::{ChunkPool, Memtable};
 use crate::store::meter::ReadCause;
+use crate::store::pack::read_directory;
 use crate::store::table::{TablePlace, TableReader};
 use crate::store::wal;
 use crate::types::{
@@ -139,7 +139,7 @@ impl Salvage {
     /// Adds the tables of a pack that the catalog does not know.
     fn search_pack(&mut self, pack: PackId) -> Result<()> {
         let file = self.device.open(FileName::Pack(pack), Access::Read)?;
-        let found = match read_directory(&file, pack) {
+        let found = match list_directory(&file, pack) {
             Ok(found) => found,
             Err(error) => {
                 self.lost.push(error);
@@ -255,19 +255,8 @@ impl Iterator for TableEntries {
 }
 
 /// The tables of a pack, by its directory.
-fn read_directory(file: &StoreFile, pack: PackId) -> Result<Vec<(TableId, Extent)>> {
-    let length = file.len()?;
-    let at = length.saturating_sub(PACK_TRAILER_BYTES as u64);
-    let trailer = file.read(ReadCause::Open, at, PACK_TRAILER_BYTES)?;
-    let bytes = PackDirectory::decode_trailer(&trailer).map_err(|e| file.malformed(at, &e))?;
-    let Some(start) = length.checked_sub(bytes as u64) else {
-        return Err(file.corruption(at, "the pack's directory is longer than the pack"));
-    };
-    let stored = file.read(ReadCause::Open, start, bytes)?;
-    let directory = PackDirectory::decode(&stored).map_err(|e| file.malformed(start, &e))?;
-    if directory.pack != pack {
-        return Err(file.corruption(start, format!("the directory is that of pack {}", directory.pack)));
-    }
+fn list_directory(file: &StoreFile, pack: PackId) -> Result<Vec<(TableId, Extent)>> {
+    let (_, directory) = read_directory(file, pack, file.len()?)?;
     let extent = |offset, length| Extent { device: DeviceId(0), pack, offset, length };
     Ok(directory.tables.iter().map(|entry| (entry.table, extent(entry.offset, entry.length))).collect())
 }

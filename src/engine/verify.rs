@@ -8,11 +8,10 @@ use crate::catalog::{TableMeta, check_version};
 use crate::error::{Error, Result};
 use crate::format::edit::TableRecord;
 use crate::format::filter::{self, PrefixProbe};
-use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 use crate::merge::Cursor;
 use crate::stats::VerifyReport;
 use crate::store::manifest::Manifest;
-use crate::store::meter::ReadCause;
+use crate::store::pack::read_directory;
 use crate::store::table::{Fetch, TableCursor, TableReader};
 use crate::types::{Kind, PackId, RangeTombstone, Seq};
 
@@ -117,19 +116,7 @@ impl Engine {
         let length = self.catalog.lock().catalog.pack(id).map(|pack| pack.record.length);
         // A pack that has lost its last table since is none of ours.
         let Some(length) = length else { return Ok(()) };
-        let trailer_at = length.saturating_sub(PACK_TRAILER_BYTES as u64);
-        let trailer = file.read(ReadCause::Open, trailer_at, PACK_TRAILER_BYTES)?;
-        let bytes = PackDirectory::decode_trailer(&trailer).map_err(|e| file.malformed(trailer_at, &e))?;
-        let Some(start) = length.checked_sub(bytes as u64) else {
-            return Err(file.corruption(trailer_at, "the pack's directory is longer than the pack"));
-        };
-        let stored = file.read(ReadCause::Open, start, bytes)?;
-        let directory = PackDirectory::decode(&stored).map_err(|e| file.malformed(start, &e))?;
-        if directory.pack != id {
-            return Err(
-                file.corruption(start, format!("the pack's directory is that of pack {}", directory.pack))
-            );
-        }
+        read_directory(&file, id, length)?;
         report.packs += 1;
         Ok(())
     }

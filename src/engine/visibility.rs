@@ -1,7 +1,7 @@
 //! What readers may see: everything up to one number.
 //!
 //! Writers finish in any order; what each has written becomes visible in the order of the numbers, and a writer returns
-//! when its own is.
+//! when its own is. So what is visible is a prefix of the numbers, in whole batches (I16).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +42,7 @@ impl Visibility {
     /// The operations `first ..= last` are in the memtables. Returns when they are visible.
     pub(crate) fn publish(&self, first: Seq, last: Seq) -> Result<(), GaveUp> {
         let mut state = self.state.lock();
+        assert!(self.newest() < first && first <= last, "I16: {first} is visible before it is published");
         if self.newest().plus(1) != first {
             state.finished.insert(first, last);
             return self.wait(state, last);
@@ -80,3 +81,6 @@ impl Visibility {
         self.advanced.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests;

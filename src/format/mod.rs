@@ -18,7 +18,7 @@
 //! | file | codecs |
 //! | --- | --- |
 //! | pack | [`block`], [`filter`], [`prefix`], [`tombstones`], [`table`], [`pack`] |
-//! | write-ahead log | [`log`], [`batch`] |
+//! | write-ahead log | [`log`], [`segment`], [`batch`] |
 //! | manifest | [`log`], [`edit`], [`prefix`] |
 //! | `IDENTITY`, `CURRENT` | [`identity`], [`current`] |
 //! | all | [`coding`], [`checksum`], [`names`] |
@@ -35,6 +35,7 @@ pub mod log;
 pub mod names;
 pub mod pack;
 pub mod prefix;
+pub mod segment;
 pub mod table;
 pub mod tombstones;
 

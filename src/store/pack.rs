@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use super::device::Device;
 use super::file::StoreFile;
-use super::meter::WriteCause;
+use super::meter::{ReadCause, WriteCause};
 use super::spares::Spares;
 use crate::env::Access;
 use crate::error::Result;
 use crate::format::edit::PackRecord;
 use crate::format::names::FileName;
-use crate::format::pack::{PackDirectory, PackEntry};
+use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory, PackEntry};
 use crate::types::{DeviceId, Extent, KeyspaceId, PAGE_BYTES, PackId, TableId};
 
 /// Bytes are handed to the operating system in pieces of about this size.
@@ -106,6 +106,24 @@ impl PackStore {
     pub(crate) fn sync_names(&self) -> Result<()> {
         self.device.sync_names()
     }
+}
+
+/// The directory at the end of `pack`, of which `file` holds `length` bytes, and where it begins.
+pub(crate) fn read_directory(file: &StoreFile, pack: PackId, length: u64) -> Result<(u64, PackDirectory)> {
+    let trailer_at = length.saturating_sub(PACK_TRAILER_BYTES as u64);
+    let trailer = file.read(ReadCause::Open, trailer_at, PACK_TRAILER_BYTES)?;
+    let bytes = PackDirectory::decode_trailer(&trailer).map_err(|e| file.malformed(trailer_at, &e))?;
+    let Some(start) = length.checked_sub(bytes as u64) else {
+        return Err(file.corruption(trailer_at, "the pack's directory is longer than the pack"));
+    };
+    let stored = file.read(ReadCause::Open, start, bytes)?;
+    let directory = PackDirectory::decode(&stored).map_err(|e| file.malformed(start, &e))?;
+    if directory.pack != pack {
+        return Err(
+            file.corruption(start, format!("the pack's directory is that of pack {}", directory.pack))
+        );
+    }
+    Ok((start, directory))
 }
 
 /// A pack that a job is writing. Dropping it unsealed removes the file.

@@ -40,20 +40,14 @@ use crate::env::Access;
 use crate::error::{Error, Result};
 use crate::format::Malformed;
 use crate::format::batch::{BATCH_HEADER_BYTES, Ops, encode_header};
-use crate::format::coding::{Decoder, put_u64};
 use crate::format::log::{FRAME_HEADER_BYTES, Frame, FrameReader, FrameWriter, Tail, first_prev};
 use crate::format::names::FileName;
+use crate::format::segment::{BATCH_FRAME, START_FRAME, SegmentStart};
 use crate::types::{SegmentId, Seq};
 
 pub(crate) use durable::Durable;
 use durable::OpenSegment;
 use next::NextSegment;
-
-/// Kind of the frame that starts a segment: predecessor's id and length (8 bytes each, 0 and 0 for none), then a byte:
-/// 1 if all older segments were durable, else 0.
-const START_FRAME: u8 = 1;
-/// Kind of a frame that holds a batch.
-const BATCH_FRAME: u8 = 2;
 
 /// Recovery rewrites the log in pieces of this size.
 const REWRITE_BYTES: usize = 1 << 20;
@@ -111,7 +105,7 @@ impl Wal {
         let (previous, length) =
             recovered.last().map_or((SegmentId(0), 0), |segment| (segment.id, segment.bytes));
         // Recovery has made the older segments durable: see [`Recovered::repair`].
-        let start = Start { previous, length, durable: true };
+        let start = SegmentStart { previous, length, durable: true };
         let next = NextSegment::new(device.clone(), spares, segment_bytes, id);
         let (id, file) = next.take()?;
         let (current, frames) = start_segment(&device, id, file, start)?;
@@ -199,7 +193,7 @@ impl Wal {
     /// Ends the current segment and starts the next. After a failure the current one goes on.
     pub(crate) fn roll(&mut self) -> Result<()> {
         let bytes = self.frames.offset();
-        let start = Start { previous: self.current.id, length: bytes, durable: self.durable.all() };
+        let start = SegmentStart { previous: self.current.id, length: bytes, durable: self.durable.all() };
         let (id, file) = self.next.take()?;
         let (current, frames) = start_segment(&self.device, id, file, start)?;
         self.durable.rolled_to(current.clone());
@@ -253,44 +247,12 @@ impl Wal {
     }
 }
 
-/// What the first frame of a segment says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Start {
-    /// The segment before, 0 for none.
-    previous: SegmentId,
-    /// Its length.
-    length: u64,
-    /// Whether it, and every older one, was durable by then.
-    durable: bool,
-}
-
-impl Start {
-    fn encode(self) -> Vec<u8> {
-        let mut payload = Vec::with_capacity(17);
-        put_u64(&mut payload, self.previous.0);
-        put_u64(&mut payload, self.length);
-        payload.push(self.durable.into());
-        payload
-    }
-
-    /// `None` where the frame is of another kind.
-    fn of(frame: &Frame<'_>) -> Option<Self> {
-        let mut fields = Decoder::new(frame.payload);
-        match (frame.kind, fields.u64(), fields.u64(), fields.u8()) {
-            (START_FRAME, Ok(previous), Ok(length), Ok(durable @ 0..=1)) => {
-                Some(Self { previous: SegmentId(previous), length, durable: durable == 1 })
-            }
-            _ => None,
-        }
-    }
-}
-
 /// Writes the first frame of a segment.
 fn start_segment(
     device: &Device,
     id: SegmentId,
     file: StoreFile,
-    start: Start,
+    start: SegmentStart,
 ) -> Result<(Arc<OpenSegment>, FrameWriter)> {
     let mut frames = FrameWriter::new(id.0, 0, first_prev(id.0));
     let mut bytes = Vec::new();
@@ -484,7 +446,7 @@ fn may_end(device: &Device, id: SegmentId, end: u64, next: Option<&SegmentId>) -
     let Ok(bytes) = file.and_then(|file| read_segment(&file)) else { return false };
     let first = FrameReader::new(next.0, &bytes).next();
     first.is_none_or(|first| {
-        Start::of(&first).is_some_and(|start| (start.previous, start.length) == (id, end))
+        SegmentStart::of(&first).is_some_and(|start| (start.previous, start.length) == (id, end))
     })
 }
 
@@ -496,7 +458,7 @@ fn read_segment(file: &StoreFile) -> Result<Vec<u8>> {
 /// Whether the segment that starts with `start` follows the last recovered one without a gap. `false` when the
 /// predecessor is shorter than it was.
 fn continues(file: &StoreFile, start: &Frame<'_>, floor: SegmentId, recovered: &Recovered) -> Result<bool> {
-    let Some(Start { previous, length, .. }) = Start::of(start) else {
+    let Some(SegmentStart { previous, length, .. }) = SegmentStart::of(start) else {
         return Err(file.corruption(start.offset, "the log segment does not start with a start record"));
     };
     match recovered.segments.last() {
@@ -535,7 +497,7 @@ fn refuse_if_synced(recovered: &Recovered, segments: &[(SegmentId, Arc<StoreFile
         let mut frames = FrameReader::new(id.0, &bytes);
         let synced = frames
             .by_ref()
-            .any(|frame| frame.synced > 0 || Start::of(&frame).is_some_and(|start| start.durable));
+            .any(|frame| frame.synced > 0 || SegmentStart::of(&frame).is_some_and(|start| start.durable));
         if synced || matches!(frames.tail(), Tail::Damaged { .. }) {
             let what = "log records that had been synced are missing";
             return Err(match recovered.segments.last() {

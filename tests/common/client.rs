@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use terrace::env::Env;
 use terrace::env::simulated::SimEnv;
-use terrace::{Db, Durability, Error, ErrorKind, Keyspace, Options, Snapshot, WriteBatch};
+use terrace::{
+    Db, Durability, Error, ErrorKind, Isolation, Keyspace, Options, Snapshot, TransactionOptions, WriteBatch,
+};
 
 use super::oracle::{self, Change, DEFAULT, Dump, Entries, Model};
 
@@ -82,6 +84,8 @@ pub struct Jobs {
     pub flushes: u64,
     pub merges: u64,
     pub moves: u64,
+    /// Bytes of dead files that were kept when the openings ended.
+    pub spare_bytes: u64,
 }
 
 /// An operation of a batch: keyspace, key, and the value, or none to remove the key.
@@ -198,6 +202,8 @@ impl Client {
         self.jobs.flushes += stats.flush.jobs;
         self.jobs.merges += stats.merge.jobs;
         self.jobs.moves += stats.merge.moves;
+        let space = stats.space;
+        self.jobs.spare_bytes += space.total_bytes - space.live_bytes - space.dead_bytes - space.wal_bytes;
     }
 
     pub fn reopen(&mut self) -> Step {
@@ -238,11 +244,59 @@ impl Client {
         self.commit(batch, keys.into_iter().map(removal).collect(), durability)
     }
 
+    /// Gives the value of `from`, if it has one, to `to` alone, in a transaction.
+    pub fn rename(&mut self, space: &str, [from, to]: [&str; 2], durability: Durability) -> Step {
+        let Some(space) = self.spaces.get(space).cloned() else { return Ok(()) };
+        let options = TransactionOptions { isolation: Isolation::Serializable };
+        let mut transaction = self.db().transaction_with(options);
+        let value = match transaction.get_in(&space, from) {
+            Ok(Some(value)) => value.to_vec(),
+            Ok(None) => return Ok(()),
+            Err(error) => return self.settle(error),
+        };
+        transaction.put_in(&space, to, &value).delete_in(&space, from);
+        let change = |key: &str, value| Change { space: space.id(), key: key.into(), value };
+        let result = transaction.commit_with(durability);
+        self.committed(result, vec![change(to, Some(value)), change(from, None)], durability)
+    }
+
+    /// Ingests `entries`, which are in order.
+    pub fn ingest(&mut self, space: &str, entries: &[(String, Vec<u8>)]) -> Step {
+        let Some(space) = self.spaces.get(space).cloned() else { return Ok(()) };
+        let change = |(key, value): &(String, Vec<u8>)| Change {
+            space: space.id(),
+            key: key.clone().into(),
+            value: Some(value.clone()),
+        };
+        let result = space.ingest().and_then(|mut ingest| {
+            entries.iter().try_for_each(|(key, value)| ingest.push(key, value))?;
+            ingest.finish()
+        });
+        self.committed(result, entries.iter().map(change).collect(), Durability::Synced)
+    }
+
+    /// Goes on by other options, until the store is opened again.
+    pub fn set_options(&mut self, change: fn(&mut Options)) -> Step {
+        let result = self.db().set_options(change);
+        self.done(result)
+    }
+
     fn commit(&mut self, batch: WriteBatch, changes: Vec<Change>, durability: Durability) -> Step {
         if changes.is_empty() {
             return Ok(());
         }
-        match self.db().write_with(batch, durability) {
+        let result = self.db().write_with(batch, durability);
+        self.committed(result, changes, durability)
+    }
+
+    /// Takes note of what came back from an attempt to make `changes`, all or none.
+    fn committed(
+        &mut self,
+        result: terrace::Result<()>,
+        changes: Vec<Change>,
+        durability: Durability,
+    ) -> Step {
+        match result {
             Ok(()) => {
                 self.visible.apply(&changes);
                 self.history.batches.push((changes, Outcome::Acknowledged));

@@ -1,5 +1,6 @@
 //! Scripted lives of a store, short enough to be cut off at every call.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -63,6 +64,15 @@ pub const SCHEDULES: &[Schedule] = &[
         run: full_memtables,
         proof: |jobs, _| jobs.merges >= 1,
     },
+    Schedule { name: "ingests", options: tiny, run: ingests, proof: |jobs, _| jobs.flushes >= 3 },
+    Schedule { name: "transactions", options: tiny, run: transactions, proof: |jobs, _| jobs.flushes >= 2 },
+    Schedule { name: "settings", options: tiny, run: settings, proof: |jobs, _| jobs.merges >= 1 },
+    Schedule {
+        name: "spares and reserve",
+        options: with_reserve,
+        run: spares_and_reserve,
+        proof: |jobs, env| count(env, "RESERVE") == 1 && jobs.spare_bytes > 0,
+    },
 ];
 
 fn one_table() -> Options {
@@ -72,6 +82,10 @@ fn one_table() -> Options {
 
 fn small_log() -> Options {
     Options { memtable_bytes: 64 << 10, wal_bytes_max: 64 << 10, ..tiny() }
+}
+
+fn with_reserve() -> Options {
+    Options { reserve_bytes: 32 << 10, ..small_log() }
 }
 
 fn names(env: &SimEnv) -> Vec<String> {
@@ -391,4 +405,77 @@ fn full_memtables(client: &mut Client) -> Step {
         }
     }
     client.check_reads("beside jobs")
+}
+
+/// What was ingested lies between older and newer writes of the same keys, and where nothing is.
+fn ingests(client: &mut Client) -> Step {
+    let entries = |keys: Range<usize>, bytes| -> Vec<_> {
+        keys.map(|n| (format!("key{n:02}"), value(n, bytes))).collect()
+    };
+    client.open()?;
+    client.create("other")?;
+    for round in 0..3 {
+        for n in 0..6 {
+            client.put("default", format!("key{:02}", n * 5 + round), value(n, 500))?;
+        }
+        client.put("other", "older", value(round, 30))?;
+        client.ingest("default", &entries(round * 4..round * 4 + 20, 400))?;
+        client.put("default", "key09", value(round, 40))?;
+        client.check_reads("behind an ingest")?;
+    }
+    client.ingest("other", &entries(0..30, 600))?;
+    client.compact()?;
+    client.reopen()?;
+    client.check_reads("after reopening")?;
+    client.close()
+}
+
+fn transactions(client: &mut Client) -> Step {
+    client.open()?;
+    for n in 0..5 {
+        client.put("default", format!("key{n}"), value(n, 900))?;
+    }
+    for n in 0..14 {
+        let names = [format!("key{}", n % 7), format!("key{}", n * 3 % 7)];
+        let durability = if n % 4 == 1 { Durability::Synced } else { Durability::Buffered };
+        client.rename("default", names.each_ref().map(String::as_str), durability)?;
+        if n % 5 == 2 {
+            client.flush()?;
+        }
+    }
+    client.check_reads("after transactions")?;
+    client.close()
+}
+
+/// Each change makes something due at once, or gives something up.
+fn settings(client: &mut Client) -> Step {
+    client.open()?;
+    let changes: [fn(&mut Options); 4] = [
+        |options| options.memtable_bytes = 64 << 10,
+        |options| (options.memtable_bytes, options.wal_bytes_max) = (8 << 10, 64 << 10),
+        |options| options.background_threads = Some(2),
+        |options| options.tree.l0_trigger = 1,
+    ];
+    for (round, change) in changes.into_iter().enumerate() {
+        for n in 0..8 {
+            client.put("default", format!("key{:02}", n * (round + 1)), value(n, 1500))?;
+        }
+        client.set_options(change)?;
+    }
+    client.wait_idle()?;
+    client.check_reads("under other settings")?;
+    client.close()
+}
+
+/// Packs and segments die large enough to be written over.
+fn spares_and_reserve(client: &mut Client) -> Step {
+    client.open()?;
+    for round in 0..5 {
+        for n in 0..20 {
+            client.put("default", format!("key{n:02}"), value(round * 20 + n, 1500))?;
+        }
+        client.compact()?;
+    }
+    client.delete("default", "key07")?;
+    client.check_reads("beside spares")
 }

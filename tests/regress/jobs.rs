@@ -1,13 +1,14 @@
 //! Threads that wait for each other.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use terrace::ErrorKind;
-use terrace::env::simulated::{DeviceModel, FaultError, Operation, SimConfig, SimEnv};
+use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, Operation, SimConfig, SimEnv};
 
-use crate::{fault, open, seeds, spawn};
+use crate::{fault, open, put_synced, seeds, spawn};
 
 /// A failed sync poisoned the store without a word to those who waited for background work: the flush that would have
 /// ended their wait no longer started. The simulation finds such a wait as a deadlock.
@@ -63,4 +64,74 @@ fn compaction_ends_while_a_writer_goes_on() {
             assert_eq!(db.iter().unwrap().count(), 2000, "seed {seed}");
         });
     }
+}
+
+/// A failed sync poisoned the store while a writer, which had found it sound, was about to wait for room: nobody told that
+/// one, and the flush that would have made room did not start any more. Now whoever fails to sync wakes writers under their
+/// lock.
+#[test]
+fn a_failed_sync_is_heard_by_a_writer_that_is_about_to_wait_for_room() {
+    for seed in seeds(200) {
+        SimEnv::run(SimConfig { seed, preemption_percent: 100, ..SimConfig::default() }, move |env| {
+            let db = open(&env).unwrap();
+            env.set_space(Path::new("/"), 64 << 20);
+            env.fault(FaultRule { sticky: true, ..fault(Operation::Create, ".pack", FaultError::NoSpace) });
+            let full = (0..20).find_map(|n| db.put([n], [n; 36 << 10]).err()).unwrap();
+            assert_eq!(full.kind(), ErrorKind::DiskFull, "seed {seed}");
+            env.clear_faults();
+            // With more space a writer has the flush tried again, and waits for it.
+            env.set_space(Path::new("/"), 128 << 20);
+            env.fault(fault(Operation::Sync, ".wal", FaultError::Io));
+            let writing = db.clone();
+            let writer = spawn(&env, move || _ = writing.put("waits", "for room"));
+            assert!(db.sync().is_err(), "seed {seed}");
+            writer.join();
+        });
+    }
+}
+
+/// A flush whose edit was durable gave the log up, and failed because the file could be neither renamed nor removed; which
+/// harms nothing: the next opening removes it.
+#[test]
+fn a_log_that_cannot_be_removed_does_not_fail_the_flush() {
+    let (rename, ask, remove) =
+        ((Operation::Rename, ".spare"), (Operation::Lock, ".wal"), (Operation::Remove, ".wal"));
+    for calls in [vec![rename], vec![rename, remove], vec![ask, remove]] {
+        SimEnv::run(SimConfig::default(), move |env| {
+            let db = open(&env).unwrap();
+            for &(operation, name) in &calls {
+                env.fault(FaultRule { sticky: true, ..fault(operation, name, FaultError::Io) });
+            }
+            for round in 0..3 {
+                (0..40).for_each(|n| db.put(format!("{n:02}"), [round; 1000]).unwrap());
+                db.flush().unwrap();
+            }
+            assert!(env.faults_fired() > 0, "{calls:?}");
+            assert_eq!(db.stats().background_errors, 0, "{calls:?}");
+            env.clear_faults();
+            db.close().unwrap();
+            let db = open(&env).unwrap();
+            db.wait_idle().unwrap();
+            assert!(db.iter().unwrap().all(|entry| entry.unwrap().1 == [2; 1000][..]), "{calls:?}");
+            assert!(db.verify().unwrap().problems.is_empty(), "{calls:?}");
+        });
+    }
+}
+
+/// A write whose sync had failed stood in the memtable, never to be visible, and every transaction on its key was told of a
+/// conflict: whoever ran it again, as `Db::update` does, ran it for ever.
+#[test]
+fn a_transaction_on_a_poisoned_store_is_told_of_that_and_not_of_a_conflict() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env).unwrap();
+        db.put("key", "old").unwrap();
+        env.fault(fault(Operation::Sync, ".wal", FaultError::Io));
+        assert_eq!(put_synced(&db, "key", b"unknown").unwrap_err().kind(), ErrorKind::Io);
+        let mut transaction = db.transaction();
+        assert_eq!(transaction.get("key").unwrap().unwrap(), "old");
+        transaction.put("key", "new");
+        assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Poisoned);
+        let updated = db.update("key", |_| Some("new"));
+        assert_eq!(updated.map(drop).unwrap_err().kind(), ErrorKind::Poisoned);
+    });
 }

@@ -1,5 +1,6 @@
 //! The write-ahead log after calls that failed.
 
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -8,9 +9,9 @@ use terrace::env::Thread;
 use terrace::env::simulated::{
     DeviceModel, FaultError, FaultRule, Journal, Operation, SimConfig, SimEnv, Survival,
 };
-use terrace::{Db, Durability, ErrorKind, WriteBatch};
+use terrace::{Db, Durability, ErrorKind, Options, WriteBatch};
 
-use crate::{fault, files, open, put_synced, spawn};
+use crate::{fault, files, open, put_synced, spawn, tiny};
 
 /// The extremes, and some of what lies between.
 fn survivals() -> [Survival; 12] {
@@ -204,4 +205,27 @@ fn a_failed_sync_of_an_old_segment_reaches_every_writer_that_counts_on_it() {
             });
         }
     }
+}
+
+/// What the reserve is kept for begins with a write to the log. Where the segment was full, that write first had to start
+/// the next one, which found the disk full and did not draw on the reserve; and so did every delete after it.
+#[test]
+fn a_segment_that_ends_on_a_full_disk_is_followed_by_one_in_the_reserve() {
+    let options = || Options { wal_bytes_max: 64 << 10, reserve_bytes: 256 << 10, ..tiny() };
+    let mut rolled = 0;
+    for puts in 0..24 {
+        rolled += SimEnv::run(SimConfig { preemption_percent: 0, ..SimConfig::default() }, move |env| {
+            let db = Db::builder("/db").env(env.clone()).options(options()).open().unwrap();
+            for n in 0..puts {
+                db.put(format!("{n:02}"), [7; 1000]).unwrap();
+            }
+            let segments = files(&env, ".wal").len();
+            // Frees what removed files have taken.
+            env.sync_dir(Path::new("/db")).unwrap();
+            env.set_space(Path::new("/db"), env.used_bytes(Path::new("/db")));
+            db.delete("00").unwrap_or_else(|error| panic!("after {puts} puts: {error}"));
+            usize::from(files(&env, ".wal").len() > segments && files(&env, "RESERVE").is_empty())
+        });
+    }
+    assert!(rolled > 0);
 }

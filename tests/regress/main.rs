@@ -4,6 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod jobs;
 mod keyspaces;
 mod log;
@@ -14,25 +16,18 @@ use std::sync::Arc;
 
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimEnv};
 use terrace::env::{Env, Priority, Thread};
-use terrace::{Db, Durability, Options, PackLayout, Result, TreeOptions, WriteBatch};
+use terrace::{Db, Durability, Options, Result, TreeOptions, WriteBatch};
 
 /// Options under which a memtable is full after a few hundred entries.
 fn tiny() -> Options {
-    Options {
-        memtable_bytes: 32 << 10,
-        wal_bytes_max: 1 << 20,
-        memory_bytes: Some(4 << 20),
-        tree: TreeOptions {
-            table_bytes: 4 << 10,
-            pack: PackLayout::Many { bytes_max: 1 << 20 },
-            group_bytes: 8 << 10,
-            block_bytes: 512,
-            level1_bytes: 32 << 10,
-            level_ratio: 4,
-            ..TreeOptions::default()
-        },
-        ..Options::default()
-    }
+    let tree = TreeOptions {
+        level1_bytes: 32 << 10,
+        l0_trigger: 4,
+        l0_slow: 12,
+        l0_stop: 24,
+        ..common::tiny().tree
+    };
+    Options { memtable_bytes: 32 << 10, wal_bytes_max: 1 << 20, tree, ..common::tiny() }
 }
 
 fn open(env: &Arc<SimEnv>) -> Result<Db> {

@@ -1,15 +1,20 @@
 //! What the C interfaces of LevelDB and RocksDB have in common, which is nearly everything: the same calls, the same
 //! conventions, another prefix.
 //!
+//! [`declare`] says what is common to both once for each; only options that one of them has, and how it reads, are its own.
+//!
 //! Handles are created once and only destroyed by [`CStore::close`]; both libraries let any number of threads use an
 //! open store and its options at a time.
 
-use std::ffi::{CStr, CString, c_char, c_uchar, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use terrace_bench::Result;
 use terrace_bench::store::{Counters, Records, Store};
+
+/// Says to either library not to compress.
+pub const NO_COMPRESSION: c_int = 0;
 
 /// A handle of the library.
 pub type Handle = *mut c_void;
@@ -42,6 +47,100 @@ pub struct Api {
     pub close: unsafe extern "C" fn(db: Handle),
     pub free: unsafe extern "C" fn(memory: *mut c_void),
 }
+
+/// Declares the calls of the library whose names begin with `$library`, an [`Api`] of them with `$get`, and `open_with`.
+macro_rules! declare {
+    ($library:literal, $get:ident) => {
+        #[link(name = $library)]
+        unsafe extern "C" {
+            #[link_name = concat!($library, "_options_create")]
+            fn options_create() -> Handle;
+            #[link_name = concat!($library, "_options_set_create_if_missing")]
+            fn options_set_create_if_missing(options: Handle, value: c_uchar);
+            #[link_name = concat!($library, "_options_set_write_buffer_size")]
+            fn options_set_write_buffer_size(options: Handle, bytes: usize);
+            #[link_name = concat!($library, "_options_set_max_open_files")]
+            fn options_set_max_open_files(options: Handle, files: c_int);
+            #[link_name = concat!($library, "_options_set_compression")]
+            fn options_set_compression(options: Handle, compression: c_int);
+            #[link_name = concat!($library, "_cache_create_lru")]
+            fn cache_create_lru(bytes: usize) -> Handle;
+            #[link_name = concat!($library, "_readoptions_create")]
+            fn readoptions_create() -> Handle;
+            #[link_name = concat!($library, "_writeoptions_create")]
+            fn writeoptions_create() -> Handle;
+            #[link_name = concat!($library, "_writeoptions_set_sync")]
+            fn writeoptions_set_sync(options: Handle, value: c_uchar);
+            #[link_name = concat!($library, "_open")]
+            fn open_store(options: Handle, path: *const c_char, failure: Failure) -> Handle;
+            #[link_name = concat!($library, "_close")]
+            fn close(db: Handle);
+            #[link_name = concat!($library, "_put")]
+            fn put(
+                db: Handle,
+                options: Handle,
+                key: *const u8,
+                key_bytes: usize,
+                value: *const u8,
+                value_bytes: usize,
+                failure: Failure,
+            );
+            #[link_name = concat!($library, "_create_iterator")]
+            fn create_iterator(db: Handle, options: Handle) -> Handle;
+            #[link_name = concat!($library, "_iter_seek")]
+            fn iter_seek(iter: Handle, key: *const u8, key_bytes: usize);
+            #[link_name = concat!($library, "_iter_valid")]
+            fn iter_valid(iter: Handle) -> c_uchar;
+            #[link_name = concat!($library, "_iter_next")]
+            fn iter_next(iter: Handle);
+            #[link_name = concat!($library, "_iter_key")]
+            fn iter_key(iter: Handle, bytes: *mut usize) -> *const u8;
+            #[link_name = concat!($library, "_iter_value")]
+            fn iter_value(iter: Handle, bytes: *mut usize) -> *const u8;
+            #[link_name = concat!($library, "_iter_get_error")]
+            fn iter_get_error(iter: Handle, failure: Failure);
+            #[link_name = concat!($library, "_iter_destroy")]
+            fn iter_destroy(iter: Handle);
+            #[link_name = concat!($library, "_free")]
+            fn free(memory: *mut c_void);
+        }
+
+        static API: Api = Api {
+            engine: $library,
+            get: $get,
+            put,
+            create_iterator,
+            iter_seek,
+            iter_valid,
+            iter_next,
+            iter_key,
+            iter_value,
+            iter_get_error,
+            iter_destroy,
+            close,
+            free,
+        };
+
+        /// Opens or creates the store in `path` with `options`, once those are set that both libraries have.
+        ///
+        /// # Safety
+        /// `options` are the library's own, and never destroyed.
+        unsafe fn open_with(options: Handle, path: &Path, sync: Sync) -> Result<CStore> {
+            // SAFETY: the caller vouches for `options`; every other handle is the library's own and never destroyed.
+            unsafe {
+                options_set_create_if_missing(options, 1);
+                options_set_write_buffer_size(options, MEMTABLE_BYTES);
+                options_set_max_open_files(options, OPEN_FILES_MAX);
+                options_set_compression(options, NO_COMPRESSION);
+                let write_options = writeoptions_create();
+                writeoptions_set_sync(write_options, u8::from(sync == Sync::EveryPut));
+                CStore::open(&API, open_store, path, [options, readoptions_create(), write_options])
+            }
+        }
+    };
+}
+
+pub(super) use declare;
 
 /// An open store of one of the libraries.
 pub struct CStore {

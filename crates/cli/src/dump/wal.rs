@@ -4,16 +4,12 @@ use std::io::{self, Write};
 
 use terrace::format::Malformed;
 use terrace::format::batch::{Action, BATCH_HEADER_BYTES, Op, Ops};
-use terrace::format::coding::Decoder;
 use terrace::format::log::{FRAME_HEADER_BYTES, Frame};
+use terrace::format::segment::{BATCH_FRAME, START_FRAME, SegmentStart};
 use terrace::types::SegmentId;
 
 use super::log::dump_frames;
 use super::{Line, Printer};
-
-/// Kinds of frames, as the log writes them.
-const START_FRAME: u8 = 1;
-const BATCH_FRAME: u8 = 2;
 
 /// Prints `bytes`, the whole contents of `segment`.
 pub fn dump_wal<W: Write>(segment: SegmentId, bytes: &[u8], printer: &mut Printer<W>) -> io::Result<()> {
@@ -38,11 +34,9 @@ fn head(frame: &Frame<'_>, what: &'static str) -> Line {
 }
 
 fn start(frame: &Frame<'_>) -> Result<Line, Malformed> {
-    let mut decoder = Decoder::new(frame.payload);
-    let (previous, length, durable) = (decoder.u64()?, decoder.u64()?, decoder.u8()?);
-    decoder.finish()?;
-    let line = head(frame, "start").field("previous_segment", previous).field("previous_bytes", length);
-    Ok(line.field("previous_durable", durable != 0))
+    let SegmentStart { previous, length, durable } = SegmentStart::decode(frame.payload)?;
+    let line = head(frame, "start").field("previous_segment", previous.0).field("previous_bytes", length);
+    Ok(line.field("previous_durable", durable))
 }
 
 fn batch<W: Write>(frame: &Frame<'_>, payload_at: u64, printer: &mut Printer<W>) -> io::Result<()> {
