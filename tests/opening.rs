@@ -355,6 +355,8 @@ fn a_pack_without_a_table_in_use_is_gone_after_opening() {
     // Old packs that cannot be removed now are removed later.
     env.fault(FaultRule { sticky: true, ..refuse(Operation::Remove, ".pack", 0) });
     db.compact().unwrap();
+    // Closing does not wait for what is being reclaimed.
+    db.wait_idle().unwrap();
     db.close().unwrap();
     assert!(env.faults_fired() > 0);
     env.clear_faults();

@@ -110,7 +110,7 @@ impl Layout {
     pub fn scans_worth_a_merge(&self, version: &Version) -> Option<u64> {
         let l0 = version.level(0);
         let cost = l0.bytes().saturating_add(version.bytes(1)).saturating_add(MERGE_BYTES);
-        cost.checked_div(l0.runs.len() as u64 * SEEK_BYTES)
+        Some(cost.checked_div(l0.runs.len() as u64 * SEEK_BYTES)?.max(1))
     }
 }
 
