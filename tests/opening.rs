@@ -352,7 +352,8 @@ fn a_pack_without_a_table_in_use_is_gone_after_opening() {
     let env = machine(0);
     let db = open_on(&env).unwrap();
     fill(&db);
-    // Old packs that cannot be removed now are removed later.
+    // Old packs that can be neither kept as spares nor removed now are removed later.
+    env.fault(FaultRule { sticky: true, ..refuse(Operation::Rename, ".spare", 0) });
     env.fault(FaultRule { sticky: true, ..refuse(Operation::Remove, ".pack", 0) });
     db.compact().unwrap();
     // Closing does not wait for what is being reclaimed.
