@@ -294,4 +294,7 @@ pub struct RepairReport {
     pub whole_catalog: bool,
     /// What could not be taken, each with file, offset and reason.
     pub lost: Vec<Error>,
+    /// Tables of nothing but zeros, passed over where the old manifest could not be read: dead ones whose space had been
+    /// given back, as a full disk makes the store do, or live ones that something else has erased.
+    pub zeroed_tables: u64,
 }

@@ -15,7 +15,7 @@ use common::client::{DIR, open};
 use common::{Replay, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use terrace::env::{Access, Env};
-use terrace::{Db, Error, ErrorKind, Options};
+use terrace::{Db, Error, ErrorKind, Options, RepairReport};
 
 const PAGE_BYTES: u64 = 4096;
 const PLENTY_BYTES: u64 = 1 << 30;
@@ -189,6 +189,14 @@ fn has_holes(env: &SimEnv) -> bool {
     )
 }
 
+fn is_manifest(path: &Path) -> bool {
+    path.to_string_lossy().contains("MANIFEST-")
+}
+
+fn repair(env: &Arc<SimEnv>) -> RepairReport {
+    Db::builder(DIR).env(env.clone()).options(tiny()).repair("/repaired").unwrap()
+}
+
 /// Packs live on for one table among many; the others' space is not lost.
 #[test]
 fn a_full_disk_gets_the_space_of_dead_tables_in_living_packs() {
@@ -223,6 +231,13 @@ fn a_full_disk_gets_the_space_of_dead_tables_in_living_packs() {
             machine.crash(survival).simulate(move |env| {
                 env.set_space(Path::new(DIR), PLENTY_BYTES);
                 check_contents(&open(&env, &tiny()).unwrap(), &there, "after a power cut");
+                // Without its manifest, a repair tells the holes from damage.
+                let files = env.files();
+                let manifests = files.iter().map(|(path, _)| path).filter(|path| is_manifest(path));
+                manifests.for_each(|manifest| env.remove(manifest).unwrap());
+                let report = repair(&env);
+                assert!(report.zeroed_tables > 0);
+                assert!(report.lost.iter().all(|lost| lost.file().is_none_or(is_manifest)), "{report:?}");
             });
         }
     }

@@ -26,10 +26,7 @@ impl Engine {
             // If it fails, the log still has everything.
             let _ = self.seal_all().and_then(|()| self.wait_flushed());
         }
-        self.health.close();
-        self.wake_writers();
-        self.stop_threads();
-        self.spares.close();
+        self.stop_work();
         if result.is_ok() {
             let mut writer = writer.lock();
             writer.wal.trim();
@@ -37,5 +34,13 @@ impl Engine {
         }
         self.events.stop();
         result
+    }
+
+    /// Ends the threads, and whatever waits for them.
+    pub(crate) fn stop_work(&self) {
+        self.health.close();
+        self.wake_writers();
+        self.stop_threads();
+        self.spares.close();
     }
 }

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use super::Engine;
 use crate::catalog::{Catalog, ExtentSink};
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
+use crate::format::pack::PackDirectory;
 use crate::types::{Extent, PAGE_BYTES, PackId};
 
 #[derive(Debug, Default)]
@@ -32,8 +33,8 @@ struct State {
     /// Requests to punch that have been made, and that have been served.
     punches_asked: u64,
     punches_done: u64,
-    /// Whether the last one freed anything.
-    freed: bool,
+    /// Bytes given up or punched so far, about.
+    freed_bytes: u64,
     stopped: bool,
 }
 
@@ -77,21 +78,16 @@ impl Reclaimer {
 
     /// Starts to count the tables of a recovered catalog.
     pub(crate) fn register_all(&self, catalog: &Catalog) {
-        let packs = catalog.packs().map(|pack| (pack.record.id, pack.record.length));
-        self.register(packs, catalog.tables().map(|table| table.extent));
-        let mut extents: Vec<Extent> = catalog.tables().map(|table| table.extent).collect();
-        extents.sort_unstable_by_key(|extent| (extent.pack, extent.offset));
+        let packs = || catalog.packs().map(|pack| (pack.record.id, pack.record.length));
+        self.register(packs(), catalog.tables().map(|table| table.extent));
+        let mut live: BTreeMap<PackId, Vec<Extent>> = BTreeMap::new();
+        for table in catalog.tables() {
+            live.entry(table.extent.pack).or_default().push(table.extent);
+        }
         let mut state = self.state.lock();
-        for of_pack in extents.chunk_by(|one, next| one.pack == next.pack) {
-            // What lies between live tables was dead before the store was opened.
-            let mut free = 0;
-            for extent in of_pack {
-                if extent.offset > free
-                    && let Some(used) = state.packs.get_mut(&extent.pack)
-                {
-                    used.dead.push((free, extent.offset - free));
-                }
-                free = (extent.offset + extent.length).next_multiple_of(PAGE_BYTES);
+        for (pack, length) in packs() {
+            if let (Some(used), Some(live)) = (state.packs.get_mut(&pack), live.get_mut(&pack)) {
+                used.dead = gaps(live, length);
             }
         }
     }
@@ -117,6 +113,17 @@ impl Reclaimer {
         self.state.lock().stopped = true;
         self.woken.notify_all();
     }
+}
+
+/// Offset and length of what lies between the `live` tables of a pack and before its directory: it was dead before the
+/// store was opened.
+fn gaps(live: &mut [Extent], pack_bytes: u64) -> Vec<(u64, u64)> {
+    live.sort_unstable_by_key(|extent| extent.offset);
+    let directory = pack_bytes.saturating_sub(PackDirectory::bytes_max(pack_bytes)) / PAGE_BYTES * PAGE_BYTES;
+    let ends = live.iter().map(|extent| (extent.offset + extent.length).next_multiple_of(PAGE_BYTES));
+    let starts = live.iter().map(|extent| extent.offset).chain([directory]);
+    let gaps = std::iter::once(0).chain(ends).zip(starts);
+    gaps.filter(|(from, to)| from < to).map(|(from, to)| (from, to - from)).collect()
 }
 
 impl ExtentSink for Reclaimer {
@@ -160,6 +167,7 @@ impl Engine {
             }
             state = self.reclaimer.state.lock();
             state.dead.retain(|&(dead, _)| dead != pack);
+            state.freed_bytes += length;
             self.reclaimer.woken.notify_all();
         }
     }
@@ -172,36 +180,39 @@ impl Engine {
             .map(|(&pack, used)| (pack, std::mem::take(&mut used.dead)))
             .collect();
         drop(state);
-        let mut freed = false;
         for (pack, mut tables) in dead {
             let punched =
                 !self.health.is_poisoned() && self.cache.packs().punch(pack, &tables).unwrap_or(false);
-            freed |= punched;
-            if let Some(used) = self.reclaimer.state.lock().packs.get_mut(&pack) {
+            let bytes: u64 = tables.iter().map(|(_, length)| length).sum();
+            state = self.reclaimer.state.lock();
+            state.freed_bytes += if punched { bytes } else { 0 };
+            if let Some(used) = state.packs.get_mut(&pack) {
                 if punched {
-                    let bytes: u64 = tables.iter().map(|(_, length)| length).sum();
                     used.length = used.length.saturating_sub(bytes);
                 } else {
                     used.dead.append(&mut tables);
                 }
             }
+            drop(state);
         }
         state = self.reclaimer.state.lock();
-        (state.punches_done, state.freed) = (upto, freed);
+        state.punches_done = upto;
         self.reclaimer.woken.notify_all();
         state
     }
 
-    /// Frees the space of all dead tables; whether there was any. Any lock but the reclaimer's may be held.
+    /// Frees the space of all that is dead; whether anything has been freed meanwhile. Any lock but the reclaimer's may be
+    /// held.
     pub(crate) fn punch(&self) -> bool {
         let mut state = self.reclaimer.state.lock();
+        let before = state.freed_bytes;
         state.punches_asked += 1;
         let asked = state.punches_asked;
         self.reclaimer.woken.notify_all();
         while !state.stopped && state.punches_done < asked {
             self.reclaimer.woken.wait(&mut state);
         }
-        !state.stopped && state.freed
+        state.freed_bytes > before
     }
 
     /// Waits until everything that is dead by now has been given up.
@@ -211,5 +222,23 @@ impl Engine {
         while !state.stopped && state.dead.iter().any(|pack| dead.contains(pack)) {
             self.reclaimer.woken.wait(&mut state);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::DeviceId;
+
+    #[test]
+    fn gaps_lie_between_live_tables_and_before_the_directory() {
+        let extent = |offset, length| Extent { device: DeviceId(0), pack: PackId(1), offset, length };
+        let length = 40 * PAGE_BYTES + 500;
+        let mut live = [extent(20 * PAGE_BYTES, 1), extent(0, 3 * PAGE_BYTES), extent(3 * PAGE_BYTES, 5000)];
+        let page = |count: u64| count * PAGE_BYTES;
+        // The directory of so many tables takes a page at most, wherever it begins.
+        assert_eq!(gaps(&mut live, length), [(page(5), page(15)), (page(21), page(18))]);
+        assert_eq!(gaps(&mut live[..1], page(5)), [(page(3), page(1))]);
+        assert_eq!(gaps(&mut [extent(0, page(39))], length), []);
     }
 }

@@ -141,7 +141,11 @@ fn attempt(opening: &Opening) -> Result<Arc<Engine>> {
     let engine = Arc::new(store.load(lock, meter)?);
     if !opening.read_only {
         // Threads that have started hold the engine, and with it the lock, until it is closed.
-        engine.start_work().inspect_err(|_| drop(engine.close()))?;
+        engine.start_work().inspect_err(|_| {
+            // A thread that is missing is not to be waited for.
+            engine.stop_work();
+            engine.events.stop();
+        })?;
     }
     Ok(engine)
 }

@@ -73,7 +73,8 @@ fn options_of(record: &KeyspaceRecord) -> KeyspaceOptions {
 }
 
 fn fill(engine: &Arc<Engine>, mut salvage: Salvage) -> Result<RepairReport> {
-    let mut report = RepairReport { whole_catalog: salvage.whole_catalog, ..RepairReport::default() };
+    let (whole_catalog, zeroed_tables) = (salvage.whole_catalog, salvage.zeroed);
+    let mut report = RepairReport { whole_catalog, zeroed_tables, ..RepairReport::default() };
     for record in salvage.keyspaces() {
         let tree = engine.create_keyspace(&record.name, &options_of(&record))?;
         let mut ingestion = Ingestion::new(engine, &tree)?;

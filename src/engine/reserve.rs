@@ -50,11 +50,13 @@ impl Reserve {
 }
 
 impl Engine {
-    /// Does `write`. Where that finds the disk full, does it again in what space can be made.
+    /// Does `write`. Where that finds the disk full, does it again in what space can be made, until none can.
     pub(crate) fn with_space<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
-        match self.spares.yielding(&mut write) {
-            Err(error) if self.make_space(&error) => write(),
-            written => written,
+        loop {
+            match self.spares.yielding(&mut write) {
+                Err(error) if self.make_space(&error) => {}
+                written => return written,
+            }
         }
     }
 

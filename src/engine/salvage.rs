@@ -46,6 +46,8 @@ pub(crate) struct Salvage {
     pub(crate) memory: BTreeMap<KeyspaceId, Arc<Memtable>>,
     /// What could not be taken.
     pub(crate) lost: Vec<Error>,
+    /// Tables that are all zeros, of which nobody knows whether they were live.
+    pub(crate) zeroed: u64,
 }
 
 /// A table that may be read.
@@ -77,6 +79,7 @@ impl Salvage {
             tables: BTreeMap::new(),
             memory: BTreeMap::new(),
             lost: damage.into_iter().collect(),
+            zeroed: 0,
         };
         for edit in edits {
             match salvage.catalog.apply(&edit, &mut |_| Lease::none()) {
@@ -128,6 +131,13 @@ impl Salvage {
         if self.whole_catalog {
             return Ok(());
         }
+        let device = &self.device;
+        let is_zeroed = |table: &FoundTable| {
+            let file = device.open(FileName::Pack(table.extent.pack), Access::Read);
+            file.is_ok_and(|file| is_zeroed(&file, table.extent))
+        };
+        // Those are met again, and counted, in the directories of packs.
+        self.tables.values_mut().for_each(|tables| tables.retain(|table| !is_zeroed(table)));
         for name in self.device.list()? {
             if let FileName::Pack(pack) = name {
                 self.search_pack(pack).unwrap_or_else(|error| self.lost.push(error));
@@ -161,7 +171,7 @@ impl Salvage {
                     extent,
                     number: properties.max_seq,
                 }),
-                Err(_) if is_punched(&file, extent) => {}
+                Err(_) if is_zeroed(&file, extent) => self.zeroed += 1,
                 Err(error) => self.lost.push(error),
             }
         }
@@ -208,16 +218,10 @@ impl Salvage {
         Ok((file, reader))
     }
 
-    fn is_punched(&self, table: &FoundTable) -> bool {
-        let file = self.device.open(FileName::Pack(table.extent.pack), Access::Read);
-        file.is_ok_and(|file| is_punched(&file, table.extent))
-    }
-
     /// The entries of a table that check, in order. What does not is added to the list.
     pub(crate) fn entries(&self, table: &FoundTable) -> TableEntries {
         match self.open(table) {
             Ok(opened) => TableEntries { opened: Some(opened), lost: Vec::new(), ..TableEntries::default() },
-            Err(_) if !self.whole_catalog && self.is_punched(table) => TableEntries::default(),
             Err(error) => TableEntries { lost: vec![error], ..TableEntries::default() },
         }
     }
@@ -261,8 +265,8 @@ fn list_directory(file: &StoreFile, pack: PackId) -> Result<Vec<(TableId, Extent
     Ok(directory.tables.iter().map(|entry| (entry.table, extent(entry.offset, entry.length))).collect())
 }
 
-/// Whether a table is all zeros: it was dead, and its space has been given back.
-fn is_punched(file: &StoreFile, extent: Extent) -> bool {
+/// Whether a table is all zeros. Then it was dead, most likely, and its space has been given back.
+fn is_zeroed(file: &StoreFile, extent: Extent) -> bool {
     (0..extent.length).step_by(SEARCH_BYTES as usize).all(|at| {
         let length = usize::try_from(SEARCH_BYTES.min(extent.length - at)).unwrap_or(0);
         let piece = file.read(ReadCause::Open, extent.offset + at, length);

@@ -230,7 +230,6 @@ impl Engine {
         result: Result<()>,
         free_bytes: u64,
     ) -> (MutexGuard<'_, State>, Result<Ended>) {
-        self.keep_space_budget();
         self.sample_load();
         self.wake_writers();
         let result = match result {
@@ -238,6 +237,7 @@ impl Engine {
             Err(error) if self.make_space(&error) => Ok(Ended::ForSpace),
             Err(error) => Err(error),
         };
+        self.keep_space_budget();
         let mut state = self.scheduler.state.lock();
         let setback = &mut state.setbacks[job as usize];
         match &result {

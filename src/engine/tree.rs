@@ -110,14 +110,14 @@ impl Tree {
         self.scans.store(0, Ordering::Relaxed);
     }
 
-    /// Counts a scan; whether it is time to look if [`Tree::scans`] are many.
+    /// Counts a scan; whether [`Tree::scans`] has grown, and something may be due.
     pub(crate) fn scanned(&self) -> bool {
         (self.scans.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(SCANS_PER_CHECK)
     }
 
-    /// Scans since the version changed.
+    /// Scans since the version changed, in whole [`SCANS_PER_CHECK`]: it grows only when somebody is told.
     pub(crate) fn scans(&self) -> u64 {
-        self.scans.load(Ordering::Relaxed)
+        self.scans.load(Ordering::Relaxed) / SCANS_PER_CHECK * SCANS_PER_CHECK
     }
 
     /// Fails once the keyspace is dropped. Asked after a view was taken: a view that is empty for that reason comes after

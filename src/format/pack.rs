@@ -58,6 +58,12 @@ pub struct PackEntry {
 }
 
 impl PackDirectory {
+    /// The most that the directory of a pack of `pack_bytes` can take: no table is shorter than a page.
+    #[must_use]
+    pub fn bytes_max(pack_bytes: u64) -> u64 {
+        (HEADER_BYTES + PACK_TRAILER_BYTES) as u64 + pack_bytes / PAGE_BYTES * ENTRY_BYTES as u64
+    }
+
     /// Bytes that [`encode`](Self::encode) yields.
     #[must_use]
     pub fn encoded_bytes(&self) -> usize {

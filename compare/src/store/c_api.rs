@@ -67,6 +67,8 @@ macro_rules! declare {
             fn cache_create_lru(bytes: usize) -> Handle;
             #[link_name = concat!($library, "_readoptions_create")]
             fn readoptions_create() -> Handle;
+            #[link_name = concat!($library, "_readoptions_set_verify_checksums")]
+            fn readoptions_set_verify_checksums(options: Handle, value: c_uchar);
             #[link_name = concat!($library, "_writeoptions_create")]
             fn writeoptions_create() -> Handle;
             #[link_name = concat!($library, "_writeoptions_set_sync")]
@@ -125,16 +127,18 @@ macro_rules! declare {
         ///
         /// # Safety
         /// `options` are the library's own, and never destroyed.
-        unsafe fn open_with(options: Handle, path: &Path, sync: Sync) -> Result<CStore> {
+        unsafe fn open_with(options: Handle, path: &Path, sync: Sync, checked: bool) -> Result<CStore> {
             // SAFETY: the caller vouches for `options`; every other handle is the library's own and never destroyed.
             unsafe {
                 options_set_create_if_missing(options, 1);
                 options_set_write_buffer_size(options, MEMTABLE_BYTES);
                 options_set_max_open_files(options, OPEN_FILES_MAX);
                 options_set_compression(options, NO_COMPRESSION);
+                let read_options = readoptions_create();
+                readoptions_set_verify_checksums(read_options, checked.into());
                 let write_options = writeoptions_create();
                 writeoptions_set_sync(write_options, u8::from(sync == Sync::EveryPut));
-                CStore::open(&API, open_store, path, [options, readoptions_create(), write_options])
+                CStore::open(&API, open_store, path, [options, read_options, write_options])
             }
         }
     };

@@ -25,8 +25,9 @@ unsafe extern "C" {
     ) -> *mut u8;
 }
 
-/// Opens or creates the store in `path`.
-pub fn open(path: &Path, sync: Sync) -> Result<CStore> {
+/// Opens or creates the store in `path`; `checked` if checksums are to be verified when blocks are read, which LevelDB does
+/// not do unless it is told to.
+pub fn open(path: &Path, sync: Sync, checked: bool) -> Result<CStore> {
     // SAFETY: every handle is the library's own, used as its header says, and never destroyed.
     unsafe {
         let options = options_create();
@@ -34,7 +35,7 @@ pub fn open(path: &Path, sync: Sync) -> Result<CStore> {
         leveldb_options_set_cache(options, cache_create_lru(CACHE_BYTES));
         let filter = leveldb_filterpolicy_create_bloom(FILTER_BITS_PER_KEY.into());
         leveldb_options_set_filter_policy(options, filter);
-        open_with(options, path, sync)
+        open_with(options, path, sync, checked)
     }
 }
 

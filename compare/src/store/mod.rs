@@ -1,5 +1,5 @@
 //! The engines under comparison, all opened with the same memory: 64 MiB of memtable, 256 MiB of cache, filters of 10
-//! bits per key, no compression.
+//! bits per key, no compression. All but [`Engine::Leveldb`] verify the checksum of each block that they read.
 
 mod c_api;
 mod fjall;
@@ -34,10 +34,13 @@ const MEMORY_BYTES: u64 = (CACHE_BYTES + 3 * MEMTABLE_BYTES) as u64;
 
 /// An engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Engine {
     Terrace,
+    /// As it comes: checksums are written, not verified.
     Leveldb,
+    /// With checksums verified, as the others do.
+    LeveldbChecked,
     Rocksdb,
     Fjall,
 }
@@ -48,6 +51,7 @@ impl Engine {
         match self {
             Self::Terrace => "terrace",
             Self::Leveldb => "leveldb",
+            Self::LeveldbChecked => "leveldb-checked",
             Self::Rocksdb => "rocksdb",
             Self::Fjall => "fjall",
         }
@@ -68,7 +72,10 @@ impl Engine {
                 };
                 TerraceStore::open(path, &config).map(|store| Box::new(store) as Box<dyn Store>)
             }
-            Self::Leveldb => leveldb::open(path, sync).map(|store| Box::new(store) as Box<dyn Store>),
+            Self::Leveldb => leveldb::open(path, sync, false).map(|store| Box::new(store) as Box<dyn Store>),
+            Self::LeveldbChecked => {
+                leveldb::open(path, sync, true).map(|store| Box::new(store) as Box<dyn Store>)
+            }
             Self::Rocksdb => rocksdb::open(path, sync).map(|store| Box::new(store) as Box<dyn Store>),
             Self::Fjall => fjall::open(path, sync).map(|store| Box::new(store) as Box<dyn Store>),
         };

@@ -44,7 +44,7 @@ pub fn open(path: &Path, sync: Sync) -> Result<CStore> {
         rocksdb_options_set_block_based_table_factory(options, table);
         rocksdb_options_set_target_file_size_base(options, TABLE_BYTES as u64);
         rocksdb_options_set_max_background_jobs(options, BACKGROUND_JOBS);
-        open_with(options, path, sync)
+        open_with(options, path, sync, true)
     }
 }
 

@@ -38,6 +38,7 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
             "tables": report.tables,
             "entries": report.entries,
             "whole_catalog": report.whole_catalog,
+            "zeroed_tables": report.zeroed_tables,
             "lost": report.lost.iter().map(verify::problem).collect::<Vec<_>>(),
         });
         writeln!(out, "{object}")?;
@@ -49,6 +50,13 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
             writeln!(
                 out,
                 "the catalog is lost: keyspaces may lack their names, and deleted records may be back"
+            )?;
+        }
+        if report.zeroed_tables > 0 {
+            writeln!(
+                out,
+                "{} tables are all zeros: their space was given back when they were dead, or something has erased them",
+                report.zeroed_tables
             )?;
         }
         let (keyspaces, tables, entries) = (report.keyspaces, report.tables, report.entries);
