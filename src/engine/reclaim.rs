@@ -6,8 +6,8 @@
 //! it is durable, so an extent that arrives here is dead after any crash, too. Giving it up needs no barrier: a pack
 //! that comes back is unknown to the manifest and goes at the next open.
 //!
-//! Where space is short, the dead tables of packs that live on are punched out by the same thread, which alone gives packs
-//! up: a pack's name stands for the same file while its tables are punched.
+//! Where space is short, or too much of it is dead, the dead tables of packs that live on are punched out by the same
+//! thread, which alone gives packs up: a pack's name stands for the same file while its tables are punched.
 //!
 //! After a failure whose outcome is unknown, and once the store is closed, nothing is reclaimed any more.
 
@@ -18,6 +18,10 @@ use crate::catalog::{Catalog, ExtentSink};
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
 use crate::format::pack::PackDirectory;
 use crate::types::{Extent, PAGE_BYTES, PackId};
+
+/// Dead tables are punched once they take more than this part of what live ones take. Until then it is left to their packs
+/// to die: to write over a whole file is cheaper than to fill its holes.
+const DEAD_SHARE_MAX: u64 = 8;
 
 #[derive(Debug, Default)]
 pub(crate) struct Reclaimer {
@@ -35,7 +39,20 @@ struct State {
     punches_done: u64,
     /// Bytes given up or punched so far, about.
     freed_bytes: u64,
+    /// Bytes of live tables.
+    live_bytes: u64,
+    /// Bytes of dead tables that take up space in packs that live on.
+    dead_bytes: u64,
+    /// How many of those the last round had to leave, for somebody else reads them.
+    held_bytes: u64,
     stopped: bool,
+}
+
+impl State {
+    /// Whether so much is dead that it is punched though there is space.
+    fn is_wasteful(&self) -> bool {
+        self.dead_bytes.saturating_sub(self.held_bytes) > self.live_bytes / DEAD_SHARE_MAX
+    }
 }
 
 /// What of a pack is still in use.
@@ -69,6 +86,7 @@ impl Reclaimer {
             state.packs.insert(pack, PackUse { length, ..PackUse::default() });
         }
         for extent in tables {
+            state.live_bytes += extent.length;
             if let Some(used) = state.packs.get_mut(&extent.pack) {
                 used.tables += 1;
                 used.live_bytes += extent.length;
@@ -86,8 +104,11 @@ impl Reclaimer {
         }
         let mut state = self.state.lock();
         for (pack, length) in packs() {
-            if let (Some(used), Some(live)) = (state.packs.get_mut(&pack), live.get_mut(&pack)) {
-                used.dead = gaps(live, length);
+            let Some(live) = live.get_mut(&pack) else { continue };
+            let dead = gaps(live, length);
+            state.dead_bytes += bytes_of(&dead);
+            if let Some(used) = state.packs.get_mut(&pack) {
+                used.dead = dead;
             }
         }
     }
@@ -115,6 +136,10 @@ impl Reclaimer {
     }
 }
 
+fn bytes_of(tables: &[(u64, u64)]) -> u64 {
+    tables.iter().map(|(_, length)| length).sum()
+}
+
 /// Offset and length of what lies between the `live` tables of a pack and before its directory: it was dead before the
 /// store was opened.
 fn gaps(live: &mut [Extent], pack_bytes: u64) -> Vec<(u64, u64)> {
@@ -137,10 +162,15 @@ impl ExtentSink for Reclaimer {
         used.tables = used.tables.saturating_sub(1);
         used.live_bytes = used.live_bytes.saturating_sub(extent.length);
         used.dead.push((extent.offset, extent.length));
-        if used.tables == 0 {
-            let length = used.length;
+        let gone = (used.tables == 0).then(|| (used.length, bytes_of(&used.dead)));
+        state.live_bytes = state.live_bytes.saturating_sub(extent.length);
+        state.dead_bytes += extent.length;
+        if let Some((length, dead)) = gone {
+            state.dead_bytes = state.dead_bytes.saturating_sub(dead);
             state.packs.remove(&extent.pack);
             state.dead.push((extent.pack, length));
+        }
+        if gone.is_some() || state.is_wasteful() {
             drop(state);
             self.woken.notify_all();
         }
@@ -153,7 +183,7 @@ impl Engine {
         let mut state = self.reclaimer.state.lock();
         while !state.stopped {
             let Some(&(pack, length)) = state.dead.first() else {
-                if state.punches_asked > state.punches_done {
+                if state.punches_asked > state.punches_done || state.is_wasteful() {
                     state = self.punch_dead(state);
                 } else {
                     self.reclaimer.woken.wait(&mut state);
@@ -174,29 +204,39 @@ impl Engine {
 
     /// Punches what is dead in packs that live on.
     fn punch_dead<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let upto = state.punches_asked;
+        let asked = state.punches_asked;
+        // Nobody waits for the space: it need not be free before the file system thinks fit.
+        let at_once = asked > state.punches_done;
         let dead: Vec<_> = (state.packs.iter_mut())
             .filter(|(_, used)| !used.dead.is_empty())
             .map(|(&pack, used)| (pack, std::mem::take(&mut used.dead)))
             .collect();
         drop(state);
+        let mut held_bytes = 0;
         for (pack, mut tables) in dead {
-            let punched =
-                !self.health.is_poisoned() && self.cache.packs().punch(pack, &tables).unwrap_or(false);
-            let bytes: u64 = tables.iter().map(|(_, length)| length).sum();
+            let punch = || self.cache.packs().punch(pack, &tables, at_once);
+            let punched = !self.health.is_poisoned() && punch().unwrap_or(false);
+            let bytes = bytes_of(&tables);
             state = self.reclaimer.state.lock();
-            state.freed_bytes += if punched { bytes } else { 0 };
-            if let Some(used) = state.packs.get_mut(&pack) {
-                if punched {
-                    used.length = used.length.saturating_sub(bytes);
-                } else {
+            match state.packs.get_mut(&pack) {
+                Some(used) if punched => used.length = used.length.saturating_sub(bytes),
+                Some(used) => {
                     used.dead.append(&mut tables);
+                    held_bytes += bytes;
                 }
+                // It has died meanwhile.
+                None => {}
+            }
+            if punched {
+                state.freed_bytes += bytes;
+            }
+            if punched || !state.packs.contains_key(&pack) {
+                state.dead_bytes = state.dead_bytes.saturating_sub(bytes);
             }
             drop(state);
         }
         state = self.reclaimer.state.lock();
-        state.punches_done = upto;
+        (state.punches_done, state.held_bytes) = (asked, held_bytes);
         self.reclaimer.woken.notify_all();
         state
     }
