@@ -1,10 +1,14 @@
 //! How hard the writers press, and what the pacer makes of it.
 
 use std::fmt;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+
 use super::{Engine, Writer};
-use crate::env::sync::{Condvar, Mutex, MutexGuard};
+use crate::env::sync::{Condvar, MutexGuard};
 use crate::policy::{self, LoadState, WriterVerdict};
 
 /// Why writers were made to wait.
@@ -30,41 +34,43 @@ impl fmt::Display for StallReason {
 /// Waiting time beyond this is forgiven: the hard limits hold without it, and no single call should pay for a burst.
 const OWED_MAX: Duration = Duration::from_millis(100);
 
+/// Read by every write, and written by threads of low priority: those must not be waited for, so there is no lock.
 #[derive(Debug, Default)]
 pub(crate) struct Pressure {
-    state: Mutex<State>,
+    load: ArcSwap<LoadState>,
+    /// Waiting time that slowed-down writers have not yet served, in nanoseconds. Changed by the holder of the writer's
+    /// lock alone.
+    owed: AtomicU64,
+    /// A writer has been told to stop by the load, and may wait for another one.
+    stopped: AtomicBool,
     changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    load: LoadState,
-    /// Waiting time that slowed-down writers have not yet served.
-    owed: Duration,
 }
 
 impl Pressure {
     /// The latest sample.
     pub(crate) fn load(&self) -> LoadState {
-        self.state.lock().load
+        **self.load.load()
     }
 
     /// Writers have written `bytes` while they were allowed `bytes_per_second`.
     pub(crate) fn owe(&self, bytes: u64, bytes_per_second: u64) {
         let nanos = bytes.saturating_mul(1_000_000_000) / bytes_per_second.max(1);
-        let mut state = self.state.lock();
-        state.owed = (state.owed + Duration::from_nanos(nanos)).min(OWED_MAX);
+        let owed = self.owed() + Duration::from_nanos(nanos);
+        self.set_owed(owed.min(OWED_MAX));
     }
 
     /// Waiting time that is owed.
     pub(crate) fn owed(&self) -> Duration {
-        self.state.lock().owed
+        Duration::from_nanos(self.owed.load(Relaxed))
     }
 
     /// Waiting time has been served.
     pub(crate) fn paid(&self, time: Duration) {
-        let mut state = self.state.lock();
-        state.owed = state.owed.saturating_sub(time);
+        self.set_owed(self.owed().saturating_sub(time));
+    }
+
+    fn set_owed(&self, owed: Duration) {
+        self.owed.store(u64::try_from(owed.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
     /// Lets a writer that waits look again.
@@ -79,28 +85,41 @@ impl Pressure {
 }
 
 impl Engine {
-    /// Takes a new sample of the load. Called whenever a memtable is sealed and a job ends.
-    pub(crate) fn sample_load(&self) {
-        // Under the lock, so that an older sample never takes the place of a newer one.
-        let mut state = self.pressure.state.lock();
-        state.load = self.load_now();
+    /// Takes a new sample of the load. Called whenever a memtable is sealed and a job ends. Whether a writer may wait for it.
+    pub(crate) fn sample_load(&self) -> bool {
+        // Taken anew if there is another one by then: an older sample never takes the place of a newer one.
+        self.pressure.load.rcu(|_| self.load_now());
+        fence(SeqCst);
+        self.pressure.stopped.load(Relaxed)
     }
 
-    /// What writers may do while the active memtables hold `active_bytes`.
+    /// What writers may do while the active memtables hold `active_bytes`. Asked with the writer's lock held.
     pub(crate) fn writer_verdict(&self, active_bytes: u64) -> WriterVerdict {
-        let mut state = self.pressure.state.lock();
-        let verdict = self.settings().policy.pacer.writer(&LoadState { active_bytes, ..state.load });
-        if verdict == WriterVerdict::Go {
-            state.owed = Duration::ZERO;
+        let pacer = &self.settings().policy.pacer;
+        let verdict = || pacer.writer(&LoadState { active_bytes, ..self.pressure.load() });
+        match verdict() {
+            WriterVerdict::Go => {
+                if !self.pressure.owed().is_zero() {
+                    self.pressure.set_owed(Duration::ZERO);
+                }
+                WriterVerdict::Go
+            }
+            WriterVerdict::Stop { .. } => {
+                // Either the next sample finds the mark, or it is here already.
+                self.pressure.stopped.store(true, Relaxed);
+                fence(SeqCst);
+                verdict()
+            }
+            delayed => delayed,
         }
-        verdict
     }
 
     /// Lets stalled writers look again. Not to be called with the writer's lock held.
     pub(crate) fn wake_writers(&self) {
         if let Some(writer) = &self.writer {
             // A writer that has seen the old load has gone to wait by the time the lock is ours.
-            drop(writer.lock());
+            let _writer = writer.lock();
+            self.pressure.stopped.store(false, Relaxed);
         }
         self.pressure.wake();
     }

@@ -1,9 +1,11 @@
 //! The background threads, what they may do at the same time, and when nothing is left to do.
 //!
-//! One thread flushes, in the order in which memtables were sealed, and asks nobody. The others merge: an idle one
-//! enters the scheduler's lock, where the planner picks the best plan that no running job is in the way of; what the
-//! plan touches is claimed until its result is installed (I12). A job that failed without harm is tried again after a
-//! pause.
+//! One thread flushes, in the order in which memtables were sealed, and asks nobody. The others merge: an idle one has the
+//! planner pick the best plan that no running job is in the way of; what the plan touches is claimed until its result is
+//! installed (I12). A job that failed without harm is tried again after a pause.
+//!
+//! Merging threads run at a low priority: they may lose the processor at any moment, for long. So they plan without the
+//! scheduler's lock, which writers take, and claim the plan only if nothing that it rests on has changed meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,6 +38,10 @@ pub(crate) struct Scheduler {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Grows when something may be due that was not.
+    wakes: u64,
+    /// Grows with every change of what plans rest on: `busy`, `waiting`, `held`.
+    changes: u64,
     busy: BTreeMap<KeyspaceId, Busy>,
     merges: usize,
     /// Numbers of the merging threads.
@@ -81,7 +87,13 @@ enum Ended {
 impl Scheduler {
     /// Lets everybody look again.
     pub(crate) fn wake_all(&self) {
-        drop(self.state.lock());
+        self.changed(&mut self.state.lock());
+    }
+
+    /// Lets everybody look again, after a change of `state`.
+    fn changed(&self, state: &mut State) {
+        state.changes += 1;
+        state.wakes += 1;
         self.work.notify_all();
         self.done.notify_all();
     }
@@ -94,8 +106,7 @@ impl Scheduler {
 
     /// Tells the threads that something may be due: a memtable was sealed, or scans have become many.
     pub(crate) fn wake(&self) {
-        // Whoever has seen nothing due has gone to wait by the time the lock is ours.
-        drop(self.state.lock());
+        self.state.lock().wakes += 1;
         self.work.notify_all();
     }
 }
@@ -108,9 +119,9 @@ pub(crate) struct MergesHeld<'a> {
 
 impl Drop for MergesHeld<'_> {
     fn drop(&mut self) {
-        self.scheduler.state.lock().held.remove(&self.keyspace);
-        self.scheduler.work.notify_all();
-        self.scheduler.done.notify_all();
+        let mut state = self.scheduler.state.lock();
+        state.held.remove(&self.keyspace);
+        self.scheduler.changed(&mut state);
     }
 }
 
@@ -157,10 +168,12 @@ impl Engine {
 
     /// Ends the background threads. A running merge is given up at its next check.
     pub(crate) fn stop_threads(&self) {
-        self.scheduler.state.lock().stopping = true;
+        {
+            let mut state = self.scheduler.state.lock();
+            state.stopping = true;
+            self.scheduler.changed(&mut state);
+        }
         self.reclaimer.stop();
-        self.scheduler.work.notify_all();
-        self.scheduler.done.notify_all();
         let threads = std::mem::take(&mut *self.scheduler.threads.lock());
         for thread in threads {
             thread.join();
@@ -188,15 +201,23 @@ impl Engine {
     fn merge_forever(&self, number: usize) {
         let mut state = self.scheduler.state.lock();
         while !state.stopping && number < self.settings().limits.background_threads {
-            let free = |keyspace| !state.waiting.contains_key(&keyspace) && !state.held.contains(&keyspace);
+            let (changes, wakes) = (state.changes, state.wakes);
             let full = state.merges > 0 && self.is_short_of_space();
-            let due =
-                if full || self.paused(&state, Job::Merge) { None } else { self.merge_due(&state, free) };
-            let Some(plan) = due else {
-                self.wait_for_work(&mut state, Job::Merge);
-                continue;
+            let plan = if full || self.paused(&state, Job::Merge) {
+                None
+            } else {
+                let barred: BTreeSet<KeyspaceId> = state.waiting.keys().chain(&state.held).copied().collect();
+                let busy = state.busy.clone();
+                drop(state);
+                let plan = self.merge_due(&busy, |keyspace| !barred.contains(&keyspace));
+                state = self.scheduler.state.lock();
+                plan
             };
-            state = self.run_claimed(state, &plan).0;
+            match plan {
+                Some(plan) if state.changes == changes => state = self.run_claimed(state, &plan).0,
+                None if state.wakes == wakes && !state.stopping => self.wait_for_work(&mut state, Job::Merge),
+                _ => {}
+            }
         }
         state.mergers.remove(&number);
     }
@@ -209,6 +230,7 @@ impl Engine {
     ) -> (MutexGuard<'a, State>, Result<Ended>) {
         state.busy.entry(plan.keyspace).or_default().claim(plan);
         state.merges += 1;
+        state.changes += 1;
         drop(state);
         let free_bytes = self.free_bytes();
         let result = self.tree(plan.keyspace).and_then(|tree| self.run_plan(&tree, plan));
@@ -217,9 +239,7 @@ impl Engine {
         if let Some(busy) = state.busy.get_mut(&plan.keyspace) {
             busy.release(plan);
         }
-        // The claim is gone only now: look again.
-        self.scheduler.work.notify_all();
-        self.scheduler.done.notify_all();
+        self.scheduler.changed(&mut state);
         (state, result)
     }
 
@@ -230,8 +250,9 @@ impl Engine {
         result: Result<()>,
         free_bytes: u64,
     ) -> (MutexGuard<'_, State>, Result<Ended>) {
-        self.sample_load();
-        self.wake_writers();
+        if self.sample_load() || result.is_err() {
+            self.wake_writers();
+        }
         let result = match result {
             Ok(()) => Ok(Ended::Done),
             Err(error) if self.make_space(&error) => Ok(Ended::ForSpace),
@@ -253,8 +274,7 @@ impl Engine {
                 *setback = Some(Setback { error: error.clone(), pause, until, free_bytes });
             }
         }
-        self.scheduler.work.notify_all();
-        self.scheduler.done.notify_all();
+        self.scheduler.changed(&mut state);
         (state, result)
     }
 
@@ -306,7 +326,7 @@ impl Engine {
     }
 
     /// The best plan, for keyspaces that `may` have one, that no running job is in the way of.
-    fn merge_due(&self, state: &State, may: impl Fn(KeyspaceId) -> bool) -> Option<Plan> {
+    fn merge_due(&self, busy: &BTreeMap<KeyspaceId, Busy>, may: impl Fn(KeyspaceId) -> bool) -> Option<Plan> {
         let none = Busy::default();
         let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape)> = self
             .trees()
@@ -327,7 +347,7 @@ impl Engine {
             .map(|(keyspace, version, shape)| TreeView {
                 keyspace: *keyspace,
                 version,
-                busy: state.busy.get(keyspace).unwrap_or(&none),
+                busy: busy.get(keyspace).unwrap_or(&none),
                 shape,
             })
             .collect();
@@ -359,7 +379,7 @@ impl Engine {
             let idle = state.flushing.is_none()
                 && state.merges == 0
                 && self.flush_due().is_none()
-                && self.merge_due(&state, |_| true).is_none();
+                && self.merge_due(&state.busy, |_| true).is_none();
             if idle || pointless() {
                 drop(state);
                 self.wait_reclaimed();
@@ -398,7 +418,7 @@ impl Engine {
     /// Somebody waits for jobs of this kind: one that has failed is tried again now, not after its pause.
     fn retry(&self, state: &mut State, job: Job) {
         if state.setbacks[job as usize].take().is_some() {
-            self.scheduler.work.notify_all();
+            self.scheduler.changed(state);
         }
     }
 
@@ -408,6 +428,7 @@ impl Engine {
         while !state.held.insert(keyspace) {
             self.scheduler.done.wait(&mut state);
         }
+        state.changes += 1;
         let held = MergesHeld { scheduler: &self.scheduler, keyspace };
         while state.busy.get(&keyspace).is_some_and(|busy| !busy.is_empty()) {
             self.scheduler.done.wait(&mut state);
@@ -482,11 +503,14 @@ impl Engine {
     /// Waits for the end of a job, with precedence over merges of `keyspace` that have not started.
     fn wait_for_turn(&self, state: &mut MutexGuard<'_, State>, keyspace: KeyspaceId) {
         *state.waiting.entry(keyspace).or_default() += 1;
+        state.changes += 1;
         self.scheduler.done.wait(state);
         if let Some(count) = state.waiting.get_mut(&keyspace) {
             *count -= 1;
         }
         state.waiting.retain(|_, count| *count > 0);
+        state.changes += 1;
+        state.wakes += 1;
         self.scheduler.work.notify_all();
     }
 }
