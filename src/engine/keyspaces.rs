@@ -88,6 +88,8 @@ impl Engine {
         }
         // Jobs that are under way find no keyspace to install their results in.
         self.wait_jobs_of(id);
+        // Whoever waits for them no longer need.
+        self.scheduler.wake_all();
         tree.clear();
         self.sample_load();
         self.wake_writers();

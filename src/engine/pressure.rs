@@ -120,8 +120,8 @@ impl Engine {
             // A writer that has seen the old load has gone to wait by the time the lock is ours.
             let _writer = writer.lock();
             self.pressure.stopped.store(false, Relaxed);
+            self.pressure.wake();
         }
-        self.pressure.wake();
     }
 
     fn load_now(&self) -> LoadState {

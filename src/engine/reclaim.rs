@@ -43,7 +43,7 @@ struct State {
     live_bytes: u64,
     /// Bytes of dead tables that take up space in packs that live on.
     dead_bytes: u64,
-    /// How many of those the last round had to leave, for somebody else reads them.
+    /// How many of those had to be left, for somebody else reads them.
     held_bytes: u64,
     stopped: bool,
 }
@@ -64,6 +64,8 @@ struct PackUse {
     length: u64,
     /// Offset and length of dead tables that take up space.
     dead: Vec<(u64, u64)>,
+    /// Bytes of them that had to be left when they were to be punched last.
+    held_bytes: u64,
 }
 
 /// Space that tables take, in bytes.
@@ -162,11 +164,12 @@ impl ExtentSink for Reclaimer {
         used.tables = used.tables.saturating_sub(1);
         used.live_bytes = used.live_bytes.saturating_sub(extent.length);
         used.dead.push((extent.offset, extent.length));
-        let gone = (used.tables == 0).then(|| (used.length, bytes_of(&used.dead)));
+        let gone = (used.tables == 0).then(|| (used.length, bytes_of(&used.dead), used.held_bytes));
         state.live_bytes = state.live_bytes.saturating_sub(extent.length);
         state.dead_bytes += extent.length;
-        if let Some((length, dead)) = gone {
+        if let Some((length, dead, held)) = gone {
             state.dead_bytes = state.dead_bytes.saturating_sub(dead);
+            state.held_bytes = state.held_bytes.saturating_sub(held);
             state.packs.remove(&extent.pack);
             state.dead.push((extent.pack, length));
         }
@@ -205,24 +208,24 @@ impl Engine {
     /// Punches what is dead in packs that live on.
     fn punch_dead<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let asked = state.punches_asked;
-        // Nobody waits for the space: it need not be free before the file system thinks fit.
-        let at_once = asked > state.punches_done;
         let dead: Vec<_> = (state.packs.iter_mut())
             .filter(|(_, used)| !used.dead.is_empty())
             .map(|(&pack, used)| (pack, std::mem::take(&mut used.dead)))
             .collect();
         drop(state);
-        let mut held_bytes = 0;
         for (pack, mut tables) in dead {
-            let punch = || self.cache.packs().punch(pack, &tables, at_once);
-            let punched = !self.health.is_poisoned() && punch().unwrap_or(false);
+            let punched =
+                !self.health.is_poisoned() && self.cache.packs().punch(pack, &tables).unwrap_or(false);
             let bytes = bytes_of(&tables);
             state = self.reclaimer.state.lock();
             match state.packs.get_mut(&pack) {
-                Some(used) if punched => used.length = used.length.saturating_sub(bytes),
+                Some(used) if punched => {
+                    used.length = used.length.saturating_sub(bytes);
+                    used.held_bytes = 0;
+                }
                 Some(used) => {
                     used.dead.append(&mut tables);
-                    held_bytes += bytes;
+                    used.held_bytes = bytes_of(&used.dead);
                 }
                 // It has died meanwhile.
                 None => {}
@@ -236,7 +239,8 @@ impl Engine {
             drop(state);
         }
         state = self.reclaimer.state.lock();
-        (state.punches_done, state.held_bytes) = (asked, held_bytes);
+        state.punches_done = asked;
+        state.held_bytes = state.packs.values().map(|used| used.held_bytes).sum();
         self.reclaimer.woken.notify_all();
         state
     }

@@ -33,6 +33,8 @@ pub(crate) struct Scheduler {
     work: Condvar,
     /// A job has ended.
     done: Condvar,
+    /// Somebody has planned in vain.
+    planned: Condvar,
     threads: Mutex<Vec<Thread>>,
 }
 
@@ -43,6 +45,8 @@ struct State {
     /// Grows with every change of what plans rest on: `busy`, `waiting`, `held`.
     changes: u64,
     busy: BTreeMap<KeyspaceId, Busy>,
+    /// Threads that plan, and hold versions.
+    planning: usize,
     merges: usize,
     /// Numbers of the merging threads.
     mergers: BTreeSet<usize>,
@@ -93,6 +97,10 @@ impl Scheduler {
     /// Lets everybody look again, after a change of `state`.
     fn changed(&self, state: &mut State) {
         state.changes += 1;
+        self.notify(state);
+    }
+
+    fn notify(&self, state: &mut State) {
         state.wakes += 1;
         self.work.notify_all();
         self.done.notify_all();
@@ -208,9 +216,12 @@ impl Engine {
             } else {
                 let barred: BTreeSet<KeyspaceId> = state.waiting.keys().chain(&state.held).copied().collect();
                 let busy = state.busy.clone();
+                state.planning += 1;
                 drop(state);
                 let plan = self.merge_due(&busy, |keyspace| !barred.contains(&keyspace));
                 state = self.scheduler.state.lock();
+                state.planning -= 1;
+                self.scheduler.planned.notify_all();
                 plan
             };
             match plan {
@@ -250,7 +261,8 @@ impl Engine {
         result: Result<()>,
         free_bytes: u64,
     ) -> (MutexGuard<'_, State>, Result<Ended>) {
-        if self.sample_load() || result.is_err() {
+        // What has failed, and poison, they hear below.
+        if self.sample_load() {
             self.wake_writers();
         }
         let result = match result {
@@ -274,7 +286,16 @@ impl Engine {
                 *setback = Some(Setback { error: error.clone(), pause, until, free_bytes });
             }
         }
-        self.scheduler.changed(&mut state);
+        if result.is_err() || self.health.is_poisoned() {
+            drop(state);
+            self.wake_writers();
+            state = self.scheduler.state.lock();
+        }
+        match job {
+            // Nothing that plans rest on.
+            Job::Flush => self.scheduler.notify(&mut state),
+            Job::Merge => self.scheduler.changed(&mut state),
+        }
         (state, result)
     }
 
@@ -380,12 +401,16 @@ impl Engine {
                 && state.merges == 0
                 && self.flush_due().is_none()
                 && self.merge_due(&state.busy, |_| true).is_none();
-            if idle || pointless() {
+            if idle && state.planning > 0 {
+                // What it holds of an older version is reclaimed when it lets go.
+                self.scheduler.planned.wait(&mut state);
+            } else if idle || pointless() {
                 drop(state);
                 self.wait_reclaimed();
                 return Ok(());
+            } else {
+                self.scheduler.done.wait(&mut state);
             }
-            self.scheduler.done.wait(&mut state);
         }
     }
 

@@ -88,9 +88,7 @@ impl PackStore {
     /// Frees the storage of dead `tables` (offset and length) of a pack that lives on; whether nobody stood in the way.
     /// Nothing that a crash can bring back may name them, and only who may [`PackStore::release`] the pack may ask for it.
     /// A reader beside the writer keeps them by its hold on the pack ([`Device::hold`]), as it keeps a whole one.
-    ///
-    /// `at_once` waits until the space is free, which it is once no power cut can bring the tables back.
-    pub(crate) fn punch(&self, pack: PackId, tables: &[(u64, u64)], at_once: bool) -> Result<bool> {
+    pub(crate) fn punch(&self, pack: PackId, tables: &[(u64, u64)]) -> Result<bool> {
         let name = FileName::Pack(pack);
         if self.device.is_held(name) {
             return Ok(false);
@@ -99,9 +97,8 @@ impl PackStore {
         for &(offset, length) in tables {
             file.punch(offset, length.next_multiple_of(PAGE_BYTES))?;
         }
-        if at_once {
-            file.sync(WriteCause::Merge)?;
-        }
+        // Space is free once no power cut can bring the tables back.
+        file.sync(WriteCause::Merge)?;
         Ok(true)
     }
 
