@@ -8,6 +8,7 @@ use crate::env::sync::Mutex;
 use crate::env::{File, FileLock};
 use crate::error::{Error, Result};
 use crate::format::Malformed;
+use crate::types::PAGE_BYTES;
 
 /// An open file whose every failure says which file, and whose every byte is counted by cause.
 #[derive(Debug)]
@@ -87,12 +88,16 @@ impl StoreFile {
     }
 
     /// Writes zeros from the end of the file up to `len`, if it ends before.
+    ///
+    /// Page by page: what the kernel takes over in one call it may also write back as one, for every byte that changes in it.
     pub(crate) fn fill(&self, cause: WriteCause, len: u64) -> Result<()> {
-        let end = self.len()?;
-        match usize::try_from(len.saturating_sub(end)) {
-            Ok(0) | Err(_) => Ok(()),
-            Ok(missing) => self.write(cause, end, &vec![0; missing]),
+        let mut end = self.len()?;
+        while end < len {
+            let next = (end + 1).next_multiple_of(PAGE_BYTES).min(len);
+            self.write(cause, end, &[0; PAGE_BYTES as usize][..(next - end) as usize])?;
+            end = next;
         }
+        Ok(())
     }
 
     /// Damage at `offset` of this file.
