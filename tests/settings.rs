@@ -45,15 +45,21 @@ fn a_refused_change_changes_nothing() {
     assert_eq!(other.set_options(|_| {}).unwrap_err().kind(), ErrorKind::Closed);
 }
 
-/// Without a write, and without being asked: scans seek in every run.
-#[test]
-fn level_0_is_merged_once_scans_have_paid_for_it() {
+/// A store with six runs in level 0, far from its trigger.
+fn six_runs() -> Db {
     let tree = TreeOptions { l0_trigger: 100, l0_slow: 200, l0_stop: 300, ..tiny().tree };
     let db = open(&machine(), Options { tree, ..tiny() });
     for n in 0..6 {
         db.put("key", [n]).unwrap();
         db.flush().unwrap();
     }
+    db
+}
+
+/// Without a write, and without being asked: scans seek in every run.
+#[test]
+fn level_0_is_merged_once_scans_have_paid_for_it() {
+    let db = six_runs();
     let runs = || db.property("terrace.num-files-at-level0").unwrap();
     assert!((0..9).all(|_| db.iter().unwrap().count() == 1));
     db.wait_idle().unwrap();
@@ -71,12 +77,7 @@ fn level_0_is_merged_once_scans_have_paid_for_it() {
 
 #[test]
 fn a_lower_trigger_starts_merges_by_itself() {
-    let tree = TreeOptions { l0_trigger: 100, l0_slow: 200, l0_stop: 300, ..tiny().tree };
-    let db = open(&machine(), Options { tree, ..tiny() });
-    for n in 0..6 {
-        db.put("key", [n]).unwrap();
-        db.flush().unwrap();
-    }
+    let db = six_runs();
     db.wait_idle().unwrap();
     assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "6");
     db.set_options(|options| options.tree.l0_trigger = 2).unwrap();

@@ -167,12 +167,18 @@ fn failed_append_leaves_nothing_behind() {
     assert_eq!(read(&device, FLOOR).unwrap().0, (1..=40).collect::<Vec<_>>());
 }
 
-#[test]
-fn what_is_written_ahead_is_no_part_of_the_log() {
+/// A new log for whose syncs somebody waits.
+fn awaited() -> (Arc<SimEnv>, Arc<Device>, Wal) {
     let env = SimEnv::new(SimConfig::default());
     let device = device(&env);
-    let mut wal = open(&device, FLOOR, &[]).unwrap();
+    let wal = open(&device, FLOOR, &[]).unwrap();
     wal.durable().await_syncs();
+    (env, device, wal)
+}
+
+#[test]
+fn what_is_written_ahead_is_no_part_of_the_log() {
+    let (env, device, mut wal) = awaited();
     append(&mut wal, 1).unwrap();
     let (first_end, file) = (wal.current_bytes(), path(1));
     append(&mut wal, 2).unwrap();
@@ -191,10 +197,7 @@ fn what_is_written_ahead_is_no_part_of_the_log() {
 
 #[test]
 fn without_room_to_write_ahead_the_log_goes_on() {
-    let env = SimEnv::new(SimConfig::default());
-    let device = device(&env);
-    let mut wal = open(&device, FLOOR, &[]).unwrap();
-    wal.durable().await_syncs();
+    let (env, _, mut wal) = awaited();
     env.fault(FaultRule {
         target: FaultTarget::Matching {
             operation: Operation::WriteAt,
