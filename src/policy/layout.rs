@@ -7,8 +7,8 @@
 use crate::catalog::Version;
 use crate::types::{KeyRange, LEVELS};
 
-/// What merging costs as much as one seek does, in bytes. LevelDB's estimate (`db/version_set.cc`: `allowed_seeks`), from
-/// disks on which both cost time; where all is in memory, a seek costs 2 to 4 microseconds, a merge about as much.
+/// What merging costs as much as one seek does, in bytes: LevelDB's estimate (`db/version_set.cc`: `allowed_seeks`), which
+/// counts the disk's time.
 const SEEK_BYTES: u64 = 16 << 10;
 
 /// What a merge costs however small it is, for its barriers, in bytes of merging.
