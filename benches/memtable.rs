@@ -11,6 +11,7 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use crossbeam_skiplist::SkipMap;
+use format::filter::hash;
 use std::cmp::Reverse;
 use std::hint::black_box;
 use std::ops::Bound::Included;
@@ -100,7 +101,15 @@ fn get(c: &mut Criterion) {
     group.bench_function("memtable", |b| {
         b.iter(|| {
             i += 1;
-            black_box(memtable.get(&order(i), Seq::MAX).expect("present").1[99])
+            let key = order(i);
+            black_box(memtable.get(&key, hash(&key), Seq::MAX).expect("present").1[99])
+        });
+    });
+    group.bench_function("memtable, absent", |b| {
+        b.iter(|| {
+            i += 1;
+            let key = key(ENTRIES + i);
+            black_box(memtable.get(&key, hash(&key), Seq::MAX).is_none())
         });
     });
     group.bench_function("crossbeam", |b| {

@@ -34,13 +34,13 @@ impl Engine {
         let upto = upto.unwrap_or_else(|| self.visible());
         let mut values = vec![None; keys.len()];
         let mut undecided: Vec<Sought<'_>> =
-            keys.iter().enumerate().map(|(place, key)| Sought { key: key.as_ref(), place }).collect();
+            keys.iter().enumerate().map(|(place, key)| Sought::new(key.as_ref(), place)).collect();
         undecided.sort_unstable_by_key(|sought| sought.key);
         // Newest first: the first version met is the newest that is visible (I2).
         for memtable in view.memtables() {
             undecided.retain(|sought| {
                 let over = memtable.newest_over(sought.key, upto);
-                let decided = decide(memtable.get(sought.key, upto), over);
+                let decided = decide(memtable.get(sought.key, sought.hash, upto), over);
                 if let Some(found) = &decided {
                     values[sought.place] = found.clone().map(Slice::from_memtable);
                 }
@@ -51,7 +51,7 @@ impl Engine {
             let mut finger = Finger { engine: self, run, upto, table: None };
             let mut left = Vec::with_capacity(undecided.len());
             for sought in undecided {
-                match finger.find(sought.key)? {
+                match finger.find(&sought)? {
                     Some(found) => values[sought.place] = found,
                     None => left.push(sought),
                 }
@@ -68,7 +68,14 @@ impl Engine {
 /// A key, and where its value goes.
 struct Sought<'a> {
     key: &'a [u8],
+    hash: u64,
     place: usize,
+}
+
+impl<'a> Sought<'a> {
+    fn new(key: &'a [u8], place: usize) -> Self {
+        Self { key, hash: filter::hash(key), place }
+    }
 }
 
 /// Where in a run the last key was looked for.
@@ -87,8 +94,9 @@ struct Opened {
 }
 
 impl Finger<'_> {
-    /// What the run says of `key`; nothing if older ones are to be asked. Keys come in order.
-    fn find(&mut self, key: &[u8]) -> Result<Option<Option<Slice>>> {
+    /// What the run says of a key; nothing if older ones are to be asked. Keys come in order.
+    fn find(&mut self, sought: &Sought<'_>) -> Result<Option<Option<Slice>>> {
+        let key = sought.key;
         let (meta, mut opened) = match self.table.take() {
             Some((meta, opened)) if meta.range.end.admits(key) => (meta, opened),
             _ => {
@@ -99,17 +107,17 @@ impl Finger<'_> {
                 (meta.clone(), Opened { reader, block: None })
             }
         };
-        let found = opened.find(self.engine, key, self.upto);
+        let found = opened.find(self.engine, sought, self.upto);
         self.table = Some((meta, opened));
         found
     }
 }
 
 impl Opened {
-    fn find(&mut self, engine: &Engine, key: &[u8], upto: Seq) -> Result<Option<Option<Slice>>> {
-        let over = newest_over(self.reader.range_tombstones(), key, upto);
-        let may_contain = self.reader.may_contain(filter::hash(key));
-        let newest = if may_contain { self.newest(engine, key, upto)? } else { None };
+    fn find(&mut self, engine: &Engine, sought: &Sought<'_>, upto: Seq) -> Result<Option<Option<Slice>>> {
+        let over = newest_over(self.reader.range_tombstones(), sought.key, upto);
+        let may_contain = self.reader.may_contain(sought.hash);
+        let newest = if may_contain { self.newest(engine, sought.key, upto)? } else { None };
         Ok(decide(newest, over))
     }
 

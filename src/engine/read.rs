@@ -30,13 +30,13 @@ impl Engine {
     }
 
     fn get_in(&self, view: &View, key: &[u8], upto: Seq) -> Result<Option<Slice>> {
+        let hash = filter::hash(key);
         for memtable in view.memtables() {
             let over = memtable.newest_over(key, upto);
-            if let Some(found) = decide(memtable.get(key, upto), over) {
+            if let Some(found) = decide(memtable.get(key, hash, upto), over) {
                 return Ok(found.map(Slice::from_memtable));
             }
         }
-        let hash = filter::hash(key);
         // Ordered slots, newest first: the first version met is the newest that is visible (I2).
         for (_, level) in view.version.levels() {
             for table in level.runs.iter().filter_map(|run| run.find(key)) {

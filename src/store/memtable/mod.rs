@@ -1,7 +1,7 @@
 //! The newest entries of a keyspace, sorted, in memory.
 //!
-//! Owns an arena skip list with inline keys and values, range tombstones beside it, and a few sums over both. Any number of threads insert and
-//! read at the same time, none waits. Entries are ordered by (user key ascending, stamp descending) and never change
+//! Owns an arena skip list with inline keys and values, a filter of its keys, range tombstones beside it, and a few sums
+//! over all that. Any number of threads insert and read at the same time, none waits. Entries are ordered by (user key ascending, stamp descending) and never change
 //! or leave; the memory goes when the last holder of the memtable, of a cursor or of a pinned value drops.
 //!
 //! The sums are exact once the inserting threads have finished in a way that the reader has synchronised with (a
@@ -10,6 +10,7 @@
 //! It deliberately does not know when it is full, who may see what, or that there is a log.
 
 mod arena;
+mod filter;
 mod range_tombstones;
 mod skiplist;
 #[cfg(test)]
@@ -20,7 +21,9 @@ pub use range_tombstones::{RANGE_TOMBSTONE_BYTES, Tree as TombstoneTree};
 pub use skiplist::{MemtableCursor, PinnedValue};
 
 use crate::format::batch::Action;
+use crate::format::filter::hash;
 use crate::types::{KeyRange, Kind, RangeTombstone, Seq, Stamp, UpperBound};
+use filter::MemtableFilter;
 use range_tombstones::RangeTombstones;
 use skiplist::{Entry, SkipList};
 use std::fmt;
@@ -31,6 +34,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// A concurrent sorted map from (user key, stamp) to value.
 pub struct Memtable {
     list: Arc<SkipList>,
+    filter: MemtableFilter,
     range_tombstones: RangeTombstones,
     entries: AtomicU64,
     /// Above every sequence number while empty.
@@ -50,6 +54,7 @@ impl Memtable {
     pub fn new(first_chunk_bytes: usize, pool: &Arc<ChunkPool>) -> Self {
         Self {
             list: Arc::new(SkipList::new(first_chunk_bytes, Arc::clone(pool))),
+            filter: MemtableFilter::default(),
             range_tombstones: RangeTombstones::default(),
             entries: AtomicU64::new(0),
             min_seq: AtomicU64::new(u64::MAX),
@@ -62,8 +67,9 @@ impl Memtable {
     /// If the key is longer than [`KEY_BYTES_MAX`](crate::types::KEY_BYTES_MAX) or the value than
     /// [`VALUE_BYTES_MAX`](crate::types::VALUE_BYTES_MAX): batches refuse both.
     pub fn insert(&self, key: &[u8], stamp: Stamp, value: &[u8]) {
+        let entry = self.count(stamp.seq());
         self.list.insert(key, stamp, value);
-        self.count(stamp.seq());
+        self.filter.add(hash(key), entry);
     }
 
     /// Adds a range tombstone. Only one thread at a time may, in the order of sequence numbers.
@@ -100,11 +106,12 @@ impl Memtable {
         }
     }
 
-    fn count(&self, seq: Seq) {
-        self.entries.fetch_add(1, Relaxed);
+    /// Counts an entry; its number, from 0.
+    fn count(&self, seq: Seq) -> u64 {
         if seq.0 < self.min_seq.load(Relaxed) {
             self.min_seq.fetch_min(seq.0, Relaxed);
         }
+        self.entries.fetch_add(1, Relaxed)
     }
 
     /// As [`Memtable::get`], with the sequence number.
@@ -113,9 +120,13 @@ impl Memtable {
         newest(&self.list, key, upto).map(|entry| (entry.stamp(), entry.value()))
     }
 
-    /// The newest version of `key` at or below `upto`; the value of a tombstone is empty.
+    /// The newest version of `key`, whose [`hash`] is given, at or below `upto`, which is visible; the value of a
+    /// tombstone is empty.
     #[must_use]
-    pub fn get(&self, key: &[u8], upto: Seq) -> Option<(Stamp, PinnedValue)> {
+    pub fn get(&self, key: &[u8], hash: u64, upto: Seq) -> Option<(Stamp, PinnedValue)> {
+        if !self.filter.may_contain(hash) {
+            return None;
+        }
         PinnedValue::of(&self.list, |list| newest(list, key, upto))
     }
 
@@ -143,10 +154,10 @@ impl Memtable {
         MemtableCursor::new(Arc::clone(&self.list))
     }
 
-    /// Memory taken by the entries, in bytes.
+    /// Memory taken, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.list.bytes() + self.range_tombstones.bytes()
+        self.list.bytes() + self.filter.bytes() + self.range_tombstones.bytes()
     }
 
     /// Number of entries, tombstones of both kinds included.

@@ -1,7 +1,8 @@
 //! Memtables against sorted maps, by one thread and by many.
 
-use super::{ChunkPool, Memtable, MemtableCursor};
+use super::{ChunkPool, Memtable, MemtableCursor, PinnedValue};
 use crate::format::batch::Action;
+use crate::format::filter::hash;
 use crate::merge::{Cursor, PinValue};
 use crate::types::{KEY_BYTES_MAX, Kind, Seq, Stamp};
 use crossbeam_skiplist::SkipMap;
@@ -74,6 +75,10 @@ fn assert_same(memtable: &Memtable, model: &Model) {
     assert_eq!(memtable.min_seq(), model.keys().map(|(_, stamp)| stamp.0.seq()).min());
 }
 
+fn get(memtable: &Memtable, key: &[u8], upto: Seq) -> Option<(Stamp, PinnedValue)> {
+    memtable.get(key, hash(key), upto)
+}
+
 fn assert_same_at(memtable: &Memtable, model: &Model, key: &[u8], seq: Seq) {
     let target = place(key, Stamp::upto(seq));
     let mut cursor = memtable.cursor();
@@ -86,7 +91,7 @@ fn assert_same_at(memtable: &Memtable, model: &Model, key: &[u8], seq: Seq) {
     let newest = behind.filter(|(place, _)| place.0 == key);
     let found = memtable.find(key, seq).map(|(stamp, value)| (place(key, stamp), value.to_vec()));
     assert_eq!(found, newest);
-    let pinned = memtable.get(key, seq).map(|(stamp, value)| (stamp, value.to_vec()));
+    let pinned = get(memtable, key, seq).map(|(stamp, value)| (stamp, value.to_vec()));
     assert_eq!(pinned, newest.map(|(place, value)| (place.1.0, value)));
 }
 
@@ -170,9 +175,9 @@ fn every_version_of_a_hot_key_is_found_at_its_own_sequence_number() {
     }
     memtable.insert(b"hos", put(5_001), b"before");
     memtable.insert(b"hot\0", put(5_002), b"behind");
-    assert!(memtable.get(b"hot", Seq(1)).is_none());
+    assert!(get(&memtable, b"hot", Seq(1)).is_none());
     for seq in 2..=4_001 {
-        let (stamp, value) = memtable.get(b"hot", Seq(seq)).unwrap();
+        let (stamp, value) = get(&memtable, b"hot", Seq(seq)).unwrap();
         assert_eq!((stamp, &*value), (put(seq & !1), &(seq & !1).to_le_bytes()[..]));
     }
 }
@@ -186,10 +191,10 @@ fn large_keys_and_values_are_kept_whole() {
     memtable.insert(b"small", put(2), &big_value);
     memtable.insert(&big_key, put(3), &big_value[..3 << 20]);
     memtable.insert(b"", put(4), b"");
-    assert_eq!(&*memtable.get(&big_key, Seq(2)).unwrap().1, b"small");
-    assert!(*memtable.get(&big_key, Seq(3)).unwrap().1 == big_value[..3 << 20]);
-    assert!(*memtable.get(b"small", Seq::MAX).unwrap().1 == big_value);
-    assert_eq!(&*memtable.get(b"", Seq::MAX).unwrap().1, b"");
+    assert_eq!(&*get(&memtable, &big_key, Seq(2)).unwrap().1, b"small");
+    assert!(*get(&memtable, &big_key, Seq(3)).unwrap().1 == big_value[..3 << 20]);
+    assert!(*get(&memtable, b"small", Seq::MAX).unwrap().1 == big_value);
+    assert_eq!(&*get(&memtable, b"", Seq::MAX).unwrap().1, b"");
     let payload = (43 << 20) + 2 * KEY_BYTES_MAX as u64;
     assert!((payload..payload + 8 * 1024).contains(&memtable.bytes()), "{} bytes", memtable.bytes());
 }
@@ -207,20 +212,21 @@ fn memory_is_accounted_as_entries_come() {
     let mut before = 0;
     for seq in 1..=50_000u64 {
         memtable.insert(&seq.to_le_bytes(), put(seq), &[1; 100]);
-        let now = memtable.bytes();
+        let now = memtable.list.bytes();
         // A node of 24 bytes, at least one link, and what a full chunk loses at its end.
         assert!((24 + 8 + 108..1024).contains(&(now - before)), "{before} -> {now} at {seq}");
         before = now;
     }
     let per_entry = before as f64 / 50_000.0;
     assert!((140.0..150.0).contains(&per_entry), "{per_entry} bytes per entry");
+    assert_eq!(memtable.bytes(), before + memtable.filter.bytes());
 }
 
 #[test]
 fn a_pinned_value_and_a_cursor_outlive_the_memtable() {
     let memtable = fresh(CHUNK);
     memtable.insert(b"key", put(1), b"value");
-    let pinned = memtable.get(b"key", Seq::MAX).unwrap().1;
+    let pinned = get(&memtable, b"key", Seq::MAX).unwrap().1;
     let mut cursor = memtable.cursor();
     cursor.seek_first().unwrap();
     let from_cursor = cursor.pin_value();
@@ -323,7 +329,7 @@ fn memory_is_used_again_up_to_the_bound_of_its_pool() {
             }
         };
         fill(&first, 1);
-        let pinned = first.get(&u64::to_be_bytes(6000), Seq::MAX).map(|(_, value)| value);
+        let pinned = get(&first, &u64::to_be_bytes(6000), Seq::MAX).map(|(_, value)| value);
         drop(first);
         // The pinned value's memory is not the pool's yet.
         let second = Memtable::new(CHUNK, &pool);
@@ -350,7 +356,7 @@ fn range_tombstones_count_and_stand_apart_from_the_entries() {
     assert_eq!((memtable.entries(), memtable.min_seq()), (1, Some(Seq(7))));
     memtable.apply(Seq(8), &Action::Put { key: b"b", value: b"value" });
     memtable.apply(Seq(9), &Action::DeleteRange { start: b"b", end: b"" });
-    assert_eq!(memtable.get(b"b", Seq::MAX).unwrap().0, put(8));
+    assert_eq!(get(&memtable, b"b", Seq::MAX).unwrap().0, put(8));
     let over = |key: &[u8], upto| memtable.newest_over(key, Seq(upto));
     assert_eq!((over(b"b", 6), over(b"b", 8), over(b"b", 9)), (None, Some(Seq(7)), Some(Seq(9))));
     assert_eq!((over(b"a", 9), over(b"z", 9), over(b"", 9)), (Some(Seq(7)), Some(Seq(9)), None));

@@ -1,0 +1,135 @@
+//! Tells of most keys that a memtable does not have them, at the price of a cache line or two instead of a search.
+//!
+//! Owns a Bloom filter in layers that come into being as the memtable grows: entry number n goes into the first layer
+//! that is not full before it, so that a memtable of few entries costs next to nothing and a large one keeps its keys
+//! apart. The last layer takes all others and becomes the less precise the more there are. Within a layer all bits of a
+//! key lie in one word: adding is one atomic `or`, asking one load.
+//!
+//! A key is missed by nobody who may see it: its bits are set before its batch is published, and whoever reads has
+//! synchronised with that.
+//!
+//! Range tombstones are no business of it.
+
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Entries that each layer is made for.
+const LAYER_ENTRIES: [u64; 3] = [128, 4 << 10, 1 << 20];
+
+/// Bits of memory for each of them.
+const BITS_PER_ENTRY: u64 = 16;
+
+/// Bits of a word that belong to a key. More would fill the words: at 16 bits an entry, these let through 1 of 60.
+const PROBES: u32 = 4;
+
+const fn words(layer: usize) -> usize {
+    (LAYER_ENTRIES[layer] * BITS_PER_ENTRY / 64) as usize
+}
+
+/// The filter of one memtable.
+#[derive(Debug)]
+pub(super) struct MemtableFilter {
+    first: [AtomicU64; words(0)],
+    /// Layers 1 and up; each one's words exist from its first entry on.
+    others: [OnceLock<Box<[AtomicU64]>>; LAYER_ENTRIES.len() - 1],
+}
+
+impl Default for MemtableFilter {
+    fn default() -> Self {
+        Self { first: [const { AtomicU64::new(0) }; words(0)], others: Default::default() }
+    }
+}
+
+impl MemtableFilter {
+    /// Adds the key of this [hash](crate::format::filter::hash), that of entry number `entry`, counted from 0.
+    pub(super) fn add(&self, hash: u64, entry: u64) {
+        let words = self.layer_for(entry);
+        let word = &words[index(hash, words.len())];
+        let bits = bits(hash);
+        // Keys that are written often find their bits set, and leave the line shared.
+        if word.load(Relaxed) & bits != bits {
+            word.fetch_or(bits, Relaxed);
+        }
+    }
+
+    fn layer_for(&self, entry: u64) -> &[AtomicU64] {
+        let mut end = LAYER_ENTRIES[0];
+        if entry < end {
+            return &self.first;
+        }
+        let last = self.others.len();
+        for layer in 1..last {
+            end += LAYER_ENTRIES[layer];
+            if entry < end {
+                return self.others[layer - 1].get_or_init(|| zeros(words(layer)));
+            }
+        }
+        self.others[last - 1].get_or_init(|| zeros(words(last)))
+    }
+
+    /// Whether a key of this hash may have been added; if not, no visible batch added it.
+    pub(super) fn may_contain(&self, hash: u64) -> bool {
+        let bits = bits(hash);
+        let has = |words: &[AtomicU64]| words[index(hash, words.len())].load(Relaxed) & bits == bits;
+        // The last layer first: where there is one, it has most of the keys.
+        self.others.iter().rev().filter_map(OnceLock::get).any(|words| has(words)) || has(&self.first)
+    }
+
+    /// Memory that the layers take beyond the first, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.others.iter().filter_map(OnceLock::get).map(|words| size_of_val(&**words) as u64).sum()
+    }
+}
+
+fn zeros(words: usize) -> Box<[AtomicU64]> {
+    std::iter::repeat_with(AtomicU64::default).take(words).collect()
+}
+
+/// The word of a key, by the upper half of its hash.
+fn index(hash: u64, words: usize) -> usize {
+    ((u128::from(hash >> 32) * words as u128) >> 32) as usize
+}
+
+/// The bits of a key in its word, by the lower half of its hash.
+fn bits(hash: u64) -> u64 {
+    (0..PROBES).fold(0, |bits, probe| bits | 1 << (hash >> (6 * probe) & 63))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::filter::hash;
+
+    fn filter(entries: u64) -> MemtableFilter {
+        let filter = MemtableFilter::default();
+        (0..entries).for_each(|entry| filter.add(hash(&entry.to_le_bytes()), entry));
+        filter
+    }
+
+    #[test]
+    fn every_added_key_is_found_and_few_others() {
+        for entries in [0, 1, 100, 128, 129, 1_000, 4_224, 4_225, 100_000] {
+            let filter = filter(entries);
+            let found = |key: &u64| filter.may_contain(hash(&key.to_le_bytes()));
+            assert!((0..entries).all(|key| found(&key)), "{entries} entries");
+            let others = (entries..entries + 10_000).filter(found).count();
+            assert!(others < 10_000 / 20, "{others} of 10,000 wrongly found among {entries} entries");
+        }
+    }
+
+    #[test]
+    fn few_entries_take_no_memory() {
+        assert_eq!(
+            [1, 128, 129, 4_224, 4_225].map(|entries| filter(entries).bytes()),
+            [0, 0, 8 << 10, 8 << 10, (2 << 20) + (8 << 10)]
+        );
+    }
+
+    #[test]
+    fn more_entries_than_it_is_made_for_are_all_found() {
+        let filter = filter(100);
+        (0..1000).for_each(|key: u64| filter.add(hash(&key.to_le_bytes()), u64::MAX));
+        assert!((0..1000_u64).all(|key| filter.may_contain(hash(&key.to_le_bytes()))));
+    }
+}
