@@ -10,7 +10,7 @@ use crate::env::sync::Mutex;
 
 /// Buffers up to this size come in steps of [`STEP_BYTES`], those up to [`KEPT_BYTES_MAX`] in powers of two.
 const FINE_BYTES_MAX: usize = 16 * 1024;
-const STEP_BYTES: usize = 256;
+const STEP_BYTES: usize = 64;
 
 /// Larger buffers are not kept.
 const KEPT_BYTES_MAX: usize = 1 << 20;
@@ -98,14 +98,14 @@ mod tests {
     #[test]
     fn a_buffer_comes_back_once_nobody_holds_it() {
         let buffers = Buffers::default();
-        let buffer = buffers.take(4000);
-        assert_eq!(buffer.len(), 4096);
+        let buffer = buffers.take(4010);
+        assert_eq!(buffer.len(), 4032);
         let address = buffer.as_ptr();
         let value = buffer.clone();
         buffers.give(buffer);
-        assert_ne!(buffers.take(4000).as_ptr(), address, "somebody reads it still");
+        assert_ne!(buffers.take(4010).as_ptr(), address, "somebody reads it still");
         buffers.give(value);
-        assert_eq!(buffers.take(4090).as_ptr(), address);
+        assert_eq!(buffers.take(4032).as_ptr(), address);
     }
 
     #[test]

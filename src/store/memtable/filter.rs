@@ -54,18 +54,13 @@ impl MemtableFilter {
     }
 
     fn layer_for(&self, entry: u64) -> &[AtomicU64] {
-        let mut end = LAYER_ENTRIES[0];
-        if entry < end {
-            return &self.first;
-        }
-        let last = self.others.len();
-        for layer in 1..last {
-            end += LAYER_ENTRIES[layer];
-            if entry < end {
-                return self.others[layer - 1].get_or_init(|| zeros(words(layer)));
-            }
-        }
-        self.others[last - 1].get_or_init(|| zeros(words(last)))
+        let [first, second, _] = LAYER_ENTRIES;
+        let layer = match entry {
+            _ if entry < first => return &self.first,
+            _ if entry < first + second => 1,
+            _ => 2,
+        };
+        self.others[layer - 1].get_or_init(|| zeros(words(layer)))
     }
 
     /// Whether a key of this hash may have been added; if not, no visible batch added it.
