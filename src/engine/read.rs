@@ -102,7 +102,7 @@ impl Engine {
             let value = if is_kept {
                 block.pin_value(entry)
             } else {
-                self.cache.keep_row(table.id(), (hash, key), (stamp, block.value(entry)))
+                self.cache.keep_row(table.id(), (hash, key), (stamp, block, entry))
             };
             (stamp, Slice::from_block(value))
         }))

@@ -6,24 +6,26 @@
 
 use std::sync::Arc;
 
-use crate::env::sync::Mutex;
+use crate::env::sync::{Mutex, MutexGuard};
 
-/// Buffers up to this size come in steps of [`STEP_BYTES`], those up to [`KEPT_BYTES_MAX`] in powers of two.
-const FINE_BYTES_MAX: usize = 16 * 1024;
-const STEP_BYTES: usize = 64;
+/// Sizes come in so many steps from one power of two to the next: a buffer is at most a sixteenth too long.
+const STEPS: usize = 16;
 
 /// Larger buffers are not kept.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
-/// Free buffers of all sizes together take no more than this.
+/// Free buffers of all sizes in one stock take no more than this.
 const FREE_BYTES_MAX: usize = 2 << 20;
+
+/// Threads that find one stock in use go to the next: to wait for it would cost more than a buffer does.
+const STOCKS: usize = 2;
 
 /// Free buffers.
 #[derive(Debug, Default)]
-pub(crate) struct Buffers(Mutex<Free>);
+pub(crate) struct Buffers([Mutex<Stock>; STOCKS]);
 
 #[derive(Debug, Default)]
-struct Free {
+struct Stock {
     /// By size class, made as needed.
     lists: Vec<Vec<Arc<[u8]>>>,
     bytes: usize,
@@ -33,7 +35,7 @@ impl Buffers {
     /// A buffer of at least `bytes`, its contents left over from its last use, held by nobody else.
     pub(crate) fn take(&self, bytes: usize) -> Arc<[u8]> {
         let Some((class, size)) = class_of(bytes) else { return zeroed(bytes) };
-        self.0.lock().take(class).unwrap_or_else(|| zeroed(size))
+        self.stock().and_then(|mut stock| stock.take(class)).unwrap_or_else(|| zeroed(size))
     }
 
     /// Lets go of a buffer, to be taken again if nobody else holds it.
@@ -43,35 +45,40 @@ impl Buffers {
         if Arc::get_mut(&mut buffer).is_none() {
             return;
         }
-        let mut free = self.0.lock();
-        if free.bytes + size > FREE_BYTES_MAX {
-            return;
+        if let Some(mut stock) = self.stock()
+            && stock.bytes + size <= FREE_BYTES_MAX
+        {
+            stock.give(class, buffer);
         }
-        free.bytes += size;
-        if free.lists.len() <= class {
-            free.lists.resize_with(class + 1, Vec::new);
-        }
-        free.lists[class].push(buffer);
+    }
+
+    /// A stock that nobody else uses now.
+    fn stock(&self) -> Option<MutexGuard<'_, Stock>> {
+        self.0.iter().find_map(Mutex::try_lock)
     }
 }
 
-impl Free {
+impl Stock {
     fn take(&mut self, class: usize) -> Option<Arc<[u8]>> {
         let buffer = self.lists.get_mut(class)?.pop()?;
         self.bytes -= buffer.len();
         Some(buffer)
     }
+
+    fn give(&mut self, class: usize, buffer: Arc<[u8]>) {
+        self.bytes += buffer.len();
+        if self.lists.len() <= class {
+            self.lists.resize_with(class + 1, Vec::new);
+        }
+        self.lists[class].push(buffer);
+    }
 }
 
 /// The class of buffers that hold `bytes`, and their size; none beyond what is kept.
 fn class_of(bytes: usize) -> Option<(usize, usize)> {
-    const FINE_CLASSES: usize = FINE_BYTES_MAX / STEP_BYTES;
-    if bytes <= FINE_BYTES_MAX {
-        let class = bytes.div_ceil(STEP_BYTES);
-        return Some((class, class * STEP_BYTES));
-    }
-    let size = bytes.next_power_of_two();
-    let class = FINE_CLASSES + (size / FINE_BYTES_MAX).ilog2() as usize;
+    let step = |bytes: usize| (bytes / STEPS).max(1).ilog2();
+    let size = bytes.max(STEPS).next_multiple_of(1 << step(bytes));
+    let class = step(size) as usize * STEPS + (size >> step(size)) - STEPS;
     (size <= KEPT_BYTES_MAX).then_some((class, size))
 }
 
@@ -98,14 +105,14 @@ mod tests {
     #[test]
     fn a_buffer_comes_back_once_nobody_holds_it() {
         let buffers = Buffers::default();
-        let buffer = buffers.take(4010);
-        assert_eq!(buffer.len(), 4032);
+        let buffer = buffers.take(3900);
+        assert_eq!(buffer.len(), 3968);
         let address = buffer.as_ptr();
         let value = buffer.clone();
         buffers.give(buffer);
-        assert_ne!(buffers.take(4010).as_ptr(), address, "somebody reads it still");
+        assert_ne!(buffers.take(3900).as_ptr(), address, "somebody reads it still");
         buffers.give(value);
-        assert_eq!(buffers.take(4032).as_ptr(), address);
+        assert_eq!(buffers.take(3968).as_ptr(), address);
     }
 
     #[test]
@@ -113,8 +120,8 @@ mod tests {
         let buffers = Buffers::default();
         let many: Vec<_> = (0..2 * FREE_BYTES_MAX / 8192).map(|_| buffers.take(8192)).collect();
         many.into_iter().for_each(|buffer| buffers.give(buffer));
-        assert_eq!(buffers.0.lock().bytes, FREE_BYTES_MAX);
+        assert_eq!(buffers.0[0].lock().bytes, FREE_BYTES_MAX);
         buffers.give(buffers.take(2 * KEPT_BYTES_MAX));
-        assert_eq!(buffers.0.lock().bytes, FREE_BYTES_MAX);
+        assert_eq!(buffers.0[0].lock().bytes, FREE_BYTES_MAX);
     }
 }

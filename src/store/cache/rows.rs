@@ -96,8 +96,9 @@ impl TableCache {
         &self,
         table: TableId,
         (hash, key): (u64, &[u8]),
-        (stamp, value): (Stamp, &[u8]),
+        (stamp, block, entry): (Stamp, Block, usize),
     ) -> Pinned {
+        let value = block.value(entry);
         let end = key.len() + value.len();
         let mut buffer = self.buffers.take(end);
         if let Some(bytes) = Arc::get_mut(&mut buffer).and_then(|bytes| bytes.get_mut(..end)) {
@@ -105,6 +106,7 @@ impl TableCache {
             front.copy_from_slice(key);
             back.copy_from_slice(value);
         }
+        self.buffers.give(block.into_buffer());
         let kept = (buffer.clone(), key.len()..end);
         // A record is far shorter than 4 GiB.
         let row = Row { buffer, key: key.len() as u32, end: end as u32, stamp };
