@@ -117,7 +117,8 @@ impl Memtable {
     /// As [`Memtable::get`], with the sequence number.
     #[cfg(test)]
     pub fn find(&self, key: &[u8], upto: Seq) -> Option<(Stamp, &[u8])> {
-        newest(&self.list, key, upto).map(|entry| (entry.stamp(), entry.value()))
+        let list = self.filter.may_contain(hash(key)).then_some(&self.list)?;
+        newest(list, key, upto).map(|entry| (entry.stamp(), entry.value()))
     }
 
     /// The newest version of `key`, whose [`hash`] is given, at or below `upto`, which is visible; the value of a
