@@ -107,3 +107,23 @@ fn files_stay_within_their_budget_and_deletes_bring_space_back() {
         assert!(db.verify().unwrap().problems.is_empty());
     });
 }
+
+/// A store of a few megabytes kept dead files of twice its memtables to be written over.
+#[test]
+fn dead_files_are_kept_in_proportion_to_live_ones() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let (memory_bytes, memtable_bytes) = (Some(64 << 20), 4 << 20);
+        let db = open(&env, Options { memory_bytes, memtable_bytes, wal_bytes_max: 64 << 20, ..tiny() });
+        for round in 0..6 {
+            for n in 0..1500 {
+                db.put(format!("{n:04}"), vec![round; 1000]).unwrap();
+            }
+            db.compact().unwrap();
+            db.wait_idle().unwrap();
+            let space = db.stats().space;
+            let kept = space.total_bytes - space.live_bytes - space.dead_bytes - space.wal_bytes;
+            assert!(kept <= 1 << 20, "{kept} bytes beside {} live ones", space.live_bytes);
+        }
+        assert!(db.verify().unwrap().problems.is_empty());
+    });
+}

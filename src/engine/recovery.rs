@@ -268,7 +268,7 @@ impl Store<'_> {
         let reclaimer = Arc::new(Reclaimer::default());
         let mut catalog = self.catalog(&loaded, &reclaimer)?;
         let limits = Limits::new(&self.opening.options, &*self.opening.env);
-        let spares = Arc::new(Spares::new(self.device.clone(), limits.spare_bytes));
+        let spares = Arc::new(Spares::new(self.device.clone()));
         let packs = self.check_packs(&catalog, spares.clone())?;
         let open = |name| self.open(name, Access::ReadWrite);
         let segments = wal::segments(&self.device, catalog.counters.wal_floor, open)?;
@@ -514,6 +514,7 @@ impl Engine {
     /// Starts the threads, and flushes at once what would make the next recovery long, too.
     fn start_work(self: &Arc<Self>) -> Result<()> {
         self.sample_load();
+        self.fit_spares();
         self.start_threads()?;
         let bytes = self.writer()?.lock().wal.bytes();
         if bytes > self.settings().limits.memtable_bytes / 4 { self.seal_all() } else { Ok(()) }

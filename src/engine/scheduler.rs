@@ -270,6 +270,7 @@ impl Engine {
             Err(error) if self.make_space(&error) => Ok(Ended::ForSpace),
             Err(error) => Err(error),
         };
+        self.fit_spares();
         self.keep_space_budget();
         let mut state = self.scheduler.state.lock();
         let setback = &mut state.setbacks[job as usize];

@@ -75,7 +75,7 @@ pub(crate) struct Limits {
     pub(crate) segment_bytes: u64,
     /// Memory of dropped memtables that is kept for the next ones.
     pub(crate) chunk_bytes: u64,
-    /// Dead files that are kept to be written over.
+    /// Dead files that are kept to be written over, at most.
     pub(crate) spare_bytes: u64,
     /// Threads that merge.
     pub(crate) background_threads: usize,
@@ -131,6 +131,7 @@ impl Engine {
             self.start_mergers()?;
         }
         self.sample_load();
+        self.fit_spares();
         self.scheduler.wake_all();
         self.wake_writers();
         Ok(())

@@ -1,4 +1,4 @@
-//! The budget of space: which writes are still taken.
+//! Space: how much is kept to be written over, and the budget that says which writes are still taken.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,7 +7,24 @@ use crate::batch::WriteBatch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 
+/// Spares are kept as long as what is not live takes no more than one part in so many of what is; of a store too small for
+/// that, a few bytes all the same.
+const SURPLUS_PARTS: u64 = 8;
+const SPARE_BYTES_MIN: u64 = 1 << 20;
+
+/// Segments that the log takes where writers rest: the one they are in, and the one prepared behind it.
+const LOG_SEGMENTS: u64 = 2;
+
 impl Engine {
+    /// Keeps as many spares as the live data and the options allow now: at the end of each job.
+    pub(super) fn fit_spares(&self) {
+        let (limits, space) = (self.settings().limits, self.reclaimer.space());
+        let dead = space.total_bytes.saturating_sub(space.live_bytes);
+        let surplus =
+            (space.live_bytes / SURPLUS_PARTS).saturating_sub(dead + LOG_SEGMENTS * limits.segment_bytes);
+        self.spares.keep_up_to(surplus.max(SPARE_BYTES_MIN).min(limits.spare_bytes));
+    }
+
     /// Refuses a batch for which the budget of space has no room, unless it adds nothing: deletes make space in the end.
     pub(super) fn check_space(&self, writer: &Writer, batch: &WriteBatch) -> Result<()> {
         // In the log, and in tables.

@@ -2,8 +2,11 @@
 //!
 //! To write over a file is cheaper than to write a new one: its blocks are allocated, its pages are in memory, and
 //! nothing need be unlinked (`docs/design.md`, 5, has the figures). So a dead pack or log segment takes the name of a
-//! spare, and whoever needs a file renames a spare to the name it wants. Contents are foreign to the new owner: it
-//! writes from offset 0, and what it reads is guarded by checksums that cover ids and offsets.
+//! spare, and whoever needs a file of its kind renames a spare to the name it wants. Contents are foreign to the new owner:
+//! it writes from offset 0, and what it reads is guarded by checksums that cover ids and offsets.
+//!
+//! Kinds stay apart: what was a pack's is in memory in large pieces, of which a small append to a log would have the kernel
+//! write back one as a whole.
 //!
 //! Needs no barrier: nothing refers to a spare, nor to the names before and after it in a state that a crash can bring
 //! back. At the end, when a store is opened, and when the disk is full, spares are removed.
@@ -22,6 +25,7 @@
 //! Names are never used twice, so what is held is what was named. Between the question and the rename somebody may take
 //! hold of a file in vain: its manifest, read again, tells.
 
+use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 
 use super::device::Device;
@@ -39,45 +43,72 @@ const KEPT_SHARE_MIN: u64 = 16;
 #[derive(Debug)]
 pub(crate) struct Spares {
     device: Arc<Device>,
-    /// Spares are kept up to this many bytes.
-    bytes_max: u64,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number and length of each.
-    kept: Vec<(u64, u64)>,
+    kept: Vec<Spare>,
+    /// Spares are kept up to this many bytes.
+    bytes_max: u64,
     next: u64,
     closed: bool,
 }
 
+#[derive(Debug)]
+struct Spare {
+    number: u64,
+    length: u64,
+    /// What it was, and may become again.
+    kind: Discriminant<FileName>,
+}
+
 impl State {
     fn bytes(&self) -> u64 {
-        self.kept.iter().map(|(_, length)| length).sum()
+        self.kept.iter().map(|spare| spare.length).sum()
     }
 
-    /// Takes out the spare whose length is closest to `length`, unless the most of it would have to be cut off.
-    fn closest(&mut self, length: u64) -> Option<(u64, u64)> {
-        let fits = |kept: &u64| *kept / 2 <= length;
-        let candidates = self.kept.iter().enumerate().filter(|(_, (_, kept))| fits(kept));
-        let (at, _) = candidates.min_by_key(|(_, (_, kept))| kept.abs_diff(length))?;
+    /// Takes out the spare for the file `name` whose length is closest to `length`, unless the most of it would have to be
+    /// cut off.
+    fn closest(&mut self, name: FileName, length: u64) -> Option<Spare> {
+        let fits = |spare: &Spare| spare.kind == discriminant(&name) && spare.length / 2 <= length;
+        let candidates = self.kept.iter().enumerate().filter(|(_, spare)| fits(spare));
+        let (at, _) = candidates.min_by_key(|(_, spare)| spare.length.abs_diff(length))?;
         Some(self.kept.remove(at))
+    }
+
+    /// Takes out what is beyond the limit, the newest first.
+    fn surplus(&mut self) -> Vec<Spare> {
+        let mut surplus = Vec::new();
+        while self.bytes() > self.bytes_max {
+            surplus.extend(self.kept.pop());
+        }
+        surplus
     }
 }
 
 impl Spares {
-    /// Keeps up to `bytes_max` bytes of dead files.
-    pub(crate) fn new(device: Arc<Device>, bytes_max: u64) -> Self {
-        Self { device, bytes_max, state: Mutex::default() }
+    /// Keeps nothing before [`Spares::keep_up_to`] is called.
+    pub(crate) fn new(device: Arc<Device>) -> Self {
+        Self { device, state: Mutex::default() }
+    }
+
+    /// From now on keeps up to `bytes_max` bytes of dead files.
+    pub(crate) fn keep_up_to(&self, bytes_max: u64) {
+        let surplus = {
+            let mut state = self.state.lock();
+            state.bytes_max = bytes_max;
+            state.surplus()
+        };
+        self.remove(&surplus);
     }
 
     /// Takes over the dead file `name` of `length` bytes, or removes it.
     pub(crate) fn give(&self, name: FileName, length: u64) -> Result<()> {
         let number = {
             let mut state = self.state.lock();
-            let shortest = KEPT_BYTES_MIN.min(self.bytes_max / KEPT_SHARE_MIN).max(1);
-            let kept = shortest..=self.bytes_max.saturating_sub(state.bytes());
+            let shortest = KEPT_BYTES_MIN.min(state.bytes_max / KEPT_SHARE_MIN).max(1);
+            let kept = shortest..=state.bytes_max.saturating_sub(state.bytes());
             (kept.contains(&length) && !state.closed).then(|| {
                 state.next += 1;
                 state.next
@@ -92,14 +123,15 @@ impl Spares {
             drop(state);
             return self.device.remove(FileName::Spare(number));
         }
-        state.kept.push((number, length));
+        state.kept.push(Spare { number, length, kind: discriminant(&name) });
         Ok(())
     }
 
-    /// A file called `name`, which must not exist, for about `length` bytes: a spare of about that length, or a new one.
+    /// A file called `name`, which must not exist, for about `length` bytes: a spare of its kind and about that length, or a new
+    /// one.
     pub(crate) fn take(&self, name: FileName, length: u64) -> Result<StoreFile> {
-        let spare = self.state.lock().closest(length);
-        if let Some((number, _)) = spare {
+        let spare = self.state.lock().closest(name, length);
+        if let Some(Spare { number, .. }) = spare {
             let spare = FileName::Spare(number);
             match self.device.rename(spare, name).and_then(|()| self.device.open(name, Access::ReadWrite)) {
                 Ok(file) => return Ok(file),
@@ -139,11 +171,15 @@ impl Spares {
     /// Removes all spares; whether there were any.
     fn clear(&self) -> bool {
         let kept = std::mem::take(&mut self.state.lock().kept);
-        for &(number, _) in &kept {
-            // One that cannot be removed now is removed at the next open.
-            let _ = self.device.remove(FileName::Spare(number));
-        }
+        self.remove(&kept);
         !kept.is_empty()
+    }
+
+    fn remove(&self, spares: &[Spare]) {
+        for spare in spares {
+            // One that cannot be removed now is removed at the next open.
+            let _ = self.device.remove(FileName::Spare(spare.number));
+        }
     }
 
     /// Removes all spares and keeps none from now on.

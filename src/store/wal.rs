@@ -176,10 +176,7 @@ impl Wal {
 
     /// Cuts off what lies behind the end of the current segment, and what was prepared. The log is not used again.
     pub(crate) fn trim(&mut self) {
-        let end = self.frames.offset();
-        if self.current.file.len().is_ok_and(|length| length > end) {
-            let _ = self.current.file.set_len(end);
-        }
+        cut(&self.current.file, self.frames.offset());
         self.next.discard();
     }
 
@@ -199,6 +196,7 @@ impl Wal {
         self.durable.rolled_to(current.clone());
         let old = std::mem::replace(&mut self.current, current);
         self.old.push_back(OldSegment { id: old.id, last_seq: self.last_seq, bytes });
+        cut(&old.file, bytes);
         self.frames = frames;
         (self.ahead, self.last_bytes) = (0, bytes);
         Ok(())
@@ -244,6 +242,13 @@ impl Wal {
     /// The id that the next segment will have.
     pub(crate) fn next_id(&self) -> SegmentId {
         self.next.id()
+    }
+}
+
+/// Gives back what lies behind the `end` of a segment: zeros, or the rest of a spare. Only for space.
+fn cut(file: &StoreFile, end: u64) {
+    if file.len().is_ok_and(|length| length > end) {
+        let _ = file.set_len(end);
     }
 }
 

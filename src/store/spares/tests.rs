@@ -7,7 +7,7 @@ use crate::env::Env;
 use crate::env::simulated::{SimConfig, SimEnv};
 use crate::error::Error;
 use crate::store::meter::{Meter, ReadCause, WriteCause};
-use crate::types::PackId;
+use crate::types::{PackId, SegmentId};
 
 const LENGTH: u64 = 64 << 10;
 
@@ -18,7 +18,9 @@ fn name(pack: u64) -> FileName {
 fn spares_of(env: &Arc<SimEnv>) -> Spares {
     env.create_dir(Path::new("/db")).unwrap();
     let device = Device::new(env.clone(), "/db".into(), Arc::new(Meter::default()));
-    Spares::new(Arc::new(device), 4 * LENGTH)
+    let spares = Spares::new(Arc::new(device));
+    spares.keep_up_to(4 * LENGTH);
+    spares
 }
 
 /// A file full of `byte`.
@@ -56,4 +58,20 @@ fn a_full_disk_takes_the_spares_and_then_fails() {
     [0, 1].into_iter().for_each(|at| append(at).unwrap());
     assert_eq!((spares.bytes(), spares.device.list().unwrap()), (0, vec![name(3)]));
     assert_eq!(append(2).map_err(|error: Error| error.kind()), Err(ErrorKind::DiskFull));
+}
+
+#[test]
+fn a_lower_limit_holds_at_once_and_a_spare_becomes_what_it_was() {
+    let spares = spares_of(&SimEnv::new(SimConfig::default()));
+    let segment = |id| FileName::Wal(SegmentId(id));
+    let names = [name(1), segment(1), name(2), name(3), name(4)];
+    names.into_iter().for_each(|name| write(&spares, name, 1));
+    names.into_iter().for_each(|name| spares.give(name, LENGTH).unwrap());
+    assert_eq!(spares.bytes(), 4 * LENGTH);
+    spares.keep_up_to(3 * LENGTH - 1);
+    assert_eq!(spares.bytes(), 2 * LENGTH);
+    // Of two that are left, one was a segment.
+    let is_new = |name| spares.take(name, LENGTH).unwrap().len().unwrap() == 0;
+    assert_eq!([segment(2), segment(3), name(5), name(6)].map(is_new), [false, true, false, true]);
+    assert_eq!(spares.device.list().unwrap().len(), 4);
 }

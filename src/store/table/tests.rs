@@ -36,7 +36,7 @@ impl Fixture {
         let dir = Path::new("/db");
         env.create_dir(dir).unwrap();
         let device = Arc::new(Device::new(env.clone(), dir.into(), Arc::new(Meter::default())));
-        let spares = Arc::new(Spares::new(device.clone(), 0));
+        let spares = Arc::new(Spares::new(device.clone()));
         let packs = Arc::new(PackStore::new(device, spares, Default::default()));
         Self { env, cache: Arc::new(TableCache::new(packs, 1 << 20, 4096)) }
     }

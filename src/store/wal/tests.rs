@@ -26,7 +26,8 @@ fn path(segment: u64) -> String {
 }
 
 fn open(device: &Arc<Device>, id: SegmentId, recovered: &[RecoveredSegment]) -> Result<Wal> {
-    let spares = Arc::new(Spares::new(device.clone(), 1 << 20));
+    let spares = Arc::new(Spares::new(device.clone()));
+    spares.keep_up_to(1 << 20);
     Wal::open(device.clone(), spares, 64 << 10, id, recovered)
 }
 
