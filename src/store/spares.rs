@@ -44,6 +44,8 @@ const KEPT_SHARE_MIN: u64 = 16;
 pub(crate) struct Spares {
     device: Arc<Device>,
     state: Mutex<State>,
+    /// Whether spares were removed whose names have not been synced since. Held while they are removed, before `state`.
+    removed: Mutex<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -90,16 +92,20 @@ impl State {
 impl Spares {
     /// Keeps nothing before [`Spares::keep_up_to`] is called.
     pub(crate) fn new(device: Arc<Device>) -> Self {
-        Self { device, state: Mutex::default() }
+        Self { device, state: Mutex::default(), removed: Mutex::default() }
     }
 
     /// From now on keeps up to `bytes_max` bytes of dead files.
     pub(crate) fn keep_up_to(&self, bytes_max: u64) {
-        let surplus = {
-            let mut state = self.state.lock();
-            state.bytes_max = bytes_max;
-            state.surplus()
-        };
+        self.state.lock().bytes_max = bytes_max;
+        self.trim();
+    }
+
+    /// Removes what is beyond the limit.
+    fn trim(&self) {
+        let mut removed = self.removed.lock();
+        let surplus = self.state.lock().surplus();
+        *removed |= !surplus.is_empty();
         self.remove(&surplus);
     }
 
@@ -124,11 +130,14 @@ impl Spares {
             return self.device.remove(FileName::Spare(number));
         }
         state.kept.push(Spare { number, length, kind: discriminant(&name) });
+        drop(state);
+        // The limit may have fallen meanwhile.
+        self.trim();
         Ok(())
     }
 
-    /// A file called `name`, which must not exist, for about `length` bytes: a spare of its kind and about that length, or a new
-    /// one.
+    /// A file called `name`, which must not exist, for about `length` bytes: a spare of its kind and about that length, or a
+    /// new one.
     pub(crate) fn take(&self, name: FileName, length: u64) -> Result<StoreFile> {
         let spare = self.state.lock().closest(name, length);
         if let Some(Spare { number, .. }) = spare {
@@ -158,7 +167,7 @@ impl Spares {
         self.state.lock().bytes()
     }
 
-    /// Gives back the space that spares take; whether there were any.
+    /// Gives back the space that spares take; whether there were any, or their names stood in the way of it.
     pub(crate) fn free(&self) -> Result<bool> {
         if !self.clear() {
             return Ok(false);
@@ -168,11 +177,12 @@ impl Spares {
         Ok(true)
     }
 
-    /// Removes all spares; whether there were any.
+    /// Removes all spares; whether that, or an earlier removal, leaves names to be synced.
     fn clear(&self) -> bool {
+        let mut removed = self.removed.lock();
         let kept = std::mem::take(&mut self.state.lock().kept);
         self.remove(&kept);
-        !kept.is_empty()
+        std::mem::take(&mut *removed) || !kept.is_empty()
     }
 
     fn remove(&self, spares: &[Spare]) {

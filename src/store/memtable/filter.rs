@@ -1,9 +1,9 @@
 //! Tells of most keys that a memtable does not have them, at the price of a cache line or two instead of a search.
 //!
-//! Owns a Bloom filter in layers that come into being as the memtable grows: entry number n goes into the first layer
-//! that is not full before it, so that a memtable of few entries costs next to nothing and a large one keeps its keys
-//! apart. The last layer takes all others and becomes the less precise the more there are. Within a layer all bits of a
-//! key lie in one word: adding is one atomic `or`, asking one load.
+//! Owns a Bloom filter in layers that come into being as the memtable grows, each four times as large as the one before:
+//! entry number n goes into the first layer that is not full before it. So the filter takes a small part of what the
+//! entries take, whatever their number. The last layer takes all others and becomes the less precise the more there are.
+//! Within a layer all bits of a key lie in one word: adding is one atomic `or`, asking one load.
 //!
 //! A key is missed by nobody who may see it: its bits are set before its batch is published, and whoever reads has
 //! synchronised with that.
@@ -14,8 +14,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Entries that each layer is made for.
-const LAYER_ENTRIES: [u64; 3] = [128, 4 << 10, 1 << 20];
+const LAYERS: usize = 7;
+
+/// Entries that the first layer is made for. Each further one takes four times as many, the last half a million.
+const FIRST_ENTRIES: u64 = 128;
 
 /// Bits of memory for each of them.
 const BITS_PER_ENTRY: u64 = 16;
@@ -24,7 +26,7 @@ const BITS_PER_ENTRY: u64 = 16;
 const PROBES: u32 = 4;
 
 const fn words(layer: usize) -> usize {
-    (LAYER_ENTRIES[layer] * BITS_PER_ENTRY / 64) as usize
+    (FIRST_ENTRIES * BITS_PER_ENTRY / 64) as usize * 4_usize.pow(layer as u32)
 }
 
 /// The filter of one memtable.
@@ -32,7 +34,7 @@ const fn words(layer: usize) -> usize {
 pub(super) struct MemtableFilter {
     first: [AtomicU64; words(0)],
     /// Layers 1 and up; each one's words exist from its first entry on.
-    others: [OnceLock<Box<[AtomicU64]>>; LAYER_ENTRIES.len() - 1],
+    others: [OnceLock<Box<[AtomicU64]>>; LAYERS - 1],
 }
 
 impl Default for MemtableFilter {
@@ -54,13 +56,12 @@ impl MemtableFilter {
     }
 
     fn layer_for(&self, entry: u64) -> &[AtomicU64] {
-        let [first, second, _] = LAYER_ENTRIES;
-        let layer = match entry {
-            _ if entry < first => return &self.first,
-            _ if entry < first + second => 1,
-            _ => 2,
-        };
-        self.others[layer - 1].get_or_init(|| zeros(words(layer)))
+        // Layers 0 to n - 1 take (4^n - 1) / 3 times as many as the first.
+        let layer = ((3 * (entry / FIRST_ENTRIES) + 1).ilog2() / 2) as usize;
+        match layer.min(LAYERS - 1).checked_sub(1) {
+            None => &self.first,
+            Some(other) => self.others[other].get_or_init(|| zeros(words(other + 1))),
+        }
     }
 
     /// Whether a key of this hash may have been added; if not, no visible batch added it.
@@ -69,11 +70,6 @@ impl MemtableFilter {
         let has = |words: &[AtomicU64]| words[index(hash, words.len())].load(Relaxed) & bits == bits;
         // The last layer first: where there is one, it has most of the keys.
         self.others.iter().rev().filter_map(OnceLock::get).any(|words| has(words)) || has(&self.first)
-    }
-
-    /// Memory that the layers take beyond the first, in bytes.
-    pub(super) fn bytes(&self) -> u64 {
-        self.others.iter().filter_map(OnceLock::get).map(|words| size_of_val(&**words) as u64).sum()
     }
 }
 
@@ -104,7 +100,7 @@ mod tests {
 
     #[test]
     fn every_added_key_is_found_and_few_others() {
-        for entries in [0, 1, 100, 128, 129, 1_000, 4_224, 4_225, 100_000] {
+        for entries in [0, 1, 127, 128, 129, 639, 640, 641, 10_000, 100_000] {
             let filter = filter(entries);
             let found = |key: &u64| filter.may_contain(hash(&key.to_le_bytes()));
             assert!((0..entries).all(|key| found(&key)), "{entries} entries");
@@ -114,17 +110,21 @@ mod tests {
     }
 
     #[test]
-    fn few_entries_take_no_memory() {
-        assert_eq!(
-            [1, 128, 129, 4_224, 4_225].map(|entries| filter(entries).bytes()),
-            [0, 0, 8 << 10, 8 << 10, (2 << 20) + (8 << 10)]
-        );
+    fn it_grows_with_its_entries() {
+        for entries in [1, 127, 128, 129, 640, 641, 10_000, 100_000, 700_000] {
+            let others = filter(entries).others;
+            let bytes: usize =
+                others.iter().filter_map(OnceLock::get).map(|words| size_of_val(&**words)).sum();
+            assert!(bytes as u64 <= entries * 8, "{bytes} bytes for {entries} entries");
+            let kept = others.iter().take_while(|layer| layer.get().is_some()).count();
+            assert!(others[kept..].iter().all(|layer| layer.get().is_none()), "a gap at {entries} entries");
+        }
     }
 
     #[test]
     fn more_entries_than_it_is_made_for_are_all_found() {
         let filter = filter(100);
-        (0..1000).for_each(|key: u64| filter.add(hash(&key.to_le_bytes()), u64::MAX));
+        (0..1000).for_each(|key: u64| filter.add(hash(&key.to_le_bytes()), u64::MAX / 4));
         assert!((0..1000_u64).all(|key| filter.may_contain(hash(&key.to_le_bytes()))));
     }
 }

@@ -1,11 +1,11 @@
 //! The newest entries of a keyspace, sorted, in memory.
 //!
-//! Owns an arena skip list with inline keys and values, a filter of its keys, range tombstones beside it, and a few sums
-//! over all that. Any number of threads insert and read at the same time, none waits. Entries are ordered by (user key ascending, stamp descending) and never change
-//! or leave; the memory goes when the last holder of the memtable, of a cursor or of a pinned value drops.
+//! Owns an arena skip list with inline keys and values, a filter of its keys, range tombstones beside it, and a few sums.
+//! Any number of threads insert and read at the same time. Entries are ordered by (user key ascending, stamp descending)
+//! and never change or leave; the memory goes when the last holder of the memtable, of a cursor or of a pinned value drops.
 //!
 //! The sums are exact once the inserting threads have finished in a way that the reader has synchronised with (a
-//! frozen memtable, say), and a moment behind while they run.
+//! frozen memtable, say); while they run, those of memory lag behind and the others run ahead.
 //!
 //! It deliberately does not know when it is full, who may see what, or that there is a log.
 
@@ -155,10 +155,10 @@ impl Memtable {
         MemtableCursor::new(Arc::clone(&self.list))
     }
 
-    /// Memory taken, in bytes.
+    /// Memory taken by the entries, in bytes; the filter takes a small part of that in addition.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.list.bytes() + self.filter.bytes() + self.range_tombstones.bytes()
+        self.list.bytes() + self.range_tombstones.bytes()
     }
 
     /// Number of entries, tombstones of both kinds included.
