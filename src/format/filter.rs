@@ -194,8 +194,10 @@ impl Line {
     }
 }
 
+/// Which of `lines` lines belongs to a [`hash`], by its upper half.
+#[must_use]
 #[inline]
-fn line_of(hash: u64, lines: usize) -> usize {
+pub fn line_of(hash: u64, lines: usize) -> usize {
     ((u128::from(hash >> 32) * lines as u128) >> 32) as usize
 }
 

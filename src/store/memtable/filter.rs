@@ -14,6 +14,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::format::filter::line_of;
+
 const LAYERS: usize = 7;
 
 /// Entries that the first layer is made for. Each further one takes four times as many, the last half a million.
@@ -47,7 +49,7 @@ impl MemtableFilter {
     /// Adds the key of this [hash](crate::format::filter::hash), that of entry number `entry`, counted from 0.
     pub(super) fn add(&self, hash: u64, entry: u64) {
         let words = self.layer_for(entry);
-        let word = &words[index(hash, words.len())];
+        let word = &words[line_of(hash, words.len())];
         let bits = bits(hash);
         // Keys that are written often find their bits set, and leave the line shared.
         if word.load(Relaxed) & bits != bits {
@@ -67,7 +69,7 @@ impl MemtableFilter {
     /// Whether a key of this hash may have been added; if not, no visible batch added it.
     pub(super) fn may_contain(&self, hash: u64) -> bool {
         let bits = bits(hash);
-        let has = |words: &[AtomicU64]| words[index(hash, words.len())].load(Relaxed) & bits == bits;
+        let has = |words: &[AtomicU64]| words[line_of(hash, words.len())].load(Relaxed) & bits == bits;
         // The last layer first: where there is one, it has most of the keys.
         self.others.iter().rev().filter_map(OnceLock::get).any(|words| has(words)) || has(&self.first)
     }
@@ -75,11 +77,6 @@ impl MemtableFilter {
 
 fn zeros(words: usize) -> Box<[AtomicU64]> {
     std::iter::repeat_with(AtomicU64::default).take(words).collect()
-}
-
-/// The word of a key, by the upper half of its hash.
-fn index(hash: u64, words: usize) -> usize {
-    ((u128::from(hash >> 32) * words as u128) >> 32) as usize
 }
 
 /// The bits of a key in its word, by the lower half of its hash.
