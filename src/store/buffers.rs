@@ -116,6 +116,21 @@ mod tests {
     }
 
     #[test]
+    fn nobody_waits_for_a_stock_that_is_in_use() {
+        let buffers = Buffers::default();
+        let first = buffers.0[0].lock();
+        let buffer = buffers.take(4096);
+        let address = buffer.as_ptr();
+        buffers.give(buffer);
+        let second = buffers.0[1].lock();
+        buffers.give(buffers.take(4096));
+        drop((first, second));
+        assert_eq!([&buffers.0[0], &buffers.0[1]].map(|stock| stock.lock().bytes), [0, 4096]);
+        let _first = buffers.0[0].lock();
+        assert_eq!(buffers.take(4096).as_ptr(), address);
+    }
+
+    #[test]
     fn what_is_kept_free_is_bounded() {
         let buffers = Buffers::default();
         let many: Vec<_> = (0..2 * FREE_BYTES_MAX / 8192).map(|_| buffers.take(8192)).collect();

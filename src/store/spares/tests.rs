@@ -75,3 +75,14 @@ fn a_lower_limit_holds_at_once_and_a_spare_becomes_what_it_was() {
     assert_eq!([segment(2), segment(3), name(5), name(6)].map(is_new), [false, true, false, true]);
     assert_eq!(spares.device.list().unwrap().len(), 4);
 }
+
+#[test]
+fn a_full_disk_finds_the_space_of_spares_that_were_removed_a_moment_before() {
+    let spares = spares_of(&SimEnv::new(SimConfig::default()));
+    write(&spares, name(1), 1);
+    spares.give(name(1), LENGTH).unwrap();
+    spares.keep_up_to(0);
+    assert_eq!((spares.bytes(), spares.device.list().unwrap().len()), (0, 0));
+    assert!(spares.free().unwrap(), "a power cut may bring the name back: not free yet");
+    assert!(!spares.free().unwrap());
+}

@@ -197,6 +197,39 @@ fn what_is_written_ahead_is_no_part_of_the_log() {
 }
 
 #[test]
+fn a_segment_that_ends_is_cut_and_reads_the_same_whatever_a_power_cut_leaves() {
+    for is_refused in [false, true] {
+        let (env, device, mut wal) = awaited();
+        append(&mut wal, 1).unwrap();
+        wal.durable().sync().unwrap();
+        append(&mut wal, 2).unwrap();
+        let end = wal.current_bytes();
+        if is_refused {
+            let path_suffix = "000001.wal".into();
+            env.fault(FaultRule {
+                target: FaultTarget::Matching { operation: Operation::SetLen, path_suffix, skipped: 0 },
+                error: FaultError::Io,
+                sticky: false,
+                partial: false,
+            });
+        }
+        wal.roll().unwrap();
+        let length = env.read_file(Path::new(&path(1))).unwrap().len() as u64;
+        assert_eq!(length == end, !is_refused, "{length} bytes, {end} of the log");
+        append(&mut wal, 3).unwrap();
+        assert_eq!(read(&device, FLOOR).unwrap().0, [1, 2, 3]);
+        for seed in 0..64 {
+            let image = self::device(&env.crash(Survival::Random(seed)));
+            let (seqs, _) = read(&image, FLOOR).unwrap();
+            assert!(!seqs.is_empty() && [1, 2, 3].starts_with(&seqs), "{seqs:?} after seed {seed}");
+        }
+        wal.durable().sync().unwrap();
+        let image = self::device(&env.crash(Survival::Nothing));
+        assert_eq!(read(&image, FLOOR).unwrap().0, [1, 2, 3]);
+    }
+}
+
+#[test]
 fn without_room_to_write_ahead_the_log_goes_on() {
     let (env, _, mut wal) = awaited();
     env.fault(FaultRule {
