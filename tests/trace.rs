@@ -16,10 +16,8 @@ mod rot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rot::tiny;
-use terrace::env::Env;
 use terrace::env::recording::RecordingEnv;
 use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::{Db, Durability, Options, PackLayout, WriteBatch};
@@ -341,24 +339,6 @@ fn the_log_goes_on_in_a_new_segment() {
             db.put(format!("{n:02}"), vec![n; 1000]).unwrap();
         }
         db.sync().unwrap();
-        stage.end(db)
-    });
-}
-
-#[test]
-fn a_store_at_rest_gives_back_what_is_there_to_be_written_over() {
-    let options =
-        Options { memtable_bytes: 1 << 20, wal_bytes_max: 8 << 20, memory_bytes: Some(64 << 20), ..quiet() };
-    trace("rest", options, |stage| {
-        let db = stage.open();
-        for n in 0u16..500 {
-            db.put(n.to_be_bytes(), vec![0; 10_000]).unwrap();
-            // Without haste, so that the log's old segments are spares when it needs a new one.
-            stage.disk.sleep(Duration::from_millis(1));
-        }
-        db.wait_idle().unwrap();
-        stage.begin();
-        stage.disk.sleep(Duration::from_secs(1));
         stage.end(db)
     });
 }

@@ -514,7 +514,7 @@ impl Engine {
     /// Starts the threads, and flushes at once what would make the next recovery long, too.
     fn start_work(self: &Arc<Self>) -> Result<()> {
         self.sample_load();
-        self.keep_spares();
+        self.fit_spares();
         self.start_threads()?;
         let bytes = self.writer()?.lock().wal.bytes();
         if bytes > self.settings().limits.memtable_bytes / 4 { self.seal_all() } else { Ok(()) }

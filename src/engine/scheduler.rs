@@ -26,9 +26,6 @@ use crate::types::{KeyRange, KeyspaceId, LEVELS, UpperBound};
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(8);
 
-/// Time without a job after which the store is at rest: far longer than the gaps between the jobs of steady writes.
-const REST_AFTER: Duration = Duration::from_millis(500);
-
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
     state: Mutex<State>,
@@ -60,8 +57,6 @@ struct State {
     held: BTreeSet<KeyspaceId>,
     /// Whose memtable is being flushed.
     flushing: Option<KeyspaceId>,
-    /// When the last job ended, until the store has come to rest since.
-    worked: Option<Duration>,
     /// Present while the last flush, or merge, has failed.
     setbacks: [Option<Setback>; 2],
     stopping: bool,
@@ -198,14 +193,7 @@ impl Engine {
         while !state.stopping {
             let due = if self.paused(&state, Job::Flush) { None } else { self.flush_due() };
             let Some(tree) = due else {
-                if self.rest_due(&state).is_some_and(|pause| pause.is_zero()) {
-                    state.worked = None;
-                    drop(state);
-                    self.rest();
-                    state = self.scheduler.state.lock();
-                } else {
-                    self.wait_for_work(&mut state, Job::Flush);
-                }
+                self.wait_for_work(&mut state, Job::Flush);
                 continue;
             };
             state.flushing = Some(tree.id());
@@ -282,10 +270,9 @@ impl Engine {
             Err(error) if self.make_space(&error) => Ok(Ended::ForSpace),
             Err(error) => Err(error),
         };
-        self.keep_spares();
+        self.fit_spares();
         self.keep_space_budget();
         let mut state = self.scheduler.state.lock();
-        state.worked = Some(self.env.now());
         let setback = &mut state.setbacks[job as usize];
         match &result {
             Ok(_) => *setback = None,
@@ -319,22 +306,14 @@ impl Engine {
         setback.as_ref().is_some_and(|setback| setback.until > self.env.now()) || self.health.is_poisoned()
     }
 
-    /// How long the store must still be without work until it is at rest; nothing while it works, or rests already.
-    fn rest_due(&self, state: &State) -> Option<Duration> {
-        let working = state.merges > 0 || state.planning > 0 || state.stopping || self.health.is_poisoned();
-        let worked = state.worked.filter(|_| !working)?;
-        Some((worked + REST_AFTER).saturating_sub(self.env.now()))
-    }
-
     fn wait_for_work(&self, state: &mut MutexGuard<'_, State>, job: Job) {
-        let setback = state.setbacks[job as usize].as_ref();
-        let retry = setback.map(|setback| setback.until.saturating_sub(self.env.now()));
-        let rest = if job == Job::Flush { self.rest_due(state) } else { None };
-        match retry.into_iter().chain(rest).filter(|pause| !pause.is_zero()).min() {
-            Some(pause) => {
+        let pause =
+            state.setbacks[job as usize].as_ref().map(|setback| setback.until.saturating_sub(self.env.now()));
+        match pause {
+            Some(pause) if !pause.is_zero() => {
                 self.scheduler.work.wait_for(state, pause);
             }
-            None => self.scheduler.work.wait(state),
+            _ => self.scheduler.work.wait(state),
         }
     }
 

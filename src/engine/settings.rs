@@ -131,7 +131,7 @@ impl Engine {
             self.start_mergers()?;
         }
         self.sample_load();
-        self.keep_spares();
+        self.fit_spares();
         self.scheduler.wake_all();
         self.wake_writers();
         Ok(())

@@ -7,28 +7,22 @@ use crate::batch::WriteBatch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 
-/// At rest, spares are kept as long as what is not live takes no more than one part in so many of what is; of a store too
-/// small for that, a few bytes all the same.
+/// Spares are kept as long as what is not live takes no more than one part in so many of what is; of a store too small for
+/// that, a few bytes all the same.
 const SURPLUS_PARTS: u64 = 8;
 const SPARE_BYTES_MIN: u64 = 1 << 20;
 
-impl Engine {
-    /// Keeps as many dead files as the options allow: while jobs run, their outputs take the place of what dies.
-    pub(super) fn keep_spares(&self) {
-        self.spares.keep_up_to(self.settings().limits.spare_bytes);
-    }
+/// Segments that the log takes where writers rest: the one they are in, and the one prepared behind it.
+const LOG_SEGMENTS: u64 = 2;
 
-    /// Gives back what is only there to be written over: whenever no job has run for a while.
-    pub(super) fn rest(&self) {
+impl Engine {
+    /// Keeps as many spares as the live data and the options allow now: at the end of each job.
+    pub(super) fn fit_spares(&self) {
         let (limits, space) = (self.settings().limits, self.reclaimer.space());
         let dead = space.total_bytes.saturating_sub(space.live_bytes);
-        let surplus = (space.live_bytes / SURPLUS_PARTS).saturating_sub(dead);
+        let surplus =
+            (space.live_bytes / SURPLUS_PARTS).saturating_sub(dead + LOG_SEGMENTS * limits.segment_bytes);
         self.spares.keep_up_to(surplus.max(SPARE_BYTES_MIN).min(limits.spare_bytes));
-        let Ok(writer) = self.writer() else { return };
-        let prepared = writer.lock().wal.prepared().clone();
-        prepared.empty();
-        // Writers that come back get in between.
-        while writer.lock().wal.cut_back() {}
     }
 
     /// Refuses a batch for which the budget of space has no room, unless it adds nothing: deletes make space in the end.

@@ -55,9 +55,6 @@ const REWRITE_BYTES: usize = 1 << 20;
 /// How far a segment is written ahead at a time.
 const AHEAD_BYTES: u64 = 256 << 10;
 
-/// A resting segment is cut by this much at a time: a writer that comes meanwhile waits no longer than that takes.
-const CUT_BYTES: u64 = 8 << 20;
-
 /// A batch on its way into the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogBatch<'a> {
@@ -188,19 +185,6 @@ impl Wal {
     pub(crate) fn next(&self) -> Option<Arc<NextSegment>> {
         let fills = self.last_bytes.max(self.frames.offset()) >= self.segment_bytes / 2;
         fills.then(|| self.next.clone())
-    }
-
-    /// As [`Wal::next`], whether or not it will be needed soon.
-    pub(crate) fn prepared(&self) -> &Arc<NextSegment> {
-        &self.next
-    }
-
-    /// Gives back a part of what the current segment's file has beyond what was written; whether there may be more.
-    pub(crate) fn cut_back(&mut self) -> bool {
-        let end = self.frames.offset().max(self.ahead);
-        let length = self.current.file.len().unwrap_or(end);
-        cut(&self.current.file, length.saturating_sub(CUT_BYTES).max(end));
-        length > end + CUT_BYTES
     }
 
     /// Ends the current segment and starts the next. After a failure the current one goes on.

@@ -61,14 +61,6 @@ impl NextSegment {
         Ok((id, file))
     }
 
-    /// Keeps of what was prepared the name alone: the file becomes empty.
-    pub(crate) fn empty(&self) {
-        if let Some(file) = &self.state.lock().file {
-            // Only for space.
-            let _ = file.set_len(0);
-        }
-    }
-
     /// Removes what was prepared, and prepares nothing from now on.
     pub(super) fn discard(&self) {
         let mut state = self.state.lock();
