@@ -6,6 +6,7 @@
 //! blocks.
 
 mod rows;
+mod stretches;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
 
 use self::rows::{Misses, Row};
+pub(crate) use self::stretches::Stretch;
 use super::buffers::Buffers;
 use super::meter::ReadCause;
 use super::pack::PackStore;
@@ -44,6 +46,7 @@ const COUNT_STRIPES: usize = 16;
 enum Entry {
     Block(Block),
     Row(Row),
+    Stretch(Stretch),
     Table(Arc<TableReader>),
 }
 
@@ -56,6 +59,7 @@ impl Weighter<(TableId, u64), Entry> for ByBytes {
             + match entry {
                 Entry::Block(block) => block.memory_bytes() as u64,
                 Entry::Row(row) => row.buffer.len() as u64,
+                Entry::Stretch(stretch) => stretch.memory_bytes() as u64,
                 Entry::Table(table) => table.memory_bytes() as u64,
             }
     }
@@ -72,6 +76,7 @@ impl Lifecycle<(TableId, u64), Entry> for Recycle {
         match entry {
             Entry::Block(block) => self.0.give(block.into_buffer()),
             Entry::Row(row) => self.0.give(row.buffer),
+            Entry::Stretch(stretch) => self.0.give(stretch.into_buffer()),
             Entry::Table(_) => {}
         }
     }

@@ -127,6 +127,11 @@ impl Block {
         size_of::<Self>() + self.buffer.len()
     }
 
+    /// Whether the block lies in `buffer`.
+    pub(crate) fn is_in(&self, buffer: &Arc<[u8]>) -> bool {
+        Arc::ptr_eq(&self.buffer, buffer)
+    }
+
     /// The buffer, to be used again for something else.
     pub(crate) fn into_buffer(self) -> Arc<[u8]> {
         self.buffer

@@ -1,8 +1,8 @@
 //! Rows: single records in the block cache.
 //!
 //! Where records are large, a block holds few of them, and to keep a whole block for one that is asked for again and again
-//! wastes most of its place. So a lookup in a table of large records keeps the record instead. A block that is missed twice
-//! within a short while is kept whole after all: then it is the block that is hot.
+//! wastes most of its place. So a lookup in a table of large records keeps the record instead. Where a
+//! block is missed twice within a short while, its stretch is kept after all: then it is the neighbourhood that is hot.
 //!
 //! A row is the newest version that its table holds of a key. Tables never change, so it is right for as long as it is
 //! there, for every reader who may see all of its table.
@@ -63,10 +63,16 @@ fn place(table: TableId, hash: u64) -> (TableId, u64) {
 }
 
 impl TableCache {
+    /// Whether the table's records are large: it is kept as rows and stretches.
+    #[inline]
+    pub(crate) fn has_large_records(meta: &TableMeta) -> bool {
+        meta.bytes() / LARGE_BYTES >= meta.entries
+    }
+
     /// Whether lookups of a reader at `upto` in the table go by rows.
     #[inline]
     pub(crate) fn has_rows(meta: &TableMeta, upto: Seq) -> bool {
-        meta.max_seq <= upto && meta.bytes() / LARGE_BYTES >= meta.entries
+        meta.max_seq <= upto && Self::has_large_records(meta)
     }
 
     /// The newest version of `key`, of that `hash`, in a table, if it is in memory.
@@ -82,11 +88,12 @@ impl TableCache {
 
     /// As [`TableCache::block`], for the sake of one record; whether the block is in the cache now.
     pub(crate) fn block_for_row(&self, table: &TableReader, handle: BlockHandle) -> Result<(Block, bool)> {
-        if let Some(block) = self.lookup(table, handle) {
-            return Ok((block, true));
+        let mut stretch = self.stretch(table, handle);
+        if stretch.is_none() && self.misses.again(table.id(), handle.offset) {
+            stretch = self.read_stretch(table, handle, ReadCause::Get).ok();
         }
-        if self.misses.again(table.id(), handle.offset) {
-            return Ok((self.read(table, handle, ReadCause::Get)?, true));
+        if let Some(block) = stretch.as_ref().and_then(|stretch| stretch.block(handle)) {
+            return Ok((block.clone(), true));
         }
         Ok((self.read_past(table, handle, ReadCause::Get)?, false))
     }

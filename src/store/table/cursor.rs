@@ -9,16 +9,16 @@ use crate::error::{Error, Result};
 use crate::format::block::Block;
 use crate::format::table::BlockHandle;
 use crate::merge::Cursor;
-use crate::store::cache::TableCache;
+use crate::store::cache::{Stretch, TableCache};
 use crate::store::meter::ReadCause;
 use crate::types::Stamp;
 
 /// A merge reads its inputs in pieces of this size.
 const MERGE_PIECE_BYTES: u64 = 256 * 1024;
 
-/// An iterator that goes on reads this many blocks by themselves, and leaves them in the cache. It is a long one then:
+/// An iterator reads this many units in a row by themselves, and leaves them in the cache. If it goes on, it is a long one:
 /// it reads pieces past the cache, of which each is twice as long as the last, between these bounds.
-const SINGLE_BLOCKS: u32 = 2;
+const SINGLE_UNITS: u32 = 2;
 const SCAN_PIECE_BYTES_MIN: u64 = 16 * 1024;
 const SCAN_PIECE_BYTES_MAX: u64 = 256 * 1024;
 
@@ -27,7 +27,9 @@ const SCAN_PIECE_BYTES_MAX: u64 = 256 * 1024;
 pub(crate) enum Fetch {
     /// From the block cache, and in pieces once the walk has gone on for a while: for iterators.
     Cached {
-        /// Blocks in a row that were not in memory.
+        /// Whether the units of the cache are stretches, or else blocks.
+        stretches: bool,
+        /// Units in a row that were not in memory.
         missed: u32,
         /// Length of the next piece.
         piece_bytes: u64,
@@ -38,12 +40,32 @@ pub(crate) enum Fetch {
 
 impl Fetch {
     /// Through the block cache.
-    pub(crate) fn cached() -> Self {
-        Self::Cached { missed: 0, piece_bytes: SCAN_PIECE_BYTES_MIN }
+    pub(crate) fn cached(table: &TableMeta) -> Self {
+        let stretches = TableCache::has_large_records(table);
+        Self::Cached { stretches, missed: 0, piece_bytes: SCAN_PIECE_BYTES_MIN }
+    }
+
+    fn hit(&mut self) {
+        if let Self::Cached { missed, .. } = self {
+            *missed = 0;
+        }
+    }
+
+    /// How long a piece is to be read, now that something was not in memory, with or without what went before it; nothing
+    /// for a unit of the cache.
+    fn miss(&mut self, goes_on: bool) -> Option<u64> {
+        let Self::Cached { missed, piece_bytes, .. } = self else { return Some(MERGE_PIECE_BYTES) };
+        *missed = if goes_on { *missed + 1 } else { 1 };
+        if *missed <= SINGLE_UNITS {
+            return None;
+        }
+        let bytes = *piece_bytes;
+        *piece_bytes = (bytes * 2).min(SCAN_PIECE_BYTES_MAX);
+        Some(bytes)
     }
 }
 
-/// A stretch of a table in memory.
+/// A part of a table, read past the cache.
 #[derive(Debug)]
 struct Piece {
     start: u64,
@@ -66,6 +88,7 @@ pub(crate) struct TableCursor {
     table: Arc<TableReader>,
     fetch: Fetch,
     piece: Option<Piece>,
+    stretch: Option<Stretch>,
     at: usize,
     block: Option<Block>,
     entry: usize,
@@ -74,7 +97,17 @@ pub(crate) struct TableCursor {
 
 impl TableCursor {
     pub(crate) fn new(cache: Arc<TableCache>, table: Arc<TableReader>, fetch: Fetch) -> Self {
-        Self { cache, table, fetch, piece: None, at: 0, block: None, entry: 0, key: Vec::new() }
+        Self {
+            cache,
+            table,
+            fetch,
+            piece: None,
+            stretch: None,
+            at: 0,
+            block: None,
+            entry: 0,
+            key: Vec::new(),
+        }
     }
 
     /// The current entry's value, to outlive the cursor: a buffer, and where in it the value lies.
@@ -91,24 +124,49 @@ impl TableCursor {
         if let Some(found) = self.piece.as_ref().and_then(|piece| piece.find(handle)) {
             return self.block_of_piece(handle, found).map(Some);
         }
-        let piece_bytes = match &mut self.fetch {
-            Fetch::Ahead => MERGE_PIECE_BYTES,
-            Fetch::Cached { missed, piece_bytes } => {
-                if let Some(block) = self.cache.lookup(&self.table, handle) {
-                    *missed = 0;
-                    return Ok(Some(block));
-                }
-                *missed = if goes_on { *missed + 1 } else { 1 };
-                if *missed <= SINGLE_BLOCKS {
-                    return self.cache.read(&self.table, handle, ReadCause::Scan).map(Some);
-                }
-                let bytes = *piece_bytes;
-                *piece_bytes = (bytes * 2).min(SCAN_PIECE_BYTES_MAX);
-                bytes
+        if let Some(block) = self.of_stretch(handle) {
+            return Ok(Some(block));
+        }
+        if let Some(block) = self.lookup(handle) {
+            self.fetch.hit();
+            return Ok(Some(block));
+        }
+        match self.fetch.miss(goes_on) {
+            None => self.read(handle).map(Some),
+            Some(piece_bytes) => {
+                self.read_piece(at, handle, piece_bytes)?;
+                self.block_of_piece(handle, 0).map(Some)
             }
-        };
-        self.read_piece(at, handle, piece_bytes)?;
-        self.block_of_piece(handle, 0).map(Some)
+        }
+    }
+
+    /// The block under `handle`, if the stretch that was found last holds it.
+    fn of_stretch(&self, handle: BlockHandle) -> Option<Block> {
+        self.stretch.as_ref()?.block(handle).cloned()
+    }
+
+    /// The block under `handle`, if it is in the cache.
+    fn lookup(&mut self, handle: BlockHandle) -> Option<Block> {
+        match self.fetch {
+            Fetch::Ahead => None,
+            Fetch::Cached { stretches: false, .. } => self.cache.lookup(&self.table, handle),
+            Fetch::Cached { stretches: true, .. } => {
+                self.stretch = self.cache.stretch(&self.table, handle);
+                self.of_stretch(handle)
+            }
+        }
+    }
+
+    /// Reads the block under `handle`, and what the cache keeps with it.
+    fn read(&mut self, handle: BlockHandle) -> Result<Block> {
+        if let Fetch::Cached { stretches: true, .. } = self.fetch {
+            // One block that cannot be read must not hide those around it.
+            self.stretch = self.cache.read_stretch(&self.table, handle, ReadCause::Scan).ok();
+            if let Some(block) = self.of_stretch(handle) {
+                return Ok(block);
+            }
+        }
+        self.cache.read(&self.table, handle, ReadCause::Scan)
     }
 
     /// Reads block `at` and as many behind it as fit into `bytes`.
@@ -349,7 +407,7 @@ impl<L: TableList> TablesCursor<L> {
         self.at = at;
         if let Some(meta) = self.list.table(at) {
             let reader = self.cache.table_arc(meta)?;
-            let fetch = if self.cached { Fetch::cached() } else { Fetch::Ahead };
+            let fetch = if self.cached { Fetch::cached(meta) } else { Fetch::Ahead };
             self.table = Some(TableCursor::new(self.cache.clone(), reader, fetch));
         }
         Ok(self.table.as_mut())

@@ -155,6 +155,12 @@ impl TableReader {
         self.handles.get(at).copied()
     }
 
+    /// The blocks that begin in `range` of the table.
+    pub(crate) fn handles_in(&self, range: Range<u64>) -> &[BlockHandle] {
+        let position = |offset| self.handles.partition_point(|handle| handle.offset < offset);
+        self.handles.get(position(range.start)..position(range.end)).unwrap_or_default()
+    }
+
     /// The newest version of `key` at or below `stamp`: its block, among those that `fetch` brings, and its place there.
     pub(crate) fn find(
         &self,

@@ -87,6 +87,17 @@ fn entries(from: u32, to: u32) -> Entries {
     entries
 }
 
+/// Records of a kilobyte and more, most of which can be packed.
+fn large_entries(count: u32) -> Entries {
+    let noise =
+        |n: u32| (0..128u32).flat_map(move |i| filter::hash(&(n << 8 | i).to_le_bytes()).to_le_bytes());
+    let value =
+        |n: u32| noise(n).take(if n.is_multiple_of(10) { 1024 } else { 600 }).chain([n as u8; 400]).collect();
+    (0..count)
+        .map(|n| (format!("key{n:05}").into_bytes(), Stamp::new(Seq(u64::from(n) + 1), Kind::Put), value(n)))
+        .collect()
+}
+
 fn current(cursor: &impl Cursor) -> Option<(Vec<u8>, Stamp, Vec<u8>)> {
     cursor.valid().then(|| (cursor.key().to_vec(), cursor.stamp(), cursor.value().to_vec()))
 }
@@ -94,29 +105,34 @@ fn current(cursor: &impl Cursor) -> Option<(Vec<u8>, Stamp, Vec<u8>)> {
 #[test]
 fn tables_read_back_in_both_directions_from_cache_and_ahead_of_it() {
     for codec in [Codec::Raw, Codec::Lz4] {
-        let fixture = Fixture::new();
-        let written = entries(0, 700);
-        let table = fixture.write(std::slice::from_ref(&written), settings(codec)).remove(0);
-        assert_eq!(table.entries, written.len() as u64);
-        assert_eq!(table.extent.offset % PAGE_BYTES, 0);
-        for fetch in [Fetch::cached(), Fetch::Ahead] {
-            let mut cursor = fixture.cursor(&table, fetch);
-            let mut found = Entries::new();
-            cursor.seek_first().unwrap();
-            while let Some(entry) = current(&cursor) {
-                found.push(entry);
-                cursor.next().unwrap();
-            }
-            assert_eq!(found, written);
-            found.clear();
-            cursor.seek_last().unwrap();
-            while let Some(entry) = current(&cursor) {
-                found.push(entry);
-                cursor.prev().unwrap();
-            }
-            found.reverse();
-            assert_eq!(found, written);
+        for written in [entries(0, 700), large_entries(300)] {
+            walks_back_and_forth(&written, codec);
         }
+    }
+}
+
+fn walks_back_and_forth(written: &Entries, codec: Codec) {
+    let fixture = Fixture::new();
+    let table = fixture.write(std::slice::from_ref(written), settings(codec)).remove(0);
+    assert_eq!(table.entries, written.len() as u64);
+    assert_eq!(table.extent.offset % PAGE_BYTES, 0);
+    for fetch in [Fetch::cached(&table), Fetch::Ahead] {
+        let mut cursor = fixture.cursor(&table, fetch);
+        let mut found = Entries::new();
+        cursor.seek_first().unwrap();
+        while let Some(entry) = current(&cursor) {
+            found.push(entry);
+            cursor.next().unwrap();
+        }
+        assert_eq!(&found, written);
+        found.clear();
+        cursor.seek_last().unwrap();
+        while let Some(entry) = current(&cursor) {
+            found.push(entry);
+            cursor.prev().unwrap();
+        }
+        found.reverse();
+        assert_eq!(&found, written);
     }
 }
 
@@ -160,7 +176,7 @@ fn a_long_walk_reads_in_pieces_past_the_cache() {
     let table = fixture.write(&[entries(0, 20_000)], settings(Codec::Raw)).remove(0);
     let reader = fixture.cache.table_arc(&table).unwrap();
     let before = fixture.cache.counts();
-    let mut cursor = fixture.cursor(&table, Fetch::cached());
+    let mut cursor = fixture.cursor(&table, Fetch::cached(&table));
     cursor.seek_first().unwrap();
     while cursor.valid() {
         cursor.next().unwrap();
@@ -169,6 +185,54 @@ fn a_long_walk_reads_in_pieces_past_the_cache() {
     assert!(reader.blocks() > 1000, "{} blocks are no long walk", reader.blocks());
     assert!(after.misses - before.misses < 20, "{} reads for {} blocks", after.misses, reader.blocks());
     assert!(after.bytes - before.bytes < 4096, "{} bytes more in the cache", after.bytes - before.bytes);
+}
+
+#[test]
+fn a_short_walk_over_large_records_keeps_stretches_that_lookups_find() {
+    for codec in [Codec::Raw, Codec::Lz4] {
+        let fixture = Fixture::new();
+        let table = fixture.write(&[large_entries(300)], settings(codec)).remove(0);
+        let reader = fixture.cache.table_arc(&table).unwrap();
+        let walk = || {
+            let mut cursor = fixture.cursor(&table, Fetch::cached(&table));
+            cursor.seek(b"key00100", Stamp::MAX).unwrap();
+            (0..10).for_each(|_| cursor.next().unwrap());
+        };
+        let before = fixture.cache.counts();
+        walk();
+        let first = fixture.cache.counts();
+        assert!(first.misses > before.misses && first.bytes > before.bytes);
+        walk();
+        let handle = reader.handle(reader.block_for(b"key00105", Stamp::MAX)).unwrap();
+        let (block, is_kept) = fixture.cache.block_for_row(&reader, handle).unwrap();
+        assert!(is_kept && block.seek(b"key00105", Stamp::MAX) < block.len());
+        let second = fixture.cache.counts();
+        assert_eq!((second.misses, second.bytes), (first.misses, first.bytes), "all of it was in memory");
+    }
+}
+
+#[test]
+fn a_damaged_block_hides_no_other_of_its_stretch() {
+    let fixture = Fixture::new();
+    let written = large_entries(300);
+    let table = fixture.write(std::slice::from_ref(&written), settings(Codec::Raw)).remove(0);
+    let reader = fixture.cache.table_arc(&table).unwrap();
+    let damaged = reader.block_for(b"key00103", Stamp::MAX);
+    let handle = reader.handle(damaged).unwrap();
+    let path = Path::new("/db/000001.pack");
+    let at = table.extent.offset + handle.offset + 7;
+    let byte = fixture.env.read_file(path).unwrap()[at as usize];
+    fixture.env.overwrite(path, at, &[byte ^ 1]).unwrap();
+    for (key, stamp, value) in &written[95..112] {
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&table));
+        let sought = cursor.seek(key, *stamp);
+        if reader.block_for(key, *stamp) == damaged {
+            assert_eq!(sought.unwrap_err().kind(), ErrorKind::Corruption);
+        } else {
+            sought.unwrap();
+            assert_eq!(current(&cursor), Some((key.clone(), *stamp, value.clone())));
+        }
+    }
 }
 
 #[test]

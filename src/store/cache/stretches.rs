@@ -1,0 +1,98 @@
+//! Stretches: blocks that follow one another, read and kept as one.
+//!
+//! Where records are large, a scan walks over many blocks. To find each of them in the cache, or to read it, costs more than
+//! to walk over it. So iterators over such tables read and keep stretches of about four blocks; lookups, which keep rows,
+//! find their blocks in them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{Entry, TableCache};
+use crate::error::Result;
+use crate::format::block::Block;
+use crate::format::table::BlockHandle;
+use crate::store::meter::ReadCause;
+use crate::store::table::{TablePlace, TableReader};
+use crate::types::TableId;
+
+/// A stretch holds the blocks that begin in one section of this length of their table. With twice as much, the cache keeps
+/// more of what lies beside scans, and these take as long as with blocks alone.
+const STRETCH_BYTES: u64 = 16 << 10;
+
+/// Blocks that follow one another in a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Stretch {
+    /// Each block with its offset in the table.
+    blocks: Arc<[(u64, Block)]>,
+    /// What was read, which raw blocks share.
+    buffer: Arc<[u8]>,
+}
+
+impl Stretch {
+    /// The block under `handle`, if it is one of them.
+    #[inline]
+    pub(crate) fn block(&self, handle: BlockHandle) -> Option<&Block> {
+        self.blocks.iter().find(|(offset, _)| *offset == handle.offset).map(|(_, block)| block)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let unpacked = self.blocks.iter().filter(|(_, block)| !block.is_in(&self.buffer));
+        let unpacked: usize = unpacked.map(|(_, block)| block.bytes().len()).sum();
+        self.buffer.len() + unpacked + size_of_val(&*self.blocks)
+    }
+
+    /// Lets go of the blocks; what is left is the buffer.
+    pub(super) fn into_buffer(self) -> Arc<[u8]> {
+        self.buffer
+    }
+}
+
+/// The place of a stretch in the cache. No block has an offset that large, and no row has that bit clear.
+fn place(table: TableId, handle: BlockHandle) -> (TableId, u64) {
+    (table, (handle.offset / STRETCH_BYTES) | (1 << 62))
+}
+
+impl TableCache {
+    /// The stretch that holds the block under `handle`, if it is in memory.
+    pub(crate) fn stretch(&self, table: &TableReader, handle: BlockHandle) -> Option<Stretch> {
+        let counts = self.stripe(table.id(), handle.offset >> 12);
+        let entry = self.entries.get(&place(table.id(), handle));
+        let Some(Entry::Stretch(stretch)) = entry else {
+            counts.misses.fetch_add(1, Relaxed);
+            return None;
+        };
+        counts.hits.fetch_add(1, Relaxed);
+        Some(stretch)
+    }
+
+    /// As [`TableCache::stretch`], for one that is not in memory. Fails if any of its blocks is damaged.
+    pub(crate) fn read_stretch(
+        &self,
+        table: &TableReader,
+        handle: BlockHandle,
+        cause: ReadCause,
+    ) -> Result<Stretch> {
+        let file = self.packs.file(table.extent().pack)?;
+        let from = TablePlace { file: &file, id: table.id(), extent: table.extent() };
+        let start = handle.offset / STRETCH_BYTES * STRETCH_BYTES;
+        let handles = table.handles_in(start..start.saturating_add(STRETCH_BYTES));
+        let (start, mut end) = (handles.first().map_or(handle.offset, |first| first.offset), handle.end());
+        for handle in handles {
+            from.length(*handle)?;
+            end = end.max(handle.end());
+        }
+        let length = usize::try_from(end - start).unwrap_or(usize::MAX);
+        let mut buffer = self.buffers.take(length);
+        if let Some(bytes) = Arc::get_mut(&mut buffer) {
+            from.read(cause, start..end, bytes)?;
+        }
+        let block = |handle: &BlockHandle| {
+            let at = usize::try_from(handle.offset - start).unwrap_or(usize::MAX);
+            Ok((handle.offset, from.block(*handle, &buffer, at)?))
+        };
+        let blocks = handles.iter().map(block).collect::<Result<Vec<_>>>()?.into();
+        let stretch = Stretch { blocks, buffer };
+        self.entries.insert(place(table.id(), handle), Entry::Stretch(stretch.clone()));
+        Ok(stretch)
+    }
+}
