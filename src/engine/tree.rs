@@ -102,12 +102,14 @@ impl Tree {
     /// Shows the result of a job: the new version, and without the memtable that it has absorbed, if any.
     pub(crate) fn publish(&self, version: &Arc<Version>, flushed: Option<&Arc<Memtable>>) {
         let waits = |sealed: &&Sealed| flushed.is_none_or(|flushed| !Arc::ptr_eq(&sealed.memtable, flushed));
-        self.view.rcu(|view| View {
+        let before = self.view.rcu(|view| View {
             active: view.active.clone(),
             sealed: view.sealed.iter().filter(waits).cloned().collect(),
             version: version.clone(),
         });
-        self.scans.store(0, Ordering::Relaxed);
+        if before.version.level(0).runs.len() != version.level(0).runs.len() {
+            self.scans.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Counts a scan; whether [`Tree::scans`] has grown, and something may be due.
@@ -115,7 +117,7 @@ impl Tree {
         (self.scans.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(SCANS_PER_CHECK)
     }
 
-    /// Scans since the version changed, in whole [`SCANS_PER_CHECK`]: it grows only when somebody is told.
+    /// Scans since the number of level 0's runs changed, in whole [`SCANS_PER_CHECK`]: it grows only when somebody is told.
     pub(crate) fn scans(&self) -> u64 {
         self.scans.load(Ordering::Relaxed) / SCANS_PER_CHECK * SCANS_PER_CHECK
     }

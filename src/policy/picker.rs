@@ -4,8 +4,8 @@
 //!
 //! 1. The victim is the first table behind the level's cursor, then the ones after it, around the end. In level 0 the
 //!    oldest run is drained first, since only an emptied run lowers the count.
-//! 2. All tables of the source level that overlap the victims, transitively, become victims. In a deeper level that
-//!    adds none. In level 0 it makes the inputs downward closed (I2).
+//! 2. In level 0, run by run from the newest to the oldest, all tables that overlap the victims so far become victims,
+//!    too. So of each, everything older is among the inputs, which are downward closed (I2).
 //! 3. All tables of the target that overlap the victims are partners.
 //! 4. Victims are added when that brings in no partner more and the whole stays below a limit.
 //! 5. Victims that are disjoint and have no partners are moved, unless one overlaps too much of the level after the
@@ -14,6 +14,11 @@
 //! Ours: what overlaps the claim of a running job is passed over for the next victim, so that several jobs can run in
 //! one level (I12). And from BoLT ("group compaction", section 4.2): the victim is joined by the tables behind it in its
 //! run, up to a number of bytes, so that small tables do not mean small jobs, each with its barriers.
+//!
+//! And step 2 goes through the runs once. LevelDB repeats it until no table overlaps a victim, which takes in whatever is
+//! newer than the victims, too, and by way of that more: where keys come in no order, all of level 0 and of level 1 in one
+//! job. What is newer may stay: a job takes a section of all runs, inputs and outputs of a job stand beside each other for a
+//! shorter while and in less space, and two jobs can work on level 0.
 
 use std::sync::Arc;
 
@@ -145,14 +150,13 @@ impl<'a> Source<'a> {
     /// Steps 2 and 3 for the tables that overlap `range`.
     fn closed(self, range: &KeyRange) -> Choice<'a> {
         let mut victim_range = range.clone();
-        let victims = loop {
-            let victims = overlapping(self.state, &victim_range);
-            let hull = hull(victim_range.clone(), &victims);
-            if hull == victim_range {
-                break victims;
-            }
-            victim_range = hull;
-        };
+        let mut victims = Vec::new();
+        // Newest first: what a run adds to the range concerns older ones alone.
+        for run in &self.state.runs {
+            let overlapping: Vec<_> = run.overlapping(&victim_range).collect();
+            victim_range = hull(victim_range, &overlapping);
+            victims.extend(overlapping);
+        }
         let partners = overlapping(self.view.version.level(self.target()), &victim_range);
         let range = hull(victim_range.clone(), &partners);
         Choice { source: self, victims, partners, victim_range, range }

@@ -125,7 +125,7 @@ fn i16_a_number_is_not_published_twice() {
 #[test]
 fn i16_a_sealed_memtable_is_complete_and_holds_only_what_is_visible() {
     let mut sealed = 0;
-    for seed in 0..12 {
+    for seed in 0..16 {
         sealed += SimEnv::run(config(seed), |env| {
             let (dir, options) = (PathBuf::from("/db"), Options::default());
             let (listener, filters) = Default::default();
