@@ -51,7 +51,7 @@ fn check(store: &dyn Store) {
     values.sort();
     assert_eq!((count, values), (2, vec![b"value of a".to_vec(), b"value of g".to_vec()]));
     for (from, direction, limit, expected) in [
-        ("", Direction::Forward, 9, vec!["a", "c", "e", "g"]),
+        ("0", Direction::Forward, 9, vec!["a", "c", "e", "g"]),
         ("c", Direction::Forward, 2, vec!["c", "e"]),
         ("d", Direction::Forward, 1, vec!["e"]),
         ("h", Direction::Forward, 9, vec![]),
