@@ -116,6 +116,11 @@ impl Arguments {
         ensure!(matches!(self.tail_rates.len(), 0 | 2), "--tail-rates takes two numbers");
         let positive = |rates: (f64, f64)| rates.0 > 0.0 && rates.1 > 0.0;
         ensure!(settings.tail_rates.is_none_or(positive), "rates must be above 0");
+        let told = [Workload::LoadR, Workload::GetU].iter().all(|one| settings.workloads.contains(one));
+        ensure!(
+            told || settings.tail_rates.is_some() || !settings.workloads.contains(&Workload::Tail),
+            "the tail workload needs load-r and get-u, which tell its rates, or --tail-rates"
+        );
         settings.fit(60.0 * self.minutes.unwrap_or(if self.quick { 3.0 } else { 40.0 }));
         Ok(settings)
     }
@@ -157,9 +162,13 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for words in
-            [&["--rounds", "0"][..], &["--records", "5"], &["--engines", "sled"], &["--tail-rates", "0,1"]]
-        {
+        for words in [
+            &["--rounds", "0"][..],
+            &["--records", "5"],
+            &["--engines", "sled"],
+            &["--tail-rates", "0,1"],
+            &["--workloads", "tail"],
+        ] {
             assert!(settings(words).is_err(), "{words:?}");
         }
     }

@@ -5,6 +5,9 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -12,6 +15,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// How often the process is looked at while it settles.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How often the space of a directory is looked at.
+const SPACE_LOOK: Duration = Duration::from_millis(200);
 
 /// So long without work, the process is at rest.
 const QUIET: Duration = Duration::from_millis(500);
@@ -54,12 +60,48 @@ fn number(text: &str, name: &str) -> Result<u64> {
     Ok(word.with_context(|| format!("no {name}"))?.parse()?)
 }
 
-/// Largest resident size of the process so far, in bytes.
+/// Largest resident size of the process so far, or since [`forget_peak_resident_bytes`], in bytes.
 ///
 /// # Errors
 /// There is no `/proc/self/status`.
 pub fn peak_resident_bytes() -> Result<u64> {
     Ok(number(&fs::read_to_string("/proc/self/status")?, "VmHWM:")? * 1024)
+}
+
+/// Begins anew to look for the largest resident size.
+///
+/// # Errors
+/// There is no `/proc/self/clear_refs`.
+pub fn forget_peak_resident_bytes() -> Result<()> {
+    Ok(fs::write("/proc/self/clear_refs", "5")?)
+}
+
+/// Looks again and again at the space that a directory takes, for the most that it has taken.
+pub struct SpaceWatch {
+    peak: Arc<AtomicU64>,
+    /// The other end hangs up when this is dropped.
+    _stop: Sender<()>,
+}
+
+impl SpaceWatch {
+    /// Begins to look at `directory`.
+    pub fn start(directory: &Path) -> Self {
+        let peak = Arc::new(AtomicU64::new(0));
+        let (stop, stopped) = std::sync::mpsc::channel();
+        let (seen, directory) = (Arc::clone(&peak), directory.to_owned());
+        std::thread::spawn(move || {
+            while stopped.recv_timeout(SPACE_LOOK) == Err(RecvTimeoutError::Timeout) {
+                // What cannot be looked at now can be later.
+                seen.fetch_max(space_bytes(&directory).unwrap_or(0), Ordering::Relaxed);
+            }
+        });
+        Self { peak, _stop: stop }
+    }
+
+    /// The most that was seen so far, in bytes.
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
+    }
 }
 
 /// How a process came to rest.
@@ -135,6 +177,20 @@ mod tests {
         assert!(after.written_bytes - before.written_bytes >= 4 << 20);
         assert!(space_bytes(directory.path()).unwrap() >= 4 << 20);
         assert!(after.cpu > before.cpu && peak_resident_bytes().unwrap() > 4 << 20);
+    }
+
+    #[test]
+    fn the_most_space_is_remembered() {
+        let directory = tempfile::tempdir().unwrap();
+        let watch = SpaceWatch::start(directory.path());
+        let path = directory.path().join("file");
+        fs::write(&path, vec![1; 1 << 20]).unwrap();
+        File::open(&path).unwrap().sync_all().unwrap();
+        while watch.peak_bytes() < 1 << 20 {
+            std::thread::sleep(LOOK);
+        }
+        fs::remove_file(&path).unwrap();
+        assert!(watch.peak_bytes() >= 1 << 20);
     }
 
     #[test]

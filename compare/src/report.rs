@@ -44,6 +44,8 @@ pub struct Calibrated {
     /// Share of processor time.
     pub steal: f64,
     pub attempts: usize,
+    /// That all of them took.
+    pub seconds: f64,
     pub void: Option<String>,
 }
 
@@ -244,6 +246,7 @@ fn calibrated(turn: &Finished) -> Calibrated {
         after: turn.after,
         steal: turn.steal,
         attempts: turn.attempts,
+        seconds: turn.seconds,
         void: turn.void.clone(),
     }
 }

@@ -1,7 +1,7 @@
 //! A run: turn after turn, each between two calibrations, void ones again, all kept as they end.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
@@ -10,7 +10,7 @@ use crate::calibration::{Calibration, Calibrator, ProcessorTime};
 use crate::cgroup::MemoryLimit;
 use crate::child::{self, Measured};
 use crate::open::Rates;
-use crate::results::{DRAINED_OPS_PER_S, OPS_PER_S};
+use crate::results::{DRAINED_OPS_PER_S, OPS_PER_S, ROWS_PER_S};
 use crate::schedule::{Slot, slots};
 use crate::scorecard::Group;
 use crate::settings::Settings;
@@ -59,8 +59,7 @@ impl<'a> Runner<'a> {
         let all = slots(self.settings);
         for (index, &slot) in all.iter().enumerate() {
             if self.state.find(slot).is_none() {
-                let left: f64 = all[index..].iter().map(|&slot| expected_s(self.settings, slot)).sum();
-                let finished = self.attempt(slot, left)?;
+                let finished = self.attempt(slot, self.left_s(&all[index..]))?;
                 self.progress.suspend(|| eprintln!("{}", line(&finished)));
                 self.state.keep(finished)?;
             }
@@ -70,9 +69,21 @@ impl<'a> Runner<'a> {
         Ok(self.state.finished)
     }
 
+    /// About how many seconds `slots` take, by what those before took against what was expected of them.
+    fn left_s(&self, slots: &[Slot]) -> f64 {
+        let expected = |slots: &mut dyn Iterator<Item = Slot>| -> f64 {
+            slots.map(|slot| expected_s(self.settings, slot)).sum()
+        };
+        let done = &self.state.finished;
+        let taken: f64 = done.iter().map(|turn| turn.seconds).sum();
+        let pace =
+            if done.is_empty() { 1.0 } else { taken / expected(&mut done.iter().map(|turn| turn.slot)) };
+        pace * expected(&mut slots.iter().copied())
+    }
+
     /// Runs a turn until it counts, or has been repeated often enough; `left` is about how many seconds the run has left.
     fn attempt(&mut self, slot: Slot, left: f64) -> Result<Finished> {
-        let mut attempts = 0;
+        let (mut attempts, started) = (0, Instant::now());
         loop {
             attempts += 1;
             let before = self.calm;
@@ -83,7 +94,8 @@ impl<'a> Runner<'a> {
             self.calm = after;
             let void = self.void(before.drift(&after), steal);
             if void.is_none() || attempts > self.settings.retries || slot.engine == Engine::Empty {
-                return Ok(Finished { slot, attempts, void, before, after, steal, version, phases });
+                let seconds = started.elapsed().as_secs_f64();
+                return Ok(Finished { slot, attempts, seconds, void, before, after, steal, version, phases });
             }
             let reason = void.unwrap_or_default();
             self.progress.suspend(|| eprintln!("{}: {reason}; again", title(slot)));
@@ -154,7 +166,7 @@ impl<'a> Runner<'a> {
             let turns = first.filter(|turn| turn.slot.engine != Engine::Empty);
             let results = turns.flat_map(|turn| &turn.phases).filter(|result| result.workload == phase);
             let least = results.filter_map(|result| result.value(metric)).min_by(f64::total_cmp);
-            least.context("the tail workload needs load-r and get-u, which tell its rates, or --tail-rates")
+            least.with_context(|| format!("nothing was measured in {phase}, which tells the rates of tail"))
         };
         Ok(Rates {
             reads: TAIL_SHARES.0 * least("get-u-1", OPS_PER_S)?,
@@ -174,13 +186,11 @@ fn title(slot: Slot) -> String {
 
 /// A turn in a line, to be watched as they end.
 fn line(finished: &Finished) -> String {
-    let rate = |value: Option<f64>| value.map(|value| format!("{:.0}", value / 1e3));
     let rates = finished.phases.iter().filter_map(|result| {
-        let kilo =
-            rate(result.value(OPS_PER_S)).or_else(|| rate(result.value(crate::results::ROWS_PER_S)))?;
-        Some(format!("{} {kilo}", result.workload))
+        let rate = result.value(OPS_PER_S).or_else(|| result.value(ROWS_PER_S))?;
+        Some(format!("{} {rate:.0}", result.workload))
     });
     let rates: Vec<String> = rates.collect();
     let void = finished.void.as_ref().map_or(String::new(), |void| format!("; void: {void}"));
-    format!("{}, thousands a second: {}{void}", title(finished.slot), rates.join(", "))
+    format!("{}, {:.0} s, per second: {}{void}", title(finished.slot), finished.seconds, rates.join(", "))
 }

@@ -27,6 +27,8 @@ pub struct Finished {
     pub slot: Slot,
     /// Times that it was run.
     pub attempts: usize,
+    /// That all of that took.
+    pub seconds: f64,
     /// Why it does not count, if it does not.
     pub void: Option<String>,
     pub before: Calibration,
@@ -127,6 +129,7 @@ pub mod tests {
         Finished {
             slot: Slot { round, group: Group::Small, engine },
             attempts: 1,
+            seconds: 1.0,
             void: None,
             before: calm,
             after: calm,

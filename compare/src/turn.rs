@@ -12,7 +12,9 @@ use crate::barriers::Barriers;
 use crate::closed::{Closed, Findings};
 use crate::figures::{Phased, derive};
 use crate::open::{Open, Rates};
-use crate::process::{Rest, Usage, peak_resident_bytes, settle, space_bytes};
+use crate::process::{
+    Rest, SpaceWatch, Usage, forget_peak_resident_bytes, peak_resident_bytes, settle, space_bytes,
+};
 use crate::records::{Format, KEY_BYTES};
 use crate::results::PhaseResult;
 use crate::scorecard::{Group, Phase, Workload, phases};
@@ -64,8 +66,11 @@ struct Turn<'a> {
     format: Format,
     store: Box<dyn Store>,
     barriers: Option<Barriers>,
+    space: SpaceWatch,
     /// Records that are in the store.
     live: u64,
+    /// Largest resident size before the store was filled.
+    resident_bytes: u64,
 }
 
 impl Job {
@@ -86,7 +91,9 @@ impl Job {
             format: Format::new(self.group.order(), self.value_bytes)?,
             store: self.engine.open(&self.directory, &self.opening)?,
             barriers: barriers.ok(),
+            space: SpaceWatch::start(&self.directory),
             live: 0,
+            resident_bytes: 0,
         };
         let mut results = Vec::new();
         for (index, phase) in phases(self.group, &self.workloads).iter().enumerate() {
@@ -139,7 +146,7 @@ impl Turn<'_> {
         };
         let mut result = phased.result();
         if phase.work.writes() && self.live > 0 {
-            result.less("space over data", "ratio", self.space_over_data()?);
+            result.less("space over data", "ratio", self.over_data(space_bytes(&self.job.directory)?));
         }
         Ok(result)
     }
@@ -174,6 +181,15 @@ impl Turn<'_> {
 
     /// Puts what is missing of the data set, in the order of the keys, and comes to rest.
     fn fill(&mut self) -> Result<()> {
+        self.resident_bytes = peak_resident_bytes()?;
+        self.put_missing()?;
+        self.live = self.job.records;
+        self.settle()?;
+        // The numbers in the order of their keys took memory that is not the store's.
+        forget_peak_resident_bytes()
+    }
+
+    fn put_missing(&self) -> Result<()> {
         let mut missing = Vec::new();
         let mut key = Vec::new();
         for number in self.live..self.job.records {
@@ -192,8 +208,6 @@ impl Turn<'_> {
                 pairs.map(|((key, _), value)| (&key[..], &value[..])).collect();
             self.store.put_batch(&records)?;
         }
-        self.live = self.job.records;
-        self.settle()?;
         Ok(())
     }
 
@@ -201,9 +215,12 @@ impl Turn<'_> {
     fn end(self) -> Result<PhaseResult> {
         let mut result = PhaseResult::new(&format!("at-rest-{}", self.job.group.name()), None);
         self.check()?;
-        let space = if self.live > 0 { self.space_over_data()? } else { f64::NAN };
-        result.less("space over data", "ratio", space);
-        result.less("peak resident", "MiB", peak_resident_bytes()? as f64 / f64::from(1 << 20));
+        if self.live > 0 {
+            result.less("space over data", "ratio", self.over_data(space_bytes(&self.job.directory)?));
+            result.less("peak space over data", "ratio", self.over_data(self.space.peak_bytes()));
+        }
+        let resident = self.resident_bytes.max(peak_resident_bytes()?);
+        result.less("peak resident", "MiB", resident as f64 / f64::from(1 << 20));
         self.store.close()?;
         let started = Instant::now();
         let store = self.job.engine.open(&self.job.directory, &self.job.opening)?;
@@ -252,8 +269,8 @@ impl Turn<'_> {
         settle(&self.job.directory, self.job.drain)
     }
 
-    fn space_over_data(&self) -> Result<f64> {
-        let data = self.live * self.format.record_bytes();
-        Ok(space_bytes(&self.job.directory)? as f64 / data as f64)
+    /// `bytes` over those of the keys and values of all records.
+    fn over_data(&self, bytes: u64) -> f64 {
+        bytes as f64 / (self.live * self.format.record_bytes()) as f64
     }
 }

@@ -178,7 +178,7 @@ impl Engine {
             Self::Fjall | Self::FjallLz4 => fjall::open(path, opening, self.compresses()),
             Self::Redb => redb::open(path, opening),
             Self::Lmdb => lmdb::open(path, opening),
-            Self::Empty => Ok(Box::new(empty::Empty)),
+            Self::Empty => Ok(Box::new(empty::Empty::new())),
         };
         opened.with_context(|| format!("cannot open {}", self.name()))
     }
