@@ -14,7 +14,7 @@ use terrace_bench::generator::Rng;
 use crate::statistics::median;
 
 /// Times that everything is measured; the median counts.
-const TRIALS: usize = 3;
+const TRIALS: usize = 5;
 
 /// Bytes written in sequence in a trial.
 const FILE_BYTES: usize = 32 << 20;

@@ -13,7 +13,7 @@ use crate::open::Rates;
 use crate::results::{DRAINED_OPS_PER_S, OPS_PER_S, ROWS_PER_S};
 use crate::schedule::{Slot, slots};
 use crate::scorecard::Group;
-use crate::settings::Settings;
+use crate::settings::{EMPTY_S, Settings};
 use crate::state::{Finished, State};
 use crate::store::Engine;
 use crate::turn::Job;
@@ -177,7 +177,7 @@ impl<'a> Runner<'a> {
 
 /// About how many seconds a turn takes.
 fn expected_s(settings: &Settings, slot: Slot) -> f64 {
-    if slot.engine == Engine::Empty { 5.0 } else { settings.turn_s(slot.group) }
+    if slot.engine == Engine::Empty { EMPTY_S } else { settings.turn_s(slot.group) }
 }
 
 fn title(slot: Slot) -> String {

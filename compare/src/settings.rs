@@ -21,6 +21,9 @@ const SCALE_MIN: f64 = 0.02;
 /// Time to wait for the work of the background after a phase, at full length.
 const DRAIN_S: f64 = 15.0;
 
+/// About how long a turn of the empty engine takes.
+pub const EMPTY_S: f64 = 4.0;
+
 /// What determines a run; two runs with the same are comparable turn by turn.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Settings {
@@ -50,7 +53,7 @@ impl Settings {
         let turns = (self.engines.len() * self.rounds) as f64;
         let sum = |of: &dyn Fn(Group) -> f64| self.groups().into_iter().map(of).sum::<f64>() * turns;
         let timed = sum(&|group| self.timed_s(group));
-        let fixed = sum(&|group| self.fixed_s(group));
+        let fixed = sum(&|group| self.fixed_s(group)) + EMPTY_S * self.groups().len() as f64;
         self.scale = ((seconds - fixed) / timed).clamp(SCALE_MIN, 1.0);
     }
 
@@ -143,7 +146,8 @@ pub(crate) mod tests {
         let mut settings = full();
         settings.fit(800.0);
         let turns: f64 = settings.groups().into_iter().map(|group| settings.turn_s(group)).sum();
-        assert!((turns * 4.0 - 800.0).abs() < 1.0, "{turns} for each engine and round");
+        let all = turns * 4.0 + EMPTY_S * 5.0;
+        assert!((all - 800.0).abs() < 1.0, "{turns} s for each engine and round, {all} s in all");
         settings.fit(1e9);
         assert!((settings.scale - 1.0).abs() < 1e-12, "no phase takes longer than its full time");
         settings.fit(0.0);

@@ -182,7 +182,9 @@ impl Turn<'_> {
     /// Puts what is missing of the data set, in the order of the keys, and comes to rest.
     fn fill(&mut self) -> Result<()> {
         self.resident_bytes = peak_resident_bytes()?;
-        self.put_missing()?;
+        if self.job.exact() {
+            self.put_missing()?;
+        }
         self.live = self.job.records;
         self.settle()?;
         // The numbers in the order of their keys took memory that is not the store's.
@@ -229,14 +231,16 @@ impl Turn<'_> {
         Ok(result)
     }
 
-    /// Holds some of the records, and the neighbours of some, against what they must be.
+    /// Holds some of the records of the data set, and the rows behind one of them, against what they must be.
     fn check(&self) -> Result<()> {
-        if !self.job.exact() || self.live < self.job.records {
+        if !self.job.exact() {
             return Ok(());
         }
-        let (mut rng, mut key) = (Rng::stream(self.job.seed, u64::MAX), Vec::new());
-        for _ in 0..CHECKED {
-            let number = rng.below(self.job.records);
+        let (mut rng, mut key) = (Rng::stream(self.job.seed, u64::MAX), vec![0; KEY_BYTES]);
+        // Synced stores hold what was inserted, and nothing of the data set.
+        let loaded = if self.job.group == Group::Synced { 0 } else { self.live.min(self.job.records) };
+        for _ in 0..CHECKED.min(loaded) {
+            let number = rng.below(loaded);
             self.format.key(number, &mut key);
             let mut right = false;
             self.store.get(&key, &mut |value| right = self.format.check(value) == Some(number))?;
@@ -249,7 +253,7 @@ impl Turn<'_> {
             if self.format.check(value).is_none() {
                 wrong = Some(key.to_vec());
             }
-            if rows == CHECKED || wrong.is_some() {
+            if rows == CHECKED.min(self.live) || wrong.is_some() {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
