@@ -76,7 +76,7 @@ impl Settings {
     fn fixed_s(&self, group: Group) -> f64 {
         let writing = phases(group, &self.workloads).iter().filter(|phase| phase.work.writes()).count();
         let filling_us = match group {
-            Group::Small | Group::Tail => 2.5,
+            Group::Small | Group::Tail => 3.0,
             Group::Large => 8.0,
             Group::Ascending | Group::Synced => 0.0,
         };

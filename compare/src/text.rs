@@ -1,6 +1,6 @@
 //! The report as tables, workload by workload.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use terrace_bench::report::table;
@@ -45,6 +45,9 @@ pub fn text(report: &Report) -> String {
     for skipped in &report.skipped {
         writeln!(text, "SKIPPED: {skipped}").expect("invariant: strings take everything");
     }
+    for (note, phases) in notes(report) {
+        writeln!(text, "NOTE, of {}: {note}", phases.join(", ")).expect("invariant: strings take everything");
+    }
     let mut seen = BTreeSet::new();
     for result in &report.results {
         if seen.insert(&result.workload) {
@@ -54,6 +57,16 @@ pub fn text(report: &Report) -> String {
         }
     }
     text + &ratios(&report.ratios)
+}
+
+/// What must be known to read the figures, and of which phases.
+fn notes(report: &Report) -> BTreeMap<&str, Vec<String>> {
+    let mut notes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for turn in &report.turns {
+        let phase = format!("{} {} in round {}", turn.engine.name(), turn.workload, turn.round);
+        turn.notes.iter().for_each(|note| notes.entry(note).or_default().push(phase.clone()));
+    }
+    notes
 }
 
 fn workload(name: &str, results: &[&Summary]) -> String {
