@@ -6,15 +6,14 @@
 //! Handles are created once and only destroyed by [`CStore::close`]; both libraries let any number of threads use an
 //! open store and its options at a time.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
+use std::ffi::{CStr, CString, c_char, c_uchar, c_void};
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use terrace_bench::Result;
-use terrace_bench::store::{Counters, Records, Store};
+use anyhow::{Result, anyhow};
 
-/// Says to either library not to compress.
-pub const NO_COMPRESSION: c_int = 0;
+use super::{Direction, See, SeeValue, Store};
 
 /// A handle of the library.
 pub type Handle = *mut c_void;
@@ -24,9 +23,9 @@ pub type Failure = *mut *mut c_char;
 
 /// The calls of one library.
 pub struct Api {
-    pub engine: &'static str,
-    pub get:
-        unsafe fn(db: Handle, options: Handle, key: &[u8], value: &mut Vec<u8>, failure: Failure) -> bool,
+    /// Shows the value of a key; whether there is one.
+    pub get: unsafe fn(store: &CStore, key: &[u8], see: SeeValue<'_>, failure: Failure) -> bool,
+    pub families: Option<Families>,
     pub put: unsafe extern "C" fn(
         db: Handle,
         options: Handle,
@@ -36,10 +35,22 @@ pub struct Api {
         value_bytes: usize,
         failure: Failure,
     ),
+    pub write: unsafe extern "C" fn(db: Handle, options: Handle, batch: Handle, failure: Failure),
+    pub writebatch_create: unsafe extern "C" fn() -> Handle,
+    pub writebatch_put: unsafe extern "C" fn(
+        batch: Handle,
+        key: *const u8,
+        key_bytes: usize,
+        value: *const u8,
+        value_bytes: usize,
+    ),
+    pub writebatch_destroy: unsafe extern "C" fn(batch: Handle),
     pub create_iterator: unsafe extern "C" fn(db: Handle, options: Handle) -> Handle,
     pub iter_seek: unsafe extern "C" fn(iter: Handle, key: *const u8, key_bytes: usize),
+    pub iter_seek_to_last: unsafe extern "C" fn(iter: Handle),
     pub iter_valid: unsafe extern "C" fn(iter: Handle) -> c_uchar,
     pub iter_next: unsafe extern "C" fn(iter: Handle),
+    pub iter_prev: unsafe extern "C" fn(iter: Handle),
     pub iter_key: unsafe extern "C" fn(iter: Handle, bytes: *mut usize) -> *const u8,
     pub iter_value: unsafe extern "C" fn(iter: Handle, bytes: *mut usize) -> *const u8,
     pub iter_get_error: unsafe extern "C" fn(iter: Handle, failure: Failure),
@@ -48,9 +59,17 @@ pub struct Api {
     pub free: unsafe extern "C" fn(memory: *mut c_void),
 }
 
-/// Declares the calls of the library whose names begin with `$library`, an [`Api`] of them with `$get`, and `open_with`.
+/// What RocksDB alone has: column families, and lookups of many keys in one of them.
+pub struct Families {
+    /// Shows the values of many keys; how many have one.
+    pub multi_get: unsafe fn(store: &CStore, keys: &[&[u8]], see: SeeValue<'_>) -> Result<usize>,
+    pub destroy: unsafe extern "C" fn(family: Handle),
+}
+
+/// Declares the calls of the library whose names begin with `$library`, an [`Api`] of them with `$get` and `$families`,
+/// and `prepare`.
 macro_rules! declare {
-    ($library:literal, $get:ident) => {
+    ($library:literal, $get:expr, $families:expr) => {
         #[link(name = $library)]
         unsafe extern "C" {
             #[link_name = concat!($library, "_options_create")]
@@ -73,8 +92,6 @@ macro_rules! declare {
             fn writeoptions_create() -> Handle;
             #[link_name = concat!($library, "_writeoptions_set_sync")]
             fn writeoptions_set_sync(options: Handle, value: c_uchar);
-            #[link_name = concat!($library, "_open")]
-            fn open_store(options: Handle, path: *const c_char, failure: Failure) -> Handle;
             #[link_name = concat!($library, "_close")]
             fn close(db: Handle);
             #[link_name = concat!($library, "_put")]
@@ -87,14 +104,32 @@ macro_rules! declare {
                 value_bytes: usize,
                 failure: Failure,
             );
+            #[link_name = concat!($library, "_write")]
+            fn write(db: Handle, options: Handle, batch: Handle, failure: Failure);
+            #[link_name = concat!($library, "_writebatch_create")]
+            fn writebatch_create() -> Handle;
+            #[link_name = concat!($library, "_writebatch_put")]
+            fn writebatch_put(
+                batch: Handle,
+                key: *const u8,
+                key_bytes: usize,
+                value: *const u8,
+                value_bytes: usize,
+            );
+            #[link_name = concat!($library, "_writebatch_destroy")]
+            fn writebatch_destroy(batch: Handle);
             #[link_name = concat!($library, "_create_iterator")]
             fn create_iterator(db: Handle, options: Handle) -> Handle;
             #[link_name = concat!($library, "_iter_seek")]
             fn iter_seek(iter: Handle, key: *const u8, key_bytes: usize);
+            #[link_name = concat!($library, "_iter_seek_to_last")]
+            fn iter_seek_to_last(iter: Handle);
             #[link_name = concat!($library, "_iter_valid")]
             fn iter_valid(iter: Handle) -> c_uchar;
             #[link_name = concat!($library, "_iter_next")]
             fn iter_next(iter: Handle);
+            #[link_name = concat!($library, "_iter_prev")]
+            fn iter_prev(iter: Handle);
             #[link_name = concat!($library, "_iter_key")]
             fn iter_key(iter: Handle, bytes: *mut usize) -> *const u8;
             #[link_name = concat!($library, "_iter_value")]
@@ -108,13 +143,19 @@ macro_rules! declare {
         }
 
         static API: Api = Api {
-            engine: $library,
             get: $get,
+            families: $families,
             put,
+            write,
+            writebatch_create,
+            writebatch_put,
+            writebatch_destroy,
             create_iterator,
             iter_seek,
+            iter_seek_to_last,
             iter_valid,
             iter_next,
+            iter_prev,
             iter_key,
             iter_value,
             iter_get_error,
@@ -123,22 +164,27 @@ macro_rules! declare {
             free,
         };
 
-        /// Opens or creates the store in `path` with `options`, once those are set that both libraries have.
+        /// Sets those of `options` that both libraries have, and makes options for reads and writes to go with them.
         ///
         /// # Safety
         /// `options` are the library's own, and never destroyed.
-        unsafe fn open_with(options: Handle, path: &Path, sync: Sync, checked: bool) -> Result<CStore> {
+        unsafe fn prepare(
+            options: Handle,
+            opening: &Opening,
+            checked: bool,
+            compression: c_int,
+        ) -> [Handle; 2] {
             // SAFETY: the caller vouches for `options`; every other handle is the library's own and never destroyed.
             unsafe {
                 options_set_create_if_missing(options, 1);
-                options_set_write_buffer_size(options, MEMTABLE_BYTES);
+                options_set_write_buffer_size(options, opening.memtable_bytes);
                 options_set_max_open_files(options, OPEN_FILES_MAX);
-                options_set_compression(options, NO_COMPRESSION);
+                options_set_compression(options, compression);
                 let read_options = readoptions_create();
                 readoptions_set_verify_checksums(read_options, checked.into());
                 let write_options = writeoptions_create();
-                writeoptions_set_sync(write_options, u8::from(sync == Sync::EveryPut));
-                CStore::open(&API, open_store, path, [options, read_options, write_options])
+                writeoptions_set_sync(write_options, opening.synced().into());
+                [read_options, write_options]
             }
         }
     };
@@ -148,10 +194,12 @@ pub(super) use declare;
 
 /// An open store of one of the libraries.
 pub struct CStore {
-    api: &'static Api,
-    db: Handle,
-    read_options: Handle,
-    write_options: Handle,
+    pub api: &'static Api,
+    pub db: Handle,
+    /// The one column family, in RocksDB; null otherwise.
+    pub family: Handle,
+    pub read_options: Handle,
+    pub write_options: Handle,
 }
 
 // SAFETY: both libraries document that an open store and its options may be used by any threads at a time.
@@ -159,107 +207,146 @@ unsafe impl Send for CStore {}
 // SAFETY: as above.
 unsafe impl Sync for CStore {}
 
-impl CStore {
-    /// Opens the store in `path` with `open`, the library's own call.
-    ///
-    /// # Safety
-    /// The handles are the library's of `api`, live until the process ends, and fit `open`.
-    pub unsafe fn open(
-        api: &'static Api,
-        open: unsafe extern "C" fn(options: Handle, path: *const c_char, failure: Failure) -> Handle,
-        path: &Path,
-        [options, read_options, write_options]: [Handle; 3],
-    ) -> Result<Self> {
-        let path = CString::new(path.as_os_str().as_bytes())?;
-        // SAFETY: `path` ends with a zero and outlives the call; the handles are the caller's promise.
-        let db = api.checked(|failure| unsafe { open(options, path.as_ptr(), failure) })?;
-        Ok(Self { api, db, read_options, write_options })
-    }
+/// `path` as the libraries take it.
+pub fn c_path(path: &Path) -> Result<CString> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
 }
 
 impl Api {
     /// Makes a call, and an error of the message that it left.
-    fn checked<T>(&self, call: impl FnOnce(Failure) -> T) -> Result<T> {
+    pub fn checked<T>(&self, call: impl FnOnce(Failure) -> T) -> Result<T> {
         let mut failure = std::ptr::null_mut();
         let returned = call(&raw mut failure);
+        self.failed(failure)?;
+        Ok(returned)
+    }
+
+    /// An error of the message that a call left, unless it left none.
+    pub fn failed(&self, failure: *mut c_char) -> Result<()> {
         if failure.is_null() {
-            return Ok(returned);
+            return Ok(());
         }
         // SAFETY: the library left a string that ends with a zero and is the caller's to free.
         let message = unsafe { CStr::from_ptr(failure).to_string_lossy().into_owned() };
         // SAFETY: as above; it is not used again.
         unsafe { (self.free)(failure.cast()) };
-        Err(message.into())
+        Err(anyhow!(message))
+    }
+}
+
+/// An iterator of a library, destroyed when it is dropped.
+struct CIter<'a> {
+    api: &'a Api,
+    handle: Handle,
+}
+
+impl CIter<'_> {
+    /// Goes to the first key at or behind `from`, or to the last one at or before it.
+    fn seek(&self, from: &[u8], direction: Direction) {
+        // SAFETY: the handle is open; the library copies the key.
+        unsafe { (self.api.iter_seek)(self.handle, from.as_ptr(), from.len()) };
+        if direction == Direction::Backward {
+            match self.row() {
+                Some((key, _)) if key == from => {}
+                Some(_) => self.step(Direction::Backward),
+                // SAFETY: the handle is open.
+                None => unsafe { (self.api.iter_seek_to_last)(self.handle) },
+            }
+        }
+    }
+
+    /// Key and value here, valid until the next step.
+    fn row(&self) -> Option<(&[u8], &[u8])> {
+        let (mut key_bytes, mut value_bytes) = (0, 0);
+        // SAFETY: the handle is open; where it is valid, both point to that many bytes, which stay until the next step.
+        unsafe {
+            if (self.api.iter_valid)(self.handle) == 0 {
+                return None;
+            }
+            let key = (self.api.iter_key)(self.handle, &raw mut key_bytes);
+            let value = (self.api.iter_value)(self.handle, &raw mut value_bytes);
+            let of = |start, bytes| std::slice::from_raw_parts(start, bytes);
+            Some((of(key, key_bytes), of(value, value_bytes)))
+        }
+    }
+
+    /// Goes on; must be at a row.
+    fn step(&self, direction: Direction) {
+        let step = match direction {
+            Direction::Forward => self.api.iter_next,
+            Direction::Backward => self.api.iter_prev,
+        };
+        // SAFETY: the handle is open and at a row.
+        unsafe { step(self.handle) };
+    }
+}
+
+impl Drop for CIter<'_> {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the handle, and it is not used again.
+        unsafe { (self.api.iter_destroy)(self.handle) };
     }
 }
 
 impl Store for CStore {
-    fn engine(&self) -> &str {
-        self.api.engine
-    }
-
-    fn profile(&self) -> &str {
-        "compare"
-    }
-
-    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+    fn get(&self, key: &[u8], see: SeeValue<'_>) -> Result<bool> {
         // SAFETY: the handles are open.
-        self.api.checked(|failure| unsafe { (self.api.get)(self.db, self.read_options, key, value, failure) })
+        self.api.checked(|failure| unsafe { (self.api.get)(self, key, see, failure) })
+    }
+
+    fn multi_get(&self, keys: &[&[u8]], see: SeeValue<'_>) -> Result<usize> {
+        match &self.api.families {
+            // SAFETY: the handles are open.
+            Some(families) => unsafe { (families.multi_get)(self, keys, see) },
+            None => keys.iter().try_fold(0, |found, key| Ok(found + usize::from(self.get(key, see)?))),
+        }
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let (db, options) = (self.db, self.write_options);
         // SAFETY: the handles are open; the library copies key and value before it returns.
         self.api.checked(|failure| unsafe {
-            let (key_bytes, value_bytes) = (key.len(), value.len());
-            (self.api.put)(
-                self.db,
-                self.write_options,
-                key.as_ptr(),
-                key_bytes,
-                value.as_ptr(),
-                value_bytes,
-                failure,
-            );
+            (self.api.put)(db, options, key.as_ptr(), key.len(), value.as_ptr(), value.len(), failure);
         })
     }
 
-    fn scan(&self, from: &[u8], limit: usize, records: &mut Records) -> Result<()> {
+    fn put_batch(&self, records: &[(&[u8], &[u8])]) -> Result<()> {
         let api = self.api;
-        // SAFETY: the iterator is destroyed once, after its last use; key and value are valid until the next step, and
-        // are copied before it.
+        // SAFETY: the handles are open, the batch is destroyed once, after its last use; the library copies what is put.
         unsafe {
-            let iter = (api.create_iterator)(self.db, self.read_options);
-            (api.iter_seek)(iter, from.as_ptr(), from.len());
-            for _ in 0..limit {
-                if (api.iter_valid)(iter) == 0 {
-                    break;
-                }
-                let (mut key_bytes, mut value_bytes) = (0, 0);
-                let key = (api.iter_key)(iter, &raw mut key_bytes);
-                let value = (api.iter_value)(iter, &raw mut value_bytes);
-                records.push(
-                    std::slice::from_raw_parts(key, key_bytes),
-                    std::slice::from_raw_parts(value, value_bytes),
-                );
-                (api.iter_next)(iter);
+            let batch = (api.writebatch_create)();
+            for (key, value) in records {
+                (api.writebatch_put)(batch, key.as_ptr(), key.len(), value.as_ptr(), value.len());
             }
-            let outcome = api.checked(|failure| (api.iter_get_error)(iter, failure));
-            (api.iter_destroy)(iter);
+            let outcome = api.checked(|failure| (api.write)(self.db, self.write_options, batch, failure));
+            (api.writebatch_destroy)(batch);
             outcome
         }
     }
 
-    fn drain(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn counters(&self) -> Counters {
-        Counters::default()
+    fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()> {
+        // SAFETY: the handles are open.
+        let handle = unsafe { (self.api.create_iterator)(self.db, self.read_options) };
+        let iter = CIter { api: self.api, handle };
+        iter.seek(from, direction);
+        while let Some((key, value)) = iter.row() {
+            if let ControlFlow::Break(()) = see(key, value) {
+                break;
+            }
+            iter.step(direction);
+        }
+        // SAFETY: the handle is open.
+        self.api.checked(|failure| unsafe { (self.api.iter_get_error)(iter.handle, failure) })
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        // SAFETY: nobody else holds the store, and it is not used again.
-        unsafe { (self.api.close)(self.db) };
+        // SAFETY: nobody else holds the store, and it is not used again, nor is its family.
+        unsafe {
+            if let Some(families) = &self.api.families {
+                (families.destroy)(self.family);
+            }
+            (self.api.close)(self.db);
+        }
         Ok(())
     }
 }

@@ -1,75 +1,82 @@
-//! fjall, built without LZ4, so that neither its tables nor its journal are compressed.
+//! fjall: a worker for each processor, journal and tables uncompressed unless asked.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use ::fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
-use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use terrace_bench::Result;
-use terrace_bench::store::{Counters, Records, Store};
+use ::fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
+use ::fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode};
+use anyhow::Result;
 
-use super::{CACHE_BYTES, FILTER_BITS_PER_KEY, MEMTABLE_BYTES, Sync};
+use super::{Direction, FILTER_BITS_PER_KEY, Opening, See, SeeValue, Store};
 
 /// An open store.
-pub struct FjallStore {
+struct FjallStore {
     db: Database,
     records: Keyspace,
-    sync: Sync,
+    synced: bool,
 }
 
 /// Opens or creates the store in `path`.
-pub fn open(path: &Path, sync: Sync) -> Result<FjallStore> {
-    let db = Database::builder(path).cache_size(CACHE_BYTES as u64).open()?;
+pub fn open(path: &Path, opening: &Opening, compressed: bool) -> Result<Box<dyn Store>> {
+    let compression = if compressed { CompressionType::Lz4 } else { CompressionType::None };
+    let db = Database::builder(path)
+        .cache_size(opening.cache_bytes as u64)
+        .journal_compression(CompressionType::None)
+        .open()?;
     let bloom = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS_PER_KEY.into()));
     let options = KeyspaceCreateOptions::default()
-        .max_memtable_size(MEMTABLE_BYTES as u64)
+        .max_memtable_size(opening.memtable_bytes as u64)
+        .data_block_compression_policy(CompressionPolicy::all(compression))
         .filter_policy(FilterPolicy::all(bloom));
     let records = db.keyspace("records", || options)?;
-    Ok(FjallStore { db, records, sync })
+    Ok(Box::new(FjallStore { db, records, synced: opening.synced() }))
 }
 
 impl Store for FjallStore {
-    fn engine(&self) -> &str {
-        "fjall"
-    }
-
-    fn profile(&self) -> &str {
-        "compare"
-    }
-
-    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        value.clear();
+    fn get(&self, key: &[u8], see: SeeValue<'_>) -> Result<bool> {
         let found = self.records.get(key)?;
-        if let Some(found) = &found {
-            value.extend_from_slice(found);
+        if let Some(value) = &found {
+            see(value);
         }
         Ok(found.is_some())
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.records.insert(key, value)?;
-        if self.sync == Sync::EveryPut {
+        if self.synced {
             self.db.persist(PersistMode::SyncData)?;
         }
         Ok(())
     }
 
-    fn scan(&self, from: &[u8], limit: usize, records: &mut Records) -> Result<()> {
-        for record in self.records.range(from..).take(limit) {
-            let (key, value) = record.into_inner()?;
-            records.push(&key, &value);
+    fn put_batch(&self, records: &[(&[u8], &[u8])]) -> Result<()> {
+        // A batch stays in this process's memory unless it is told a mode, unlike a single insert.
+        let mode = if self.synced { PersistMode::SyncData } else { PersistMode::Buffer };
+        let mut batch = self.db.batch().durability(Some(mode));
+        for &(key, value) in records {
+            batch.insert(&self.records, key, value);
         }
-        Ok(())
+        Ok(batch.commit()?)
     }
 
-    fn drain(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn counters(&self) -> Counters {
-        Counters::default()
+    fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()> {
+        match direction {
+            Direction::Forward => show(self.records.range(from..), see),
+            Direction::Backward => show(self.records.range(..=from).rev(), see),
+        }
     }
 
     fn close(self: Box<Self>) -> Result<()> {
         Ok(self.db.persist(PersistMode::SyncAll)?)
     }
+}
+
+fn show(records: impl Iterator<Item = Guard>, see: See<'_>) -> Result<()> {
+    for record in records {
+        let (key, value) = record.into_inner()?;
+        if let ControlFlow::Break(()) = see(&key, &value) {
+            break;
+        }
+    }
+    Ok(())
 }

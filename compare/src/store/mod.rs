@@ -1,24 +1,27 @@
-//! The engines under comparison, all opened with the same memory: 64 MiB of memtable, 256 MiB of cache, filters of 10
-//! bits per key, no compression. All but [`Engine::Leveldb`] verify the checksum of each block that they read.
+//! The engines under comparison behind one small trait, and what each of them can promise.
+//!
+//! All are opened with the same memory, filters of 10 bits per key where they have filters, checksums verified where
+//! they have checksums, and no compression, except for the engines whose names say otherwise. `README.md` has the
+//! settings of each and why.
 
 mod c_api;
+mod empty;
 mod fjall;
 mod leveldb;
+mod lmdb;
+mod redb;
 mod rocksdb;
+mod terrace;
+#[cfg(test)]
+mod tests;
 
+use std::fmt;
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use terrace::Durability;
-use terrace_bench::store::{Store, TerraceConfig, TerraceStore};
-
-/// Size of a full memtable.
-const MEMTABLE_BYTES: usize = 64 << 20;
-
-/// Size of the block cache.
-const CACHE_BYTES: usize = 256 << 20;
 
 /// Bits of filter per key.
 const FILTER_BITS_PER_KEY: u8 = 10;
@@ -29,63 +32,181 @@ const OPEN_FILES_MAX: i32 = 5000;
 /// Size of a table in an engine of the LevelDB family.
 const TABLE_BYTES: usize = 64 << 20;
 
-/// What all engines can be: their memtables' worth of memory beside the cache is one filling and two being flushed.
-const MEMORY_BYTES: u64 = (CACHE_BYTES + 3 * MEMTABLE_BYTES) as u64;
+/// What a workload asks of an engine; shared by all load threads.
+pub trait Store: Send + Sync {
+    /// Shows the value of `key` to `see` where it lies, or as it was copied; whether there is one.
+    fn get(&self, key: &[u8], see: SeeValue<'_>) -> Result<bool>;
+
+    /// Shows the values of those of `keys` that have one, in any order; how many have.
+    fn multi_get(&self, keys: &[&[u8]], see: SeeValue<'_>) -> Result<usize> {
+        let mut found = 0;
+        for key in keys {
+            found += usize::from(self.get(key, see)?);
+        }
+        Ok(found)
+    }
+
+    /// Stores `value` under `key`, with the durability that the store was opened with.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Stores all of `records`, or none of them, with that durability.
+    fn put_batch(&self, records: &[(&[u8], &[u8])]) -> Result<()>;
+
+    /// Shows keys and values from `from` on, itself included, in `direction`, until there are no more or `see` breaks.
+    fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()>;
+
+    /// Closes the store and says whether that went well.
+    fn close(self: Box<Self>) -> Result<()>;
+}
+
+/// Sees a value.
+pub type SeeValue<'a> = &'a mut dyn FnMut(&[u8]);
+
+/// Sees a key and its value.
+pub type See<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
+
+/// Order of a scan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    Forward,
+    Backward,
+}
+
+/// What an acknowledged write survives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Durability {
+    /// The death of the process may take it.
+    #[serde(rename = "U")]
+    Unsafe,
+    /// Survives the death of the process, not a power cut.
+    #[serde(rename = "N")]
+    Kill,
+    /// Survives a power cut.
+    #[serde(rename = "S")]
+    Power,
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unsafe => "U",
+            Self::Kill => "N",
+            Self::Power => "S",
+        })
+    }
+}
+
+/// How a store is opened.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Opening {
+    /// Cache of blocks or pages, in bytes.
+    pub cache_bytes: usize,
+    /// Size of a full memtable, in bytes.
+    pub memtable_bytes: usize,
+    /// What is asked of writes; [`Engine::durability`] says what an engine makes of it.
+    pub durability: Durability,
+}
+
+impl Opening {
+    /// Cache, one memtable that fills and two that are flushed: for engines that have one budget for all.
+    pub fn memory_bytes(&self) -> usize {
+        self.cache_bytes + 3 * self.memtable_bytes
+    }
+
+    fn synced(&self) -> bool {
+        self.durability == Durability::Power
+    }
+}
 
 /// An engine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
     Terrace,
-    /// As it comes: checksums are written, not verified.
+    /// With LZ4, to be compared with the others that have it on.
+    TerraceLz4,
+    /// With checksums verified at every read, as the others do.
     Leveldb,
-    /// With checksums verified, as the others do.
-    LeveldbChecked,
+    /// As it comes: checksums are written, not verified.
+    LeveldbUnchecked,
     Rocksdb,
+    RocksdbLz4,
     Fjall,
+    FjallLz4,
+    Redb,
+    Lmdb,
+    /// No engine at all: what the load generator costs by itself.
+    Empty,
 }
 
 impl Engine {
-    /// Name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Terrace => "terrace",
-            Self::Leveldb => "leveldb",
-            Self::LeveldbChecked => "leveldb-checked",
-            Self::Rocksdb => "rocksdb",
-            Self::Fjall => "fjall",
+    /// Name in reports and on the command line.
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// What writes survive when `asked` is wanted: what was asked for, or less where the engine cannot.
+    pub fn durability(self, asked: Durability) -> Durability {
+        match (self, asked) {
+            // Without a sync it keeps commits in its own memory.
+            (Self::Redb, Durability::Kill) | (Self::Empty, _) => Durability::Unsafe,
+            (_, asked) => asked,
         }
     }
 
-    /// Opens a store in the empty directory `path`.
-    pub fn open(self, path: &Path, sync: Sync) -> Result<Box<dyn Store>> {
-        let opened = match self {
-            Self::Terrace => {
-                let durability = match sync {
-                    Sync::EveryPut => Durability::Synced,
-                    Sync::Never => Durability::Buffered,
-                };
-                let config = TerraceConfig {
-                    memory_bytes: Some(MEMORY_BYTES),
-                    durability,
-                    ..TerraceConfig::default()
-                };
-                TerraceStore::open(path, &config).map(|store| Box::new(store) as Box<dyn Store>)
-            }
-            Self::Leveldb => leveldb::open(path, sync, false).map(|store| Box::new(store) as Box<dyn Store>),
-            Self::LeveldbChecked => {
-                leveldb::open(path, sync, true).map(|store| Box::new(store) as Box<dyn Store>)
-            }
-            Self::Rocksdb => rocksdb::open(path, sync).map(|store| Box::new(store) as Box<dyn Store>),
-            Self::Fjall => fjall::open(path, sync).map(|store| Box::new(store) as Box<dyn Store>),
+    /// Whether tables are compressed with LZ4.
+    pub fn compresses(self) -> bool {
+        matches!(self, Self::TerraceLz4 | Self::RocksdbLz4 | Self::FjallLz4)
+    }
+
+    /// Whether what is read is held against a checksum.
+    pub fn verifies(self) -> bool {
+        !matches!(self, Self::LeveldbUnchecked | Self::Lmdb | Self::Redb | Self::Empty)
+    }
+
+    /// Whether it is Terrace, however opened.
+    pub fn is_terrace(self) -> bool {
+        matches!(self, Self::Terrace | Self::TerraceLz4)
+    }
+
+    /// Opens or creates the store in the directory `path`.
+    pub fn open(self, path: &Path, opening: &Opening) -> Result<Box<dyn Store>> {
+        let opened: Result<Box<dyn Store>> = match self {
+            Self::Terrace | Self::TerraceLz4 => terrace::open(path, opening, self.compresses()),
+            Self::Leveldb | Self::LeveldbUnchecked => leveldb::open(path, opening, self.verifies()),
+            Self::Rocksdb | Self::RocksdbLz4 => rocksdb::open(path, opening, self.compresses()),
+            Self::Fjall | Self::FjallLz4 => fjall::open(path, opening, self.compresses()),
+            Self::Redb => redb::open(path, opening),
+            Self::Lmdb => lmdb::open(path, opening),
+            Self::Empty => Ok(Box::new(empty::Empty::new())),
         };
-        opened.map_err(|error| anyhow!("cannot open {}: {error}", self.name()))
+        opened.with_context(|| format!("cannot open {}", self.name()))
+    }
+
+    /// Version of the library that is linked; `path` is the directory of a store that it has made.
+    pub fn version(self, path: &Path) -> Result<String> {
+        match self {
+            Self::Terrace | Self::TerraceLz4 => locked_version("terrace"),
+            Self::Leveldb | Self::LeveldbUnchecked => Ok(leveldb::version()),
+            Self::Rocksdb | Self::RocksdbLz4 => rocksdb::version(path),
+            Self::Fjall | Self::FjallLz4 => locked_version("fjall"),
+            Self::Redb => locked_version("redb"),
+            Self::Lmdb => Ok(lmdb::version()),
+            Self::Empty => Ok(String::new()),
+        }
     }
 }
 
-/// When the log is synced.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Sync {
-    Never,
-    EveryPut,
+/// Version of a crate by the lock file that this program was built with.
+fn locked_version(name: &str) -> Result<String> {
+    let lock = include_str!("../../Cargo.lock");
+    let package = lock.split("[[package]]").find(|package| package.contains(&format!("name = \"{name}\"\n")));
+    let version = package.and_then(|package| package.split("version = \"").nth(1)?.split('"').next());
+    Ok(version.with_context(|| format!("{name} is not in Cargo.lock"))?.to_owned())
+}
+
+/// The options that Terrace is opened with, uncompressed.
+#[cfg(test)]
+pub fn terrace_options(opening: &Opening) -> ::terrace::Options {
+    terrace::options(opening, false)
 }

@@ -1,25 +1,51 @@
-//! RocksDB by its C interface, with two background jobs; values are read without a copy of the library's own.
+//! RocksDB by its C interface, as its tuning guide has it for two cores; values are read without a copy.
 
-use std::ffi::{c_char, c_double, c_int, c_uchar, c_void};
+use std::ffi::{CStr, c_char, c_double, c_int, c_uchar, c_void};
 use std::path::Path;
 
-use terrace_bench::Result;
+use anyhow::{Context, Result};
 
-use super::c_api::{Api, CStore, Failure, Handle, NO_COMPRESSION, declare};
-use super::{CACHE_BYTES, FILTER_BITS_PER_KEY, MEMTABLE_BYTES, OPEN_FILES_MAX, Sync, TABLE_BYTES};
+use super::c_api::{Api, CStore, Failure, Families, Handle, c_path, declare};
+use super::{FILTER_BITS_PER_KEY, OPEN_FILES_MAX, Opening, SeeValue, Store, TABLE_BYTES};
 
 /// Flushes and compactions at a time.
 const BACKGROUND_JOBS: c_int = 2;
 
-declare!("rocksdb", get);
+/// Bytes of a table between two requests to the operating system to write them back.
+const BYTES_PER_SYNC: u64 = 1 << 20;
+
+const NO_COMPRESSION: c_int = 0;
+const LZ4_COMPRESSION: c_int = 4;
+
+/// The column family that every store has.
+const DEFAULT_FAMILY: &CStr = c"default";
+
+declare!("rocksdb", get, Some(Families { multi_get, destroy: rocksdb_column_family_handle_destroy }));
 
 unsafe extern "C" {
+    fn rocksdb_open_column_families(
+        options: Handle,
+        path: *const c_char,
+        count: c_int,
+        names: *const *const c_char,
+        family_options: *const Handle,
+        families: *mut Handle,
+        failure: Failure,
+    ) -> Handle;
+    fn rocksdb_column_family_handle_destroy(family: Handle);
     fn rocksdb_options_set_target_file_size_base(options: Handle, bytes: u64);
     fn rocksdb_options_set_max_background_jobs(options: Handle, jobs: c_int);
+    fn rocksdb_options_set_bytes_per_sync(options: Handle, bytes: u64);
+    fn rocksdb_options_set_level_compaction_dynamic_level_bytes(options: Handle, value: c_uchar);
     fn rocksdb_options_set_block_based_table_factory(options: Handle, table: Handle);
     fn rocksdb_block_based_options_create() -> Handle;
     fn rocksdb_block_based_options_set_block_cache(options: Handle, cache: Handle);
     fn rocksdb_block_based_options_set_filter_policy(options: Handle, policy: Handle);
+    fn rocksdb_block_based_options_set_cache_index_and_filter_blocks(options: Handle, value: c_uchar);
+    fn rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(
+        options: Handle,
+        value: c_uchar,
+    );
     fn rocksdb_filterpolicy_create_bloom_full(bits_per_key: c_double) -> Handle;
     fn rocksdb_get_pinned(
         db: Handle,
@@ -28,37 +54,112 @@ unsafe extern "C" {
         key_bytes: usize,
         failure: Failure,
     ) -> Handle;
+    fn rocksdb_batched_multi_get_cf(
+        db: Handle,
+        options: Handle,
+        family: Handle,
+        count: usize,
+        keys: *const *const u8,
+        key_bytes: *const usize,
+        values: *mut Handle,
+        failures: *mut *mut c_char,
+        sorted: bool,
+    );
     fn rocksdb_pinnableslice_value(slice: Handle, bytes: *mut usize) -> *const u8;
     fn rocksdb_pinnableslice_destroy(slice: Handle);
 }
 
+/// Version of the library, as it writes it into the store in `path`.
+pub fn version(path: &Path) -> Result<String> {
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with("OPTIONS-") {
+            let text = std::fs::read_to_string(entry.path())?;
+            let version = text.lines().find_map(|line| line.trim().strip_prefix("rocksdb_version="));
+            return Ok(version.context("no version among RocksDB's options")?.to_owned());
+        }
+    }
+    anyhow::bail!("{} has no options of RocksDB's", path.display())
+}
+
 /// Opens or creates the store in `path`.
-pub fn open(path: &Path, sync: Sync) -> Result<CStore> {
-    // SAFETY: every handle is the library's own, used as its header says, and never destroyed.
+pub fn open(path: &Path, opening: &Opening, compressed: bool) -> Result<Box<dyn Store>> {
+    let path = c_path(path)?;
+    let compression = if compressed { LZ4_COMPRESSION } else { NO_COMPRESSION };
+    // SAFETY: every handle is the library's own, used as its header says, and never destroyed; `path` ends with a zero.
     unsafe {
         let table = rocksdb_block_based_options_create();
-        rocksdb_block_based_options_set_block_cache(table, cache_create_lru(CACHE_BYTES));
+        rocksdb_block_based_options_set_block_cache(table, cache_create_lru(opening.cache_bytes));
         let filter = rocksdb_filterpolicy_create_bloom_full(FILTER_BITS_PER_KEY.into());
         rocksdb_block_based_options_set_filter_policy(table, filter);
+        rocksdb_block_based_options_set_cache_index_and_filter_blocks(table, 1);
+        rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(table, 1);
         let options = options_create();
         rocksdb_options_set_block_based_table_factory(options, table);
         rocksdb_options_set_target_file_size_base(options, TABLE_BYTES as u64);
         rocksdb_options_set_max_background_jobs(options, BACKGROUND_JOBS);
-        open_with(options, path, sync, true)
+        rocksdb_options_set_bytes_per_sync(options, BYTES_PER_SYNC);
+        rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1);
+        let [read_options, write_options] = prepare(options, opening, true, compression);
+        let (name, mut family) = (DEFAULT_FAMILY.as_ptr(), std::ptr::null_mut());
+        let db = API.checked(|failure| {
+            let (names, families) = (&raw const name, &raw mut family);
+            rocksdb_open_column_families(
+                options,
+                path.as_ptr(),
+                1,
+                names,
+                &raw const options,
+                families,
+                failure,
+            )
+        })?;
+        Ok(Box::new(CStore { api: &API, db, family, read_options, write_options }))
     }
 }
 
-unsafe fn get(db: Handle, options: Handle, key: &[u8], value: &mut Vec<u8>, failure: Failure) -> bool {
+/// Shows what is in `slice` and gives it back; whether there is something.
+unsafe fn show(slice: Handle, see: SeeValue<'_>) -> bool {
+    if slice.is_null() {
+        return false;
+    }
     let mut bytes = 0;
-    // SAFETY: the caller vouches for the handles; what is found stays in place until it is destroyed, once.
+    // SAFETY: the caller vouches for the slice, which points to that many bytes until it is destroyed, once.
     unsafe {
-        let found = rocksdb_get_pinned(db, options, key.as_ptr(), key.len(), failure);
-        value.clear();
-        if !found.is_null() {
-            let start = rocksdb_pinnableslice_value(found, &raw mut bytes);
-            value.extend_from_slice(std::slice::from_raw_parts(start, bytes));
-            rocksdb_pinnableslice_destroy(found);
-        }
-        !found.is_null()
+        let start = rocksdb_pinnableslice_value(slice, &raw mut bytes);
+        see(std::slice::from_raw_parts(start, bytes));
+        rocksdb_pinnableslice_destroy(slice);
+    }
+    true
+}
+
+unsafe fn get(store: &CStore, key: &[u8], see: SeeValue<'_>, failure: Failure) -> bool {
+    // SAFETY: the caller vouches for the handles; the library's slice is shown once.
+    unsafe { show(rocksdb_get_pinned(store.db, store.read_options, key.as_ptr(), key.len(), failure), see) }
+}
+
+unsafe fn multi_get(store: &CStore, keys: &[&[u8]], see: SeeValue<'_>) -> Result<usize> {
+    let starts: Vec<*const u8> = keys.iter().map(|key| key.as_ptr()).collect();
+    let bytes: Vec<usize> = keys.iter().map(|key| key.len()).collect();
+    let mut values = vec![std::ptr::null_mut(); keys.len()];
+    let mut failures = vec![std::ptr::null_mut(); keys.len()];
+    // SAFETY: the caller vouches for the handles; all four arrays are as long as the count; each slice is shown once.
+    unsafe {
+        let (db, options, family) = (store.db, store.read_options, store.family);
+        let (values_to, failures_to) = (values.as_mut_ptr(), failures.as_mut_ptr());
+        rocksdb_batched_multi_get_cf(
+            db,
+            options,
+            family,
+            keys.len(),
+            starts.as_ptr(),
+            bytes.as_ptr(),
+            values_to,
+            failures_to,
+            false,
+        );
+        let found = values.into_iter().filter(|&value| show(value, see)).count();
+        failures.into_iter().try_for_each(|failure| store.api.failed(failure))?;
+        Ok(found)
     }
 }

@@ -1,0 +1,175 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use clap::{Parser, ValueEnum};
+
+use crate::scorecard::Workload;
+use crate::settings::Settings;
+use crate::store::Engine;
+
+/// Measures Terrace beside other stores: a scorecard of twelve workloads, in interleaved rounds.
+///
+/// Databases live in a temporary directory below --dir, which is removed at the end, also of an interrupted or failed run.
+#[derive(Parser)]
+#[command(name = "terrace-compare")]
+pub struct Arguments {
+    /// Engines, in the order of the first round [default: terrace, leveldb, rocksdb, fjall, redb and lmdb; with --quick,
+    /// terrace, rocksdb and lmdb]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    engines: Vec<Engine>,
+
+    /// Workloads [default: all; with --quick, load-r, sync, get-u, scan, ycsb-a and overwrite-l]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    workloads: Vec<Workload>,
+
+    /// A run of 3 minutes: three engines, six workloads, one round, less data
+    #[arg(long)]
+    quick: bool,
+
+    /// Rounds; each gives every engine its turns, in the opposite order of the one before [default: 2; with --quick, 1]
+    #[arg(long)]
+    rounds: Option<usize>,
+
+    /// Time for the whole run, which the phases share; none takes longer than its full time [default: 40; with --quick, 3]
+    #[arg(long)]
+    minutes: Option<f64>,
+
+    /// Small records, of 16 + 100 bytes [default: 10,000,000; with --quick, 2,000,000]
+    #[arg(long)]
+    records: Option<u64>,
+
+    /// Large records, of 16 + 1,024 bytes; memory is limited to a quarter of them [default: 4,000,000; with --quick, 500,000]
+    #[arg(long)]
+    large_records: Option<u64>,
+
+    /// Seed of all random choices
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// Change of disk or memory, in percent, that voids a turn
+    #[arg(long, default_value_t = 10.0)]
+    drift: f64,
+
+    /// Processor time taken by other machines, in percent, that voids a turn
+    #[arg(long, default_value_t = 2.0)]
+    steal: f64,
+
+    /// Times that a void turn is repeated, until it is left out
+    #[arg(long, default_value_t = 1)]
+    retries: usize,
+
+    /// Reads and writes per second of the tail workload [default: half of the lookups and three tenths of the puts that
+    /// the slowest engine manages]
+    #[arg(long, value_delimiter = ',', value_name = "READS,WRITES")]
+    tail_rates: Vec<f64>,
+
+    /// Directory for the stores, on the disk to measure [default: that for temporary files]
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+
+    /// Also write everything to this file, as one object
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+
+    /// File in which finished turns are kept until the run is complete
+    #[arg(long, default_value = "terrace-compare.state")]
+    pub state: PathBuf,
+
+    /// Go on where the run in the state file was cut off
+    #[arg(long)]
+    pub resume: bool,
+}
+
+impl Arguments {
+    /// What they ask for.
+    ///
+    /// # Errors
+    /// Numbers that make no sense.
+    pub fn settings(&self) -> Result<Settings> {
+        let (engines, workloads) = if self.quick {
+            (vec![Engine::Terrace, Engine::Rocksdb, Engine::Lmdb], Workload::quick())
+        } else {
+            (peers(), Workload::value_variants().to_vec())
+        };
+        let or = |given: Option<u64>, quick, full| given.unwrap_or(if self.quick { quick } else { full });
+        let given = |given: &[Engine], default| if given.is_empty() { default } else { given.to_vec() };
+        let mut settings = Settings {
+            engines: given(&self.engines, engines),
+            workloads: if self.workloads.is_empty() { workloads } else { self.workloads.clone() },
+            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 2 }),
+            records: or(self.records, 2_000_000, 10_000_000),
+            large_records: or(self.large_records, 500_000, 4_000_000),
+            seed: self.seed,
+            scale: 1.0,
+            drift_max: self.drift / 100.0,
+            steal_max: self.steal / 100.0,
+            retries: self.retries,
+            tail_rates: <[f64; 2]>::try_from(&self.tail_rates[..])
+                .ok()
+                .map(|[reads, writes]| (reads, writes)),
+        };
+        settings.engines.retain(|&engine| engine != Engine::Empty);
+        ensure!(!settings.engines.is_empty() && settings.rounds > 0, "nothing to measure");
+        ensure!(settings.records >= 1000 && settings.large_records >= 1000, "fewer than 1000 records");
+        ensure!(matches!(self.tail_rates.len(), 0 | 2), "--tail-rates takes two numbers");
+        let positive = |rates: (f64, f64)| rates.0 > 0.0 && rates.1 > 0.0;
+        ensure!(settings.tail_rates.is_none_or(positive), "rates must be above 0");
+        let told = [Workload::LoadR, Workload::GetU].iter().all(|one| settings.workloads.contains(one));
+        ensure!(
+            told || settings.tail_rates.is_some() || !settings.workloads.contains(&Workload::Tail),
+            "the tail workload needs load-r and get-u, which tell its rates, or --tail-rates"
+        );
+        settings.fit(60.0 * self.minutes.unwrap_or(if self.quick { 3.0 } else { 40.0 }));
+        Ok(settings)
+    }
+}
+
+/// The engines of the scorecard, each once.
+fn peers() -> Vec<Engine> {
+    vec![Engine::Terrace, Engine::Leveldb, Engine::Rocksdb, Engine::Fjall, Engine::Redb, Engine::Lmdb]
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn settings(words: &[&str]) -> Result<Settings> {
+        let words = ["terrace-compare"].iter().chain(words);
+        Arguments::try_parse_from(words).map_err(anyhow::Error::from)?.settings()
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+        let full = settings(&[]).unwrap();
+        assert_eq!((full.engines.len(), full.workloads.len(), full.rounds), (6, 12, 2));
+        let quick = settings(&["--quick"]).unwrap();
+        assert_eq!((quick.engines.len(), quick.workloads.len(), quick.rounds), (3, 6, 1));
+    }
+
+    #[test]
+    fn what_is_given_wins() {
+        let words =
+            ["--quick", "--engines", "fjall,terrace-lz4", "--workloads", "tail", "--tail-rates", "5,6"];
+        let settings = settings(&words).unwrap();
+        assert_eq!(settings.engines, [Engine::Fjall, Engine::TerraceLz4]);
+        assert_eq!((settings.workloads, settings.tail_rates), (vec![Workload::Tail], Some((5.0, 6.0))));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for words in [
+            &["--rounds", "0"][..],
+            &["--records", "5"],
+            &["--engines", "sled"],
+            &["--tail-rates", "0,1"],
+            &["--workloads", "tail"],
+        ] {
+            assert!(settings(words).is_err(), "{words:?}");
+        }
+    }
+}

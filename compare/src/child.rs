@@ -1,0 +1,94 @@
+//! A turn in a process of its own, which dies with this one, and is killed when the run is interrupted.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+
+use crate::results::PhaseResult;
+use crate::turn::{Job, Said};
+
+/// First argument of a process that is to run a turn, given as the second.
+pub const TURN: &str = "--turn";
+
+/// The process that runs now, or 0.
+static RUNNING: AtomicI32 = AtomicI32::new(0);
+
+/// Whether the run is to end.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// What a turn has measured.
+#[derive(Debug)]
+pub struct Measured {
+    pub version: String,
+    pub phases: Vec<PhaseResult>,
+}
+
+/// From now on, an interrupt or a request to terminate ends the turn that runs, and the run after it.
+///
+/// # Errors
+/// Handlers cannot be set.
+pub fn handle_interrupts() -> Result<()> {
+    Ok(ctrlc::set_handler(|| {
+        INTERRUPTED.store(true, Ordering::SeqCst);
+        if let Some(pid) = Pid::from_raw(RUNNING.load(Ordering::SeqCst)) {
+            // It may have ended just now.
+            kill_process(pid, Signal::KILL).ok();
+        }
+    })?)
+}
+
+/// Runs `job` in a process of its own; `hear` is told what it does next.
+///
+/// # Errors
+/// The turn failed or was interrupted.
+pub fn run(job: &Job, hear: &mut dyn FnMut(&str)) -> Result<Measured> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(TURN).arg(serde_json::to_string(job)?).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    RUNNING.store(child.id().cast_signed(), Ordering::SeqCst);
+    if INTERRUPTED.load(Ordering::SeqCst) {
+        child.kill()?;
+    }
+    let heard = listen(&mut child, hear);
+    if heard.is_err() {
+        child.kill().ok();
+    }
+    // Its id may be given to another process once it has been waited for.
+    RUNNING.store(0, Ordering::SeqCst);
+    let status = child.wait()?;
+    if INTERRUPTED.load(Ordering::SeqCst) {
+        bail!("interrupted");
+    }
+    let name = job.engine.name();
+    ensure!(status.success(), "{name} failed in {}: {status}", job.group.name());
+    heard.with_context(|| format!("{name} in {}", job.group.name()))
+}
+
+fn listen(child: &mut Child, hear: &mut dyn FnMut(&str)) -> Result<Measured> {
+    let mut phases = Vec::new();
+    for line in BufReader::new(child.stdout.take().context("no output")?).lines() {
+        match serde_json::from_str(&line?)? {
+            Said::Begins(what) => hear(&what),
+            Said::Measured(result) => phases.push(result),
+            Said::Done(version) => return Ok(Measured { version, phases }),
+        }
+    }
+    bail!("it ended early")
+}
+
+/// What the process does that [`run`] started.
+///
+/// # Errors
+/// The turn failed.
+pub fn main(job: &str) -> Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    let job: Job = serde_json::from_str(job)?;
+    let mut out = std::io::stdout();
+    job.run(&mut |said| {
+        writeln!(out, "{}", serde_json::to_string(&said)?)?;
+        Ok(out.flush()?)
+    })
+}

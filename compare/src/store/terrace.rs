@@ -1,0 +1,78 @@
+//! Terrace, with one budget for cache and memtables.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::Result;
+use terrace::{Compression, Db, Options, WriteBatch};
+
+use super::{Direction, FILTER_BITS_PER_KEY, Opening, See, SeeValue, Store};
+
+/// An open store; records live in the default keyspace.
+struct TerraceStore(Db);
+
+/// Options that follow from `opening`.
+pub fn options(opening: &Opening, compressed: bool) -> Options {
+    let mut options = Options {
+        durability: if opening.synced() {
+            terrace::Durability::Synced
+        } else {
+            terrace::Durability::Buffered
+        },
+        memory_bytes: Some(opening.memory_bytes() as u64),
+        memtable_bytes: opening.memtable_bytes as u64,
+        ..Options::default()
+    };
+    options.keyspace.compression = if compressed { Compression::Lz4 } else { Compression::None };
+    options.keyspace.filter_bits_per_key = FILTER_BITS_PER_KEY;
+    options
+}
+
+/// Opens or creates the store in `path`.
+pub fn open(path: &Path, opening: &Opening, compressed: bool) -> Result<Box<dyn Store>> {
+    Ok(Box::new(TerraceStore(Db::builder(path).options(options(opening, compressed)).open()?)))
+}
+
+impl Store for TerraceStore {
+    fn get(&self, key: &[u8], see: SeeValue<'_>) -> Result<bool> {
+        let found = self.0.get(key)?;
+        if let Some(value) = &found {
+            see(value);
+        }
+        Ok(found.is_some())
+    }
+
+    fn multi_get(&self, keys: &[&[u8]], see: SeeValue<'_>) -> Result<usize> {
+        let values = self.0.multi_get(keys)?;
+        values.iter().flatten().for_each(|value| see(value));
+        Ok(values.iter().flatten().count())
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        Ok(self.0.put(key, value)?)
+    }
+
+    fn put_batch(&self, records: &[(&[u8], &[u8])]) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        for (key, value) in records {
+            batch.put(key, value);
+        }
+        Ok(self.0.write(batch)?)
+    }
+
+    fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()> {
+        let forward = direction == Direction::Forward;
+        let mut iter = if forward { self.0.range(from..)? } else { self.0.range(..=from)? };
+        loop {
+            let row = if forward { iter.advance()? } else { iter.advance_back()? };
+            let Some((key, value)) = row else { return Ok(()) };
+            if let ControlFlow::Break(()) = see(key, value) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(self.0.close()?)
+    }
+}
