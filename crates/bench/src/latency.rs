@@ -5,8 +5,13 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::recording::Tail;
+
 /// Longest latency that is told apart from longer ones: an hour.
 const NANOS_MAX: u64 = 3_600_000_000_000;
+
+/// Points of a curve by which the distance to quantile 1 is halved.
+const CURVE_POINTS_PER_HALF: u32 = 4;
 
 /// Latencies of one kind of operation, recorded in nanoseconds with three significant digits.
 #[derive(Clone, Debug)]
@@ -52,16 +57,30 @@ impl Latency {
     }
 
     pub fn summary(&self) -> LatencySummary {
-        let micros = |quantile| self.nanos.value_at_quantile(quantile) as f64 / 1000.0;
         LatencySummary {
             count: self.nanos.len(),
             mean: self.nanos.mean() / 1000.0,
-            p50: micros(0.50),
-            p95: micros(0.95),
-            p99: micros(0.99),
-            p999: micros(0.999),
+            p50: self.micros(0.50),
+            p95: self.micros(0.95),
+            p99: self.micros(0.99),
+            p999: self.micros(0.999),
             max: self.nanos.max() as f64 / 1000.0,
         }
+    }
+
+    pub fn tail(&self) -> Tail {
+        let max = self.nanos.max() as f64 / 1000.0;
+        Tail { count: self.nanos.len(), p50: self.micros(0.50), p99: self.micros(0.99), max }
+    }
+
+    /// Points of the distribution, as quantile and microseconds: the nearer to 1, the closer together.
+    pub fn curve(&self) -> Vec<(f64, f64)> {
+        let points = self.nanos.iter_quantiles(CURVE_POINTS_PER_HALF);
+        points.map(|point| (point.quantile(), point.value_iterated_to() as f64 / 1000.0)).collect()
+    }
+
+    fn micros(&self, quantile: f64) -> f64 {
+        self.nanos.value_at_quantile(quantile) as f64 / 1000.0
     }
 }
 
