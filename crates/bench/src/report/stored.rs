@@ -173,6 +173,10 @@ impl Stored {
         {
             return Err(format!("{name}: neither phases, results, ratios nor relations to draw").into());
         }
+        if let Some(first) = run.experiments.first() {
+            run.version = run.version.or_else(|| first.version.clone());
+            run.seed = run.seed.or(first.seed);
+        }
         run.name = name;
         Ok(run)
     }

@@ -5,10 +5,21 @@ use plotters::prelude::*;
 
 use super::axis::{Axis, short};
 use super::chart::{GRID, LETTER, WIDTH};
-use super::ink::Ink;
+use super::ink::{BAR_OPACITY, Ink};
 use crate::Result;
 
-/// A table of figures; each column has a scale of its own, or all share one.
+/// Which bars of a table can be held against each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Those of a column.
+    Column,
+    /// Those of a row.
+    Row,
+    /// All.
+    Table,
+}
+
+/// A table of figures with a bar under each.
 pub struct BarTable<'a> {
     pub caption: &'a str,
     /// What the first column names.
@@ -16,23 +27,17 @@ pub struct BarTable<'a> {
     /// Name and unit.
     pub columns: Vec<(String, &'a str)>,
     pub rows: Vec<(String, Vec<Option<f64>>)>,
-    pub shares_scale: bool,
+    pub scale: Scale,
 }
 
 impl BarTable<'_> {
     /// The table, without the columns that have nothing but zeros.
     pub fn markup(mut self) -> Markup {
-        let highest = |rows: &[(String, Vec<Option<f64>>)], column: usize| {
-            rows.iter().filter_map(|(_, row)| row[column]).fold(0.0, f64::max)
-        };
-        let kept: Vec<usize> = (0..self.columns.len()).filter(|&at| highest(&self.rows, at) > 0.0).collect();
+        let kept: Vec<usize> = (0..self.columns.len())
+            .filter(|&at| self.rows.iter().any(|(_, row)| row[at].is_some_and(|figure| figure > 0.0)))
+            .collect();
         self.columns = kept.iter().map(|&at| self.columns[at].clone()).collect();
         self.rows.iter_mut().for_each(|(_, row)| *row = kept.iter().map(|&at| row[at]).collect());
-        let mut scales: Vec<f64> = (0..kept.len()).map(|at| highest(&self.rows, at)).collect();
-        if self.shares_scale {
-            let most = scales.iter().copied().fold(0.0, f64::max);
-            scales.fill(most);
-        }
         html! {
             @if !kept.is_empty() {
                 div.scroll {
@@ -45,7 +50,9 @@ impl BarTable<'_> {
                         @for (name, row) in &self.rows {
                             tr {
                                 td { (name) }
-                                @for (figure, scale) in row.iter().zip(&scales) { (cell(*figure, *scale)) }
+                                @for (at, figure) in row.iter().enumerate() {
+                                    (cell(*figure, self.full(row, at)))
+                                }
                             }
                         }
                     }
@@ -53,17 +60,33 @@ impl BarTable<'_> {
             }
         }
     }
+
+    /// The figure that has the longest bar on the scale of column `at` in `row`.
+    fn full(&self, row: &[Option<f64>], at: usize) -> f64 {
+        let most = |figures: &mut dyn Iterator<Item = Option<f64>>| figures.flatten().fold(0.0, f64::max);
+        match self.scale {
+            Scale::Column => most(&mut self.rows.iter().map(|(_, row)| row[at])),
+            Scale::Row => most(&mut row.iter().copied()),
+            Scale::Table => most(&mut self.rows.iter().flat_map(|(_, row)| row.iter().copied())),
+        }
+    }
 }
 
-fn cell(figure: Option<f64>, scale: f64) -> Markup {
+fn cell(figure: Option<f64>, full: f64) -> Markup {
     html! {
         td.bar {
             @if let Some(figure) = figure {
                 (short(figure))
-                i style=(format!("width:{:.1}%", figure.max(0.0) / scale * 100.0)) {}
-            } @else { "-" }
+                i style=(format!("width:{:.1}%", share(figure, full) * 100.0)) {}
+            } @else {
+                "-" i {}
+            }
         }
     }
+}
+
+fn share(figure: f64, full: f64) -> f64 {
+    if full > 0.0 { (figure / full).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 /// A ratio with its interval.
@@ -128,7 +151,7 @@ fn draw_ratios(
     for (index, bar) in bars.iter().enumerate() {
         let middle = rows - 1.0 - index as f64;
         let corners = [(place(1.0), middle - 0.32), (place(bar.ratio), middle + 0.32)];
-        chart.draw_series([Rectangle::new(corners, bar.ink.colour().mix(0.55).filled())])?;
+        chart.draw_series([Rectangle::new(corners, bar.ink.colour().mix(BAR_OPACITY).filled())])?;
         let (low, high) = (place(bounds(bar).0), place(bounds(bar).1));
         let whisker = [
             (low, high, middle, middle),

@@ -22,7 +22,7 @@ pub const GRID: RGBColor = RGBColor(218, 218, 218);
 const DOTS_MAX: usize = 14;
 
 /// Height of the letters in pixels.
-pub const LETTER: u32 = 12;
+pub const LETTER: u32 = 14;
 
 /// A chart.
 pub struct Chart {
@@ -82,12 +82,12 @@ impl Chart {
             .draw()?;
         for line in &self.lines {
             let places = line.points.iter().filter_map(|(x, y)| Some((self.x.place(*x)?, self.y.place(*y)?)));
-            let points = without_repeats(places.collect());
+            let points: Vec<_> = places.collect();
             if points.len() <= DOTS_MAX {
                 let dot = |point: &(f64, f64)| Circle::new(*point, 3, line.ink.colour().filled());
                 chart.draw_series(points.iter().map(dot))?;
             }
-            chart.draw_series(LineSeries::new(points, line.ink.colour().stroke_width(2)))?;
+            chart.draw_series(LineSeries::new(without_repeats(points), line.ink.colour().stroke_width(2)))?;
         }
         self.draw_lanes(&lanes)?;
         root.present()

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::bars::{BarTable, RatioBar, ratio_bars};
-use super::ink::{Ink, legend};
+use super::bars::{BarTable, RatioBar, Scale, ratio_bars};
+use super::ink::{Ink, legend_of_bars};
 use super::{figure, of_run};
 use crate::Result;
 use crate::report::Stored;
@@ -47,7 +47,7 @@ fn pictures(ratios: &[Ratio]) -> Result<Vec<Markup>> {
         }
         let key = [(AHEAD, "Terrace is better"), (BEHIND, "the peer is better")];
         let svg = ratio_bars(&format!("advantage of Terrace in {metric}"), &bars)?;
-        pictures.push(figure(metric, &legend(key), svg));
+        pictures.push(figure(metric, &legend_of_bars(key), svg));
     }
     Ok(pictures)
 }
@@ -83,7 +83,7 @@ fn tables(results: &[Figure]) -> Vec<Markup> {
             key: "workload",
             columns: engines.iter().map(|engine| ((*engine).clone(), unit)).collect(),
             rows: rows.collect(),
-            shares_scale: false,
+            scale: Scale::Row,
         }
         .markup()
     };

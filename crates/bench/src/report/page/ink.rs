@@ -16,6 +16,9 @@ const INKS: [(RGBColor, &str); 8] = [
     (RGBColor(110, 110, 110), "14 3 2 3 2 3"),
 ];
 
+/// Bars let what is drawn over them be seen.
+pub const BAR_OPACITY: f64 = 0.55;
+
 /// The ink of one series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ink(pub usize);
@@ -41,17 +44,25 @@ pub fn rules() -> String {
     INKS.iter().enumerate().map(rule).collect()
 }
 
-/// What each ink stands for, in a line.
+/// What each ink stands for among lines.
 pub fn legend<'a>(entries: impl IntoIterator<Item = (Ink, &'a str)>) -> Markup {
+    keys(entries, |ink| {
+        html! { line.key x1="0" y1="4" x2="34" y2="4" stroke=(ink.hex()) stroke-width="2.5" {} }
+    })
+}
+
+/// What each ink stands for among bars.
+pub fn legend_of_bars<'a>(entries: impl IntoIterator<Item = (Ink, &'a str)>) -> Markup {
+    keys(entries, |ink| {
+        html! { rect width="34" height="8" fill=(ink.hex()) opacity=(BAR_OPACITY) {} }
+    })
+}
+
+fn keys<'a>(entries: impl IntoIterator<Item = (Ink, &'a str)>, key: impl Fn(Ink) -> Markup) -> Markup {
     html! {
         div.legend {
             @for (ink, name) in entries {
-                span {
-                    svg width="34" height="8" {
-                        line.key x1="0" y1="4" x2="34" y2="4" stroke=(ink.hex()) stroke-width="2.5" {}
-                    }
-                    " " (name)
-                }
+                span { svg width="34" height="8" { (key(ink)) } " " (name) }
             }
         }
     }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use super::axis::Axis;
-use super::bars::BarTable;
+use super::bars::{self, BarTable};
 use super::chart::{Chart, Lane, Line};
 use super::ink::{Ink, legend};
 use super::{figure, of_run};
 use crate::Result;
 use crate::recording::{Interval, Job};
-use crate::report::Stored;
 use crate::report::stored::Phase;
+use crate::report::{LatencySummary, Stored};
 
 /// An interval shorter than this share of the usual one, as the last can be, says nothing about rates.
 const STUB_SHARE: f64 = 0.5;
@@ -75,6 +75,7 @@ fn tables(shown: &[Shown]) -> Markup {
         ("median", "us, slowest kind"),
         ("p99", "us, slowest kind"),
         ("p99.9", "us, slowest kind"),
+        ("longest", "ms"),
         ("processor", "us/operation"),
         ("write amplification", "written/user bytes"),
         ("space", "used/data bytes"),
@@ -82,9 +83,8 @@ fn tables(shown: &[Shown]) -> Markup {
         ("stalls", "ms, all writers"),
         ("syncs", ""),
     ];
-    let slowest = |phase: &Phase, of: fn(&super::super::LatencySummary) -> f64| {
-        phase.latency_us.values().map(of).reduce(f64::max)
-    };
+    let slowest =
+        |phase: &Phase, of: fn(&LatencySummary) -> f64| phase.latency_us.values().map(of).reduce(f64::max);
     let row = |one: &Shown| {
         let phase = one.phase;
         let space = phase.space_bytes.zip(phase.logical_bytes.filter(|&bytes| bytes > 0));
@@ -93,6 +93,7 @@ fn tables(shown: &[Shown]) -> Markup {
             slowest(phase, |latency| latency.p50),
             slowest(phase, |latency| latency.p99),
             slowest(phase, |latency| latency.p999),
+            slowest(phase, |latency| latency.max / 1000.0),
             phase.cpu_us_per_op,
             phase.write_amplification,
             space.map(|(used, data)| used as f64 / data as f64),
@@ -106,16 +107,15 @@ fn tables(shown: &[Shown]) -> Markup {
         key: "phase",
         columns: columns.map(|(name, unit)| (name.to_owned(), unit)).to_vec(),
         rows: shown.iter().map(|one| (name(one), row(one))).collect(),
-        shares_scale: false,
+        scale: bars::Scale::Column,
     };
     html! {
         (figures.markup())
-        (by_cause(shown, "Syncs by cause", "syncs", &name, |phase, cause| phase.syncs.get(cause).map(|&syncs| syncs as f64)))
-        (by_cause(shown, "Bytes written by cause", "MB", &name, |phase, cause| {
-            let bytes = phase.recording.intervals.iter().filter_map(|interval| interval.written_bytes.get(cause));
-            Some(bytes.sum::<u64>() as f64 / 1e6)
-        }))
-        (levels(shown, &name))
+        div.pictures {
+            (by_cause(shown, "Syncs by cause", "syncs", &name, syncs_of))
+            (by_cause(shown, "Bytes written by cause", "MB", &name, megabytes_of))
+            (levels(shown, &name))
+        }
     }
 }
 
@@ -134,9 +134,18 @@ fn by_cause(
         key: "phase",
         columns: causes.iter().map(|cause| ((*cause).clone(), unit)).collect(),
         rows: shown.iter().map(row).collect(),
-        shares_scale: true,
+        scale: bars::Scale::Table,
     }
     .markup()
+}
+
+fn syncs_of(phase: &Phase, cause: &str) -> Option<f64> {
+    phase.syncs.get(cause).map(|&syncs| syncs as f64)
+}
+
+fn megabytes_of(phase: &Phase, cause: &str) -> Option<f64> {
+    let bytes = phase.recording.intervals.iter().filter_map(|interval| interval.written_bytes.get(cause));
+    Some(bytes.sum::<u64>() as f64 / 1e6)
 }
 
 /// The shape of the tree that each phase left.
@@ -154,7 +163,7 @@ fn levels(shown: &[Shown], name: &impl Fn(&Shown) -> String) -> Markup {
         key: "phase",
         columns: (0..deepest).map(|level| (format!("level {level}"), "MB")).collect(),
         rows: shown.iter().map(row).collect(),
-        shares_scale: true,
+        scale: bars::Scale::Table,
     }
     .markup()
 }
@@ -306,15 +315,20 @@ fn throughput(shown: &[&Shown]) -> Result<Markup> {
     Ok(figure("Throughput; under it flushes, merges and stalls", &legend(key), chart.svg()?))
 }
 
+/// A row for each kind of job, also for those that never ran; none of an engine that tells of no jobs.
 fn lanes(phases: usize, index: usize, one: &Shown) -> Vec<Lane> {
+    let spans = &one.phase.recording.spans;
     let jobs = [(Job::Flush, "flush"), (Job::Merge, "merge"), (Job::Stall, "stall")];
-    let lane = |(job, name): (Job, &str)| {
-        let spans = one.phase.recording.spans.iter().filter(|span| span.job == job);
-        let marks: Vec<_> = spans.map(|span| (span.start_s, span.start_s + span.seconds)).collect();
-        let name = if phases > 1 { format!("{} {name}", index + 1) } else { name.to_owned() };
-        (!marks.is_empty()).then_some(Lane { name, ink: Ink(index), marks })
+    let lane = |(job, name): (Job, &str)| Lane {
+        name: if phases > 1 { format!("{} {name}", index + 1) } else { name.to_owned() },
+        ink: Ink(index),
+        marks: spans
+            .iter()
+            .filter(|span| span.job == job)
+            .map(|span| (span.start_s, span.start_s + span.seconds))
+            .collect(),
     };
-    jobs.into_iter().filter_map(lane).collect()
+    jobs.into_iter().filter(|_| !spans.is_empty()).map(lane).collect()
 }
 
 /// The distributions of latencies over the whole phase.
