@@ -29,14 +29,16 @@ struct Shown<'a> {
 /// # Errors
 /// Whatever the drawing library reports.
 pub fn sections(runs: &[Stored]) -> Result<Markup> {
-    let shown: Vec<Shown> =
-        runs.iter().flat_map(|run| run.phases.iter().map(|phase| shown(runs, run, phase))).collect();
+    let phases = runs.iter().flat_map(|run| run.phases.iter().map(|phase| shown(runs, run, phase)));
+    let mut shown: Vec<Shown> = phases.collect();
     let mut workloads: Vec<&str> = Vec::new();
     for one in &shown {
         if !workloads.contains(&one.phase.workload.as_str()) {
             workloads.push(&one.phase.workload);
         }
     }
+    // What can be held against each other stands together.
+    shown.sort_by_key(|one| workloads.iter().position(|&workload| workload == one.phase.workload));
     let mut sections = Vec::new();
     for workload in workloads {
         let same: Vec<&Shown> = shown.iter().filter(|one| one.phase.workload == workload).collect();
