@@ -5,8 +5,16 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::recording::Tail;
+
 /// Longest latency that is told apart from longer ones: an hour.
 const NANOS_MAX: u64 = 3_600_000_000_000;
+
+/// Longest latency that a new histogram has room for, about 16 ms; few are longer, and room costs time to clear.
+const NANOS_USUAL: u64 = 1 << 24;
+
+/// Points of a curve by which the distance to quantile 1 is halved.
+const CURVE_POINTS_PER_HALF: u32 = 4;
 
 /// Latencies of one kind of operation, recorded in nanoseconds with three significant digits.
 #[derive(Clone, Debug)]
@@ -35,16 +43,19 @@ pub struct LatencySummary {
 
 impl Latency {
     pub fn new() -> Self {
-        let nanos = Histogram::new_with_bounds(1, NANOS_MAX, 3);
-        Self { nanos: nanos.expect("invariant: the bounds are far apart and 3 digits are supported") }
+        let nanos = Histogram::new_with_bounds(1, NANOS_USUAL, 3);
+        let mut nanos = nanos.expect("invariant: the bounds are far apart and 3 digits are supported");
+        nanos.auto(true);
+        Self { nanos }
     }
 
     pub fn record(&mut self, duration: Duration) {
-        self.nanos.saturating_record(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).min(NANOS_MAX);
+        self.nanos.record(nanos).expect("invariant: histograms grow up to the longest latency");
     }
 
     pub fn merge(&mut self, other: &Self) {
-        self.nanos.add(&other.nanos).expect("invariant: an all histograms have the same bounds");
+        self.nanos.add(&other.nanos).expect("invariant: histograms grow");
     }
 
     pub fn is_empty(&self) -> bool {
@@ -52,22 +63,47 @@ impl Latency {
     }
 
     pub fn summary(&self) -> LatencySummary {
-        let micros = |quantile| self.nanos.value_at_quantile(quantile) as f64 / 1000.0;
         LatencySummary {
             count: self.nanos.len(),
             mean: self.nanos.mean() / 1000.0,
-            p50: micros(0.50),
-            p95: micros(0.95),
-            p99: micros(0.99),
-            p999: micros(0.999),
+            p50: self.micros(0.50),
+            p95: self.micros(0.95),
+            p99: self.micros(0.99),
+            p999: self.micros(0.999),
             max: self.nanos.max() as f64 / 1000.0,
         }
+    }
+
+    pub fn tail(&self) -> Tail {
+        let max = self.nanos.max() as f64 / 1000.0;
+        Tail { count: self.nanos.len(), p50: self.micros(0.50), p99: self.micros(0.99), max }
+    }
+
+    /// Points of the distribution, as quantile and microseconds: the nearer to 1, the closer together.
+    pub fn curve(&self) -> Vec<(f64, f64)> {
+        let points = self.nanos.iter_quantiles(CURVE_POINTS_PER_HALF);
+        points.map(|point| (point.quantile(), point.value_iterated_to() as f64 / 1000.0)).collect()
+    }
+
+    fn micros(&self, quantile: f64) -> f64 {
+        self.nanos.value_at_quantile(quantile) as f64 / 1000.0
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn latencies_of_any_length_are_told() {
+        let mut latency = Latency::new();
+        for duration in [Duration::ZERO, Duration::from_secs(50), Duration::from_secs(90_000)] {
+            latency.record(duration);
+        }
+        let summary = latency.summary();
+        assert!((summary.p50 / 50e6 - 1.0).abs() < 0.002, "{summary:?}");
+        assert!((summary.max / 3600e6 - 1.0).abs() < 0.002, "longer than an hour is an hour: {summary:?}");
+    }
 
     #[test]
     fn merged_percentiles_cover_both_threads() {

@@ -1,8 +1,8 @@
 //! Workloads, load generators and reports for Terrace.
 //!
 //! [`generator`] draws numbers, [`store`] is the little that a workload asks of an engine, [`ycsb`] runs YCSB's core
-//! workloads over it and verifies every value it reads, [`report`] turns what happened into figures; [`db_bench`] runs
-//! RocksDB's benchmarks by their names.
+//! workloads over it and verifies every value it reads; [`db_bench`] runs RocksDB's benchmarks by their names.
+//! [`recording`] keeps the course of a phase, [`report`] turns what happened into figures and pictures.
 //! Adding an engine is one more implementation of [`store::Store`]; adding a workload is one more module beside `ycsb`.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time on real files, outside `env`")]
 
@@ -10,6 +10,7 @@ pub mod db_bench;
 pub mod generator;
 mod latency;
 mod progress;
+pub mod recording;
 pub mod report;
 pub mod store;
 pub mod ycsb;

@@ -5,12 +5,21 @@ mod common;
 use common::Workplace;
 use serde_json::Value;
 
+/// The phases of the run in `file`.
+fn phases(place: &Workplace, file: &str) -> Vec<Value> {
+    let run: Value = place.read_json(file);
+    for name in ["command", "version", "commit", "machine", "seed"] {
+        assert!(!run[name].is_null(), "{name} in {run}");
+    }
+    run["phases"].as_array().expect("phases").clone()
+}
+
 #[test]
 fn all_phases_run_and_every_value_is_right() {
     let place = Workplace::new();
     let out = place.succeed("bench ycsb --records 300 --operations 400 --threads 2 --json r.json");
     assert!(out.starts_with("terrace (default), "), "{out}");
-    let reports: Vec<Value> = place.read_json("r.json");
+    let reports = phases(&place, "r.json");
     let phases: Vec<&str> = reports.iter().filter_map(|report| report["workload"].as_str()).collect();
     assert_eq!(phases, ["load", "a", "b", "c", "f", "d", "e"]);
     for report in &reports {
@@ -49,6 +58,11 @@ fn all_phases_run_and_every_value_is_right() {
         assert_eq!(report["operations"], 400);
         assert!(report["verified"].as_u64() >= Some(100), "{report}");
     }
+    for report in &reports {
+        let intervals = report["recording"]["intervals"].as_array().expect("intervals");
+        let counted: u64 = intervals.iter().filter_map(|interval| interval["operations"].as_u64()).sum();
+        assert_eq!(Some(counted), report["operations"].as_u64(), "{report}");
+    }
     let update = &reports[1]["latency_us"]["update"];
     for digest in ["p50", "p95", "p99", "p999", "max"] {
         assert!(update[digest].as_f64() > Some(0.0), "{digest} in {update}");
@@ -66,7 +80,7 @@ fn property_files_and_single_properties_shape_the_run() {
         place.run("bench ycsb -P w -p updateproportion=0 -p recordcount=70 --key-bytes 16 --json r.json");
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(ran.stderr, "terrace: property wheel has no meaning here\n");
-    let reports: Vec<Value> = place.read_json("r.json");
+    let reports = phases(&place, "r.json");
     assert_eq!((&reports[0]["workload"], &reports[0]["records"]), (&"load".into(), &70.into()));
     assert_eq!((&reports[1]["workload"], &reports[1]["operations"]), (&"run".into(), &60.into()));
     assert_eq!((&reports[1]["value_bytes"], &reports[1]["key_bytes"]), (&40.into(), &16.into()));
@@ -82,7 +96,7 @@ fn directory_stays_and_only_its_owner_goes_on_with_it() {
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.starts_with("terrace: kept is not empty"), "{}", ran.stderr);
     place.succeed(&format!("bench ycsb --db kept --use-existing --phases a --sync {small}"));
-    let reports: Vec<Value> = place.read_json("r.json");
+    let reports = phases(&place, "r.json");
     assert_eq!((&reports[0]["wrong"], &reports[0]["records"]), (&0.into(), &100.into()));
     assert!(reports[0]["syncs"]["total"].as_u64() > Some(0), "{}", reports[0]["syncs"]);
     assert_eq!(place.succeed("count kept"), "100\n");
@@ -117,4 +131,26 @@ fn impossible_settings_are_refused_before_anything_is_made() {
     }
     assert_eq!(place.run("bench ycsb --seconds 0").status, 2);
     assert_eq!(place.run("bench ycsb -p nothing").status, 2);
+}
+
+fn read(place: &Workplace, file: &str) -> String {
+    std::fs::read_to_string(place.path(file)).expect("a file")
+}
+
+#[test]
+fn runs_are_drawn_on_pages() {
+    let place = Workplace::new();
+    let small = "--phases load,a --records 300 --operations 400 --value-bytes 30";
+    place.succeed(&format!("bench ycsb {small} --json one.json --html one.html"));
+    place.succeed("bench db --benchmarks=fillrandom --num=500 --seed=1 --json two.json");
+    place.succeed("bench report one.json two.json --html both.html");
+    let (one, both) = (read(&place, "one.html"), read(&place, "both.html"));
+    for title in ["Phase load", "Phase a", "Latency by percentile", "bench ycsb --phases load,a"] {
+        assert!(one.contains(title) && both.contains(title), "{title}");
+    }
+    assert!(both.contains("Phase fillrandom") && both.contains("bench db --benchmarks=fillrandom"));
+    place.write("empty.json", "{}");
+    let ran = place.run("bench report empty.json");
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.starts_with("terrace: empty: neither phases"), "{}", ran.stderr);
 }

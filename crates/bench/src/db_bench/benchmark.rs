@@ -10,6 +10,7 @@ use terrace::{Db, Durability, WriteBatch};
 use super::{Config, Kind, Tally};
 use crate::Result;
 use crate::generator::Rng;
+use crate::recording::Probe;
 
 /// Operations between two looks at the clock where a duration ends a benchmark.
 const BEAT: u64 = 1000;
@@ -127,8 +128,8 @@ pub(super) struct Thread<'a> {
 
 impl<'a> Thread<'a> {
     /// Starts the clock.
-    pub(super) fn new(setting: &'a Setting<'a>, rng: Rng) -> Self {
-        let tally = Tally::start(setting.config.histogram);
+    pub(super) fn new(setting: &'a Setting<'a>, rng: Rng, probe: Option<Probe>) -> Self {
+        let tally = Tally::start(setting.config.histogram, probe);
         let deadline = setting.config.duration.map(|duration: Duration| Instant::now() + duration);
         Self { setting, rng, tally, key: Vec::new(), deadline }
     }

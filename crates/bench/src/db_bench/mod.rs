@@ -5,6 +5,7 @@
 
 mod benchmark;
 pub mod histogram;
+mod report;
 mod tally;
 
 use std::io::Write;
@@ -18,9 +19,12 @@ use terrace::{Db, Options};
 
 pub use self::benchmark::Benchmark;
 use self::benchmark::{Setting, Thread};
+pub use self::report::BenchmarkReport;
 use self::tally::{Kind, Tally};
 use crate::Result;
 use crate::generator::Rng;
+use crate::recording::{Probe, Recorder};
+use crate::store::{Store, TerraceStore};
 
 /// File that says of a directory that its store may be removed by the next run.
 const MARK: &str = "DB_BENCH";
@@ -52,6 +56,8 @@ pub struct Config {
     pub prefix_same_as_start: bool,
     /// Print histograms.
     pub histogram: bool,
+    /// Record the course of each benchmark, for which the clock is read at every operation, and report it.
+    pub record: bool,
     /// Sync every write.
     pub sync: bool,
     /// Directory; a temporary one when `None`.
@@ -60,11 +66,16 @@ pub struct Config {
     pub options: Options,
 }
 
-/// Runs the benchmarks and writes what they report to `out`; `describe` words the store's statistics.
+/// Runs the benchmarks and writes what they report to `out`; `describe` words the store's statistics. The reports are
+/// there if the configuration asks for them.
 ///
 /// # Errors
 /// A directory that must not be used, or whatever the store or `out` reports.
-pub fn run(config: &Config, out: &mut impl Write, describe: impl Fn(&Db) -> String) -> Result<()> {
+pub fn run(
+    config: &Config,
+    out: &mut impl Write,
+    describe: impl Fn(&Db) -> String,
+) -> Result<Vec<BenchmarkReport>> {
     let temporary;
     let path: &Path = match &config.db {
         Some(path) => path,
@@ -77,7 +88,8 @@ pub fn run(config: &Config, out: &mut impl Write, describe: impl Fn(&Db) -> Stri
     if !config.use_existing_db {
         remove_store(path)?;
     }
-    let mut db = open(config, path)?;
+    let mut store = open(config, path)?;
+    let mut reports = Vec::new();
     for (index, &benchmark) in config.benchmarks.iter().enumerate() {
         let name = benchmark.name();
         if benchmark.wants_fresh_store() {
@@ -85,27 +97,29 @@ pub fn run(config: &Config, out: &mut impl Write, describe: impl Fn(&Db) -> Stri
                 writeln!(out, "{name:<12} : skipped (--use_existing_db is true)")?;
                 continue;
             }
-            db.close()?;
+            store.close()?;
             remove_store(path)?;
-            db = open(config, path)?;
+            store = open(config, path)?;
         }
         match benchmark {
-            Benchmark::Stats => writeln!(out, "\n{}", describe(&db))?,
-            Benchmark::LevelStats => write_levels(&db, out)?,
+            Benchmark::Stats => writeln!(out, "\n{}", describe(store.db()))?,
+            Benchmark::LevelStats => write_levels(store.db(), out)?,
             Benchmark::WaitForCompaction => {
                 writeln!(out, "{name}({}): started", path.display())?;
-                db.wait_idle()?;
+                store.drain()?;
                 writeln!(out, "{name}({}): finished", path.display())?;
             }
             _ => {
                 writeln!(out, "DB path: [{}]", path.display())?;
-                let tally = run_threads(config, benchmark, index as u64, &db)?;
+                let (tally, report) = measure(config, benchmark, index as u64, &store)?;
+                reports.extend(report);
                 write!(out, "{}", tally.report(name, benchmark.note(config).as_deref()))?;
             }
         }
         out.flush()?;
     }
-    Ok(db.close()?)
+    store.close()?;
+    Ok(reports)
 }
 
 /// What `db_bench` prints first.
@@ -130,14 +144,14 @@ fn write_levels(db: &Db, out: &mut impl Write) -> Result<()> {
     Ok(writeln!(out)?)
 }
 
-fn open(config: &Config, path: &Path) -> Result<Db> {
-    let builder = Db::builder(path).options(config.options.clone());
+fn open(config: &Config, path: &Path) -> Result<Box<TerraceStore>> {
+    let builder = Db::builder(path);
     if config.use_existing_db {
-        return Ok(builder.must_exist().open()?);
+        return Ok(Box::new(TerraceStore::build(builder.must_exist(), config.options.clone())?));
     }
-    let db = builder.open()?;
+    let store = Box::new(TerraceStore::build(builder, config.options.clone())?);
     std::fs::write(path.join(MARK), "The store here was made by `terrace bench db`, which may remove it.\n")?;
-    Ok(db)
+    Ok(store)
 }
 
 /// Removes the store in `path`, if an earlier run has made it.
@@ -162,24 +176,46 @@ fn remove_store(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs the threads of benchmark number `index`, and adds up what those that count have done.
-fn run_threads(config: &Config, benchmark: Benchmark, index: u64, db: &Db) -> Result<Tally> {
-    let setting = Setting { config, benchmark, db, value: value(config), stop: AtomicBool::new(false) };
+/// Runs benchmark number `index`; what its threads have done and, if that is asked for, its report.
+fn measure(
+    config: &Config,
+    benchmark: Benchmark,
+    index: u64,
+    store: &TerraceStore,
+) -> Result<(Tally, Option<BenchmarkReport>)> {
     let threads = if benchmark == Benchmark::Compact { 1 } else { config.threads };
+    let setting =
+        Setting { config, benchmark, db: store.db(), value: value(config), stop: AtomicBool::new(false) };
+    if !config.record {
+        let probes = std::iter::repeat_with(|| None).take(threads).collect();
+        return Ok((run_threads(&setting, index, probes)?, None));
+    }
+    let before = store.counters();
+    let mut recorder = Recorder::start(store, Kind::ALL.map(Kind::name));
+    let probes = (0..threads).map(|_| Some(recorder.probe())).collect();
+    let tally = recorder.sampling(|| run_threads(&setting, index, probes))?;
+    let since = store.counters().since(&before);
+    let report = BenchmarkReport::new(config, benchmark, store, &tally, &since, recorder.finish());
+    Ok((tally, Some(report)))
+}
+
+/// Runs a thread for each of `probes`, and adds up what they have done; a writer behind readers does not count.
+fn run_threads(setting: &Setting, index: u64, probes: Vec<Option<Probe>>) -> Result<Tally> {
+    let (config, benchmark, threads) = (setting.config, setting.benchmark, probes.len());
     let writers = usize::from(benchmark == Benchmark::ReadWhileWriting);
     let start = Barrier::new(threads + writers);
     std::thread::scope(|scope| {
-        let spawn = |number: usize| {
-            let (setting, start) = (&setting, &start);
+        let spawn = |(number, probe): (usize, Option<Probe>)| {
+            let start = &start;
             scope.spawn(move || {
                 let rng = Rng::stream(config.seed, index << 16 | number as u64);
                 start.wait();
-                let thread = Thread::new(setting, rng);
+                let thread = Thread::new(setting, rng, probe);
                 if number < threads { thread.run() } else { thread.write_until_stopped() }
             })
         };
-        let running: Vec<_> = (0..threads).map(spawn).collect();
-        let writing: Vec<_> = (threads..threads + writers).map(spawn).collect();
+        let running: Vec<_> = probes.into_iter().enumerate().map(spawn).collect();
+        let writing: Vec<_> = (threads..threads + writers).map(|number| spawn((number, None))).collect();
         let mut tallies: Vec<Result<Tally>> =
             running.into_iter().map(|thread| joined(thread.join())).collect();
         setting.stop.store(true, Ordering::Relaxed);

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use super::histogram::Histogram;
+use crate::recording::Probe;
 
-/// What an operation is, as histograms are headed.
+/// What an operation is, as histograms are headed; the discriminant is the index in [`Kind::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
     Read,
@@ -17,7 +18,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn name(self) -> &'static str {
+    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Delete, Self::Seek, Self::Other];
+
+    pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Write => "write",
@@ -45,15 +48,17 @@ pub struct Tally {
     pub done: u64,
     pub bytes: u64,
     pub lookups: Option<Lookups>,
-    /// By kind of operation, when they are asked for; the clock is read only then.
+    /// By kind of operation, when they are asked for.
     histograms: Option<BTreeMap<Kind, Histogram>>,
+    /// There when the course of the benchmark is recorded, until the clock stops.
+    probe: Option<Probe>,
     /// End of the last operation.
     last: Instant,
 }
 
 impl Tally {
     /// Starts the clock.
-    pub fn start(histogram: bool) -> Self {
+    pub fn start(histogram: bool, probe: Option<Probe>) -> Self {
         let now = Instant::now();
         let histograms = histogram.then(BTreeMap::new);
         Self {
@@ -64,6 +69,7 @@ impl Tally {
             bytes: 0,
             lookups: None,
             histograms,
+            probe,
             last: now,
         }
     }
@@ -71,11 +77,18 @@ impl Tally {
     /// Counts an operation that has just ended.
     pub fn finished_op(&mut self, kind: Kind) {
         self.done += 1;
+        // The clock is read only where somebody wants to know.
+        if self.histograms.is_none() && self.probe.is_none() {
+            return;
+        }
+        let now = Instant::now();
+        let time = now.duration_since(self.last);
+        self.last = now;
         if let Some(histograms) = &mut self.histograms {
-            let now = Instant::now();
-            let micros = now.duration_since(self.last).as_micros();
-            histograms.entry(kind).or_default().add(u64::try_from(micros).unwrap_or(u64::MAX));
-            self.last = now;
+            histograms.entry(kind).or_default().add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+        }
+        if let Some(probe) = &mut self.probe {
+            probe.record(kind as usize, time);
         }
     }
 
@@ -90,6 +103,7 @@ impl Tally {
     pub fn stop(&mut self) {
         self.finished = Instant::now();
         self.busy = self.finished - self.started;
+        self.probe = None;
     }
 
     /// Adds what another thread has done.
@@ -108,9 +122,14 @@ impl Tally {
         }
     }
 
+    /// Seconds from the first thread's start to the last one's end, above 0.
+    pub fn seconds(&self) -> f64 {
+        (self.finished - self.started).as_secs_f64().max(1e-9)
+    }
+
     /// The line of benchmark `name`, then the histograms; as `db_bench` prints them. `note` ends the line.
     pub fn report(&self, name: &str, note: Option<&str>) -> String {
-        let elapsed = (self.finished - self.started).as_secs_f64().max(1e-9);
+        let elapsed = self.seconds();
         let done = self.done.max(1);
         let (micros, rate) = (self.busy.as_secs_f64() * 1e6 / done as f64, done as f64 / elapsed);
         let mut extra = String::new();
@@ -138,7 +157,7 @@ mod tests {
     use super::*;
 
     fn tally(millis: u64, done: u64, bytes: u64) -> Tally {
-        let mut tally = Tally::start(false);
+        let mut tally = Tally::start(false, None);
         tally.finished = tally.started + Duration::from_millis(millis);
         tally.busy = Duration::from_millis(millis);
         (tally.done, tally.bytes) = (done, bytes);

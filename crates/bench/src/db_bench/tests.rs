@@ -16,6 +16,7 @@ fn config(names: &[&str], db: &Path) -> Config {
         seek_nexts: 0,
         prefix_same_as_start: false,
         histogram: false,
+        record: false,
         sync: false,
         db: Some(db.to_owned()),
         options: Options::default(),
@@ -120,4 +121,21 @@ fn duration_ends_a_benchmark_in_place_of_its_count() {
     let duration = Some(Duration::from_millis(30));
     let line = &results(&Config { num: 1, duration, ..config(&["fillrandom"], dir.path()) })[0];
     assert!(!line.contains(" seconds 1 operations;"), "{line}");
+}
+
+#[test]
+fn recorded_benchmarks_account_for_every_operation() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = ["fillrandom", "readwhilewriting", "compact"];
+    let config = Config { record: true, threads: 2, ..config(&names, dir.path()) };
+    let reports = run(&config, &mut Vec::new(), |_| String::new()).unwrap();
+    let counted = |report: &BenchmarkReport| -> u64 {
+        report.recording.intervals.iter().map(|interval| interval.operations).sum()
+    };
+    let operations: Vec<(u64, u64)> =
+        reports.iter().map(|report| (report.operations, counted(report))).collect();
+    assert_eq!(operations, [(4000, 4000), (4000, 4000), (1, 1)]);
+    assert_eq!(reports[0].latency_us["write"].count, 4000);
+    assert!(reports[0].write_amplification > Some(0.5), "{reports:?}");
+    assert!(run(&Config { record: false, ..config }, &mut Vec::new(), |_| String::new()).unwrap().is_empty());
 }

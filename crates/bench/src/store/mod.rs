@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 pub use self::terrace::{TerraceConfig, TerraceStore};
 use crate::Result;
+use crate::recording::Event;
 
 /// An ordered store under test, shared by all load threads.
 pub trait Store: Send + Sync {
@@ -42,6 +43,12 @@ pub trait Store: Send + Sync {
     /// The counters as they stand, all since the store was opened.
     fn counters(&self) -> Counters;
 
+    /// Background jobs and stalls that have ended since the last call, and those still going on. None by default, for
+    /// engines that do not tell.
+    fn events(&self) -> Vec<Event> {
+        Vec::new()
+    }
+
     /// Closes the store and says whether that went well.
     ///
     /// # Errors
@@ -71,10 +78,12 @@ pub struct Counters {
     pub cache_misses: u64,
     /// Bytes of disk in use: a level, not a count.
     pub space_bytes: u64,
+    /// Bytes of the tables of each level, from level 0 on; empty where the engine does not tell. No count either.
+    pub level_bytes: Vec<u64>,
 }
 
 impl Counters {
-    /// What happened since `earlier`; `space_bytes` stays the level it is.
+    /// What happened since `earlier`; `space_bytes` and `level_bytes` stay as they are.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let by_cause = |now: &ByCause, then: &ByCause| {
@@ -89,7 +98,22 @@ impl Counters {
             cache_hits: self.cache_hits.saturating_sub(earlier.cache_hits),
             cache_misses: self.cache_misses.saturating_sub(earlier.cache_misses),
             space_bytes: self.space_bytes,
+            level_bytes: self.level_bytes.clone(),
         }
+    }
+
+    /// Bytes written to devices per byte that users wrote; none where they wrote nothing.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        let written: u64 = self.written.values().sum();
+        (self.user_bytes_written > 0).then(|| written as f64 / self.user_bytes_written as f64)
+    }
+
+    /// Share of block reads that the cache answered; none where there were none.
+    #[must_use]
+    pub fn cache_hit_ratio(&self) -> Option<f64> {
+        let all = self.cache_hits + self.cache_misses;
+        (all > 0).then(|| self.cache_hits as f64 / all as f64)
     }
 }
 

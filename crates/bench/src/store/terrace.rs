@@ -1,11 +1,13 @@
 //! Terrace as a store under test.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use terrace::{Db, Durability, Options};
+use terrace::{Builder, Db, Durability, Options, Stats};
 
 use super::{ByCause, Counters, Records, Store};
 use crate::Result;
+use crate::recording::{Event, EventLog};
 
 /// How to open a Terrace store for a benchmark.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +24,7 @@ pub struct TerraceConfig {
 pub struct TerraceStore {
     db: Db,
     profile: String,
+    events: Arc<EventLog>,
 }
 
 impl TerraceStore {
@@ -36,10 +39,25 @@ impl TerraceStore {
                 format!("unknown profile {name:?}: there are {}", Options::profiles().join(", "))
             })?,
         };
-        let profile = options.profile_name().to_owned();
         options.durability = config.durability;
         options.memory_bytes = config.memory_bytes.or(options.memory_bytes);
-        Ok(Self { db: Db::builder(path).options(options).open()?, profile })
+        Self::build(Db::builder(path), options)
+    }
+
+    /// Opens what `builder` says with `options`, and listens to it.
+    ///
+    /// # Errors
+    /// Whatever keeps the store from opening.
+    pub fn build(builder: Builder, options: Options) -> Result<Self> {
+        let (profile, events) = (options.profile_name().to_owned(), Arc::new(EventLog::default()));
+        let db = builder.options(options).listener(events.clone()).open()?;
+        Ok(Self { db, profile, events })
+    }
+
+    /// The store itself.
+    #[must_use]
+    pub fn db(&self) -> &Db {
+        &self.db
     }
 }
 
@@ -94,7 +112,12 @@ impl Store for TerraceStore {
             cache_hits: stats.cache.hits,
             cache_misses: stats.cache.misses,
             space_bytes: stats.space.total_bytes,
+            level_bytes: level_bytes(&stats),
         }
+    }
+
+    fn events(&self) -> Vec<Event> {
+        self.events.take()
     }
 
     fn close(self: Box<Self>) -> Result<()> {
@@ -110,4 +133,14 @@ fn by_cause(counts: &terrace::ByCause) -> ByCause {
         ("manifest", counts.manifest),
         ("directory", counts.directory),
     ])
+}
+
+/// By level, over all keyspaces.
+fn level_bytes(stats: &Stats) -> Vec<u64> {
+    let mut bytes = Vec::new();
+    for level in stats.keyspaces.iter().flat_map(|keyspace| &keyspace.shape.levels) {
+        bytes.resize(bytes.len().max(level.level + 1), 0);
+        bytes[level.level] += level.bytes;
+    }
+    bytes
 }

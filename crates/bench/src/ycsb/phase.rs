@@ -1,8 +1,9 @@
 //! One phase: its load threads, the wait for them, and the figures that come out.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -16,7 +17,8 @@ use super::{Config, LOAD};
 use crate::Result;
 use crate::generator::Rng;
 use crate::progress::Progress;
-use crate::report::{Amounts, Io, PhaseReport};
+use crate::recording::{Recorder, Recording};
+use crate::report::{Amounts, Io, LatencySummary, PhaseReport};
 use crate::store::{Counters, Store};
 
 /// A phase that can be run.
@@ -69,7 +71,9 @@ pub fn run_phase(
     let updates = mix.share(Operation::Update) + mix.share(Operation::ReadModifyWrite) > 0.0;
     let lengths = LengthChooser::new(&plan.workload.scan_length);
 
-    let (before, cpu_before, started) = (store.counters(), process_cpu(), Instant::now());
+    let (before, cpu_before) = (store.counters(), process_cpu());
+    let mut recorder = Recorder::start(store, Operation::ALL.map(Operation::name));
+    let started = recorder.started();
     let load = Load {
         store,
         ledger,
@@ -89,22 +93,21 @@ pub fn run_phase(
     let workers: Vec<_> = (0..config.threads as u64)
         .map(|thread| {
             let rng = Rng::stream(config.seed, index << 16 | thread);
-            Worker::new(&load, rng, chooser.clone(), last_key.clone())
+            Worker::new(&load, rng, chooser.clone(), last_key.clone(), recorder.probe())
         })
         .collect();
-    let findings = run_workers(&load, workers, planned, config.target, &progress);
+    let findings = recorder.sampling(|| run_workers(&load, workers, planned, config.target, &progress));
     progress.finish();
     let findings = findings?;
     let (run_time, cpu) = (started.elapsed(), process_cpu().saturating_sub(cpu_before));
-    let drain_s = if plan.is_load() {
-        let started = Instant::now();
-        store.drain()?;
-        started.elapsed().as_secs_f64()
-    } else {
-        0.0
-    };
+    let mut drain_s = 0.0;
+    if plan.is_load() {
+        recorder.sampling(|| store.drain())?;
+        drain_s = (started.elapsed() - run_time).as_secs_f64();
+    }
     let since = store.counters().since(&before);
-    let measured = Measured { since, run_time, cpu, drain_s, harness_us };
+    let (recording, latency_us) = recorder.finish();
+    let measured = Measured { since, run_time, cpu, drain_s, harness_us, recording, latency_us };
     Ok(report(config, plan, measured, &load, findings))
 }
 
@@ -118,7 +121,7 @@ fn run_workers(
 ) -> Result<Findings> {
     let threads = workers.len() as u64;
     let (sender, receiver) = mpsc::channel();
-    let mut all = Findings::new();
+    let mut all = Findings::default();
     let mut failure = None;
     std::thread::scope(|scope| {
         for (thread, worker) in (0..threads).zip(workers) {
@@ -160,6 +163,8 @@ struct Measured {
     cpu: Duration,
     drain_s: f64,
     harness_us: f64,
+    recording: Recording,
+    latency_us: BTreeMap<&'static str, LatencySummary>,
 }
 
 fn report(
@@ -173,16 +178,9 @@ fn report(
     let since = &measured.since;
     let seconds = measured.run_time.as_secs_f64();
     let operations = findings.operations;
-    let ratio = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
     let written = Amounts::from(&since.written);
     let (records, mut key) = (load.ledger.records(), Vec::new());
     plan.keys.build(records.start, &mut key);
-    let latency_us = Operation::ALL
-        .into_iter()
-        .zip(&findings.latencies)
-        .filter(|(_, latency)| !latency.is_empty())
-        .map(|(operation, latency)| (operation.name(), latency.summary()))
-        .collect();
     let report = PhaseReport {
         engine: store.engine().to_owned(),
         profile: store.profile().to_owned(),
@@ -198,18 +196,19 @@ fn report(
         ops_per_s: operations as f64 / seconds,
         drain_s: measured.drain_s,
         harness_us_per_op: measured.harness_us,
-        latency_us,
-        write_amplification: ratio(written.total as f64, since.user_bytes_written as f64),
+        latency_us: measured.latency_us,
+        write_amplification: since.write_amplification(),
         io: Io { written_bytes: written, read_bytes: Amounts::from(&since.read) },
         syncs: Amounts::from(&since.syncs),
         user_bytes_written: since.user_bytes_written,
         space_bytes: since.space_bytes,
         logical_bytes: load.ledger.logical_bytes(),
-        cpu_us_per_op: ratio(measured.cpu.as_secs_f64() * 1e6, operations as f64),
+        cpu_us_per_op: (operations > 0).then(|| measured.cpu.as_secs_f64() * 1e6 / operations as f64),
         stall_ms: since.stall_micros as f64 / 1000.0,
-        cache_hit_ratio: ratio(since.cache_hits as f64, (since.cache_hits + since.cache_misses) as f64),
+        cache_hit_ratio: since.cache_hit_ratio(),
         verified: findings.verified,
         wrong: findings.wrong,
+        recording: measured.recording,
     };
     (report, findings.examples)
 }

@@ -14,6 +14,7 @@ use super::workload::{Mix, Operation};
 use crate::Result;
 use crate::generator::Rng;
 use crate::latency::Latency;
+use crate::recording::Probe;
 use crate::store::{Records, Store};
 
 /// Operations between two looks at the clock for the progress display and at the order to stop.
@@ -43,9 +44,8 @@ pub struct Load<'a> {
 }
 
 /// What a load thread found.
+#[derive(Default)]
 pub struct Findings {
-    /// By [`Operation`].
-    pub latencies: [Latency; 5],
     pub operations: u64,
     pub verified: u64,
     pub wrong: u64,
@@ -56,20 +56,7 @@ pub struct Findings {
 impl Findings {
     const EXAMPLES_MAX: usize = 5;
 
-    pub fn new() -> Self {
-        Self {
-            latencies: std::array::from_fn(|_| Latency::new()),
-            operations: 0,
-            verified: 0,
-            wrong: 0,
-            examples: Vec::new(),
-        }
-    }
-
     pub fn merge(&mut self, other: Self) {
-        for (latency, other) in self.latencies.iter_mut().zip(&other.latencies) {
-            latency.merge(other);
-        }
         self.operations += other.operations;
         self.verified += other.verified;
         self.wrong += other.wrong;
@@ -97,6 +84,7 @@ pub struct Worker<'a> {
     records: RecordChooser,
     last_key: LastKey,
     findings: Findings,
+    probe: Probe,
     key: Vec<u8>,
     value: Vec<u8>,
     expected: Vec<u8>,
@@ -104,13 +92,20 @@ pub struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    pub fn new(load: &'a Load<'a>, rng: Rng, records: RecordChooser, last_key: LastKey) -> Self {
+    pub fn new(
+        load: &'a Load<'a>,
+        rng: Rng,
+        records: RecordChooser,
+        last_key: LastKey,
+        probe: Probe,
+    ) -> Self {
         Self {
             load,
             rng,
             records,
             last_key,
-            findings: Findings::new(),
+            findings: Findings::default(),
+            probe,
             key: Vec::new(),
             value: Vec::new(),
             expected: Vec::new(),
@@ -169,7 +164,7 @@ impl<'a> Worker<'a> {
             Operation::Scan => self.scan()?,
         };
         let latency = timed.end.saturating_duration_since(intended.unwrap_or(timed.start));
-        self.findings.latencies[operation as usize].record(latency);
+        self.probe.record(operation as usize, latency);
         Ok(true)
     }
 

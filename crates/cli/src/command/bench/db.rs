@@ -8,7 +8,9 @@ use anyhow::{Result, anyhow};
 use clap::{ArgAction, Args, ValueEnum};
 use terrace::{Compression, Db, Options, Prefix};
 use terrace_bench::db_bench::{self, Benchmark, Config};
+use terrace_bench::report::{Provenance, Run};
 
+use super::output::Output;
 use crate::command::{Answer, stats};
 
 /// What the memory budget covers beside the cache: a memtable being filled and two being flushed.
@@ -115,6 +117,9 @@ pub struct Arguments {
     /// Directory of the store; one that an earlier run has made is emptied [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     db: Option<PathBuf>,
+
+    #[command(flatten)]
+    output: Output,
 }
 
 /// A name of db_bench's compressions that Terrace has, too.
@@ -125,19 +130,22 @@ enum CompressionType {
 }
 
 pub fn run(arguments: Arguments) -> Result<Answer> {
-    let config = arguments.into_config()?;
+    let (config, output) = arguments.into_config()?;
     let describe = |db: &Db| stats::text(&db.stats()).unwrap_or_default();
-    db_bench::run(&config, &mut io::stdout().lock(), describe).map_err(|error| {
-        match error.downcast::<io::Error>() {
-            Ok(error) => anyhow::Error::from(*error),
-            Err(error) => anyhow!("{error}"),
-        }
+    let reports = db_bench::run(&config, &mut io::stdout().lock(), describe).map_err(|error| match error
+        .downcast::<io::Error>(
+    ) {
+        Ok(error) => anyhow::Error::from(*error),
+        Err(error) => anyhow!("{error}"),
     })?;
+    if output.is_wanted() {
+        output.write("db", &Run { provenance: Provenance::here(), seed: config.seed, phases: reports })?;
+    }
     Ok(Answer::Yes)
 }
 
 impl Arguments {
-    fn into_config(self) -> Result<Config> {
+    fn into_config(self) -> Result<(Config, Output)> {
         let mut options = Options::default();
         if self.write_buffer_size > 0 {
             options.memtable_bytes = self.write_buffer_size;
@@ -156,7 +164,7 @@ impl Arguments {
             CompressionType::Lz4 => Compression::Lz4,
         };
         options.validate()?;
-        Ok(Config {
+        let config = Config {
             benchmarks: self.benchmarks,
             num: self.num,
             reads: u64::try_from(self.reads).ok(),
@@ -169,10 +177,12 @@ impl Arguments {
             seek_nexts: self.seek_nexts,
             prefix_same_as_start: self.prefix_same_as_start,
             histogram: self.histogram,
+            record: self.output.is_wanted(),
             sync: self.sync,
             db: self.db,
             options,
-        })
+        };
+        Ok((config, self.output))
     }
 }
 

@@ -1,6 +1,8 @@
 //! `terrace bench`: measures a store.
 
 mod db;
+mod output;
+mod report;
 mod ycsb;
 
 use anyhow::Result;
@@ -13,11 +15,13 @@ use super::Answer;
 pub enum Benchmark {
     Ycsb(ycsb::Arguments),
     Db(db::Arguments),
+    Report(report::Arguments),
 }
 
 pub fn run(benchmark: Benchmark) -> Result<Answer> {
     match benchmark {
         Benchmark::Ycsb(arguments) => ycsb::run(arguments),
         Benchmark::Db(arguments) => db::run(arguments),
+        Benchmark::Report(arguments) => report::run(arguments),
     }
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use terrace::Durability;
-use terrace_bench::report;
+use terrace_bench::report::{self, Provenance, Run};
 use terrace_bench::store::TerraceConfig;
 use terrace_bench::ycsb::{self, Config, Place};
 
+use super::output::Output;
 use crate::command::Answer;
 
 /// Run YCSB's core workloads and verify every value read; exit with 1 if one was wrong
@@ -22,7 +23,7 @@ use crate::command::Answer;
 Examples:
   terrace bench ycsb --records 1000000 --operations 1000000 --threads 2
   terrace bench ycsb --phases load,c --seconds 30 --key-bytes 16 --value-bytes 100
-  terrace bench ycsb --phases load,a --target 20000 --sync --json a.json
+  terrace bench ycsb --phases load,a --target 20000 --sync --json a.json --html a.html
   terrace bench ycsb -P my-workload -p recordcount=5000 --db /mnt/fast/bench")]
 pub struct Arguments {
     /// Phases in order [default: load,a,b,c,f,d,e, or load,run with -P]
@@ -89,33 +90,29 @@ pub struct Arguments {
     #[arg(long)]
     sync: bool,
 
-    /// Also write the results to this file, as an array with an object per phase
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 pub fn run(arguments: Arguments) -> Result<Answer> {
-    let (json, place, store) = (arguments.json.clone(), arguments.place(), arguments.store());
+    let (place, store, seed) = (arguments.place(), arguments.store(), arguments.seed);
+    let (config, output) = arguments.into_config();
     let warn = |warning: &str| eprintln!("terrace: {warning}");
-    let outcome =
-        ycsb::run(arguments.into_config(), &place, &store, warn).map_err(|error| anyhow!("{error}"))?;
-    if let Some(path) = json {
-        let text = report::json(&outcome.reports).map_err(|error| anyhow!("{error}"))?;
-        std::fs::write(&path, text).map_err(|error| anyhow!("cannot write {}: {error}", path.display()))?;
-    }
+    let outcome = ycsb::run(config, &place, &store, warn).map_err(|error| anyhow!("{error}"))?;
     for wrong in &outcome.wrong {
         eprintln!("terrace: wrong: {wrong}");
     }
     let is_right = outcome.reports.iter().all(|report| report.wrong == 0);
     io::stdout().lock().write_all(report::text(&outcome.reports).as_bytes())?;
+    output.write("ycsb", &Run { provenance: Provenance::here(), seed, phases: outcome.reports })?;
     Ok(if is_right { Answer::Yes } else { Answer::No })
 }
 
 impl Arguments {
-    fn into_config(self) -> Config {
+    fn into_config(self) -> (Config, Output) {
         let default = if self.property_files.is_empty() { "load,a,b,c,f,d,e" } else { "load,run" };
         let phases = self.phases.unwrap_or_else(|| default.split(',').map(str::to_owned).collect());
-        Config {
+        let config = Config {
             phases,
             property_files: self.property_files,
             properties: self.properties,
@@ -127,7 +124,8 @@ impl Arguments {
             target: self.target,
             time: self.seconds,
             seed: self.seed,
-        }
+        };
+        (config, self.output)
     }
 
     fn place(&self) -> Place {

@@ -1,102 +1,8 @@
-//! Reports: one object per phase for programs, aligned tables for people.
+//! Reports as aligned tables for people.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde::Serialize;
-
-pub use crate::latency::LatencySummary;
-use crate::store::ByCause;
-
-/// The figures of one phase; counters are differences over the phase, its drain included.
-#[derive(Clone, Debug, Serialize)]
-pub struct PhaseReport {
-    /// Name of the engine.
-    pub engine: String,
-    /// Name of the engine's configuration.
-    pub profile: String,
-    /// Name of the phase.
-    pub workload: String,
-    /// Records in the store at the end.
-    pub records: u64,
-    /// Operations done.
-    pub operations: u64,
-    /// Load threads.
-    pub threads: usize,
-    /// Size of the first key, which is that of all keys where the size is fixed.
-    pub key_bytes: usize,
-    /// Size of every value.
-    pub value_bytes: usize,
-    /// Names the streams of random numbers.
-    pub seed: u64,
-    /// Intended rate of an open loop; none in a closed one.
-    pub target_ops_per_s: Option<f64>,
-    /// Duration without the drain.
-    pub seconds: f64,
-    /// Operations per second of that duration.
-    pub ops_per_s: f64,
-    /// Time the background work took to settle after a load; 0 in other phases.
-    pub drain_s: f64,
-    /// Upper bound of what the load generator itself costs, in microseconds of one thread.
-    pub harness_us_per_op: f64,
-    /// Latencies by operation, from the intended start in an open loop.
-    pub latency_us: BTreeMap<&'static str, LatencySummary>,
-    /// Bytes written and read.
-    pub io: Io,
-    /// Barriers by cause.
-    pub syncs: Amounts,
-    /// Bytes of keys and values written by the workload.
-    pub user_bytes_written: u64,
-    /// Bytes written to devices per byte written by the workload; none where it wrote nothing.
-    pub write_amplification: Option<f64>,
-    /// Bytes of disk in use at the end.
-    pub space_bytes: u64,
-    /// Bytes of keys and values of all records at the end.
-    pub logical_bytes: u64,
-    /// Processor time of the whole process, load generator included, in microseconds.
-    pub cpu_us_per_op: Option<f64>,
-    /// Time that writers were held up.
-    pub stall_ms: f64,
-    /// Share of block reads that the cache answered; none where there were none.
-    pub cache_hit_ratio: Option<f64>,
-    /// Values read that were what the workload had written.
-    pub verified: u64,
-    /// Answers that were not.
-    pub wrong: u64,
-}
-
-/// Bytes moved between memory and files.
-#[derive(Clone, Debug, Serialize)]
-pub struct Io {
-    /// Written, by cause.
-    pub written_bytes: Amounts,
-    /// Read, by cause.
-    pub read_bytes: Amounts,
-}
-
-/// Amounts by cause and their sum.
-#[derive(Clone, Debug, Serialize)]
-pub struct Amounts {
-    /// Sum over all causes.
-    pub total: u64,
-    /// By the engine's own names of the causes.
-    #[serde(flatten)]
-    pub by_cause: ByCause,
-}
-
-impl From<&ByCause> for Amounts {
-    fn from(by_cause: &ByCause) -> Self {
-        Self { total: by_cause.values().sum(), by_cause: by_cause.clone() }
-    }
-}
-
-/// The reports as a JSON array.
-///
-/// # Errors
-/// Only what the JSON writer reports.
-pub fn json(reports: &[PhaseReport]) -> crate::Result<String> {
-    Ok(serde_json::to_string_pretty(reports)? + "\n")
-}
+use super::PhaseReport;
 
 /// The reports as text: the setting, a table of phases, a table of latencies.
 #[must_use]
@@ -219,11 +125,5 @@ mod tests {
     fn columns_line_up() {
         let rows = vec![vec!["load".to_owned(), "1".to_owned()], vec!["a".to_owned(), "1000".to_owned()]];
         assert_eq!(table(&["phase", "ops"], rows), "phase   ops\nload      1\na      1000\n");
-    }
-
-    #[test]
-    fn amounts_carry_their_sum() {
-        let amounts = Amounts::from(&ByCause::from([("wal", 2), ("merge", 3)]));
-        assert_eq!(serde_json::to_string(&amounts).unwrap(), r#"{"total":5,"merge":3,"wal":2}"#);
     }
 }

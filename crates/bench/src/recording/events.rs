@@ -1,0 +1,126 @@
+//! Background jobs and stalls, as Terrace tells of them.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use terrace::env::sync::Mutex;
+use terrace::{EventListener, JobBegin, JobEnd, Stall};
+
+/// What goes on beside, or holds up, the operations of a workload.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Job {
+    /// A memtable becomes tables.
+    Flush,
+    /// Tables become tables.
+    Merge,
+    /// Writers wait, or are slowed down.
+    Stall,
+}
+
+/// A job or a stall with its times.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// What it was.
+    pub job: Job,
+    /// Levels of a merge, reason of a stall.
+    pub detail: String,
+    /// When it began.
+    pub start: Instant,
+    /// When it ended; none if it has not yet.
+    pub end: Option<Instant>,
+    /// Bytes that it wrote.
+    pub bytes: u64,
+}
+
+/// Hears of a Terrace store's jobs and stalls and keeps them until they are asked for.
+#[derive(Debug, Default)]
+pub struct EventLog {
+    /// Those that have no end yet stay when the others are taken.
+    events: Mutex<Vec<Event>>,
+}
+
+impl EventLog {
+    /// What has ended since the last call, then what is still going on.
+    pub fn take(&self) -> Vec<Event> {
+        let mut events = self.events.lock();
+        let (ended, open): (Vec<_>, Vec<_>) = events.drain(..).partition(|event| event.end.is_some());
+        events.clone_from(&open);
+        ended.into_iter().chain(open).collect()
+    }
+
+    fn begin(&self, job: Job, detail: String) {
+        self.events.lock().push(Event { job, detail, start: Instant::now(), end: None, bytes: 0 });
+    }
+
+    /// Ends the oldest event of this kind. The store tells how long it took; its beginning is reckoned from that, since
+    /// the news of it came late.
+    fn end(&self, job: Job, detail: &str, time: Duration, bytes: u64) {
+        let now = Instant::now();
+        let start = now.checked_sub(time).unwrap_or(now);
+        let mut events = self.events.lock();
+        let of_kind = |event: &&mut Event| event.end.is_none() && event.job == job && event.detail == detail;
+        match events.iter_mut().find(of_kind) {
+            Some(event) => (event.start, event.end, event.bytes) = (start, Some(now), bytes),
+            None => events.push(Event { job, detail: detail.to_owned(), start, end: Some(now), bytes }),
+        }
+    }
+}
+
+impl EventListener for EventLog {
+    fn flush_begin(&self, _: &JobBegin) {
+        self.begin(Job::Flush, String::new());
+    }
+
+    fn flush_end(&self, flush: &JobEnd) {
+        self.end(Job::Flush, "", flush.time, flush.bytes_out);
+    }
+
+    fn merge_begin(&self, merge: &JobBegin) {
+        self.begin(Job::Merge, levels(merge));
+    }
+
+    fn merge_end(&self, merge: &JobEnd) {
+        self.end(Job::Merge, &levels(&merge.begin), merge.time, merge.bytes_out);
+    }
+
+    fn stall_begin(&self, stall: &Stall) {
+        self.begin(Job::Stall, stall.reason.clone());
+    }
+
+    fn stall_end(&self, stall: &Stall, time: Duration) {
+        self.end(Job::Stall, &stall.reason, time, 0);
+    }
+}
+
+fn levels(merge: &JobBegin) -> String {
+    format!("{} to {}", merge.level, merge.target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_not_ended_is_told_again_when_it_has() {
+        let log = EventLog::default();
+        log.begin(Job::Merge, "0 to 1".to_owned());
+        log.begin(Job::Flush, String::new());
+        log.end(Job::Flush, "", Duration::from_millis(5), 7);
+        let first = log.take();
+        assert_eq!((first[0].job, first[0].bytes), (Job::Flush, 7));
+        assert_eq!((first[1].job, first[1].end), (Job::Merge, None));
+        log.end(Job::Merge, "0 to 1", Duration::from_millis(5), 9);
+        let second = log.take();
+        assert_eq!((second.len(), second[0].job, second[0].bytes), (1, Job::Merge, 9));
+        assert_eq!(second[0].end.map(|end| end - second[0].start), Some(Duration::from_millis(5)));
+        assert!(log.take().is_empty());
+    }
+
+    #[test]
+    fn end_without_a_beginning_counts() {
+        let log = EventLog::default();
+        log.end(Job::Stall, "memtables", Duration::from_millis(2), 0);
+        assert_eq!(log.take().len(), 1);
+    }
+}

@@ -1,0 +1,183 @@
+//! Charts of lines, with rows of marks under them that share the horizontal axis.
+
+use std::collections::BTreeMap;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::axis::Axis;
+use super::ink::Ink;
+use crate::Result;
+
+pub const WIDTH: u32 = 560;
+const HEIGHT: u32 = 230;
+const LEFT: u32 = 66;
+const RIGHT: u32 = 14;
+const BOTTOM: u32 = 40;
+const LANE: u32 = 13;
+pub const GRID: RGBColor = RGBColor(218, 218, 218);
+
+/// A line with so few points shows each of them.
+const DOTS_MAX: usize = 14;
+
+/// Height of the letters in pixels.
+pub const LETTER: u32 = 14;
+
+/// A chart.
+pub struct Chart {
+    pub x: Axis,
+    pub y: Axis,
+    pub lines: Vec<Line>,
+    pub lanes: Vec<Lane>,
+}
+
+/// A line; points that have no place on the axes are left out.
+pub struct Line {
+    pub ink: Ink,
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A row of marks under a chart.
+pub struct Lane {
+    pub name: String,
+    pub ink: Ink,
+    /// From, to.
+    pub marks: Vec<(f64, f64)>,
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn<T> = Result<T, DrawingAreaErrorKind<std::io::Error>>;
+
+impl Chart {
+    /// The chart as an SVG element.
+    ///
+    /// # Errors
+    /// Whatever the drawing library reports.
+    pub fn svg(&self) -> Result<String> {
+        let mut svg = String::new();
+        self.draw(&mut svg).map_err(|error| format!("cannot draw {}: {error}", self.y.title))?;
+        Ok(svg)
+    }
+
+    fn draw(&self, svg: &mut String) -> Drawn<()> {
+        let lanes = self.lanes.len() as u32 * LANE;
+        let root = SVGBackend::with_string(svg, (WIDTH, HEIGHT + lanes)).into_drawing_area();
+        let (lines, lanes) = root.split_vertically(HEIGHT);
+        let mut chart = ChartBuilder::on(&lines)
+            .margin_top(10)
+            .margin_right(RIGHT)
+            .x_label_area_size(BOTTOM)
+            .y_label_area_size(LEFT)
+            .build_cartesian_2d(&self.x, &self.y)?;
+        chart
+            .configure_mesh()
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .axis_style(BLACK)
+            .label_style(("sans-serif", LETTER))
+            .axis_desc_style(("sans-serif", LETTER))
+            .x_desc(&self.x.title)
+            .y_desc(&self.y.title)
+            .draw()?;
+        for line in &self.lines {
+            let places = line.points.iter().filter_map(|(x, y)| Some((self.x.place(*x)?, self.y.place(*y)?)));
+            let points: Vec<_> = places.collect();
+            if points.len() <= DOTS_MAX {
+                let dot = |point: &(f64, f64)| Circle::new(*point, 3, line.ink.colour().filled());
+                chart.draw_series(points.iter().map(dot))?;
+            }
+            chart.draw_series(LineSeries::new(without_repeats(points), line.ink.colour().stroke_width(2)))?;
+        }
+        self.draw_lanes(&lanes)?;
+        root.present()
+    }
+
+    /// A pixel of a lane is marked if anything went on in its time.
+    fn draw_lanes(&self, area: &Area) -> Drawn<()> {
+        let pixels = f64::from(WIDTH - LEFT - RIGHT);
+        let (low, high) = self.x.ends;
+        let pixel = |value: f64| {
+            let place = self.x.place(value).unwrap_or(low);
+            LEFT as i32 + ((place - low) / (high - low) * pixels).floor() as i32
+        };
+        let style = ("sans-serif", LETTER).into_text_style(area).pos(Pos::new(HPos::Right, VPos::Center));
+        for (row, lane) in self.lanes.iter().enumerate() {
+            let (top, middle) = (row as i32 * LANE as i32, row as i32 * LANE as i32 + LANE as i32 / 2);
+            area.draw(&Text::new(lane.name.clone(), (LEFT as i32 - 6, middle), style.clone()))?;
+            let ends = (LEFT as i32, (WIDTH - RIGHT) as i32);
+            area.draw(&PathElement::new(vec![(ends.0, middle), (ends.1, middle)], GRID))?;
+            let spans = lane.marks.iter().map(|(from, to)| (pixel(*from), pixel(*to) + 1));
+            for (from, to) in united(spans.collect()) {
+                let corners = [(from, top + 2), (to, top + LANE as i32 - 2)];
+                area.draw(&Rectangle::new(corners, lane.ink.colour().filled()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Points within a level stretch of a line add nothing to it.
+fn without_repeats(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let is_within = |index: usize| {
+        index > 0
+            && points
+                .get(index + 1)
+                .is_some_and(|next| points[index - 1].1 == points[index].1 && points[index].1 == next.1)
+    };
+    (0..points.len()).filter(|&index| !is_within(index)).map(|index| points[index]).collect()
+}
+
+/// Ranges without overlaps that cover the same.
+fn united(ranges: Vec<(i32, i32)>) -> Vec<(i32, i32)> {
+    let mut by_start: BTreeMap<i32, i32> = BTreeMap::new();
+    for (from, to) in ranges {
+        let end = by_start.entry(from).or_insert(to);
+        *end = to.max(*end);
+    }
+    let mut united: Vec<(i32, i32)> = Vec::new();
+    for (from, to) in by_start {
+        match united.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => united.push((from, to)),
+        }
+    }
+    united
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_united_where_they_overlap() {
+        assert_eq!(united(vec![(5, 7), (1, 3), (2, 4), (4, 5), (9, 10)]), [(1, 7), (9, 10)]);
+    }
+
+    #[test]
+    fn level_stretches_keep_their_ends() {
+        let points = vec![(0.0, 1.0), (1.0, 1.0), (2.0, 1.0), (3.0, 2.0), (4.0, 2.0)];
+        assert_eq!(without_repeats(points), [(0.0, 1.0), (2.0, 1.0), (3.0, 2.0), (4.0, 2.0)]);
+    }
+
+    #[test]
+    fn chart_has_its_lines_lanes_and_words() {
+        let chart = Chart {
+            x: Axis::time([10.0]),
+            y: Axis::linear("thousand operations/s", [5.0]),
+            lines: vec![Line {
+                ink: Ink(1),
+                points: (0..20).map(|at| (f64::from(at), 3.0 + f64::from(at % 2))).collect(),
+            }],
+            lanes: vec![Lane { name: "flush".to_owned(), ink: Ink(1), marks: vec![(1.0, 2.0)] }],
+        };
+        let svg = chart.svg().unwrap();
+        assert_eq!(
+            svg.matches("<polyline fill=\"none\" opacity=\"1\" stroke=\"#0072B2\"").count(),
+            1,
+            "{svg}"
+        );
+        assert!(svg.contains("<rect") && svg.contains("flush"), "{svg}");
+        assert!(svg.contains("thousand operations/s") && svg.contains("time, s"), "{svg}");
+    }
+}

@@ -1,0 +1,87 @@
+//! `slow-disk`: runs a command on a real disk made slow.
+//!
+//! 1. [`leftovers`] clears what runs that were killed outright have left.
+//! 2. [`volume`] makes an image, a loop device over it, an ext4 file system on that, and mounts it. With a sync latency,
+//!    the image is reached through [`delay`], a file system in this process that holds back every sync.
+//! 3. [`limits`] gives the loop device rules of the kernel's block throttling.
+//! 4. The command runs with the place of the volume in the environment, and whatever it does, step for step everything
+//!    is taken back ([`undo`]), on a failure and a signal, too.
+//!
+//! Nothing here knows what the command is, so that every engine can be put on the same disk.
+#![expect(clippy::disallowed_methods, reason = "a tool beside the store, on real files and real time")]
+
+mod delay;
+mod leftovers;
+mod limits;
+mod system;
+mod undo;
+mod volume;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Parser;
+
+use crate::limits::Limits;
+use crate::system::Stop;
+use crate::volume::{Disk, Volume};
+
+/// Status of this program when it could not run the command, as `env` and `timeout` have it.
+const FAILED: u8 = 125;
+
+/// Run a command on a disk made slow: a loop-mounted ext4 volume with limits
+///
+/// The command finds the mounted volume's directory in the environment variable SLOW_DISK, and in place of every {} of
+/// its arguments. The exit status is the command's. Needs root, and losetup, mount, mkfs.ext4 and setpriv.
+#[derive(Parser)]
+#[command(after_help = "\
+Examples:
+  slow-disk --write-mb 100 --read-mb 200 --sync-ms 2 -- terrace bench ycsb --db {}/store --sync
+  slow-disk --write-iops 120 --read-iops 120 --sync-ms 8 -- sh -c 'cd $SLOW_DISK && fio job.fio'")]
+struct Arguments {
+    /// Size of the volume in megabytes; the image is sparse
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(32..))]
+    size_mb: u64,
+
+    #[command(flatten)]
+    limits: Limits,
+
+    /// Least duration of a sync of the device, in milliseconds
+    #[arg(long, value_name = "MS", value_parser = system::milliseconds)]
+    sync_ms: Option<std::time::Duration>,
+
+    /// Directory for the image, on the disk that is to be slower
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    dir: PathBuf,
+
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            system::complain(&format!("{error:#}"));
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<u8> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("this needs root: it makes loop devices, mounts and rules of block throttling");
+    }
+    let stop = Stop::listen()?;
+    leftovers::clear()?;
+    let disk = Disk {
+        bytes: arguments.size_mb * 1_000_000,
+        limits: arguments.limits,
+        sync: arguments.sync_ms,
+        dir: &arguments.dir,
+    };
+    Volume::make(&disk, &stop)?.run(&arguments.command, &stop)
+}

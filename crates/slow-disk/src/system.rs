@@ -1,0 +1,140 @@
+//! What is asked of the system: tools, tables of mounts, signals, messages.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// Whether the user wants this to end.
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Listens to the signals that end programs, which end this one no more by themselves.
+    pub fn listen() -> Result<Self> {
+        let wanted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, wanted.clone())?;
+        }
+        Ok(Self(wanted))
+    }
+
+    pub fn is_wanted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Fails when the user wants this to end.
+    pub fn check(&self) -> Result<()> {
+        if self.is_wanted() { bail!("stopped by a signal") } else { Ok(()) }
+    }
+}
+
+/// Runs a tool and returns what it printed. It is in a process group of its own, so that what ends this program at a
+/// terminal does not end a tool halfway.
+pub fn tool<S: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = S>) -> Result<String> {
+    let mut command = Command::new(name);
+    command.args(arguments).stdin(Stdio::null()).process_group(0);
+    let output = command.output().with_context(|| format!("cannot run {name}"))?;
+    if !output.status.success() {
+        bail!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// A mounted file system.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Mount {
+    pub place: PathBuf,
+    pub kind: String,
+    /// Options of the file system itself.
+    pub options: Vec<String>,
+}
+
+/// All mounts, in the order in which they were made.
+pub fn mounts() -> Result<Vec<Mount>> {
+    Ok(parse_mounts(&fs::read_to_string("/proc/self/mountinfo")?))
+}
+
+fn parse_mounts(table: &str) -> Vec<Mount> {
+    let mount = |line: &str| {
+        let (before, after) = line.split_once(" - ")?;
+        let place = before.split(' ').nth(4)?;
+        let mut after = after.split(' ');
+        let kind = after.next()?.to_owned();
+        let options = after.nth(1)?.split(',').map(str::to_owned).collect();
+        Some(Mount { place: PathBuf::from(place), kind, options })
+    };
+    table.lines().filter_map(mount).collect()
+}
+
+/// A loop device.
+#[derive(Debug)]
+pub struct Loop {
+    /// Its file in `/dev`.
+    pub file: PathBuf,
+    /// Its numbers, as `7:0`.
+    pub numbers: String,
+    /// What it is made of.
+    pub backing: PathBuf,
+}
+
+/// All loop devices that are in use.
+pub fn loops() -> Result<Vec<Loop>> {
+    let mut loops = Vec::new();
+    for entry in fs::read_dir("/sys/block")? {
+        let entry = entry?;
+        // One that is not in use has no backing file.
+        let Ok(backing) = fs::read_to_string(entry.path().join("loop/backing_file")) else { continue };
+        let numbers = fs::read_to_string(entry.path().join("dev"))?.trim().to_owned();
+        let file = Path::new("/dev").join(entry.file_name());
+        loops.push(Loop { file, numbers, backing: PathBuf::from(backing.trim_end()) });
+    }
+    Ok(loops)
+}
+
+/// Unmounts what is mounted at `place`; if something still uses it, as soon as nothing does.
+pub fn unmount(place: &Path) -> Result<()> {
+    if tool("umount", [place]).is_err() {
+        tool("umount", ["--lazy".as_ref(), place.as_os_str()])?;
+        complain(&format!("{} was still in use", place.display()));
+    }
+    Ok(())
+}
+
+/// Says something to the user.
+pub fn complain(what: &str) {
+    eprintln!("slow-disk: {what}");
+}
+
+/// Parses milliseconds.
+pub fn milliseconds(text: &str) -> Result<Duration, String> {
+    let milliseconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    Duration::try_from_secs_f64(milliseconds / 1000.0).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_are_read_with_kind_and_options() {
+        let table = "36 35 0:29 / /sys/fs/cgroup/blkio rw,relatime shared:7 - cgroup cgroup rw,blkio\n\
+                     40 1 7:0 / /run/x/volume rw - ext4 /dev/loop0 rw\nnonsense\n";
+        let mounts = parse_mounts(table);
+        assert_eq!(mounts.len(), 2);
+        assert_eq!((mounts[0].kind.as_str(), &mounts[0].options[1]), ("cgroup", &"blkio".to_owned()));
+        assert_eq!(mounts[1].place, Path::new("/run/x/volume"));
+    }
+
+    #[test]
+    fn milliseconds_can_be_fractions_but_not_negative() {
+        assert_eq!(milliseconds("0.5"), Ok(Duration::from_micros(500)));
+        assert!(milliseconds("-1").is_err() && milliseconds("x").is_err());
+    }
+}
