@@ -9,6 +9,7 @@
 pub mod db_bench;
 pub mod generator;
 mod latency;
+pub mod paper;
 mod progress;
 pub mod report;
 pub mod store;
