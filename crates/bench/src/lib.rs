@@ -13,6 +13,7 @@ pub mod paper;
 mod progress;
 pub mod report;
 pub mod store;
+pub mod workload;
 pub mod ycsb;
 
 /// Whatever stops a benchmark: a refused configuration, or an error of the engine or the file system.

@@ -1,6 +1,7 @@
 //! `terrace bench`: measures a store.
 
 mod db;
+mod paper;
 mod ycsb;
 
 use anyhow::Result;
@@ -13,11 +14,13 @@ use super::Answer;
 pub enum Benchmark {
     Ycsb(ycsb::Arguments),
     Db(db::Arguments),
+    Paper(paper::Arguments),
 }
 
 pub fn run(benchmark: Benchmark) -> Result<Answer> {
     match benchmark {
         Benchmark::Ycsb(arguments) => ycsb::run(arguments),
         Benchmark::Db(arguments) => db::run(arguments),
+        Benchmark::Paper(arguments) => paper::run(&arguments),
     }
 }
