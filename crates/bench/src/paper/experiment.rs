@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use terrace::env::simulated::DeviceModel;
+
 use super::machine::Machine;
 use super::record::{Axis, MissingSeries, Relation, Series};
 use crate::Result;
@@ -87,11 +89,25 @@ impl Setting {
     #[must_use]
     pub fn with_scaled_barriers(&self) -> Self {
         let scale = self.scale;
-        let machine = self.machine.clone().with("syncs shortened by the scale", |model| {
+        self.on("barriers shortened by the scale", |model| {
             model.sync_latency = model.sync_latency.div_f64(scale);
             model.metadata_latency = model.metadata_latency.div_f64(scale);
-        });
-        Self { machine, ..self.clone() }
+        })
+    }
+
+    /// The same, and reads so as well, for figures in which merges alone read: what they find is scaled.
+    #[must_use]
+    pub fn with_scaled_latencies(&self) -> Self {
+        let scale = self.scale;
+        self.with_scaled_barriers().on("reads too", |model| {
+            model.read_latency = model.read_latency.div_f64(scale);
+        })
+    }
+
+    /// This setting on a device that is changed so.
+    #[must_use]
+    pub fn on(&self, what: &str, change: impl FnOnce(&mut DeviceModel)) -> Self {
+        Self { machine: self.machine.clone().with(what, change), ..self.clone() }
     }
 }
 

@@ -57,20 +57,11 @@ fn points<'a>(run: &'a Run, name: &str) -> &'a [[f64; 2]] {
 #[test]
 fn a_seed_replays_a_run_to_the_byte() {
     let text = |seed| {
-        let run = run(find("bolt-11").unwrap(), &Choice { seed, ..choice(8192.0) }).unwrap();
+        let run = run(find("dlc-3").unwrap(), &Choice { seed, ..choice(16384.0) }).unwrap();
         serde_json::to_string(&run).unwrap()
     };
     assert_eq!(text(1), text(1));
     assert_ne!(text(1), text(2));
-}
-
-#[test]
-fn tables_of_twice_the_size_take_fewer_syncs() {
-    let run = small_run("bolt-4a", 2048.0);
-    let all = points(&run, "all");
-    assert_eq!(all.len(), 6);
-    assert!(all[0][1] > 4.0 * all[5][1], "{all:?}");
-    assert_eq!(run.missing, []);
 }
 
 #[test]
@@ -82,9 +73,10 @@ fn a_missing_series_is_named_with_what_it_needs() {
 }
 
 #[test]
-fn figures_over_time_have_a_point_for_each_interval() {
+fn figures_over_time_go_on_to_their_end() {
     let run = small_run("lsbm-8b", 8192.0);
-    assert!(points(&run, "hit ratio").len() >= 199);
+    let ratio = points(&run, "hit ratio");
+    assert!(ratio.len() > 100 && ratio.is_sorted_by(|a, b| a[0] < b[0]), "{ratio:?}");
     let run = small_run("dlc-1", 16384.0);
     let done = points(&run, "done");
     assert!(done.len() > 400, "{}", done.len());

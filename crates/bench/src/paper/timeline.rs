@@ -29,7 +29,8 @@ impl Default for Latencies {
 impl Latencies {
     /// Adds one.
     pub fn record(&mut self, time: Duration) {
-        self.0.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(NANOS_MAX).min(NANOS_MAX));
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(NANOS_MAX).min(NANOS_MAX);
+        self.0.record(nanos).expect("invariant: a histogram that grows takes any value");
     }
 
     /// Adds those of another.
@@ -126,8 +127,8 @@ pub struct Sample<T> {
     pub seen: T,
 }
 
-/// Runs `bodies` on a thread each while another one calls `probe` every `interval`, at the beginning first and at last once
-/// they have ended. The samples, and what the bodies return.
+/// Runs `bodies` on a thread each while another one calls `probe` every `interval` (above 0), at the beginning first and at
+/// last once they have ended; no two samples have the same time. The samples, and what the bodies return.
 ///
 /// # Errors
 /// As [`Lab::threads`].
@@ -146,9 +147,13 @@ pub fn sampled<T: Send + 'static, R: Send + 'static>(
             let mut next = interval;
             while !stop.load(Ordering::Relaxed) {
                 env.sleep((started + next).saturating_sub(env.now()));
-                next += interval;
-                let sample = Sample { at: env.now() - started, seen: probe() };
-                samples.lock().push(sample);
+                // A probe may have to wait for the store, even beyond the next sample, which is left out then.
+                let seen = probe();
+                let at = env.now() - started;
+                samples.lock().push(Sample { at, seen });
+                while next <= at {
+                    next += interval;
+                }
             }
         })
     };

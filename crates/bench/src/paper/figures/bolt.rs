@@ -104,7 +104,7 @@ fn count_axis() -> Axis {
 
 /// Syncs by the size of tables.
 pub fn figure_4a(setting: &Setting) -> Result<Findings> {
-    let setting = setting.with_scaled_barriers();
+    let setting = setting.with_scaled_latencies();
     let loads = sweep(&setting, leveldb)?;
     let line = |name: &str, measure: fn(&Loaded) -> f64| {
         series(name, &loads[0].options, count_axis(), points(&loads, measure))
@@ -136,7 +136,7 @@ pub fn figure_4a(setting: &Setting) -> Result<Findings> {
 
 /// Latency of inserts by the size of tables.
 pub fn figure_4b(setting: &Setting) -> Result<Findings> {
-    let setting = setting.with_scaled_barriers();
+    let setting = setting.with_scaled_latencies();
     let loads = sweep(&setting, leveldb)?;
     let tail = |loaded: &Loaded| loaded.latencies.percentile(99.9);
     let stalled =
@@ -175,7 +175,7 @@ pub fn figure_4b(setting: &Setting) -> Result<Findings> {
 
 /// Syncs and throughput by the size of groups.
 pub fn figure_11(setting: &Setting) -> Result<Findings> {
-    let setting = setting.with_scaled_barriers();
+    let setting = setting.with_scaled_latencies();
     let base = load(&setting, leveldb(&setting, 2))?;
     let loads = sweep(&setting, grouped)?;
     let level = |measure: f64| SIZES.iter().map(|&mib| [mib as f64, measure]).collect();
@@ -279,4 +279,22 @@ fn lookups(setting: &Setting, table_mib: u64) -> Result<(Options, Latencies)> {
         db.close()?;
         Ok((options, latencies))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper::machine::Machine;
+
+    #[test]
+    fn larger_tables_take_fewer_syncs() {
+        let machine = Machine::preset("laptop-sata-ssd").unwrap();
+        let setting = Setting { machine, scale: 16384.0, seed: 1 };
+        let [small, large] = [16, 64].map(|mib| load(&setting, leveldb(&setting, mib)).unwrap());
+        assert!(syncs(&small) > syncs(&large), "{} and {}", syncs(&small), syncs(&large));
+        for loaded in [small, large] {
+            assert_eq!(loaded.stats.user_ops_written, 50_000_000 / 16384);
+            assert_eq!(loaded.latencies.count(), 50_000_000 / 16384);
+        }
+    }
 }

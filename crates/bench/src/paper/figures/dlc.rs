@@ -36,7 +36,7 @@ const DEVICE_BANDWIDTH: u64 = 350_000_000;
 const THREADS: u64 = 32;
 
 /// What is looked for the greatest throughput, and what is offered of it.
-const SEARCH_TIME: Duration = Duration::from_secs(600);
+const SEARCH_TIME: Duration = Duration::from_secs(2000);
 const OFFERED_SHARE: f64 = 0.9;
 
 const RUN_TIME: Duration = Duration::from_secs(4300);
@@ -157,14 +157,11 @@ fn drive(setting: &Setting, options: Options) -> Result<Driven> {
     })
 }
 
-impl Setting {
-    fn at_the_papers_bandwidth(&self) -> Self {
-        let machine = self.machine.clone().with("at 350 MB/s", |model| {
-            model.read_bandwidth = DEVICE_BANDWIDTH;
-            model.write_bandwidth = DEVICE_BANDWIDTH;
-        });
-        Self { machine, ..self.clone() }
-    }
+fn at_the_papers_bandwidth(setting: &Setting) -> Setting {
+    setting.on("at 350 MB/s", |model| {
+        model.read_bandwidth = DEVICE_BANDWIDTH;
+        model.write_bandwidth = DEVICE_BANDWIDTH;
+    })
 }
 
 /// A figure for each interval of the timeline, over the time at its end.
@@ -183,7 +180,7 @@ fn drops(points: &[[f64; 2]], limit: f64) -> usize {
 
 /// Throughput and tail over time, RocksDB's shape.
 pub fn figure_1(setting: &Setting) -> Result<Findings> {
-    let setting = setting.at_the_papers_bandwidth();
+    let setting = at_the_papers_bandwidth(setting);
     let options = options(&setting);
     let driven = drive(&setting, options.clone())?;
     let length = seconds(driven.interval);
@@ -287,7 +284,7 @@ fn mean_error(observed: &[Observed], estimate: impl Fn(&Observed) -> f64) -> f64
 
 /// Estimates of the bandwidth that clients take, and what they take.
 pub fn figure_3(setting: &Setting) -> Result<Findings> {
-    let setting = setting.at_the_papers_bandwidth();
+    let setting = at_the_papers_bandwidth(setting);
     let options = options(&setting);
     let driven = drive(&setting, options.clone())?;
     let observed: Vec<Observed> = driven.samples.windows(2).map(Observed::of).collect();
