@@ -1,7 +1,8 @@
 //! What an experiment runs on: a simulated device in virtual time, or the machine's own file system in real time.
 //!
 //! An experiment asks its [`Lab`] alone for time, threads and files, so the same code runs on both. On a simulated
-//! device it is one deterministic schedule: a seed replays every point of every series.
+//! device it is one deterministic schedule: a seed replays every point of every series. (On machines with as many
+//! processors: by these the block cache chooses its number of shards, and so what it evicts.)
 //!
 //! # What virtual time contains
 //!
