@@ -12,8 +12,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use foldhash::quality::FixedState;
 use quick_cache::sync::Cache;
-use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
+use quick_cache::{Lifecycle, Weighter};
 
 use self::rows::{Misses, Row};
 pub(crate) use self::stretches::Stretch;
@@ -87,7 +88,8 @@ impl Lifecycle<(TableId, u64), Entry> for Recycle {
 pub(crate) struct TableCache {
     packs: Arc<PackStore>,
     buffers: Arc<Buffers>,
-    entries: Cache<(TableId, u64), Entry, ByBytes, DefaultHashBuilder, Recycle>,
+    /// Hashed by a fixed seed, so that a simulation evicts what it evicted the last time.
+    entries: Cache<(TableId, u64), Entry, ByBytes, FixedState, Recycle>,
     capacity: AtomicU64,
     attached_bytes: Arc<AtomicU64>,
     counts: [Counts; COUNT_STRIPES],
@@ -151,7 +153,7 @@ impl TableCache {
         Self {
             packs,
             buffers,
-            entries: Cache::with(items, bytes, ByBytes, DefaultHashBuilder::default(), recycle),
+            entries: Cache::with(items, bytes, ByBytes, FixedState::default(), recycle),
             capacity: bytes.into(),
             attached_bytes: Arc::default(),
             counts: Default::default(),

@@ -9,10 +9,12 @@
 pub mod db_bench;
 pub mod generator;
 mod latency;
+pub mod paper;
 mod progress;
 pub mod recording;
 pub mod report;
 pub mod store;
+pub mod workload;
 pub mod ycsb;
 
 /// Whatever stops a benchmark: a refused configuration, or an error of the engine or the file system.

@@ -283,10 +283,14 @@ impl Machine {
         effect: impl FnOnce(&mut State, Reach) -> io::Result<R>,
     ) -> io::Result<R> {
         let thread = schedule::current();
-        let done = self.state().devices.charge(call.path, self.clock.now(), call.cost);
-        match &thread {
-            Some(thread) => thread.pass_time(done),
-            None => self.clock.advance_to(done),
+        let mut rest = Some(call.cost);
+        while let Some((request, later)) = rest.map(Cost::split) {
+            let done = self.state().devices.charge(call.path, self.clock.now(), request);
+            match &thread {
+                Some(thread) => thread.pass_time(done),
+                None => self.clock.advance_to(done),
+            }
+            rest = later;
         }
         let mut state = self.state();
         let index = thread.map(|thread| thread.index());

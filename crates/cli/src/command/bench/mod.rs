@@ -2,6 +2,7 @@
 
 mod db;
 mod output;
+mod paper;
 mod report;
 mod ycsb;
 
@@ -16,6 +17,7 @@ pub enum Benchmark {
     Ycsb(ycsb::Arguments),
     Db(db::Arguments),
     Report(report::Arguments),
+    Paper(paper::Arguments),
 }
 
 pub fn run(benchmark: Benchmark) -> Result<Answer> {
@@ -23,5 +25,6 @@ pub fn run(benchmark: Benchmark) -> Result<Answer> {
         Benchmark::Ycsb(arguments) => ycsb::run(arguments),
         Benchmark::Db(arguments) => db::run(arguments),
         Benchmark::Report(arguments) => report::run(arguments),
+        Benchmark::Paper(arguments) => paper::run(&arguments),
     }
 }

@@ -1,0 +1,195 @@
+//! What an experiment is: a figure or table of a paper, and what it takes to run it.
+
+use std::fmt;
+use std::time::Duration;
+
+use terrace::env::simulated::DeviceModel;
+
+use super::machine::Machine;
+use super::record::{Axis, MissingSeries, Relation, Series};
+use crate::Result;
+
+/// A figure or table of a paper.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// Its name here: the paper and the number there.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// The load.
+    pub workload: &'static str,
+    /// The stores that the paper compares.
+    pub configurations: &'static str,
+    /// What is measured.
+    pub metric: &'static str,
+    /// What the paper finds.
+    pub expected: &'static str,
+    /// Name of the simulated device that is nearest to the paper's.
+    pub device: &'static str,
+    /// The paper's sizes are divided by this unless the user says otherwise.
+    pub scale: f64,
+    /// Whether it can be run.
+    pub state: State,
+}
+
+impl Experiment {
+    /// The paper, in a word: what stands before the first hyphen of the name.
+    #[must_use]
+    pub fn paper(&self) -> &'static str {
+        self.id.split('-').next().unwrap_or(self.id)
+    }
+}
+
+/// Whether an experiment can be run.
+#[derive(Clone, Copy, Debug)]
+pub enum State {
+    /// It can, but for some of the paper's series.
+    Runs {
+        /// Runs it.
+        figure: Figure,
+        /// Series that the paper has and this run has not.
+        missing: &'static [MissingPart],
+    },
+    /// It cannot before there is what it is about.
+    Needs(&'static [Need]),
+}
+
+/// A series of the paper and what it needs.
+pub type MissingPart = (&'static str, Need);
+
+/// Runs an experiment.
+pub type Figure = fn(&Setting) -> Result<Findings>;
+
+/// How an experiment is run.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// What it runs on.
+    pub machine: Machine,
+    /// The paper's sizes are divided by this; at least 1.
+    pub scale: f64,
+    /// Names the streams of random numbers.
+    pub seed: u64,
+}
+
+impl Setting {
+    /// A size or number of the paper at the scale of this run, at least 1.
+    #[must_use]
+    pub fn scaled(&self, papers: u64) -> u64 {
+        ((papers as f64 / self.scale) as u64).max(1)
+    }
+
+    /// A time of the paper at the scale of this run: what holds so many times less data fills so many times sooner.
+    #[must_use]
+    pub fn scaled_time(&self, papers: Duration) -> Duration {
+        papers.div_f64(self.scale)
+    }
+
+    /// This setting on a device whose syncs and changes of names are shortened by the scale, for figures in which the
+    /// size of a file is scaled: so the ratio of a file's barrier to its transfer stays what it was.
+    #[must_use]
+    pub fn with_scaled_barriers(&self) -> Self {
+        let scale = self.scale;
+        self.on("barriers shortened by the scale", |model| {
+            model.sync_latency = model.sync_latency.div_f64(scale);
+            model.metadata_latency = model.metadata_latency.div_f64(scale);
+        })
+    }
+
+    /// The same, and reads so as well, for figures in which merges alone read: what they find is scaled.
+    #[must_use]
+    pub fn with_scaled_latencies(&self) -> Self {
+        let scale = self.scale;
+        self.with_scaled_barriers().on("reads too", |model| {
+            model.read_latency = model.read_latency.div_f64(scale);
+        })
+    }
+
+    /// This setting on a device that is changed so.
+    #[must_use]
+    pub fn on(&self, what: &str, change: impl FnOnce(&mut DeviceModel)) -> Self {
+        Self { machine: self.machine.clone().with(what, change), ..self.clone() }
+    }
+}
+
+/// What running an experiment found.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// What all series are drawn over.
+    pub x: Axis,
+    /// What was measured.
+    pub series: Vec<Series>,
+    /// What the paper claims, held against it.
+    pub relations: Vec<Relation>,
+    /// Where the set-up is not the paper's.
+    pub deviations: Vec<&'static str>,
+    /// What it ran on in the end.
+    pub machine: Machine,
+}
+
+/// What an experiment needs and there is not yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the text of each is in its description")]
+pub enum Need {
+    SettledCompaction,
+    DescriptorCache,
+    HyperLevelDb,
+    Peers,
+    Gear,
+    SteppedMerge,
+    Retention,
+    WarmingUp,
+    RecordCache,
+    PageCache,
+    DelayedLevel0,
+    BurstyMerges,
+    Silk,
+    Estimators,
+    Tiering,
+    LazyLeveling,
+    PrefixTiering,
+    ValueLog,
+    Guards,
+    Placement,
+    Striping,
+    UserSpaceDriver,
+    BareDevice,
+    TimeByCall,
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SettledCompaction => "settled compaction: moves that share a job with a merge",
+            Self::DescriptorCache => "a descriptor cache for each file, as a choice",
+            Self::HyperLevelDb => "HyperLevelDB's picker",
+            Self::Peers => "other engines in the same run (terrace-compare has them)",
+            Self::Gear => "bLSM's gear: two components in each level",
+            Self::SteppedMerge => "stepped merge: a level of several runs",
+            Self::Retention => "LSbM's compaction buffer: retained merge inputs",
+            Self::WarmingUp => "incremental warming up: merge outputs put into the cache",
+            Self::RecordCache => "a cache of records by key, above the tree",
+            Self::PageCache => "a model of the operating system's cache of reads",
+            Self::DelayedLevel0 => "DLC's pacer: merges of level 0 wait while the load is high",
+            Self::BurstyMerges => "DLC's bursty policy: merges within level 0",
+            Self::Silk => "SILK's scheduler: deep merges pause, level 0 goes first",
+            Self::Estimators => "estimators of the load, as a choice",
+            Self::Tiering => "tiered levels",
+            Self::LazyLeveling => "lazy leveling: tiered levels over a leveled one",
+            Self::PrefixTiering => "PTierDB's layout: tables cut by prefix, merged or moved by overlap",
+            Self::ValueLog => "values kept apart from keys",
+            Self::Guards => "PebblesDB's guards",
+            Self::Placement => "placement of tables on several devices",
+            Self::Striping => "files striped over several devices",
+            Self::UserSpaceDriver => "a driver in user space (SPDK), or a model of one",
+            Self::BareDevice => "a load on the bare device, without a store",
+            Self::TimeByCall => "time by kind of system call",
+        })
+    }
+}
+
+/// The series of a figure that were not run, for its report.
+#[must_use]
+pub fn missing_series(missing: &[MissingPart]) -> Vec<MissingSeries> {
+    let series = |(name, need): &MissingPart| MissingSeries { name: (*name).into(), needs: need.to_string() };
+    missing.iter().map(series).collect()
+}

@@ -1,0 +1,300 @@
+//! BoLT: the cost of barriers, by the size of tables and of groups.
+//!
+//! The paper loads 50 GB by four threads, 23-byte keys and values of 1 KB, on a machine of 8 GB; memtables of 64 MB.
+
+use std::sync::Arc;
+
+use terrace::{Options, PackLayout, Stats};
+
+use super::{LEVEL1_BYTES_MIN, MEMTABLE_BYTES_MIN, closed_loop, memory_for, seconds, series};
+use crate::Result;
+use crate::generator::Uniform;
+use crate::paper::client::Records;
+use crate::paper::experiment::{Findings, Setting};
+use crate::paper::record::{Axis, Relation};
+use crate::paper::relation::exponent;
+use crate::paper::timeline::Latencies;
+use crate::workload::Action;
+use crate::ycsb::keys::InsertOrder;
+
+const KEY_BYTES: usize = 23;
+const VALUE_BYTES: usize = 1000;
+const THREADS: u64 = 4;
+
+/// The paper's sizes.
+const LOAD_RECORDS: u64 = 50_000_000;
+const MEMORY_BYTES: u64 = 8_000_000_000;
+const MEMTABLE_BYTES: u64 = 64 << 20;
+const LEVEL1_BYTES: u64 = 10 << 20;
+const LOGICAL_TABLE_BYTES: u64 = 1 << 20;
+const COMPACTION_FILE_BYTES: u64 = 128 << 20;
+
+/// The sizes that are compared, in MiB at the paper's scale.
+const SIZES: [u64; 6] = [2, 4, 8, 16, 32, 64];
+
+/// What a pack may be at least.
+const PACK_BYTES_MIN: u64 = 1 << 20;
+
+const DEVIATIONS: &[&str] = &[
+    "writers are slowed by Terrace's governor, a rate, where LevelDB sleeps 1 ms per write",
+    "merges cost device time alone: the processor's is not modelled",
+];
+
+/// A load and what it took.
+struct Loaded {
+    options: Options,
+    stats: Stats,
+    latencies: Latencies,
+    /// Inserts per second, the background work that they leave included.
+    rate: f64,
+}
+
+/// LevelDB's shape, with tables of that size at the paper's scale.
+fn leveldb(setting: &Setting, table_mib: u64) -> Options {
+    let mut options = Options::profile("leveldb-2m").unwrap_or_default();
+    options.memtable_bytes = setting.scaled(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN);
+    options.memory_bytes = Some(memory_for(setting.scaled(MEMORY_BYTES), options.memtable_bytes));
+    options.tree.table_bytes = setting.scaled(table_mib << 20).max(1 << 10);
+    options.tree.level1_bytes = setting.scaled(LEVEL1_BYTES).max(LEVEL1_BYTES_MIN);
+    options
+}
+
+/// The same with logical tables in compaction files and groups of victims: the paper's +GC.
+fn grouped(setting: &Setting, group_mib: u64) -> Options {
+    let mut options = leveldb(setting, 1);
+    options.tree.table_bytes = setting.scaled(LOGICAL_TABLE_BYTES).max(1 << 10);
+    options.tree.group_bytes = setting.scaled(group_mib << 20);
+    let bytes_max = setting.scaled(COMPACTION_FILE_BYTES).max(PACK_BYTES_MIN);
+    options.tree.pack = PackLayout::Many { bytes_max };
+    options
+}
+
+/// YCSB's load.
+fn load(setting: &Setting, options: Options) -> Result<Loaded> {
+    let (seed, count) = (setting.seed, setting.scaled(LOAD_RECORDS));
+    setting.machine.run(seed, move |lab| {
+        let records = Arc::new(Records::new(InsertOrder::Hashed, KEY_BYTES, VALUE_BYTES)?);
+        let db = lab.open(options.clone())?;
+        let started = lab.env().now();
+        let insert = Arc::new(|number, _: &mut _| Action::Put(number));
+        let latencies = closed_loop(lab, &db, &records, (THREADS, count, seed), insert)?;
+        db.wait_idle()?;
+        let rate = count as f64 / seconds(lab.env().now() - started);
+        let stats = db.stats();
+        db.close()?;
+        Ok(Loaded { options, stats, latencies, rate })
+    })
+}
+
+fn sweep(setting: &Setting, options: impl Fn(&Setting, u64) -> Options) -> Result<Vec<Loaded>> {
+    SIZES.iter().map(|&mib| load(setting, options(setting, mib))).collect()
+}
+
+fn points(loads: &[Loaded], measure: impl Fn(&Loaded) -> f64) -> Vec<[f64; 2]> {
+    SIZES.iter().zip(loads).map(|(&mib, loaded)| [mib as f64, measure(loaded)]).collect()
+}
+
+fn syncs(loaded: &Loaded) -> f64 {
+    loaded.stats.syncs.total() as f64
+}
+
+fn count_axis() -> Axis {
+    Axis::logarithmic("syncs", "")
+}
+
+/// Syncs by the size of tables.
+pub fn figure_4a(setting: &Setting) -> Result<Findings> {
+    let setting = setting.with_scaled_latencies();
+    let loads = sweep(&setting, leveldb)?;
+    let line = |name: &str, measure: fn(&Loaded) -> f64| {
+        series(name, &loads[0].options, count_axis(), points(&loads, measure))
+    };
+    let all = points(&loads, syncs);
+    let counts: Vec<f64> = all.iter().map(|point| point[1]).collect();
+    Ok(Findings {
+        x: Axis::logarithmic("size of a table, at the paper's scale", "MiB"),
+        relations: vec![
+            Relation::falling("syncs by size", "falls as tables grow", &counts),
+            Relation::within(
+                "exponent of syncs by size",
+                "falls about in proportion to 1/size",
+                -1.2..=-0.8,
+                exponent(&all),
+            ),
+        ],
+        series: vec![
+            line("all", syncs),
+            line("flush", |loaded| loaded.stats.syncs.flush as f64),
+            line("merge", |loaded| loaded.stats.syncs.merge as f64),
+            line("manifest", |loaded| loaded.stats.syncs.manifest as f64),
+            line("directory", |loaded| loaded.stats.syncs.directory as f64),
+        ],
+        deviations: DEVIATIONS.to_vec(),
+        machine: setting.machine,
+    })
+}
+
+/// Latency of inserts by the size of tables.
+pub fn figure_4b(setting: &Setting) -> Result<Findings> {
+    let setting = setting.with_scaled_latencies();
+    let loads = sweep(&setting, leveldb)?;
+    let tail = |loaded: &Loaded| loaded.latencies.percentile(99.9);
+    let stalled =
+        |loaded: &Loaded| loaded.stats.stalls.iter().map(|stall| stall.micros as f64 / 1e6).sum::<f64>();
+    let (first, last) = (&loads[0], &loads[loads.len() - 1]);
+    Ok(Findings {
+        x: Axis::linear("percentile", "%"),
+        series: SIZES
+            .iter()
+            .zip(&loads)
+            .map(|(mib, loaded)| {
+                let swapped =
+                    loaded.latencies.distribution().iter().map(|&[micros, at]| [at, micros]).collect();
+                let y = Axis::logarithmic("latency of an insert", "us");
+                series(&format!("{mib} MiB"), &loaded.options, y, swapped)
+            })
+            .collect(),
+        relations: vec![
+            Relation::within(
+                "p99.9 with the largest tables / with the smallest",
+                "the tail falls with size",
+                f64::NEG_INFINITY..=0.9,
+                tail(last) / tail(first),
+            ),
+            Relation::within(
+                "time that writers were held up, largest / smallest",
+                "stalls vanish with size",
+                f64::NEG_INFINITY..=0.5,
+                stalled(last) / stalled(first),
+            ),
+        ],
+        deviations: DEVIATIONS.to_vec(),
+        machine: setting.machine,
+    })
+}
+
+/// Syncs and throughput by the size of groups.
+pub fn figure_11(setting: &Setting) -> Result<Findings> {
+    let setting = setting.with_scaled_latencies();
+    let base = load(&setting, leveldb(&setting, 2))?;
+    let loads = sweep(&setting, grouped)?;
+    let level = |measure: f64| SIZES.iter().map(|&mib| [mib as f64, measure]).collect();
+    let rate_axis = || Axis::linear("inserts, drained", "1/s");
+    let counts: Vec<f64> = loads.iter().map(syncs).collect();
+    let best = loads.iter().map(|loaded| loaded.rate).fold(0.0, f64::max);
+    Ok(Findings {
+        x: Axis::logarithmic("size of a group of victims, at the paper's scale", "MiB"),
+        relations: vec![
+            Relation::within(
+                "syncs of LevelDB / of groups of 2 MiB",
+                "about 2",
+                1.5..=2.5,
+                syncs(&base) / counts[0],
+            ),
+            Relation::falling("syncs by size of groups", "falls as groups grow", &counts),
+            Relation::within(
+                "throughput with groups of 64 MiB / best",
+                "rises to groups of 64 MB",
+                0.98..=1.0,
+                loads[loads.len() - 1].rate / best,
+            ),
+        ],
+        series: vec![
+            series("LevelDB", &base.options, count_axis(), level(syncs(&base))),
+            series("+GC", &loads[0].options, count_axis(), points(&loads, syncs)),
+            series("LevelDB", &base.options, rate_axis(), level(base.rate)),
+            series("+GC", &loads[0].options, rate_axis(), points(&loads, |loaded| loaded.rate)),
+        ],
+        deviations: DEVIATIONS.to_vec(),
+        machine: setting.machine,
+    })
+}
+
+/// The paper's database and lookups of figure 6, and the sizes of tables, which are not scaled: what a missed index costs
+/// goes by its absolute size.
+const READ_RECORDS: u64 = 90_000_000;
+const LOOKUPS: u64 = 1_000_000;
+const READ_TABLES_MIB: [u64; 2] = [2, 64];
+
+/// The budget of the cache: one part in so many of the data, into which some three quarters of all indexes go.
+const DATA_PER_CACHE: u64 = 100;
+
+/// The index of a table of 64 MiB takes longer than this to read, a block far less.
+const INDEX_MICROS: f64 = 500.0;
+
+/// Latency of lookups by the size of tables, where indexes do not fit in memory.
+pub fn figure_6(setting: &Setting) -> Result<Findings> {
+    let stores = READ_TABLES_MIB.map(|mib| lookups(setting, mib));
+    let [(small_options, small), (large_options, large)] = match stores {
+        [Ok(small), Ok(large)] => [small, large],
+        [Err(error), _] | [_, Err(error)] => return Err(error),
+    };
+    let y = || Axis::linear("lookups that take no longer", "%");
+    let indexed = large.share_above(INDEX_MICROS);
+    Ok(Findings {
+        x: Axis::logarithmic("latency of a lookup", "us"),
+        series: vec![
+            series("2 MiB", &small_options, y(), small.distribution()),
+            series("64 MiB", &large_options, y(), large.distribution()),
+        ],
+        relations: vec![
+            Relation::within(
+                "share of lookups in tables of 64 MiB that read an index",
+                "about 0.25",
+                0.15..=0.35,
+                indexed,
+            ),
+            Relation::within(
+                "p99 with tables of 64 MiB / of 2 MiB",
+                "far higher",
+                4.0..=f64::INFINITY,
+                large.percentile(99.0) / small.percentile(99.0),
+            ),
+        ],
+        deviations: vec![
+            "Terrace in RocksDB's place, its cache charged by bytes, blocks and indexes together",
+            "the same budget for both sizes; the paper's cache holds 32,000 tables of either",
+            "tables are not scaled, the data is; loaded in the order of keys",
+        ],
+        machine: setting.machine.clone(),
+    })
+}
+
+fn lookups(setting: &Setting, table_mib: u64) -> Result<(Options, Latencies)> {
+    let (seed, count, lookups) = (setting.seed, setting.scaled(READ_RECORDS), setting.scaled(LOOKUPS));
+    let mut options = leveldb(setting, table_mib);
+    options.tree.table_bytes = table_mib << 20;
+    options.memtable_bytes = 64 << 10;
+    let data = count * (KEY_BYTES + VALUE_BYTES) as u64;
+    options.memory_bytes = Some(memory_for(data / DATA_PER_CACHE, options.memtable_bytes));
+    setting.machine.run(seed, move |lab| {
+        let records = Arc::new(Records::new(InsertOrder::Ordered, KEY_BYTES, VALUE_BYTES)?);
+        let db = lab.open(options.clone())?;
+        records.ingest(&db, count)?;
+        let uniform = Uniform::new(0, count - 1);
+        let lookup = Arc::new(move |_, rng: &mut _| Action::Get(uniform.next(rng)));
+        // The cache finds its balance before anything is measured.
+        closed_loop(lab, &db, &records, (1, lookups / 2, !seed), lookup.clone())?;
+        let latencies = closed_loop(lab, &db, &records, (1, lookups, seed), lookup)?;
+        db.close()?;
+        Ok((options, latencies))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper::machine::Machine;
+
+    #[test]
+    fn larger_tables_take_fewer_syncs() {
+        let machine = Machine::preset("laptop-sata-ssd").unwrap();
+        let setting = Setting { machine, scale: 16384.0, seed: 1 };
+        let [small, large] = [16, 64].map(|mib| load(&setting, leveldb(&setting, mib)).unwrap());
+        assert!(syncs(&small) > syncs(&large), "{} and {}", syncs(&small), syncs(&large));
+        for loaded in [small, large] {
+            assert_eq!(loaded.stats.user_ops_written, 50_000_000 / 16384);
+            assert_eq!(loaded.latencies.count(), 50_000_000 / 16384);
+        }
+    }
+}

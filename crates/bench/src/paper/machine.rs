@@ -1,0 +1,268 @@
+//! What an experiment runs on: a simulated device in virtual time, or the machine's own file system in real time.
+//!
+//! An experiment asks its [`Lab`] alone for time, threads and files, so the same code runs on both. On a simulated
+//! device it is one deterministic schedule: a seed replays every point of every series. (On machines with as many
+//! processors: by these the block cache chooses its number of shards, and so what it evicts.)
+//!
+//! # What virtual time contains
+//!
+//! * the device: latency, transfer and queueing of every read, of every write once it is synced or the page cache is
+//!   full, and of every sync, by the [`DeviceModel`];
+//! * copies to the page cache, at the model's speed;
+//! * waiting: for locks, for other threads, for the pacer that slows writers down;
+//! * the processor time of clients' calls, by [`Costs`].
+//!
+//! # What it does not contain
+//!
+//! * the processor time of flushes and merges beyond those copies, as if each had a processor of its own that is faster
+//!   than the device; so stores that a real processor could not keep up with look better than they are;
+//! * a shortage of processors, context switches, and what contended locks cost besides the wait;
+//! * reads from the operating system's cache: every read that the store does not answer itself goes to the device;
+//! * what devices do by themselves: garbage collection, wear, heat.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use terrace::env::posix::PosixEnv;
+use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
+use terrace::env::sync::Mutex;
+use terrace::env::{Env, Priority};
+use terrace::{Db, Options};
+
+use super::record::{DeviceKind, DeviceRecord};
+use crate::Result;
+
+/// Where stores live on a simulated device.
+const SIMULATED_DIR: &str = "/experiment";
+
+/// Processor time of clients' calls that find everything in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// Of a lookup.
+    pub get: Duration,
+    /// Of a write.
+    pub put: Duration,
+    /// Of a scan, and of each record that it returns.
+    pub scan: (Duration, Duration),
+}
+
+impl Costs {
+    /// Medians of the README's table, which a machine with two cores measured; a scan there returns 50 records on average.
+    pub const MEASURED: Self = Self {
+        get: Duration::from_nanos(2100),
+        put: Duration::from_nanos(4400),
+        scan: (Duration::from_nanos(4000), Duration::from_nanos(300)),
+    };
+
+    /// On a real machine, where calls take the time they take.
+    pub const NONE: Self =
+        Self { get: Duration::ZERO, put: Duration::ZERO, scan: (Duration::ZERO, Duration::ZERO) };
+}
+
+/// A machine to run on.
+#[derive(Clone, Debug)]
+pub enum Machine {
+    /// A simulated device, under a name.
+    Simulated {
+        /// For reports.
+        name: String,
+        /// What its work costs.
+        model: DeviceModel,
+    },
+    /// The machine's own file system.
+    Real {
+        /// Directory for the stores, which are removed afterwards; the system's temporary one if there is none.
+        dir: Option<PathBuf>,
+    },
+}
+
+impl Machine {
+    /// The simulated device of that name.
+    ///
+    /// # Errors
+    /// A name that no preset has.
+    pub fn preset(name: &str) -> Result<Self> {
+        let model = DeviceModel::preset(name).ok_or_else(|| {
+            let names: Vec<_> = DeviceModel::presets().collect();
+            format!("unknown device {name:?}: there are {}", names.join(", "))
+        })?;
+        Ok(Self::Simulated { name: name.into(), model })
+    }
+
+    /// The machine with a simulated device changed by `change`; a real one stays what it is.
+    #[must_use]
+    pub fn with(self, what: &str, change: impl FnOnce(&mut DeviceModel)) -> Self {
+        match self {
+            Self::Simulated { name, mut model } => {
+                change(&mut model);
+                Self::Simulated { name: format!("{name}, {what}"), model }
+            }
+            real @ Self::Real { .. } => real,
+        }
+    }
+
+    /// The device, for a report.
+    #[must_use]
+    pub fn record(&self) -> DeviceRecord {
+        match self {
+            Self::Simulated { name, model } => {
+                let entry = |name: &str, value: String| (name.to_owned(), value);
+                let micros = |time: Duration| format!("{} us", time.as_secs_f64() * 1e6);
+                let megabytes = |bytes: u64| format!("{} MB/s", bytes / 1_000_000);
+                let model = BTreeMap::from([
+                    entry("read latency", micros(model.read_latency)),
+                    entry("sync latency", micros(model.sync_latency)),
+                    entry("read bandwidth", megabytes(model.read_bandwidth)),
+                    entry("write bandwidth", megabytes(model.write_bandwidth)),
+                    entry("page cache bandwidth", megabytes(model.cache_bandwidth)),
+                    entry("queue depth", model.queue_depth.to_string()),
+                ]);
+                DeviceRecord { kind: DeviceKind::Simulated, name: name.clone(), model }
+            }
+            Self::Real { .. } => {
+                DeviceRecord { kind: DeviceKind::Real, name: "file system".into(), model: BTreeMap::new() }
+            }
+        }
+    }
+
+    /// Runs `body` in a laboratory of its own. Simulated, it is the first thread of a simulation that `seed` replays.
+    ///
+    /// # Errors
+    /// Those of `body`, and of making a directory.
+    pub fn run<R: Send + 'static>(
+        &self,
+        seed: u64,
+        body: impl FnOnce(&Lab) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
+        match self {
+            Self::Simulated { model, .. } => {
+                // Threads take turns where they wait; no bug is looked for here that preemption would show.
+                let config =
+                    SimConfig { seed, device: *model, preemption_percent: 0, ..SimConfig::default() };
+                let dir = PathBuf::from(SIMULATED_DIR);
+                SimEnv::run(config, move |env| body(&Lab { env, dir, costs: Costs::MEASURED }))
+            }
+            Self::Real { dir } => {
+                let mut builder = tempfile::Builder::new();
+                let builder = builder.prefix("terrace-paper-");
+                let temporary =
+                    dir.as_ref().map_or_else(|| builder.tempdir(), |dir| builder.tempdir_in(dir))?;
+                let dir = temporary.path().join("store");
+                body(&Lab { env: PosixEnv::shared(), dir, costs: Costs::NONE })
+            }
+        }
+    }
+}
+
+/// Time, threads and files of an experiment.
+pub struct Lab {
+    env: Arc<dyn Env>,
+    dir: PathBuf,
+    costs: Costs,
+}
+
+impl Lab {
+    /// Time, files and threads.
+    #[must_use]
+    pub fn env(&self) -> &Arc<dyn Env> {
+        &self.env
+    }
+
+    /// Directory of the store.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Processor time that clients are to add to their calls.
+    #[must_use]
+    pub fn costs(&self) -> Costs {
+        self.costs
+    }
+
+    /// Opens the store of the laboratory.
+    ///
+    /// # Errors
+    /// Whatever keeps it from opening.
+    pub fn open(&self, options: Options) -> Result<Db> {
+        Ok(Db::builder(&self.dir).env(self.env.clone()).options(options).open()?)
+    }
+
+    /// Runs `bodies` on a thread each and returns what they return, in their order.
+    ///
+    /// # Errors
+    /// The first error of any, or a thread that did not start or panicked.
+    pub fn threads<R: Send + 'static>(&self, bodies: Vec<Body<R>>) -> Result<Vec<R>> {
+        let results = Arc::new(Mutex::new(Vec::new()));
+        let mut threads = Vec::new();
+        for (index, body) in bodies.into_iter().enumerate() {
+            let results = results.clone();
+            let body = Box::new(move || {
+                let result = body();
+                results.lock().push((index, result));
+            });
+            threads.push(self.env.spawn(&format!("client-{index}"), Priority::Normal, body)?);
+        }
+        let count = threads.len();
+        threads.into_iter().for_each(terrace::env::Thread::join);
+        let mut results = std::mem::take(&mut *results.lock());
+        if results.len() < count {
+            return Err("a thread of the experiment has panicked".into());
+        }
+        results.sort_by_key(|(index, _)| *index);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+/// What a thread runs.
+pub type Body<R> = Box<dyn FnOnce() -> Result<R> + Send>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_return_in_their_order_in_virtual_time() {
+        let machine = Machine::preset("nvme").unwrap();
+        let (order, time) = machine
+            .run(1, |lab| {
+                let body = |index: u64, env: Arc<dyn Env>| -> Body<u64> {
+                    Box::new(move || {
+                        env.sleep(Duration::from_secs(10 - index));
+                        Ok(index)
+                    })
+                };
+                let order = lab.threads((0..3).map(|index| body(index, lab.env().clone())).collect())?;
+                Ok((order, lab.env().now()))
+            })
+            .unwrap();
+        assert_eq!(order, [0, 1, 2]);
+        assert_eq!(time, Duration::from_secs(10));
+    }
+
+    #[test]
+    fn an_error_of_any_thread_is_the_experiments() {
+        let machine = Machine::preset("nvme").unwrap();
+        let failing: fn(&Lab) -> Result<Vec<()>> =
+            |lab| lab.threads(vec![Box::new(|| Ok(())), Box::new(|| Err("broken".into()))]);
+        assert_eq!(machine.run(1, failing).unwrap_err().to_string(), "broken");
+        assert!(Machine::preset("drum").is_err());
+    }
+
+    #[test]
+    fn a_real_machine_leaves_nothing_behind() {
+        let parent = tempfile::tempdir().unwrap();
+        let machine = Machine::Real { dir: Some(parent.path().into()) };
+        let found = machine.run(1, |lab| {
+            let db = lab.open(Options::default())?;
+            db.put("key", "value")?;
+            let found = db.get("key")?.is_some();
+            db.close()?;
+            Ok(found)
+        });
+        assert!(found.unwrap());
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+}

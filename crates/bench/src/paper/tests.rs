@@ -1,0 +1,92 @@
+//! The catalogue as a whole, and each figure at a scale of seconds.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::*;
+
+fn choice(scale: f64) -> Choice {
+    Choice { machine: None, scale: Some(scale), seed: 1 }
+}
+
+#[test]
+fn every_experiment_has_a_name_of_its_own_a_device_and_a_state_that_says_something() {
+    let mut ids = BTreeSet::new();
+    for experiment in experiments() {
+        assert!(ids.insert(experiment.id), "{} is there twice", experiment.id);
+        assert!(Machine::preset(experiment.device).is_ok(), "{}: {}", experiment.id, experiment.device);
+        assert!(experiment.scale >= 1.0, "{}", experiment.id);
+        if let State::Needs(needs) = experiment.state {
+            assert!(!needs.is_empty(), "{} neither runs nor lacks anything", experiment.id);
+        }
+        let texts = [experiment.title, experiment.workload, experiment.metric, experiment.expected];
+        assert!(texts.iter().all(|text| !text.is_empty()), "{}", experiment.id);
+    }
+    for id in ["bolt-11", "lsbm-8d", "dlc-6", "ptier-7", "ptier-table1", "nvme-8a"] {
+        assert!(find(id).is_ok(), "{id}");
+    }
+}
+
+#[test]
+fn what_lacks_its_mechanism_is_refused_by_the_name_of_it() {
+    let refused = run(find("lsbm-8d").unwrap(), &choice(64.0)).unwrap_err().to_string();
+    assert!(refused.starts_with("lsbm-8d cannot be run yet: it needs "), "{refused}");
+    assert!(refused.contains(&Need::Retention.to_string()), "{refused}");
+    assert!(find("lsbm-99").is_err());
+    assert!(run(find("bolt-4a").unwrap(), &choice(0.5)).is_err());
+}
+
+/// Runs an experiment and looks at what any run must have.
+fn small_run(id: &str, scale: f64) -> Run {
+    let run = run(find(id).unwrap(), &choice(scale)).unwrap();
+    assert_eq!((run.id.as_str(), run.scale), (id, scale));
+    assert!(!run.relations.is_empty() && !run.series.is_empty());
+    for series in &run.series {
+        assert!(!series.points.is_empty(), "{id}: {} has no points", series.name);
+        assert!(series.points.iter().flatten().all(|number| number.is_finite()), "{id}: {series:?}");
+        assert!(series.configuration.contains_key("table"), "{id}: {series:?}");
+    }
+    run
+}
+
+/// The series of that name.
+fn points<'a>(run: &'a Run, name: &str) -> &'a [[f64; 2]] {
+    &run.series.iter().find(|series| series.name == name).unwrap().points
+}
+
+#[test]
+fn a_seed_replays_a_run_to_the_byte() {
+    let text = |seed| {
+        let run = run(find("dlc-3").unwrap(), &Choice { seed, ..choice(16384.0) }).unwrap();
+        serde_json::to_string(&run).unwrap()
+    };
+    assert_eq!(text(1), text(1));
+    assert_ne!(text(1), text(2));
+}
+
+#[test]
+fn a_missing_series_is_named_with_what_it_needs() {
+    let run = small_run("ptier-2a", 16384.0);
+    let missing: Vec<&str> = run.missing.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(missing, ["t_LSM", "ll_LSM"]);
+    assert_eq!(points(&run, "LevelDB").len(), 3);
+}
+
+#[test]
+fn figures_over_time_go_on_to_their_end() {
+    let run = small_run("lsbm-8b", 8192.0);
+    let ratio = points(&run, "hit ratio");
+    assert!(ratio.len() > 100 && ratio.is_sorted_by(|a, b| a[0] < b[0]), "{ratio:?}");
+    let run = small_run("dlc-1", 16384.0);
+    let done = points(&run, "done");
+    assert!(done.len() > 400, "{}", done.len());
+    let end = Duration::from_secs(4300).div_f64(16384.0).as_secs_f64();
+    assert!(done.iter().all(|&[at, _]| at <= end * 1.001));
+}
+
+#[test]
+fn a_run_comes_back_from_its_notation() {
+    let run = small_run("bolt-6", 16384.0);
+    let text = serde_json::to_string(&run).unwrap();
+    assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), run);
+}

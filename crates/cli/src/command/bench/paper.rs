@@ -1,0 +1,139 @@
+//! `terrace bench paper`: the experiments of the papers that Terrace follows.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+use clap::{Args, Subcommand};
+use terrace::env::simulated::DeviceModel;
+use terrace_bench::paper::{self, Choice, Experiment, Machine};
+
+use crate::command::Answer;
+
+/// The device that is none of the simulated ones.
+const REAL: &str = "real";
+
+/// List the figures and tables of the papers that Terrace follows, or run some of them
+#[derive(Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    List(ListArguments),
+    Run(RunArguments),
+}
+
+/// List the experiments and whether they can be run
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  terrace bench paper list
+  terrace bench paper list bolt-4a lsbm-8d")]
+struct ListArguments {
+    /// Experiments of which to print all that is known [default: a line for each]
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+}
+
+/// Run experiments and hold what they measure against the papers' claims
+///
+/// What needs a mechanism that is not there yet is refused. On a simulated device all times are virtual: they contain the device,
+/// the page cache, waiting, and the processor time of clients' calls, but not that of flushes and merges, and a seed replays
+/// them exactly. A claim that does not hold is a result like any other: the exit status is 0.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  terrace bench paper run bolt-4a --scale 512
+  terrace bench paper run lsbm-8b dlc-1 --json runs.json
+  terrace bench paper run bolt-4a --scale 512 --device real --dir /mnt/slow")]
+struct RunArguments {
+    /// Experiments
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
+
+    /// Divide the papers' sizes by this, at least 1 [default: each experiment's own]
+    #[arg(long, value_name = "S")]
+    scale: Option<f64>,
+
+    /// Simulated device, or `real` for the file system [default: the one nearest to the paper's]
+    #[arg(long, value_name = "NAME", value_parser = machine_names())]
+    device: Option<String>,
+
+    /// Directory for the stores of --device real, which are removed afterwards [default: the system's temporary one]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// Seed of all random choices and, on a simulated device, of the order of threads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Also write the runs to this file, as an array with an object for each
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+fn machine_names() -> Vec<&'static str> {
+    DeviceModel::presets().chain([REAL]).collect()
+}
+
+pub fn run(arguments: &Arguments) -> Result<Answer> {
+    match &arguments.action {
+        Action::List(arguments) => list(arguments),
+        Action::Run(arguments) => run_all(arguments),
+    }
+}
+
+fn list(arguments: &ListArguments) -> Result<Answer> {
+    let text = if arguments.ids.is_empty() {
+        paper::list(paper::experiments())
+    } else {
+        find_all(&arguments.ids)?.into_iter().map(paper::details).collect::<Vec<_>>().join("\n")
+    };
+    io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(Answer::Yes)
+}
+
+fn run_all(arguments: &RunArguments) -> Result<Answer> {
+    let choice = arguments.choice()?;
+    let experiments = find_all(&arguments.ids)?;
+    // All are known to run before the first one takes its time.
+    for experiment in &experiments {
+        paper::check(experiment, &choice).map_err(|error| anyhow!("{error}"))?;
+    }
+    let mut runs = Vec::new();
+    for experiment in experiments {
+        let run = paper::run(experiment, &choice).map_err(|error| anyhow!("{}: {error}", experiment.id))?;
+        let mut out = io::stdout().lock();
+        if !runs.is_empty() {
+            writeln!(out)?;
+        }
+        out.write_all(paper::text(&run).as_bytes())?;
+        runs.push(run);
+        // What is done is kept, whatever becomes of the rest.
+        if let Some(path) = &arguments.json {
+            let text = serde_json::to_string_pretty(&runs)? + "\n";
+            std::fs::write(path, text)
+                .map_err(|error| anyhow!("cannot write {}: {error}", path.display()))?;
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+fn find_all(ids: &[String]) -> Result<Vec<&'static Experiment>> {
+    ids.iter().map(|id| paper::find(id).map_err(|error| anyhow!("{error}"))).collect()
+}
+
+impl RunArguments {
+    fn choice(&self) -> Result<Choice> {
+        let machine = match self.device.as_deref() {
+            None if self.dir.is_some() => return Err(anyhow!("--dir needs --device {REAL}")),
+            None => None,
+            Some(REAL) => Some(Machine::Real { dir: self.dir.clone() }),
+            Some(name) => Some(Machine::preset(name).map_err(|error| anyhow!("{error}"))?),
+        };
+        Ok(Choice { machine, scale: self.scale, seed: self.seed })
+    }
+}
