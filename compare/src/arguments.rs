@@ -73,6 +73,10 @@ pub struct Arguments {
     #[arg(long)]
     pub json: Option<PathBuf>,
 
+    /// Also draw the scorecard on a page of HTML in this file, which needs no other
+    #[arg(long)]
+    pub html: Option<PathBuf>,
+
     /// File in which finished turns are kept until the run is complete
     #[arg(long, default_value = "terrace-compare.state")]
     pub state: PathBuf,

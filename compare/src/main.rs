@@ -35,8 +35,9 @@ mod text;
 mod turn;
 mod work;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::Parser;
+use terrace_bench::report::Stored;
 
 use crate::arguments::Arguments;
 use crate::cgroup::MemoryLimit;
@@ -79,6 +80,11 @@ fn compare(arguments: &Arguments) -> Result<()> {
     let report = Report::new(machine, run.commit, &settings, &finished, skipped);
     if let Some(path) = &arguments.json {
         std::fs::write(path, serde_json::to_string(&report)? + "\n")?;
+    }
+    if let Some(path) = &arguments.html {
+        let plain = |error: terrace_bench::Error| anyhow!("{error}");
+        let stored = Stored::new("scorecard", serde_json::to_value(&report)?).map_err(plain)?;
+        std::fs::write(path, terrace_bench::report::html(&[stored]).map_err(plain)?)?;
     }
     print!("{}", text::text(&report));
     std::fs::remove_file(&arguments.state)?;

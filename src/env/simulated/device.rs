@@ -4,6 +4,8 @@
 //! queue: up to `queue_depth` of them overlap their latencies, while their transfers share the bandwidth one after
 //! another.
 //!
+//! The presets follow what makers state for the disks that the papers' authors measured on, from memory, so roughly.
+//!
 //! Writes go to a page cache at memory speed and reach the device when they are synced, in requests of bounded length, or
 //! when the cache holds more than `dirty_bytes_max` of them: then the writer waits until the excess is written. Reads
 //! always go to the device.

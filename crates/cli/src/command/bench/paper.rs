@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use terrace::env::simulated::DeviceModel;
 use terrace_bench::paper::{self, Choice, Experiment, Machine};
 
+use super::output::Output;
 use crate::command::Answer;
 
 /// The device that is none of the simulated ones.
@@ -47,7 +48,7 @@ struct ListArguments {
 #[command(after_help = "\
 Examples:
   terrace bench paper run bolt-4a --scale 512
-  terrace bench paper run lsbm-8b dlc-1 --json runs.json
+  terrace bench paper run lsbm-8b dlc-1 --json runs.json --html runs.html
   terrace bench paper run bolt-4a --scale 512 --device real --dir /mnt/slow")]
 struct RunArguments {
     /// Experiments
@@ -70,9 +71,9 @@ struct RunArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Also write the runs to this file, as an array with an object for each
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    /// Where the runs are written to, as an array with an object for each
+    #[command(flatten)]
+    output: Output,
 }
 
 fn machine_names() -> Vec<&'static str> {
@@ -113,11 +114,7 @@ fn run_all(arguments: &RunArguments) -> Result<Answer> {
         out.write_all(paper::text(&run).as_bytes())?;
         runs.push(run);
         // What is done is kept, whatever becomes of the rest.
-        if let Some(path) = &arguments.json {
-            let text = serde_json::to_string_pretty(&runs)? + "\n";
-            std::fs::write(path, text)
-                .map_err(|error| anyhow!("cannot write {}: {error}", path.display()))?;
-        }
+        arguments.output.write("papers", &runs)?;
     }
     Ok(Answer::Yes)
 }
