@@ -141,7 +141,7 @@ pub struct TreeOptions {
     /// A merge takes tables of the upper level up to this many bytes together, at most 4 GiB; one table at least.
     /// Large groups mean few barriers, small ones little space for inputs and outputs at the same time.
     pub group_bytes: u64,
-    /// Size of a block, in bytes; 256 B to 1 MiB. One cache miss reads one block.
+    /// Size of a block, in bytes; 256 B to 1 MiB. One cache miss of a lookup reads one block.
     pub block_bytes: u32,
     /// Size of level 1, in bytes; 4 KiB or more.
     pub level1_bytes: u64,

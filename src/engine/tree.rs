@@ -24,7 +24,7 @@ pub(crate) struct Tree {
     chunks: Arc<ChunkPool>,
     view: ArcSwap<View>,
     dropped: AtomicBool,
-    /// Scans since the version changed.
+    /// Scans since level 0 got a run or became empty.
     scans: AtomicU64,
 }
 
@@ -107,7 +107,9 @@ impl Tree {
             sealed: view.sealed.iter().filter(waits).cloned().collect(),
             version: version.clone(),
         });
-        if before.version.level(0).runs.len() != version.level(0).runs.len() {
+        let (before, runs) = (before.version.level(0).runs.len(), version.level(0).runs.len());
+        // A merge of level 0 that scans have paid for goes on, section by section, until nothing is left of it.
+        if runs > before || runs == 0 {
             self.scans.store(0, Ordering::Relaxed);
         }
     }
@@ -117,7 +119,7 @@ impl Tree {
         (self.scans.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(SCANS_PER_CHECK)
     }
 
-    /// Scans since the number of level 0's runs changed, in whole [`SCANS_PER_CHECK`]: it grows only when somebody is told.
+    /// Scans since level 0 got a run or became empty, in whole [`SCANS_PER_CHECK`]: it grows only when somebody is told.
     pub(crate) fn scans(&self) -> u64 {
         self.scans.load(Ordering::Relaxed) / SCANS_PER_CHECK * SCANS_PER_CHECK
     }

@@ -18,7 +18,8 @@
 //! And step 2 goes through the runs once. LevelDB repeats it until no table overlaps a victim, which takes in whatever is
 //! newer than the victims, too, and by way of that more: where keys come in no order, all of level 0 and of level 1 in one
 //! job. What is newer may stay: a job takes a section of all runs, inputs and outputs of a job stand beside each other for a
-//! shorter while and in less space, and two jobs can work on level 0.
+//! shorter while and in less space, and two jobs can work on level 0. The sections of one round, told by the oldest run's
+//! groups and the cursor, lie side by side without a gap, so that a round leaves nothing between them of any run that it met.
 
 use std::sync::Arc;
 
@@ -68,9 +69,11 @@ impl Picker {
             .filter(|(_, victim)| !view.busy.conflicts(level, &victim.range))
             .find_map(|(run, victim)| {
                 let group = source.group(run, victim, config);
-                source.choose(&group, config).or_else(|| source.choose(&victim.range, config))
+                let section = source.section(run, victim, &group);
+                let choose = |range: &KeyRange| Some((source.choose(range, config)?, range.clone()));
+                choose(&section).or_else(|| choose(&group)).or_else(|| choose(&victim.range))
             })
-            .map(|choice| choice.plan(reason, config))
+            .map(|(choice, range)| choice.plan(reason, &range, config))
     }
 
     /// The next step of a manual merge: what `level` holds of `range` (`None`: of everything) goes into the next
@@ -147,16 +150,32 @@ impl<'a> Source<'a> {
         range
     }
 
+    /// In level 0: `group` with the gaps of its run before and behind it, from the cursor on, or else from the start. So the
+    /// sections of one round leave no table of any run between them. Elsewhere, where there is one run: the group.
+    fn section(self, run: &Run, victim: &TableMeta, group: &KeyRange) -> KeyRange {
+        if self.level > 0 {
+            return group.clone();
+        }
+        let start = match &self.state.cursor {
+            Some(cursor) if victim.range.end.admits(cursor) => cursor.min(&group.start).clone(),
+            _ => Key::default(),
+        };
+        let last = run.len().checked_sub(1).and_then(|at| run.get(at));
+        let is_last = last.is_none_or(|last| last.range.end <= group.end);
+        KeyRange { start, end: if is_last { UpperBound::Unbounded } else { group.end.clone() } }
+    }
+
     /// Steps 2 and 3 for the tables that overlap `range`.
     fn closed(self, range: &KeyRange) -> Choice<'a> {
-        let mut victim_range = range.clone();
+        let mut reach = range.clone();
         let mut victims = Vec::new();
         // Newest first: what a run adds to the range concerns older ones alone.
         for run in &self.state.runs {
-            let overlapping: Vec<_> = run.overlapping(&victim_range).collect();
-            victim_range = hull(victim_range, &overlapping);
+            let overlapping: Vec<_> = run.overlapping(&reach).collect();
+            reach = hull(reach, &overlapping);
             victims.extend(overlapping);
         }
+        let victim_range = victims.first().map_or(reach, |first| hull(first.range.clone(), &victims));
         let partners = overlapping(self.view.version.level(self.target()), &victim_range);
         let range = hull(victim_range.clone(), &partners);
         Choice { source: self, victims, partners, victim_range, range }
@@ -194,15 +213,20 @@ impl Choice<'_> {
         self.tables().map(|table| table.bytes()).sum()
     }
 
-    /// Step 5.
-    fn plan(self, reason: Reason, config: &CursorConfig) -> Plan {
-        let cursor = match &self.victim_range.end {
-            UpperBound::Excluded(end) => end,
+    /// Step 5, of what was chosen for `range`.
+    fn plan(self, reason: Reason, range: &KeyRange, config: &CursorConfig) -> Plan {
+        let start = Key::default();
+        let cursor = match (self.source.level, &range.end, &self.victim_range.end) {
+            // Newer runs may have tables behind the range that victims reach over.
+            (0, UpperBound::Excluded(end), _) | (1.., _, UpperBound::Excluded(end)) => end,
+            (0, UpperBound::Unbounded, _) => &start,
             // Nothing comes behind: the victim gone, the cursor goes around the end.
-            UpperBound::Unbounded => &self.victim_range.start,
+            (1.., _, UpperBound::Unbounded) => &self.victim_range.start,
         };
         let mut plan = self.merge(reason, Some(cursor.clone()));
-        let disjoint = self.victims.windows(2).all(|pair| pair[0].range.is_before(&pair[1].range));
+        let mut in_order = self.victims.clone();
+        in_order.sort_by(|one, other| one.range.start.cmp(&other.range.start));
+        let disjoint = in_order.windows(2).all(|pair| pair[0].range.is_before(&pair[1].range));
         let movable =
             |victim: &&Arc<TableMeta>| self.grandparent_bytes(&victim.range) <= config.grandparent_bytes_max;
         if self.partners.is_empty() && disjoint && self.victims.iter().all(movable) {

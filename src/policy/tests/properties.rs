@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalog::{Lease, check_edit, check_version};
-use crate::types::TableId;
+use crate::types::{TableId, UpperBound};
 
 /// A random tree of the letters: up to six runs in level 0, levels 1 to 3 cut at random.
 fn random_tree(dice: &mut Dice) -> Version {
@@ -258,4 +258,55 @@ fn the_single_placer_and_the_dropping_retainer_have_one_answer() {
     let plan = claim_of(1, parse_range("a-c"));
     let input = PlanInput { level: 1, table: TableId(1) };
     assert_eq!(config.retainer.fate(&plan, &input), Fate::Dropped);
+}
+
+/// Tables of about 1 MiB side by side over all keys up to 1,000,000, cut unevenly.
+fn cut_up(megabytes: u64, epoch: u64, ids: &mut u64, dice: &mut Dice) -> Vec<TableRecord> {
+    let step = 1_000_000 / megabytes;
+    let mut from = 0;
+    (1..=megabytes)
+        .map(|n| {
+            *ids += 1;
+            let to = if n == megabytes { 1_000_000 } else { (n - 1) * step + dice.below(step) };
+            let key = |n: u64| format!("{n:07}").into_bytes();
+            let range = KeyRange::half_open(key(from), UpperBound::Excluded(key(to.max(from + 1)).into()));
+            from = to.max(from + 1);
+            table(*ids, epoch, range, 1 << 20)
+        })
+        .collect()
+}
+
+/// One round of merges in sections leaves of level 0 at most the ends of newer runs, where the oldest one is through before
+/// them, though none takes the half of it and of level 1.
+#[test]
+fn a_round_of_sections_goes_through_level_0() {
+    let mut config = PolicyConfig::leveldb_sized(1 << 20, 1 << 40);
+    let Picker::Cursor(cursor) = &mut config.picker;
+    cursor.group_bytes = 8 << 20;
+    for seed in 0..20 {
+        let (mut dice, mut ids) = (Dice(seed), 1);
+        let mut tables: Vec<_> =
+            cut_up(200, 1, &mut ids, &mut dice).into_iter().map(|table| (1, table)).collect();
+        for epoch in 2..6 {
+            tables.extend(cut_up(40, epoch, &mut ids, &mut dice).into_iter().map(|table| (0, table)));
+        }
+        let mut tree = version(tables);
+        let (all, mut jobs) = (tree.bytes(0) + tree.bytes(1), 0);
+        loop {
+            let (busy, shape) = (Busy::default(), config.layout.measure(&tree));
+            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let Some(plan) = next_plan(&[view], &LoadState::default(), &config) else { break };
+            assert!(plan.bytes < all / 2, "seed {seed}: {} of {all} bytes in one job", plan.bytes);
+            ids += 1;
+            let edit = carried_out(&plan, &tree, ids);
+            check_edit(&tree, &edit).unwrap();
+            tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
+            jobs += 1;
+        }
+        assert!(
+            jobs >= 3 && tree.bytes(0) <= 8 << 20,
+            "seed {seed}: {} bytes after {jobs} jobs",
+            tree.bytes(0)
+        );
+    }
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{Entry, TableCache};
+use super::{Entry, Stretch, TableCache};
 use crate::catalog::TableMeta;
 use crate::error::Result;
 use crate::format::block::Block;
@@ -88,6 +88,11 @@ impl TableCache {
 
     /// As [`TableCache::block`], for the sake of one record; whether the block is in the cache now.
     pub(crate) fn block_for_row(&self, table: &TableReader, handle: BlockHandle) -> Result<(Block, bool)> {
+        if !Stretch::has(handle) {
+            // A block of one large record, and perhaps a few small ones.
+            let kept = self.lookup(table, handle).map(|block| (block, true));
+            return kept.map_or_else(|| Ok((self.read_past(table, handle, ReadCause::Get)?, false)), Ok);
+        }
         let mut stretch = self.stretch(table, handle);
         if stretch.is_none() && self.misses.again(table.id(), handle.offset) {
             stretch = self.read_stretch(table, handle, ReadCause::Get).ok();

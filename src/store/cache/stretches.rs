@@ -24,11 +24,17 @@ const STRETCH_BYTES: u64 = 16 << 10;
 pub(crate) struct Stretch {
     /// Each block with its offset in the table.
     blocks: Arc<[(u64, Block)]>,
-    /// What was read, which raw blocks share.
+    /// What was read, which raw blocks share; empty if there are none.
     buffer: Arc<[u8]>,
 }
 
 impl Stretch {
+    /// Whether the block under `handle` is part of one: a block that reaches far beyond its section stands by itself.
+    #[inline]
+    pub(crate) fn has(handle: BlockHandle) -> bool {
+        handle.end() <= (section(handle) + 2).saturating_mul(STRETCH_BYTES)
+    }
+
     /// The block under `handle`, if it is one of them.
     #[inline]
     pub(crate) fn block(&self, handle: BlockHandle) -> Option<&Block> {
@@ -47,9 +53,13 @@ impl Stretch {
     }
 }
 
-/// The place of a stretch in the cache. No block has an offset that large, and no row has that bit clear.
+fn section(handle: BlockHandle) -> u64 {
+    handle.offset / STRETCH_BYTES
+}
+
+/// The place of a stretch in the cache. No block has an offset that large, and rows have the next bit set.
 fn place(table: TableId, handle: BlockHandle) -> (TableId, u64) {
-    (table, (handle.offset / STRETCH_BYTES) | (1 << 62))
+    (table, section(handle) | (1 << 62))
 }
 
 impl TableCache {
@@ -74,24 +84,28 @@ impl TableCache {
     ) -> Result<Stretch> {
         let file = self.packs.file(table.extent().pack)?;
         let from = TablePlace { file: &file, id: table.id(), extent: table.extent() };
-        let start = handle.offset / STRETCH_BYTES * STRETCH_BYTES;
+        let start = section(handle) * STRETCH_BYTES;
         let handles = table.handles_in(start..start.saturating_add(STRETCH_BYTES));
-        let (start, mut end) = (handles.first().map_or(handle.offset, |first| first.offset), handle.end());
-        for handle in handles {
-            from.length(*handle)?;
-            end = end.max(handle.end());
-        }
-        let length = usize::try_from(end - start).unwrap_or(usize::MAX);
-        let mut buffer = self.buffers.take(length);
+        let handles: Vec<BlockHandle> =
+            handles.iter().copied().filter(|&handle| Stretch::has(handle)).collect();
+        let (start, end) =
+            handles.first().zip(handles.last()).map_or((0, 0), |(first, last)| (first.offset, last.end()));
+        let length = end.checked_sub(start).filter(|&length| length <= 2 * STRETCH_BYTES);
+        let length =
+            length.ok_or_else(|| file.corruption(table.extent().offset, "blocks are out of order"))?;
+        let mut buffer = self.buffers.take(length as usize);
         if let Some(bytes) = Arc::get_mut(&mut buffer) {
             from.read(cause, start..end, bytes)?;
         }
         let block = |handle: &BlockHandle| {
-            let at = usize::try_from(handle.offset - start).unwrap_or(usize::MAX);
-            Ok((handle.offset, from.block(*handle, &buffer, at)?))
+            let at = handle.offset.checked_sub(start).and_then(|at| usize::try_from(at).ok());
+            Ok((handle.offset, from.block(*handle, &buffer, at.unwrap_or(usize::MAX))?))
         };
-        let blocks = handles.iter().map(block).collect::<Result<Vec<_>>>()?.into();
-        let stretch = Stretch { blocks, buffer };
+        let blocks: Vec<_> = handles.iter().map(block).collect::<Result<_>>()?;
+        if !blocks.iter().any(|(_, block)| block.is_in(&buffer)) {
+            self.buffers.give(std::mem::take(&mut buffer));
+        }
+        let stretch = Stretch { blocks: blocks.into(), buffer };
         self.entries.insert(place(table.id(), handle), Entry::Stretch(stretch.clone()));
         Ok(stretch)
     }

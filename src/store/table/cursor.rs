@@ -149,17 +149,17 @@ impl TableCursor {
     fn lookup(&mut self, handle: BlockHandle) -> Option<Block> {
         match self.fetch {
             Fetch::Ahead => None,
-            Fetch::Cached { stretches: false, .. } => self.cache.lookup(&self.table, handle),
-            Fetch::Cached { stretches: true, .. } => {
+            Fetch::Cached { stretches: true, .. } if Stretch::has(handle) => {
                 self.stretch = self.cache.stretch(&self.table, handle);
                 self.of_stretch(handle)
             }
+            Fetch::Cached { .. } => self.cache.lookup(&self.table, handle),
         }
     }
 
     /// Reads the block under `handle`, and what the cache keeps with it.
     fn read(&mut self, handle: BlockHandle) -> Result<Block> {
-        if let Fetch::Cached { stretches: true, .. } = self.fetch {
+        if matches!(self.fetch, Fetch::Cached { stretches: true, .. }) && Stretch::has(handle) {
             // One block that cannot be read must not hide those around it.
             self.stretch = self.cache.read_stretch(&self.table, handle, ReadCause::Scan).ok();
             if let Some(block) = self.of_stretch(handle) {

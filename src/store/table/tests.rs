@@ -12,7 +12,7 @@ use crate::error::ErrorKind;
 use crate::format::filter;
 use crate::format::table::Codec;
 use crate::merge::Cursor;
-use crate::store::cache::TableCache;
+use crate::store::cache::{Stretch, TableCache};
 use crate::store::device::Device;
 use crate::store::meter::{Meter, ReadCause, WriteCause};
 use crate::store::pack::PackStore;
@@ -209,6 +209,29 @@ fn a_short_walk_over_large_records_keeps_stretches_that_lookups_find() {
         let second = fixture.cache.counts();
         assert_eq!((second.misses, second.bytes), (first.misses, first.bytes), "all of it was in memory");
     }
+}
+
+#[test]
+fn a_stretch_leaves_a_block_out_that_reaches_far_beyond() {
+    let fixture = Fixture::new();
+    let mut written = large_entries(300);
+    written[103].2 = vec![7; 60_000];
+    let table = fixture.write(&[written], settings(Codec::Raw)).remove(0);
+    let reader = fixture.cache.table_arc(&table).unwrap();
+    let handle = |key: &[u8]| reader.handle(reader.block_for(key, Stamp::MAX)).unwrap();
+    let long = handle(b"key00103");
+    assert!(!Stretch::has(long) && Stretch::has(handle(b"key00102")));
+    let before = fixture.cache.counts().bytes;
+    let stretch = fixture.cache.read_stretch(&reader, handle(b"key00102"), ReadCause::Scan).unwrap();
+    assert!(stretch.block(handle(b"key00102")).is_some() && stretch.block(long).is_none());
+    assert!(fixture.cache.counts().bytes - before < 50_000);
+    for _ in 0..2 {
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&table));
+        cursor.seek(b"key00103", Stamp::MAX).unwrap();
+        assert_eq!(cursor.value().len(), 60_000);
+    }
+    let (_, is_kept) = fixture.cache.block_for_row(&reader, long).unwrap();
+    assert!(is_kept, "the walk has left the long block in the cache by itself");
 }
 
 #[test]
