@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::LatencySummary;
 use crate::Result;
+use crate::paper::record;
 use crate::recording::Recording;
 
 /// A stored run, read for [`super::html`].
@@ -29,7 +30,7 @@ pub struct Stored {
     pub(super) phases: Vec<Phase>,
     pub(super) results: Vec<Figure>,
     pub(super) ratios: Vec<Ratio>,
-    pub(super) experiments: Vec<Experiment>,
+    pub(super) experiments: Vec<record::Run>,
 }
 
 /// A phase of a load generator; a part of [`super::PhaseReport`].
@@ -85,70 +86,6 @@ pub(super) struct Ratio {
     pub high: Option<f64>,
 }
 
-/// One figure or table of a paper, run again; a part of what `terrace bench paper` writes.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Experiment {
-    pub id: String,
-    pub paper: String,
-    pub title: String,
-    pub workload: String,
-    pub version: Option<String>,
-    pub seed: Option<u64>,
-    pub device: Device,
-    pub scale: Option<f64>,
-    pub x: Coordinate,
-    pub series: Vec<Series>,
-    pub missing: Vec<Missing>,
-    pub relations: Vec<Relation>,
-    pub deviations: Vec<String>,
-}
-
-/// What an experiment ran on.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Device {
-    /// `simulated` or `real`.
-    pub kind: String,
-    pub name: String,
-    pub model: BTreeMap<String, String>,
-}
-
-/// What a coordinate of an experiment means.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Coordinate {
-    pub label: String,
-    pub unit: String,
-    pub logarithmic: bool,
-    /// Names of 0, 1, ... where the coordinates are not numbers.
-    pub categories: Vec<String>,
-}
-
-/// A line, or a row of bars, of an experiment.
-#[derive(Debug, Deserialize)]
-pub(super) struct Series {
-    pub name: String,
-    pub y: Coordinate,
-    pub points: Vec<(f64, f64)>,
-}
-
-/// A series of the paper that was not run.
-#[derive(Debug, Deserialize)]
-pub(super) struct Missing {
-    pub name: String,
-    pub needs: String,
-}
-
-/// A claim of a paper, and how it came out.
-#[derive(Debug, Deserialize)]
-pub(super) struct Relation {
-    pub name: String,
-    pub expected: String,
-    pub measured: String,
-    pub holds: bool,
-}
-
 impl Stored {
     /// Reads a run; `name` is what it is called on the page, usually that of its file.
     ///
@@ -174,8 +111,8 @@ impl Stored {
             return Err(format!("{name}: neither phases, results, ratios nor relations to draw").into());
         }
         if let Some(first) = run.experiments.first() {
-            run.version = run.version.or_else(|| first.version.clone());
-            run.seed = run.seed.or(first.seed);
+            run.version.get_or_insert_with(|| first.version.clone());
+            run.seed.get_or_insert(first.seed);
         }
         run.name = name;
         Ok(run)

@@ -7,8 +7,8 @@ use super::chart::{Chart, Line};
 use super::ink::{Ink, legend};
 use super::{figure, of_run};
 use crate::Result;
+use crate::paper::record::{self, DeviceKind, Run, Series};
 use crate::report::Stored;
-use crate::report::stored::{Coordinate, Experiment, Series};
 
 /// One section for each experiment.
 ///
@@ -24,19 +24,21 @@ pub fn sections(runs: &[Stored]) -> Result<Markup> {
     Ok(html! { @for section in &sections { (section) } })
 }
 
-fn section(name: &str, experiment: &Experiment) -> Result<Markup> {
+fn section(name: &str, experiment: &Run) -> Result<Markup> {
     let device = &experiment.device;
     let model = device.model.iter().map(|(name, value)| format!("{name} {value}"));
     let model = model.collect::<Vec<_>>().join(", ");
+    let kind = match device.kind {
+        DeviceKind::Simulated => "simulated",
+        DeviceKind::Real => "real",
+    };
     Ok(html! {
         h2 { (name) ": " (experiment.title) }
         p {
-            (experiment.paper) ". " (experiment.workload) ". Device: " (device.name) ", " (device.kind)
+            (experiment.paper) ". " (experiment.workload) ". Device: " (device.name) ", " (kind)
             @if !model.is_empty() { " (" (model) ")" }
-            @if let Some(scale) = experiment.scale { ". Sizes are the paper's divided by " (scale) }
-            @if let Some(seed) = experiment.seed { ". Seed " (seed) }
-            @if let Some(version) = &experiment.version { ". Terrace " (version) }
-            "."
+            ". Sizes are the paper's divided by " (experiment.scale) ". Seed " (experiment.seed)
+            ". Terrace " (experiment.version) "."
         }
         div.pictures { @for picture in pictures(experiment)? { (picture) } }
         (relations(experiment))
@@ -52,23 +54,23 @@ fn section(name: &str, experiment: &Experiment) -> Result<Markup> {
 }
 
 /// A picture for each kind of vertical axis.
-fn pictures(experiment: &Experiment) -> Result<Vec<Markup>> {
-    let mut axes: Vec<&Coordinate> = Vec::new();
+fn pictures(experiment: &Run) -> Result<Vec<Markup>> {
+    let mut axes: Vec<&record::Axis> = Vec::new();
     for series in &experiment.series {
         if !axes.contains(&&series.y) {
             axes.push(&series.y);
         }
     }
-    let picture = |y: &Coordinate| {
+    let picture = |y: &record::Axis| {
         let shown: Vec<&Series> = experiment.series.iter().filter(|series| series.y == *y).collect();
         let points = || shown.iter().flat_map(|series| &series.points);
-        let lines = shown
-            .iter()
-            .enumerate()
-            .map(|(ink, series)| Line { ink: Ink(ink), points: series.points.clone() });
+        let lines = shown.iter().enumerate().map(|(ink, series)| Line {
+            ink: Ink(ink),
+            points: series.points.iter().map(|&[x, y]| (x, y)).collect(),
+        });
         let chart = Chart {
-            x: axis(&experiment.x, points().map(|point| point.0).collect()),
-            y: axis(y, points().map(|point| point.1).collect()),
+            x: axis(&experiment.x, points().map(|&[x, _]| x).collect()),
+            y: axis(y, points().map(|&[_, y]| y).collect()),
             lines: lines.collect(),
             lanes: Vec::new(),
         };
@@ -78,7 +80,7 @@ fn pictures(experiment: &Experiment) -> Result<Vec<Markup>> {
     axes.into_iter().map(picture).collect()
 }
 
-fn axis(coordinate: &Coordinate, values: Vec<f64>) -> Axis {
+fn axis(coordinate: &record::Axis, values: Vec<f64>) -> Axis {
     let title = titled(coordinate);
     if !coordinate.categories.is_empty() {
         Axis::named(&title, &coordinate.categories)
@@ -89,14 +91,14 @@ fn axis(coordinate: &Coordinate, values: Vec<f64>) -> Axis {
     }
 }
 
-fn titled(coordinate: &Coordinate) -> String {
+fn titled(coordinate: &record::Axis) -> String {
     match coordinate.unit.as_str() {
         "" => coordinate.label.clone(),
         unit => format!("{}, {unit}", coordinate.label),
     }
 }
 
-fn relations(experiment: &Experiment) -> Markup {
+fn relations(experiment: &Run) -> Markup {
     html! {
         @if !experiment.relations.is_empty() {
             div.scroll {
