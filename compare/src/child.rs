@@ -20,7 +20,7 @@ static RUNNING: AtomicI32 = AtomicI32::new(0);
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// What a turn has measured.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Measured {
     pub version: String,
     pub phases: Vec<PhaseResult>,
@@ -49,7 +49,7 @@ pub fn run(job: &Job, hear: &mut dyn FnMut(&str)) -> Result<Measured> {
     command.arg(TURN).arg(serde_json::to_string(job)?).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn()?;
     RUNNING.store(child.id().cast_signed(), Ordering::SeqCst);
-    if INTERRUPTED.load(Ordering::SeqCst) {
+    if is_interrupted() {
         child.kill()?;
     }
     let heard = listen(&mut child, hear);
@@ -59,7 +59,7 @@ pub fn run(job: &Job, hear: &mut dyn FnMut(&str)) -> Result<Measured> {
     // Its id may be given to another process once it has been waited for.
     RUNNING.store(0, Ordering::SeqCst);
     let status = child.wait()?;
-    if INTERRUPTED.load(Ordering::SeqCst) {
+    if is_interrupted() {
         bail!("interrupted");
     }
     let name = job.engine.name();
@@ -77,6 +77,11 @@ fn listen(child: &mut Child, hear: &mut dyn FnMut(&str)) -> Result<Measured> {
         }
     }
     bail!("it ended early")
+}
+
+/// Whether the user wants the run to end.
+pub fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
 }
 
 /// What the process does that [`run`] started.

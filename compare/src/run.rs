@@ -88,12 +88,18 @@ impl<'a> Runner<'a> {
             attempts += 1;
             let before = self.calm;
             let stolen = ProcessorTime::now()?;
-            let Measured { version, phases } = self.turn(slot, left)?;
+            // That an engine fails, or is killed at the limit of memory, is a result like any other.
+            let (measured, failed) = match self.turn(slot, left) {
+                Err(error) if !child::is_interrupted() => (Measured::default(), Some(format!("{error:#}"))),
+                turn => (turn?, None),
+            };
+            let Measured { version, phases } = measured;
             let steal = ProcessorTime::now()?.steal_since(&stolen);
             let after = self.calibrator.measure(self.root)?;
             self.calm = after;
-            let void = self.void(before.drift(&after), steal);
-            if void.is_none() || attempts > self.settings.retries || slot.engine == Engine::Empty {
+            let is_failure = failed.is_some();
+            let void = failed.or_else(|| self.void(before.drift(&after), steal));
+            if void.is_none() || is_failure || attempts > self.settings.retries || slot.engine == Engine::Empty {
                 let seconds = started.elapsed().as_secs_f64();
                 return Ok(Finished { slot, attempts, seconds, void, before, after, steal, version, phases });
             }
