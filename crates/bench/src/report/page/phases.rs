@@ -15,7 +15,7 @@ use crate::report::stored::Phase;
 use crate::report::{LatencySummary, Stored};
 
 /// An interval shorter than this share of the usual one, as the last can be, says nothing about rates.
-const STUB_SHARE: f64 = 0.5;
+const WHOLE_SHARE: f64 = 0.5;
 
 /// One phase of one run.
 struct Shown<'a> {
@@ -233,10 +233,10 @@ fn full_name(shown: &[&Shown], one: &Shown, name: &str) -> String {
 /// What `of` says of each interval that is long enough, at its middle.
 fn points(one: &Shown, of: impl Fn(&Interval) -> Option<f64>) -> Points {
     let recording = &one.phase.recording;
-    let whole = |interval: &&Interval| interval.seconds >= recording.interval_s * STUB_SHARE;
-    // Where there is nothing but stubs, they are all that can be shown.
-    let all_stubs = !recording.intervals.iter().any(|interval| whole(&interval));
-    let intervals = recording.intervals.iter().filter(|interval| all_stubs || whole(interval));
+    let whole = |interval: &&Interval| interval.seconds >= recording.interval_s * WHOLE_SHARE;
+    // A phase that is shorter than an interval has none that is long enough, and shows what it has.
+    let all_short = !recording.intervals.iter().any(|interval| whole(&interval));
+    let intervals = recording.intervals.iter().filter(|interval| all_short || whole(interval));
     intervals
         .filter_map(|interval| Some((interval.start_s + interval.seconds / 2.0, of(interval)?)))
         .collect()
