@@ -1,8 +1,8 @@
 //! Rows: single records in the block cache.
 //!
 //! Where records are large, a block holds few of them, and to keep a whole block for one that is asked for again and again
-//! wastes most of its place. So a lookup in a table of large records keeps the record instead. Where a
-//! block is missed twice within a short while, its stretch is kept after all: then it is the neighbourhood that is hot.
+//! wastes most of its place. So a lookup in a table of large records keeps the record instead. Where a block is missed twice
+//! within a short while, its stretch is kept after all: then it is the neighbourhood that is hot.
 //!
 //! A row is the newest version that its table holds of a key. Tables never change, so it is right for as long as it is
 //! there, for every reader who may see all of its table.
@@ -89,9 +89,10 @@ impl TableCache {
     /// As [`TableCache::block`], for the sake of one record; whether the block is in the cache now.
     pub(crate) fn block_for_row(&self, table: &TableReader, handle: BlockHandle) -> Result<(Block, bool)> {
         if !Stretch::has(handle) {
-            // A block of one large record, and perhaps a few small ones.
-            let kept = self.lookup(table, handle).map(|block| (block, true));
-            return kept.map_or_else(|| Ok((self.read_past(table, handle, ReadCause::Get)?, false)), Ok);
+            return match self.lookup(table, handle) {
+                Some(block) => Ok((block, true)),
+                None => Ok((self.read_past(table, handle, ReadCause::Get)?, false)),
+            };
         }
         let mut stretch = self.stretch(table, handle);
         if stretch.is_none() && self.misses.again(table.id(), handle.offset) {
