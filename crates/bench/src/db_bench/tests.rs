@@ -136,6 +136,6 @@ fn recorded_benchmarks_account_for_every_operation() {
         reports.iter().map(|report| (report.operations, counted(report))).collect();
     assert_eq!(operations, [(4000, 4000), (4000, 4000), (1, 1)]);
     assert_eq!(reports[0].latency_us["write"].count, 4000);
-    assert!(reports[0].write_amplification > Some(0.5), "{reports:?}");
+    assert!(reports[0].counted.write_amplification > Some(0.5), "{reports:?}");
     assert!(run(&Config { record: false, ..config }, &mut Vec::new(), |_| String::new()).unwrap().is_empty());
 }

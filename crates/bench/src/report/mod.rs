@@ -12,7 +12,7 @@ mod stored;
 mod text;
 
 pub use self::page::html;
-pub use self::phase::{Amounts, Io, PhaseReport};
+pub use self::phase::{Amounts, Counted, Io, PhaseReport};
 pub use self::provenance::{Machine, Provenance, Run};
 pub use self::stored::Stored;
 pub use self::text::{table, text};

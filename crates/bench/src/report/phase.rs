@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::LatencySummary;
 use crate::recording::Recording;
-use crate::store::ByCause;
+use crate::store::{ByCause, Counters};
 
 /// The figures of one phase; counters are differences over the phase, its drain included.
 #[derive(Clone, Debug, Serialize)]
@@ -41,6 +41,24 @@ pub struct PhaseReport {
     pub harness_us_per_op: f64,
     /// Latencies by operation, from the intended start in an open loop.
     pub latency_us: BTreeMap<&'static str, LatencySummary>,
+    /// What the store counted.
+    #[serde(flatten)]
+    pub counted: Counted,
+    /// Bytes of keys and values of all records at the end.
+    pub logical_bytes: u64,
+    /// Processor time of the whole process, load generator included, in microseconds.
+    pub cpu_us_per_op: Option<f64>,
+    /// Values read that were what the workload had written.
+    pub verified: u64,
+    /// Answers that were not.
+    pub wrong: u64,
+    /// What happened in the course of the phase, its drain included.
+    pub recording: Recording,
+}
+
+/// Figures of the store's own counters.
+#[derive(Clone, Debug, Serialize)]
+pub struct Counted {
     /// Bytes written and read.
     pub io: Io,
     /// Barriers by cause.
@@ -51,20 +69,27 @@ pub struct PhaseReport {
     pub write_amplification: Option<f64>,
     /// Bytes of disk in use at the end.
     pub space_bytes: u64,
-    /// Bytes of keys and values of all records at the end.
-    pub logical_bytes: u64,
-    /// Processor time of the whole process, load generator included, in microseconds.
-    pub cpu_us_per_op: Option<f64>,
     /// Time that writers were held up.
     pub stall_ms: f64,
     /// Share of block reads that the cache answered; none where there were none.
     pub cache_hit_ratio: Option<f64>,
-    /// Values read that were what the workload had written.
-    pub verified: u64,
-    /// Answers that were not.
-    pub wrong: u64,
-    /// What happened in the course of the phase, its drain included.
-    pub recording: Recording,
+}
+
+impl From<&Counters> for Counted {
+    fn from(counters: &Counters) -> Self {
+        Self {
+            io: Io {
+                written_bytes: Amounts::from(&counters.written),
+                read_bytes: Amounts::from(&counters.read),
+            },
+            syncs: Amounts::from(&counters.syncs),
+            user_bytes_written: counters.user_bytes_written,
+            write_amplification: counters.write_amplification(),
+            space_bytes: counters.space_bytes,
+            stall_ms: counters.stall_micros as f64 / 1000.0,
+            cache_hit_ratio: counters.cache_hit_ratio(),
+        }
+    }
 }
 
 /// Bytes moved between memory and files.

@@ -18,7 +18,7 @@ use crate::Result;
 use crate::generator::Rng;
 use crate::progress::Progress;
 use crate::recording::{Recorder, Recording};
-use crate::report::{Amounts, Io, LatencySummary, PhaseReport};
+use crate::report::{Counted, LatencySummary, PhaseReport};
 use crate::store::{Counters, Store};
 
 /// A phase that can be run.
@@ -175,10 +175,8 @@ fn report(
     findings: Findings,
 ) -> (PhaseReport, Vec<String>) {
     let store = load.store;
-    let since = &measured.since;
     let seconds = measured.run_time.as_secs_f64();
     let operations = findings.operations;
-    let written = Amounts::from(&since.written);
     let (records, mut key) = (load.ledger.records(), Vec::new());
     plan.keys.build(records.start, &mut key);
     let report = PhaseReport {
@@ -197,15 +195,9 @@ fn report(
         drain_s: measured.drain_s,
         harness_us_per_op: measured.harness_us,
         latency_us: measured.latency_us,
-        write_amplification: since.write_amplification(),
-        io: Io { written_bytes: written, read_bytes: Amounts::from(&since.read) },
-        syncs: Amounts::from(&since.syncs),
-        user_bytes_written: since.user_bytes_written,
-        space_bytes: since.space_bytes,
+        counted: Counted::from(&measured.since),
         logical_bytes: load.ledger.logical_bytes(),
         cpu_us_per_op: (operations > 0).then(|| measured.cpu.as_secs_f64() * 1e6 / operations as f64),
-        stall_ms: since.stall_micros as f64 / 1000.0,
-        cache_hit_ratio: since.cache_hit_ratio(),
         verified: findings.verified,
         wrong: findings.wrong,
         recording: measured.recording,
