@@ -65,11 +65,14 @@ impl Ran {
         self.deepest = self.deepest.max(other.deepest);
     }
 
+    /// Jobs are counted out only where a seed orders threads: on real files their number is chance.
     pub fn assert_everything_ran(&self, simulated: bool) {
         let jobs = [self.flushes, self.merges, self.moves, self.cache_misses, self.denied];
+        let least = if simulated { 10 } else { 0 };
+        assert!(jobs.iter().all(|&count| count > least), "something hardly ran: {self:?}");
         let operations = [self.batches, self.range_deletes, self.iterators, self.snapshots, self.removals];
         let operations = [&operations[..], &[self.openings]].concat();
-        assert!(jobs.iter().chain(&operations).all(|&count| count > 10), "something hardly ran: {self:?}");
+        assert!(operations.iter().all(|&count| count > 10), "something hardly ran: {self:?}");
         assert!(self.deepest >= 3, "no tree got deep: {self:?}");
         assert!(
             !simulated || self.power_cuts > 10 && self.taken > 10,
