@@ -60,8 +60,19 @@ impl StoreFile {
     }
 
     pub(crate) fn write(&self, cause: WriteCause, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.write_padded(cause, offset, bytes, bytes.len())
+    }
+
+    /// As [`StoreFile::write`], where what is behind the first `length` bytes is padding, and not counted.
+    pub(crate) fn write_padded(
+        &self,
+        cause: WriteCause,
+        offset: u64,
+        bytes: &[u8],
+        length: usize,
+    ) -> Result<()> {
         self.file.write_at(offset, bytes).map_err(|e| Error::io("write the file", self.path(), e))?;
-        self.meter.wrote(cause, bytes.len());
+        self.meter.wrote(cause, length);
         Ok(())
     }
 

@@ -169,9 +169,11 @@ impl PackWriter {
         &mut self.buffer
     }
 
-    /// Hands full pieces to the operating system.
+    /// Hands full pieces to the operating system, in whole pages: of a page of a spare that is no longer in memory the
+    /// kernel takes a part only after it has read the whole.
     pub(crate) fn drain(&mut self) -> Result<()> {
-        if self.buffer.len() >= WRITE_BYTES { self.write_out() } else { Ok(()) }
+        let whole_pages = self.buffer.len() - self.buffer.len() % PAGE_BYTES as usize;
+        if whole_pages >= WRITE_BYTES { self.write_out(whole_pages) } else { Ok(()) }
     }
 
     /// Notes a finished table.
@@ -185,7 +187,7 @@ impl PackWriter {
     pub(crate) fn seal(mut self) -> Result<PackRecord> {
         self.align();
         self.buffer.extend_from_slice(&self.directory.encode());
-        self.write_out()?;
+        self.write_out(self.buffer.len())?;
         if self.file.len()? > self.written {
             // The rest of the spare that it has written over.
             self.file.set_len(self.written)?;
@@ -195,10 +197,11 @@ impl PackWriter {
         Ok(PackRecord { id: self.id(), device: self.place, length: self.written })
     }
 
-    fn write_out(&mut self) -> Result<()> {
-        self.spares.yielding(|| self.file.write(self.cause, self.written, &self.buffer))?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
+    /// Writes the first `length` bytes of the buffer.
+    fn write_out(&mut self, length: usize) -> Result<()> {
+        self.spares.yielding(|| self.file.write(self.cause, self.written, &self.buffer[..length]))?;
+        self.written += length as u64;
+        self.buffer.drain(..length);
         Ok(())
     }
 }

@@ -25,6 +25,9 @@
 //! a journal (`docs/design.md`, 5). So a segment may be longer than what it holds: it takes over a file that was written
 //! before (see [`Spares`]), or, once somebody waits for syncs, is written ahead with zeros. Behind the last frame the reader finds
 //! zeros, or frames of another segment, which do not check under this one's id.
+//!
+//! Where a file is written over whose pages are no longer in memory, the kernel would read each page before it takes a part
+//! of it, and the writer would wait for the disk. So the first write to a page is of the whole page, with zeros at the end.
 
 mod durable;
 mod next;
@@ -43,7 +46,7 @@ use crate::format::batch::{BATCH_HEADER_BYTES, Ops, encode_header};
 use crate::format::log::{FRAME_HEADER_BYTES, Frame, FrameReader, FrameWriter, Tail, first_prev};
 use crate::format::names::FileName;
 use crate::format::segment::{BATCH_FRAME, START_FRAME, SegmentStart};
-use crate::types::{SegmentId, Seq};
+use crate::types::{PAGE_BYTES, SegmentId, Seq};
 
 pub(crate) use durable::Durable;
 use durable::OpenSegment;
@@ -85,6 +88,8 @@ pub(crate) struct Wal {
     frames: FrameWriter,
     /// Up to where the current segment was written ahead.
     ahead: u64,
+    /// Length of the file that the current segment has taken over.
+    taken_over: u64,
     /// Length of the segment before.
     last_bytes: u64,
     /// Length that segments are meant to have.
@@ -108,7 +113,7 @@ impl Wal {
         let start = SegmentStart { previous, length, durable: true };
         let next = NextSegment::new(device.clone(), spares, segment_bytes, id);
         let (id, file) = next.take()?;
-        let (current, frames) = start_segment(&device, id, file, start)?;
+        let (current, frames, taken_over) = start_segment(&device, id, file, start)?;
         let old = recovered.iter().map(|segment| OldSegment {
             id: segment.id,
             last_seq: segment.last_seq,
@@ -123,6 +128,7 @@ impl Wal {
             current,
             frames,
             ahead: 0,
+            taken_over,
             last_bytes: 0,
             segment_bytes,
             last_seq,
@@ -146,11 +152,11 @@ impl Wal {
             self.frames.append(BATCH_FRAME, &[&header, batch.ops], synced, &mut self.buffer);
             last = Seq(batch.first.0 + u64::from(batch.count).saturating_sub(1));
         }
-        if let Err(error) = self.current.file.write(WriteCause::Wal, before.offset(), &self.buffer) {
+        if let Err(error) = write(&self.current.file, before.offset(), &mut self.buffer, self.taken_over) {
             // Whole frames of what failed must not be read back, nor lengthen the segment beyond what the next one says
             // of it.
             self.frames = before;
-            self.ahead = 0;
+            (self.ahead, self.taken_over) = (0, 0);
             self.current.file.set_len(self.frames.offset())?;
             self.current.file.sync(WriteCause::Wal)?;
             return Err(error);
@@ -192,13 +198,13 @@ impl Wal {
         let bytes = self.frames.offset();
         let start = SegmentStart { previous: self.current.id, length: bytes, durable: self.durable.all() };
         let (id, file) = self.next.take()?;
-        let (current, frames) = start_segment(&self.device, id, file, start)?;
+        let (current, frames, taken_over) = start_segment(&self.device, id, file, start)?;
         self.durable.rolled_to(current.clone());
         let old = std::mem::replace(&mut self.current, current);
         self.old.push_back(OldSegment { id: old.id, last_seq: self.last_seq, bytes });
         cut(&old.file, bytes);
         self.frames = frames;
-        (self.ahead, self.last_bytes) = (0, bytes);
+        (self.ahead, self.taken_over, self.last_bytes) = (0, taken_over, bytes);
         Ok(())
     }
 
@@ -252,18 +258,33 @@ fn cut(file: &StoreFile, end: u64) {
     }
 }
 
-/// Writes the first frame of a segment.
+/// Writes the first frame of a segment. Returns the length of the file that it takes over, too.
 fn start_segment(
     device: &Device,
     id: SegmentId,
     file: StoreFile,
     start: SegmentStart,
-) -> Result<(Arc<OpenSegment>, FrameWriter)> {
+) -> Result<(Arc<OpenSegment>, FrameWriter, u64)> {
     let mut frames = FrameWriter::new(id.0, 0, first_prev(id.0));
     let mut bytes = Vec::new();
     frames.append(START_FRAME, &[&start.encode()], 0, &mut bytes);
-    removing_on_failure(device, id, file.write(WriteCause::Wal, 0, &bytes))?;
-    Ok((Arc::new(OpenSegment::new(id, file, frames.offset())), frames))
+    let written = file.len().and_then(|taken_over| {
+        write(&file, 0, &mut bytes, taken_over)?;
+        Ok(taken_over)
+    });
+    let taken_over = removing_on_failure(device, id, written)?;
+    Ok((Arc::new(OpenSegment::new(id, file, frames.offset())), frames, taken_over))
+}
+
+/// Writes `bytes` at `offset`, the end of the log in a file that held `taken_over` bytes: see [Length](self#length). The zeros
+/// behind the new end stand where nothing of the log does.
+fn write(file: &StoreFile, offset: u64, bytes: &mut Vec<u8>, taken_over: u64) -> Result<()> {
+    let (length, end) = (bytes.len(), offset + bytes.len() as u64);
+    let last_page = end - end % PAGE_BYTES;
+    if (offset..end).contains(&last_page) && end < taken_over {
+        bytes.resize(length + (last_page + PAGE_BYTES - end) as usize, 0);
+    }
+    file.write_padded(WriteCause::Wal, offset, bytes, length)
 }
 
 /// A segment without its first frame must not stand between two good ones. The removal is durable by the time the next
