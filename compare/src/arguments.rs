@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
 
+use crate::records::VALUE_BYTES;
 use crate::scorecard::Workload;
 use crate::settings::Settings;
 use crate::store::Engine;
@@ -36,9 +37,13 @@ pub struct Arguments {
     #[arg(long)]
     minutes: Option<f64>,
 
-    /// Small records, of 16 + 100 bytes [default: 10,000,000; with --quick, 2,000,000]
+    /// Small records [default: 10,000,000; with --quick, 2,000,000]
     #[arg(long)]
     records: Option<u64>,
+
+    /// Size of the values of small records, behind keys of 16 bytes
+    #[arg(long, default_value_t = 100, value_name = "BYTES")]
+    value_bytes: usize,
 
     /// Large records, of 16 + 1,024 bytes; memory is limited to a quarter of them [default: 4,000,000; with --quick, 500,000]
     #[arg(long)]
@@ -104,6 +109,7 @@ impl Arguments {
             workloads: if self.workloads.is_empty() { workloads } else { self.workloads.clone() },
             rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 2 }),
             records: or(self.records, 2_000_000, 10_000_000),
+            value_bytes: self.value_bytes,
             large_records: or(self.large_records, 500_000, 4_000_000),
             seed: self.seed,
             scale: 1.0,
@@ -117,6 +123,8 @@ impl Arguments {
         settings.engines.retain(|&engine| engine != Engine::Empty);
         ensure!(!settings.engines.is_empty() && settings.rounds > 0, "nothing to measure");
         ensure!(settings.records >= 1000 && settings.large_records >= 1000, "fewer than 1000 records");
+        let (least, most) = (VALUE_BYTES.start(), VALUE_BYTES.end());
+        ensure!(VALUE_BYTES.contains(&settings.value_bytes), "--value-bytes takes {least} to {most}");
         ensure!(matches!(self.tail_rates.len(), 0 | 2), "--tail-rates takes two numbers");
         let positive = |rates: (f64, f64)| rates.0 > 0.0 && rates.1 > 0.0;
         ensure!(settings.tail_rates.is_none_or(positive), "rates must be above 0");
@@ -169,6 +177,8 @@ mod tests {
         for words in [
             &["--rounds", "0"][..],
             &["--records", "5"],
+            &["--value-bytes", "23"],
+            &["--value-bytes", "65537"],
             &["--engines", "sled"],
             &["--tail-rates", "0,1"],
             &["--workloads", "tail"],

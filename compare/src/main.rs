@@ -83,7 +83,8 @@ fn compare(arguments: &Arguments) -> Result<()> {
     }
     if let Some(path) = &arguments.html {
         let plain = |error: terrace_bench::Error| anyhow!("{error}");
-        let stored = Stored::new("scorecard", serde_json::to_value(&report)?).map_err(plain)?;
+        let name = format!("scorecard, {}", settings.data());
+        let stored = Stored::new(name, serde_json::to_value(&report)?).map_err(plain)?;
         std::fs::write(path, terrace_bench::report::html(&[stored]).map_err(plain)?)?;
     }
     print!("{}", text::text(&report));

@@ -5,12 +5,17 @@
 //! (see [`terrace_bench::ycsb::values`]) and does not compress, its second half repeats the first, so that LZ4 finds
 //! about half of it.
 
+use std::ops::RangeInclusive;
+
 use anyhow::{Result, anyhow};
 use terrace_bench::ycsb::keys::{InsertOrder, KeyFormat};
-use terrace_bench::ycsb::values::ValueFormat;
+use terrace_bench::ycsb::values::{HEADER_BYTES, ValueFormat};
 
 /// Size of a key.
 pub const KEY_BYTES: usize = 16;
+
+/// Sizes that a value can have: each half must have room for what tells whose it is.
+pub const VALUE_BYTES: RangeInclusive<usize> = 2 * HEADER_BYTES..=64 << 10;
 
 /// Bits of a record's number: what the keys have room for.
 const NUMBER_BITS: u32 = 39;
@@ -86,7 +91,7 @@ mod tests {
 
     #[test]
     fn values_tell_whose_they_are_and_any_wrong_byte_shows() {
-        for bytes in [24, 25, 100, 1024] {
+        for bytes in [*VALUE_BYTES.start(), 25, 100, 1024, *VALUE_BYTES.end()] {
             let format = Format::new(InsertOrder::Hashed, bytes).unwrap();
             let mut value = Vec::new();
             format.value(77, 3, &mut value);

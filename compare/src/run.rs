@@ -99,7 +99,11 @@ impl<'a> Runner<'a> {
             self.calm = after;
             let is_failure = failed.is_some();
             let void = failed.or_else(|| self.void(before.drift(&after), steal));
-            if void.is_none() || is_failure || attempts > self.settings.retries || slot.engine == Engine::Empty {
+            if void.is_none()
+                || is_failure
+                || attempts > self.settings.retries
+                || slot.engine == Engine::Empty
+            {
                 let seconds = started.elapsed().as_secs_f64();
                 return Ok(Finished { slot, attempts, seconds, void, before, after, steal, version, phases });
             }
@@ -151,7 +155,7 @@ impl<'a> Runner<'a> {
             group,
             workloads: workloads.clone(),
             records: self.settings.records_of(group),
-            value_bytes: Settings::value_bytes(group),
+            value_bytes: self.settings.value_bytes_of(group),
             opening: self.settings.opening(group),
             scale: if engine == Engine::Empty { scale * EMPTY_SCALE } else { scale },
             drain: Duration::from_secs_f64(self.settings.drain_s()),

@@ -6,9 +6,6 @@ use crate::records::KEY_BYTES;
 use crate::scorecard::{GROUPS, Group, Workload, phases};
 use crate::store::{Engine, Opening};
 
-/// Size of a small value.
-const SMALL_VALUE_BYTES: usize = 100;
-
 /// Size of a large value.
 const LARGE_VALUE_BYTES: usize = 1024;
 
@@ -17,6 +14,9 @@ const LIMIT_BYTES_MIN: u64 = 256 << 20;
 
 /// The part of its full time that a phase gets at least.
 const SCALE_MIN: f64 = 0.02;
+
+/// Microseconds to fill in a record, and more for each of its bytes.
+const FILLING_US: (f64, f64) = (2.4, 0.0054);
 
 /// Time to wait for the work of the background after a phase, at full length.
 const DRAIN_S: f64 = 15.0;
@@ -32,6 +32,8 @@ pub struct Settings {
     pub rounds: usize,
     /// Small records.
     pub records: u64,
+    /// Size of their values.
+    pub value_bytes: usize,
     /// Large ones.
     pub large_records: u64,
     pub seed: u64,
@@ -75,12 +77,9 @@ impl Settings {
     /// rest, calibration, removal.
     fn fixed_s(&self, group: Group) -> f64 {
         let writing = phases(group, &self.workloads).iter().filter(|phase| phase.work.writes()).count();
-        let filling_us = match group {
-            Group::Small | Group::Tail => 3.0,
-            Group::Large => 8.0,
-            Group::Ascending | Group::Synced => 0.0,
-        };
-        3.0 + 1.5 * writing as f64 + self.records_of(group) as f64 * filling_us / 1e6
+        let (record, byte) = if group.filled() { FILLING_US } else { (0.0, 0.0) };
+        let filling_us = self.records_of(group) as f64 * record + self.data_bytes(group) as f64 * byte;
+        3.0 + 1.5 * writing as f64 + filling_us / 1e6
     }
 
     /// Records of the data set of `group`.
@@ -89,13 +88,26 @@ impl Settings {
     }
 
     /// Size of the values of `group`.
-    pub fn value_bytes(group: Group) -> usize {
-        if group.large() { LARGE_VALUE_BYTES } else { SMALL_VALUE_BYTES }
+    pub fn value_bytes_of(&self, group: Group) -> usize {
+        if group.large() { LARGE_VALUE_BYTES } else { self.value_bytes }
+    }
+
+    /// The records that are used, in words.
+    pub fn data(&self) -> String {
+        let mut sets: Vec<String> = Vec::new();
+        for group in self.groups() {
+            let (records, value_bytes) = (self.records_of(group), self.value_bytes_of(group));
+            let set = format!("{records} records of {KEY_BYTES} + {value_bytes} bytes");
+            if !sets.contains(&set) {
+                sets.push(set);
+            }
+        }
+        sets.join(", ")
     }
 
     /// Bytes of keys and values of the data set of `group`.
     fn data_bytes(&self, group: Group) -> u64 {
-        self.records_of(group) * (KEY_BYTES + Self::value_bytes(group)) as u64
+        self.records_of(group) * (KEY_BYTES + self.value_bytes_of(group)) as u64
     }
 
     /// Memory that a turn of `group` may use, page cache included, if it is limited: a quarter of its data.
@@ -131,6 +143,7 @@ pub(crate) mod tests {
             workloads: Workload::value_variants().to_vec(),
             rounds: 2,
             records: 10_000_000,
+            value_bytes: 100,
             large_records: 4_000_000,
             seed: 1,
             scale: 1.0,
@@ -162,5 +175,18 @@ pub(crate) mod tests {
         assert!((settings.opening(Group::Large).memory_bytes() as u64) < limit / 2);
         assert_eq!(settings.limit_bytes(Group::Small), None);
         assert!(settings.opening(Group::Small).cache_bytes as u64 > 10_000_000 * 116);
+    }
+
+    #[test]
+    fn caches_and_estimates_follow_the_size_of_the_small_values() {
+        let small = Settings { records: 1_000_000, ..full() };
+        let wide = Settings { value_bytes: 1024, ..small.clone() };
+        assert_eq!(small.opening(Group::Small).cache_bytes, 2 * 116_000_000);
+        assert_eq!(wide.opening(Group::Small).cache_bytes, 2 * 1_040_000_000);
+        assert!(wide.turn_s(Group::Small) > small.turn_s(Group::Small) + 4.0);
+        assert_eq!(wide.limit_bytes(Group::Large), small.limit_bytes(Group::Large));
+        let large = "4000000 records of 16 + 1024 bytes";
+        assert_eq!(small.data(), format!("1000000 records of 16 + 100 bytes, {large}"));
+        assert_eq!(wide.data(), format!("1000000 records of 16 + 1024 bytes, {large}"));
     }
 }

@@ -167,8 +167,9 @@ pub mod tests {
         assert!(State::resume(&path, &run()).is_err());
         State::begin(&path, &run()).unwrap();
         assert!(State::resume(&path, &Run { commit: "d".to_owned(), ..run() }).is_err());
-        let other = Settings { records: 1, ..full() };
-        assert!(State::resume(&path, &Run { settings: other, ..run() }).is_err());
+        for other in [Settings { records: 1, ..full() }, Settings { value_bytes: 1024, ..full() }] {
+            assert!(State::resume(&path, &Run { settings: other, ..run() }).is_err());
+        }
         assert!(State::resume(&path, &run()).is_ok());
     }
 }

@@ -39,6 +39,7 @@ pub fn text(report: &Report) -> String {
         writeln!(text, "{} {}, checksums {checksums}", about.engine.name(), about.version)
             .expect("invariant: strings take everything");
     }
+    writeln!(text, "{}", report.settings.data()).expect("invariant: strings take everything");
     let void = report.calibration.iter().filter(|one| one.void.is_some()).count();
     writeln!(text, "{void} of {} turns are void and left out\n", report.calibration.len())
         .expect("invariant: strings take everything");

@@ -20,8 +20,8 @@ use crate::results::PhaseResult;
 use crate::scorecard::{Group, Phase, Workload, phases};
 use crate::store::{Direction, Engine, Opening, Store};
 
-/// Records of a batch that fills a store.
-const FILL_BATCH: usize = 1000;
+/// Records of a batch that fills a store, and their bytes, at most.
+const FILL_BATCH: (u64, u64) = (1000, 1 << 20);
 
 /// Records whose values are checked byte by byte at the end.
 const CHECKED: u64 = 2000;
@@ -182,26 +182,26 @@ impl Turn<'_> {
     /// Puts what is missing of the data set, in the order of the keys, and comes to rest.
     fn fill(&mut self) -> Result<()> {
         self.resident_bytes = peak_resident_bytes()?;
-        if self.job.exact() {
-            self.put_missing()?;
-        }
+        // The empty engine is told no more than how long values are.
+        self.put_missing(if self.job.exact() { self.job.records } else { 1 })?;
         self.live = self.job.records;
         self.settle()?;
         // The numbers in the order of their keys took memory that is not the store's.
         forget_peak_resident_bytes()
     }
 
-    fn put_missing(&self) -> Result<()> {
+    fn put_missing(&self, records: u64) -> Result<()> {
         let mut missing = Vec::new();
         let mut key = Vec::new();
-        for number in self.live..self.job.records {
+        for number in self.live..records {
             self.format.key(number, &mut key);
             let key: [u8; KEY_BYTES] = key[..].try_into()?;
             missing.push((key, number));
         }
         missing.sort_unstable();
-        let mut values = vec![Vec::new(); FILL_BATCH];
-        for part in missing.chunks(FILL_BATCH) {
+        let batch = (FILL_BATCH.1 / self.format.record_bytes()).clamp(1, FILL_BATCH.0) as usize;
+        let mut values = vec![Vec::new(); batch];
+        for part in missing.chunks(batch) {
             for ((_, number), value) in part.iter().zip(&mut values) {
                 self.format.value(*number, 0, value);
             }

@@ -6,12 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Result;
 
 use super::{Direction, See, SeeValue, Store};
+use crate::records::VALUE_BYTES;
 
 /// What every lookup finds and every scan shows, or its beginning.
-const VALUE: [u8; 4096] = [7; 4096];
-
-/// Size of a value before anything is put.
-const VALUE_BYTES: usize = 100;
+static VALUE: [u8; *VALUE_BYTES.end()] = [7; *VALUE_BYTES.end()];
 
 /// Rows that a scan shows unless it is stopped.
 const ROWS: usize = 10_000_000;
@@ -22,9 +20,9 @@ pub struct Empty {
 }
 
 impl Empty {
-    /// Without a value yet.
+    /// Whose values are empty yet.
     pub fn new() -> Self {
-        Self { value_bytes: AtomicUsize::new(VALUE_BYTES) }
+        Self { value_bytes: AtomicUsize::new(0) }
     }
 
     fn value(&self) -> &[u8] {
@@ -39,7 +37,7 @@ impl Store for Empty {
     }
 
     fn put(&self, _key: &[u8], value: &[u8]) -> Result<()> {
-        self.value_bytes.store(value.len().min(VALUE.len()), Ordering::Relaxed);
+        self.value_bytes.store(value.len(), Ordering::Relaxed);
         Ok(())
     }
 
