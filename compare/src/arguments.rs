@@ -10,6 +10,9 @@ use crate::scorecard::Workload;
 use crate::settings::Settings;
 use crate::store::Engine;
 
+/// Most threads of a load.
+const LOAD_THREADS_MAX: usize = 64;
+
 /// Measures Terrace beside other stores: a scorecard of twelve workloads, in interleaved rounds.
 ///
 /// Databases live in a temporary directory below --dir, which is removed at the end, also of an interrupted or failed run.
@@ -48,6 +51,10 @@ pub struct Arguments {
     /// Large records, of 16 + 1,024 bytes; memory is limited to a quarter of them [default: 4,000,000; with --quick, 500,000]
     #[arg(long)]
     large_records: Option<u64>,
+
+    /// Threads of load-r
+    #[arg(long, default_value_t = 1, value_name = "THREADS")]
+    load_threads: usize,
 
     /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
@@ -111,6 +118,7 @@ impl Arguments {
             records: or(self.records, 2_000_000, 10_000_000),
             value_bytes: self.value_bytes,
             large_records: or(self.large_records, 500_000, 4_000_000),
+            load_threads: self.load_threads,
             seed: self.seed,
             scale: 1.0,
             drift_max: self.drift / 100.0,
@@ -125,6 +133,8 @@ impl Arguments {
         ensure!(settings.records >= 1000 && settings.large_records >= 1000, "fewer than 1000 records");
         let (least, most) = (VALUE_BYTES.start(), VALUE_BYTES.end());
         ensure!(VALUE_BYTES.contains(&settings.value_bytes), "--value-bytes takes {least} to {most}");
+        let most = LOAD_THREADS_MAX;
+        ensure!((1..=most).contains(&settings.load_threads), "--load-threads takes 1 to {most}");
         ensure!(matches!(self.tail_rates.len(), 0 | 2), "--tail-rates takes two numbers");
         let positive = |rates: (f64, f64)| rates.0 > 0.0 && rates.1 > 0.0;
         ensure!(settings.tail_rates.is_none_or(positive), "rates must be above 0");
@@ -179,6 +189,8 @@ mod tests {
             &["--records", "5"],
             &["--value-bytes", "23"],
             &["--value-bytes", "65537"],
+            &["--load-threads", "0"],
+            &["--load-threads", "65"],
             &["--engines", "sled"],
             &["--tail-rates", "0,1"],
             &["--workloads", "tail"],

@@ -52,6 +52,8 @@ pub struct Findings {
     pub operations: u64,
     /// What they did.
     pub effect: Effect,
+    /// Records put by each thread, in the order of the threads.
+    pub puts: Vec<u64>,
     /// Operations that ended in each [`BIN`] since the start.
     pub series: Vec<u64>,
     pub reads: Latencies,
@@ -66,6 +68,7 @@ impl Findings {
             row_rate: 0.0,
             operations: 0,
             effect: Effect::default(),
+            puts: Vec::new(),
             series: Vec::new(),
             reads: Latencies::new(),
             writes: Latencies::new(),
@@ -78,6 +81,7 @@ impl Findings {
         self.row_rate += other.row_rate;
         self.operations += other.operations;
         self.effect.add(other.effect);
+        self.puts.extend(&other.puts);
         self.series.resize(self.series.len().max(other.series.len()), 0);
         self.series.iter_mut().zip(&other.series).for_each(|(all, one)| *all += one);
         self.reads.merge(&other.reads);
@@ -161,6 +165,7 @@ impl Closed<'_> {
             maker.fill(&mut chunk);
         }
         std::hint::black_box(found.effect.seen);
+        found.puts.push(found.effect.puts);
         let busy = meter.busy.as_secs_f64();
         found.rate = meter.operations as f64 / busy;
         found.row_rate = meter.rows as f64 / busy;
@@ -260,6 +265,13 @@ mod tests {
             );
             assert!(found.rate > 0.0);
         }
+    }
+
+    #[test]
+    fn threads_share_a_load() {
+        let (store, format) = (empty(), Format::new(InsertOrder::Hashed, 100).unwrap());
+        let found = Closed { threads: 3, ..load(&*store, &format, false) }.run().unwrap();
+        assert_eq!((found.operations, found.puts), (10_000, vec![3334, 3333, 3333]));
     }
 
     #[test]

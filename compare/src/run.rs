@@ -156,6 +156,7 @@ impl<'a> Runner<'a> {
             workloads: workloads.clone(),
             records: self.settings.records_of(group),
             value_bytes: self.settings.value_bytes_of(group),
+            load_threads: self.settings.load_threads,
             opening: self.settings.opening(group),
             scale: if engine == Engine::Empty { scale * EMPTY_SCALE } else { scale },
             drain: Duration::from_secs_f64(self.settings.drain_s()),

@@ -36,6 +36,8 @@ pub struct Settings {
     pub value_bytes: usize,
     /// Large ones.
     pub large_records: u64,
+    /// Threads of `load-r`.
+    pub load_threads: usize,
     pub seed: u64,
     /// Share of its full time that each phase gets.
     pub scale: f64,
@@ -92,7 +94,7 @@ impl Settings {
         if group.large() { LARGE_VALUE_BYTES } else { self.value_bytes }
     }
 
-    /// The records that are used, in words.
+    /// The records that are used, and who loads them, in words.
     pub fn data(&self) -> String {
         let mut sets: Vec<String> = Vec::new();
         for group in self.groups() {
@@ -101,6 +103,9 @@ impl Settings {
             if !sets.contains(&set) {
                 sets.push(set);
             }
+        }
+        if self.load_threads > 1 && self.workloads.contains(&Workload::LoadR) {
+            sets.push(format!("load-r by {} threads", self.load_threads));
         }
         sets.join(", ")
     }
@@ -145,6 +150,7 @@ pub(crate) mod tests {
             records: 10_000_000,
             value_bytes: 100,
             large_records: 4_000_000,
+            load_threads: 1,
             seed: 1,
             scale: 1.0,
             drift_max: 0.1,
@@ -178,15 +184,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn caches_and_estimates_follow_the_size_of_the_small_values() {
+    fn the_size_of_the_small_values_sets_caches_and_estimates_and_is_told() {
         let small = Settings { records: 1_000_000, ..full() };
-        let wide = Settings { value_bytes: 1024, ..small.clone() };
+        let wide = Settings { value_bytes: 1024, load_threads: 2, ..small.clone() };
         assert_eq!(small.opening(Group::Small).cache_bytes, 2 * 116_000_000);
         assert_eq!(wide.opening(Group::Small).cache_bytes, 2 * 1_040_000_000);
         assert!(wide.turn_s(Group::Small) > small.turn_s(Group::Small) + 4.0);
         assert_eq!(wide.limit_bytes(Group::Large), small.limit_bytes(Group::Large));
         let large = "4000000 records of 16 + 1024 bytes";
         assert_eq!(small.data(), format!("1000000 records of 16 + 100 bytes, {large}"));
-        assert_eq!(wide.data(), format!("1000000 records of 16 + 1024 bytes, {large}"));
+        assert_eq!(wide.data(), format!("1000000 records of 16 + 1024 bytes, {large}, load-r by 2 threads"));
     }
 }

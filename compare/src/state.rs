@@ -72,7 +72,7 @@ impl State {
             serde_json::from_str(&line).with_context(|| format!("{} is damaged", path.display()))?;
         ensure!(
             earlier == *run,
-            "{} is of another run: its commit, engines, workloads, sizes or lengths differ",
+            "{} is of another run: its commit, engines, workloads, sizes, threads or lengths differ",
             path.display()
         );
         let mut finished = Vec::new();
@@ -167,7 +167,11 @@ pub mod tests {
         assert!(State::resume(&path, &run()).is_err());
         State::begin(&path, &run()).unwrap();
         assert!(State::resume(&path, &Run { commit: "d".to_owned(), ..run() }).is_err());
-        for other in [Settings { records: 1, ..full() }, Settings { value_bytes: 1024, ..full() }] {
+        for other in [
+            Settings { records: 1, ..full() },
+            Settings { value_bytes: 1024, ..full() },
+            Settings { load_threads: 2, ..full() },
+        ] {
             assert!(State::resume(&path, &Run { settings: other, ..run() }).is_err());
         }
         assert!(State::resume(&path, &run()).is_ok());

@@ -19,6 +19,7 @@ use crate::records::{Format, KEY_BYTES};
 use crate::results::PhaseResult;
 use crate::scorecard::{Group, Phase, Workload, phases};
 use crate::store::{Direction, Engine, Opening, Store};
+use crate::work::Work;
 
 /// Records of a batch that fills a store, and their bytes, at most.
 const FILL_BATCH: (u64, u64) = (1000, 1 << 20);
@@ -37,6 +38,8 @@ pub struct Job {
     pub workloads: Vec<Workload>,
     pub records: u64,
     pub value_bytes: usize,
+    /// Threads of `load-r`.
+    pub load_threads: usize,
     pub opening: Opening,
     /// Share of its full time that each phase gets.
     pub scale: f64,
@@ -69,6 +72,8 @@ struct Turn<'a> {
     space: SpaceWatch,
     /// Records that are in the store.
     live: u64,
+    /// Of the data set, record `n` is there if `n / len` is less than element `n % len`: what each load thread has put.
+    loaded: Vec<u64>,
     /// Largest resident size before the store was filled.
     resident_bytes: u64,
 }
@@ -93,6 +98,7 @@ impl Job {
             barriers: barriers.ok(),
             space: SpaceWatch::start(&self.directory),
             live: 0,
+            loaded: Vec::new(),
             resident_bytes: 0,
         };
         let mut results = Vec::new();
@@ -133,6 +139,9 @@ impl Turn<'_> {
         if phase.work.inserts_only() {
             self.live += found.effect.puts;
         }
+        if phase.work.loads() {
+            self.loaded.clone_from(&found.puts);
+        }
         let phased = Phased {
             phase,
             found: &found,
@@ -168,7 +177,7 @@ impl Turn<'_> {
             work: phase.work,
             choice: phase.choice,
             records: job.records,
-            threads: phase.threads,
+            threads: if phase.work == Work::Load { job.load_threads } else { phase.threads },
             limit,
             warm_up,
             timed: phase.timed,
@@ -185,6 +194,7 @@ impl Turn<'_> {
         // The empty engine is told no more than how long values are.
         self.put_missing(if self.job.exact() { self.job.records } else { 1 })?;
         self.live = self.job.records;
+        self.loaded = vec![self.live];
         self.settle()?;
         // The numbers in the order of their keys took memory that is not the store's.
         forget_peak_resident_bytes()
@@ -193,7 +203,7 @@ impl Turn<'_> {
     fn put_missing(&self, records: u64) -> Result<()> {
         let mut missing = Vec::new();
         let mut key = Vec::new();
-        for number in self.live..records {
+        for number in (0..records).filter(|&number| !self.is_loaded(number)) {
             self.format.key(number, &mut key);
             let key: [u8; KEY_BYTES] = key[..].try_into()?;
             missing.push((key, number));
@@ -211,6 +221,12 @@ impl Turn<'_> {
             self.store.put_batch(&records)?;
         }
         Ok(())
+    }
+
+    /// Whether record `number` of the data set has been put.
+    fn is_loaded(&self, number: u64) -> bool {
+        let threads = self.loaded.len().max(1) as u64;
+        self.loaded.get((number % threads) as usize).is_some_and(|&puts| number / threads < puts)
     }
 
     /// Checks values byte by byte, closes the store and opens it again.
@@ -237,8 +253,8 @@ impl Turn<'_> {
             return Ok(());
         }
         let (mut rng, mut key) = (Rng::stream(self.job.seed, u64::MAX), vec![0; KEY_BYTES]);
-        // Synced stores hold what was inserted, and nothing of the data set.
-        let loaded = if self.job.group == Group::Synced { 0 } else { self.live.min(self.job.records) };
+        // All records before this one are there; none, where nothing was loaded.
+        let loaded = self.loaded.iter().min().map_or(0, |least| least * self.loaded.len() as u64);
         for _ in 0..CHECKED.min(loaded) {
             let number = rng.below(loaded);
             self.format.key(number, &mut key);

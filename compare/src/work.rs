@@ -26,7 +26,7 @@ pub const CHUNK_OPERATIONS: usize = 1024;
 /// What a phase does, all percentages of operations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Work {
-    /// Puts of the records of the data set, each once, in the order of their numbers.
+    /// Puts of the records of the data set, each once, by one of the threads, in the order of their numbers.
     Load,
     /// The same in batches of [`BATCH`].
     LoadBatches,
@@ -224,7 +224,7 @@ pub struct Maker<'a> {
     rng: Rng,
     zipfian: Option<ScrambledZipfian>,
     latest: Option<SkewedLatest>,
-    /// First number of the phase's inserts.
+    /// First number of what the phase loads or inserts.
     insert_from: u64,
     thread: u64,
     threads: u64,
@@ -258,7 +258,7 @@ impl<'a> Maker<'a> {
             rng: Rng::stream(part.seed, stream),
             zipfian: (choice == Choice::Zipfian).then(|| ScrambledZipfian::new(0, records)),
             latest: (choice == Choice::Latest).then(|| SkewedLatest::new(records)),
-            insert_from: first_insert(part.phase),
+            insert_from: if work.loads() { 0 } else { first_insert(part.phase) },
             thread: part.thread as u64,
             threads: part.threads as u64,
             chunk_operations: part.chunk_operations,
@@ -274,7 +274,8 @@ impl<'a> Maker<'a> {
         let operation_bytes = width * (KEY_BYTES + self.format.value_bytes());
         let mut operations = (CHUNK_BYTES / operation_bytes).clamp(1, self.chunk_operations);
         if self.work.loads() {
-            let left = usize::try_from(self.records - self.inserted).unwrap_or(usize::MAX);
+            let own = (self.records - self.thread).div_ceil(self.threads);
+            let left = usize::try_from(own - self.inserted).unwrap_or(usize::MAX);
             operations = operations.min(left / width);
         }
         chunk.operations.clear();
@@ -327,22 +328,17 @@ impl<'a> Maker<'a> {
 
     /// The record of the next key of `operation`.
     fn number(&mut self, operation: Operation) -> u64 {
-        let next = self.inserted;
         match operation {
             Operation::Get { present: false } => ABSENT + self.rng.below(ABSENT),
-            Operation::Put | Operation::Batch if self.work.loads() => {
+            _ if self.work.loads() || operation == Operation::Insert => {
                 self.inserted += 1;
-                next
-            }
-            Operation::Insert => {
-                self.inserted += 1;
-                self.own(next)
+                self.own(self.inserted - 1)
             }
             _ => self.chosen(),
         }
     }
 
-    /// The `index`th record that this thread inserts.
+    /// The `index`th record that this thread loads or inserts.
     fn own(&self, index: u64) -> u64 {
         self.insert_from + index * self.threads + self.thread
     }

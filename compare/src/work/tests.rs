@@ -65,7 +65,7 @@ fn run(store: &Map, work: Work, choice: Choice, thread: usize, chunks: usize) ->
 
 fn loaded() -> Map {
     let store = Map::default();
-    run(&store, Work::Load, Choice::Uniform, 0, 100);
+    (0..2).for_each(|thread| _ = run(&store, Work::Load, Choice::Uniform, thread, 100));
     store
 }
 
@@ -73,8 +73,10 @@ fn loaded() -> Map {
 fn loads_put_every_record_once() {
     for work in [Work::Load, Work::LoadBatches] {
         let store = Map::default();
-        let (operations, effect) = run(&store, work, Choice::Uniform, 0, 100);
-        assert_eq!((operations * work.width(), effect.puts), (RECORDS as usize, RECORDS));
+        for thread in 0..2 {
+            let (operations, effect) = run(&store, work, Choice::Uniform, thread, 100);
+            assert_eq!((operations * work.width(), effect.puts), (RECORDS as usize / 2, RECORDS / 2));
+        }
         let map = store.0.lock().unwrap();
         let numbers: BTreeSet<u64> = map.values().map(|value| format().check(value).unwrap()).collect();
         assert_eq!(numbers, (0..RECORDS).collect());
