@@ -33,6 +33,12 @@ fn hierarchy(mounts: &str, controllers: impl Fn(&Path) -> String) -> Option<Hier
     })
 }
 
+/// Whether the events of a cgroup tell of a killed process.
+fn counts_kills(events: &str) -> bool {
+    let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    kills.is_some_and(|kills| kills != "0")
+}
+
 impl MemoryLimit {
     /// Makes a cgroup of at most `bytes`, without processes.
     ///
@@ -55,6 +61,13 @@ impl MemoryLimit {
         let file = limit.directory.join(limit_file);
         fs::write(&file, bytes.to_string()).with_context(|| format!("cannot write {}", file.display()))?;
         Ok(limit)
+    }
+
+    /// Whether a process was killed for want of memory.
+    pub fn has_killed(&self) -> bool {
+        ["memory.oom_control", "memory.events"]
+            .iter()
+            .any(|file| fs::read_to_string(self.directory.join(file)).is_ok_and(|text| counts_kills(&text)))
     }
 
     /// The file to which a process writes its id to be limited.
@@ -89,6 +102,13 @@ mod tests {
     }
 
     #[test]
+    fn kills_are_counted_in_both_versions() {
+        assert!(counts_kills("oom_kill_disable 0\nunder_oom 0\noom_kill 1"));
+        assert!(!counts_kills("oom_kill_disable 0\nunder_oom 1\noom_kill 0"));
+        assert!(counts_kills("low 0\noom 3\noom_kill 2\noom_group_kill 0"));
+    }
+
+    #[test]
     fn a_limit_holds_for_whoever_enters() {
         let limit = match MemoryLimit::new(64 << 20) {
             Ok(limit) => limit,
@@ -98,6 +118,10 @@ mod tests {
         let output = std::process::Command::new("sh").args(["-c", &enter]).output().unwrap();
         let name = limit.directory.file_name().unwrap().to_str().unwrap().to_owned();
         assert!(String::from_utf8(output.stdout).unwrap().contains(&name));
+        assert!(!limit.has_killed());
+        let hoard = format!("echo $$ > {} && exec tail /dev/zero", limit.entrance().display());
+        let status = std::process::Command::new("sh").args(["-c", &hoard]).status().unwrap();
+        assert!(!status.success() && limit.has_killed());
         let directory = limit.directory.clone();
         drop(limit);
         assert!(!directory.exists());

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use crate::results::PhaseResult;
@@ -52,7 +52,11 @@ pub fn run(job: &Job, hear: &mut dyn FnMut(&str)) -> Result<Measured> {
     if is_interrupted() {
         child.kill()?;
     }
-    let heard = listen(&mut child, hear);
+    let mut doing = "opening".to_owned();
+    let heard = listen(&mut child, &mut |what| {
+        what.clone_into(&mut doing);
+        hear(what);
+    });
     if heard.is_err() {
         child.kill().ok();
     }
@@ -62,21 +66,25 @@ pub fn run(job: &Job, hear: &mut dyn FnMut(&str)) -> Result<Measured> {
     if is_interrupted() {
         bail!("interrupted");
     }
-    let name = job.engine.name();
-    ensure!(status.success(), "{name} failed in {}: {status}", job.group.name());
-    heard.with_context(|| format!("{name} in {}", job.group.name()))
+    let failed = || format!("{} failed in {doing}", job.engine.name());
+    match heard.with_context(failed)? {
+        Some(measured) if status.success() => Ok(measured),
+        _ => bail!("{}: {status}", failed()),
+    }
 }
 
-fn listen(child: &mut Child, hear: &mut dyn FnMut(&str)) -> Result<Measured> {
+/// What was measured, if the turn came to its end.
+fn listen(child: &mut Child, hear: &mut dyn FnMut(&str)) -> Result<Option<Measured>> {
     let mut phases = Vec::new();
     for line in BufReader::new(child.stdout.take().context("no output")?).lines() {
         match serde_json::from_str(&line?)? {
             Said::Begins(what) => hear(&what),
             Said::Measured(result) => phases.push(result),
-            Said::Done(version) => return Ok(Measured { version, phases }),
+            Said::Done(version) => return Ok(Some(Measured { version, phases })),
+            Said::Failed(why) => bail!(why),
         }
     }
-    bail!("it ended early")
+    Ok(None)
 }
 
 /// Whether the user wants the run to end.
@@ -87,13 +95,14 @@ pub fn is_interrupted() -> bool {
 /// What the process does that [`run`] started.
 ///
 /// # Errors
-/// The turn failed.
+/// The one that runs it is gone, or asked for what is no turn.
 pub fn main(job: &str) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let job: Job = serde_json::from_str(job)?;
     let mut out = std::io::stdout();
-    job.run(&mut |said| {
+    let mut say = |said| {
         writeln!(out, "{}", serde_json::to_string(&said)?)?;
         Ok(out.flush()?)
-    })
+    };
+    job.run(&mut say).or_else(|error| say(Said::Failed(format!("{error:#}"))))
 }

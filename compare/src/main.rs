@@ -35,6 +35,8 @@ mod text;
 mod turn;
 mod work;
 
+use std::path::Path;
+
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Parser;
 use terrace_bench::report::Stored;
@@ -78,18 +80,25 @@ fn compare(arguments: &Arguments) -> Result<()> {
     };
     let finished = Runner::new(&settings, root.path(), state)?.run()?;
     let report = Report::new(machine, run.commit, &settings, &finished, skipped);
+    print!("{}", text::text(&report));
     if let Some(path) = &arguments.json {
         std::fs::write(path, serde_json::to_string(&report)? + "\n")?;
     }
-    if let Some(path) = &arguments.html {
-        let plain = |error: terrace_bench::Error| anyhow!("{error}");
-        let name = format!("scorecard, {}", settings.data());
-        let stored = Stored::new(name, serde_json::to_value(&report)?).map_err(plain)?;
-        std::fs::write(path, terrace_bench::report::html(&[stored]).map_err(plain)?)?;
+    match &arguments.html {
+        Some(_) if report.results.is_empty() => eprintln!("no page is drawn, since no turn counts"),
+        Some(path) => draw(&report, path)?,
+        None => {}
     }
-    print!("{}", text::text(&report));
     std::fs::remove_file(&arguments.state)?;
     Ok(())
+}
+
+/// Draws `report` on the page `path`.
+fn draw(report: &Report, path: &Path) -> Result<()> {
+    let plain = |error: terrace_bench::Error| anyhow!("{error}");
+    let name = format!("scorecard, {}", report.settings.data());
+    let stored = Stored::new(name, serde_json::to_value(report)?).map_err(plain)?;
+    Ok(std::fs::write(path, terrace_bench::report::html(&[stored]).map_err(plain)?)?)
 }
 
 /// Takes the workloads out of `settings` that this machine cannot run, loudly; what was taken out, and why.

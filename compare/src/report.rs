@@ -226,11 +226,17 @@ fn ratio(key: &Key, ours: &Rounds, peer: Engine, theirs: &Rounds, seed: u64) -> 
 }
 
 fn engines(finished: &[Finished]) -> Vec<About> {
-    let versions: BTreeMap<Engine, &String> =
-        finished.iter().map(|turn| (turn.slot.engine, &turn.version)).collect();
-    let about = |(engine, version): (Engine, &String)| About {
+    let mut versions: BTreeMap<Engine, &str> = BTreeMap::new();
+    for turn in finished {
+        let version = versions.entry(turn.slot.engine).or_default();
+        // A turn that failed tells none.
+        if !turn.version.is_empty() {
+            *version = &turn.version;
+        }
+    }
+    let about = |(engine, version): (Engine, &str)| About {
         engine,
-        version: version.clone(),
+        version: version.to_owned(),
         compression: engine.compresses(),
         checksums_verified: engine.verifies(),
     };

@@ -131,7 +131,11 @@ impl<'a> Runner<'a> {
             let left = HumanDuration(Duration::from_secs_f64(left));
             self.progress.set_message(format!("{}: {what}, about {left} left", title(slot)));
         };
-        let measured = child::run(&job, &mut hear);
+        let mut measured = child::run(&job, &mut hear);
+        if limit.is_some_and(|limit| limit.has_killed()) {
+            let mebibytes = self.settings.limit_bytes(slot.group).unwrap_or(0) >> 20;
+            measured = measured.with_context(|| format!("killed at the limit of memory, {mebibytes} MiB"));
+        }
         if job.directory.exists() {
             std::fs::remove_dir_all(&job.directory)?;
         }
@@ -202,6 +206,7 @@ fn line(finished: &Finished) -> String {
         Some(format!("{} {rate:.0}", result.workload))
     });
     let rates: Vec<String> = rates.collect();
-    let void = finished.void.as_ref().map_or(String::new(), |void| format!("; void: {void}"));
-    format!("{}, {:.0} s, per second: {}{void}", title(finished.slot), finished.seconds, rates.join(", "))
+    let rates = if rates.is_empty() { String::new() } else { format!(", per second: {}", rates.join(", ")) };
+    let void = finished.void.as_ref().map_or(String::new(), |void| format!("; VOID: {void}"));
+    format!("{}, {:.0} s{rates}{void}", title(finished.slot), finished.seconds)
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use terrace_bench::report::table;
 
-use crate::report::{Ratio, Report, Summary};
+use crate::report::{Calibrated, Ratio, Report, Summary};
 use crate::store::{Durability, Engine};
 
 /// Metrics that have columns of their own; the others are in the JSON alone.
@@ -34,21 +34,28 @@ const ADVANTAGES: &[&str] = &["ops/s", "rows/s", "drained ops/s", "cpu"];
 /// The tables.
 pub fn text(report: &Report) -> String {
     let mut text = String::new();
-    for about in report.engines.iter().filter(|about| !about.version.is_empty()) {
+    for about in report.engines.iter().filter(|about| about.engine != Engine::Empty) {
         let checksums = if about.checksums_verified { "verified" } else { "not verified" };
-        writeln!(text, "{} {}, checksums {checksums}", about.engine.name(), about.version)
+        let version = if about.version.is_empty() { "of unknown version" } else { &about.version };
+        writeln!(text, "{} {version}, checksums {checksums}", about.engine.name())
             .expect("invariant: strings take everything");
     }
     writeln!(text, "{}", report.settings.data()).expect("invariant: strings take everything");
     let void = report.calibration.iter().filter(|one| one.void.is_some()).count();
-    writeln!(text, "{void} of {} turns are void and left out\n", report.calibration.len())
+    writeln!(text, "{void} of {} turns are void and left out", report.calibration.len())
         .expect("invariant: strings take everything");
+    for Calibrated { round, group, engine, void, .. } in &report.calibration {
+        let Some(void) = void else { continue };
+        writeln!(text, "VOID: round {round}, {group}, {}: {void}", engine.name())
+            .expect("invariant: strings take everything");
+    }
     for skipped in &report.skipped {
         writeln!(text, "SKIPPED: {skipped}").expect("invariant: strings take everything");
     }
     for (note, phases) in notes(report) {
         writeln!(text, "NOTE, of {}: {note}", phases.join(", ")).expect("invariant: strings take everything");
     }
+    text.push('\n');
     let mut seen = BTreeSet::new();
     for result in &report.results {
         if seen.insert(&result.workload) {
@@ -100,6 +107,10 @@ fn ratios(ratios: &[Ratio]) -> String {
     let head = ["workload", "class", "metric", "over", "advantage", "95 % interval", "rounds"];
     let telling = |ratio: &&Ratio| ADVANTAGES.contains(&&*ratio.metric) || ratio.workload == "tail";
     let mut shown: Vec<&Ratio> = ratios.iter().filter(telling).collect();
+    if shown.is_empty() {
+        return "No ratios: in no round do turns of Terrace and of a peer of its class both count.\n"
+            .to_owned();
+    }
     let mut order: Vec<(&str, &str)> = Vec::new();
     for ratio in &shown {
         if !order.contains(&(&ratio.workload, &ratio.metric)) {

@@ -61,6 +61,8 @@ pub enum Said {
     Measured(PhaseResult),
     /// Last of all: the version of the engine.
     Done(String),
+    /// Or why it did not come that far.
+    Failed(String),
 }
 
 /// A turn on its way.

@@ -81,12 +81,16 @@ fn void_turns_count_for_nothing_and_are_told() {
         void(turn(0, Engine::Lmdb, N, 50.0, 1.0)),
         turn(1, Engine::Terrace, N, 100.0, 1.0),
         turn(1, Engine::Lmdb, N, 25.0, 1.0),
+        Finished { version: String::new(), ..void(turn(2, Engine::Lmdb, N, 50.0, 1.0)) },
     ];
     let report = report(&turns);
     let lmdb = report.results.iter().find(|one| one.engine == Engine::Lmdb && one.metric == "ops/s").unwrap();
     assert_eq!(lmdb.rounds, [25.0]);
     assert_eq!(report.ratios[0].pairs, 1);
-    assert_eq!(report.calibration.iter().filter(|one| one.void.is_some()).count(), 1);
+    assert_eq!(report.calibration.iter().filter(|one| one.void.is_some()).count(), 2);
+    assert_eq!(report.engines[1].version, "1.2", "as the turns tell that came to their end");
+    let text = crate::text::text(&report);
+    assert!(text.contains("2 of 5 turns are void") && text.contains("VOID: round 1, small, lmdb: stolen"));
     assert_eq!(report.turns.len(), 3);
 }
 
