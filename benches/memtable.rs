@@ -24,8 +24,11 @@ mod error {
     pub use terrace::Error;
 }
 mod env {
+    pub(crate) use super::huge_pages;
     pub use terrace::env::sync;
 }
+#[path = "../src/env/huge_pages.rs"]
+mod huge_pages;
 #[path = "../src/store/memtable/mod.rs"]
 mod memtable;
 #[path = "../src/merge/mod.rs"]

@@ -15,6 +15,7 @@
 //!   order; so may un-synced names and holes.
 //! * After a failed sync nothing is known about the un-synced bytes: the caller must not try again.
 
+pub(crate) mod huge_pages;
 mod lock;
 pub mod posix;
 pub mod recording;

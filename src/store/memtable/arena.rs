@@ -5,7 +5,7 @@
 //! a quarter of the current chunk gets a chunk of its own, so that a full chunk wastes at most a quarter.
 //!
 //! Chunks of the largest size come from and go back to a [`ChunkPool`]: memory that was used before costs nothing to
-//! touch, fresh memory a page fault every 4 KiB.
+//! touch, fresh memory a page fault. They are large pages.
 //!
 //! # Why it is sound
 //!
@@ -18,9 +18,11 @@
 //! It knows nothing of what the bytes mean; whoever writes them must publish them.
 #![expect(unsafe_code, reason = "raw memory shared by concurrent writers; see the module header")]
 
+use crate::env::huge_pages::{HUGE_PAGE_BYTES, prefer_huge_pages};
 use crate::env::sync::Mutex;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
@@ -29,7 +31,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 pub(super) const ALIGN: usize = 8;
 
 const CHUNK_BYTES_MIN: usize = 1 << 12;
-const CHUNK_BYTES_MAX: usize = 1 << 20;
+const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
 
 /// Header of a chunk; `capacity` bytes of payload follow it.
 #[repr(C)]
@@ -232,9 +234,11 @@ unsafe fn payload(chunk: *mut Chunk, offset: usize) -> NonNull<u8> {
     unsafe { NonNull::new_unchecked(chunk.cast::<u8>().add(HEADER + offset)) }
 }
 
+/// Chunks of the largest size are aligned to it.
 fn chunk_layout(capacity: usize) -> Layout {
-    Layout::from_size_align(HEADER + capacity, align_of::<Chunk>())
-        .expect("invariant: an entry is smaller than the address space")
+    let bytes = HEADER + capacity;
+    let align = if bytes == CHUNK_BYTES_MAX { bytes } else { align_of::<Chunk>() };
+    Layout::from_size_align(bytes, align).expect("invariant: an entry is smaller than the address space")
 }
 
 fn new_chunk(header: Chunk) -> NonNull<Chunk> {
@@ -243,6 +247,10 @@ fn new_chunk(header: Chunk) -> NonNull<Chunk> {
     let Some(chunk) = NonNull::new(unsafe { alloc(layout) }.cast::<Chunk>()) else {
         handle_alloc_error(layout)
     };
+    if layout.size() == HUGE_PAGE_BYTES {
+        // SAFETY: fresh memory of that many bytes, nobody else's.
+        prefer_huge_pages(unsafe { slice::from_raw_parts_mut(chunk.as_ptr().cast(), layout.size()) });
+    }
     // SAFETY: fresh memory with room and alignment for the header.
     unsafe { chunk.write(header) };
     chunk
