@@ -1,6 +1,7 @@
 //! Memtables against sorted maps, by one thread and by many.
 
 use super::{ChunkPool, Memtable, MemtableCursor, PinnedValue};
+use crate::env::huge_pages::HUGE_PAGE_BYTES;
 use crate::format::batch::Action;
 use crate::format::filter::hash;
 use crate::merge::{Cursor, PinValue};
@@ -320,7 +321,7 @@ fn concurrent_writers_lose_nothing_and_readers_see_order() {
 #[test]
 fn memory_is_used_again_up_to_the_bound_of_its_pool() {
     for kept in [0, 1, 3, 100] {
-        let pool = Arc::new(ChunkPool::new(kept << 20));
+        let pool = Arc::new(ChunkPool::new(kept * HUGE_PAGE_BYTES as u64));
         let first = Memtable::new(CHUNK, &pool);
         let fill = |memtable: &Memtable, byte: u8| {
             for i in 1..=6000 {

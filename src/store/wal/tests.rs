@@ -8,8 +8,9 @@ use crate::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimCo
 use crate::env::{Access, Env};
 use crate::error::{ErrorKind, Result};
 use crate::format::batch::{Action, Op, put_op};
+use crate::format::names::FileName;
 use crate::store::device::Device;
-use crate::store::meter::Meter;
+use crate::store::meter::{Meter, WriteCause};
 use crate::store::spares::Spares;
 use crate::types::{KeyspaceId, PAGE_BYTES, SegmentId, Seq};
 
@@ -194,6 +195,31 @@ fn what_is_written_ahead_is_no_part_of_the_log() {
     assert_eq!(env.read_file(Path::new(&file)).unwrap().len() as u64, wal.current_bytes() + AHEAD_BYTES);
     wal.trim();
     assert_eq!(env.read_file(Path::new(&file)).unwrap().len() as u64, wal.current_bytes());
+}
+
+#[test]
+fn over_a_spare_the_first_write_to_a_page_is_of_all_of_it() {
+    const SPARE: usize = 16 * PAGE_BYTES as usize;
+    let env = SimEnv::new(SimConfig::default());
+    let device = device(&env);
+    let spares = Arc::new(Spares::new(device.clone()));
+    spares.keep_up_to(1 << 20);
+    let foreign = device.create(FileName::Wal(SegmentId(7))).unwrap();
+    foreign.write(WriteCause::Wal, 0, &[0xff; SPARE]).unwrap();
+    spares.give(FileName::Wal(SegmentId(7)), SPARE as u64).unwrap();
+    let mut wal = Wal::open(device.clone(), spares, SPARE as u64, FLOOR, &[]).unwrap();
+    for seq in 1.. {
+        let end = wal.current_bytes() as usize;
+        let bytes = env.read_file(Path::new(&path(FLOOR.0))).unwrap();
+        assert_eq!(read(&device, FLOOR).unwrap().0, (1..seq).collect::<Vec<_>>());
+        if end > SPARE {
+            assert_eq!(bytes.len(), end, "no zeros where nothing is written over");
+            break;
+        }
+        let (zeros, rest) = bytes[end..].split_at(end.next_multiple_of(PAGE_BYTES as usize) - end);
+        assert!(zeros.iter().all(|&byte| byte == 0) && rest.iter().all(|&byte| byte == 0xff), "{end}");
+        append(&mut wal, seq).unwrap();
+    }
 }
 
 #[test]
