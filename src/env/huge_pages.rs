@@ -11,9 +11,14 @@ pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Asks for large pages under `memory`, which should begin and end with one. They come, if at all, when it is touched.
 pub(crate) fn prefer_huge_pages(memory: &mut [MaybeUninit<u8>]) {
-    if cfg!(miri) {
-        return;
-    }
+    #[cfg(all(target_os = "linux", not(miri)))]
+    advise(memory);
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = memory;
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+fn advise(memory: &mut [MaybeUninit<u8>]) {
     let advice = rustix::mm::Advice::LinuxHugepage;
     // SAFETY: this advice changes no byte and no right of access.
     let advised = unsafe { rustix::mm::madvise(memory.as_mut_ptr().cast(), memory.len(), advice) };

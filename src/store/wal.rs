@@ -450,9 +450,10 @@ pub(crate) fn salvage(
             }
             let (end, tail) = (frames.state().0, frames.tail());
             let more = frames.skip_damage();
-            let torn = !more && matches!(tail, Tail::Torn { .. });
-            let whole =
-                matches!(tail, Tail::Clean { .. }) || torn && may_end(device, id, end, ids.get(at + 1));
+            let clean = matches!(tail, Tail::Clean { .. });
+            // Zeros may stand where frames were lost, as what a spare held may.
+            let ends = !more && (clean || matches!(tail, Tail::Torn { .. }));
+            let whole = if ends { may_end(device, id, end, ids.get(at + 1)) } else { clean };
             if !whole {
                 lost.push(file.corruption(end, "log records from here on do not check"));
             }

@@ -48,8 +48,8 @@ impl fmt::Debug for Memtable {
 }
 
 impl Memtable {
-    /// An empty memtable. Its memory comes in chunks: the first of `first_chunk_bytes` (4 KiB to 1 MiB; others are
-    /// rounded to that), each further one twice as large, up to 1 MiB; those of 1 MiB from `pool` if it has one.
+    /// An empty memtable. Its memory comes in chunks: the first of `first_chunk_bytes` (4 KiB to 2 MiB; others are
+    /// rounded to that), each further one twice as large, up to 2 MiB; those of 2 MiB from `pool` if it has one.
     #[must_use]
     pub fn new(first_chunk_bytes: usize, pool: &Arc<ChunkPool>) -> Self {
         Self {
