@@ -4,6 +4,8 @@
 //! [`sync`], so that [`simulated`] can run the whole engine as one deterministic schedule in virtual time, lose
 //! whatever was not synced, and fail any call. [`recording`] turns the calls into reviewable text.
 //!
+//! `huge_pages` alone is advice that goes past [`Env`]: it has no effect that anything could depend on.
+//!
 //! This layer knows nothing of tables or levels.
 //!
 //! # What the engine may rely on

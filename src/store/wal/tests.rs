@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{AHEAD_BYTES, LogBatch, Recovered, RecoveredSegment, Wal, recover, segments};
+use super::{AHEAD_BYTES, LogBatch, Recovered, RecoveredSegment, Wal, recover, salvage, segments};
 use crate::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use crate::env::{Access, Env};
 use crate::error::{ErrorKind, Result};
@@ -129,6 +129,31 @@ fn segments_behind_a_lost_tail_are_given_up_unless_something_in_them_was_synced(
             assert!(!env.files().iter().any(|(file, _)| file.ends_with("000003.wal")));
             assert_eq!(read(&device, FLOOR).unwrap().0, seqs);
         }
+    }
+}
+
+/// The files of spares end pages with zeros, so that these say nothing of what is missing; the next segment does.
+#[test]
+fn salvage_tells_what_zeros_stand_for() {
+    for (zeros, losses) in [(0, 0), (1, 1)] {
+        let env = SimEnv::new(SimConfig::default());
+        let device = device(&env);
+        let mut wal = open(&device, FLOOR, &[]).unwrap();
+        append(&mut wal, 1).unwrap();
+        let first_end = wal.current_bytes();
+        append(&mut wal, 2).unwrap();
+        let lost = (wal.current_bytes() - first_end) as usize;
+        wal.roll().unwrap();
+        append(&mut wal, 3).unwrap();
+        let file = device.open(FileName::Wal(FLOOR), Access::ReadWrite).unwrap();
+        file.write(WriteCause::Wal, first_end, &vec![0; zeros * lost]).unwrap();
+        let mut seqs = Vec::new();
+        let told = salvage(&device, FLOOR, |first, _| {
+            seqs.push(first.0);
+            Ok(())
+        });
+        assert_eq!(told.unwrap().len(), losses);
+        assert_eq!(seqs, if zeros > 0 { vec![1, 3] } else { vec![1, 2, 3] });
     }
 }
 
