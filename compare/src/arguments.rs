@@ -120,6 +120,7 @@ impl Arguments {
             large_records: or(self.large_records, 500_000, 4_000_000),
             load_threads: self.load_threads,
             seed: self.seed,
+            seconds: f64::MAX,
             scale: 1.0,
             drift_max: self.drift / 100.0,
             steal_max: self.steal / 100.0,

@@ -81,9 +81,11 @@ impl<'a> Runner<'a> {
         pace * expected(&mut slots.iter().copied())
     }
 
-    /// Runs a turn until it counts, or has been repeated often enough; `left` is about how many seconds the run has left.
+    /// Runs a turn until it counts, has been repeated often enough, or could be repeated only at the cost of the run's
+    /// time; `left` is about how many seconds the run has left, from the beginning of this turn.
     fn attempt(&mut self, slot: Slot, left: f64) -> Result<Finished> {
         let (mut attempts, started) = (0, Instant::now());
+        let taken: f64 = self.state.finished.iter().map(|turn| turn.seconds).sum();
         loop {
             attempts += 1;
             let before = self.calm;
@@ -97,14 +99,15 @@ impl<'a> Runner<'a> {
             let steal = ProcessorTime::now()?.steal_since(&stolen);
             let after = self.calibrator.measure(self.root)?;
             self.calm = after;
+            let seconds = started.elapsed().as_secs_f64();
             let is_failure = failed.is_some();
             let void = failed.or_else(|| self.void(before.drift(&after), steal));
             if void.is_none()
                 || is_failure
                 || attempts > self.settings.retries
                 || slot.engine == Engine::Empty
+                || taken + seconds + left > self.settings.seconds
             {
-                let seconds = started.elapsed().as_secs_f64();
                 return Ok(Finished { slot, attempts, seconds, void, before, after, steal, version, phases });
             }
             let reason = void.unwrap_or_default();

@@ -39,13 +39,15 @@ pub struct Settings {
     /// Threads of `load-r`.
     pub load_threads: usize,
     pub seed: u64,
+    /// Time for the whole run.
+    pub seconds: f64,
     /// Share of its full time that each phase gets.
     pub scale: f64,
     /// Change of a calibration, as a share, that voids a turn.
     pub drift_max: f64,
     /// Share of stolen processor time that voids a turn.
     pub steal_max: f64,
-    /// Times that a void turn is repeated.
+    /// Times that a void turn is repeated, while there is time.
     pub retries: usize,
     /// Arrivals per second in the tail workload, reads and writes; found out in the first round if there are none.
     pub tail_rates: Option<(f64, f64)>,
@@ -54,6 +56,7 @@ pub struct Settings {
 impl Settings {
     /// Sets the scale so that the run takes about `seconds`, unless its phases are done before.
     pub fn fit(&mut self, seconds: f64) {
+        self.seconds = seconds;
         let turns = (self.engines.len() * self.rounds) as f64;
         let sum = |of: &dyn Fn(Group) -> f64| self.groups().into_iter().map(of).sum::<f64>() * turns;
         let timed = sum(&|group| self.timed_s(group));
@@ -152,6 +155,7 @@ pub(crate) mod tests {
             large_records: 4_000_000,
             load_threads: 1,
             seed: 1,
+            seconds: f64::MAX,
             scale: 1.0,
             drift_max: 0.1,
             steal_max: 0.02,
