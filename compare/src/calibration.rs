@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Result;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 use terrace_bench::generator::Rng;
 
@@ -19,8 +20,11 @@ const TRIALS: usize = 5;
 /// Bytes written in sequence in a trial.
 const FILE_BYTES: usize = 32 << 20;
 
-/// Blocks written over and synced in a trial.
-const SYNCS: u64 = 50;
+/// Blocks written over and synced in a trial, by each processor.
+const SYNCS: u64 = 25;
+
+/// Processors that sync, at most.
+const PROCESSORS_MAX: usize = 4;
 
 /// Size of such a block.
 const BLOCK_BYTES: usize = 4096;
@@ -39,7 +43,8 @@ const VISITS: usize = 200_000;
 pub struct Calibration {
     /// Megabytes per second of a file written in sequence, and synced.
     pub disk_write_mb_per_s: f64,
-    /// Microseconds of a sync after 4 KiB were written over.
+    /// Microseconds of a sync after 4 KiB were written over, the mean of all processors: one that takes the disk's
+    /// interrupts may be faster by half than another, and where the scheduler puts a thread says nothing of the disk.
     pub disk_sync_us: f64,
     /// Gigabytes per second that are copied in memory.
     pub memory_copy_gb_per_s: f64,
@@ -107,6 +112,21 @@ impl Calibrator {
     }
 
     fn disk_sync(&self, file: &File) -> Result<f64> {
+        let anywhere = sched_getaffinity(None)?;
+        let processors = (0..CpuSet::MAX_CPU).filter(|&processor| anywhere.is_set(processor));
+        let mut medians = Vec::new();
+        for processor in processors.take(PROCESSORS_MAX) {
+            let mut here = CpuSet::new();
+            here.set(processor);
+            sched_setaffinity(None, &here)?;
+            let median = self.disk_sync_here(file);
+            sched_setaffinity(None, &anywhere)?;
+            medians.push(median?);
+        }
+        Ok(medians.iter().sum::<f64>() / medians.len() as f64)
+    }
+
+    fn disk_sync_here(&self, file: &File) -> Result<f64> {
         let mut micros = Vec::new();
         for block in 0..SYNCS {
             file.write_all_at(&self.to[..BLOCK_BYTES], block * BLOCK_BYTES as u64)?;
