@@ -296,7 +296,11 @@ impl Scan {
         let view = tree.view_arc();
         tree.check_exists()?;
         let seq = pin.as_ref().map_or_else(|| engine.visible(), |pin| pin.seq());
-        if !view.version.level(0).runs.is_empty() && tree.scanned() {
+        let asked = || {
+            let counts = engine.cache.counts();
+            [counts.hits, counts.misses]
+        };
+        if !view.version.level(0).runs.is_empty() && tree.scanned(asked) {
             engine.scheduler.wake();
         }
         let range = bounds.range();

@@ -358,7 +358,7 @@ impl Engine {
                 let version = tree.view().version.clone();
                 let layout = &self.settings().policy.layout;
                 let mut shape = layout.measure(&version);
-                if layout.scans_worth_a_merge(&version).is_some_and(|scans| tree.scans() >= scans) {
+                if layout.price_of_level0(&version).is_some_and(|price| tree.paid() >= price) {
                     shape.scores[0] = shape.scores[0].max(1.0);
                 }
                 (tree.id(), version, shape)

@@ -8,13 +8,14 @@ use arc_swap::{ArcSwap, Guard};
 use crate::catalog::Version;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
+use crate::policy::seeks_worth;
 use crate::store::memtable::{ChunkPool, Memtable};
 use crate::types::{KeyspaceId, Seq};
 
 /// First chunk of a memtable's arena, in bytes; a keyspace that is hardly used costs little more.
 const ARENA_BYTES: usize = 64 * 1024;
 
-/// How often, in scans, somebody looks whether they have paid for a merge.
+/// How often, in scans, they pay, and somebody looks whether it is enough for a merge.
 const SCANS_PER_CHECK: u64 = 256;
 
 /// An open keyspace.
@@ -24,8 +25,11 @@ pub(crate) struct Tree {
     chunks: Arc<ChunkPool>,
     view: ArcSwap<View>,
     dropped: AtomicBool,
-    /// Scans since level 0 got a run or became empty.
     scans: AtomicU64,
+    /// What scans have paid since level 0 got a run or became empty, in bytes of merging ([`seeks_worth`]).
+    paid: AtomicU64,
+    /// Blocks that were found in the cache, and that were not, when it was last paid.
+    asked: [AtomicU64; 2],
 }
 
 /// Everything that a read needs: immutable but for the active memtable, which only grows.
@@ -66,7 +70,15 @@ pub(crate) fn new_memtable(chunks: &Arc<ChunkPool>) -> Arc<Memtable> {
 impl Tree {
     pub(crate) fn new(record: KeyspaceRecord, chunks: Arc<ChunkPool>, view: View) -> Self {
         let view = ArcSwap::from_pointee(view);
-        Self { record, chunks, view, dropped: AtomicBool::new(false), scans: AtomicU64::new(0) }
+        Self {
+            record,
+            chunks,
+            view,
+            dropped: AtomicBool::new(false),
+            scans: AtomicU64::new(0),
+            paid: AtomicU64::new(0),
+            asked: Default::default(),
+        }
     }
 
     pub(crate) fn id(&self) -> KeyspaceId {
@@ -110,18 +122,28 @@ impl Tree {
         let (before, runs) = (before.version.level(0).runs.len(), version.level(0).runs.len());
         // A merge of level 0 that scans have paid for goes on, section by section, until nothing is left of it.
         if runs > before || runs == 0 {
-            self.scans.store(0, Ordering::Relaxed);
+            self.paid.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Counts a scan; whether [`Tree::scans`] has grown, and something may be due.
-    pub(crate) fn scanned(&self) -> bool {
-        (self.scans.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(SCANS_PER_CHECK)
+    /// Counts a scan; whether [`Tree::paid`] has grown, and something may be due. `asked` tells how many blocks have been
+    /// found in the cache, and how many have not, since the store was opened.
+    pub(crate) fn scanned(&self, asked: impl FnOnce() -> [u64; 2]) -> bool {
+        if !(self.scans.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(SCANS_PER_CHECK) {
+            return false;
+        }
+        let mut lately = asked();
+        for (count, before) in lately.iter_mut().zip(&self.asked) {
+            *count = count.saturating_sub(before.swap(*count, Ordering::Relaxed));
+        }
+        self.paid.fetch_add(seeks_worth(SCANS_PER_CHECK, lately[0], lately[1]), Ordering::Relaxed);
+        true
     }
 
-    /// Scans since level 0 got a run or became empty, in whole [`SCANS_PER_CHECK`]: it grows only when somebody is told.
-    pub(crate) fn scans(&self) -> u64 {
-        self.scans.load(Ordering::Relaxed) / SCANS_PER_CHECK * SCANS_PER_CHECK
+    /// What scans have paid for each run of level 0 since it got one or became empty, in bytes of merging; it grows only when
+    /// somebody is told.
+    pub(crate) fn paid(&self) -> u64 {
+        self.paid.load(Ordering::Relaxed)
     }
 
     /// Fails once the keyspace is dropped. Asked after a view was taken: a view that is empty for that reason comes after

@@ -7,9 +7,10 @@
 use crate::catalog::Version;
 use crate::types::{KeyRange, LEVELS};
 
-/// What merging costs as much as one seek does, in bytes: LevelDB's estimate (`db/version_set.cc`: `allowed_seeks`), which
-/// counts the disk's time.
-const SEEK_BYTES: u64 = 16 << 10;
+/// What merging costs as much as one seek does, in bytes: where the seek reads a block from the disk, LevelDB's estimate
+/// (`db/version_set.cc`: `allowed_seeks`); where the block is cached, what a merge gets through in the 2 to 4 us that it takes.
+const SEEK_READ_BYTES: u64 = 16 << 10;
+const SEEK_CACHED_BYTES: u64 = 1 << 10;
 
 /// What a merge costs however small it is, for its barriers, in bytes of merging.
 const MERGE_BYTES: u64 = 1 << 20;
@@ -104,14 +105,23 @@ impl Layout {
 }
 
 impl Layout {
-    /// The number of scans after which level 0, though not full, had better be merged: every scan seeks in each of its
-    /// runs. `None` if there is nothing to merge.
+    /// What scans must have paid in seeks of a run ([`seeks_worth`]) for level 0, though not full, to be merged, in bytes:
+    /// every scan seeks in each of its runs. `None` if there is nothing to merge.
     #[must_use]
-    pub fn scans_worth_a_merge(&self, version: &Version) -> Option<u64> {
+    pub fn price_of_level0(&self, version: &Version) -> Option<u64> {
         let l0 = version.level(0);
         let cost = l0.bytes().saturating_add(version.bytes(1)).saturating_add(MERGE_BYTES);
-        Some(cost.checked_div(l0.runs.len() as u64 * SEEK_BYTES)?.max(1))
+        Some(cost.checked_div(l0.runs.len() as u64)?.max(1))
     }
+}
+
+/// What could have been merged instead of `seeks`, in bytes, at a time when `missed` of so many blocks had to be read and the
+/// others were cached.
+#[must_use]
+pub fn seeks_worth(seeks: u64, cached: u64, missed: u64) -> u64 {
+    let asked = cached.saturating_add(missed).max(1);
+    let read = SEEK_READ_BYTES.saturating_sub(SEEK_CACHED_BYTES) as f64 * (missed as f64 / asked as f64);
+    seeks.saturating_mul(SEEK_CACHED_BYTES + read as u64)
 }
 
 impl LeveledConfig {
@@ -120,5 +130,20 @@ impl LeveledConfig {
     pub fn limit_bytes(&self, level: u8) -> u64 {
         let grown = self.ratio.saturating_pow(u32::from(level.saturating_sub(1)));
         self.level1_bytes.saturating_mul(grown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeks_are_worth_what_their_blocks_cost() {
+        assert_eq!(seeks_worth(256, 0, 0), 256 * SEEK_CACHED_BYTES);
+        assert_eq!(seeks_worth(256, 1000, 0), 256 * SEEK_CACHED_BYTES);
+        assert_eq!(seeks_worth(256, 0, 1000), 256 * SEEK_READ_BYTES);
+        let half = (SEEK_CACHED_BYTES + SEEK_READ_BYTES) / 2;
+        assert_eq!(seeks_worth(2, 7, 7), 2 * half);
+        assert_eq!(seeks_worth(u64::MAX, 0, 1), u64::MAX);
     }
 }

@@ -19,7 +19,7 @@ mod retainer;
 mod view;
 
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
-pub use layout::{Layout, LeveledConfig, TreeShape};
+pub use layout::{Layout, LeveledConfig, TreeShape, seeks_worth};
 pub use pacer::{Admission, GovernorConfig, Pacer, Pressure, WriterVerdict};
 pub use picker::{CursorConfig, Picker, RangePick};
 pub use placer::{PlaceView, Placer};

@@ -190,10 +190,7 @@ impl Case {
                 let shown: Vec<_> = scores.map(|(level, score)| format!("L{level} {score:.2}")).collect();
                 if shown.is_empty() { "all 0".into() } else { shown.join("  ") }
             }
-            ("scans", []) => {
-                let scans = self.config.layout.scans_worth_a_merge(&version);
-                scans.map_or("never".into(), |scans| scans.to_string())
-            }
+            ("price", []) => self.config.layout.price_of_level0(&version).map_or("never".into(), show_bytes),
             ("debt", []) => show_bytes(shape.debt_bytes),
             ("writer", [sweep]) => self.writer(sweep),
             ("cut", [level, entries @ ..]) => {
