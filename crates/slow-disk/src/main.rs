@@ -1,7 +1,7 @@
 //! `slow-disk`: runs a command on a real disk made slow.
 //!
 //! 1. [`leftovers`] clears what runs that were killed outright have left.
-//! 2. [`volume`] makes an image, a loop device over it, an ext4 file system on that, and mounts it. With a sync latency,
+//! 2. [`volume`] makes an image, a loop device over it, a file system on that, and mounts it. With a sync latency,
 //!    the image is reached through [`delay`], a file system in this process that holds back every sync.
 //! 3. [`limits`] gives the loop device rules of the kernel's block throttling.
 //! 4. The command runs with the place of the volume in the environment, and whatever it does, step for step everything
@@ -26,15 +26,16 @@ use clap::Parser;
 
 use crate::limits::Limits;
 use crate::system::Stop;
-use crate::volume::{Disk, Volume};
+use crate::volume::{Disk, FileSystem, Volume};
 
 /// Status of this program when it could not run the command, as `env` and `timeout` have it.
 const FAILED: u8 = 125;
 
-/// Run a command on a disk made slow: a loop-mounted ext4 volume with limits
+/// Run a command on a disk made slow: a loop-mounted volume with limits
 ///
 /// The command finds the mounted volume's directory in the environment variable SLOW_DISK, and in place of every {} of
-/// its arguments. The exit status is the command's. Needs root, and losetup, mount, mkfs.ext4 and setpriv.
+/// its arguments. The exit status is the command's. Needs root, and losetup, mount, setpriv and the
+/// file system's mkfs.
 #[derive(Parser)]
 #[command(after_help = "\
 Examples:
@@ -44,6 +45,10 @@ struct Arguments {
     /// Size of the volume in megabytes; the image is sparse
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(32..))]
     size_mb: u64,
+
+    /// File system of the volume
+    #[arg(long, value_name = "NAME", default_value = "ext4")]
+    file_system: FileSystem,
 
     #[command(flatten)]
     limits: Limits,
@@ -78,6 +83,7 @@ fn run(arguments: &Arguments) -> Result<u8> {
     let stop = Stop::listen()?;
     leftovers::clear()?;
     let disk = Disk {
+        file_system: arguments.file_system,
         bytes: arguments.size_mb * 1_000_000,
         limits: arguments.limits,
         sync: arguments.sync_ms,

@@ -35,8 +35,35 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Threads that answer the loop device: a sync must not hold up what others read.
 const DELAY_THREADS: usize = 4;
 
+/// File systems that a volume can have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum FileSystem {
+    Ext4,
+    /// Volumes of 300 MB or more
+    Xfs,
+    /// Without holes in files
+    Vfat,
+}
+
+impl FileSystem {
+    /// The tool that makes one, with its options. All metadata is written at once, so that nothing is left for the kernel to
+    /// do while others measure, and nothing is discarded.
+    fn maker(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Ext4 => {
+                let options =
+                    &["-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"];
+                ("mkfs.ext4", options)
+            }
+            Self::Xfs => ("mkfs.xfs", &["-q", "-f", "-K"]),
+            Self::Vfat => ("mkfs.vfat", &["-F", "32"]),
+        }
+    }
+}
+
 /// What to make.
 pub struct Disk<'a> {
+    pub file_system: FileSystem,
     pub bytes: u64,
     pub limits: Limits,
     /// Least duration of a sync.
@@ -68,9 +95,8 @@ impl Volume {
             Some(sync) => attach(&delayed(&image, sync, &run, &mut undo)?, &mut undo)?,
         };
         stop.check()?;
-        // All metadata is written at once: nothing is left for the kernel to do while others measure.
-        let options = ["-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"];
-        tool("mkfs.ext4", options.map(OsStr::new).into_iter().chain([device.as_os_str()]))?;
+        let (maker, options) = disk.file_system.maker();
+        tool(maker, options.iter().map(OsStr::new).chain([device.as_os_str()]))?;
         stop.check()?;
         let place = run.join(MOUNTED);
         make_dir(&place, &mut undo)?;

@@ -3,6 +3,7 @@
 mod db;
 mod output;
 mod paper;
+mod punch;
 mod report;
 mod ycsb;
 
@@ -18,6 +19,7 @@ pub enum Benchmark {
     Db(db::Arguments),
     Report(report::Arguments),
     Paper(paper::Arguments),
+    Punch(punch::Arguments),
 }
 
 pub fn run(benchmark: Benchmark) -> Result<Answer> {
@@ -26,5 +28,6 @@ pub fn run(benchmark: Benchmark) -> Result<Answer> {
         Benchmark::Db(arguments) => db::run(arguments),
         Benchmark::Report(arguments) => report::run(arguments),
         Benchmark::Paper(arguments) => paper::run(&arguments),
+        Benchmark::Punch(arguments) => punch::run(arguments),
     }
 }

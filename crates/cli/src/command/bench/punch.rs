@@ -1,0 +1,52 @@
+//! `terrace bench punch`: what holes cost on a file system.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use terrace_bench::punch::{self, PunchOptions};
+
+use crate::command::Answer;
+
+/// Measure what holes in files cost on a file system: each punch by its size, syncs and removals behind them, and what
+/// hours of churn do to new files
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  terrace bench punch --dir /var/tmp
+  slow-disk --file-system xfs -- terrace bench punch --dir {} --json xfs.json")]
+pub struct Arguments {
+    /// Directory on the file system in question; what is made in it is removed
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+
+    /// Packs of 32 MiB that there are at a time
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    packs: usize,
+
+    /// Megabytes that are written in packs, in all
+    #[arg(long, value_name = "N", default_value_t = 16_000)]
+    churn_mb: u64,
+
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Also write the results to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+pub fn run(arguments: Arguments) -> Result<Answer> {
+    let Arguments { dir, packs, churn_mb, seed, json } = arguments;
+    let options = PunchOptions { dir, packs, churn_bytes: churn_mb * 1_000_000, seed };
+    let run = punch::run(&options).map_err(|error| anyhow!("{error}"))?;
+    io::stdout().lock().write_all(punch::text(&run).as_bytes())?;
+    if let Some(path) = json {
+        let text = serde_json::to_string_pretty(&run)? + "\n";
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(Answer::Yes)
+}
