@@ -113,8 +113,8 @@ pub struct Rest {
     pub cut_off: bool,
 }
 
-/// Waits until the process has neither written nor computed for half a second, at most `limit`, then for the file system of
-/// `directory` to have written everything.
+/// Waits until the process has neither written, computed nor waited for a device for half a second, at most `limit`, then
+/// for the file system of `directory` to have written everything.
 ///
 /// # Errors
 /// Whatever the operating system reports.
@@ -125,7 +125,7 @@ pub fn settle(directory: &Path, limit: Duration) -> Result<Rest> {
         std::thread::sleep(LOOK);
         let (usage, now) = (Usage::now()?, Instant::now());
         let share = (usage.cpu - last.cpu).as_secs_f64() / (now - looked).as_secs_f64();
-        if usage.written_bytes != last.written_bytes || share > IDLE_SHARE {
+        if usage.written_bytes != last.written_bytes || share > IDLE_SHARE || waits_for_device() {
             quiet_since = now;
         } else if now - quiet_since >= QUIET {
             break false;
@@ -139,6 +139,14 @@ pub fn settle(directory: &Path, limit: Duration) -> Result<Rest> {
     let syncing = Instant::now();
     rustix::fs::syncfs(File::open(directory)?)?;
     Ok(Rest { time: (quiet_since - started) + syncing.elapsed(), cut_off })
+}
+
+/// Whether a thread of the process waits for a device: a sync on a busy disk takes longer than [`QUIET`], and what it writes
+/// was counted when it went into the page cache.
+fn waits_for_device() -> bool {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let mut stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    stats.any(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('D')))
 }
 
 /// Bytes of disk that the files below `directory` occupy; files that vanish meanwhile count as nothing.
