@@ -330,6 +330,27 @@ fn a_table_sinks_without_being_rewritten() {
     });
 }
 
+/// One edit, and as many barriers as for the merge alone.
+#[test]
+fn a_merge_beside_which_a_table_sinks() {
+    let mut options = quiet();
+    options.tree.l0_trigger = 2;
+    trace("merge-and-move", options, |stage| {
+        let db = stage.open();
+        flush_entries(&db, 0);
+        db.compact().unwrap();
+        flush_entries(&db, 1);
+        db.put("apart", "from all others").unwrap();
+        stage.begin();
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        let merge = db.stats().merge;
+        assert_eq!((merge.jobs, merge.moves), (2, 1));
+        assert!(merge.moved_bytes > 0);
+        stage.end(db)
+    });
+}
+
 #[test]
 fn the_log_goes_on_in_a_new_segment() {
     trace("roll", quiet(), |stage| {

@@ -109,6 +109,7 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
             json!({
                 "jobs": merge.jobs,
                 "moves": merge.moves,
+                "moved_bytes": merge.moved_bytes,
                 "records_in": merge.records_in,
                 "records_out": merge.records_out,
                 "bytes_in": merge.bytes_in,

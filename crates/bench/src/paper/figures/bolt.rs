@@ -64,6 +64,8 @@ fn grouped(setting: &Setting, group_mib: u64) -> Options {
     let mut options = leveldb(setting, 1);
     options.tree.table_bytes = setting.scaled(LOGICAL_TABLE_BYTES).max(1 << 10);
     options.tree.group_bytes = setting.scaled(group_mib << 20);
+    options.tree.group_parts = 1;
+    options.tree.flush_single_table = false;
     let bytes_max = setting.scaled(COMPACTION_FILE_BYTES).max(PACK_BYTES_MIN);
     options.tree.pack = PackLayout::Many { bytes_max };
     options
