@@ -278,6 +278,7 @@ fn a_merge() {
 fn a_merge_into_files_of_one_table() {
     let mut options = quiet();
     options.tree.pack = PackLayout::OneTable;
+    options.tree.flush_single_table = true;
     options.tree.table_bytes = 4 << 10;
     trace("merge-one-table", options, |stage| {
         let db = stage.open();

@@ -226,6 +226,9 @@ fn random_ops(dice: &mut Dice) -> Vec<Op> {
     ops
 }
 
+/// The value of each key.
+type Answers = Vec<Option<Vec<u8>>>;
+
 /// A tree with data.
 #[derive(Clone)]
 struct Lab {
@@ -234,7 +237,7 @@ struct Lab {
     /// Sequence numbers at which somebody reads, ascending.
     snapshots: Vec<Seq>,
     /// What each of them, and a reader of the newest state, finds of each key.
-    answers: Rc<Vec<(Seq, Vec<Option<Vec<u8>>>)>>,
+    answers: Rc<Vec<(Seq, Answers)>>,
     /// Of the next table.
     next_id: u64,
 }
