@@ -284,13 +284,17 @@ impl Default for Options {
 }
 
 /// The named configurations, the default first.
-const PROFILES: &[&str] = &["default", "leveldb-2m", "leveldb-64m"];
+const PROFILES: &[&str] = &["default", "leveldb-2m", "leveldb-64m", "bolt-ls", "bolt-gc", "bolt-stl"];
 
 impl Options {
     /// A named configuration: `default`, or the shape of a store from the literature.
     ///
     /// `leveldb-2m` and `leveldb-64m` have LevelDB's levels (10 MiB, then ten times more each), its limits on level 0
     /// (4, 8, 12), a file per table of 2 or 64 MiB, one table per flush, one victim per merge, and one thread that merges.
+    ///
+    /// `bolt-ls` is the former with tables of 1 MiB in files of up to 128 MiB, one for each flush or merge; `bolt-gc` besides
+    /// with groups of 64 MiB, in a smaller level all of it; `bolt-stl` besides with `settle`: steps +LS, +GC and +STL of BoLT,
+    /// but for its flushes into one table (`flush_single_table`).
     ///
     /// ```
     /// use terrace::Options;
@@ -318,10 +322,25 @@ impl Options {
             background_threads: Some(1),
             ..Self::default()
         };
+        let bolt = |group_bytes, settle| {
+            let base = leveldb(1 << 20);
+            let tree = TreeOptions {
+                pack: PackLayout::Many { bytes_max: 128 << 20 },
+                group_bytes,
+                group_parts: 1,
+                settle,
+                flush_single_table: false,
+                ..base.tree
+            };
+            Self { tree, ..base }
+        };
         match name {
             "default" => Some(Self::default()),
             "leveldb-2m" => Some(leveldb(2 << 20)),
             "leveldb-64m" => Some(leveldb(64 << 20)),
+            "bolt-ls" => Some(bolt(0, false)),
+            "bolt-gc" => Some(bolt(64 << 20, false)),
+            "bolt-stl" => Some(bolt(64 << 20, true)),
             _ => None,
         }
     }
