@@ -48,7 +48,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use events::{EventListener, JobBegin, JobEnd, Stall};
 pub use filter::{CompactionFilter, Decision};
 pub use iter::Iter;
-pub use options::{Compression, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions};
+pub use options::{Compression, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions, Victims};
 pub use slice::Slice;
 pub use stats::{
     ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, PrefixFilterStats, ReadByCause,

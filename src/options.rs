@@ -122,6 +122,23 @@ pub enum PackLayout {
     },
 }
 
+/// Which tables a merge takes together from a level below level 0.
+///
+/// ```
+/// use terrace::{TreeOptions, Victims};
+/// assert_eq!(TreeOptions::default().victims, Victims::Cursor);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Victims {
+    /// Neighbours, in key order, around the level.
+    #[default]
+    Cursor,
+    /// Those that overlap the fewest bytes of the next level for each of their own, wherever they lie, and an eighth of
+    /// the group in key order, so that every table has its turn.
+    LeastOverlap,
+}
+
 /// Shape of the trees and of their files.
 ///
 /// The defaults suit most uses; the fields exist so that the compared systems of the literature can be run as
@@ -141,6 +158,16 @@ pub struct TreeOptions {
     /// A merge takes tables of the upper level up to this many bytes together, at most 4 GiB; one table at least.
     /// Large groups mean few barriers, small ones little space for inputs and outputs at the same time.
     pub group_bytes: u64,
+    /// Below level 0, such a group is at most one of so many equal parts of its level; 1 to 1000, 1 for no such bound.
+    pub group_parts: u32,
+    /// Which tables make a group.
+    pub victims: Victims,
+    /// Whether tables of a group that overlap nothing in the next level sink there unread, while the others are merged,
+    /// and whether tables of the next level that overlap none of the group stay as they are. Otherwise a group sinks as a
+    /// whole or not at all, and is merged with all that lies between its first key and its last.
+    pub settle: bool,
+    /// Whether a memtable is flushed into one table, however large, or else into tables of `table_bytes`.
+    pub flush_single_table: bool,
     /// Size of a block, in bytes; 256 B to 1 MiB. One cache miss of a lookup reads one block.
     pub block_bytes: u32,
     /// Size of level 1, in bytes; 4 KiB or more.
@@ -165,6 +192,10 @@ impl Default for TreeOptions {
             table_bytes: 1 << 20,
             pack: PackLayout::Many { bytes_max: 32 << 20 },
             group_bytes: 16 << 20,
+            group_parts: 4,
+            victims: Victims::Cursor,
+            settle: true,
+            flush_single_table: false,
             block_bytes: 4096,
             level1_bytes: 256 << 20,
             level_ratio: 10,
@@ -184,6 +215,7 @@ impl TreeOptions {
             range("tree.pack bytes_max", bytes_max, 1 << 20, 4 << 30)?;
         }
         range("tree.group_bytes", self.group_bytes, 0, 4 << 30)?;
+        range("tree.group_parts", self.group_parts.into(), 1, 1000)?;
         range("tree.block_bytes", u64::from(self.block_bytes), 256, 1 << 20)?;
         range("tree.level1_bytes", self.level1_bytes, 4 << 10, 1 << 50)?;
         range("tree.level_ratio", u64::from(self.level_ratio), 2, 100)?;
@@ -252,13 +284,17 @@ impl Default for Options {
 }
 
 /// The named configurations, the default first.
-const PROFILES: &[&str] = &["default", "leveldb-2m", "leveldb-64m"];
+const PROFILES: &[&str] = &["default", "leveldb-2m", "leveldb-64m", "bolt-ls", "bolt-gc", "bolt-stl"];
 
 impl Options {
     /// A named configuration: `default`, or the shape of a store from the literature.
     ///
     /// `leveldb-2m` and `leveldb-64m` have LevelDB's levels (10 MiB, then ten times more each), its limits on level 0
-    /// (4, 8, 12), and a file per table of 2 or 64 MiB.
+    /// (4, 8, 12), a file per table of 2 or 64 MiB, one table per flush, one victim per merge, and one thread that merges.
+    ///
+    /// `bolt-ls` is the former with tables of 1 MiB in files of up to 128 MiB, one for each flush or merge; `bolt-gc` besides
+    /// with groups of 64 MiB, in a smaller level all of it; `bolt-stl` besides with `settle`: steps +LS, +GC and +STL of BoLT,
+    /// but for its flushes into one table (`flush_single_table`).
     ///
     /// ```
     /// use terrace::Options;
@@ -273,6 +309,8 @@ impl Options {
                 table_bytes,
                 pack: PackLayout::OneTable,
                 group_bytes: 0,
+                settle: false,
+                flush_single_table: true,
                 level1_bytes: 10 << 20,
                 l0_trigger: 4,
                 l0_slow: 8,
@@ -281,12 +319,28 @@ impl Options {
                 debt_stop_bytes: u64::MAX,
                 ..TreeOptions::default()
             },
+            background_threads: Some(1),
             ..Self::default()
+        };
+        let bolt = |group_bytes, settle| {
+            let base = leveldb(1 << 20);
+            let tree = TreeOptions {
+                pack: PackLayout::Many { bytes_max: 128 << 20 },
+                group_bytes,
+                group_parts: 1,
+                settle,
+                flush_single_table: false,
+                ..base.tree
+            };
+            Self { tree, ..base }
         };
         match name {
             "default" => Some(Self::default()),
             "leveldb-2m" => Some(leveldb(2 << 20)),
             "leveldb-64m" => Some(leveldb(64 << 20)),
+            "bolt-ls" => Some(bolt(0, false)),
+            "bolt-gc" => Some(bolt(64 << 20, false)),
+            "bolt-stl" => Some(bolt(64 << 20, true)),
             _ => None,
         }
     }

@@ -160,8 +160,10 @@ pub struct PrefixFilterStats {
 pub struct MergeStats {
     /// Merges finished.
     pub jobs: u64,
-    /// Tables that sank to the next level without being rewritten, in jobs.
+    /// Jobs in which tables sank to the next level without being rewritten, alone or beside a merge.
     pub moves: u64,
+    /// Bytes of these tables.
+    pub moved_bytes: u64,
     /// Entries read.
     pub records_in: u64,
     /// Entries written.

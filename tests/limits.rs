@@ -11,7 +11,7 @@ use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::{
     Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, PackLayout, Prefix, TreeOptions,
-    WriteBatch,
+    Victims, WriteBatch,
 };
 
 fn machine() -> Arc<SimEnv> {
@@ -240,7 +240,7 @@ type Change = fn(&mut Options);
 
 #[test]
 fn each_setting_out_of_its_range_is_named() {
-    let wrong: [(&str, Change); 29] = [
+    let wrong: [(&str, Change); 31] = [
         ("memory_bytes", |o| o.memory_bytes = Some(0)),
         ("memory_bytes", |o| o.memory_bytes = Some((1 << 20) - 1)),
         ("space_bytes", |o| o.space_bytes = Some((1 << 20) - 1)),
@@ -256,6 +256,8 @@ fn each_setting_out_of_its_range_is_named() {
         ("tree.table_bytes", |o| o.tree.table_bytes = (1 << 30) + 1),
         ("tree.pack", |o| o.tree.pack = PackLayout::Many { bytes_max: (1 << 20) - 1 }),
         ("tree.pack", |o| o.tree.pack = PackLayout::Many { bytes_max: (4 << 30) + 1 }),
+        ("tree.group_parts", |o| o.tree.group_parts = 0),
+        ("tree.group_parts", |o| o.tree.group_parts = 1001),
         ("tree.block_bytes", |o| o.tree.block_bytes = 255),
         ("tree.block_bytes", |o| o.tree.block_bytes = (1 << 20) + 1),
         ("tree.level1_bytes", |o| o.tree.level1_bytes = 4095),
@@ -303,6 +305,10 @@ fn settings_at_the_ends_of_their_ranges_work() {
             table_bytes: 1 << 10,
             pack: PackLayout::Many { bytes_max: 1 << 20 },
             group_bytes: 0,
+            group_parts: 1,
+            victims: Victims::LeastOverlap,
+            settle: false,
+            flush_single_table: true,
             block_bytes: 256,
             level1_bytes: 4 << 10,
             level_ratio: 2,
@@ -325,6 +331,10 @@ fn settings_at_the_ends_of_their_ranges_work() {
             table_bytes: 1 << 30,
             pack: PackLayout::Many { bytes_max: 4 << 30 },
             group_bytes: 4 << 30,
+            group_parts: 1000,
+            victims: Victims::LeastOverlap,
+            settle: true,
+            flush_single_table: false,
             block_bytes: 1 << 20,
             level1_bytes: 1 << 50,
             level_ratio: 100,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rot::{Seed, tiny};
 use terrace::env::posix::PosixEnv;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
-use terrace::{Compression, Db, Durability, ErrorKind, Options, PackLayout, TreeOptions};
+use terrace::{Compression, Db, Durability, ErrorKind, Options, PackLayout, TreeOptions, Victims};
 
 fn machine() -> Arc<SimEnv> {
     SimEnv::new(SimConfig::default())
@@ -185,6 +185,11 @@ fn answers_stay_whatever_changes() {
                 options.tree.level1_bytes = (8 << 10) << roll(4);
                 options.tree.level_ratio = 2 + roll(8) as u32;
                 options.tree.l0_trigger = 1 + roll(6) as usize;
+                options.tree.group_bytes = roll(4) << 13;
+                options.tree.group_parts = 1 + roll(3) as u32;
+                options.tree.settle = roll(3) > 0;
+                options.tree.flush_single_table = roll(4) == 0;
+                options.tree.victims = if roll(2) == 0 { Victims::Cursor } else { Victims::LeastOverlap };
                 options.tree.pack =
                     if roll(2) == 0 { PackLayout::OneTable } else { PackLayout::Many { bytes_max: 1 << 20 } };
             })

@@ -278,6 +278,7 @@ fn a_merge() {
 fn a_merge_into_files_of_one_table() {
     let mut options = quiet();
     options.tree.pack = PackLayout::OneTable;
+    options.tree.flush_single_table = true;
     options.tree.table_bytes = 4 << 10;
     trace("merge-one-table", options, |stage| {
         let db = stage.open();
@@ -327,6 +328,27 @@ fn a_table_sinks_without_being_rewritten() {
         let flush_and_move = format!("create 000001.pack{flush_and_move}");
         db.close().unwrap();
         flush_and_move
+    });
+}
+
+/// One edit, and as many barriers as for the merge alone.
+#[test]
+fn a_merge_beside_which_a_table_sinks() {
+    let mut options = quiet();
+    options.tree.l0_trigger = 2;
+    trace("merge-and-move", options, |stage| {
+        let db = stage.open();
+        flush_entries(&db, 0);
+        db.compact().unwrap();
+        flush_entries(&db, 1);
+        db.put("apart", "from all others").unwrap();
+        stage.begin();
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        let merge = db.stats().merge;
+        assert_eq!((merge.jobs, merge.moves), (2, 1));
+        assert!(merge.moved_bytes > 0);
+        stage.end(db)
     });
 }
 

@@ -121,6 +121,12 @@ pub(super) struct Sieve {
 }
 
 impl Sieve {
+    /// Replaces nothing.
+    #[cfg(test)]
+    pub(super) fn idle() -> Self {
+        Self { expiry: None, filter: None, newest_snapshot: Seq::ZERO }
+    }
+
     /// The version to be judged in place of one with this stamp and value. `first`: it is the newest of its key in the
     /// job.
     pub(super) fn pass<'v>(

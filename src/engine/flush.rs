@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Engine;
+use super::distill::{Distillation, Outside, Volume};
 use super::install::Change;
-use super::merge_job::{Distillation, Outside, Volume};
 use super::output::{Finished, Output};
 use super::scheduler::Job;
 use super::tree::{Sealed, Tree, View};
@@ -20,7 +20,6 @@ use crate::events::JobBegin;
 use crate::format::edit::TreeEdit;
 use crate::format::names::FileName;
 use crate::merge::{Coverage, MergeForward, fragment};
-use crate::options::PackLayout;
 use crate::store::memtable::Memtable;
 use crate::store::meter::WriteCause;
 use crate::types::{SegmentId, Seq};
@@ -70,11 +69,9 @@ impl Engine {
 
     fn write_level0(&self, tree: &Tree, view: &View, memtable: &Arc<Memtable>) -> Result<(Finished, Volume)> {
         let settings = self.table_settings(&tree.record, LEVEL_0, self.ids.epoch());
-        let cutting = match self.settings().options.tree.pack {
-            // As LevelDB does: one memtable, one table.
-            PackLayout::OneTable => None,
-            PackLayout::Many { .. } => Some(self.settings().policy.cutter.start(Run::empty())),
-        };
+        let current = self.settings();
+        let cut_up = !current.options.tree.flush_single_table;
+        let cutting = cut_up.then(|| current.policy.cutter.start(Run::empty(), &[]));
         let snapshots = self.snapshots.list();
         let distillation = Distillation {
             output: Output::new(self, WriteCause::Flush, settings, memtable.bytes()),
@@ -85,7 +82,9 @@ impl Engine {
             outside: Outside { version: &view.version, inputs: &HashSet::new() },
             sieve: self.sieve(tree, false),
         };
-        self.distill(MergeForward::new(vec![memtable.cursor()]), distillation)
+        let merge = MergeForward::new(vec![memtable.cursor()]);
+        let (output, volume) = distillation.run(merge, || self.health.check_writable())?;
+        Ok((output.finish()?, volume))
     }
 
     /// The oldest log segment that will be needed once `memtable`, sealed at `upto`, is in tables. Makes the log durable

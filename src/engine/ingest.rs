@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use super::Engine;
+use super::distill::Sink;
 use super::install::Change;
 use super::output::{Finished, Output};
 use super::tree::Tree;
@@ -50,7 +51,7 @@ impl Ingestion {
             engine: engine.clone(),
             tree: tree.clone(),
             output: Output::new(engine.clone(), WriteCause::Flush, settings, u64::MAX),
-            cutting: engine.settings().policy.cutter.start(Run::empty()),
+            cutting: engine.settings().policy.cutter.start(Run::empty(), &[]),
             last_key: None,
             entries: 0,
             bytes: 0,

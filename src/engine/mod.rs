@@ -5,8 +5,8 @@
 //! * [`commit`]: a write's way into log and memtable; the only code that makes a caller wait on purpose.
 //!   [`conflict`]: what a transaction depends on. [`visibility`]: what readers may see.
 //! * [`read`], [`multi_get`] and [`scan`]: lookups and iterators over one [`View`](tree::View).
-//! * [`flush`] and [`merge_job`]: jobs, which write [`output`] and end in an edit; [`install`] makes it durable, then
-//!   visible.
+//! * [`flush`] and [`merge_job`]: jobs, which [`distill`] their inputs into [`output`] and end in an edit; [`install`]
+//!   makes it durable, then visible.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
 //! * [`ingest`]: sorted data from outside, straight into tables.
 //! * [`repair`]: a new store of what [`salvage`] finds in a damaged one.
@@ -24,6 +24,7 @@ mod checkpoint;
 mod close;
 pub(crate) mod commit;
 mod conflict;
+mod distill;
 mod events;
 mod expiry;
 mod flush;

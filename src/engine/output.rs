@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Engine;
+use super::distill::Sink;
 use crate::error::Result;
 use crate::format::edit::{PackRecord, TableRecord};
 use crate::options::PackLayout;
@@ -63,29 +64,6 @@ impl<E: Deref<Target = Engine>> Output<E> {
         }
     }
 
-    /// The range tombstones that the tables are to share, fragmented.
-    pub(crate) fn set_range_tombstones(&mut self, tombstones: impl Iterator<Item = RangeTombstone>) {
-        self.range_tombstones = tombstones.collect();
-    }
-
-    /// Whether some of them are in no table yet.
-    pub(crate) fn has_range_tombstones(&self) -> bool {
-        !self.range_tombstones.is_empty()
-    }
-
-    /// Whether the current table holds, or will hold, anything before `bound`.
-    pub(crate) fn reaches(&self, bound: &UpperBound) -> bool {
-        self.table.is_some()
-            || self.range_tombstones.front().is_some_and(|next| bound.admits(&next.range.start))
-    }
-
-    /// Appends an entry; they come in order.
-    pub(crate) fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8]) -> Result<()> {
-        self.begin()?;
-        let (Some(table), Some(pack)) = (self.table.as_mut(), self.pack.as_mut()) else { return Ok(()) };
-        table.add(key, stamp, value, pack)
-    }
-
     /// Starts a table, and a pack, where there is none.
     fn begin(&mut self) -> Result<()> {
         if self.table.is_some() {
@@ -107,31 +85,6 @@ impl<E: Deref<Target = Engine>> Output<E> {
         Ok(())
     }
 
-    /// Bytes of the table that is being written; 0 between tables.
-    pub(crate) fn table_bytes(&self) -> u64 {
-        match (&self.table, &self.pack) {
-            (Some(table), Some(pack)) => table.bytes(pack),
-            _ => 0,
-        }
-    }
-
-    /// Ends the current table before `bound`, where the next one may begin, and its pack where that is full. The table
-    /// takes the range tombstones up to there along: between tables they are clipped, so that the run is disjoint (I1).
-    pub(crate) fn cut(&mut self, bound: &UpperBound) -> Result<()> {
-        let tombstones = take_before(&mut self.range_tombstones, bound);
-        if !tombstones.is_empty() {
-            self.begin()?;
-        }
-        let (Some(mut table), Some(pack)) = (self.table.take(), self.pack.as_mut()) else { return Ok(()) };
-        table.set_range_tombstones(tombstones);
-        self.tables.push(table.finish(pack)?);
-        let full = match self.engine.settings().options.tree.pack {
-            PackLayout::OneTable => true,
-            PackLayout::Many { bytes_max } => pack.len() >= bytes_max,
-        };
-        if full { self.seal() } else { Ok(()) }
-    }
-
     fn seal(&mut self) -> Result<()> {
         if let Some(pack) = self.pack.take() {
             self.packs.records.push(pack.seal()?);
@@ -151,8 +104,55 @@ impl<E: Deref<Target = Engine>> Output<E> {
     }
 }
 
+impl<E: Deref<Target = Engine>> Sink for Output<E> {
+    fn set_range_tombstones(&mut self, tombstones: Vec<RangeTombstone>) {
+        self.range_tombstones = tombstones.into();
+    }
+
+    fn has_range_tombstones(&self) -> bool {
+        !self.range_tombstones.is_empty()
+    }
+
+    fn reaches(&self, bound: &UpperBound) -> bool {
+        self.table.is_some()
+            || self.range_tombstones.front().is_some_and(|next| bound.admits(&next.range.start))
+    }
+
+    fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8]) -> Result<()> {
+        self.begin()?;
+        let (Some(table), Some(pack)) = (self.table.as_mut(), self.pack.as_mut()) else { return Ok(()) };
+        table.add(key, stamp, value, pack)
+    }
+
+    fn table_bytes(&self) -> u64 {
+        match (&self.table, &self.pack) {
+            (Some(table), Some(pack)) => table.bytes(pack),
+            _ => 0,
+        }
+    }
+
+    /// Ends the pack, too, where that is full.
+    fn cut(&mut self, bound: &UpperBound) -> Result<()> {
+        let tombstones = take_before(&mut self.range_tombstones, bound);
+        if !tombstones.is_empty() {
+            self.begin()?;
+        }
+        let (Some(mut table), Some(pack)) = (self.table.take(), self.pack.as_mut()) else { return Ok(()) };
+        table.set_range_tombstones(tombstones);
+        self.tables.push(table.finish(pack)?);
+        let full = match self.engine.settings().options.tree.pack {
+            PackLayout::OneTable => true,
+            PackLayout::Many { bytes_max } => pack.len() >= bytes_max,
+        };
+        if full { self.seal() } else { Ok(()) }
+    }
+}
+
 /// Takes what lies before `bound` out of fragmented tombstones.
-fn take_before(tombstones: &mut VecDeque<RangeTombstone>, bound: &UpperBound) -> Vec<RangeTombstone> {
+pub(super) fn take_before(
+    tombstones: &mut VecDeque<RangeTombstone>,
+    bound: &UpperBound,
+) -> Vec<RangeTombstone> {
     let mut before = Vec::new();
     let mut behind = Vec::new();
     while let Some(mut tombstone) = tombstones.front().cloned()

@@ -9,9 +9,9 @@ use super::Engine;
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
-use crate::options::{Compression, KeyspaceOptions, Options};
+use crate::options::{Compression, KeyspaceOptions, Options, Victims};
 use crate::policy::{
-    CursorConfig, Cutter, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, Placer, PolicyConfig,
+    Cutter, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, PolicyConfig,
     Retainer, SizeConfig,
 };
 use crate::types::KeyspaceId;
@@ -154,18 +154,24 @@ pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOpti
 fn policy(options: &Options) -> PolicyConfig {
     let tree = &options.tree;
     let grandparent_bytes_max = tree.table_bytes.saturating_mul(GRANDPARENT_TABLES_MAX);
+    let picker = PickerConfig {
+        group_bytes: tree.group_bytes,
+        group_parts: tree.group_parts.into(),
+        settle: tree.settle,
+        expansion_bytes_max: (tree.table_bytes.saturating_mul(EXPANSION_TABLES_MAX))
+            .saturating_add(tree.group_bytes),
+        grandparent_bytes_max,
+    };
     PolicyConfig {
         layout: Layout::Leveled(LeveledConfig {
             level1_bytes: tree.level1_bytes,
             ratio: tree.level_ratio.into(),
             l0_trigger: tree.l0_trigger as u64,
         }),
-        picker: Picker::Cursor(CursorConfig {
-            group_bytes: tree.group_bytes,
-            expansion_bytes_max: (tree.table_bytes.saturating_mul(EXPANSION_TABLES_MAX))
-                .saturating_add(tree.group_bytes),
-            grandparent_bytes_max,
-        }),
+        picker: match tree.victims {
+            Victims::Cursor => Picker::Cursor(picker),
+            Victims::LeastOverlap => Picker::LeastOverlap(picker),
+        },
         cutter: Cutter::Size(SizeConfig { table_bytes: tree.table_bytes, grandparent_bytes_max }),
         retainer: Retainer::Drop,
         pacer: Pacer::Governor(GovernorConfig {

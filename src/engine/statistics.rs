@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::Engine;
-use super::merge_job::Volume;
+use super::distill::Volume;
 use super::pressure::StallReason;
 use super::tree::Tree;
 use crate::env::sync::Mutex;
@@ -24,6 +24,7 @@ pub(crate) struct Tally {
     flush: JobTally,
     merge: JobTally,
     moves: AtomicU64,
+    moved_bytes: AtomicU64,
     failures: AtomicU64,
     prefix_asked: AtomicU64,
     prefix_denied: AtomicU64,
@@ -73,8 +74,10 @@ impl Tally {
         self.merge.add(volume, bytes_in, bytes_out, time);
     }
 
-    pub(super) fn moved(&self) {
+    /// Tables of `bytes` together have moved.
+    pub(super) fn moved(&self, bytes: u64) {
         self.moves.fetch_add(1, Relaxed);
+        self.moved_bytes.fetch_add(bytes, Relaxed);
     }
 
     /// A background job has failed.
@@ -150,6 +153,7 @@ impl Engine {
             merge: MergeStats {
                 jobs: merge.jobs.load(Relaxed),
                 moves: self.tally.moves.load(Relaxed),
+                moved_bytes: self.tally.moved_bytes.load(Relaxed),
                 records_in: merge.records_in.load(Relaxed),
                 records_out: merge.records_out.load(Relaxed),
                 bytes_in: merge.bytes_in.load(Relaxed),

@@ -3,11 +3,14 @@
 //! `Size` is LevelDB's `ShouldStopBefore`: at the target size, and earlier when the output has come to overlap so much
 //! of the level after the target that merging it later would cost too much. A cut falls between user keys only (I1):
 //! the merge asks once per user key, before its first entry.
+//!
+//! And always at the fences of the plan: between them lie tables that the job leaves where they are, or moves, and that
+//! no output may span (I1).
 
 use std::sync::Arc;
 
 use crate::catalog::{Run, TableMeta};
-use crate::types::UpperBound;
+use crate::types::{Key, UpperBound};
 
 /// The cutters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,23 +47,36 @@ pub struct CutState {
     current: Option<Arc<TableMeta>>,
     // Bytes of grandparents that the current output has passed.
     passed_bytes: u64,
+    // Those that no key has reached, the next one last.
+    fences: Vec<UpperBound>,
 }
 
 impl Cutter {
-    /// Starts to cut a stream of keys, in order; `grandparents` is the run of the level after the target.
+    /// Starts to cut a stream of keys, in order; `grandparents` is the run of the level after the target, `fences` are
+    /// those of the plan, ascending.
     #[must_use]
-    pub fn start(&self, grandparents: Run) -> CutState {
+    pub fn start(&self, grandparents: Run, fences: &[Key]) -> CutState {
         let Self::Size(config) = *self;
+        debug_assert!(fences.is_sorted(), "fences must ascend");
         let current = grandparents.first().cloned();
-        CutState { config, grandparents, next: 1, current, passed_bytes: 0 }
+        let fences = fences.iter().rev().cloned().map(UpperBound::Excluded).collect();
+        CutState { config, grandparents, next: 1, current, passed_bytes: 0, fences }
     }
 }
 
 impl CutState {
-    /// Where the next table of the level after the target ends: a place to cut where there are range tombstones alone.
+    /// The next place at which the output ends whether or not a key follows.
+    #[must_use]
+    pub fn next_fence(&self) -> Option<&UpperBound> {
+        self.fences.last()
+    }
+
+    /// The next place to ask at where there are range tombstones alone: a fence, or where the next table of the level
+    /// after the target ends.
     #[must_use]
     pub fn next_boundary(&self) -> Option<&UpperBound> {
-        self.current.as_ref().map(|table| &table.range.end)
+        let grandparent = self.current.as_ref().map(|table| &table.range.end);
+        self.next_fence().into_iter().chain(grandparent).min()
     }
 
     /// Whether the current output ends before the next key.
@@ -72,9 +88,13 @@ impl CutState {
             self.current = self.grandparents.get(self.next).cloned();
             self.next += 1;
         }
+        let mut fenced = false;
+        while self.fences.pop_if(|fence| !fence.admits(view.next_key)).is_some() {
+            fenced = true;
+        }
         let full = view.output_bytes >= self.config.table_bytes
             || self.passed_bytes > self.config.grandparent_bytes_max;
-        let cut = full && view.output_bytes > 0;
+        let cut = fenced || full && view.output_bytes > 0;
         if cut {
             self.passed_bytes = 0;
         }

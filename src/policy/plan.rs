@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::types::{Key, KeyRange, KeyspaceId, TableId};
 
-/// A background change of one tree: tables to merge into the next level, tables to move there unread.
+/// A background change of one tree: tables to merge into the next level, tables to move there unread, or both at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// Whose tree.
@@ -17,10 +17,16 @@ pub struct Plan {
     pub target: u8,
     /// Tables to merge: of the source level, then of the target level, newest run first, in key order.
     pub inputs: Vec<PlanInput>,
-    /// Tables of the source level that go to the target as they are.
+    /// Tables of the source level that go to the target as they are, in key order.
     pub moves: Vec<TableId>,
-    /// Hull of all tables concerned. The plan claims it in the source and in the target level.
+    /// Keys before which outputs are cut, ascending. Between the inputs on both sides of one lie tables that the plan
+    /// moves or leaves in the target.
+    pub fences: Vec<Key>,
+    /// Hull of all tables concerned.
     pub range: KeyRange,
+    /// What the plan claims in the source and in the target level: disjoint ranges, ascending, in which all tables
+    /// concerned and all outputs lie.
+    pub claims: Vec<KeyRange>,
     /// Length of all tables concerned, in bytes.
     pub bytes: u64,
     /// New cursor of the source level; `None` leaves it.
@@ -32,7 +38,7 @@ pub struct Plan {
 /// What a plan does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PlanKind {
-    /// Inputs are read and written anew.
+    /// Inputs are read and written anew; what moves does so in the same edit.
     Merge,
     /// Metadata alone: tables change their level.
     Move,
@@ -86,6 +92,9 @@ impl fmt::Display for Plan {
         }
         for table in &self.moves {
             write!(f, " move:{table:?}")?;
+        }
+        for fence in &self.fences {
+            write!(f, " cut:{}", fence.escape_ascii())?;
         }
         write!(f, " ({reason})")
     }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! case <what is shown>                     starts from nothing
-//! config table=2M level1=10M ...           changes the defaults of PolicyConfig::leveldb
+//! config table=2M level1=10M ...           changes the defaults of PolicyConfig::leveldb; settle=1, least=1: switches
 //! L0 e5 a-c:1M d-f:1M                      tables: level, epoch (level 0), keys and bytes
 //! L1 a-c:1M cursor=c                       cursor of the level's picker: behind this key
 //! busy L1 a-c                              claim of a running job
@@ -13,7 +13,7 @@
 //! > pick | pick L1 | range L1 a-c          plans
 //! > scores | debt                          the layout's measures
 //! > writer l0=7..12                        verdicts, for each value of one signal
-//! > cut L3 a:1M b:1M ...                   outputs of a merge above level 3: entries with their bytes
+//! > cut L3 a:1M |b b:1M ...                outputs of a merge above level 3: entries with their bytes, fences
 //! ```
 
 use std::collections::BTreeMap;
@@ -38,8 +38,10 @@ impl PolicyConfig {
         let grandparent_bytes_max = 10 * table_bytes;
         Self {
             layout: Layout::Leveled(LeveledConfig { level1_bytes, ratio: 10, l0_trigger: 4 }),
-            picker: Picker::Cursor(CursorConfig {
+            picker: Picker::Cursor(PickerConfig {
                 group_bytes: 0,
+                group_parts: 1,
+                settle: false,
                 expansion_bytes_max: 25 * table_bytes,
                 grandparent_bytes_max,
             }),
@@ -57,6 +59,12 @@ impl PolicyConfig {
             }),
             placer: Placer::Single,
         }
+    }
+
+    /// The limits of the picker, whichever it is.
+    fn picker_mut(&mut self) -> &mut PickerConfig {
+        let (Picker::Cursor(config) | Picker::LeastOverlap(config)) = &mut self.picker;
+        config
     }
 }
 
@@ -134,9 +142,9 @@ impl Case {
     fn configure(&mut self, setting: &str) {
         let (name, value) = setting.split_once('=').unwrap();
         let value = parse_bytes(value);
-        let PolicyConfig { layout, picker, cutter, pacer, .. } = &mut self.config;
+        let mut picker = *self.config.picker_mut();
+        let PolicyConfig { layout, cutter, pacer, .. } = &mut self.config;
         let Layout::Leveled(layout) = layout;
-        let Picker::Cursor(picker) = picker;
         let Cutter::Size(cutter) = cutter;
         let Pacer::Governor(pacer) = pacer;
         match name {
@@ -145,6 +153,9 @@ impl Case {
             "trigger" => layout.l0_trigger = value,
             "table" => cutter.table_bytes = value,
             "group" => picker.group_bytes = value,
+            "parts" => picker.group_parts = value,
+            "settle" => picker.settle = value > 0,
+            "least" => self.config.picker = Picker::LeastOverlap(picker),
             "expansion" => picker.expansion_bytes_max = value,
             "grandparents" => {
                 picker.grandparent_bytes_max = value;
@@ -155,6 +166,7 @@ impl Case {
             "sealed_max" => pacer.sealed_memtables_max = value,
             _ => panic!("no setting {name}"),
         }
+        *self.config.picker_mut() = picker;
     }
 
     fn load(&mut self, setting: &str) {
@@ -244,11 +256,12 @@ impl Case {
 
 /// The outputs of a merge: their keys, a line each.
 fn cut(cutter: &Cutter, grandparents: Run, entries: &[&str]) -> String {
-    let mut state = cutter.start(grandparents);
+    let fences: Vec<Key> =
+        entries.iter().filter_map(|entry| Some(entry.strip_prefix('|')?.as_bytes().into())).collect();
+    let mut state = cutter.start(grandparents, &fences);
     let (mut lines, mut output_bytes) = (String::new(), 0);
-    for entry in entries {
-        let (key, bytes) = entry.split_once(':').unwrap();
-        if state.cut(&CutView { output_bytes, next_key: key.as_bytes() }) {
+    for (key, bytes) in entries.iter().filter_map(|entry| entry.split_once(':')) {
+        if state.cut(&CutView { output_bytes, next_key: key.as_bytes() }) && output_bytes > 0 {
             writeln!(lines, "= {}", show_bytes(output_bytes)).unwrap();
             output_bytes = 0;
         }
@@ -275,6 +288,8 @@ fn claim_of(level: u8, range: KeyRange) -> Plan {
         target: level,
         inputs: Vec::new(),
         moves: Vec::new(),
+        fences: Vec::new(),
+        claims: vec![range.clone()],
         range,
         bytes: 0,
         cursor: None,
@@ -292,10 +307,21 @@ fn show_plan(version: &Version, plan: &Plan) -> String {
         let inputs = plan.inputs.iter().filter(move |input| input.level == level);
         inputs.map(|input| range_of(input.table)).collect::<Vec<_>>().join(" ")
     };
-    let what = match plan.kind {
+    let moves = plan.moves.iter().map(|id| range_of(*id)).collect::<Vec<_>>().join(" ");
+    let mut what = match plan.kind {
         PlanKind::Merge => format!("[{}] with [{}]", of_level(plan.source), of_level(plan.target)),
-        PlanKind::Move => format!("[{}]", range_of(plan.moves[0])),
+        PlanKind::Move => format!("[{moves}]"),
     };
+    if plan.kind == PlanKind::Merge && !plan.moves.is_empty() {
+        write!(what, " move [{moves}]").unwrap();
+    }
+    for fence in &plan.fences {
+        write!(what, " |{}", fence.escape_ascii()).unwrap();
+    }
+    if plan.claims != [plan.range.clone()] {
+        let claims: Vec<_> = plan.claims.iter().map(ToString::to_string).collect();
+        write!(what, " claims {}", claims.join(" ")).unwrap();
+    }
     let kind = format!("{:?}", plan.kind).to_lowercase();
     let behind = |key: &Key| key.strip_suffix(&[0]).unwrap_or(key).escape_ascii().to_string();
     let cursor = plan.cursor.as_ref().map_or(String::new(), |key| format!(" cursor={}", behind(key)));

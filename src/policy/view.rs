@@ -1,5 +1,7 @@
 //! What decisions depend on: a tree with the claims of running jobs, and a sample of the load.
 
+use std::collections::HashSet;
+
 use super::{Plan, TreeShape};
 use crate::catalog::Version;
 use crate::types::{KeyRange, KeyspaceId};
@@ -33,21 +35,21 @@ impl Busy {
     /// Whether `plan` could not run beside the running jobs.
     #[must_use]
     pub fn conflicts_with(&self, plan: &Plan) -> bool {
-        claims_of(plan).iter().any(|(level, range)| self.conflicts(*level, range))
+        claims_of(plan).any(|(level, range)| self.conflicts(level, range))
     }
 
-    /// Claims the range of `plan` in its source and target level.
+    /// Claims what `plan` touches in its source and target level.
     pub fn claim(&mut self, plan: &Plan) {
         debug_assert!(!self.conflicts_with(plan), "I12: two jobs work on one range");
-        self.claims.extend(claims_of(plan));
+        self.claims.extend(claims_of(plan).map(|(level, range)| (level, range.clone())));
     }
 
     /// Takes back what [`Busy::claim`] claimed.
     pub fn release(&mut self, plan: &Plan) {
-        let mine = claims_of(plan);
+        let mine: HashSet<_> = claims_of(plan).collect();
         let before = self.claims.len();
         // Claims of other jobs are disjoint from these, so none of them is equal to one.
-        self.claims.retain(|claim| !mine.contains(claim));
+        self.claims.retain(|(level, range)| !mine.contains(&(*level, range)));
         debug_assert!(self.claims.len() < before, "I12: a job releases what it has not claimed");
     }
 
@@ -58,8 +60,9 @@ impl Busy {
     }
 }
 
-fn claims_of(plan: &Plan) -> [(u8, KeyRange); 2] {
-    [(plan.source, plan.range.clone()), (plan.target, plan.range.clone())]
+fn claims_of(plan: &Plan) -> impl Iterator<Item = (u8, &KeyRange)> {
+    let levels = [plan.source, plan.target].into_iter();
+    levels.flat_map(move |level| plan.claims.iter().map(move |range| (level, range)))
 }
 
 /// One sample of what the store is going through. Rates are recent averages while the work was going on; 0 while

@@ -29,6 +29,12 @@ pub const SCHEDULES: &[Schedule] = &[
     Schedule { name: "one table a file", options: one_table, run: merges, proof: |jobs, _| jobs.merges >= 2 },
     Schedule { name: "moves", options: tiny, run: moves, proof: |jobs, _| jobs.moves >= 1 },
     Schedule {
+        name: "moves beside merges",
+        options: tiny,
+        run: moves_beside_merges,
+        proof: |jobs, _| jobs.moves >= 2 && jobs.merges >= 2,
+    },
+    Schedule {
         name: "manifest",
         options: tiny,
         run: manifest,
@@ -237,6 +243,23 @@ fn moves(client: &mut Client) -> Step {
     }
     client.wait_idle()?;
     client.check_reads("after moves")?;
+    client.reopen()?;
+    client.close()
+}
+
+fn moves_beside_merges(client: &mut Client) -> Step {
+    client.open()?;
+    for round in 0..4 {
+        // Of the two runs one meets what the last round left, the other nothing.
+        for side in ["common", &format!("round{round}")] {
+            for n in 0..5 {
+                client.put("default", format!("{side}{n}"), value(round * 10 + n, 1500))?;
+            }
+            client.flush()?;
+        }
+        client.wait_idle()?;
+        client.check_reads("beside merges")?;
+    }
     client.reopen()?;
     client.close()
 }

@@ -1,6 +1,6 @@
 //! Options under which the same operations take different ways.
 
-use terrace::{Compression, KeyspaceOptions, Options, PackLayout, Prefix, TreeOptions};
+use terrace::{Compression, KeyspaceOptions, Options, PackLayout, Prefix, TreeOptions, Victims};
 
 use crate::common::tiny;
 
@@ -16,6 +16,7 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "compressed, no filter", options: compressed },
     Shape { name: "large tables, small blocks", options: large_tables },
     Shape { name: "eager merges, small cache", options: eager },
+    Shape { name: "scattered victims", options: scattered },
     Shape { name: "leveldb", options: leveldb },
     Shape { name: "default trees", options: default_trees },
 ];
@@ -58,6 +59,17 @@ fn eager() -> Options {
         tree,
         ..tiny()
     }
+}
+
+fn scattered() -> Options {
+    let tree = TreeOptions {
+        table_bytes: 1 << 10,
+        group_bytes: 12 << 10,
+        group_parts: 2,
+        victims: Victims::LeastOverlap,
+        ..tiny().tree
+    };
+    Options { background_threads: Some(2), tree, ..tiny() }
 }
 
 /// LevelDB's way, at a thousandth of its sizes.

@@ -1,7 +1,9 @@
 //! Properties of plans and verdicts over random trees.
 
+use std::sync::Arc;
+
 use super::*;
-use crate::catalog::{Lease, check_edit, check_version};
+use crate::catalog::{Lease, TableMeta, check_edit, check_version};
 use crate::types::{TableId, UpperBound};
 
 /// A random tree of the letters: up to six runs in level 0, levels 1 to 3 cut at random.
@@ -28,22 +30,59 @@ fn random_tree(dice: &mut Dice) -> Version {
     version(tables)
 }
 
-/// The edit that carries `plan` out: one output over the hull of the merged tables, moves as they are.
+/// LevelDB's picker, the default one, and the other one with and without settling, for small trees.
+fn configs() -> [PolicyConfig; 4] {
+    let leveldb = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
+    let with = |settle, least| {
+        let mut config = leveldb;
+        let picker = PickerConfig { group_bytes: 10 << 20, group_parts: 3, settle, ..*config.picker_mut() };
+        config.picker = if least { Picker::LeastOverlap(picker) } else { Picker::Cursor(picker) };
+        config
+    };
+    [leveldb, with(true, false), with(true, true), with(false, true)]
+}
+
+/// The hulls of what `plan` merges between one fence and the next, with their bytes.
+fn islands(plan: &Plan, tree: &Version) -> Vec<(KeyRange, u64)> {
+    let mut inputs: Vec<_> = plan.inputs.iter().map(|input| tree.table(input.table).unwrap().1).collect();
+    inputs.sort_by(|one, other| one.range.start.cmp(&other.range.start));
+    let part = |table: &TableMeta| plan.fences.partition_point(|fence| *fence <= table.range.start);
+    let parts = inputs.chunk_by(|one, other| part(one) == part(other));
+    let hull = |part: &[&Arc<TableMeta>]| {
+        let range = part.iter().map(|table| table.range.clone()).reduce(|hull, range| hull.hull(&range));
+        (range.unwrap(), part.iter().map(|table| table.bytes()).sum::<u64>())
+    };
+    parts.map(hull).collect()
+}
+
+/// The edit that carries `plan` out: an output over each island, as wide as any can be; moves as they are.
 fn carried_out(plan: &Plan, tree: &Version, id: u64) -> TreeEdit {
     let drop: Vec<_> = (plan.inputs.iter().map(|input| (input.level, input.table)))
         .chain(plan.moves.iter().map(|id| (plan.source, *id)))
         .collect();
     let moved = plan.moves.iter().map(|id| (plan.target, tree.table(*id).unwrap().1.record()));
-    let merged = (!plan.inputs.is_empty()).then(|| (plan.target, table(id, 1, plan.range.clone(), 5 << 20)));
+    let merged = islands(plan, tree).into_iter().zip(1000 * id..).map(|((range, bytes), id)| {
+        assert_eq!(plan.claims.iter().filter(|claim| claim.covers(&range)).count(), 1, "{plan}");
+        (plan.target, table(id, 1, range, bytes.min(5 << 20)))
+    });
     let cursors = plan.cursor.iter().map(|key| (plan.source, key.clone())).collect();
     TreeEdit { drop, add: moved.chain(merged).collect(), cursors, ..TreeEdit::default() }
 }
 
 #[test]
 fn i2_i12_every_plan_is_closed_and_apart_from_running_jobs() {
-    let config = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
-    let (mut plans, mut beside) = (0, 0);
-    for seed in 0..300 {
+    for mut config in configs() {
+        let (plans, beside, mixed) = plans_beside_each_other(&config);
+        assert!(plans > 300 && beside > 100, "{config:?}: {plans} plans, {beside} beside others");
+        let settle = config.picker_mut().settle;
+        assert_eq!(mixed > 30, settle, "{config:?}: {mixed} mixed plans");
+    }
+}
+
+/// Numbers of plans, of those beside running jobs, and of those that both merge and move.
+fn plans_beside_each_other(config: &PolicyConfig) -> (u32, u32, u32) {
+    let (mut plans, mut beside, mut mixed) = (0, 0, 0);
+    for seed in 0..200 {
         let mut dice = Dice(seed);
         let tree = random_tree(&mut dice);
         check_version(&tree).unwrap();
@@ -52,14 +91,15 @@ fn i2_i12_every_plan_is_closed_and_apart_from_running_jobs() {
         let mut running: Vec<Plan> = Vec::new();
         loop {
             let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
-            let Some(plan) = next_plan(&[view], &LoadState::default(), &config) else { break };
+            let Some(plan) = next_plan(&[view], &LoadState::default(), config) else { break };
             let edit = carried_out(&plan, &tree, 900);
             check_edit(&tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
             let bytes: u64 = edit.drop.iter().map(|(_, id)| tree.table(*id).unwrap().1.bytes()).sum();
             assert_eq!(plan.bytes, bytes);
             assert!(!busy.conflicts_with(&plan), "seed {seed}: {plan}");
             busy.claim(&plan);
-            beside += usize::from(!running.is_empty());
+            beside += u32::from(!running.is_empty());
+            mixed += u32::from(!plan.moves.is_empty() && !plan.inputs.is_empty());
             running.push(plan);
             plans += 1;
         }
@@ -75,13 +115,12 @@ fn i2_i12_every_plan_is_closed_and_apart_from_running_jobs() {
         }
         assert!(busy.is_empty());
     }
-    assert!(plans > 300 && beside > 100, "{plans} plans, {beside} beside others");
+    (plans, beside, mixed)
 }
 
 #[test]
 fn i2_a_manual_merge_empties_the_range_step_by_step() {
-    let config = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
-    for seed in 0..60 {
+    for (seed, config) in (0..60).flat_map(|seed| configs().map(|config| (seed, config))) {
         let mut dice = Dice(seed);
         let mut tree = random_tree(&mut dice);
         let range = KeyRange::new(*b"100", *b"200");
@@ -96,6 +135,7 @@ fn i2_a_manual_merge_empties_the_range_step_by_step() {
                     RangePick::Busy => panic!("nothing runs"),
                 };
                 steps += 1;
+                assert!(plan.moves.is_empty());
                 let edit = carried_out(&plan, &tree, 1000 * u64::from(level + 1) + steps);
                 check_edit(&tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
                 tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
@@ -108,8 +148,7 @@ fn i2_a_manual_merge_empties_the_range_step_by_step() {
 
 #[test]
 fn repeated_plans_bring_every_level_below_its_limit() {
-    let config = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
-    for seed in 0..100 {
+    for (seed, config) in (0..60).flat_map(|seed| configs().map(|config| (seed, config))) {
         let mut tree = random_tree(&mut Dice(seed));
         let mut merged_bytes = 0;
         let debt = config.layout.debt(&tree);
@@ -229,7 +268,7 @@ fn outputs_cover_every_entry_and_stay_within_the_limits() {
         let tree = random_tree(&mut dice);
         let run = tree.level(2).run().cloned().unwrap_or_default();
         let cutter = Cutter::Size(SizeConfig { table_bytes: 4000, grandparent_bytes_max: 5 << 20 });
-        let mut state = cutter.start(run.clone());
+        let mut state = cutter.start(run.clone(), &[]);
         let (mut output_bytes, mut first) = (0, String::new());
         let mut last = String::new();
         for n in 0..300u64 {
@@ -281,9 +320,9 @@ fn cut_up(megabytes: u64, epoch: u64, ids: &mut u64, dice: &mut Dice) -> Vec<Tab
 #[test]
 fn a_round_of_sections_goes_through_level_0() {
     let mut config = PolicyConfig::leveldb_sized(1 << 20, 1 << 40);
-    let Picker::Cursor(cursor) = &mut config.picker;
-    cursor.group_bytes = 8 << 20;
+    config.picker_mut().group_bytes = 8 << 20;
     for seed in 0..20 {
+        config.picker_mut().settle = seed % 2 == 1;
         let (mut dice, mut ids) = (Dice(seed), 1);
         let mut tables: Vec<_> =
             cut_up(200, 1, &mut ids, &mut dice).into_iter().map(|table| (1, table)).collect();
@@ -308,5 +347,40 @@ fn a_round_of_sections_goes_through_level_0() {
             "seed {seed}: {} bytes after {jobs} jobs",
             tree.bytes(0)
         );
+    }
+}
+
+/// However the tables of a level come and go, none is passed over for more than eight rounds of its level.
+#[test]
+fn a_table_over_a_dense_part_of_the_target_has_its_turn() {
+    let mut config = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
+    config.picker_mut().group_bytes = 10 << 20;
+    config.picker = Picker::LeastOverlap(*config.picker_mut());
+    for seed in 0..20 {
+        let (mut dice, mut ids) = (Dice(seed), 0);
+        let upper = cut_up(60, 1, &mut ids, &mut dice).into_iter().map(|table| (1, table));
+        let lower = cut_up(600, 1, &mut ids, &mut dice).into_iter().map(|table| (2, table));
+        let mut tree = version(upper.chain(lower).collect());
+        let old: Vec<TableId> = tree.level(1).tables().map(|table| table.id).collect();
+        let level_bytes = tree.bytes(1);
+        let mut merged_bytes = 0;
+        while old.iter().any(|id| tree.table(*id).is_some_and(|(level, _)| level == 1)) {
+            let (busy, shape) = (Busy::default(), config.layout.measure(&tree));
+            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let plan = config.picker.pick(&view, 1).unwrap();
+            let taken = plan.inputs.iter().filter(|input| input.level == 1).map(|input| input.table);
+            let taken: Vec<TableId> = taken.chain(plan.moves.iter().copied()).collect();
+            // What is merged vanishes, and new tables come in its place, over nothing: always the cheapest ones.
+            let mut edit = carried_out(&plan, &tree, 0);
+            edit.add.clear();
+            for id in taken {
+                let (_, table) = tree.table(id).unwrap();
+                merged_bytes += table.bytes();
+                ids += 1;
+                edit.add.push((1, self::table(ids, 1, table.range.clone(), table.bytes())));
+            }
+            tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
+            assert!(merged_bytes <= 9 * level_bytes, "seed {seed}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use terrace::{ByCause, Stats};
+use terrace::{ByCause, MergeStats, Stats};
 
 use super::{Answer, shape};
 use crate::place::open_to_read;
@@ -104,19 +104,7 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
             }),
         ),
         ("prefix_filter", json!({ "asked": prefixes.asked, "denied": prefixes.denied })),
-        (
-            "merge",
-            json!({
-                "jobs": merge.jobs,
-                "moves": merge.moves,
-                "records_in": merge.records_in,
-                "records_out": merge.records_out,
-                "bytes_in": merge.bytes_in,
-                "bytes_out": merge.bytes_out,
-                "micros": merge.micros,
-                "records_per_second": merge.records_per_second().round(),
-            }),
-        ),
+        ("merge", merge_to_json(merge)),
         (
             "flush",
             json!({
@@ -138,6 +126,20 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
         ),
     ];
     groups.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn merge_to_json(merge: &MergeStats) -> Value {
+    json!({
+        "jobs": merge.jobs,
+        "moves": merge.moves,
+        "moved_bytes": merge.moved_bytes,
+        "records_in": merge.records_in,
+        "records_out": merge.records_out,
+        "bytes_in": merge.bytes_in,
+        "bytes_out": merge.bytes_out,
+        "micros": merge.micros,
+        "records_per_second": merge.records_per_second().round(),
+    })
 }
 
 fn by_cause(counts: &ByCause) -> Value {

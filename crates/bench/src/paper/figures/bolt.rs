@@ -49,19 +49,25 @@ struct Loaded {
     rate: f64,
 }
 
-/// LevelDB's shape, with tables of that size at the paper's scale.
-fn leveldb(setting: &Setting, table_mib: u64) -> Options {
-    let mut options = Options::profile("leveldb-2m").unwrap_or_default();
+/// A profile, its tables apart, at the paper's scale.
+fn scaled(setting: &Setting, profile: &str) -> Options {
+    let mut options = Options::profile(profile).unwrap_or_default();
     options.memtable_bytes = setting.scaled(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN);
     options.memory_bytes = Some(memory_for(setting.scaled(MEMORY_BYTES), options.memtable_bytes));
-    options.tree.table_bytes = setting.scaled(table_mib << 20).max(1 << 10);
     options.tree.level1_bytes = setting.scaled(LEVEL1_BYTES).max(LEVEL1_BYTES_MIN);
+    options
+}
+
+/// LevelDB's shape, with tables of that size at the paper's scale.
+fn leveldb(setting: &Setting, table_mib: u64) -> Options {
+    let mut options = scaled(setting, "leveldb-2m");
+    options.tree.table_bytes = setting.scaled(table_mib << 20).max(1 << 10);
     options
 }
 
 /// The same with logical tables in compaction files and groups of victims: the paper's +GC.
 fn grouped(setting: &Setting, group_mib: u64) -> Options {
-    let mut options = leveldb(setting, 1);
+    let mut options = scaled(setting, "bolt-gc");
     options.tree.table_bytes = setting.scaled(LOGICAL_TABLE_BYTES).max(1 << 10);
     options.tree.group_bytes = setting.scaled(group_mib << 20);
     let bytes_max = setting.scaled(COMPACTION_FILE_BYTES).max(PACK_BYTES_MIN);

@@ -1,0 +1,162 @@
+//! From sorted inputs to tables: what of them a flush or merge keeps, and where its tables end.
+//!
+//! Entries come from cursors, tables go to a [`Sink`]; nothing here knows files or plans.
+
+use std::collections::HashSet;
+
+use super::expiry::Sieve;
+use crate::catalog::{Run, TableMeta, Version};
+use crate::error::{Error, Result};
+use crate::merge::{Coverage, Cursor, MergeForward, Verdict, VersionFilter};
+use crate::policy::{CutState, CutView};
+use crate::types::{KeyRange, RangeTombstone, Seq, Stamp, TableId, UpperBound};
+
+/// A job looks this often, in records, whether it should stop.
+const RECORDS_PER_CHECK: u64 = 1024;
+
+/// What takes the tables of a job, one behind the other.
+pub(super) trait Sink {
+    /// The range tombstones that the tables are to share, fragmented.
+    fn set_range_tombstones(&mut self, tombstones: Vec<RangeTombstone>);
+
+    /// Whether some of them are in no table yet.
+    fn has_range_tombstones(&self) -> bool;
+
+    /// Whether the current table holds, or will hold, anything before `bound`.
+    fn reaches(&self, bound: &UpperBound) -> bool;
+
+    /// Appends an entry; they come in order.
+    fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8]) -> Result<()>;
+
+    /// Bytes of the table that is being written; 0 between tables.
+    fn table_bytes(&self) -> u64;
+
+    /// Ends the current table, if there is one, before `bound`, where the next one may begin. It takes the range tombstones
+    /// up to there along: between tables they are clipped, so that the run is disjoint (I1).
+    fn cut(&mut self, bound: &UpperBound) -> Result<()>;
+}
+
+/// What a job does with the entries that it reads.
+pub(super) struct Distillation<'a, S> {
+    pub(super) output: S,
+    /// Where tables end; `None` for a single one.
+    pub(super) cutting: Option<CutState>,
+    /// Sequence numbers at which somebody reads, ascending.
+    pub(super) snapshots: Vec<Seq>,
+    /// Its range tombstones, fragmented for `snapshots`.
+    pub(super) coverage: Coverage,
+    pub(super) outside: Outside<'a>,
+    pub(super) sieve: Sieve,
+}
+
+/// The tables of a version that a job does not read (I5). Tables that have come since hold newer entries only.
+pub(super) struct Outside<'a> {
+    pub(super) version: &'a Version,
+    pub(super) inputs: &'a HashSet<TableId>,
+}
+
+impl Outside<'_> {
+    /// Whether one of them may hold an older version of `key` than `seq`.
+    fn may_hold(&self, key: &[u8], seq: Seq) -> bool {
+        self.runs().filter_map(|run| run.find(key)).any(|table| self.is_older(table, seq))
+    }
+
+    /// Whether one of them may hold an older version than `seq` of a key of `range`.
+    fn may_hold_any(&self, range: &KeyRange, seq: Seq) -> bool {
+        self.runs().flat_map(|run| run.overlapping(range)).any(|table| self.is_older(table, seq))
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.version.levels().flat_map(|(_, level)| &level.runs)
+    }
+
+    fn is_older(&self, table: &TableMeta, seq: Seq) -> bool {
+        table.min_seq < seq && !self.inputs.contains(&table.id)
+    }
+}
+
+/// How much a job has read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Volume {
+    pub(super) records_in: u64,
+    pub(super) records_out: u64,
+}
+
+impl<S: Sink> Distillation<'_, S> {
+    /// Writes what of `merge` somebody may still read. `check` is asked now and then; its error ends the job.
+    pub(super) fn run<C: Cursor<Error = Error>>(
+        mut self,
+        mut merge: MergeForward<C>,
+        check: impl Fn() -> Result<()>,
+    ) -> Result<(S, Volume)> {
+        let mut filter = VersionFilter::new(&self.snapshots);
+        let kept = self.coverage.fragments().iter().filter(|RangeTombstone { range, seq }| {
+            filter.judge_tombstone(*seq, || self.outside.may_hold_any(range, *seq)) == Verdict::Keep
+        });
+        self.output.set_range_tombstones(kept.cloned().collect());
+        let mut volume = Volume::default();
+        let mut last_read: Option<Vec<u8>> = None;
+        let mut key_is_written = false;
+        merge.seek_first()?;
+        while merge.valid() {
+            if volume.records_in.is_multiple_of(RECORDS_PER_CHECK) {
+                check()?;
+            }
+            volume.records_in += 1;
+            let key = merge.key();
+            let same_key = last_read.as_deref() == Some(key);
+            key_is_written &= same_key;
+            let over = self.coverage.newer_than(key, merge.stamp().seq());
+            let newest = !same_key && over.is_none();
+            let (stamp, value) = self.sieve.pass(key, (merge.stamp(), merge.value()), newest)?;
+            let older = || self.outside.may_hold(key, stamp.seq());
+            let verdict = if same_key {
+                filter.judge_next(stamp, over, older)
+            } else {
+                filter.judge_first(stamp, over, older)
+            };
+            if verdict == Verdict::Keep {
+                // Never inside a user key (I1); asked where a new key begins, even if its newest version went.
+                if !key_is_written && let Some(cutting) = &mut self.cutting {
+                    cut_between_keys(cutting, &mut self.output, |boundary| !boundary.admits(key))?;
+                    if cutting.cut(&CutView { output_bytes: self.output.table_bytes(), next_key: key }) {
+                        self.output.cut(&UpperBound::Excluded(key.into()))?;
+                    }
+                }
+                self.output.add(key, stamp, &value)?;
+                volume.records_out += 1;
+                key_is_written = true;
+            }
+            if !same_key {
+                let last = last_read.get_or_insert_default();
+                last.clear();
+                last.extend_from_slice(key);
+            }
+            merge.step()?;
+        }
+        if let Some(cutting) = &mut self.cutting {
+            cut_between_keys(cutting, &mut self.output, |_| true)?;
+        }
+        Ok((self.output, volume))
+    }
+}
+
+/// Cuts the output where it must end whatever keys follow, as far as `reached` goes: at fences, and where its range
+/// tombstones span much of the level after the target, at the ends of that level's tables. In the order of the keys, so
+/// that no table takes range tombstones from behind a fence along.
+fn cut_between_keys(
+    cutting: &mut CutState,
+    output: &mut impl Sink,
+    reached: impl Fn(&UpperBound) -> bool,
+) -> Result<()> {
+    loop {
+        let next = if output.has_range_tombstones() { cutting.next_boundary() } else { cutting.next_fence() };
+        let Some(boundary) = next.filter(|boundary| reached(boundary)).cloned() else { return Ok(()) };
+        let UpperBound::Excluded(next_key) = &boundary else { return Ok(()) };
+        // A range tombstone is something, though it takes no place before the table ends.
+        let output_bytes = output.table_bytes().max(output.reaches(&boundary).into());
+        if cutting.cut(&CutView { output_bytes, next_key }) {
+            output.cut(&boundary)?;
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What becomes of victims: which of them move, which are merged, with which partners, and what of the two levels
+//! belongs to the job.
+//!
+//! Victims that share keys, directly or by way of others, make a *cluster*; without `settle` all victims make one. A
+//! cluster whose tables are disjoint, meet no table of the target, and meet little of the level after it, moves; in
+//! level 0, where I2 asks for more, everything older that overlaps a victim is among the victims, and what is newer may
+//! stay above it. The tables of the other clusters, and the tables of the target that overlap them, are the inputs.
+//!
+//! Moved tables, and tables that the job leaves where they are, may lie between inputs, but share no key with any: with
+//! no victim, for they would be in its cluster or be its partners; with no partner, for the target is one run. A
+//! table's range covers its range tombstones, so these, too, lie wholly before or behind. The hulls of inputs between
+//! which there is nothing else are the *islands*. Outputs are cut where the next island begins, so each lies in one
+//! island, and the target stays a run (I1).
+//!
+//! The job claims its islands and what it moves. All that it reads, moves and writes lies there, and no other job's tables
+//! do, whether they are there now or come while it runs; so tables between islands may be merged meanwhile, and I2 holds key
+//! by key (I12). Of level 0 it claims the hull, so that no other job takes what was flushed since from between the islands
+//! of a section, and sets the cursor back.
+
+use std::sync::Arc;
+
+use super::Source;
+use crate::catalog::TableMeta;
+use crate::policy::{Plan, PlanInput, PlanKind, Reason};
+use crate::types::{Key, KeyRange, UpperBound};
+
+/// Victims of the source, and partners of the target.
+pub(super) struct Choice<'a> {
+    source: Source<'a>,
+    /// Newest run first, in key order.
+    victims: Vec<&'a Arc<TableMeta>>,
+    /// In key order.
+    partners: Vec<&'a Arc<TableMeta>>,
+    /// The victims that move, in key order.
+    moves: Vec<&'a Arc<TableMeta>>,
+    /// Hull of the victims.
+    victim_range: KeyRange,
+    /// Hull of victims and partners.
+    range: KeyRange,
+}
+
+/// Tables that are merged, or moved, together.
+struct Cluster<'a> {
+    range: KeyRange,
+    /// By their starts.
+    tables: Vec<&'a Arc<TableMeta>>,
+}
+
+impl<'a> Choice<'a> {
+    /// The choice of `victims`, newest run first and in key order, closed as I2 has it; nothing if there are none.
+    pub(super) fn of(source: Source<'a>, victims: Vec<&'a Arc<TableMeta>>) -> Option<Self> {
+        let victim_range = hull(None, &victims)?;
+        let mut partners: Vec<&Arc<TableMeta>> = Vec::new();
+        let mut moves = Vec::new();
+        for cluster in clusters(source, &victims) {
+            let last = partners.last().map(|table| table.id);
+            let met: Vec<_> =
+                source.target.into_iter().flat_map(|run| run.overlapping(&cluster.range)).collect();
+            if met.is_empty() && cluster.may_move(source) {
+                moves.extend(cluster.tables);
+            }
+            // One that ended the last cluster's may begin this one's.
+            partners.extend(met.into_iter().filter(|table| Some(table.id) != last));
+        }
+        if !source.config.settle && moves.len() < victims.len() {
+            moves.clear();
+        }
+        let range = hull(Some(victim_range.clone()), &partners)?;
+        Some(Self { source, victims, partners, moves, victim_range, range })
+    }
+
+    /// The same, but nothing moves.
+    pub(super) fn all_merged(self) -> Self {
+        Self { moves: Vec::new(), ..self }
+    }
+
+    pub(super) fn victim_range(&self) -> &KeyRange {
+        &self.victim_range
+    }
+
+    pub(super) fn range(&self) -> &KeyRange {
+        &self.range
+    }
+
+    pub(super) fn has_partners(&self) -> bool {
+        !self.partners.is_empty()
+    }
+
+    /// Step 4: whether this takes more victims than `other`, no partner more, and not too much in all.
+    pub(super) fn gains_over(&self, other: &Self) -> bool {
+        self.victims.len() > other.victims.len()
+            && self.partners.len() == other.partners.len()
+            && self.bytes() < self.source.config.expansion_bytes_max
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.claims(self.islands()).iter().any(|range| self.source.is_busy(range))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.victims.iter().chain(&self.partners).map(|table| table.bytes()).sum()
+    }
+
+    /// The victims to merge, newest run first.
+    fn merged(&self) -> impl Iterator<Item = &'a Arc<TableMeta>> {
+        // What moves shares no key with any other victim, so the start tells it.
+        let find = |start| self.moves.binary_search_by(|moved| Ord::cmp(&moved.range.start, start));
+        self.victims.iter().copied().filter(move |table| find(&table.range.start).is_err())
+    }
+
+    fn islands(&self) -> Vec<KeyRange> {
+        let mut inputs: Vec<_> = self.merged().chain(self.partners.iter().copied()).collect();
+        inputs.sort_by(|one, other| one.range.start.cmp(&other.range.start));
+        let mut islands: Vec<KeyRange> = Vec::new();
+        for KeyRange { start, end } in inputs.into_iter().map(|table| &table.range) {
+            match islands.last_mut().filter(|island| !self.is_parted(&island.end, start)) {
+                Some(island) => island.end = Ord::max(&island.end, end).clone(),
+                None => islands.push(KeyRange { start: start.clone(), end: end.clone() }),
+            }
+        }
+        islands
+    }
+
+    /// Whether a table that is no input, or the claim of a running job, lies between inputs that end at `end` and the next
+    /// one, which begins at `start`.
+    fn is_parted(&self, end: &UpperBound, start: &Key) -> bool {
+        let UpperBound::Excluded(end) = end else { return false };
+        let gap = KeyRange { start: end.clone(), end: UpperBound::Excluded(start.clone()) };
+        let Source { level, state, target, one_by_one, .. } = self.source;
+        if !one_by_one || gap.is_inverted() {
+            return false;
+        }
+        let next = self.moves.partition_point(|moved| !moved.range.end.admits(&gap.start));
+        let passes = |table: Option<&Arc<TableMeta>>| table.is_some_and(|table| table.range.overlaps(&gap));
+        passes(target.and_then(|run| run.overlapping(&gap).next()))
+            || passes(self.moves.get(next).copied())
+            // In level 0 something newer may lie over gap and inputs alike.
+            || level > 0 && passes(state.run().and_then(|run| run.overlapping(&gap).next()))
+            || self.source.is_busy(&gap)
+    }
+
+    fn claims(&self, mut islands: Vec<KeyRange>) -> Vec<KeyRange> {
+        if self.source.level == 0 || !self.source.one_by_one {
+            return vec![self.range.clone()];
+        }
+        islands.extend(self.moves.iter().map(|table| table.range.clone()));
+        islands.sort_by(|one, other| one.start.cmp(&other.start));
+        islands
+    }
+
+    /// The plan that this amounts to.
+    pub(super) fn plan(&self, reason: Reason, cursor: Option<Key>) -> Plan {
+        let Source { view, level, .. } = self.source;
+        let target = level + 1;
+        let input = |level| move |table: &Arc<TableMeta>| PlanInput { level, table: table.id };
+        let partners = self.partners.iter().copied().map(input(target));
+        let inputs: Vec<_> = self.merged().map(input(level)).chain(partners).collect();
+        let islands = self.islands();
+        Plan {
+            keyspace: view.keyspace,
+            kind: if inputs.is_empty() { PlanKind::Move } else { PlanKind::Merge },
+            source: level,
+            target,
+            inputs,
+            moves: self.moves.iter().map(|table| table.id).collect(),
+            fences: islands.iter().skip(1).map(|island| island.start.clone()).collect(),
+            range: self.range.clone(),
+            claims: self.claims(islands),
+            bytes: self.bytes(),
+            cursor,
+            reason,
+        }
+    }
+}
+
+/// The clusters of `victims`, in key order.
+fn clusters<'a>(source: Source<'a>, victims: &[&'a Arc<TableMeta>]) -> Vec<Cluster<'a>> {
+    let mut in_order = victims.to_vec();
+    in_order.sort_by(|one, other| one.range.start.cmp(&other.range.start));
+    let mut clusters: Vec<Cluster<'_>> = Vec::new();
+    for table in in_order {
+        let joins = |cluster: &&mut Cluster<'_>| !source.one_by_one || cluster.range.overlaps(&table.range);
+        match clusters.last_mut().filter(joins) {
+            Some(cluster) => {
+                cluster.range = cluster.range.hull(&table.range);
+                cluster.tables.push(table);
+            }
+            None => clusters.push(Cluster { range: table.range.clone(), tables: vec![table] }),
+        }
+    }
+    clusters
+}
+
+impl Cluster<'_> {
+    /// Whether the tables may move, given that they meet nothing in the target: step 5.
+    fn may_move(&self, source: Source<'_>) -> bool {
+        let bytes_max = source.config.grandparent_bytes_max;
+        self.tables.windows(2).all(|pair| pair[0].range.is_before(&pair[1].range))
+            && self.tables.iter().all(|table| source.grandparent_bytes(&table.range) <= bytes_max)
+    }
+}
+
+impl Source<'_> {
+    /// Bytes of the level after the target that overlap `range`.
+    fn grandparent_bytes(self, range: &KeyRange) -> u64 {
+        let after_target = self.view.version.levels().nth(usize::from(self.level) + 2);
+        let run = after_target.and_then(|(_, state)| state.run());
+        run.map_or(0, |run| run.overlap_bytes(range))
+    }
+}
+
+fn hull(range: Option<KeyRange>, tables: &[&Arc<TableMeta>]) -> Option<KeyRange> {
+    let ranges = tables.iter().map(|table| &table.range);
+    ranges.fold(range, |hull, range| Some(hull.map_or_else(|| range.clone(), |hull| hull.hull(range))))
+}

@@ -1,0 +1,155 @@
+//! What to merge or move next.
+//!
+//! `Cursor` follows LevelDB (`db/version_set.cc`: `PickCompaction`, `SetupOtherInputs`, `IsTrivialMove`):
+//!
+//! 1. The victim is the first table behind the level's cursor, then the ones after it, around the end. In level 0 the
+//!    oldest run is drained first, since only an emptied run lowers the count.
+//! 2. In level 0, run by run from the newest to the oldest, all tables that overlap the victims so far become victims,
+//!    too. So of each, everything older is among the inputs, which are downward closed (I2).
+//! 3. All tables of the target that overlap the victims are partners.
+//! 4. Victims are added when that brings in no partner more and the whole stays below a limit.
+//! 5. Victims that are disjoint and have no partners are moved, unless one overlaps too much of the level after the
+//!    target: merging it later would cost more than cutting it up now.
+//!
+//! Ours: what overlaps the claim of a running job is passed over for the next victim, so that several jobs can run in
+//! one level (I12). And from BoLT ("group compaction", section 4.2): the victim is joined by the tables behind it in its
+//! run, up to a number of bytes, so that small tables do not mean small jobs, each with its barriers.
+//!
+//! And step 2 goes through the runs once. LevelDB repeats it until no table overlaps a victim, which takes in whatever is
+//! newer than the victims, too, and by way of that more: where keys come in no order, all of level 0 and of level 1 in one
+//! job. What is newer may stay: a job takes a section of all runs, inputs and outputs of a job stand beside each other for a
+//! shorter while and in less space, and two jobs can work on level 0. The sections of one round, told by the oldest run's
+//! groups and the cursor, lie side by side without a gap, so that a round leaves nothing between them of any run that it met.
+//!
+//! `LeastOverlap` takes the group's other victims wherever they are merged at the least cost (`overlap`); level 0, whose
+//! groups say where sections end, it leaves to the cursor.
+//!
+//! With `settle` (BoLT's settled compaction) victims are judged one by one (`choice`): partners are what overlaps a
+//! victim, not what lies between victims, and each victim that step 5 would move by itself moves, whatever becomes of
+//! the others.
+
+mod choice;
+mod cursor;
+mod overlap;
+
+use super::{Plan, Reason, TreeView};
+use crate::catalog::{LevelState, Run};
+use crate::types::KeyRange;
+
+use choice::Choice;
+
+/// The pickers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Picker {
+    /// Victims behind the level's cursor, one after the other.
+    Cursor(PickerConfig),
+    /// Victims that overlap little of the target, and some behind the cursor, so that all have their turn.
+    LeastOverlap(PickerConfig),
+}
+
+/// Limits of the pickers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PickerConfig {
+    /// The first victim is joined by others up to this many bytes; 0 for a single one.
+    pub group_bytes: u64,
+    /// Below level 0, a group is at most one of so many equal parts of its level, but one table at least.
+    pub group_parts: u64,
+    /// Whether victims are judged one by one, or else are all merged or all moved.
+    pub settle: bool,
+    /// Victims are added while all inputs together stay below this many bytes. Bounds a manual merge, too.
+    pub expansion_bytes_max: u64,
+    /// A table is moved only if it overlaps at most this many bytes of the level after the target.
+    pub grandparent_bytes_max: u64,
+}
+
+/// What there is to do for a manual merge of a range.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RangePick {
+    /// Run this, then ask again.
+    Plan(Plan),
+    /// A running job is in the way: ask again when it has ended.
+    Busy,
+    /// The level holds nothing of the range any more, or is the deepest one.
+    Done,
+}
+
+impl Picker {
+    /// The next plan for `level`, if there is work that no running job is in the way of.
+    #[must_use]
+    pub fn pick(&self, view: &TreeView<'_>, level: u8) -> Option<Plan> {
+        let source = self.source(view, level)?;
+        let reason = if level == 0 { Reason::Level0Runs } else { Reason::LevelBytes };
+        let (choice, cursor) = match self {
+            Self::LeastOverlap(_) if level > 0 => overlap::choose(source)?,
+            _ => cursor::choose(source)?,
+        };
+        Some(choice.plan(reason, Some(cursor)))
+    }
+
+    /// The next step of a manual merge: what `level` holds of `range` (`None`: of everything) goes into the next
+    /// level, never merely moved, so that what is obsolete goes away.
+    #[must_use]
+    pub fn pick_range(&self, view: &TreeView<'_>, level: u8, range: Option<&KeyRange>) -> RangePick {
+        let Some(source) = self.source(view, level) else { return RangePick::Done };
+        let mut hull: Option<KeyRange> = None;
+        let mut bytes = 0;
+        for table in source.state.tables() {
+            if range.is_some_and(|range| !table.range.overlaps(range)) {
+                continue;
+            }
+            bytes += table.bytes();
+            if level > 0 && hull.is_some() && bytes >= source.config.expansion_bytes_max {
+                break;
+            }
+            hull = Some(hull.map_or_else(|| table.range.clone(), |hull| hull.hull(&table.range)));
+        }
+        let choice = hull.and_then(|hull| Choice::of(source, source.closed(&hull)));
+        let Some(choice) = choice.map(Choice::all_merged) else { return RangePick::Done };
+        if choice.is_busy() { RangePick::Busy } else { RangePick::Plan(choice.plan(Reason::Manual, None)) }
+    }
+
+    /// Nothing for the deepest level, which has no target.
+    fn source<'a>(&'a self, view: &'a TreeView<'a>, level: u8) -> Option<Source<'a>> {
+        let (Self::Cursor(config) | Self::LeastOverlap(config)) = self;
+        let scattered = matches!(self, Self::LeastOverlap(_)) && level > 0;
+        let (_, target) = view.version.levels().nth(usize::from(level) + 1)?;
+        let state = view.version.level(level);
+        Some(Source {
+            view,
+            level,
+            state,
+            target: target.run(),
+            one_by_one: config.settle || scattered,
+            config,
+        })
+    }
+}
+
+/// A level to take tables from.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    view: &'a TreeView<'a>,
+    level: u8,
+    state: &'a LevelState,
+    /// The run of the next level.
+    target: Option<&'a Run>,
+    config: &'a PickerConfig,
+    /// Whether partners are sought for each victim, or else for all that lies between the first and the last.
+    one_by_one: bool,
+}
+
+impl Source<'_> {
+    /// Bytes that a group may have.
+    fn group_bytes(self) -> u64 {
+        let PickerConfig { group_bytes, group_parts, .. } = *self.config;
+        match self.level {
+            0 => group_bytes,
+            _ => group_bytes.min(self.state.bytes() / group_parts.max(1)),
+        }
+    }
+
+    /// Whether a running job has claimed a part of `range` in this level or the target.
+    fn is_busy(self, range: &KeyRange) -> bool {
+        self.view.busy.conflicts(self.level, range) || self.view.busy.conflicts(self.level + 1, range)
+    }
+}

@@ -1,0 +1,60 @@
+//! Victims wherever they are merged at the least cost (BoLT, section 3.4): by the bytes of the target that they overlap,
+//! for each byte of their own; of equal ones the first behind the cursor.
+//!
+//! By that alone, a table over a dense part of the target might never have its turn. So one part in [`AGE_ROUNDS`] of a
+//! group, one table at least, are the tables behind the cursor, which goes behind them, whatever they overlap. The cursor
+//! goes round the level while at most [`AGE_ROUNDS`] times the level's bytes are merged: no table waits for more than so many
+//! rounds of the cursor picker. Nothing about a table's age is kept anywhere. A group of one table is the cursor's.
+
+use super::Source;
+use super::choice::Choice;
+use super::cursor::{behind_cursor, cursor_behind};
+use crate::catalog::TableMeta;
+use crate::types::Key;
+
+/// A table's turn comes within so many rounds.
+const AGE_ROUNDS: u64 = 8;
+
+/// What to take next from a level below level 0, and its new cursor.
+pub(super) fn choose(source: Source<'_>) -> Option<(Choice<'_>, Key)> {
+    let run = source.state.run()?;
+    let mut in_order = behind_cursor(run, source.state.cursor.as_ref()).filter(|table| source.is_free(table));
+    let first = in_order.next()?;
+    let (mut victims, mut bytes, mut last) = (vec![first], first.bytes(), first);
+    let bytes_max = source.group_bytes();
+    let mut others = Vec::new();
+    for table in in_order {
+        let due = others.is_empty() && bytes < bytes_max / AGE_ROUNDS;
+        if due && bytes + table.bytes() <= bytes_max {
+            victims.push(table);
+            (bytes, last) = (bytes + table.bytes(), table);
+        } else {
+            others.push((source.target.map_or(0, |run| run.overlap_bytes(&table.range)), table));
+        }
+    }
+    // Stable: of equal ones the first behind the cursor comes first.
+    others.sort_by(|(overlap, table), (other_overlap, other)| {
+        let cost = |overlap: &u64, bytes: u64| u128::from(*overlap) * u128::from(bytes);
+        cost(overlap, other.bytes()).cmp(&cost(other_overlap, table.bytes()))
+    });
+    for (_, table) in others {
+        if bytes + table.bytes() <= bytes_max {
+            bytes += table.bytes();
+            victims.push(table);
+        }
+    }
+    victims.sort_by(|one, other| one.range.start.cmp(&other.range.start));
+    let choice = Choice::of(source, victims).filter(|choice| !choice.is_busy())?;
+    Some((choice, cursor_behind(&last.range)))
+}
+
+impl Source<'_> {
+    /// Whether no running job is in the way of merging `table` by itself.
+    fn is_free(self, table: &TableMeta) -> bool {
+        if self.view.busy.is_empty() {
+            return true;
+        }
+        let partners = self.target.into_iter().flat_map(|run| run.overlapping(&table.range));
+        !self.is_busy(&partners.fold(table.range.clone(), |reach, partner| reach.hull(&partner.range)))
+    }
+}
