@@ -51,8 +51,8 @@ pub use iter::Iter;
 pub use options::{Compression, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions, Victims};
 pub use slice::Slice;
 pub use stats::{
-    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, PrefixFilterStats, ReadByCause,
-    RepairReport, Shape, SpaceStats, StallStats, Stats, VerifyReport,
+    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, PrefixFilterStats, PunchStats,
+    ReadByCause, RepairReport, Shape, SpaceStats, StallStats, Stats, VerifyReport,
 };
 pub use types::Prefix;
 

@@ -40,6 +40,8 @@ pub struct Stats {
     pub flush: FlushStats,
     /// Space on the device.
     pub space: SpaceStats,
+    /// Space given back by packs that live on.
+    pub punch: PunchStats,
     /// Memory of all memtables, in bytes.
     pub memtable_bytes: u64,
     /// Number of the newest write.
@@ -82,13 +84,15 @@ pub struct ByCause {
     pub manifest: u64,
     /// Names of files; syncs only.
     pub directory: u64,
+    /// Holes in packs, where space is needed at once; syncs only.
+    pub reclaim: u64,
 }
 
 impl ByCause {
     /// All causes together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.wal + self.flush + self.merge + self.manifest + self.directory
+        self.wal + self.flush + self.merge + self.manifest + self.directory + self.reclaim
     }
 }
 
@@ -202,14 +206,36 @@ pub struct FlushStats {
 pub struct SpaceStats {
     /// Tables that a version names.
     pub live_bytes: u64,
-    /// The rest of the packs: dead tables that share a pack with live ones, and padding.
+    /// The rest of the packs, without their holes: dead tables that share a pack with live ones, and padding.
     pub dead_bytes: u64,
+    /// Of these, bytes that could not be given back when that was tried last: somebody reads the pack, it has another name,
+    /// as in a backup by hard links, or the operating system refused.
+    pub kept_bytes: u64,
     /// Number of packs.
     pub pack_files: u64,
+    /// Pieces that the packs are stored in, between their holes.
+    pub data_ranges: u64,
+    /// Pieces of the pack that has most. The file system may store each in several extents.
+    pub data_ranges_max: u64,
     /// The write-ahead log.
     pub wal_bytes: u64,
     /// Packs and log.
     pub total_bytes: u64,
+}
+
+/// Holes that dead tables have left in packs that live on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PunchStats {
+    /// Holes punched; neighbours that die together make one.
+    pub punches: u64,
+    /// Bytes given back by them.
+    pub bytes: u64,
+    /// Time taken, syncs included, in microseconds.
+    pub micros: u64,
+    /// Attempts that the operating system refused. They are made again later.
+    pub failures: u64,
+    /// Whether the file system has said that it cannot: dead tables then take up space for as long as their packs live.
+    pub unsupported: bool,
 }
 
 /// One keyspace.
@@ -277,6 +303,17 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Packs whose directory is sound.
     pub packs: u64,
+    /// Bytes of storage that the packs take, as the file system counts.
+    pub allocated_bytes: u64,
+    /// Bytes of the packs that are holes.
+    pub hole_bytes: u64,
+    /// Of these, bytes of live tables that check all the same: zeros that the file system, or whoever copied the store, did
+    /// not store. A hole in a live table that does not check is among the problems.
+    pub zero_bytes: u64,
+    /// Storage beyond what live tables, dead ones that were not given back, and the file system's own records can take.
+    pub unexplained_bytes: u64,
+    /// Packs of which the file system does not tell holes: nothing is said of theirs.
+    pub untold_packs: u64,
     /// What is damaged, each with file and offset. Empty when all is well.
     pub problems: Vec<Error>,
 }

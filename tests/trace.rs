@@ -7,7 +7,8 @@
 //! 1. a pack is synced, and the directory after its creation, before the manifest is written;
 //! 2. every write to the manifest is followed by its sync before anything is removed;
 //! 3. CURRENT is replaced only by a synced file, and after the sync of the directory that names its manifest;
-//! 4. a file is removed only after the last write to the manifest or to CURRENT is durable.
+//! 4. a file is removed only after the last write to the manifest or to CURRENT is durable;
+//! 5. so is a hole punched.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
@@ -16,8 +17,10 @@ mod rot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rot::tiny;
+use terrace::env::Env;
 use terrace::env::recording::RecordingEnv;
 use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::{Db, Durability, Options, PackLayout, WriteBatch};
@@ -127,9 +130,10 @@ fn check_rules(name: &str, text: &str) {
             }
             // Files that a replacement has prepared for itself.
             ("remove", file, _) if file.ends_with(".new") => {}
-            ("remove", _, _) => {
-                rule(!is_pending("MANIFEST", &unsynced) && !unnamed.contains("CURRENT"), 4);
-                rule(!is_pending("MANIFEST", &unnamed), 4);
+            (action @ ("remove" | "punch"), _, _) => {
+                let number = if action == "remove" { 4 } else { 5 };
+                rule(!is_pending("MANIFEST", &unsynced) && !unnamed.contains("CURRENT"), number);
+                rule(!is_pending("MANIFEST", &unnamed), number);
             }
             _ => {}
         }
@@ -309,6 +313,34 @@ fn a_merge_that_leaves_nothing() {
         stage.begin();
         db.compact().unwrap();
         assert_eq!(db.stats().merge.jobs, 1);
+        stage.end(db)
+    });
+}
+
+/// An iterator holds them until the edit that drops them is long durable.
+#[test]
+fn neighbouring_tables_that_die_in_a_pack_leave_one_hole() {
+    let mut options = Options { memtable_bytes: 1 << 20, memory_bytes: Some(8 << 20), ..quiet() };
+    options.tree.table_bytes = 16 << 10;
+    options.wal_bytes_max = 4 << 20;
+    trace("punch", options, |stage| {
+        let db = stage.open();
+        let put = |keys: std::ops::Range<u8>, round: u8| {
+            keys.for_each(|n| db.put(format!("{n:03}"), vec![round; 4000]).unwrap());
+        };
+        put(0..60, 1);
+        db.compact().unwrap();
+        put(20..45, 2);
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        stage.begin();
+        let iter = db.range("000".."030").unwrap();
+        db.compact().unwrap();
+        stage.disk.sleep(Duration::from_secs(1));
+        assert_eq!(db.stats().punch.punches, 0);
+        drop(iter);
+        stage.disk.sleep(Duration::from_secs(1));
+        assert_eq!(db.stats().punch.punches, 1);
         stage.end(db)
     });
 }

@@ -38,6 +38,14 @@ properties! {
     "live-sst-files-size" => |stats| stats.space.live_bytes.to_string(),
     "total-sst-files-size" => |stats| (stats.space.live_bytes + stats.space.dead_bytes).to_string(),
     "num-pack-files" => |stats| stats.space.pack_files.to_string(),
+    "dead-bytes" => |stats| stats.space.dead_bytes.to_string(),
+    "kept-dead-bytes" => |stats| stats.space.kept_bytes.to_string(),
+    "num-data-ranges" => |stats| stats.space.data_ranges.to_string(),
+    "max-data-ranges-per-pack" => |stats| stats.space.data_ranges_max.to_string(),
+    "num-punches" => |stats| stats.punch.punches.to_string(),
+    "punched-bytes" => |stats| stats.punch.bytes.to_string(),
+    "punch-micros" => |stats| stats.punch.micros.to_string(),
+    "punch-failures" => |stats| stats.punch.failures.to_string(),
     "wal-size" => |stats| stats.space.wal_bytes.to_string(),
     "cur-size-active-mem-table" => |stats| {
         let active = |space: &KeyspaceStats| space.memtable_bytes - space.sealed_bytes;
@@ -169,6 +177,10 @@ fn report(stats: &Stats) -> String {
         format!("{}, {} bytes in, {} out", stats.merge.jobs, stats.merge.bytes_in, stats.merge.bytes_out),
     );
     line("Moves", stats.merge.moves.to_string());
+    line(
+        "Holes punched",
+        format!("{}, {} bytes, {} us", stats.punch.punches, stats.punch.bytes, stats.punch.micros),
+    );
     line("Block cache hit ratio", format!("{:.3}", stats.cache.hit_ratio()));
     for stall in &stats.stalls {
         line("Stalls", format!("{} times, {} us: {}", stall.count, stall.micros, stall.reason));

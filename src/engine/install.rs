@@ -8,7 +8,6 @@
 //! A failure before step 3 leaves the store as it was, and so does a disk that is full in step 3. Any other failure in
 //! step 3 leaves the outcome unknown: the store is poisoned, and nothing that either outcome needs is removed.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::output::SealedPacks;
@@ -18,7 +17,7 @@ use crate::catalog::{Catalog, ExtentSink, Lease};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{Edit, TreeEdit};
 use crate::store::memtable::Memtable;
-use crate::types::{SegmentId, TableId};
+use crate::types::SegmentId;
 
 /// A change on its way into the catalog.
 #[derive(Default)]
@@ -98,13 +97,9 @@ impl Engine {
 
     /// Starts to count the space of what is new.
     fn register(&self, edit: &Edit) {
-        let moved: BTreeSet<TableId> =
-            edit.trees.iter().flat_map(|tree| &tree.drop).map(|&(_, table)| table).collect();
-        let added = edit.trees.iter().flat_map(|tree| &tree.add).map(|(_, table)| table);
-        self.reclaimer.register(
-            edit.packs.iter().map(|pack| (pack.id, pack.length)),
-            added.filter(|table| !moved.contains(&table.id)).map(|table| table.extent),
-        );
+        // Those that only move are counted already.
+        let added = edit.trees.iter().flat_map(|tree| &tree.add).map(|(_, table)| table.extent);
+        self.reclaimer.register(edit.packs.iter().map(|pack| (pack.id, pack.length)), added);
     }
 
     fn show(&self, catalog: &Catalog, change: &Change) {

@@ -10,6 +10,7 @@
 //! are removed. A power cut between any two of these leaves a store that opens to the same state.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -19,7 +20,7 @@ use arc_swap::ArcSwap;
 use super::commit::SyncGroup;
 use super::events::{Events, Listener};
 use super::expiry::Clock;
-use super::reclaim::Reclaimer;
+use super::reclaim::{Reclaimer, gaps};
 use super::reserve::Reserve;
 use super::settings::{Limits, Settings, keyspace_record};
 use super::tree::{Sealed, Tree, View, new_memtable};
@@ -44,6 +45,7 @@ use crate::store::manifest::{Loaded, Manifest};
 use crate::store::memtable::{ChunkPool, Memtable};
 use crate::store::meter::{Meter, ReadCause};
 use crate::store::pack::PackStore;
+use crate::store::punch::stored;
 use crate::store::spares::Spares;
 use crate::store::wal::{self, Wal};
 use crate::types::{DeviceId, Epoch, Extent, KeyspaceId, PackId, SegmentId, Seq, TableId};
@@ -62,6 +64,9 @@ pub(crate) struct Opening {
     pub(crate) listener: Listener,
     pub(crate) filters: Filters,
 }
+
+/// Stretches of packs that are dead and take up space.
+type StoredGaps = BTreeMap<PackId, Vec<Range<u64>>>;
 
 /// What the log gives each keyspace.
 type Memtables = BTreeMap<KeyspaceId, Recovering>;
@@ -269,14 +274,14 @@ impl Store<'_> {
         let mut catalog = self.catalog(&loaded, &reclaimer)?;
         let limits = Limits::new(&self.opening.options, &*self.opening.env);
         let spares = Arc::new(Spares::new(self.device.clone()));
-        let packs = self.check_packs(&catalog, spares.clone())?;
+        let (packs, stored) = self.check_packs(&catalog, spares.clone())?;
         let open = |name| self.open(name, Access::ReadWrite);
         let segments = wal::segments(&self.device, catalog.counters.wal_floor, open)?;
         if self.opening.read_only {
             self.check_held(&catalog)?;
         }
         let (memtables, last_seq, log) = self.replay(&catalog, &segments, &limits)?;
-        reclaimer.register_all(&catalog);
+        reclaimer.register_all(&catalog, &stored);
         let replayed_bytes = log.segments.iter().map(|segment| segment.bytes).sum();
 
         let (mut writer, mut manifest) = (None, None);
@@ -408,20 +413,25 @@ impl Store<'_> {
         Err(Error::new(ErrorKind::Busy, "the store's writer is faster than this reader opens it"))
     }
 
-    /// A pack that is shorter than when it was sealed has lost data. Those of a store that is only read stay open.
-    fn check_packs(&self, catalog: &Catalog, spares: Arc<Spares>) -> Result<PackStore> {
-        let mut pinned = BTreeMap::new();
+    /// A pack that is shorter than when it was sealed has lost data. Those of a store that is only read stay open. Returns as
+    /// well what of the packs is dead and yet stored; the rest of the gaps between live tables are holes.
+    fn check_packs(&self, catalog: &Catalog, spares: Arc<Spares>) -> Result<(PackStore, StoredGaps)> {
+        let (mut pinned, mut stored_gaps) = (BTreeMap::new(), gaps(catalog));
         for PackRecord { id, length, .. } in catalog.packs().map(|pack| pack.record) {
             let file = self.open(FileName::Pack(id), Access::Read)?;
             let found = file.len()?;
             if found < length {
                 return Err(file.corruption(found, format!("the pack ends here instead of at byte {length}")));
             }
+            if let Some(gaps) = stored_gaps.get_mut(&id).filter(|gaps| !gaps.is_empty()) {
+                // Where it cannot be told, all of them count: to punch a hole once more is harmless.
+                *gaps = stored(&file, gaps).unwrap_or_else(|_| std::mem::take(gaps));
+            }
             if self.opening.read_only {
                 pinned.insert(id, Arc::new(file));
             }
         }
-        Ok(PackStore::new(self.device.clone(), spares, pinned))
+        Ok((PackStore::new(self.device.clone(), spares, pinned), stored_gaps))
     }
 
     /// Puts the log's entries that are in no table into memtables.

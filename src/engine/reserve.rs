@@ -23,6 +23,9 @@ use crate::store::meter::WriteCause;
 /// The file is written in pieces of this size.
 const WRITE_BYTES: u64 = 1 << 20;
 
+/// A write that finds the disk full is done again once so much has been freed.
+const FREED_BYTES: u64 = 4 << 20;
+
 /// The reserve of an open store.
 #[derive(Debug)]
 pub(crate) struct Reserve {
@@ -54,15 +57,16 @@ impl Engine {
     pub(crate) fn with_space<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
         loop {
             match self.spares.yielding(&mut write) {
-                Err(error) if self.make_space(&error) => {}
+                // Under whatever lock: again and again rather than long.
+                Err(error) if self.make_space(&error, FREED_BYTES) => {}
                 written => return written,
             }
         }
     }
 
-    /// Makes space if `error` is a full disk; whether there is more now.
-    pub(crate) fn make_space(&self, error: &Error) -> bool {
-        error.kind() == ErrorKind::DiskFull && (self.punch() || self.give_up_reserve())
+    /// Makes `bytes` of space if `error` is a full disk, or what can be made; whether there is more now.
+    pub(crate) fn make_space(&self, error: &Error, bytes: u64) -> bool {
+        error.kind() == ErrorKind::DiskFull && (self.free_dead(bytes) || self.give_up_reserve())
     }
 
     /// Whether the reserve is given up.
@@ -93,7 +97,7 @@ impl Engine {
         let room = || {
             self.has_room()
                 || self.spares.free().is_ok_and(|freed| freed && self.has_room())
-                || self.punch() && self.has_room()
+                || self.free_dead(reserve.bytes.saturating_mul(2)) && self.has_room()
         };
         let made = held || room() && prepare(&self.device, reserve.bytes).is_ok();
         reserve.held.store(made, Ordering::Relaxed);

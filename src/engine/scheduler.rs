@@ -267,7 +267,8 @@ impl Engine {
         }
         let result = match result {
             Ok(()) => Ok(Ended::Done),
-            Err(error) if self.make_space(&error) => Ok(Ended::ForSpace),
+            // A job needs much, and holds no lock.
+            Err(error) if self.make_space(&error, u64::MAX) => Ok(Ended::ForSpace),
             Err(error) => Err(error),
         };
         self.fit_spares();

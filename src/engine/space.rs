@@ -12,6 +12,9 @@ use crate::format::batch::Action;
 const SURPLUS_PARTS: u64 = 8;
 const SPARE_BYTES_MIN: u64 = 1 << 20;
 
+/// A writer that needs space makes so much at a time, or the next one would need some again.
+const FREED_BYTES_MIN: u64 = 1 << 20;
+
 /// Segments that the log takes where writers rest: the one they are in, and the one prepared behind it.
 const LOG_SEGMENTS: u64 = 2;
 
@@ -31,19 +34,28 @@ impl Engine {
         let needed = 2 * batch.bytes() as u64;
         let fits = || self.space_left(writer).is_none_or(|left| left >= needed);
         let adds = || batch.iter().any(|op| matches!(op.action, Action::Put { .. }));
-        if fits() || !adds() || matches!(self.spares.free(), Ok(true)) && fits() || self.punch() && fits() {
+        if fits() || !adds() || matches!(self.spares.free(), Ok(true)) && fits() {
             return Ok(());
+        }
+        // Under the writer's lock, so no more than is needed, and a little for the writes that come next.
+        let missing = || needed.saturating_sub(self.space_left(writer).unwrap_or(needed));
+        while self.free_dead(missing().max(FREED_BYTES_MIN)) {
+            if fits() {
+                return Ok(());
+            }
         }
         let left = self.space_left(writer).unwrap_or(0);
         let message = format!("{left} bytes are left of the budget space_bytes, the write needs {needed}");
         Err(Error::new(ErrorKind::OverBudget, message))
     }
 
-    /// Gives back the space of dead tables, if the options set a budget and half of it is used: at the end of each job.
+    /// Gives back the space of dead tables, as far as more than half of the budget that the options set is used: at the end
+    /// of each job, under no lock.
     pub(super) fn keep_space_budget(&self) {
-        let used = || self.reclaimer.pack_bytes() + self.spares.bytes();
-        if self.settings().limits.space_bytes.is_some_and(|budget| used() > budget / 2) {
-            self.punch();
+        let Some(budget) = self.settings().limits.space_bytes else { return };
+        let used = self.reclaimer.pack_bytes() + self.spares.bytes();
+        if used > budget / 2 {
+            self.free_dead(used - budget / 2);
         }
     }
 

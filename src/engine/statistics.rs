@@ -11,8 +11,8 @@ use super::tree::Tree;
 use crate::env::sync::Mutex;
 use crate::policy::Layout;
 use crate::stats::{
-    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, PrefixFilterStats, ReadByCause,
-    Shape, SpaceStats, StallStats, Stats,
+    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, PrefixFilterStats, PunchStats,
+    ReadByCause, Shape, SpaceStats, StallStats, Stats,
 };
 use crate::store::meter::{ReadCause, WriteCause};
 
@@ -118,7 +118,6 @@ impl Engine {
         let keyspaces: Vec<_> = self.trees().values().map(|tree| self.keyspace_stats(tree)).collect();
         let (snapshots, oldest_snapshot) = self.snapshots.count();
         let (running_flushes, running_merges) = self.scheduler.running();
-        let space = self.reclaimer.space();
         let wal_bytes = self.writer.as_ref().map_or(self.replayed_bytes, |writer| writer.lock().wal.bytes());
         let stalls = self.tally.stalls.lock().clone();
         Stats {
@@ -166,13 +165,8 @@ impl Engine {
                 bytes: flush.bytes_out.load(Relaxed),
                 micros: flush.micros.load(Relaxed),
             },
-            space: SpaceStats {
-                live_bytes: space.live_bytes,
-                dead_bytes: space.total_bytes - space.live_bytes,
-                pack_files: space.packs,
-                wal_bytes,
-                total_bytes: space.total_bytes + wal_bytes + self.spares.bytes(),
-            },
+            space: self.space_stats(wal_bytes),
+            punch: self.punch_stats(),
             memtable_bytes: keyspaces.iter().map(|keyspace| keyspace.memtable_bytes).sum(),
             last_seq: self.visible().0,
             snapshots,
@@ -184,6 +178,32 @@ impl Engine {
         }
     }
 
+    fn space_stats(&self, wal_bytes: u64) -> SpaceStats {
+        let space = self.reclaimer.space();
+        let (data_ranges, data_ranges_max) = self.reclaimer.data_ranges();
+        SpaceStats {
+            live_bytes: space.live_bytes,
+            dead_bytes: space.total_bytes.saturating_sub(space.live_bytes),
+            kept_bytes: space.kept_bytes,
+            pack_files: space.packs,
+            data_ranges,
+            data_ranges_max,
+            wal_bytes,
+            total_bytes: space.total_bytes + wal_bytes + self.spares.bytes(),
+        }
+    }
+
+    fn punch_stats(&self) -> PunchStats {
+        let punching = self.reclaimer.punching();
+        PunchStats {
+            punches: punching.punches,
+            bytes: punching.bytes,
+            micros: u64::try_from(punching.time.as_micros()).unwrap_or(u64::MAX),
+            failures: punching.failures,
+            unsupported: punching.unsupported,
+        }
+    }
+
     fn by_cause(&self, count: impl Fn(WriteCause) -> u64) -> ByCause {
         ByCause {
             wal: count(WriteCause::Wal),
@@ -191,6 +211,7 @@ impl Engine {
             merge: count(WriteCause::Merge),
             manifest: count(WriteCause::Manifest),
             directory: count(WriteCause::Directory),
+            reclaim: count(WriteCause::Reclaim),
         }
     }
 

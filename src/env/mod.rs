@@ -141,6 +141,13 @@ pub trait File: fmt::Debug + Send + Sync + 'static {
 
     /// Bytes of storage that the file occupies.
     fn allocated(&self) -> io::Result<u64>;
+
+    /// The first stretch at or behind `offset` that has storage, up to the next hole or the end of the file; `None` where
+    /// there is none. A file system that does not tell holes calls all of a file data, or fails with `Unsupported`.
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>>;
+
+    /// How many names the file has.
+    fn links(&self) -> io::Result<u64>;
 }
 
 /// What a file is opened for.

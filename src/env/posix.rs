@@ -267,6 +267,14 @@ impl File for PosixFile {
         // `st_blocks` counts units of 512 bytes whatever the file system's block size.
         Ok(self.file.metadata()?.blocks() * 512)
     }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        next_data(&self.file, offset)
+    }
+
+    fn links(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.nlink())
+    }
 }
 
 /// Lets the kernel copy a range, which shares the storage where the file system can. Returns where it had to stop.
@@ -303,6 +311,29 @@ fn punch(file: &fs::File, offset: u64, len: u64) -> io::Result<()> {
         Errno::OPNOTSUPP | Errno::NOSYS => io::Error::new(io::ErrorKind::Unsupported, errno),
         other => other.into(),
     })
+}
+
+/// The file's own position, which nothing else uses, moves along.
+#[cfg(target_os = "linux")]
+fn next_data(file: &fs::File, offset: u64) -> io::Result<Option<Range<u64>>> {
+    use rustix::fs::{SeekFrom, seek};
+    use rustix::io::Errno;
+
+    let failed = |errno| match errno {
+        Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS => io::Error::new(io::ErrorKind::Unsupported, errno),
+        other => other.into(),
+    };
+    let start = match seek(file, SeekFrom::Data(offset)) {
+        Err(Errno::NXIO) => return Ok(None),
+        start => start.map_err(failed)?,
+    };
+    let end = seek(file, SeekFrom::Hole(start)).map_err(failed)?;
+    Ok(Some(start..end))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn next_data(_file: &fs::File, _offset: u64) -> io::Result<Option<Range<u64>>> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -17,6 +17,7 @@ mod tests;
 
 use std::fmt::{self, Write};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -271,5 +272,13 @@ impl File for RecordingFile {
 
     fn allocated(&self) -> io::Result<u64> {
         self.inner.allocated()
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        self.inner.next_data(offset)
+    }
+
+    fn links(&self) -> io::Result<u64> {
+        self.inner.links()
     }
 }

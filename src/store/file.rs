@@ -1,5 +1,7 @@
 //! A file of the store: counts what it does and names itself in errors.
 
+use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,7 +52,7 @@ impl StoreFile {
     /// As [`StoreFile::read`], into a buffer of the caller's.
     pub(crate) fn read_into(&self, cause: ReadCause, offset: u64, bytes: &mut [u8]) -> Result<()> {
         self.file.read_at(offset, bytes).map_err(|e| match e.kind() {
-            std::io::ErrorKind::UnexpectedEof => {
+            io::ErrorKind::UnexpectedEof => {
                 self.corruption(offset, format!("the file ends inside {} expected bytes", bytes.len()))
             }
             _ => Error::io("read the file", self.path(), e),
@@ -93,9 +95,25 @@ impl StoreFile {
         self.file.set_len(len).map_err(|e| Error::hard_io("cut the file", self.path(), e))
     }
 
-    /// Frees the storage of bytes that nobody reads any more; from then on they read as zeros.
-    pub(crate) fn punch(&self, offset: u64, len: u64) -> Result<()> {
-        self.file.punch(offset, len).map_err(|e| Error::io("punch a hole into the file", self.path(), e))
+    /// Frees the storage of bytes that nobody reads any more; from then on they read as zeros. The operating system's own
+    /// error, for whoever punches takes it for advice.
+    pub(super) fn punch(&self, stretch: &Range<u64>) -> io::Result<()> {
+        self.file.punch(stretch.start, stretch.end.saturating_sub(stretch.start))
+    }
+
+    /// The first stretch at or behind `offset` that has storage, as far as the file system tells.
+    pub(crate) fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>> {
+        self.file.next_data(offset).map_err(|e| Error::io("find the holes of the file", self.path(), e))
+    }
+
+    /// Bytes of storage that the file takes.
+    pub(crate) fn allocated(&self) -> Result<u64> {
+        self.file.allocated().map_err(|e| Error::io("read the space of the file", self.path(), e))
+    }
+
+    /// How many names the file has.
+    pub(super) fn links(&self) -> Result<u64> {
+        self.file.links().map_err(|e| Error::io("count the names of the file", self.path(), e))
     }
 
     /// Writes zeros from the end of the file up to `len`, if it ends before.

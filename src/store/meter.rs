@@ -15,6 +15,8 @@ pub(crate) enum WriteCause {
     Manifest,
     /// Names of files; only ever synced.
     Directory,
+    /// Holes in packs; only ever synced.
+    Reclaim,
 }
 
 /// Why bytes are read.
@@ -33,8 +35,8 @@ pub(crate) enum ReadCause {
 /// Bytes and syncs by cause, since the store was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    written: [AtomicU64; 5],
-    syncs: [AtomicU64; 5],
+    written: [AtomicU64; 6],
+    syncs: [AtomicU64; 6],
     read: [AtomicU64; 4],
 }
 

@@ -85,21 +85,10 @@ impl PackStore {
         self.spares.give(FileName::Pack(pack), length)
     }
 
-    /// Frees the storage of dead `tables` (offset and length) of a pack that lives on; whether nobody stood in the way.
-    /// Nothing that a crash can bring back may name them, and only who may [`PackStore::release`] the pack may ask for it.
-    /// A reader beside the writer keeps them by its hold on the pack ([`Device::hold`]), as it keeps a whole one.
-    pub(crate) fn punch(&self, pack: PackId, tables: &[(u64, u64)]) -> Result<bool> {
-        let name = FileName::Pack(pack);
-        if self.device.is_held(name) {
-            return Ok(false);
-        }
-        let file = self.device.open(name, Access::ReadWrite)?;
-        for &(offset, length) in tables {
-            file.punch(offset, length.next_multiple_of(PAGE_BYTES))?;
-        }
-        // Space is free once no power cut can bring the tables back.
-        file.sync(WriteCause::Merge)?;
-        Ok(true)
+    /// As [`PackStore::release`], for a pack that is not to be written over.
+    pub(crate) fn remove(&self, pack: PackId) -> Result<()> {
+        self.open.remove(&pack);
+        self.device.remove(FileName::Pack(pack))
     }
 
     /// Makes the names of new packs durable.

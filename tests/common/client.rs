@@ -86,6 +86,9 @@ pub struct Jobs {
     pub moves: u64,
     /// Bytes of dead files that were kept when the openings ended.
     pub spare_bytes: u64,
+    /// Holes that were punched, and syncs of them.
+    pub punches: u64,
+    pub hole_syncs: u64,
 }
 
 /// An operation of a batch: keyspace, key, and the value, or none to remove the key.
@@ -202,6 +205,8 @@ impl Client {
         self.jobs.flushes += stats.flush.jobs;
         self.jobs.merges += stats.merge.jobs;
         self.jobs.moves += stats.merge.moves;
+        self.jobs.punches += stats.punch.punches;
+        self.jobs.hole_syncs += stats.syncs.reclaim;
         let space = stats.space;
         self.jobs.spare_bytes += space.total_bytes - space.live_bytes - space.dead_bytes - space.wal_bytes;
     }

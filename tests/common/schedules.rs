@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use terrace::env::Env;
 use terrace::env::simulated::SimEnv;
 use terrace::{Durability, Options, PackLayout, TreeOptions};
 
@@ -79,6 +81,13 @@ pub const SCHEDULES: &[Schedule] = &[
         run: spares_and_reserve,
         proof: |jobs, env| count(env, "RESERVE") == 1 && jobs.spare_bytes > 0,
     },
+    Schedule {
+        name: "holes",
+        options: large_packs,
+        run: holes,
+        // No barrier: a power cut finds them un-synced.
+        proof: |jobs, _| jobs.punches >= 3 && jobs.hole_syncs == 0,
+    },
 ];
 
 fn one_table() -> Options {
@@ -88,6 +97,18 @@ fn one_table() -> Options {
 
 fn small_log() -> Options {
     Options { memtable_bytes: 64 << 10, wal_bytes_max: 64 << 10, ..tiny() }
+}
+
+/// A stretch of a few tables is worth a hole.
+fn large_packs() -> Options {
+    let tree = TreeOptions {
+        table_bytes: 16 << 10,
+        block_bytes: 4 << 10,
+        level1_bytes: 8 << 20,
+        l0_trigger: 4,
+        ..tiny().tree
+    };
+    Options { memtable_bytes: 512 << 10, wal_bytes_max: 2 << 20, memory_bytes: Some(8 << 20), tree, ..tiny() }
 }
 
 fn with_reserve() -> Options {
@@ -488,6 +509,31 @@ fn settings(client: &mut Client) -> Step {
     client.wait_idle()?;
     client.check_reads("under other settings")?;
     client.close()
+}
+
+/// Neighbouring tables die in packs that live on, while a snapshot holds others, and before and after an opening.
+fn holes(client: &mut Client) -> Step {
+    client.open()?;
+    for n in 0..40 {
+        client.put("default", format!("key{n:02}"), value(n, 6000))?;
+    }
+    client.compact()?;
+    for round in 0..4 {
+        if round == 1 {
+            client.hold_snapshot();
+        }
+        for n in 0..14 {
+            client.put("default", format!("key{:02}", round * 8 + n), value(round * 100 + n, 6000))?;
+        }
+        client.compact()?;
+        if round == 2 {
+            client.reopen()?;
+        }
+        client.env.sleep(Duration::from_millis(300));
+        client.check_reads("beside holes")?;
+    }
+    client.put_synced("default", "end", "reached")?;
+    client.put("default", "end", "and passed")
 }
 
 /// Packs and segments die large enough to be written over.

@@ -74,6 +74,23 @@ fn a_punched_range_reads_as_zeros_and_frees_storage() {
     assert!(found[4096..36 << 10].iter().all(|byte| *byte == 0));
     assert!(found[36 << 10..].iter().all(|byte| *byte == 7));
     file.punch(0, 0).unwrap();
+    match file.next_data(4096) {
+        Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),
+        // A file system that knows no holes calls all of it data.
+        Ok(data) => assert!([Some(4096..64 << 10), Some(36 << 10..64 << 10)].contains(&data), "{data:?}"),
+    }
+    assert_eq!(file.next_data(64 << 10).ok().flatten(), None);
+}
+
+#[test]
+fn names_of_a_file_are_counted() {
+    let (dir, env) = setup();
+    let file = env.create(&dir.path().join("f")).unwrap();
+    assert_eq!(file.links().unwrap(), 1);
+    fs::hard_link(dir.path().join("f"), dir.path().join("g")).unwrap();
+    assert_eq!(file.links().unwrap(), 2);
+    env.remove(&dir.path().join("f")).unwrap();
+    assert_eq!(file.links().unwrap(), 1);
 }
 
 #[test]

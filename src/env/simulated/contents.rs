@@ -6,6 +6,7 @@
 //! Invariants: every page lies (at least in part) below the length; the bytes of a page beyond the length are zero.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Unit of allocation, in bytes.
@@ -38,6 +39,15 @@ impl Contents {
     /// Bytes of storage occupied.
     pub(super) fn allocated(&self) -> u64 {
         self.pages.len() as u64 * PAGE
+    }
+
+    /// The first stretch of allocated bytes at or behind `offset` and below the length.
+    pub(super) fn next_data(&self, offset: u64) -> Option<Range<u64>> {
+        let first = *self.pages.range(offset / PAGE..).next()?.0;
+        let beside = self.pages.range(first..).zip(first..).take_while(|((page, _), next)| **page == *next);
+        let end = (first + beside.count() as u64) * PAGE;
+        let data = offset.max(first * PAGE)..end.min(self.len);
+        (!data.is_empty()).then_some(data)
     }
 
     /// Fills `buf` from `offset`; the caller has checked the length.
@@ -192,6 +202,20 @@ mod tests {
         assert_eq!(contents.allocated(), 3 * PAGE);
         contents.punch(0, u64::MAX);
         assert_eq!((contents.allocated(), contents.len()), (0, 5 * PAGE));
+    }
+
+    #[test]
+    fn data_lies_between_holes() {
+        let mut contents = Contents::default();
+        contents.write(4096, &[1; 5 * 4096 + 10]);
+        contents.punch(2 * 4096, 4096);
+        assert_eq!(contents.next_data(0), Some(4096..2 * 4096));
+        assert_eq!(contents.next_data(5000), Some(5000..2 * 4096));
+        assert_eq!(contents.next_data(2 * 4096), Some(3 * 4096..6 * 4096 + 10));
+        assert_eq!(contents.next_data(6 * 4096 + 10), None);
+        contents.set_len(1 << 20);
+        assert_eq!(contents.next_data(6 * 4096 + 10), Some(6 * 4096 + 10..7 * 4096));
+        assert_eq!(contents.next_data(7 * 4096), None);
     }
 
     #[test]

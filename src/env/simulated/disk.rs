@@ -1,8 +1,8 @@
 //! The file system of the simulated machine: directories of names, and what a power cut leaves of them.
 //!
 //! Operations are numbered over the whole disk. A sync covers those with numbers below the one that was next when it
-//! began. What else it covers depends on the [`Journal`]. Renames stay within one directory, and directories are never
-//! removed: the engine needs no more.
+//! began. What else it covers depends on the [`Journal`]. Renames stay within one directory, other names of a file lie in
+//! others, and directories are never removed: the engine and its tests need no more.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -110,7 +110,7 @@ impl Directory {
 pub(super) struct Disk {
     journal: Journal,
     directories: BTreeMap<PathBuf, Directory>,
-    /// Inodes with metadata operations that no sync has covered.
+    /// Inodes with metadata operations that no sync has covered, as far as the journal cares.
     dirty_metadata: Vec<SharedInode>,
     next_number: u64,
 }
@@ -210,10 +210,32 @@ impl Disk {
         Ok(inode)
     }
 
+    /// Gives a file another name, in another directory.
+    pub(super) fn link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let inode = self.find(from)?;
+        if from.parent() == to.parent() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let number = self.number();
+        let (parent, to) = self.parent(to)?;
+        if parent.visible.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        parent.apply(number, NameOp::Create { name: to.to_owned(), inode });
+        Ok(())
+    }
+
+    /// How many names a file has.
+    pub(super) fn links(&self, inode: &SharedInode) -> u64 {
+        let names = self.directories.values().flat_map(|directory| directory.visible.values());
+        names.filter(|other| other.is(inode)).count() as u64
+    }
+
     /// Changes a file, not yet durably.
     pub(super) fn change(&mut self, inode: &SharedInode, op: FileOp) {
         let number = self.number();
-        if op.is_metadata() {
+        // Without a journal no other file's sync covers it, and nobody need hold on to a file that is removed.
+        if op.is_metadata() && self.journal == Journal::Ext4Like {
             self.dirty_metadata.push(inode.clone());
         }
         inode.lock().apply(number, op);

@@ -46,6 +46,8 @@ pub enum Operation {
     SetLen,
     Punch,
     Allocated,
+    NextData,
+    Links,
 }
 
 impl Operation {
@@ -56,7 +58,7 @@ impl Operation {
             Self::CreateDir | Self::SyncDir | Self::Create | Self::Rename | Self::Remove => true,
             Self::WriteAt | Self::Sync | Self::SetLen | Self::Punch => true,
             Self::List | Self::Open | Self::Lock | Self::Canonical | Self::Space | Self::Spawn => false,
-            Self::Len | Self::ReadAt | Self::Allocated => false,
+            Self::Len | Self::ReadAt | Self::Allocated | Self::NextData | Self::Links => false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -129,5 +130,13 @@ impl File for SimFile {
 
     fn allocated(&self) -> io::Result<u64> {
         self.call(Operation::Allocated, Cost::Free, |_, _| Ok(self.inode.lock().contents().allocated()))
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        self.call(Operation::NextData, Cost::Free, |_, _| Ok(self.inode.lock().contents().next_data(offset)))
+    }
+
+    fn links(&self) -> io::Result<u64> {
+        self.call(Operation::Links, Cost::Free, |state, _| Ok(state.disk.links(&self.inode)))
     }
 }

@@ -242,6 +242,16 @@ impl SimEnv {
         self.tamper(path, FileOp::SetLen(len))
     }
 
+    /// Gives a file another name, in another directory, as a backup by hard links does. A power cut makes a file of its own
+    /// of each name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such file, if the new name is taken, or lies in the same directory.
+    pub fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.machine.state().disk.link(&normalize(from), &normalize(to))
+    }
+
     fn tamper(&self, path: &Path, op: FileOp) -> io::Result<()> {
         let inode = self.machine.state().disk.find(&normalize(path))?;
         inode.lock().tamper(&op);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use terrace::{ByCause, MergeStats, Stats};
+use terrace::{ByCause, MergeStats, PunchStats, SpaceStats, Stats};
 
 use super::{Answer, shape};
 use crate::place::open_to_read;
@@ -70,7 +70,7 @@ fn write_text(name: &str, value: &Value, out: &mut impl Write) -> io::Result<()>
 
 /// All figures but the keyspaces' shapes.
 fn to_json(stats: &Stats) -> Map<String, Value> {
-    let (cache, merge, flush, space) = (&stats.cache, &stats.merge, &stats.flush, &stats.space);
+    let (cache, merge, flush) = (&stats.cache, &stats.merge, &stats.flush);
     let prefixes = &stats.prefix_filter;
     let stalls = stats
         .stalls
@@ -114,16 +114,8 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
                 "micros": flush.micros,
             }),
         ),
-        (
-            "space",
-            json!({
-                "live_bytes": space.live_bytes,
-                "dead_bytes": space.dead_bytes,
-                "pack_files": space.pack_files,
-                "wal_bytes": space.wal_bytes,
-                "total_bytes": space.total_bytes,
-            }),
-        ),
+        ("space", taken(&stats.space)),
+        ("punch", punching(&stats.punch)),
     ];
     groups.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -142,6 +134,29 @@ fn merge_to_json(merge: &MergeStats) -> Value {
     })
 }
 
+fn taken(space: &SpaceStats) -> Value {
+    json!({
+        "live_bytes": space.live_bytes,
+        "dead_bytes": space.dead_bytes,
+        "kept_bytes": space.kept_bytes,
+        "pack_files": space.pack_files,
+        "data_ranges": space.data_ranges,
+        "data_ranges_max": space.data_ranges_max,
+        "wal_bytes": space.wal_bytes,
+        "total_bytes": space.total_bytes,
+    })
+}
+
+fn punching(punch: &PunchStats) -> Value {
+    json!({
+        "punches": punch.punches,
+        "bytes": punch.bytes,
+        "micros": punch.micros,
+        "failures": punch.failures,
+        "unsupported": punch.unsupported,
+    })
+}
+
 fn by_cause(counts: &ByCause) -> Value {
     json!({
         "wal": counts.wal,
@@ -149,6 +164,7 @@ fn by_cause(counts: &ByCause) -> Value {
         "merge": counts.merge,
         "manifest": counts.manifest,
         "directory": counts.directory,
+        "reclaim": counts.reclaim,
         "total": counts.total(),
     })
 }

@@ -7,6 +7,8 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
 
+use terrace::VerifyReport;
+
 use super::Answer;
 use crate::place::open_to_read;
 
@@ -34,6 +36,11 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
             "blocks": report.blocks,
             "entries": report.entries,
             "bytes": report.bytes,
+            "allocated_bytes": report.allocated_bytes,
+            "hole_bytes": report.hole_bytes,
+            "zero_bytes": report.zero_bytes,
+            "unexplained_bytes": report.unexplained_bytes,
+            "untold_packs": report.untold_packs,
             "problems": report.problems.iter().map(problem).collect::<Vec<_>>(),
         });
         writeln!(out, "{object}")?;
@@ -41,6 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
         for problem in &report.problems {
             writeln!(out, "{problem}")?;
         }
+        writeln!(out, "{}", storage(&report))?;
         writeln!(
             out,
             "{} tables, {} blocks, {} entries, {} bytes: {} problems",
@@ -52,6 +60,19 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
         )?;
     }
     Ok(if report.problems.is_empty() { Answer::Yes } else { Answer::No })
+}
+
+/// What the packs take up.
+fn storage(report: &VerifyReport) -> String {
+    let mut text = format!("{} packs, {} bytes allocated", report.packs, report.allocated_bytes);
+    if report.untold_packs > 0 {
+        return text + &format!("; the file system does not tell the holes of {}", report.untold_packs);
+    }
+    text += &format!(", {} bytes of holes", report.hole_bytes);
+    if report.unexplained_bytes > 0 {
+        text += &format!("; {} bytes more than live and dead tables take", report.unexplained_bytes);
+    }
+    text
 }
 
 /// A problem as an object.

@@ -68,6 +68,24 @@ fn a_rename_replaces() {
 }
 
 #[test]
+fn a_file_of_two_names_is_one() {
+    let env = machine(Journal::Ext4Like);
+    env.create_dir(p("/backup")).unwrap();
+    let file = env.create(p("/f")).unwrap();
+    file.write_at(0, &[1; 8192]).unwrap();
+    assert_eq!(file.links().unwrap(), 1);
+    env.link(p("/f"), p("/backup/f")).unwrap();
+    assert_eq!(env.link(p("/f"), p("/backup/f")).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    assert_eq!(file.links().unwrap(), 2);
+    file.punch(0, 4096).unwrap();
+    assert_eq!(env.read_file(p("/backup/f")).unwrap()[..4096], [0; 4096]);
+    assert_eq!(file.next_data(0).unwrap(), Some(4096..8192));
+    assert_eq!(env.used_bytes(p("/")), 4096);
+    env.remove(p("/f")).unwrap();
+    assert_eq!(file.links().unwrap(), 1);
+}
+
+#[test]
 fn a_lock_excludes() {
     let env = machine(Journal::Ext4Like);
     assert_eq!(env.lock(p("/LOCK"), LockKind::Shared).unwrap_err().kind(), ErrorKind::NotFound);
