@@ -80,15 +80,17 @@ pub struct ByCause {
     pub merge: u64,
     /// The manifest.
     pub manifest: u64,
-    /// Names of files; syncs only.
+    /// Names of files that somebody waited for; syncs only.
     pub directory: u64,
+    /// Names of files that were made before anybody needed them; syncs only.
+    pub ahead: u64,
 }
 
 impl ByCause {
     /// All causes together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.wal + self.flush + self.merge + self.manifest + self.directory
+        self.wal + self.flush + self.merge + self.manifest + self.directory + self.ahead
     }
 }
 
@@ -202,11 +204,13 @@ pub struct SpaceStats {
     pub live_bytes: u64,
     /// The rest of the packs: dead tables that share a pack with live ones, and padding.
     pub dead_bytes: u64,
-    /// Number of packs.
+    /// Number of packs that hold tables.
     pub pack_files: u64,
+    /// Number of packs that were made ahead and hold nothing yet.
+    pub ahead_files: u64,
     /// The write-ahead log.
     pub wal_bytes: u64,
-    /// Packs and log.
+    /// Packs and log, and dead files that are kept to be written over.
     pub total_bytes: u64,
 }
 

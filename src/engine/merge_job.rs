@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Engine;
 use super::expiry::Sieve;
 use super::install::Change;
-use super::output::{Finished, Output};
+use super::output::{Finished, Output, Writing};
 use super::scheduler::Job;
 use super::tree::Tree;
 use crate::catalog::{Run, TableMeta, Version};
@@ -18,7 +18,6 @@ use crate::format::edit::{KeyspaceRecord, TreeEdit};
 use crate::format::table::Codec;
 use crate::merge::{Coverage, Cursor, MergeForward, Verdict, VersionFilter, fragment};
 use crate::policy::{CutState, CutView, Fate, Plan, PlanKind};
-use crate::store::meter::WriteCause;
 use crate::store::table::{TableSettings, TablesCursor};
 use crate::types::{Epoch, KeyRange, RangeTombstone, Seq, TableId, UpperBound};
 
@@ -117,7 +116,7 @@ impl Engine {
             list.retain(|table| !is_hidden(table, &coverage, &snapshots));
         }
         let distillation = Distillation {
-            output: Output::new(self, WriteCause::Merge, settings, inputs.bytes),
+            output: Output::new(self, Writing::Merge { bytes: inputs.bytes }, settings),
             cutting: Some(self.settings().policy.cutter.start(grandparents)),
             outside: Outside { version, inputs: &inputs.ids },
             snapshots,

@@ -166,6 +166,7 @@ impl Engine {
                 live_bytes: space.live_bytes,
                 dead_bytes: space.total_bytes - space.live_bytes,
                 pack_files: space.packs,
+                ahead_files: self.spares.pooled(),
                 wal_bytes,
                 total_bytes: space.total_bytes + wal_bytes + self.spares.bytes(),
             },
@@ -187,6 +188,7 @@ impl Engine {
             merge: count(WriteCause::Merge),
             manifest: count(WriteCause::Manifest),
             directory: count(WriteCause::Directory),
+            ahead: count(WriteCause::Ahead),
         }
     }
 

@@ -13,8 +13,10 @@ pub(crate) enum WriteCause {
     Merge,
     /// The manifest, the small files that name the store and its manifest, and the reserve.
     Manifest,
-    /// Names of files; only ever synced.
+    /// Names of files that somebody waits for; only ever synced.
     Directory,
+    /// Names of files that are made before anybody needs them; only ever synced.
+    Ahead,
 }
 
 /// Why bytes are read.
@@ -33,8 +35,8 @@ pub(crate) enum ReadCause {
 /// Bytes and syncs by cause, since the store was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    written: [AtomicU64; 5],
-    syncs: [AtomicU64; 5],
+    written: [AtomicU64; 6],
+    syncs: [AtomicU64; 6],
     read: [AtomicU64; 4],
 }
 

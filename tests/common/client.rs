@@ -86,6 +86,9 @@ pub struct Jobs {
     pub moves: u64,
     /// Bytes of dead files that were kept when the openings ended.
     pub spare_bytes: u64,
+    /// Syncs of the directory that somebody waited for, and that nobody did.
+    pub directory_syncs: u64,
+    pub ahead_syncs: u64,
 }
 
 /// An operation of a batch: keyspace, key, and the value, or none to remove the key.
@@ -203,6 +206,8 @@ impl Client {
         self.jobs.merges += stats.merge.jobs;
         self.jobs.moves += stats.merge.moves;
         let space = stats.space;
+        self.jobs.directory_syncs += stats.syncs.directory;
+        self.jobs.ahead_syncs += stats.syncs.ahead;
         self.jobs.spare_bytes += space.total_bytes - space.live_bytes - space.dead_bytes - space.wal_bytes;
     }
 

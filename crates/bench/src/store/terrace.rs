@@ -132,6 +132,7 @@ fn by_cause(counts: &terrace::ByCause) -> ByCause {
         ("merge", counts.merge),
         ("manifest", counts.manifest),
         ("directory", counts.directory),
+        ("ahead", counts.ahead),
     ])
 }
 

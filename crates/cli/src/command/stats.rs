@@ -132,6 +132,7 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
                 "live_bytes": space.live_bytes,
                 "dead_bytes": space.dead_bytes,
                 "pack_files": space.pack_files,
+                "ahead_files": space.ahead_files,
                 "wal_bytes": space.wal_bytes,
                 "total_bytes": space.total_bytes,
             }),
@@ -147,6 +148,7 @@ fn by_cause(counts: &ByCause) -> Value {
         "merge": counts.merge,
         "manifest": counts.manifest,
         "directory": counts.directory,
+        "ahead": counts.ahead,
         "total": counts.total(),
     })
 }
