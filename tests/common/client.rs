@@ -311,11 +311,11 @@ impl Client {
                 Ok(())
             }
             Err(error) => {
+                self.history.batches.push((changes, Outcome::Unknown));
                 if matches!(error.kind(), ErrorKind::Poisoned) {
-                    // Refused before anything was done.
+                    // Refused before anything was done; or on its way, and in the log, when a sync of another thread failed.
                     return self.refused(&error);
                 }
-                self.history.batches.push((changes, Outcome::Unknown));
                 let unknown = self.history.batches.iter().filter(|(_, outcome)| *outcome == Outcome::Unknown);
                 if unknown.count() >= UNKNOWN_MAX {
                     self.note(&error);
