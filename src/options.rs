@@ -115,9 +115,10 @@ impl KeyspaceOptions {
 pub enum PackLayout {
     /// A file for each table, synced by itself, as LevelDB does.
     OneTable,
-    /// A file for all the tables of one flush or merge, synced once.
+    /// A file for all the tables of one flush or merge, synced once. Its name is made durable before the job begins.
     Many {
-        /// A job goes on in a new file beyond this size, in bytes; 1 MiB to 4 GiB.
+        /// A merge or an ingest goes on in a new file beyond this size, in bytes; 1 MiB to 4 GiB. A flush has one file, as
+        /// large as its memtable.
         bytes_max: u64,
     },
 }

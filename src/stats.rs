@@ -82,17 +82,19 @@ pub struct ByCause {
     pub merge: u64,
     /// The manifest.
     pub manifest: u64,
-    /// Names of files; syncs only.
+    /// Names of files that somebody waited for; syncs only.
     pub directory: u64,
     /// Holes in packs, where space is needed at once; syncs only.
     pub reclaim: u64,
+    /// Names of files that were made before anybody needed them; syncs only.
+    pub ahead: u64,
 }
 
 impl ByCause {
     /// All causes together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.wal + self.flush + self.merge + self.manifest + self.directory + self.reclaim
+        self.wal + self.flush + self.merge + self.manifest + self.directory + self.reclaim + self.ahead
     }
 }
 
@@ -217,9 +219,11 @@ pub struct SpaceStats {
     pub data_ranges: u64,
     /// Pieces of the pack that has most. The file system may store each in several extents.
     pub data_ranges_max: u64,
+    /// Number of packs that were made ahead and hold nothing yet.
+    pub ahead_files: u64,
     /// The write-ahead log.
     pub wal_bytes: u64,
-    /// Packs and log.
+    /// Packs and log, and dead files that are kept to be written over.
     pub total_bytes: u64,
 }
 

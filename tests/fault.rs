@@ -240,6 +240,37 @@ fn a_failed_sync_of_the_directory_poisons() {
     }
 }
 
+/// Nobody waits for it, and everybody hears of it.
+#[test]
+fn a_failed_sync_of_names_that_are_made_ahead_poisons() {
+    for error in [FaultError::Io, FaultError::NoSpace] {
+        for seed in 0..8 {
+            let _replay = Replay(format!("seed {seed}"));
+            let machine = machine(seed, Journal::None);
+            let flushed = machine.simulate(move |env| {
+                let _watch = Watch::start(&env);
+                let db = open(&env, &tiny()).unwrap();
+                let flush = |n: u32| db.put(format!("{n:04}"), "value").and_then(|()| db.flush());
+                flush(0).unwrap();
+                db.wait_idle().unwrap();
+                env.fault(FaultRule { error, sticky: true, ..matching(Operation::SyncDir, DIR, 0) });
+                let failed = (1..).find_map(|n| flush(n).err().map(|error| (n, error)));
+                let (flushed, error) = failed.unwrap();
+                assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned), "{error:?}");
+                assert_eq!(db.wait_idle().unwrap_err().kind(), ErrorKind::Poisoned);
+                assert_eq!(db.put("new", "value").unwrap_err().kind(), ErrorKind::Poisoned);
+                assert!(db.iter().unwrap().count() as u32 >= flushed);
+                flushed
+            });
+            machine.crash(Survival::Nothing).simulate(move |env| {
+                let db = open(&env, &tiny()).unwrap();
+                assert!(db.iter().unwrap().count() as u32 >= flushed, "what was flushed is durable");
+                assert!(db.verify().unwrap().problems.is_empty());
+            });
+        }
+    }
+}
+
 /// What one of several writers was told.
 #[derive(Clone, Copy, Default)]
 struct Told {

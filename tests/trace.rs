@@ -4,22 +4,28 @@
 //! Before the comparison each trace is held against the rules that make a crash harmless, so that rewriting the files
 //! (`UPDATE=1`) cannot accept a trace that breaks them:
 //!
-//! 1. a pack is synced, and the directory after its creation, before the manifest is written;
+//! 1. a pack that was written is synced, and the directory after the pack had its name, before the manifest is written;
 //! 2. every write to the manifest is followed by its sync before anything is removed;
 //! 3. CURRENT is replaced only by a synced file, and after the sync of the directory that names its manifest;
-//! 4. a file is removed only after the last write to the manifest or to CURRENT is durable;
-//! 5. so is a hole punched.
+//! 4. a file is removed, and a hole punched, only after the last write to the manifest or to CURRENT is durable;
+//! 5. a segment of the log is written only once its name is durable;
+//! 6. the directory is synced only where a name has come, changed or gone.
+//!
+//! What a job costs is said by the tests themselves: a flush and a merge have a barrier for each pack and one for the edit, a
+//! move that of the edit alone. The names of packs are made durable ahead, by a thread whose lines say so.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
 mod rot;
+#[path = "trace/rules.rs"]
+mod rules;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rot::tiny;
+use rules::{Job, jobs};
 use terrace::env::Env;
 use terrace::env::recording::RecordingEnv;
 use terrace::env::simulated::{SimConfig, SimEnv};
@@ -62,81 +68,42 @@ fn quiet() -> Options {
     options
 }
 
-/// Runs `action`, which returns the lines to show, and compares them with the file `name`.
-fn trace(name: &str, options: Options, action: impl FnOnce(&Stage) -> String + Send + 'static) {
+/// Runs `action`, which returns the lines to show, and compares them with the file `name`. Returns the jobs that they have.
+fn trace(name: &str, options: Options, action: impl FnOnce(&Stage) -> String + Send + 'static) -> Vec<Job> {
     let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };
-    let text = SimEnv::run(config, move |disk| {
-        let record = RecordingEnv::merging_appends(disk.clone());
+    let lines = SimEnv::run(config, move |disk| {
+        let record = RecordingEnv::naming_threads(disk.clone());
         action(&Stage { disk, record, options })
     });
-    check_rules(name, &text);
-    let text = format!("{text}\n{}", barriers(&text));
+    rules::check(name, &lines);
+    let text = format!("{lines}\n{}", rules::barriers(&lines));
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/trace").join(format!("{name}.txt"));
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, text).unwrap();
-        return;
+    } else {
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(golden == text, "{name} has changed (UPDATE=1 accepts it). It was\n{golden}\nand is\n{text}");
     }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(golden == text, "{name} has changed (UPDATE=1 accepts it). It was\n{golden}\nand is\n{text}");
+    jobs(&lines)
 }
 
-/// What a line is about: the action, the file, and the new name of a rename.
-fn words(line: &str) -> (&str, &str, &str) {
-    let mut words = line.split([' ', ':']).filter(|word| !word.is_empty());
-    let mut word = || words.next().unwrap_or_default();
-    (word(), word(), word())
+/// A job that has nothing to wait for but its packs and its edit.
+fn job_of(packs: usize) -> Job {
+    Job { packs, ..Job::default() }
 }
 
-/// How many syncs, of what.
-fn barriers(text: &str) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for line in text.lines() {
-        let kind = match words(line) {
-            ("sync-dir", _, _) => "directory",
-            ("sync", file, _) if file.ends_with(".pack") => "pack",
-            ("sync", file, _) if file.ends_with(".wal") => "log",
-            ("sync", file, _) if file.starts_with("MANIFEST") => "manifest",
-            ("sync", _, _) => "small file",
-            _ => continue,
-        };
-        *counts.entry(kind).or_default() += 1;
-    }
-    let list: Vec<String> = counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    format!("barriers: {}\n", if list.is_empty() { "none".to_owned() } else { list.join(", ") })
+/// As [`quiet`], with memtables of several packs.
+fn large() -> Options {
+    let mut options = quiet();
+    (options.memtable_bytes, options.wal_bytes_max) = (8 << 20, 64 << 20);
+    (options.memory_bytes, options.tree.level1_bytes) = (Some(64 << 20), 64 << 20);
+    options
 }
 
-fn check_rules(name: &str, text: &str) {
-    let mut unsynced: BTreeSet<&str> = BTreeSet::new();
-    let mut unnamed: BTreeSet<&str> = BTreeSet::new();
-    for line in text.lines() {
-        let rule =
-            |holds: bool, number: u32| assert!(holds, "{name} breaks rule {number} at {line:?}:\n{text}");
-        let is_pending = |part: &str, set: &BTreeSet<&str>| set.iter().any(|file| file.contains(part));
-        match words(line) {
-            ("create", file, _) => drop(unnamed.insert(file)),
-            ("write", file, _) => {
-                if file.starts_with("MANIFEST") {
-                    rule(!is_pending(".pack", &unsynced) && !is_pending(".pack", &unnamed), 1);
-                }
-                unsynced.insert(file);
-            }
-            ("sync", file, _) => drop(unsynced.remove(file)),
-            ("sync-dir", _, _) => unnamed.clear(),
-            ("rename", from, to) => {
-                rule(!unsynced.contains(from), 3);
-                rule(to != "CURRENT" || !is_pending("MANIFEST", &unnamed), 3);
-                unnamed.remove(from);
-                unnamed.insert(to);
-            }
-            // Files that a replacement has prepared for itself.
-            ("remove", file, _) if file.ends_with(".new") => {}
-            (action @ ("remove" | "punch"), _, _) => {
-                let number = if action == "remove" { 4 } else { 5 };
-                rule(!is_pending("MANIFEST", &unsynced) && !unnamed.contains("CURRENT"), number);
-                rule(!is_pending("MANIFEST", &unnamed), number);
-            }
-            _ => {}
-        }
+/// Puts what takes more than a full pack.
+fn put_large(db: &Db) {
+    for n in 0u8..40 {
+        db.put(vec![n], vec![n; 40_000]).unwrap();
     }
 }
 
@@ -225,20 +192,54 @@ fn writes_of_both_durabilities() {
     });
 }
 
+/// A store whose jobs find what they need: the first flush has had it made.
+fn warmed_up(stage: &Stage) -> Db {
+    let db = stage.open();
+    flush_entries(&db, 0);
+    db
+}
+
 #[test]
 fn a_flush() {
-    trace("flush", quiet(), |stage| {
+    let jobs = trace("flush", quiet(), |stage| {
+        let db = warmed_up(stage);
+        stage.begin();
+        flush_entries(&db, 1);
+        stage.end(db)
+    });
+    assert_eq!(jobs, [job_of(1)]);
+}
+
+/// Nothing has been made ahead.
+#[test]
+fn the_first_flush() {
+    let jobs = trace("flush-first", quiet(), |stage| {
         let db = stage.open();
         stage.begin();
         flush_entries(&db, 0);
         stage.end(db)
     });
+    assert_eq!(jobs, [Job { names: 1, ..job_of(1) }]);
+}
+
+/// A pack is full at a megabyte, but not that of a flush.
+#[test]
+fn a_flush_of_a_large_memtable() {
+    let jobs = trace("flush-large", large(), |stage| {
+        let db = warmed_up(stage);
+        stage.begin();
+        put_large(&db);
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        stage.end(db)
+    });
+    assert_eq!(jobs, [job_of(1)]);
 }
 
 #[test]
 fn a_flush_that_releases_the_log() {
-    trace("flush-releasing", quiet(), |stage| {
-        let db = stage.open();
+    let jobs = trace("flush-releasing", quiet(), |stage| {
+        let db = warmed_up(stage);
         // More than a segment holds.
         for n in 0..20 {
             db.put(format!("{n:02}"), vec![n; 1000]).unwrap();
@@ -248,12 +249,14 @@ fn a_flush_that_releases_the_log() {
         db.wait_idle().unwrap();
         stage.end(db)
     });
+    assert_eq!(jobs, [job_of(1)]);
 }
 
+/// The log of the other one's entries must be durable first: nothing else costs a flush a barrier more.
 #[test]
 fn a_flush_while_another_keyspace_has_older_entries() {
-    trace("flush-of-two", quiet(), |stage| {
-        let db = stage.open();
+    let jobs = trace("flush-of-two", quiet(), |stage| {
+        let db = warmed_up(stage);
         let other = db.keyspace("other").unwrap();
         db.put("older", "in the first keyspace").unwrap();
         other.put("newer", "in the second").unwrap();
@@ -263,18 +266,99 @@ fn a_flush_while_another_keyspace_has_older_entries() {
         db.wait_idle().unwrap();
         stage.end(db)
     });
+    assert_eq!(jobs, [Job { log: 2, ..job_of(1) }, job_of(1)]);
 }
 
 #[test]
 fn a_merge() {
-    trace("merge", quiet(), |stage| {
-        let db = stage.open();
-        flush_entries(&db, 0);
+    let jobs = trace("merge", quiet(), |stage| {
+        let db = warmed_up(stage);
         flush_entries(&db, 1);
         stage.begin();
         db.compact().unwrap();
+        db.wait_idle().unwrap();
         assert_eq!(db.stats().merge.jobs, 1);
         stage.end(db)
+    });
+    assert_eq!(jobs, [job_of(1)]);
+}
+
+#[test]
+fn a_merge_that_fills_a_pack() {
+    let jobs = trace("merge-rolled", large(), |stage| {
+        let db = warmed_up(stage);
+        // The first merge has made what the second one will need.
+        for merges in [1, 2] {
+            put_large(&db);
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            stage.begin();
+            db.compact().unwrap();
+            db.wait_idle().unwrap();
+            assert_eq!(db.stats().merge.jobs, merges);
+        }
+        stage.end(db)
+    });
+    assert_eq!(jobs, [job_of(2)]);
+}
+
+#[test]
+fn an_ingest() {
+    let jobs = trace("ingest", quiet(), |stage| {
+        let db = warmed_up(stage);
+        db.put("30", "in memory").unwrap();
+        stage.begin();
+        let mut ingest = db.ingest().unwrap();
+        for n in 20..40 {
+            ingest.push(format!("{n}"), "from outside").unwrap();
+        }
+        ingest.finish().unwrap();
+        db.wait_idle().unwrap();
+        stage.end(db)
+    });
+    // First what is in memory, which is older; the log has what the manifest must not overtake.
+    assert_eq!(jobs, [job_of(1), Job { log: 1, ..job_of(1) }]);
+}
+
+#[test]
+fn a_checkpoint() {
+    let jobs = trace("checkpoint", quiet(), |stage| {
+        let db = warmed_up(stage);
+        db.put("key", "in the log").unwrap();
+        stage.begin();
+        db.checkpoint("/copy").unwrap();
+        stage.end(db)
+    });
+    assert_eq!(jobs, []);
+}
+
+/// Dead files take the names of packs that are made ahead, and keep their bytes until a job writes over them.
+#[test]
+fn packs_are_made_ahead_of_dead_ones() {
+    trace("ahead", large(), |stage| {
+        let db = stage.open();
+        let round = |value: u8| {
+            for n in 0u8..4 {
+                db.put([n], vec![value; 100_000]).unwrap();
+            }
+            db.compact().unwrap();
+            db.wait_idle().unwrap();
+        };
+        let is_taken = |line: &str| line.starts_with("rename") && line.ends_with(".pack by terrace-ahead");
+        let rounds = (0..10).map(|value| {
+            stage.begin();
+            round(value);
+            stage.record.take()
+        });
+        let text = rounds.into_iter().find(|text| text.lines().any(is_taken)).unwrap();
+        let space = db.stats().space;
+        let kept = space.total_bytes - space.live_bytes - space.dead_bytes - space.wal_bytes;
+        assert!(kept > 0 && space.ahead_files > 0, "{space:?}");
+        db.close().unwrap();
+        let files = stage.disk.files();
+        let packs = files.iter().filter(|(path, _)| path.extension().is_some_and(|is| is == "pack"));
+        assert_eq!(packs.count() as u64, space.pack_files);
+        text
     });
 }
 
@@ -284,7 +368,7 @@ fn a_merge_into_files_of_one_table() {
     options.tree.pack = PackLayout::OneTable;
     options.tree.flush_single_table = true;
     options.tree.table_bytes = 4 << 10;
-    trace("merge-one-table", options, |stage| {
+    let jobs = trace("merge-one-table", options, |stage| {
         let db = stage.open();
         for round in 0..2 {
             for n in 0..20 {
@@ -297,12 +381,13 @@ fn a_merge_into_files_of_one_table() {
         db.compact().unwrap();
         assert_eq!(db.stats().merge.jobs, 1);
         stage.end(db)
-    });
+    }); // As LevelDB does: the names once.
+    assert_eq!(jobs, [Job { names: 1, ..job_of(3) }]);
 }
 
 #[test]
 fn a_merge_that_leaves_nothing() {
-    trace("merge-to-nothing", quiet(), |stage| {
+    let jobs = trace("merge-to-nothing", quiet(), |stage| {
         let db = stage.open();
         flush_entries(&db, 0);
         for n in 0..20 {
@@ -312,9 +397,11 @@ fn a_merge_that_leaves_nothing() {
         db.wait_idle().unwrap();
         stage.begin();
         db.compact().unwrap();
+        db.wait_idle().unwrap();
         assert_eq!(db.stats().merge.jobs, 1);
         stage.end(db)
     });
+    assert_eq!(jobs, [job_of(0)]);
 }
 
 /// An iterator holds them until the edit that drops them is long durable.
@@ -349,18 +436,18 @@ fn neighbouring_tables_that_die_in_a_pack_leave_one_hole() {
 fn a_table_sinks_without_being_rewritten() {
     let mut options = quiet();
     options.tree.l0_trigger = 1;
-    trace("move", options, |stage| {
+    let jobs = trace("move", options, |stage| {
         let db = stage.open();
-        db.put("key", "value").unwrap();
-        db.flush().unwrap();
-        db.wait_idle().unwrap();
-        assert_eq!(db.stats().merge.moves, 1);
-        let text = stage.record.take();
-        let (_, flush_and_move) = text.split_once("000001.pack").unwrap();
-        let flush_and_move = format!("create 000001.pack{flush_and_move}");
-        db.close().unwrap();
-        flush_and_move
+        for (moves, key) in [(1, "first"), (2, "second")] {
+            stage.begin();
+            db.put(key, "value").unwrap();
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            assert_eq!(db.stats().merge.moves, moves);
+        }
+        stage.end(db)
     });
+    assert_eq!(jobs, [job_of(1), job_of(0)]);
 }
 
 /// One edit, and as many barriers as for the merge alone.
@@ -458,13 +545,9 @@ fn closing() {
 
 #[test]
 fn closing_with_a_long_log() {
-    let options =
-        Options { memtable_bytes: 8 << 20, wal_bytes_max: 64 << 20, memory_bytes: Some(64 << 20), ..quiet() };
-    trace("closing-long-log", options, |stage| {
+    trace("closing-long-log", large(), |stage| {
         let db = stage.open();
-        for n in 0u8..40 {
-            db.put(vec![n], vec![n; 40_000]).unwrap();
-        }
+        put_large(&db);
         stage.begin();
         db.close().unwrap();
         stage.record.take()

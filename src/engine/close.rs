@@ -20,6 +20,8 @@ impl Engine {
             self.health.close();
             return Ok(());
         };
+        // Nobody will need what is not made by now.
+        self.ahead.stop();
         let mut result = self.health.check_writable();
         let long = |wal: &Wal| wal.bytes() > REPLAY_BYTES_MAX || wal.segments() > REPLAY_SEGMENTS_MAX;
         if result.is_ok() && long(&writer.lock().wal) {

@@ -59,6 +59,11 @@ impl SyncGroup {
         let state = Mutex::new(SyncState { durable: Seq::ZERO, running: false });
         Self { log, state, done: Condvar::new() }
     }
+
+    /// How much of the log is durable.
+    pub(super) fn log(&self) -> &Durable {
+        &self.log
+    }
 }
 
 /// The numbers of a batch's operations, and the keyspaces as they were when it got them.
@@ -288,6 +293,7 @@ impl Engine {
             _ => self.poison(error),
         })?;
         self.ids.segments_used(writer.wal.next_id());
+        self.ahead.ask();
         Ok(())
     }
 

@@ -4,6 +4,9 @@
 //! before what: the tables and their names; the log, where it holds entries of other
 //! keyspaces from before the memtable was sealed (a crash must leave a prefix of the history, in whole batches); the edit; only then are the
 //! memtable and the log behind it let go.
+//!
+//! Barriers: one for the pack, one for the edit. One more where the pack's name was not made durable ahead, and one for each
+//! segment of the log where the log must be durable first.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,17 +14,16 @@ use std::sync::Arc;
 use super::Engine;
 use super::distill::{Distillation, Outside, Volume};
 use super::install::Change;
-use super::output::{Finished, Output};
+use super::output::{Finished, Output, Writing};
 use super::scheduler::Job;
 use super::tree::{Sealed, Tree, View};
 use crate::catalog::Run;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::events::JobBegin;
 use crate::format::edit::TreeEdit;
 use crate::format::names::FileName;
 use crate::merge::{Coverage, MergeForward, fragment};
 use crate::store::memtable::Memtable;
-use crate::store::meter::WriteCause;
 use crate::types::{SegmentId, Seq};
 
 /// Level that flushes write to.
@@ -44,12 +46,9 @@ impl Engine {
     /// Flushes `sealed`, the oldest of `view`. Returns the bytes that it wrote.
     fn flush_sealed(&self, tree: &Tree, view: &View, Sealed { memtable, upto }: &Sealed) -> Result<u64> {
         let start = self.env.now();
-        self.prepare_segment()?;
         let (finished, volume) = self.write_level0(tree, view, memtable)?;
         let bytes = finished.packs.records().iter().map(|pack| pack.length).sum();
         let wal_floor = self.prepare_log(memtable, *upto)?;
-        // Once the edit is installed, a writer that was stopped may need it at once.
-        self.prepare_segment()?;
         let edit = TreeEdit {
             keyspace: tree.id(),
             add: finished.tables.into_iter().map(|table| (LEVEL_0, table)).collect(),
@@ -74,7 +73,7 @@ impl Engine {
         let cutting = cut_up.then(|| current.policy.cutter.start(Run::empty(), &[]));
         let snapshots = self.snapshots.list();
         let distillation = Distillation {
-            output: Output::new(self, WriteCause::Flush, settings, memtable.bytes()),
+            output: Output::new(self, Writing::Flush { bytes: memtable.bytes() }, settings),
             cutting,
             coverage: Coverage::new(fragment(&memtable.range_tombstones(), &snapshots)),
             snapshots,
@@ -106,16 +105,6 @@ impl Engine {
         Ok(floor)
     }
 
-    /// Readies the segment that the log will go on in, so that no writer waits for a directory's sync.
-    fn prepare_segment(&self) -> Result<()> {
-        let next = self.writer()?.lock().wal.next();
-        match next.map_or(Ok(()), |next| next.prepare()) {
-            Err(error) if error.kind() != ErrorKind::DiskFull => Err(self.poison(error)),
-            // Without room it will be tried again when the segment is needed.
-            _ => Ok(()),
-        }
-    }
-
     /// Gives the log before `floor` up, which the manifest no longer asks for.
     fn release_log(&self, floor: SegmentId) -> Result<()> {
         let (released, log) = {
@@ -126,7 +115,10 @@ impl Engine {
             // Needs no barrier, nor to succeed: a segment below the floor is removed at the next open.
             let _ = self.spares.give(FileName::Wal(segment), length);
         }
-        // Older segments are made durable here, so that a synced write has only the current one to wait for.
-        log.sync_old().map_err(|error| self.poison(error))
+        if log.is_awaited() {
+            // It makes what is left of older segments durable.
+            self.ahead.ask();
+        }
+        Ok(())
     }
 }

@@ -15,13 +15,12 @@ use std::sync::Arc;
 use super::Engine;
 use super::distill::Sink;
 use super::install::Change;
-use super::output::{Finished, Output};
+use super::output::{Finished, Output, Writing};
 use super::tree::Tree;
 use crate::catalog::Run;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::policy::{CutState, CutView};
-use crate::store::meter::WriteCause;
 use crate::types::{Epoch, KEY_BYTES_MAX, KeyRange, Kind, Seq, Stamp, UpperBound, VALUE_BYTES_MAX};
 
 /// Level and epoch that the tables are written for; they are given others when they are installed.
@@ -50,7 +49,7 @@ impl Ingestion {
         Ok(Self {
             engine: engine.clone(),
             tree: tree.clone(),
-            output: Output::new(engine.clone(), WriteCause::Flush, settings, u64::MAX),
+            output: Output::new(engine.clone(), Writing::Ingest, settings),
             cutting: engine.settings().policy.cutter.start(Run::empty(), &[]),
             last_key: None,
             entries: 0,

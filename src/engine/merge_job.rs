@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::Engine;
 use super::distill::{Distillation, Outside};
 use super::install::Change;
-use super::output::Output;
+use super::output::{Output, Writing};
 use super::scheduler::Job;
 use super::tree::Tree;
 use crate::catalog::{Run, TableMeta, Version};
@@ -19,7 +19,6 @@ use crate::format::edit::{KeyspaceRecord, TreeEdit};
 use crate::format::table::Codec;
 use crate::merge::{Coverage, MergeForward, VersionFilter, fragment};
 use crate::policy::{Fate, Plan, PlanKind, Retainer};
-use crate::store::meter::WriteCause;
 use crate::store::table::{TableSettings, TablesCursor};
 use crate::types::{Epoch, Seq, TableId};
 
@@ -68,7 +67,7 @@ impl Engine {
             list.retain(|table| !is_hidden(table, &coverage, &snapshots));
         }
         let distillation = Distillation {
-            output: Output::new(self, WriteCause::Merge, settings, inputs.bytes),
+            output: Output::new(self, Writing::Merge { bytes: inputs.bytes }, settings),
             cutting: Some(self.settings().policy.cutter.start(grandparents(version, plan), &plan.fences)),
             outside: Outside { version, inputs: &inputs.ids },
             snapshots,

@@ -6,7 +6,7 @@
 //!   [`conflict`]: what a transaction depends on. [`visibility`]: what readers may see.
 //! * [`read`], [`multi_get`] and [`scan`]: lookups and iterators over one [`View`](tree::View).
 //! * [`flush`] and [`merge_job`]: jobs, which [`distill`] their inputs into [`output`] and end in an edit; [`install`]
-//!   makes it durable, then visible.
+//!   makes it durable, then visible. [`ahead`]: files that are made before they are needed.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
 //! * [`ingest`]: sorted data from outside, straight into tables.
 //! * [`repair`]: a new store of what [`salvage`] finds in a damaged one.
@@ -18,8 +18,9 @@
 //!
 //! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, `catalog`, scheduler state, then `reserve`
 //! and the next segment, under which files come and go, and then the leaves, which are taken last and call nothing of the
-//! engine: spares, visibility, syncs, pressure, snapshots, reclaimer, stalls, events.
+//! engine: spares, visibility, syncs, pressure, snapshots, reclaimer, requests to work ahead, stalls, events.
 
+mod ahead;
 mod checkpoint;
 mod close;
 pub(crate) mod commit;
@@ -77,9 +78,10 @@ use crate::store::manifest::Manifest;
 use crate::store::memtable::ChunkPool;
 use crate::store::meter::Meter;
 use crate::store::spares::Spares;
-use crate::store::wal::Wal;
+use crate::store::wal::{NextSegment, Wal};
 use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
+use ahead::Ahead;
 use commit::SyncGroup;
 use events::{Event, Events, ToldStall};
 use expiry::Clock;
@@ -122,6 +124,9 @@ pub(crate) struct Engine {
     pub(crate) health: Health,
     reclaimer: Arc<Reclaimer>,
     spares: Arc<Spares>,
+    /// The segment that the log goes on in; `None` in a store that was opened for reading alone.
+    next_segment: Option<Arc<NextSegment>>,
+    ahead: Ahead,
     /// Memory for memtables.
     chunks: Arc<ChunkPool>,
     reserve: Reserve,

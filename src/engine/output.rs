@@ -1,4 +1,12 @@
 //! What a job writes: tables in packs.
+//!
+//! A flush writes one pack, whatever its size: a pack is synced by itself, so each costs a barrier. A merge and an ingest,
+//! which may be much larger than a memtable, go on in a new pack where one is full, so that the space of what dies is not
+//! held by what lives on far away in the order of keys. The packs' names are made durable ahead ([`super::ahead`]), or, where
+//! one is not, once at the end.
+//!
+//! Tables that are files of their own take none of the packs that are made ahead: they stand for stores that make a file,
+//! and its name durable, when they need it.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -10,6 +18,7 @@ use crate::error::Result;
 use crate::format::edit::{PackRecord, TableRecord};
 use crate::options::PackLayout;
 use crate::policy::PlaceView;
+use crate::store::device::Named;
 use crate::store::meter::WriteCause;
 use crate::store::pack::{PackStore, PackWriter};
 use crate::store::table::{TableBuilder, TableSettings};
@@ -18,18 +27,63 @@ use crate::types::{DeviceId, KeyRange, PackId, RangeTombstone, Stamp, UpperBound
 /// The device that holds log and manifest.
 const HOME: DeviceId = DeviceId(0);
 
+/// What kind of job writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Writing {
+    /// A memtable of about so many bytes.
+    Flush { bytes: u64 },
+    /// Tables of so many bytes.
+    Merge { bytes: u64 },
+    /// Nobody knows how much.
+    Ingest,
+}
+
+impl Writing {
+    fn cause(self) -> WriteCause {
+        match self {
+            Self::Flush { .. } | Self::Ingest => WriteCause::Flush,
+            Self::Merge { .. } => WriteCause::Merge,
+        }
+    }
+
+    /// Bytes at which a pack is full, where others are at `bytes_max`.
+    fn pack_bytes_max(self, bytes_max: u64) -> u64 {
+        match self {
+            Self::Flush { .. } => u64::MAX,
+            Self::Merge { .. } | Self::Ingest => bytes_max,
+        }
+    }
+
+    /// Packs that there will be, about, if they are full at `bytes_max`.
+    fn packs(self, bytes_max: u64) -> usize {
+        match self {
+            Self::Flush { .. } | Self::Ingest => 1,
+            Self::Merge { bytes } => usize::try_from(bytes.div_ceil(bytes_max)).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Bytes that the next pack will have, about, if packs are full at `bytes_max`.
+    fn next_pack_bytes(self, bytes_max: u64) -> u64 {
+        match self {
+            Self::Flush { bytes } => bytes,
+            Self::Merge { bytes } => bytes.min(bytes_max),
+            Self::Ingest => bytes_max,
+        }
+    }
+}
+
 /// Tables and packs of a job that is still running. Dropped without [`Output::finish`], it removes its packs.
 pub(crate) struct Output<E> {
     engine: E,
-    cause: WriteCause,
+    writing: Writing,
     settings: TableSettings,
-    /// What the job will write, about.
-    bytes: u64,
     pack: Option<PackWriter>,
     table: Option<TableBuilder>,
     /// Those that no table has yet, fragmented.
     range_tombstones: VecDeque<RangeTombstone>,
     packs: SealedPacks,
+    /// When the last of the packs had its name.
+    named: Option<Named>,
     tables: Vec<TableRecord>,
 }
 
@@ -47,19 +101,19 @@ pub(crate) struct Finished {
 }
 
 impl<E: Deref<Target = Engine>> Output<E> {
-    /// Output of about `bytes` bytes.
-    pub(crate) fn new(engine: E, cause: WriteCause, settings: TableSettings, bytes: u64) -> Self {
+    /// Output of a job that has written nothing yet.
+    pub(crate) fn new(engine: E, writing: Writing, settings: TableSettings) -> Self {
         let packs =
             SealedPacks { store: engine.cache.packs().clone(), records: Vec::new(), committed: false };
         Self {
             engine,
-            cause,
+            writing,
             settings,
-            bytes,
             pack: None,
             table: None,
             range_tombstones: VecDeque::new(),
             packs,
+            named: None,
             tables: Vec::new(),
         }
     }
@@ -70,19 +124,34 @@ impl<E: Deref<Target = Engine>> Output<E> {
             return Ok(());
         }
         if self.pack.is_none() {
-            let view = PlaceView { home: HOME, level: self.settings.level };
-            let settings = self.engine.settings();
-            let place = settings.policy.placer.place(&view);
-            let bytes = match settings.options.tree.pack {
-                PackLayout::OneTable => settings.options.tree.table_bytes,
-                PackLayout::Many { bytes_max } => bytes_max,
-            };
-            let (id, bytes) = (self.engine.ids.pack(), self.bytes.min(bytes));
-            self.pack = Some(self.packs.store.create(id, place, self.cause, bytes)?);
+            let pack = self.new_pack()?;
+            self.named = self.named.max(Some(pack.named()));
+            self.pack = Some(pack);
         }
         let new = |pack| TableBuilder::new(self.settings, self.engine.ids.table(), pack);
         self.table = self.pack.as_mut().map(new);
         Ok(())
+    }
+
+    fn new_pack(&self) -> Result<PackWriter> {
+        let (engine, store, cause) = (&self.engine, &self.packs.store, self.writing.cause());
+        let settings = engine.settings();
+        let place = settings.policy.placer.place(&PlaceView { home: HOME, level: self.settings.level });
+        match settings.options.tree.pack {
+            PackLayout::OneTable => {
+                let bytes = self.writing.next_pack_bytes(settings.options.tree.table_bytes);
+                store.create(engine.ids.pack(), place, cause, bytes)
+            }
+            PackLayout::Many { bytes_max } => {
+                let bytes = self.writing.next_pack_bytes(bytes_max);
+                let coming = self.writing.packs(bytes_max).saturating_sub(self.packs.records.len() + 1);
+                let pack = store.create_pooled(|| engine.ids.pack(), place, cause, (bytes, coming))?;
+                if engine.spares.wants_packs(pack.named()) {
+                    engine.ahead.ask();
+                }
+                Ok(pack)
+            }
+        }
     }
 
     fn seal(&mut self) -> Result<()> {
@@ -92,13 +161,13 @@ impl<E: Deref<Target = Engine>> Output<E> {
         Ok(())
     }
 
-    /// Completes everything and makes it durable: contents first, then, once, the names.
+    /// Completes everything and makes it durable: contents first, then, once, the names that are not durable by now.
     pub(crate) fn finish(mut self) -> Result<Finished> {
         self.cut(&UpperBound::Unbounded)?;
         self.seal()?;
-        if !self.packs.records.is_empty() {
+        if let Some(named) = self.named {
             // Other jobs' names, and the log's, may be among those whose fate is unknown after a failure.
-            self.packs.store.sync_names().map_err(|error| self.engine.poison(error))?;
+            self.packs.store.sync_names(named).map_err(|error| self.engine.poison(error))?;
         }
         Ok(Finished { tables: std::mem::take(&mut self.tables), packs: self.packs })
     }
@@ -142,7 +211,7 @@ impl<E: Deref<Target = Engine>> Sink for Output<E> {
         self.tables.push(table.finish(pack)?);
         let full = match self.engine.settings().options.tree.pack {
             PackLayout::OneTable => true,
-            PackLayout::Many { bytes_max } => pack.len() >= bytes_max,
+            PackLayout::Many { bytes_max } => pack.len() >= self.writing.pack_bytes_max(bytes_max),
         };
         if full { self.seal() } else { Ok(()) }
     }

@@ -2,7 +2,8 @@
 //!
 //! A manifest that reads to its end tells which tables are live. Without one every table that is found in a pack counts, by
 //! the pack's directory or, where that is lost, by the footers of tables; what merges had removed may come back then, as
-//! far as no newer version hides it. Blocks and log records are taken one by one: each is bound to its place by its
+//! far as no newer version hides it. Packs that were made ahead are known by holding nothing, or all of another pack, and are
+//! passed over: no job has sealed them. Blocks and log records are taken one by one: each is bound to its place by its
 //! checksum, so what lies behind damage is as good as what lies before it.
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use crate::format::batch::Ops;
 use crate::format::block::Block;
 use crate::format::edit::KeyspaceRecord;
 use crate::format::names::FileName;
+use crate::format::pack::PackEntry;
 use crate::format::table::{FOOTER_BYTES, Footer, TABLE_MAGIC};
 use crate::options::KeyspaceOptions;
 use crate::store::device::Device;
@@ -24,7 +26,7 @@ use crate::store::file::StoreFile;
 use crate::store::manifest::Manifest;
 use crate::store::memtable::{ChunkPool, Memtable};
 use crate::store::meter::ReadCause;
-use crate::store::pack::read_directory;
+use crate::store::pack::{read_directory, stored_directory};
 use crate::store::table::{TablePlace, TableReader};
 use crate::store::wal;
 use crate::types::{
@@ -151,6 +153,7 @@ impl Salvage {
         let file = self.device.open(FileName::Pack(pack), Access::Read)?;
         let found = match list_directory(&file, pack) {
             Ok(found) => found,
+            Err(_) if is_unsealed(&file).unwrap_or(false) => return Ok(()),
             Err(error) => {
                 self.lost.push(error);
                 search_footers(&file, pack)?
@@ -263,6 +266,22 @@ fn list_directory(file: &StoreFile, pack: PackId) -> Result<Vec<(TableId, Extent
     let (_, directory) = read_directory(file, pack, file.len()?)?;
     let extent = |offset, length| Extent { device: DeviceId(0), pack, offset, length };
     Ok(directory.tables.iter().map(|entry| (entry.table, extent(entry.offset, entry.length))).collect())
+}
+
+/// Whether a file, which does not end in its own directory, was never sealed under its name: it is empty, or it is another
+/// pack, dead, that was to be written over. The directory alone does not tell: it may have come into the wrong file.
+fn is_unsealed(file: &StoreFile) -> Result<bool> {
+    let length = file.len()?;
+    if length == 0 {
+        return Ok(true);
+    }
+    let (_, directory) = stored_directory(file, length)?;
+    let stands = |entry: &PackEntry| {
+        let at = entry.offset.saturating_add(entry.length).checked_sub(FOOTER_BYTES as u64)?;
+        let footer = Footer::decode(&file.read(ReadCause::Open, at, FOOTER_BYTES).ok()?).ok()?;
+        (footer.table == entry.table).then_some(())
+    };
+    Ok(directory.tables.iter().any(|entry| stands(entry).is_some()))
 }
 
 /// Whether a table is all zeros. Then it was dead, most likely, and its space has been given back.

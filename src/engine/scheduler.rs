@@ -140,6 +140,8 @@ impl Engine {
         drop(self.events.start(&*self.env).map_err(|e| self.no_thread(e))?);
         // Writers wait for flushes, so those get their share of the processors at all times.
         self.start("terrace-flush", Priority::Normal, |engine| engine.flush_forever())?;
+        // Whoever is faster waits for a sync that this one is in.
+        self.start("terrace-ahead", Priority::Normal, |engine| engine.work_ahead())?;
         self.start("terrace-reclaim", Priority::Background, |engine| engine.reclaim_forever())?;
         self.start_mergers()
     }
@@ -182,6 +184,7 @@ impl Engine {
             self.scheduler.changed(&mut state);
         }
         self.reclaimer.stop();
+        self.ahead.stop();
         let threads = std::mem::take(&mut *self.scheduler.threads.lock());
         for thread in threads {
             thread.join();
@@ -409,6 +412,7 @@ impl Engine {
             } else if idle || pointless() {
                 drop(state);
                 self.wait_reclaimed();
+                self.ahead.wait_served();
                 return Ok(());
             } else {
                 self.scheduler.done.wait(&mut state);

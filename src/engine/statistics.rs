@@ -186,6 +186,7 @@ impl Engine {
             dead_bytes: space.total_bytes.saturating_sub(space.live_bytes),
             kept_bytes: space.kept_bytes,
             pack_files: space.packs,
+            ahead_files: self.spares.pooled(),
             data_ranges,
             data_ranges_max,
             wal_bytes,
@@ -212,6 +213,7 @@ impl Engine {
             manifest: count(WriteCause::Manifest),
             directory: count(WriteCause::Directory),
             reclaim: count(WriteCause::Reclaim),
+            ahead: count(WriteCause::Ahead),
         }
     }
 

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Ranges are offset+length, in bytes. Names are relative to the first directory that is created; others are written in
-//! full. A call that failed ends in its error. Reads, the clock and threads are passed on unrecorded.
+//! full. A call that failed ends in its error. Where threads are named, lines of background threads end in theirs, as in
+//! `sync 000002.pack by terrace-flush`. Reads, the clock and threads are passed on unrecorded.
 
 #[cfg(test)]
 mod tests;
@@ -39,9 +40,17 @@ enum Appends {
     Merged,
 }
 
+/// Whether lines say which thread has called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Threads {
+    Unnamed,
+    Named,
+}
+
 #[derive(Debug)]
 struct Record {
     appends: Appends,
+    threads: Threads,
     /// The names of the first directory that was created.
     roots: Vec<PathBuf>,
     lines: Vec<Line>,
@@ -49,7 +58,7 @@ struct Record {
 
 #[derive(Debug)]
 enum Line {
-    Write { name: String, offset: u64, len: u64, calls: u64 },
+    Write { name: String, offset: u64, len: u64, calls: u64, by: String },
     Other(String),
 }
 
@@ -57,17 +66,23 @@ impl RecordingEnv {
     /// Records the calls on their way to `inner`, one line each.
     #[must_use]
     pub fn new(inner: Arc<dyn Env>) -> Arc<Self> {
-        Self::recording(inner, Appends::Separate)
+        Self::recording(inner, Appends::Separate, Threads::Unnamed)
     }
 
     /// As [`RecordingEnv::new`], but consecutive appends to a file make one line: `write 000001.wal 0+300 in 3 calls`.
     #[must_use]
     pub fn merging_appends(inner: Arc<dyn Env>) -> Arc<Self> {
-        Self::recording(inner, Appends::Merged)
+        Self::recording(inner, Appends::Merged, Threads::Unnamed)
     }
 
-    fn recording(inner: Arc<dyn Env>, appends: Appends) -> Arc<Self> {
-        let record = Record { appends, roots: Vec::new(), lines: Vec::new() };
+    /// As [`RecordingEnv::merging_appends`], and lines of background threads name them.
+    #[must_use]
+    pub fn naming_threads(inner: Arc<dyn Env>) -> Arc<Self> {
+        Self::recording(inner, Appends::Merged, Threads::Named)
+    }
+
+    fn recording(inner: Arc<dyn Env>, appends: Appends, threads: Threads) -> Arc<Self> {
+        let record = Record { appends, threads, roots: Vec::new(), lines: Vec::new() };
         Arc::new(Self { inner, record: Arc::new(Mutex::new(record)) })
     }
 
@@ -97,8 +112,18 @@ impl Record {
         }
     }
 
+    /// What a line of the calling thread ends in.
+    fn by(&self) -> String {
+        match std::thread::current().name() {
+            Some(name) if self.threads == Threads::Named && name.starts_with("terrace-") => {
+                format!(" by {name}")
+            }
+            _ => String::new(),
+        }
+    }
+
     fn note<T>(&mut self, action: &str, path: &Path, rest: &str, result: io::Result<T>) -> io::Result<T> {
-        let mut text = format!("{action} {}{rest}", self.name(path));
+        let mut text = format!("{action} {}{rest}{}", self.name(path), self.by());
         if let Err(error) = &result {
             // Writing to a string cannot fail.
             let _ = write!(text, ": {error}");
@@ -108,26 +133,29 @@ impl Record {
     }
 
     fn note_write(&mut self, path: &Path, offset: u64, len: u64) {
-        let name = self.name(path);
-        if let (Appends::Merged, Some(Line::Write { name: last, offset: start, len: written, calls })) =
-            (self.appends, self.lines.last_mut())
+        let (name, by) = (self.name(path), self.by());
+        if let (
+            Appends::Merged,
+            Some(Line::Write { name: last, offset: start, len: written, calls, by: who }),
+        ) = (self.appends, self.lines.last_mut())
             && *last == name
+            && *who == by
             && *start + *written == offset
         {
             *written += len;
             *calls += 1;
             return;
         }
-        self.lines.push(Line::Write { name, offset, len, calls: 1 });
+        self.lines.push(Line::Write { name, offset, len, calls: 1, by });
     }
 }
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Write { name, offset, len, calls: 1 } => writeln!(f, "write {name} {offset}+{len}"),
-            Self::Write { name, offset, len, calls } => {
-                writeln!(f, "write {name} {offset}+{len} in {calls} calls")
+            Self::Write { name, offset, len, calls: 1, by } => writeln!(f, "write {name} {offset}+{len}{by}"),
+            Self::Write { name, offset, len, calls, by } => {
+                writeln!(f, "write {name} {offset}+{len} in {calls} calls{by}")
             }
             Self::Other(text) => writeln!(f, "{text}"),
         }

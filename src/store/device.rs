@@ -1,9 +1,18 @@
 //! A device: one directory that the store owns.
+//!
+//! # When a name is durable
+//!
+//! A file's name is durable once a sync of the directory has succeeded that began after the name was given, whoever asked
+//! for it. So names are numbered in the order in which they were given ([`Device::named`]), a sync notes the newest number
+//! when it begins, and once it has succeeded all names up to there are durable: who needs one of those has nothing to wait
+//! for ([`Device::sync_names_upto`]).
 
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 
 use super::file::StoreFile;
 use super::meter::{Meter, WriteCause};
@@ -12,19 +21,27 @@ use crate::env::{Access, Env, FileLock, LockKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::names::FileName;
 
+/// A moment in the order in which names are given: see [`Device::named`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Named(u64);
+
 /// A directory of the store, its files by typed name.
 #[derive(Debug)]
 pub(crate) struct Device {
     env: Arc<dyn Env>,
     dir: PathBuf,
     meter: Arc<Meter>,
+    /// Number of the newest name.
+    named: AtomicU64,
+    /// Names up to this number are durable.
+    durable: AtomicU64,
     /// Why the names cannot be synced any more.
     failed: Mutex<Option<Error>>,
 }
 
 impl Device {
     pub(crate) fn new(env: Arc<dyn Env>, dir: PathBuf, meter: Arc<Meter>) -> Self {
-        Self { env, dir, meter, failed: Mutex::new(None) }
+        Self { env, dir, meter, named: 0.into(), durable: 0.into(), failed: Mutex::new(None) }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -83,14 +100,44 @@ impl Device {
     /// Makes the names in the directory durable. After a failure nothing is known of any name that is not yet durable,
     /// and every further call fails the same way.
     pub(crate) fn sync_names(&self) -> Result<()> {
+        self.sync_while(WriteCause::Directory, || true)
+    }
+
+    /// Numbers the names that the caller has given by now. Called when the call that gave the last of them has returned.
+    pub(crate) fn named(&self) -> Named {
+        Named(self.named.fetch_add(1, SeqCst) + 1)
+    }
+
+    /// Whether the names that were given up to `named` are durable. Once they are, they stay so.
+    pub(crate) fn is_durable(&self, named: Named) -> bool {
+        self.durable.load(SeqCst) >= named.0
+    }
+
+    /// As [`Device::sync_names`], for the names that were given up to `named`: no barrier where somebody has made these
+    /// durable meanwhile, and no failure where a later sync has failed.
+    pub(crate) fn sync_names_upto(&self, named: Named, cause: WriteCause) -> Result<()> {
+        if self.is_durable(named) {
+            return Ok(());
+        }
+        self.sync_while(cause, || !self.is_durable(named))
+    }
+
+    /// Syncs the directory, if that is still `needed` when it is the caller's turn.
+    fn sync_while(&self, cause: WriteCause, needed: impl Fn() -> bool) -> Result<()> {
         // One at a time, as for files: whoever created another of these names must hear of it, too.
         let mut failed = self.failed.lock();
+        if !needed() {
+            return Ok(());
+        }
         if let Some(error) = &*failed {
             return Err(error.clone());
         }
+        // Read before the sync begins: what is named while it runs may or may not be covered.
+        let covered = self.named.load(SeqCst);
         let synced = self.env.sync_dir(&self.dir);
         synced.map_err(|e| failed.insert(Error::hard_io("sync", &self.dir, e)).clone())?;
-        self.meter.synced(WriteCause::Directory);
+        self.durable.fetch_max(covered, SeqCst);
+        self.meter.synced(cause);
         Ok(())
     }
 
@@ -150,3 +197,6 @@ fn not_opened(path: &Path, e: io::Error) -> Error {
         _ => Error::io("open the file", path, e),
     }
 }
+
+#[cfg(test)]
+mod tests;

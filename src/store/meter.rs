@@ -13,10 +13,12 @@ pub(crate) enum WriteCause {
     Merge,
     /// The manifest, the small files that name the store and its manifest, and the reserve.
     Manifest,
-    /// Names of files; only ever synced.
+    /// Names of files that somebody waits for; only ever synced.
     Directory,
     /// Holes in packs; only ever synced.
     Reclaim,
+    /// Names of files that are made before anybody needs them; only ever synced.
+    Ahead,
 }
 
 /// Why bytes are read.

@@ -8,6 +8,7 @@ pub(crate) mod manifest;
 pub(crate) mod memtable;
 pub(crate) mod meter;
 pub(crate) mod pack;
+pub(crate) mod pool;
 pub(crate) mod punch;
 pub(crate) mod spares;
 pub(crate) mod table;

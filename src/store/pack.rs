@@ -1,15 +1,16 @@
 //! Packs: the files that hold tables.
 //!
 //! A job writes its tables one behind the other, each at a multiple of [`PAGE_BYTES`], then a directory of them, and
-//! syncs the file once ([`PackWriter::seal`]). A sealed pack never changes.
+//! syncs the file once ([`PackWriter::seal`]). A sealed pack never changes. Its name is durable before any edit names it
+//! ([`PackStore::sync_names`]): most often it was so before the job began ([`PackStore::create_pooled`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::device::Device;
+use super::device::{Device, Named};
 use super::file::StoreFile;
 use super::meter::{ReadCause, WriteCause};
-use super::spares::Spares;
+use super::spares::{NewFile, Spares};
 use crate::env::Access;
 use crate::error::Result;
 use crate::format::edit::PackRecord;
@@ -57,7 +58,7 @@ impl PackStore {
         Ok(file)
     }
 
-    /// Starts a new pack on `place`, for about `bytes` bytes.
+    /// Starts a new pack on `place`, for about `bytes` bytes, in a file that is made now.
     pub(crate) fn create(
         &self,
         id: PackId,
@@ -65,18 +66,36 @@ impl PackStore {
         cause: WriteCause,
         bytes: u64,
     ) -> Result<PackWriter> {
-        let file = Arc::new(self.spares.take(FileName::Pack(id), bytes)?);
-        Ok(PackWriter {
+        let file = self.spares.take(FileName::Pack(id), bytes)?;
+        Ok(self.writer(id, file, place, cause))
+    }
+
+    /// As [`PackStore::create`], in a file that was made ahead, if there is one; under the id that `id` gives, if there is
+    /// none. The job will start `coming` more, about.
+    pub(crate) fn create_pooled(
+        &self,
+        id: impl FnOnce() -> PackId,
+        place: DeviceId,
+        cause: WriteCause,
+        (bytes, coming): (u64, usize),
+    ) -> Result<PackWriter> {
+        let (id, file) = self.spares.take_pack(bytes, coming, id)?;
+        Ok(self.writer(id, file, place, cause))
+    }
+
+    fn writer(&self, id: PackId, file: NewFile, place: DeviceId, cause: WriteCause) -> PackWriter {
+        PackWriter {
             device: self.device.clone(),
             spares: self.spares.clone(),
             place,
             cause,
-            file,
+            file: file.file,
+            named: file.named,
             directory: PackDirectory { pack: id, tables: Vec::new() },
             written: 0,
             buffer: Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 4),
             sealed: false,
-        })
+        }
     }
 
     /// Gives up a pack that nobody refers to any more. Needs no barrier: a name that comes back is removed again.
@@ -91,14 +110,25 @@ impl PackStore {
         self.device.remove(FileName::Pack(pack))
     }
 
-    /// Makes the names of new packs durable.
-    pub(crate) fn sync_names(&self) -> Result<()> {
-        self.device.sync_names()
+    /// Makes the names of packs durable that had them by `named`, unless they are: see [`PackWriter::named`].
+    pub(crate) fn sync_names(&self, named: Named) -> Result<()> {
+        self.device.sync_names_upto(named, WriteCause::Directory)
     }
 }
 
 /// The directory at the end of `pack`, of which `file` holds `length` bytes, and where it begins.
 pub(crate) fn read_directory(file: &StoreFile, pack: PackId, length: u64) -> Result<(u64, PackDirectory)> {
+    let (start, directory) = stored_directory(file, length)?;
+    if directory.pack != pack {
+        return Err(
+            file.corruption(start, format!("the pack's directory is that of pack {}", directory.pack))
+        );
+    }
+    Ok((start, directory))
+}
+
+/// The directory, of whichever pack, at the end of `file`, which holds `length` bytes, and where it begins.
+pub(crate) fn stored_directory(file: &StoreFile, length: u64) -> Result<(u64, PackDirectory)> {
     let trailer_at = length.saturating_sub(PACK_TRAILER_BYTES as u64);
     let trailer = file.read(ReadCause::Open, trailer_at, PACK_TRAILER_BYTES)?;
     let bytes = PackDirectory::decode_trailer(&trailer).map_err(|e| file.malformed(trailer_at, &e))?;
@@ -107,11 +137,6 @@ pub(crate) fn read_directory(file: &StoreFile, pack: PackId, length: u64) -> Res
     };
     let stored = file.read(ReadCause::Open, start, bytes)?;
     let directory = PackDirectory::decode(&stored).map_err(|e| file.malformed(start, &e))?;
-    if directory.pack != pack {
-        return Err(
-            file.corruption(start, format!("the pack's directory is that of pack {}", directory.pack))
-        );
-    }
     Ok((start, directory))
 }
 
@@ -122,7 +147,8 @@ pub(crate) struct PackWriter {
     spares: Arc<Spares>,
     place: DeviceId,
     cause: WriteCause,
-    file: Arc<StoreFile>,
+    file: StoreFile,
+    named: Named,
     directory: PackDirectory,
     written: u64,
     buffer: Vec<u8>,
@@ -132,6 +158,11 @@ pub(crate) struct PackWriter {
 impl PackWriter {
     pub(crate) fn id(&self) -> PackId {
         self.directory.pack
+    }
+
+    /// When it had its name, which is to be durable before an edit names it.
+    pub(crate) fn named(&self) -> Named {
+        self.named
     }
 
     /// Bytes so far.
@@ -172,7 +203,7 @@ impl PackWriter {
         Extent { device: self.place, pack: self.directory.pack, offset, length }
     }
 
-    /// Appends the directory and makes the contents durable. The name is not: see [`PackStore::sync_names`].
+    /// Appends the directory and makes the contents durable. The name may not be: see [`PackStore::sync_names`].
     pub(crate) fn seal(mut self) -> Result<PackRecord> {
         self.align();
         self.buffer.extend_from_slice(&self.directory.encode());

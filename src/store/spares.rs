@@ -11,6 +11,12 @@
 //! Needs no barrier: nothing refers to a spare, nor to the names before and after it in a state that a crash can bring
 //! back. At the end, when a store is opened, and when the disk is full, spares are removed.
 //!
+//! # Packs ahead
+//!
+//! Some spares, and some empty files, take the names of packs before a job needs them ([`Pool`]): see there why and how many.
+//! They are as dead as spares are, count as such, and go where spares go. Their names are made durable by whoever has them
+//! made ([`Spares::make_packs`]), with one sync for all.
+//!
 //! # Whoever still reads a dead file
 //!
 //! has it by [`Device::hold`]: a checkpoint the log of its moment, a reader beside the writer, perhaps in another process,
@@ -28,16 +34,25 @@
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
 
-use super::device::Device;
+use super::device::{Device, Named};
 use super::file::StoreFile;
+use super::pool::{Pool, Pooled, fits};
 use crate::env::Access;
 use crate::env::sync::Mutex;
 use crate::error::{ErrorKind, Result};
 use crate::format::names::FileName;
+use crate::types::PackId;
 
 /// A shorter file is not worth its keep, unless it is a good part of what is kept.
 const KEPT_BYTES_MIN: u64 = 256 << 10;
 const KEPT_SHARE_MIN: u64 = 16;
+
+/// A file that is to be written, and the moment by which it had its name.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    pub(crate) file: StoreFile,
+    pub(crate) named: Named,
+}
 
 /// The spares of one device.
 #[derive(Debug)]
@@ -51,6 +66,7 @@ pub(crate) struct Spares {
 #[derive(Debug, Default)]
 struct State {
     kept: Vec<Spare>,
+    pool: Pool,
     /// Spares are kept up to this many bytes.
     bytes_max: u64,
     next: u64,
@@ -67,25 +83,28 @@ struct Spare {
 
 impl State {
     fn bytes(&self) -> u64 {
-        self.kept.iter().map(|spare| spare.length).sum()
+        self.kept.iter().map(|spare| spare.length).sum::<u64>() + self.pool.bytes()
     }
 
     /// Takes out the spare for the file `name` whose length is closest to `length`, unless the most of it would have to be
     /// cut off.
     fn closest(&mut self, name: FileName, length: u64) -> Option<Spare> {
-        let fits = |spare: &Spare| spare.kind == discriminant(&name) && spare.length / 2 <= length;
-        let candidates = self.kept.iter().enumerate().filter(|(_, spare)| fits(spare));
+        let suits = |spare: &Spare| spare.kind == discriminant(&name) && fits(spare.length, length);
+        let candidates = self.kept.iter().enumerate().filter(|(_, spare)| suits(spare));
         let (at, _) = candidates.min_by_key(|(_, spare)| spare.length.abs_diff(length))?;
         Some(self.kept.remove(at))
     }
 
-    /// Takes out what is beyond the limit, the newest first.
-    fn surplus(&mut self) -> Vec<Spare> {
-        let mut surplus = Vec::new();
-        while self.bytes() > self.bytes_max {
-            surplus.extend(self.kept.pop());
+    /// Takes out what is beyond `bytes_max`, the newest first, those last whose names have cost a barrier.
+    fn beyond(&mut self, bytes_max: u64) -> Vec<FileName> {
+        let mut beyond = Vec::new();
+        while self.bytes() > bytes_max {
+            let spare = self.kept.pop().map(|spare| FileName::Spare(spare.number));
+            let pooled = || self.pool.newest_with_bytes().map(|pack| FileName::Pack(pack.id));
+            let Some(name) = spare.or_else(pooled) else { break };
+            beyond.push(name);
         }
-        surplus
+        beyond
     }
 }
 
@@ -103,10 +122,15 @@ impl Spares {
 
     /// Removes what is beyond the limit.
     fn trim(&self) {
+        self.discard(|state| state.beyond(state.bytes_max));
+    }
+
+    /// Removes the files that `choose` takes out.
+    fn discard(&self, choose: impl FnOnce(&mut State) -> Vec<FileName>) {
         let mut removed = self.removed.lock();
-        let surplus = self.state.lock().surplus();
-        *removed |= !surplus.is_empty();
-        self.remove(&surplus);
+        let dead = choose(&mut self.state.lock());
+        *removed |= !dead.is_empty();
+        self.remove(&dead);
     }
 
     /// Takes over the dead file `name` of `length` bytes, or removes it.
@@ -138,20 +162,107 @@ impl Spares {
 
     /// A file called `name`, which must not exist, for about `length` bytes: a spare of its kind and about that length, or a
     /// new one.
-    pub(crate) fn take(&self, name: FileName, length: u64) -> Result<StoreFile> {
-        let spare = self.state.lock().closest(name, length);
-        if let Some(Spare { number, .. }) = spare {
-            let spare = FileName::Spare(number);
-            match self.device.rename(spare, name).and_then(|()| self.device.open(name, Access::ReadWrite)) {
-                Ok(file) => return Ok(file),
-                // Only a spare: whatever stands under either name goes, and a new file takes its place.
-                Err(_) => {
-                    let _ = self.device.remove(spare);
-                    self.device.remove(name)?;
-                }
+    pub(crate) fn take(&self, name: FileName, length: u64) -> Result<NewFile> {
+        self.take_or(name, length, || self.yielding(|| self.device.create(name)))
+    }
+
+    /// As [`Spares::take`], before anybody needs it: on a full disk no spare goes for it.
+    pub(crate) fn take_ahead(&self, name: FileName, length: u64) -> Result<NewFile> {
+        self.take_or(name, length, || self.device.create(name))
+    }
+
+    fn take_or(
+        &self,
+        name: FileName,
+        length: u64,
+        create: impl FnOnce() -> Result<StoreFile>,
+    ) -> Result<NewFile> {
+        let file = match self.rename_spare(name, length)? {
+            Some((file, _)) => file,
+            None => create()?,
+        };
+        Ok(NewFile { file, named: self.device.named() })
+    }
+
+    /// Gives a spare of the kind of `name` and about `length` bytes that name, if there is one. Returns its length, too.
+    fn rename_spare(&self, name: FileName, length: u64) -> Result<Option<(StoreFile, u64)>> {
+        let Some(Spare { number, length, .. }) = self.state.lock().closest(name, length) else {
+            return Ok(None);
+        };
+        let spare = FileName::Spare(number);
+        match self.device.rename(spare, name).and_then(|()| self.device.open(name, Access::ReadWrite)) {
+            Ok(file) => Ok(Some((file, length))),
+            // Only a spare: whatever stands under either name goes, and a new file takes its place.
+            Err(_) => {
+                let _ = self.device.remove(spare);
+                self.device.remove(name)?;
+                Ok(None)
             }
         }
-        self.yielding(|| self.device.create(name))
+    }
+
+    /// A pack for about `length` bytes: one that was made ahead, or one that is made now, under the id that `id` gives. The job
+    /// will ask for `coming` more.
+    pub(crate) fn take_pack(
+        &self,
+        length: u64,
+        coming: usize,
+        id: impl FnOnce() -> PackId,
+    ) -> Result<(PackId, NewFile)> {
+        let pooled = self.state.lock().pool.take(length, coming, |named| self.device.is_durable(named));
+        if let Some(Pooled { id, file, named, .. }) = pooled {
+            return Ok((id, NewFile { file, named }));
+        }
+        let id = id();
+        Ok((id, self.take(FileName::Pack(id), length)?))
+    }
+
+    /// Makes packs ahead, as many as jobs are likely to take before the next time, under ids that `id` gives. Returns when
+    /// they were named, if any were made: one sync of the directory makes all of these names durable. What fails here is for
+    /// the next job to find out.
+    pub(crate) fn make_packs(&self, id: impl Fn() -> PackId) -> Option<Named> {
+        let mut missing = Vec::new();
+        self.discard(|state| {
+            if state.closed {
+                return Vec::new();
+            }
+            let gone;
+            (missing, gone) = state.pool.missing();
+            names(gone)
+        });
+        let made = missing.into_iter().map_while(|length| self.make_pack(id(), length).ok());
+        made.max()
+    }
+
+    fn make_pack(&self, id: PackId, length: u64) -> Result<Named> {
+        let name = FileName::Pack(id);
+        let (file, length) = match self.rename_spare(name, length)? {
+            Some(spare) => spare,
+            // A name alone: it takes no space, and on a full disk no spare goes for it.
+            None => (self.device.create(name)?, 0),
+        };
+        let named = self.device.named();
+        let mut state = self.state.lock();
+        if state.closed {
+            drop(state);
+            self.device.remove(name)?;
+            return Ok(named);
+        }
+        state.pool.add(Pooled { id, file, length, named });
+        drop(state);
+        // The limit may have fallen meanwhile.
+        self.trim();
+        Ok(named)
+    }
+
+    /// Whether [`Spares::make_packs`] should make more soon, for a job that has just taken one whose name was given by `named`.
+    pub(crate) fn wants_packs(&self, named: Named) -> bool {
+        !self.device.is_durable(named) || self.state.lock().pool.is_low()
+    }
+
+    /// Packs that were made ahead and that no job has taken.
+    pub(crate) fn pooled(&self) -> u64 {
+        self.state.lock().pool.len() as u64
     }
 
     /// Does `write`. Where that finds the disk full, does it again in the space that spares have taken.
@@ -177,26 +288,34 @@ impl Spares {
         Ok(true)
     }
 
-    /// Removes all spares; whether that, or an earlier removal, leaves names to be synced.
+    /// Removes all that takes space; whether that, or an earlier removal, leaves names to be synced.
     fn clear(&self) -> bool {
         let mut removed = self.removed.lock();
-        let kept = std::mem::take(&mut self.state.lock().kept);
+        let kept = self.state.lock().beyond(0);
         self.remove(&kept);
         std::mem::take(&mut *removed) || !kept.is_empty()
     }
 
-    fn remove(&self, spares: &[Spare]) {
-        for spare in spares {
+    fn remove(&self, dead: &[FileName]) {
+        for &name in dead {
             // One that cannot be removed now is removed at the next open.
-            let _ = self.device.remove(FileName::Spare(spare.number));
+            let _ = self.device.remove(name);
         }
     }
 
-    /// Removes all spares and keeps none from now on.
+    /// Removes all spares and packs ahead, and keeps none from now on.
     pub(crate) fn close(&self) {
-        self.state.lock().closed = true;
+        self.discard(|state| {
+            state.closed = true;
+            names(state.pool.clear())
+        });
         self.clear();
     }
+}
+
+/// The names of packs, whose files are closed: the space of an open one would not be free.
+fn names(packs: Vec<Pooled>) -> Vec<FileName> {
+    packs.into_iter().map(|pack| FileName::Pack(pack.id)).collect()
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ use crate::types::{PAGE_BYTES, SegmentId, Seq};
 
 pub(crate) use durable::Durable;
 use durable::OpenSegment;
-use next::NextSegment;
+pub(crate) use next::NextSegment;
 
 /// Recovery rewrites the log in pieces of this size.
 const REWRITE_BYTES: usize = 1 << 20;
@@ -90,10 +90,6 @@ pub(crate) struct Wal {
     ahead: u64,
     /// Length of the file that the current segment has taken over.
     taken_over: u64,
-    /// Length of the segment before.
-    last_bytes: u64,
-    /// Length that segments are meant to have.
-    segment_bytes: u64,
     last_seq: Seq,
     buffer: Vec<u8>,
 }
@@ -129,8 +125,6 @@ impl Wal {
             frames,
             ahead: 0,
             taken_over,
-            last_bytes: 0,
-            segment_bytes,
             last_seq,
             buffer: Vec::new(),
         })
@@ -186,11 +180,9 @@ impl Wal {
         self.next.discard();
     }
 
-    /// The segment that [`Wal::roll`] will need, to be prepared without holding the log; nothing while segments end
-    /// before they are full.
-    pub(crate) fn next(&self) -> Option<Arc<NextSegment>> {
-        let fills = self.last_bytes.max(self.frames.offset()) >= self.segment_bytes / 2;
-        fills.then(|| self.next.clone())
+    /// The segment that [`Wal::roll`] will need, to be made without holding the log.
+    pub(crate) fn next(&self) -> &Arc<NextSegment> {
+        &self.next
     }
 
     /// Ends the current segment and starts the next. After a failure the current one goes on.
@@ -204,7 +196,7 @@ impl Wal {
         self.old.push_back(OldSegment { id: old.id, last_seq: self.last_seq, bytes });
         cut(&old.file, bytes);
         self.frames = frames;
-        (self.ahead, self.taken_over, self.last_bytes) = (0, taken_over, bytes);
+        (self.ahead, self.taken_over) = (0, taken_over);
         Ok(())
     }
 

@@ -89,6 +89,9 @@ pub struct Jobs {
     /// Holes that were punched, and syncs of them.
     pub punches: u64,
     pub hole_syncs: u64,
+    /// Syncs of the directory that somebody waited for, and that nobody did.
+    pub directory_syncs: u64,
+    pub ahead_syncs: u64,
 }
 
 /// An operation of a batch: keyspace, key, and the value, or none to remove the key.
@@ -208,6 +211,8 @@ impl Client {
         self.jobs.punches += stats.punch.punches;
         self.jobs.hole_syncs += stats.syncs.reclaim;
         let space = stats.space;
+        self.jobs.directory_syncs += stats.syncs.directory;
+        self.jobs.ahead_syncs += stats.syncs.ahead;
         self.jobs.spare_bytes += space.total_bytes - space.live_bytes - space.dead_bytes - space.wal_bytes;
     }
 
@@ -311,11 +316,11 @@ impl Client {
                 Ok(())
             }
             Err(error) => {
+                self.history.batches.push((changes, Outcome::Unknown));
                 if matches!(error.kind(), ErrorKind::Poisoned) {
-                    // Refused before anything was done.
+                    // Refused before anything was done; or on its way, and in the log, when a sync of another thread failed.
                     return self.refused(&error);
                 }
-                self.history.batches.push((changes, Outcome::Unknown));
                 let unknown = self.history.batches.iter().filter(|(_, outcome)| *outcome == Outcome::Unknown);
                 if unknown.count() >= UNKNOWN_MAX {
                     self.note(&error);

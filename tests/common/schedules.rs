@@ -88,6 +88,13 @@ pub const SCHEDULES: &[Schedule] = &[
         // No barrier: a power cut finds them un-synced.
         proof: |jobs, _| jobs.punches >= 3 && jobs.hole_syncs == 0,
     },
+    Schedule {
+        name: "packs ahead",
+        options: small_log,
+        run: packs_ahead,
+        // Most jobs find a pack whose name is durable.
+        proof: |jobs, _| jobs.ahead_syncs >= 4 && jobs.flushes + jobs.merges > jobs.directory_syncs,
+    },
 ];
 
 fn one_table() -> Options {
@@ -547,4 +554,28 @@ fn spares_and_reserve(client: &mut Client) -> Step {
     }
     client.delete("default", "key07")?;
     client.check_reads("beside spares")
+}
+
+/// Jobs take packs that were made ahead, some of them of dead files, and go on where there is none: in the first flush of each
+/// opening, and where a merge is faster than who makes them.
+fn packs_ahead(client: &mut Client) -> Step {
+    client.open()?;
+    for opening in 0..2 {
+        for round in 0..4 {
+            for n in 0..12 {
+                let seed = opening * 100 + round * 20 + n;
+                client.put("default", format!("key{:02}", (n * 5 + round) % 16), value(seed, 1500))?;
+            }
+            client.flush()?;
+            if round % 2 == 1 {
+                client.put_synced("default", "synced", value(round, 40))?;
+                client.compact()?;
+            }
+            client.wait_idle()?;
+        }
+        client.check_reads("with packs ahead")?;
+        client.reopen()?;
+    }
+    client.put("default", "end", "reached")?;
+    client.close()
 }

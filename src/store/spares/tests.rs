@@ -25,7 +25,7 @@ fn spares_of(env: &Arc<SimEnv>) -> Spares {
 
 /// A file full of `byte`.
 fn write(spares: &Spares, name: FileName, byte: u8) {
-    let file = spares.take(name, LENGTH).unwrap();
+    let file = spares.take(name, LENGTH).unwrap().file;
     file.write(WriteCause::Merge, 0, &vec![byte; LENGTH as usize]).unwrap();
 }
 
@@ -71,7 +71,7 @@ fn a_lower_limit_holds_at_once_and_a_spare_becomes_what_it_was() {
     spares.keep_up_to(3 * LENGTH - 1);
     assert_eq!(spares.bytes(), 2 * LENGTH);
     // Of two that are left, one was a segment.
-    let is_new = |name| spares.take(name, LENGTH).unwrap().len().unwrap() == 0;
+    let is_new = |name| spares.take(name, LENGTH).unwrap().file.len().unwrap() == 0;
     assert_eq!([segment(2), segment(3), name(5), name(6)].map(is_new), [false, true, false, true]);
     assert_eq!(spares.device.list().unwrap().len(), 4);
 }

@@ -100,7 +100,8 @@ impl Durable {
         self.awaited.store(true, Relaxed);
     }
 
-    pub(super) fn is_awaited(&self) -> bool {
+    /// Whether anybody has ever waited for a sync.
+    pub(crate) fn is_awaited(&self) -> bool {
         self.awaited.load(Relaxed)
     }
 

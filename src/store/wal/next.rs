@@ -1,4 +1,8 @@
 //! The segment that the log goes on in, made ahead so that no writer waits for a directory's sync.
+//!
+//! [`NextSegment::make`] gives the file its name; whoever calls it has the directory synced, along with other names. A writer
+//! that comes before that waits for the sync, or does it itself ([`NextSegment::take`]): a segment's name is durable before
+//! its first byte is written.
 
 use std::sync::Arc;
 
@@ -6,9 +10,10 @@ use super::removing_on_failure;
 use crate::env::sync::Mutex;
 use crate::error::Result;
 use crate::format::names::FileName;
-use crate::store::device::Device;
+use crate::store::device::{Device, Named};
 use crate::store::file::StoreFile;
-use crate::store::spares::Spares;
+use crate::store::meter::WriteCause;
+use crate::store::spares::{NewFile, Spares};
 use crate::types::SegmentId;
 
 /// Makes segments, one ahead at most. A crash leaves an empty one behind the log's end, which recovery removes.
@@ -24,8 +29,8 @@ pub(crate) struct NextSegment {
 #[derive(Debug)]
 struct State {
     id: SegmentId,
-    /// The segment's file, its name durable.
-    file: Option<StoreFile>,
+    /// The segment's file.
+    file: Option<NewFile>,
     discarded: bool,
 }
 
@@ -40,13 +45,22 @@ impl NextSegment {
         self.state.lock().id
     }
 
-    /// Makes the file, if there is none. Takes as long as a directory takes to sync.
-    pub(crate) fn prepare(&self) -> Result<()> {
+    /// Makes the file, if there is none. Returns when it was named; `None` if none is needed any more.
+    pub(crate) fn make(&self) -> Result<Option<Named>> {
         let mut state = self.state.lock();
         if state.file.is_none() && !state.discarded {
-            state.file = Some(self.create(state.id)?);
+            let name = FileName::Wal(state.id);
+            match self.spares.take_ahead(name, self.segment_bytes) {
+                Ok(file) => state.file = Some(file),
+                Err(error) => {
+                    // An empty segment must not stand before the next one.
+                    self.device.remove(name)?;
+                    state.id = state.id.next();
+                    return Err(error);
+                }
+            }
         }
-        Ok(())
+        Ok(state.file.as_ref().map(|file| file.named))
     }
 
     /// Uses the segment up: its id and its file, whose name is durable. After a failure the id is used up all the same.
@@ -54,11 +68,12 @@ impl NextSegment {
         let mut state = self.state.lock();
         let id = state.id;
         state.id = id.next();
-        let file = match state.file.take() {
+        let NewFile { file, named } = match state.file.take() {
             Some(file) => file,
-            None => self.create(id)?,
+            None => self.spares.take(FileName::Wal(id), self.segment_bytes)?,
         };
-        Ok((id, file))
+        let synced = self.device.sync_names_upto(named, WriteCause::Directory);
+        removing_on_failure(&self.device, id, synced.map(|()| (id, file)))
     }
 
     /// Removes what was prepared, and prepares nothing from now on.
@@ -69,10 +84,5 @@ impl NextSegment {
             // If it stays, it is empty, and goes at the next open.
             let _ = self.device.remove(FileName::Wal(state.id));
         }
-    }
-
-    fn create(&self, id: SegmentId) -> Result<StoreFile> {
-        let file = self.spares.take(FileName::Wal(id), self.segment_bytes)?;
-        removing_on_failure(&self.device, id, self.device.sync_names().map(|()| file))
     }
 }

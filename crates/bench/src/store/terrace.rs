@@ -133,6 +133,7 @@ fn by_cause(counts: &terrace::ByCause) -> ByCause {
         ("manifest", counts.manifest),
         ("directory", counts.directory),
         ("reclaim", counts.reclaim),
+        ("ahead", counts.ahead),
     ])
 }
 

@@ -140,6 +140,7 @@ fn taken(space: &SpaceStats) -> Value {
         "dead_bytes": space.dead_bytes,
         "kept_bytes": space.kept_bytes,
         "pack_files": space.pack_files,
+        "ahead_files": space.ahead_files,
         "data_ranges": space.data_ranges,
         "data_ranges_max": space.data_ranges_max,
         "wal_bytes": space.wal_bytes,
@@ -165,6 +166,7 @@ fn by_cause(counts: &ByCause) -> Value {
         "manifest": counts.manifest,
         "directory": counts.directory,
         "reclaim": counts.reclaim,
+        "ahead": counts.ahead,
         "total": counts.total(),
     })
 }

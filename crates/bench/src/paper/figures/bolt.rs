@@ -134,6 +134,7 @@ pub fn figure_4a(setting: &Setting) -> Result<Findings> {
             line("merge", |loaded| loaded.stats.syncs.merge as f64),
             line("manifest", |loaded| loaded.stats.syncs.manifest as f64),
             line("directory", |loaded| loaded.stats.syncs.directory as f64),
+            line("directory, ahead of need", |loaded| loaded.stats.syncs.ahead as f64),
         ],
         deviations: DEVIATIONS.to_vec(),
         machine: setting.machine,
