@@ -6,12 +6,12 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::client::{DIR, open};
+use common::holders::{Held, KEYS, Model, check, key, verified};
 use common::{Replay, Rng, seed_or, tiny};
 use terrace::env::posix::PosixEnv;
 use terrace::env::recording::RecordingEnv;
@@ -19,9 +19,7 @@ use terrace::env::simulated::{
     FaultError, FaultRule, FaultTarget, Journal, Operation, SimConfig, SimEnv, Survival,
 };
 use terrace::env::{Access, Env, File};
-use terrace::{Db, Iter, Options, PackLayout, PunchStats, Snapshot, Stats, TreeOptions};
-
-const KEYS: usize = 200;
+use terrace::{Db, Options, PackLayout, PunchStats, Stats, TreeOptions};
 
 /// Longer than the longest pause before a pack that something stood in the way of is tried again.
 const LONG: Duration = Duration::from_secs(200);
@@ -41,10 +39,6 @@ fn options() -> Options {
     Options { memtable_bytes, wal_bytes_max, memory_bytes, tree, ..tiny() }
 }
 
-fn key(n: usize) -> String {
-    format!("{n:05}")
-}
-
 fn value(n: usize, round: usize) -> Vec<u8> {
     (0..4000).map(|at| (n * 7 + round * 31 + at) as u8).collect()
 }
@@ -53,33 +47,11 @@ fn machine(seed: u64, journal: Journal) -> Arc<SimEnv> {
     SimEnv::new(SimConfig { seed, journal, ..SimConfig::default() })
 }
 
-/// What a store holds.
-type Model = BTreeMap<String, Vec<u8>>;
-
 fn put(db: &Db, model: &mut Model, keys: impl Iterator<Item = usize>, round: usize) {
     for n in keys {
         db.put(key(n), value(n, round)).unwrap();
         model.insert(key(n), value(n, round));
     }
-}
-
-fn check(iter: Iter, expected: &Model, when: &str) {
-    let found = iter.map(|entry| entry.unwrap());
-    let found: Model =
-        found.map(|(key, value)| (String::from_utf8(key.to_vec()).unwrap(), value.to_vec())).collect();
-    assert!(
-        found == *expected,
-        "{} keys instead of {}, or other values, {when}",
-        found.len(),
-        expected.len()
-    );
-}
-
-fn verified(db: &Db) -> terrace::VerifyReport {
-    let report = db.verify().unwrap();
-    assert!(report.problems.is_empty(), "{:?}", report.problems);
-    assert_eq!((report.unexplained_bytes, report.untold_packs), (0, 0), "{report:?}");
-    report
 }
 
 /// A store of which a fifth dies in one stretch of a pack that lives on. Whether that has been punched is the caller's
@@ -120,77 +92,6 @@ fn what_is_dead_is_punched_in_one_piece_and_without_a_barrier() {
         assert_eq!((report.hole_bytes, report.zero_bytes), (punch.bytes, 0));
         check(db.iter().unwrap(), &model, "beside a hole");
     });
-}
-
-/// One who holds on to a moment of the store.
-enum Held {
-    Iterator(Box<Iter>, std::vec::IntoIter<(String, Vec<u8>)>),
-    Snapshot(Snapshot, Model),
-    Reader(Db, Model),
-    Checkpoint(PathBuf, Model),
-}
-
-impl Held {
-    fn take(db: &Db, env: &Arc<SimEnv>, model: &Model, rng: &mut Rng, round: usize) -> Self {
-        match rng.below(6) {
-            0 | 1 => {
-                let expected: Vec<_> = model.clone().into_iter().collect();
-                Self::Iterator(Box::new(db.iter().unwrap()), expected.into_iter())
-            }
-            2 | 3 => Self::Snapshot(db.snapshot(), model.clone()),
-            4 => {
-                let reader = Db::builder(DIR).env(env.clone()).options(options()).read_only().open().unwrap();
-                Self::Reader(reader, model.clone())
-            }
-            _ => {
-                let dir = PathBuf::from(format!("/copy/{round}"));
-                db.checkpoint(&dir).unwrap();
-                Self::Checkpoint(dir, model.clone())
-            }
-        }
-    }
-
-    /// Reads a few entries more.
-    fn read_on(&mut self, rng: &mut Rng) {
-        match self {
-            Self::Iterator(iter, expected) => {
-                for (key, value) in expected.by_ref().take(rng.below(30)) {
-                    let found = iter.advance().unwrap();
-                    assert!(found == Some((key.as_bytes(), &value[..])), "an iterator shows something else");
-                }
-            }
-            Self::Snapshot(snapshot, expected) => {
-                let n = rng.below(KEYS);
-                assert!(snapshot.get(key(n)).unwrap().as_deref() == expected.get(&key(n)).map(|v| &v[..]));
-            }
-            Self::Reader(reader, expected) => {
-                let n = rng.below(KEYS);
-                assert!(reader.get(key(n)).unwrap().as_deref() == expected.get(&key(n)).map(|v| &v[..]));
-            }
-            Self::Checkpoint(..) => {}
-        }
-    }
-
-    fn read_all(self, env: &Arc<SimEnv>) {
-        match self {
-            Self::Iterator(mut iter, expected) => {
-                for (key, value) in expected {
-                    assert!(iter.advance().unwrap() == Some((key.as_bytes(), &value[..])));
-                }
-                assert!(iter.advance().unwrap().is_none());
-            }
-            Self::Snapshot(snapshot, expected) => check(snapshot.iter().unwrap(), &expected, "in a snapshot"),
-            Self::Reader(reader, expected) => {
-                check(reader.iter().unwrap(), &expected, "in a reader beside the writer");
-                assert!(reader.verify().unwrap().problems.is_empty());
-            }
-            Self::Checkpoint(dir, expected) => {
-                let copy = Db::builder(dir).env(env.clone()).options(options()).open().unwrap();
-                check(copy.iter().unwrap(), &expected, "in a copy");
-                verified(&copy);
-            }
-        }
-    }
 }
 
 /// Rewrites stretches of keys while others hold on to what was there before. Punches, moves, and bytes of holes at the end.
@@ -505,7 +406,36 @@ fn a_sync_of_holes_that_fails_is_not_repeated() {
     }
 }
 
-/// Much dies at once: it is punched in turns, with a pause between, and only until no more than an eighth is dead.
+/// The writer holds its lock meanwhile.
+#[test]
+fn a_writer_that_needs_space_waits_for_as_much_as_it_needs() {
+    let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };
+    SimEnv::run(config, |env| {
+        let tree = TreeOptions { pack: PackLayout::Many { bytes_max: 32 << 20 }, ..options().tree };
+        let db = open(&env, &Options { tree, ..options() }).unwrap();
+        let mut model = Model::new();
+        put(&db, &mut model, 0..2000, 0);
+        db.compact().unwrap();
+        // Single tables die, two megabytes of them.
+        for n in (10..2000).step_by(40) {
+            put(&db, &mut model, n..n + 1, 1);
+            db.compact().unwrap();
+        }
+        let Stats { space, punch, .. } = db.stats();
+        assert!(space.dead_bytes > 2 << 20 && punch.punches == 0, "{space:?}, {punch:?}");
+        let used = space.live_bytes + space.dead_bytes + space.wal_bytes;
+        db.set_options(|options| options.space_bytes = Some(used / 4 * 5)).unwrap();
+        put(&db, &mut model, 0..1, 2);
+        let Stats { punch, syncs, .. } = db.stats();
+        assert!(((1 << 20)..(1 << 20) + (64 << 10)).contains(&punch.bytes), "{punch:?}");
+        assert_eq!(syncs.reclaim, 1);
+        check(db.iter().unwrap(), &model, "within the budget");
+        verified(&db);
+    });
+}
+
+/// Much dies at once: whole packs go first, the rest is punched in turns, with a pause between, and only until no more than
+/// an eighth is dead.
 #[test]
 fn a_burst_of_death_is_punched_in_turns() {
     let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };
@@ -520,10 +450,16 @@ fn a_burst_of_death_is_punched_in_turns() {
             put(&db, &mut model, from..from + 24, 1);
             db.compact().unwrap();
         }
-        db.wait_idle().unwrap();
-        assert_eq!(db.stats().punch.punches, 0, "an iterator holds all of it");
-        drop(iter);
-        env.sleep(Duration::from_millis(15));
+        // One of the packs that took the place dies as a whole.
+        let second = db.iter().unwrap();
+        put(&db, &mut model, 0..24, 2);
+        db.compact().unwrap();
+        assert_eq!(db.stats().punch.punches, 0, "iterators hold all of it");
+        let before = packs(&env).len();
+        drop((iter, second));
+        env.sleep(Duration::from_millis(5));
+        assert!(packs(&env).len() < before && db.stats().punch.punches == 0, "whole packs go first");
+        env.sleep(Duration::from_millis(10));
         let first = db.stats().punch.punches;
         assert!((1..=16).contains(&first), "{first} in the first turn");
         env.sleep(Duration::from_secs(10));

@@ -2,11 +2,13 @@
 //!
 //! [`oracle`] is the store as it should be, kept outside of any disk; [`client`] is a caller that tells the oracle
 //! what it was told; [`schedules`] are scripted lives of a store; [`counter`] is a
-//! writer whose every moment can be told; [`recovery`] judges what a power cut has left.
+//! writer whose every moment can be told; [`recovery`] judges what a power cut has left; [`holders`] are those who hold on to a
+//! moment.
 #![allow(dead_code, reason = "each suite uses its part")]
 
 pub mod client;
 pub mod counter;
+pub mod holders;
 pub mod oracle;
 pub mod recovery;
 pub mod schedules;
