@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use terrace::{ByCause, Stats};
+use terrace::{ByCause, SpaceStats, Stats};
 
 use super::{Answer, shape};
 use crate::place::open_to_read;
@@ -70,7 +70,7 @@ fn write_text(name: &str, value: &Value, out: &mut impl Write) -> io::Result<()>
 
 /// All figures but the keyspaces' shapes.
 fn to_json(stats: &Stats) -> Map<String, Value> {
-    let (cache, merge, flush, space) = (&stats.cache, &stats.merge, &stats.flush, &stats.space);
+    let (cache, merge, flush) = (&stats.cache, &stats.merge, &stats.flush);
     let prefixes = &stats.prefix_filter;
     let stalls = stats
         .stalls
@@ -126,19 +126,20 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
                 "micros": flush.micros,
             }),
         ),
-        (
-            "space",
-            json!({
-                "live_bytes": space.live_bytes,
-                "dead_bytes": space.dead_bytes,
-                "pack_files": space.pack_files,
-                "ahead_files": space.ahead_files,
-                "wal_bytes": space.wal_bytes,
-                "total_bytes": space.total_bytes,
-            }),
-        ),
+        ("space", space_json(&stats.space)),
     ];
     groups.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn space_json(space: &SpaceStats) -> Value {
+    json!({
+        "live_bytes": space.live_bytes,
+        "dead_bytes": space.dead_bytes,
+        "pack_files": space.pack_files,
+        "ahead_files": space.ahead_files,
+        "wal_bytes": space.wal_bytes,
+        "total_bytes": space.total_bytes,
+    })
 }
 
 fn by_cause(counts: &ByCause) -> Value {
