@@ -147,12 +147,18 @@ fn what_is_refused_is_left_out_and_what_is_given_up_leaves_nothing() {
         ingest.finish().unwrap();
         assert_eq!(db.iter().unwrap().count(), 1);
 
-        let files = env.files();
+        // What is made ahead comes and goes.
+        let is_pack = |path: &std::path::Path| path.extension().is_some_and(|is| is == "pack");
+        let kept = || {
+            let files = env.files().into_iter();
+            files.filter(|(path, length)| *length > 0 || !is_pack(path)).collect::<Vec<_>>()
+        };
+        let files = kept();
         let mut given_up = db.ingest().unwrap();
         push(&mut given_up, 0..2000, 1, 0).unwrap();
         drop(given_up);
         db.ingest().unwrap().finish().unwrap();
-        assert_eq!(env.files(), files);
+        assert_eq!(kept(), files);
 
         let doomed = db.keyspace("doomed").unwrap();
         let mut ingest = doomed.ingest().unwrap();

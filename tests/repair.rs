@@ -13,7 +13,8 @@ use common::client::{DIR, open};
 use common::{Replay, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
-use terrace::{Compression, Db, Durability, ErrorKind, KeyspaceOptions, RepairReport, WriteBatch};
+use terrace::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
+use terrace::{Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, RepairReport, WriteBatch};
 
 const TARGET: &str = "/repaired";
 const KEYS: usize = 420;
@@ -65,6 +66,18 @@ fn damaged_by(damage: impl FnOnce(&Arc<SimEnv>)) -> Arc<SimEnv> {
 fn files(env: &SimEnv, part: &str) -> Vec<PathBuf> {
     let paths = env.files().into_iter().map(|(path, _)| path);
     paths.filter(|path| path.starts_with(DIR) && path.to_string_lossy().contains(part)).collect()
+}
+
+/// The packs that a job has sealed. Others were made ahead, and hold nothing or a dead pack.
+fn packs(env: &SimEnv) -> Vec<PathBuf> {
+    let is_sealed = |path: &PathBuf| {
+        let bytes = env.read_file(path).unwrap();
+        let trailer = bytes.get(bytes.len().checked_sub(PACK_TRAILER_BYTES)?..)?;
+        let length = PackDirectory::decode_trailer(trailer).ok()?;
+        let directory = PackDirectory::decode(bytes.get(bytes.len().checked_sub(length)?..)?).ok()?;
+        path.ends_with(format!("{:06}.pack", directory.pack.0)).then_some(())
+    };
+    files(env, ".pack").into_iter().filter(|path| is_sealed(path).is_some()).collect()
 }
 
 fn contents(env: &SimEnv) -> Vec<(PathBuf, Vec<u8>)> {
@@ -123,7 +136,7 @@ fn nothing_missing() -> BTreeMap<String, usize> {
 #[test]
 fn an_undamaged_store_is_copied_whole() {
     let env = damaged_by(|_| {});
-    assert!(files(&env, ".pack").len() > 2 && files(&env, ".wal").len() > 1);
+    assert!(packs(&env).len() > 2 && files(&env, ".wal").len() > 1);
     let (report, missing) = repair(&env);
     assert_eq!(
         (missing, report.lost.len(), report.whole_catalog),
@@ -138,10 +151,10 @@ fn an_undamaged_store_is_copied_whole() {
 #[test]
 fn damage_anywhere_in_a_pack_costs_no_more_than_a_table() {
     let (mut listed, mut cases) = (0, 0);
-    for at in 0..files(&damaged_by(|_| {}), ".pack").len() {
+    for at in 0..packs(&damaged_by(|_| {})).len() {
         for part in 0..12 {
             let env = damaged_by(|_| {});
-            let path = files(&env, ".pack")[at].clone();
+            let path = packs(&env)[at].clone();
             let length = env.read_file(&path).unwrap().len() as u64;
             let offset = length * part / 12 + part * 7 % (length / 12);
             let _replay = Replay(format!("{} at {offset}", path.display()));
@@ -161,8 +174,8 @@ fn damage_anywhere_in_a_pack_costs_no_more_than_a_table() {
 
 #[test]
 fn a_missing_pack_takes_only_its_own_tables_along() {
-    for at in 0..files(&damaged_by(|_| {}), ".pack").len() {
-        let env = damaged_by(|env| env.remove(&files(env, ".pack")[at]).unwrap());
+    for at in 0..packs(&damaged_by(|_| {})).len() {
+        let env = damaged_by(|env| env.remove(&packs(env)[at]).unwrap());
         let (report, missing) = repair(&env);
         assert!(!report.lost.is_empty() && missing.values().any(|&missing| missing < KEYS), "{report:?}");
     }
@@ -179,7 +192,7 @@ fn without_a_manifest_every_table_is_found() {
             |env| {
                 env.remove(&files(env, "MANIFEST-")[0]).unwrap();
                 // Nor directories of packs.
-                for pack in files(env, ".pack") {
+                for pack in packs(env) {
                     let length = env.read_file(&pack).unwrap().len() as u64;
                     flip(env, &pack, length - 1);
                 }
@@ -195,7 +208,42 @@ fn without_a_manifest_every_table_is_found() {
         assert!(!report.whole_catalog && !report.lost.is_empty(), "{report:?}");
         let other = if named { "other" } else { "keyspace-2" };
         assert_eq!(missing, BTreeMap::from([("default".into(), 0), (other.into(), 0)]));
+        // What was made ahead is no loss.
+        assert!(files(&env, ".pack").len() > packs(&env).len() || at == 3);
+        let of_pack =
+            |error: &Error| error.file().is_some_and(|file| file.extension().is_some_and(|is| is == "pack"));
+        assert!(at == 3 || !report.lost.iter().any(of_pack), "{report:?}");
     }
+}
+
+/// A dead pack stands under the name that it is to be written over by; what it holds was deleted since.
+#[test]
+fn without_a_manifest_a_pack_that_was_made_ahead_of_a_dead_one_brings_nothing_back() {
+    let machine = SimEnv::new(SimConfig { preemption_percent: 0, ..SimConfig::default() });
+    let env = machine.simulate(|env| {
+        let db = open(&env, &tiny()).unwrap();
+        for round in 0.. {
+            (0..KEYS).for_each(|n| db.put(key(n), [round; 40]).unwrap());
+            (0..KEYS).for_each(|n| db.delete(key(n)).unwrap());
+            db.put("last", [round]).unwrap();
+            db.compact().unwrap();
+            db.wait_idle().unwrap();
+            let image = env.crash(Survival::Everything);
+            let ahead = files(&image, ".pack").into_iter().filter(|path| !packs(&image).contains(path));
+            if ahead.into_iter().any(|path| !image.read_file(&path).unwrap().is_empty()) {
+                return image;
+            }
+        }
+        unreachable!("no dead pack is made a new one")
+    });
+    env.remove(&files(&env, "CURRENT")[0]).unwrap();
+    env.remove(&files(&env, "MANIFEST-")[0]).unwrap();
+    env.simulate(|env| {
+        let report = Db::builder(DIR).env(env.clone()).options(tiny()).repair(TARGET).unwrap();
+        let db = open_target(&env).unwrap();
+        let found: Vec<_> = db.iter().unwrap().map(|entry| entry.unwrap().0).collect();
+        assert_eq!(found, ["last"], "{report:?}");
+    });
 }
 
 /// A directory that stands in the wrong pack would tell of tables that are not there.
@@ -203,7 +251,7 @@ fn without_a_manifest_every_table_is_found() {
 fn a_pack_with_the_directory_of_another_is_told_of_and_searched() {
     let env = damaged_by(|env| {
         env.remove(&files(env, "CURRENT")[0]).unwrap();
-        let packs = files(env, ".pack");
+        let packs = packs(env);
         let ends = [&packs[0], &packs[1]].map(|path| env.read_file(path).unwrap());
         let directory = |bytes: &[u8]| {
             let length = u32::from_le_bytes(bytes[bytes.len() - 12..][..4].try_into().unwrap());

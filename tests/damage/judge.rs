@@ -30,8 +30,8 @@ pub enum Seen {
 pub enum Expected {
     /// Opening fails.
     Refused,
-    /// Opening fails, or nothing is missing.
-    RefusedOrComplete,
+    /// Opening fails, a check finds the damage, or nothing is missing.
+    NoticedOrComplete,
     /// Opening fails, or a check finds the damage; reads that touch it fail, the others are right.
     Noticed,
     /// The store is whole up to this record, and nobody complains.
@@ -41,8 +41,10 @@ pub enum Expected {
 impl Expected {
     pub fn check(self, seen: &Seen, case: &str) {
         let right = match (self, seen) {
-            (Self::Refused | Self::RefusedOrComplete | Self::Noticed, Seen::Refused(_)) => true,
-            (Self::RefusedOrComplete, Seen::Opened { problems, failed: 0, .. }) => problems.is_empty(),
+            (Self::Refused | Self::NoticedOrComplete | Self::Noticed, Seen::Refused(_)) => true,
+            (Self::NoticedOrComplete, Seen::Opened { problems, failed, .. }) => {
+                !problems.is_empty() || *failed == 0
+            }
             (Self::Noticed, Seen::Opened { problems, .. }) => !problems.is_empty(),
             (Self::Intact(expected), Seen::Opened { record, problems, failed: 0 }) => {
                 problems.is_empty() && expected == *record

@@ -184,8 +184,9 @@ impl Surgery {
             None => Expected::Intact(self.image.history.len()),
             Some(0) => Expected::Refused,
             Some(bad) if frames[bad + 1..].iter().any(|frame| intact(&frame.range)) => Expected::Refused,
-            // The last edit is lost. Its effects may contradict the rest, or are found again in the log.
-            Some(_) => Expected::RefusedOrComplete,
+            // The last edit is lost. Its effects may contradict the rest, or are found again in the log; or what it dropped
+            // has been punched out of a pack that lives on.
+            Some(_) => Expected::NoticedOrComplete,
         }
     }
 

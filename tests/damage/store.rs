@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::format::block::Block;
 use terrace::format::checksum::Place;
@@ -128,6 +129,7 @@ impl Image {
             db.close().unwrap();
             image
         });
+        remove_ahead(&image);
         let complete = history.state(history.len());
         let image = Self { env: image, history, flushed, complete };
         // What the log is extended by ahead of its end says nothing, and would hide the end from the tests.
@@ -297,6 +299,29 @@ impl PackMap {
 }
 
 /// The number in the name of a file.
+/// Removes the files that were made ahead: nothing depends on them.
+fn remove_ahead(env: &SimEnv) {
+    for (path, _) in env.files() {
+        let bytes = env.read_file(&path).unwrap();
+        let holds_anything = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("pack") => own_directory(number_of(&path), &bytes).is_some(),
+            Some("wal") => FrameReader::new(number_of(&path), &bytes).next().is_some(),
+            _ => true,
+        };
+        if !holds_anything {
+            env.remove(&path).unwrap();
+        }
+    }
+    env.sync_dir(Path::new(DIR)).unwrap();
+}
+
+fn own_directory(pack: u64, bytes: &[u8]) -> Option<PackDirectory> {
+    let trailer = bytes.get(bytes.len().checked_sub(PACK_TRAILER_BYTES)?..)?;
+    let length = PackDirectory::decode_trailer(trailer).ok()?;
+    let directory = PackDirectory::decode(bytes.get(bytes.len().checked_sub(length)?..)?).ok()?;
+    (directory.pack.0 == pack).then_some(directory)
+}
+
 pub fn number_of(path: &Path) -> u64 {
     let name = path.file_name().unwrap().to_string_lossy();
     name.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap()
