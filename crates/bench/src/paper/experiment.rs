@@ -130,7 +130,6 @@ pub struct Findings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the text of each is in its description")]
 pub enum Need {
-    SettledCompaction,
     DescriptorCache,
     HyperLevelDb,
     Peers,
@@ -159,7 +158,6 @@ pub enum Need {
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::SettledCompaction => "settled compaction: moves that share a job with a merge",
             Self::DescriptorCache => "a descriptor cache for each file, as a choice",
             Self::HyperLevelDb => "HyperLevelDB's picker",
             Self::Peers => "other engines in the same run (terrace-compare has them)",

@@ -57,7 +57,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "+LS about equal on loads; +GC 2.5 times; +STL writes 9.53 % less; D +51 %",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Needs(&[Need::SettledCompaction, Need::DescriptorCache]),
+        state: State::Needs(&[Need::DescriptorCache]),
     },
     Experiment {
         id: "bolt-12b",
@@ -68,7 +68,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "+LS worst nearly everywhere; all parts up to +33 % of writes, +56 % of C",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Needs(&[Need::HyperLevelDb, Need::SettledCompaction, Need::DescriptorCache]),
+        state: State::Needs(&[Need::HyperLevelDb, Need::DescriptorCache]),
     },
     Experiment {
         id: "bolt-13",
@@ -79,13 +79,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "BoLT 3.24 times LevelDB and 1.17 times LVL64MB on the load, writes 16 % less; RocksDB best reader",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Needs(&[
-            Need::SettledCompaction,
-            Need::DescriptorCache,
-            Need::HyperLevelDb,
-            Need::Guards,
-            Need::Peers,
-        ]),
+        state: State::Needs(&[Need::DescriptorCache, Need::HyperLevelDb, Need::Guards, Need::Peers]),
     },
     Experiment {
         id: "bolt-14a",
@@ -96,7 +90,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "a plateau near 1 ms where the governor acts; HyperBoLT below Hyper and Pebbles to p99.85",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Needs(&[Need::SettledCompaction, Need::HyperLevelDb, Need::Guards, Need::Peers]),
+        state: State::Needs(&[Need::HyperLevelDb, Need::Guards, Need::Peers]),
     },
     Experiment {
         id: "bolt-14b",
@@ -107,7 +101,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "equal to p97; RocksDB jumps at p98",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Needs(&[Need::SettledCompaction, Need::DescriptorCache, Need::Peers]),
+        state: State::Needs(&[Need::DescriptorCache, Need::Peers]),
     },
     Experiment {
         id: "bolt-15",
@@ -118,7 +112,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "BoLT up to +58 % on loads of 1 KB; RocksDB ahead on loads of 100 B and on E",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Needs(&[Need::SettledCompaction, Need::Peers]),
+        state: State::Needs(&[Need::Peers]),
     },
     Experiment {
         id: "bolt-16",
@@ -129,6 +123,6 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "RocksDB's tails above BoLT's everywhere",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Needs(&[Need::SettledCompaction, Need::Peers]),
+        state: State::Needs(&[Need::Peers]),
     },
 ];
