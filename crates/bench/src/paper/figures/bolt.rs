@@ -17,13 +17,13 @@ use crate::paper::timeline::Latencies;
 use crate::workload::Action;
 use crate::ycsb::keys::InsertOrder;
 
-const KEY_BYTES: usize = 23;
+pub(super) const KEY_BYTES: usize = 23;
 const VALUE_BYTES: usize = 1000;
-const THREADS: u64 = 4;
+pub(super) const THREADS: u64 = 4;
 
 /// The paper's sizes.
 const LOAD_RECORDS: u64 = 50_000_000;
-const MEMORY_BYTES: u64 = 8_000_000_000;
+pub(super) const MEMORY_BYTES: u64 = 8_000_000_000;
 const MEMTABLE_BYTES: u64 = 64 << 20;
 const LEVEL1_BYTES: u64 = 10 << 20;
 const LOGICAL_TABLE_BYTES: u64 = 1 << 20;
@@ -59,14 +59,14 @@ fn scaled(setting: &Setting, profile: &str) -> Options {
 }
 
 /// LevelDB's shape, with tables of that size at the paper's scale.
-fn leveldb(setting: &Setting, table_mib: u64) -> Options {
+pub(super) fn leveldb(setting: &Setting, table_mib: u64) -> Options {
     let mut options = scaled(setting, "leveldb-2m");
     options.tree.table_bytes = setting.scaled(table_mib << 20).max(1 << 10);
     options
 }
 
 /// The same with logical tables in compaction files and groups of victims: the paper's +GC.
-fn grouped(setting: &Setting, group_mib: u64) -> Options {
+pub(super) fn grouped(setting: &Setting, group_mib: u64) -> Options {
     let mut options = scaled(setting, "bolt-gc");
     options.tree.table_bytes = setting.scaled(LOGICAL_TABLE_BYTES).max(1 << 10);
     options.tree.group_bytes = setting.scaled(group_mib << 20);

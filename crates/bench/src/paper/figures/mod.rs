@@ -1,6 +1,7 @@
 //! The figures that can be run, a file for each paper.
 
 pub mod bolt;
+pub mod bolt_ycsb;
 pub mod dlc;
 pub mod lsbm;
 pub mod ptier;
