@@ -73,6 +73,10 @@ impl Engine {
         if id == DEFAULT_KEYSPACE {
             return Err(Error::new(ErrorKind::InvalidInput, "the keyspace \"default\" cannot be dropped"));
         }
+        // Most of the log by now, without the lock that writers wait for.
+        let log = writer.lock().wal.durable().clone();
+        self.health.check_writable()?;
+        log.sync().map_err(|error| self.poison(error))?;
         {
             // Between two appends: from here on none finds the keyspace, and none of its log is needed.
             let mut writer = writer.lock();

@@ -236,6 +236,8 @@ impl Spares {
 
     fn make_pack(&self, id: PackId, length: u64) -> Result<Named> {
         let name = FileName::Pack(id);
+        // On its way a spare is in neither list: who needs space waits for it.
+        let on_its_way = self.removed.lock();
         let (file, length) = match self.rename_spare(name, length)? {
             Some(spare) => spare,
             // A name alone: it takes no space, and on a full disk no spare goes for it.
@@ -249,7 +251,7 @@ impl Spares {
             return Ok(named);
         }
         state.pool.add(Pooled { id, file, length, named });
-        drop(state);
+        drop((state, on_its_way));
         // The limit may have fallen meanwhile.
         self.trim();
         Ok(named)

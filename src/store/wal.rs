@@ -109,7 +109,8 @@ impl Wal {
         let start = SegmentStart { previous, length, durable: true };
         let next = NextSegment::new(device.clone(), spares, segment_bytes, id);
         let (id, file) = next.take()?;
-        let (current, frames, taken_over) = start_segment(&device, id, file, start)?;
+        let (current, frames, taken_over) =
+            start_segment(id, file, start).map_err(|why| next.abandon(id, why))?;
         let old = recovered.iter().map(|segment| OldSegment {
             id: segment.id,
             last_seq: segment.last_seq,
@@ -190,7 +191,8 @@ impl Wal {
         let bytes = self.frames.offset();
         let start = SegmentStart { previous: self.current.id, length: bytes, durable: self.durable.all() };
         let (id, file) = self.next.take()?;
-        let (current, frames, taken_over) = start_segment(&self.device, id, file, start)?;
+        let (current, frames, taken_over) =
+            start_segment(id, file, start).map_err(|why| self.next.abandon(id, why))?;
         self.durable.rolled_to(current.clone());
         let old = std::mem::replace(&mut self.current, current);
         self.old.push_back(OldSegment { id: old.id, last_seq: self.last_seq, bytes });
@@ -252,7 +254,6 @@ fn cut(file: &StoreFile, end: u64) {
 
 /// Writes the first frame of a segment. Returns the length of the file that it takes over, too.
 fn start_segment(
-    device: &Device,
     id: SegmentId,
     file: StoreFile,
     start: SegmentStart,
@@ -260,11 +261,8 @@ fn start_segment(
     let mut frames = FrameWriter::new(id.0, 0, first_prev(id.0));
     let mut bytes = Vec::new();
     frames.append(START_FRAME, &[&start.encode()], 0, &mut bytes);
-    let written = file.len().and_then(|taken_over| {
-        write(&file, 0, &mut bytes, taken_over)?;
-        Ok(taken_over)
-    });
-    let taken_over = removing_on_failure(device, id, written)?;
+    let taken_over = file.len()?;
+    write(&file, 0, &mut bytes, taken_over)?;
     Ok((Arc::new(OpenSegment::new(id, file, frames.offset())), frames, taken_over))
 }
 
@@ -277,12 +275,6 @@ fn write(file: &StoreFile, offset: u64, bytes: &mut Vec<u8>, taken_over: u64) ->
         bytes.resize(length + (last_page + PAGE_BYTES - end) as usize, 0);
     }
     file.write_padded(WriteCause::Wal, offset, bytes, length)
-}
-
-/// A segment without its first frame must not stand between two good ones. The removal is durable by the time the next
-/// segment's name is. Where it cannot be removed, that is what matters, no longer why it could not be started.
-fn removing_on_failure<T>(device: &Device, id: SegmentId, result: Result<T>) -> Result<T> {
-    result.map_err(|error| device.remove(FileName::Wal(id)).err().unwrap_or(error))
 }
 
 /// A segment as recovery left it.

@@ -6,9 +6,8 @@
 
 use std::sync::Arc;
 
-use super::removing_on_failure;
 use crate::env::sync::Mutex;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::names::FileName;
 use crate::store::device::{Device, Named};
 use crate::store::file::StoreFile;
@@ -73,7 +72,22 @@ impl NextSegment {
             None => self.spares.take(FileName::Wal(id), self.segment_bytes)?,
         };
         let synced = self.device.sync_names_upto(named, WriteCause::Directory);
-        removing_on_failure(&self.device, id, synced.map(|()| (id, file)))
+        // Nothing can have been made of the next one meanwhile.
+        let removed = |why| self.device.remove(FileName::Wal(id)).err().unwrap_or(why);
+        synced.map(|()| (id, file)).map_err(removed)
+    }
+
+    /// Removes a segment that [`NextSegment::take`] gave and that could not be started, `id`: one without its first frame must
+    /// not stand between two good ones. So what is made already of the next one takes its place in the order of names behind
+    /// the removal, which is durable, then, by the time that the next one is written. Where the segment cannot be removed,
+    /// that is what matters, no longer `why` it could not be started.
+    pub(super) fn abandon(&self, id: SegmentId, why: Error) -> Error {
+        let mut state = self.state.lock();
+        let removed = self.device.remove(FileName::Wal(id));
+        if let Some(file) = &mut state.file {
+            file.named = self.device.named();
+        }
+        removed.err().unwrap_or(why)
     }
 
     /// Removes what was prepared, and prepares nothing from now on.
