@@ -37,9 +37,9 @@ pub(crate) enum ReadCause {
 /// Bytes and syncs by cause, since the store was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    written: [AtomicU64; 6],
-    syncs: [AtomicU64; 6],
-    read: [AtomicU64; 4],
+    written: [AtomicU64; WriteCause::Ahead as usize + 1],
+    syncs: [AtomicU64; WriteCause::Ahead as usize + 1],
+    read: [AtomicU64; ReadCause::Open as usize + 1],
 }
 
 impl Meter {
