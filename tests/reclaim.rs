@@ -434,6 +434,28 @@ fn a_writer_that_needs_space_waits_for_as_much_as_it_needs() {
     });
 }
 
+/// A hole that no sync has followed is not yet space that is promised.
+#[test]
+fn holes_punched_at_leisure_are_synced_before_a_write_is_refused() {
+    let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };
+    SimEnv::run(config, |env| {
+        let db = open(&env, &options()).unwrap();
+        with_a_dead_fifth(&db);
+        env.sleep(Duration::from_secs(1));
+        let Stats { punch, syncs, .. } = db.stats();
+        assert_eq!((punch.punches, syncs.reclaim), (1, 0), "{punch:?}");
+        db.set_options(|options| options.space_bytes = Some(1 << 10)).unwrap();
+        for n in 0..3 {
+            let refused = db.put(format!("more {n}"), value(n, 0)).unwrap_err();
+            assert_eq!(refused.kind(), terrace::ErrorKind::OverBudget);
+        }
+        let Stats { punch: again, syncs, .. } = db.stats();
+        // What is dead beside the hole, if anything, is in other packs.
+        assert!((1..=1 + again.punches - punch.punches).contains(&syncs.reclaim), "{syncs:?}, {again:?}");
+        verified(&db);
+    });
+}
+
 /// Much dies at once: whole packs go first, the rest is punched in turns, with a pause between, and only until no more than
 /// an eighth is dead.
 #[test]

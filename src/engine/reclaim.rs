@@ -42,6 +42,8 @@ struct State {
     books: Books,
     /// Packs without a live table, not yet given up, in the order in which they died.
     dead: Vec<DeadPack>,
+    /// Bytes of holes in each pack that a power cut may undo.
+    unsynced: BTreeMap<PackId, u64>,
     /// Bytes given up or punched durably so far, about.
     freed_bytes: u64,
     /// Somebody waits for that to come to this.
@@ -79,6 +81,33 @@ pub(crate) struct PackSpace {
 impl State {
     fn is_asked(&self) -> bool {
         self.wanted_bytes > self.freed_bytes
+    }
+
+    /// No power cut takes `bytes` back.
+    fn count_freed(&mut self, bytes: u64) {
+        self.freed_bytes += bytes;
+        if !self.is_asked() {
+            self.tried.clear();
+        }
+    }
+
+    /// `holes` have been punched into a pack, which may have died meanwhile.
+    fn punched(&mut self, pack: PackId, holes: &[Range<u64>]) {
+        let bytes: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
+        if bytes == 0 {
+            return;
+        }
+        self.books.punched(pack, holes);
+        *self.unsynced.entry(pack).or_default() += bytes;
+        if let Some(dead) = self.dead.iter_mut().find(|dead| dead.id == pack) {
+            dead.is_whole = false;
+            dead.bytes = dead.bytes.saturating_sub(bytes);
+        }
+    }
+
+    /// A pack with holes that a sync would make durable.
+    fn pack_to_sync(&self) -> Option<PackId> {
+        self.unsynced.keys().copied().find(|pack| self.books.can_sync(*pack))
     }
 
     /// Nothing is left that could be freed for those who wait.
@@ -194,3 +223,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -66,7 +66,10 @@ impl Engine {
 
     /// Makes `bytes` of space if `error` is a full disk, or what can be made; whether there is more now.
     pub(crate) fn make_space(&self, error: &Error, bytes: u64) -> bool {
-        error.kind() == ErrorKind::DiskFull && (self.free_dead(bytes) || self.give_up_reserve())
+        // A pack that died before anybody asked for space may have become a spare since.
+        let free_spares = || matches!(self.spares.free(), Ok(true));
+        error.kind() == ErrorKind::DiskFull
+            && (self.free_dead(bytes) || free_spares() || self.give_up_reserve())
     }
 
     /// Whether the reserve is given up.
@@ -95,9 +98,11 @@ impl Engine {
         let _changing = reserve.changing.lock();
         let held = reserve.held.load(Ordering::Relaxed);
         let room = || {
-            self.has_room()
-                || self.spares.free().is_ok_and(|freed| freed && self.has_room())
-                || self.free_dead(reserve.bytes.saturating_mul(2)) && self.has_room()
+            self.has_room() || self.spares.free().is_ok_and(|freed| freed && self.has_room()) || {
+                // Also where nothing was freed: what became a hole meanwhile counts for nobody.
+                self.free_dead(reserve.bytes.saturating_mul(2));
+                self.has_room()
+            }
         };
         let made = held || room() && prepare(&self.device, reserve.bytes).is_ok();
         reserve.held.store(made, Ordering::Relaxed);

@@ -39,9 +39,14 @@ impl Engine {
         }
         // Under the writer's lock, so no more than is needed, and a little for the writes that come next.
         let missing = || needed.saturating_sub(self.space_left(writer).unwrap_or(needed));
-        while self.free_dead(missing().max(FREED_BYTES_MIN)) {
-            if fits() {
+        loop {
+            let freed = self.free_dead(missing().max(FREED_BYTES_MIN));
+            // Also where nothing was freed: what became a hole or a spare meanwhile counts for nobody.
+            if fits() || matches!(self.spares.free(), Ok(true)) && fits() {
                 return Ok(());
+            }
+            if !freed {
+                break;
             }
         }
         let left = self.space_left(writer).unwrap_or(0);

@@ -91,8 +91,6 @@ pub(super) enum Released {
 pub(super) struct Pick {
     pub(super) pack: PackId,
     pub(super) stretches: Vec<Range<u64>>,
-    /// Whether the file can be synced afterwards.
-    pub(super) can_sync: bool,
 }
 
 /// At most so much at a time.
@@ -276,7 +274,7 @@ impl Books {
             left -= stretch.end - stretch.start;
             stretches.push(stretch);
         }
-        (!stretches.is_empty()).then_some(Pick { pack, stretches, can_sync: !used.unsyncable })
+        (!stretches.is_empty()).then_some(Pick { pack, stretches })
     }
 
     /// As [`Books::pick`], where space is needed: whatever is dead, until `budget` has been reached, of a pack that was not
@@ -293,7 +291,7 @@ impl Books {
                 wanted
             });
             stretches.truncate(budget.punches);
-            (!stretches.is_empty()).then_some(Pick { pack, stretches, can_sync: !used.unsyncable })
+            (!stretches.is_empty()).then_some(Pick { pack, stretches })
         })
     }
 
@@ -311,6 +309,11 @@ impl Books {
     pub(super) fn cleared(&mut self, pack: PackId) {
         self.unblock(pack);
         self.change(pack, |used| used.pause = None);
+    }
+
+    /// Whether the file of a pack that lives can be synced.
+    pub(super) fn can_sync(&self, pack: PackId) -> bool {
+        self.packs.get(&pack).is_some_and(|used| !used.unsyncable)
     }
 
     /// A sync of a pack has failed.

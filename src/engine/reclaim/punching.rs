@@ -1,10 +1,12 @@
 //! The reclaiming thread: what it does first, and how fast.
 //!
 //! Packs that are dead as a whole go first, whatever else waits, since they cost least. Then comes who needs space: as much
-//! as was asked for is punched, of whatever size, and made durable before anybody is told. What is left is done in turns,
-//! each of so many punches and bytes, with a pause between two: a punch takes the file's lock and its journal's time, which
-//! readers and writers of the disk would notice. Only stretches worth a hole are punched so, of the pack with most of them
-//! first, and only until no more is dead than the share that is left to whole packs.
+//! as was asked for is punched, of whatever size, and made durable before anybody is told. Before anybody is told that
+//! nothing is left, what was punched at leisure is made durable, too.
+//!
+//! What is left is done in turns, each of so many punches and bytes, with a pause between two: a punch takes the file's lock
+//! and its journal's time, which readers and writers of the disk would notice. Only stretches worth a hole are punched so, of
+//! the pack with most of them first, and only until no more is dead than the share that is left to whole packs.
 
 use std::time::Duration;
 
@@ -12,9 +14,13 @@ use super::books::{Budget, DeadPack, Pick};
 use super::stretches::Stretches;
 use super::{Punching, State};
 use crate::engine::Engine;
+use crate::env::Access;
 use crate::env::sync::MutexGuard;
+use crate::format::names::FileName;
+use crate::store::file::StoreFile;
 use crate::store::meter::WriteCause;
 use crate::store::punch::{Attempt, Obstacle, is_linked, punch};
+use crate::types::PackId;
 
 /// What is punched in a turn, at most.
 const TURN: Budget = Budget { punches: 16, bytes: 64 << 20 };
@@ -55,14 +61,6 @@ struct Done {
     at: Duration,
 }
 
-/// For whom is punched.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum For {
-    /// Somebody who waits for space.
-    Waiting,
-    Nobody,
-}
-
 impl Engine {
     /// Body of the reclaiming thread.
     pub(in crate::engine) fn reclaim_forever(&self) {
@@ -94,7 +92,9 @@ impl Engine {
         }
         let mut state = self.reclaimer.state.lock();
         state.dead.retain(|other| other.id != pack.id);
-        state.freed_bytes += pack.bytes;
+        // The holes are free for good, too.
+        let holes = state.unsynced.remove(&pack.id).unwrap_or(0);
+        state.count_freed(pack.bytes + holes);
         self.reclaimer.woken.notify_all();
         state
     }
@@ -109,15 +109,53 @@ impl Engine {
         let missing = state.wanted_bytes.saturating_sub(state.freed_bytes);
         let budget = Budget { punches: ASKED_PUNCHES_MAX, bytes: missing };
         let pick = if self.punches(&state) { state.books.pick_anything(budget, &state.tried) } else { None };
-        match pick {
-            Some(pick) => state = self.punch_picked(state, pick, For::Waiting).0,
-            None => state.exhaust(),
+        if let Some(pick) = pick {
+            return self.punch_picked(state, pick).0;
         }
-        if !state.is_asked() {
-            state.tried.clear();
-            self.reclaimer.woken.notify_all();
+        if let Some(pack) = state.pack_to_sync().filter(|_| !self.health.is_poisoned()) {
+            return self.sync_later(state, pack);
         }
+        state.exhaust();
+        self.reclaimer.woken.notify_all();
         state
+    }
+
+    /// Makes the holes of a pack durable that were punched at leisure.
+    fn sync_later<'a>(&'a self, state: MutexGuard<'a, State>, pack: PackId) -> MutexGuard<'a, State> {
+        drop(state);
+        let file = self.device.open(FileName::Pack(pack), Access::ReadWrite);
+        let mut state = self.reclaimer.state.lock();
+        match file {
+            Ok(file) => self.sync_holes(state, pack, &file).0,
+            Err(_) => {
+                // Counted for nobody: or whoever waits would do so for as long as the file cannot be opened.
+                state.unsynced.remove(&pack);
+                state
+            }
+        }
+    }
+
+    /// Makes the holes of a pack durable, all that it has by now, without the lock; whether they are.
+    fn sync_holes<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        pack: PackId,
+        file: &StoreFile,
+    ) -> (MutexGuard<'a, State>, bool) {
+        drop(state);
+        let synced = file.sync(WriteCause::Reclaim).is_ok();
+        let mut state = self.reclaimer.state.lock();
+        if synced {
+            let bytes = state.unsynced.remove(&pack).unwrap_or(0);
+            state.count_freed(bytes);
+            // One who asked for less than others need not wait for them.
+            self.reclaimer.woken.notify_all();
+        } else {
+            // A file of which a sync has failed is never synced again: the next one would say nothing of the holes before it.
+            state.books.never_sync(pack);
+            state.punching.failures += 1;
+        }
+        (state, synced)
     }
 
     /// Punches if it is time to, or waits until there may be something to do.
@@ -141,7 +179,7 @@ impl Engine {
             return state;
         }
         if let Some(pick) = if is_due { state.books.pick(turn.left) } else { None } {
-            let (mut state, done) = self.punch_picked(state, pick, For::Nobody);
+            let (mut state, done) = self.punch_picked(state, pick);
             let is_behind = state.books.is_behind();
             drop(state);
             let pause = if is_behind || self.is_calm() { PAUSE_SHORT } else { PAUSE };
@@ -166,36 +204,26 @@ impl Engine {
     }
 
     /// Punches `pick`, without the lock. Where somebody waits for the space, it counts only once it is durable.
-    fn punch_picked<'a>(
-        &'a self,
-        state: MutexGuard<'a, State>,
-        pick: Pick,
-        whom: For,
-    ) -> (MutexGuard<'a, State>, Done) {
+    fn punch_picked<'a>(&'a self, state: MutexGuard<'a, State>, pick: Pick) -> (MutexGuard<'a, State>, Done) {
         drop(state);
         let start = self.env.now();
         let Attempt { punched, obstacle, file } = punch(&self.device, pick.pack, &pick.stretches);
         let holes = &pick.stretches[..punched];
         let bytes = holes.iter().map(|hole| hole.end - hole.start).sum();
-        // A file of which a sync has failed is never synced again: the next one would say nothing of the holes before it.
-        let synced = match (&file, whom) {
-            (Some(file), For::Waiting) if pick.can_sync => Some(file.sync(WriteCause::Reclaim).is_ok()),
-            _ => None,
-        };
-        let at = self.env.now();
         let mut state = self.reclaimer.state.lock();
-        state.books.punched(pick.pack, holes);
-        match synced {
-            Some(true) => state.freed_bytes += bytes,
-            Some(false) => state.books.never_sync(pick.pack),
-            None => {}
+        state.punched(pick.pack, holes);
+        // Also one who has begun to wait only during the punch: nothing else may be left to be freed.
+        let is_asked = state.is_asked();
+        let mut synced = false;
+        if let Some(file) = file.filter(|_| is_asked && state.books.can_sync(pick.pack)) {
+            (state, synced) = self.sync_holes(state, pick.pack, &file);
         }
-        let failed = synced == Some(false) || obstacle == Some(Obstacle::Refused);
+        let at = self.env.now();
         let Punching { punches, bytes: all, time, failures, unsupported } = &mut state.punching;
         *punches += punched as u64;
         *all += bytes;
         *time += at.saturating_sub(start);
-        *failures += u64::from(failed);
+        *failures += u64::from(obstacle == Some(Obstacle::Refused));
         *unsupported |= obstacle == Some(Obstacle::Unsupported);
         match obstacle {
             // Nothing else stands in the way of this pack: the next one fares no better.
@@ -203,7 +231,7 @@ impl Engine {
             Some(Obstacle::Held | Obstacle::Linked | Obstacle::Refused) => state.books.block(pick.pack, at),
             None => state.books.cleared(pick.pack),
         }
-        if whom == For::Waiting && (obstacle.is_some() || synced != Some(true)) {
+        if state.is_asked() && (obstacle.is_some() || !synced) {
             state.tried.insert(pick.pack);
         }
         (state, Done { punches: punched, bytes, at })
