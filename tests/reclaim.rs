@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::client::{DIR, open};
 use common::holders::{Held, KEYS, Model, check, key, verified};
-use common::{Replay, Rng, seed_or, tiny};
+use common::{Replay, Rng, sealed_packs as packs, seed_or, tiny};
 use terrace::env::posix::PosixEnv;
 use terrace::env::recording::RecordingEnv;
 use terrace::env::simulated::{
@@ -69,11 +69,6 @@ fn with_a_dead_fifth(db: &Db) -> Model {
 fn fault(operation: Operation, error: FaultError, sticky: bool) -> FaultRule {
     let target = FaultTarget::Matching { operation, path_suffix: ".pack".into(), skipped: 0 };
     FaultRule { target, error, sticky, partial: false }
-}
-
-fn packs(env: &SimEnv) -> Vec<PathBuf> {
-    let files = env.files().into_iter().map(|(path, _)| path);
-    files.filter(|path| path.starts_with(DIR) && path.extension().is_some_and(|is| is == "pack")).collect()
 }
 
 #[test]

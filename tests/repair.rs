@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::client::{DIR, open};
-use common::{Replay, tiny};
+use common::{Replay, sealed_packs as packs, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
-use terrace::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 use terrace::{Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, RepairReport, WriteBatch};
 
 const TARGET: &str = "/repaired";
@@ -66,18 +65,6 @@ fn damaged_by(damage: impl FnOnce(&Arc<SimEnv>)) -> Arc<SimEnv> {
 fn files(env: &SimEnv, part: &str) -> Vec<PathBuf> {
     let paths = env.files().into_iter().map(|(path, _)| path);
     paths.filter(|path| path.starts_with(DIR) && path.to_string_lossy().contains(part)).collect()
-}
-
-/// The packs that a job has sealed. Others were made ahead, and hold nothing or a dead pack.
-fn packs(env: &SimEnv) -> Vec<PathBuf> {
-    let is_sealed = |path: &PathBuf| {
-        let bytes = env.read_file(path).unwrap();
-        let trailer = bytes.get(bytes.len().checked_sub(PACK_TRAILER_BYTES)?..)?;
-        let length = PackDirectory::decode_trailer(trailer).ok()?;
-        let directory = PackDirectory::decode(bytes.get(bytes.len().checked_sub(length)?..)?).ok()?;
-        path.ends_with(format!("{:06}.pack", directory.pack.0)).then_some(())
-    };
-    files(env, ".pack").into_iter().filter(|path| is_sealed(path).is_some()).collect()
 }
 
 fn contents(env: &SimEnv) -> Vec<(PathBuf, Vec<u8>)> {

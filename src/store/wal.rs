@@ -80,7 +80,6 @@ struct OldSegment {
 /// The log, open for appending.
 #[derive(Debug)]
 pub(crate) struct Wal {
-    device: Arc<Device>,
     old: VecDeque<OldSegment>,
     next: Arc<NextSegment>,
     current: Arc<OpenSegment>,
@@ -107,7 +106,7 @@ impl Wal {
             recovered.last().map_or((SegmentId(0), 0), |segment| (segment.id, segment.bytes));
         // Recovery has made the older segments durable: see [`Recovered::repair`].
         let start = SegmentStart { previous, length, durable: true };
-        let next = NextSegment::new(device.clone(), spares, segment_bytes, id);
+        let next = NextSegment::new(device, spares, segment_bytes, id);
         let (id, file) = next.take()?;
         let (current, frames, taken_over) =
             start_segment(id, file, start).map_err(|why| next.abandon(id, why))?;
@@ -118,7 +117,6 @@ impl Wal {
         });
         let last_seq = recovered.last().map_or(Seq::ZERO, |segment| segment.last_seq);
         Ok(Self {
-            device,
             old: old.collect(),
             next: Arc::new(next),
             durable: Arc::new(Durable::new(current.clone(), last_seq)),

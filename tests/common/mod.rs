@@ -14,8 +14,25 @@ pub mod recovery;
 pub mod schedules;
 
 use std::fmt::Display;
+use std::path::PathBuf;
 
+use terrace::env::simulated::SimEnv;
+use terrace::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 use terrace::{Options, PackLayout, TreeOptions};
+
+/// The packs that a job has sealed. Others were made ahead, and hold nothing or a dead pack.
+#[expect(clippy::unwrap_used, reason = "files that are listed can be read")]
+pub fn sealed_packs(env: &SimEnv) -> Vec<PathBuf> {
+    let is_sealed = |path: &PathBuf| {
+        let bytes = env.read_file(path).unwrap();
+        let trailer = bytes.get(bytes.len().checked_sub(PACK_TRAILER_BYTES)?..)?;
+        let length = PackDirectory::decode_trailer(trailer).ok()?;
+        let directory = PackDirectory::decode(bytes.get(bytes.len().checked_sub(length)?..)?).ok()?;
+        path.ends_with(format!("{:06}.pack", directory.pack.0)).then_some(())
+    };
+    let files = env.files().into_iter().map(|(path, _)| path);
+    files.filter(|path| path.starts_with(client::DIR) && is_sealed(path).is_some()).collect()
+}
 
 /// Options under which a few hundred entries make every kind of job run.
 pub fn tiny() -> Options {
