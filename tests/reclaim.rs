@@ -439,9 +439,9 @@ fn holes_punched_at_leisure_are_synced_before_a_write_is_refused() {
         env.sleep(Duration::from_secs(1));
         let Stats { punch, syncs, .. } = db.stats();
         assert_eq!((punch.punches, syncs.reclaim), (1, 0), "{punch:?}");
-        db.set_options(|options| options.space_bytes = Some(1 << 10)).unwrap();
+        db.set_options(|options| options.space_bytes = Some(1 << 20)).unwrap();
         for n in 0..3 {
-            let refused = db.put(format!("more {n}"), value(n, 0)).unwrap_err();
+            let refused = db.put(format!("more {n}"), vec![7; 400_000]).unwrap_err();
             assert_eq!(refused.kind(), terrace::ErrorKind::OverBudget);
         }
         let Stats { punch: again, syncs, .. } = db.stats();

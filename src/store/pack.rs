@@ -99,7 +99,8 @@ impl PackStore {
     }
 
     /// Gives up a pack that nobody refers to any more. Needs no barrier: a name that comes back is removed again.
-    pub(crate) fn release(&self, pack: PackId, length: u64) -> Result<()> {
+    /// Whether the file has been removed, and not become a spare.
+    pub(crate) fn release(&self, pack: PackId, length: u64) -> Result<bool> {
         self.open.remove(&pack);
         self.spares.give(FileName::Pack(pack), length)
     }

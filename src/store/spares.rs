@@ -133,8 +133,8 @@ impl Spares {
         self.remove(&dead);
     }
 
-    /// Takes over the dead file `name` of `length` bytes, or removes it.
-    pub(crate) fn give(&self, name: FileName, length: u64) -> Result<()> {
+    /// Takes over the dead file `name` of `length` bytes, or removes it; whether it has been removed.
+    pub(crate) fn give(&self, name: FileName, length: u64) -> Result<bool> {
         let number = {
             let mut state = self.state.lock();
             let shortest = KEPT_BYTES_MIN.min(state.bytes_max / KEPT_SHARE_MIN).max(1);
@@ -144,20 +144,21 @@ impl Spares {
                 state.next
             })
         };
-        let Some(number) = number else { return self.device.remove(name) };
+        let removed = |name| self.device.remove(name).map(|()| true);
+        let Some(number) = number else { return removed(name) };
         if self.device.is_held(name) || self.device.rename(name, FileName::Spare(number)).is_err() {
-            return self.device.remove(name);
+            return removed(name);
         }
         let mut state = self.state.lock();
         if state.closed {
             drop(state);
-            return self.device.remove(FileName::Spare(number));
+            return removed(FileName::Spare(number));
         }
         state.kept.push(Spare { number, length, kind: discriminant(&name) });
         drop(state);
         // The limit may have fallen meanwhile.
         self.trim();
-        Ok(())
+        Ok(false)
     }
 
     /// A file called `name`, which must not exist, for about `length` bytes: a spare of its kind and about that length, or a

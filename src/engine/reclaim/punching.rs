@@ -80,21 +80,27 @@ impl Engine {
 
     /// Gives up a pack that no live table is left of.
     fn give_up<'a>(&'a self, state: MutexGuard<'a, State>, pack: DeadPack) -> MutexGuard<'a, State> {
+        let is_asked = state.is_asked();
         drop(state);
+        let mut is_free = false;
         if !self.health.is_poisoned() {
             let packs = self.cache.packs();
+            let is_linked = is_linked(&self.device, pack.id);
             // One that has holes would have to be filled again, and one that has another name is somebody's copy: neither is
             // written over. A pack that cannot be given up now is unlinked at the next open.
-            let _ = match pack.is_whole && !is_linked(&self.device, pack.id) {
+            let removed = match pack.is_whole && !is_linked && !is_asked {
                 true => packs.release(pack.id, pack.bytes),
-                false => packs.remove(pack.id),
+                false => packs.remove(pack.id).map(|()| true),
             };
+            is_free = !is_linked && matches!(removed, Ok(true));
         }
         let mut state = self.reclaimer.state.lock();
         state.dead.retain(|other| other.id != pack.id);
-        // The holes are free for good, too.
         let holes = state.unsynced.remove(&pack.id).unwrap_or(0);
-        state.count_freed(pack.bytes + holes);
+        if is_free {
+            // The holes for good, too.
+            state.count_freed(pack.bytes + holes);
+        }
         self.reclaimer.woken.notify_all();
         state
     }

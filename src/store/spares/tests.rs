@@ -35,7 +35,7 @@ fn what_is_held_when_it_dies_keeps_its_bytes() {
     [1, 2].into_iter().for_each(|pack| write(&spares, name(pack), 1));
     let held = [(); 2].map(|()| spares.device.hold(name(1)).unwrap());
     let open = spares.device.open(name(2), Access::Read).unwrap();
-    [1, 2].into_iter().for_each(|pack| spares.give(name(pack), LENGTH).unwrap());
+    [1, 2].into_iter().for_each(|pack| assert_eq!(spares.give(name(pack), LENGTH).unwrap(), pack == 1));
     assert_eq!(spares.bytes(), LENGTH);
     assert_eq!(spares.device.hold(name(1)).unwrap_err().kind(), ErrorKind::Corruption);
     [3, 4].into_iter().for_each(|pack| write(&spares, name(pack), 2));
@@ -50,7 +50,7 @@ fn a_full_disk_takes_the_spares_and_then_fails() {
     let env = SimEnv::new(SimConfig::default());
     let spares = spares_of(&env);
     [1, 2].into_iter().for_each(|pack| write(&spares, name(pack), 1));
-    [1, 2].into_iter().for_each(|pack| spares.give(name(pack), LENGTH).unwrap());
+    [1, 2].into_iter().for_each(|pack| assert!(!spares.give(name(pack), LENGTH).unwrap()));
     env.set_space(Path::new("/db"), env.used_bytes(Path::new("/db")));
     let file = spares.device.create(name(3)).unwrap();
     let append =
@@ -66,7 +66,7 @@ fn a_lower_limit_holds_at_once_and_a_spare_becomes_what_it_was() {
     let segment = |id| FileName::Wal(SegmentId(id));
     let names = [name(1), segment(1), name(2), name(3), name(4)];
     names.into_iter().for_each(|name| write(&spares, name, 1));
-    names.into_iter().for_each(|name| spares.give(name, LENGTH).unwrap());
+    names.into_iter().for_each(|dead| assert_eq!(spares.give(dead, LENGTH).unwrap(), dead == name(4)));
     assert_eq!(spares.bytes(), 4 * LENGTH);
     spares.keep_up_to(3 * LENGTH - 1);
     assert_eq!(spares.bytes(), 2 * LENGTH);
