@@ -19,6 +19,12 @@ use crate::types::{Extent, PAGE_BYTES, PackId};
 /// to die: to write over a whole file is cheaper than to fill its holes.
 const DEAD_SHARE_MAX: u64 = 8;
 
+/// The same for stretches that are not worth a hole: or nothing would bound what is dead where tables are small.
+const SMALL_SHARE_MAX: u64 = 2;
+
+/// A stretch is not cut to less than this for who needs space.
+const CUT_BYTES_MIN: u64 = 1 << 20;
+
 /// Pause before a pack that something stands in the way of is tried again, doubled each time up to the maximum.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(64);
@@ -43,6 +49,8 @@ pub(super) struct Totals {
     pub(super) stored: u64,
     /// Dead stretches that are worth a hole, in packs that nothing stands in the way of.
     pub(super) worth: u64,
+    /// All dead stretches in those packs.
+    pub(super) dead: u64,
     /// Dead stretches in the other packs.
     pub(super) kept: u64,
 }
@@ -105,6 +113,7 @@ impl Totals {
         self.live += other.live;
         self.stored += other.stored;
         self.worth += other.worth;
+        self.dead += other.dead;
         self.kept += other.kept;
     }
 
@@ -112,6 +121,7 @@ impl Totals {
         self.live -= other.live;
         self.stored -= other.stored;
         self.worth -= other.worth;
+        self.dead -= other.dead;
         self.kept -= other.kept;
     }
 }
@@ -122,6 +132,7 @@ impl PackUse {
             live: self.live_bytes,
             stored: self.stored(),
             worth: if self.blocked { 0 } else { self.dead.large_bytes() },
+            dead: if self.blocked { 0 } else { self.dead.bytes() },
             kept: if self.blocked { self.dead.bytes() } else { 0 },
         }
     }
@@ -187,12 +198,23 @@ impl Books {
 
     /// Whether so much is dead that it is punched though there is space.
     pub(super) fn is_wasteful(&self) -> bool {
-        self.totals.worth > self.totals.live / DEAD_SHARE_MAX
+        self.least().is_some()
+    }
+
+    /// How long a stretch must be to be punched though there is space, if too much is dead.
+    fn least(&self) -> Option<u64> {
+        let Totals { live, worth, dead, .. } = self.totals;
+        if worth > live / DEAD_SHARE_MAX {
+            Some(Stretches::LARGE_BYTES)
+        } else {
+            (dead > live / SMALL_SHARE_MAX).then_some(1)
+        }
     }
 
     /// Whether punching is far behind what dies.
     pub(super) fn is_behind(&self) -> bool {
-        self.totals.worth > self.totals.live / DEAD_SHARE_MAX * 2
+        let Totals { live, worth, dead, .. } = self.totals;
+        worth > live / DEAD_SHARE_MAX * 2 || dead > live / SMALL_SHARE_MAX * 2
     }
 
     /// Enters a pack, without tables so far.
@@ -259,14 +281,17 @@ impl Books {
         Some(DeadPack { id: pack, bytes: used.stored(), is_whole: used.holes.bytes() == 0 })
     }
 
-    /// What is worth a hole, within `budget`, of the pack that has most of what is dead.
+    /// What is worth a hole, within `budget`, of the pack that has most of what is dead; of whatever size where that is too
+    /// much.
     pub(super) fn pick(&self, budget: Budget) -> Option<Pick> {
+        let least = self.least().unwrap_or(Stretches::LARGE_BYTES);
+        let has_any = |used: &PackUse| least < Stretches::LARGE_BYTES || used.dead.large_bytes() > 0;
         let mut packs =
             self.by_dead.iter().rev().filter_map(|(_, pack)| Some((*pack, self.packs.get(pack)?)));
-        let (pack, used) = packs.find(|(_, used)| !used.blocked && used.dead.large_bytes() > 0)?;
+        let (pack, used) = packs.find(|(_, used)| !used.blocked && has_any(used))?;
         let mut left = budget.bytes;
         let mut stretches = Vec::new();
-        for mut stretch in used.longest(Stretches::LARGE_BYTES).into_iter().take(budget.punches) {
+        for mut stretch in used.longest(least).into_iter().take(budget.punches) {
             if left < Stretches::LARGE_BYTES {
                 break;
             }
@@ -277,20 +302,22 @@ impl Books {
         (!stretches.is_empty()).then_some(Pick { pack, stretches })
     }
 
-    /// As [`Books::pick`], where space is needed: whatever is dead, until `budget` has been reached, of a pack that was not
-    /// `tried`.
+    /// As [`Books::pick`], where space is needed: whatever is dead, until `budget` has been reached and by less than
+    /// [`CUT_BYTES_MIN`] more, of a pack that was not `tried`.
     pub(super) fn pick_anything(&self, budget: Budget, tried: &BTreeSet<PackId>) -> Option<Pick> {
         let mut packs = self.by_dead.iter().rev().map(|(_, pack)| *pack).filter(|pack| !tried.contains(pack));
         packs.find_map(|pack| {
             let used = self.packs.get(&pack)?;
-            let mut picked = 0;
+            let mut left = budget.bytes;
             let mut stretches = used.longest(1);
-            stretches.retain(|stretch| {
-                let wanted = picked < budget.bytes;
-                picked += stretch.end - stretch.start;
-                wanted
-            });
             stretches.truncate(budget.punches);
+            stretches.retain_mut(|stretch| {
+                let is_wanted = left > 0;
+                let cut = left.max(CUT_BYTES_MIN).checked_next_multiple_of(PAGE_BYTES).unwrap_or(u64::MAX);
+                stretch.end = stretch.end.min(stretch.start.saturating_add(cut));
+                left = left.saturating_sub(stretch.end - stretch.start);
+                is_wanted
+            });
             (!stretches.is_empty()).then_some(Pick { pack, stretches })
         })
     }

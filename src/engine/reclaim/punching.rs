@@ -29,8 +29,9 @@ const TURN: Budget = Budget { punches: 16, bytes: 64 << 20 };
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_SHORT: Duration = Duration::from_millis(10);
 
-/// Of one pack, for those who wait, at a time: so that dead packs are not kept waiting long.
-const ASKED_PUNCHES_MAX: usize = 64;
+/// Of one pack, for those who wait, at a time: so that dead packs, and who asked for less than others, are not kept waiting
+/// long.
+const ASKED_MAX: Budget = Budget { punches: 64, bytes: 64 << 20 };
 
 /// What is left of a turn, or when the next one may begin.
 #[derive(Debug)]
@@ -113,7 +114,7 @@ impl Engine {
     /// Punches for those who wait.
     fn punch_asked<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let missing = state.wanted_bytes.saturating_sub(state.freed_bytes);
-        let budget = Budget { punches: ASKED_PUNCHES_MAX, bytes: missing };
+        let budget = Budget { bytes: missing.min(ASKED_MAX.bytes), ..ASKED_MAX };
         let pick = if self.punches(&state) { state.books.pick_anything(budget, &state.tried) } else { None };
         if let Some(pick) = pick {
             return self.punch_picked(state, pick).0;

@@ -84,6 +84,32 @@ fn the_pack_with_most_of_what_is_dead_comes_first_within_the_budget() {
 }
 
 #[test]
+fn small_stretches_are_punched_too_once_half_as_much_is_dead_as_lives() {
+    let mut books = books(2, 10);
+    (0..6).for_each(|n| _ = books.release(&table_of(1 + n % 2, 1 + n / 2 * 2)));
+    assert!(!books.is_wasteful() && books.pick(ALL).is_none());
+    books.release(&table_of(2, 7));
+    assert!(books.is_wasteful());
+    let pick = books.pick(Budget { punches: 1, bytes: page(100) }).unwrap();
+    assert_eq!((pick.pack, &pick.stretches[..]), (PackId(2), &[pages(8, 16)][..]));
+    books.punched(PackId(2), &pick.stretches);
+    assert!(!books.is_wasteful() && books.pick(ALL).is_none());
+}
+
+#[test]
+fn a_long_stretch_is_cut_to_what_is_asked() {
+    let mut books = books(1, 200);
+    (0..199).for_each(|table| _ = books.release(&table_of(1, table)));
+    let asked = |bytes| {
+        let pick = books.pick_anything(Budget { punches: 9, bytes }, &BTreeSet::new());
+        pick.unwrap().stretches
+    };
+    assert_eq!(asked(1), [pages(0, 256)]);
+    assert_eq!(asked(page(300) + 1), [pages(0, 301)]);
+    assert_eq!(asked(u64::MAX), [pages(0, 8 * 199)]);
+}
+
+#[test]
 fn a_pack_that_something_stands_in_the_way_of_is_tried_again_ever_later() {
     let mut books = books(2, 4);
     (0..3).for_each(|table| _ = books.release(&table_of(1, table)));
