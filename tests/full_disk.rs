@@ -217,7 +217,8 @@ fn a_full_disk_gets_the_space_of_dead_tables_in_living_packs() {
             limit(&env, 0);
             let error = (there.len()..).find_map(|n| db.put(key(n), value(n)).map(|()| there.push(n)).err());
             check_full(&error.unwrap());
-            assert!(has_holes(&env));
+            // Nothing is punched that the reader may read.
+            assert!(if read_beside { db.stats().space.kept_bytes > 0 } else { has_holes(&env) });
             if let Some(reader) = reader {
                 check_contents(&reader, &before, "in a reader beside the full store");
             }
@@ -236,7 +237,7 @@ fn a_full_disk_gets_the_space_of_dead_tables_in_living_packs() {
                 let manifests = files.iter().map(|(path, _)| path).filter(|path| is_manifest(path));
                 manifests.for_each(|manifest| env.remove(manifest).unwrap());
                 let report = repair(&env);
-                assert!(report.zeroed_tables > 0);
+                assert!(report.zeroed_tables > 0 || read_beside);
                 assert!(report.lost.iter().all(|lost| lost.file().is_none_or(is_manifest)), "{report:?}");
             });
         }
