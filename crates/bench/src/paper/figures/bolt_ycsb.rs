@@ -154,7 +154,7 @@ struct Size {
 
 /// What clients do in a phase.
 struct Draw {
-    action: Arc<dyn Fn(u64, &mut Rng) -> Action + Send + Sync>,
+    action: Arc<super::Draw>,
     actions: u64,
     operations: u64,
 }
@@ -181,7 +181,7 @@ fn draw(phase: &str, size: Size, inserted: &Arc<AtomicU64>) -> Draw {
         move || Action::Put(inserted.fetch_add(1, Ordering::Relaxed))
     };
     let mixed = |action| Draw { action, actions: operations, operations };
-    let updates = |percent: u64| -> Arc<dyn Fn(u64, &mut Rng) -> Action + Send + Sync> {
+    let updates = |percent: u64| -> Arc<super::Draw> {
         let any = any.clone();
         Arc::new(move |_, rng| {
             let record = any(rng);
