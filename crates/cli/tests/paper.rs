@@ -14,8 +14,9 @@ fn list_shows_every_experiment_with_its_state() {
         line[id.len()..].trim_start().to_owned()
     };
     assert!(state("bolt-4a").starts_with("runs "), "{list}");
+    assert!(state("bolt-12a").starts_with("runs in part "), "{list}");
     assert!(state("ptier-2a").starts_with("runs in part "), "{list}");
-    for id in ["bolt-12a", "lsbm-8d", "dlc-6", "ptier-table1", "nvme-8a"] {
+    for id in ["bolt-12b", "lsbm-8d", "dlc-6", "ptier-table1", "nvme-8a"] {
         assert!(state(id).starts_with("mechanism missing "), "{id}: {list}");
     }
     let details = place.succeed("bench paper list dlc-6");
