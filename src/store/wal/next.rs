@@ -100,3 +100,35 @@ impl NextSegment {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::env::Env;
+    use crate::env::simulated::{SimConfig, SimEnv, Survival};
+    use crate::error::ErrorKind;
+    use crate::store::meter::Meter;
+
+    #[test]
+    fn a_segment_that_could_not_be_started_is_durably_gone_before_the_next_one_is_written() {
+        let env = SimEnv::new(SimConfig::default());
+        env.create_dir(Path::new("/db")).unwrap();
+        let device = Arc::new(Device::new(env.clone(), "/db".into(), Arc::new(Meter::default())));
+        let spares = Arc::new(Spares::new(device.clone()));
+        let next = NextSegment::new(device.clone(), spares, 1 << 16, SegmentId(7));
+        let (id, file) = next.take().unwrap();
+        // The next one is made, and its name made durable, before it is known that the first cannot be started.
+        let made = next.make().unwrap().unwrap();
+        device.sync_names().unwrap();
+        assert!(device.is_durable(made));
+        drop(file);
+        assert_eq!(next.abandon(id, Error::new(ErrorKind::DiskFull, "full")).kind(), ErrorKind::DiskFull);
+        let (later, _file) = next.take().unwrap();
+        assert_eq!((id, later), (SegmentId(7), SegmentId(8)));
+        let files = env.crash(Survival::Nothing).files();
+        let there = |name: FileName| files.iter().any(|(path, _)| *path == device.path(name));
+        assert!(!there(FileName::Wal(id)) && there(FileName::Wal(later)), "{files:?}");
+    }
+}
