@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 
-/// Hears of flushes, merges, stalls and failures. Set with [`crate::Builder::listener`]; each method does nothing unless
+/// Hears of flushes, merges, rewrites, stalls and failures. Set with [`crate::Builder::listener`]; each method does nothing unless
 /// it is overridden.
 ///
 /// The calls come from one thread of their own that holds no lock of the store, in the order of the events and a moment
@@ -51,6 +51,16 @@ pub trait EventListener: Send + Sync + 'static {
         let _ = merge;
     }
 
+    /// A rewrite begins: tables are copied as they are, so that packs can be given up of which little lives.
+    fn rewrite_begin(&self, rewrite: &JobBegin) {
+        let _ = rewrite;
+    }
+
+    /// A rewrite has ended, well or not.
+    fn rewrite_end(&self, rewrite: &JobEnd) {
+        let _ = rewrite;
+    }
+
     /// Writers are slowed down or stopped from here on.
     fn stall_begin(&self, stall: &Stall) {
         let _ = stall;
@@ -77,13 +87,13 @@ pub trait EventListener: Send + Sync + 'static {
     }
 }
 
-/// A flush or merge that begins.
+/// A flush, merge or rewrite that begins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct JobBegin {
     /// Name of the keyspace.
     pub keyspace: String,
-    /// Level that a merge takes from; for a flush, the level it writes to.
+    /// Level that a merge takes from; for a flush, the level it writes to; for a rewrite, the level whose tables it copies.
     pub level: u8,
     /// Level that it writes to.
     pub target: u8,
@@ -91,7 +101,7 @@ pub struct JobBegin {
     pub bytes_in: u64,
 }
 
-/// A flush or merge that has ended.
+/// A flush, merge or rewrite that has ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct JobEnd {

@@ -48,11 +48,13 @@ pub use error::{Error, ErrorKind, Result};
 pub use events::{EventListener, JobBegin, JobEnd, Stall};
 pub use filter::{CompactionFilter, Decision};
 pub use iter::Iter;
-pub use options::{Compression, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions, Victims};
+pub use options::{
+    Compression, Descriptors, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions, Victims,
+};
 pub use slice::Slice;
 pub use stats::{
     ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, PrefixFilterStats, PunchStats,
-    ReadByCause, RepairReport, Shape, SpaceStats, StallStats, Stats, VerifyReport,
+    ReadByCause, RepairReport, RewriteStats, Shape, SpaceStats, StallStats, Stats, VerifyReport,
 };
 pub use types::Prefix;
 

@@ -1,5 +1,7 @@
 //! Settings: plain values, validated when a store is opened.
 
+mod profiles;
+
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -123,6 +125,22 @@ pub enum PackLayout {
     },
 }
 
+/// What has a descriptor of its own among the open files that are kept at hand; their number is bounded.
+///
+/// ```
+/// use terrace::{Descriptors, TreeOptions};
+/// assert_eq!(TreeOptions::default().descriptors, Descriptors::PerPack);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Descriptors {
+    /// A pack: its tables are read through one descriptor.
+    #[default]
+    PerPack,
+    /// A table, as in LevelDB's table cache, though tables share a pack: each opens it again.
+    PerTable,
+}
+
 /// Which tables a merge takes together from a level below level 0.
 ///
 /// ```
@@ -167,14 +185,17 @@ pub struct TreeOptions {
     /// and whether tables of the next level that overlap none of the group stay as they are. Otherwise a group sinks as a
     /// whole or not at all, and is merged with all that lies between its first key and its last.
     pub settle: bool,
+    /// What descriptors are kept for; fixed while the store is open.
+    pub descriptors: Descriptors,
     /// Whether a memtable is flushed into one table, however large, or else into tables of `table_bytes`.
     pub flush_single_table: bool,
     /// Size of a block, in bytes; 256 B to 1 MiB. One cache miss of a lookup reads one block.
     pub block_bytes: u32,
     /// Size of level 1, in bytes; 4 KiB or more.
     pub level1_bytes: u64,
-    /// How many times larger each further level is; 2 to 100.
-    pub level_ratio: u32,
+    /// How many times larger each further level is, 2 to 100; `None` for as many levels, and the ratio between them, as write
+    /// least for the data that there is.
+    pub level_ratio: Option<u32>,
     /// Flushed runs in level 0 that start a merge; 1 or more.
     pub l0_trigger: usize,
     /// Flushed runs in level 0 at which writers begin to slow down; at least `l0_trigger`.
@@ -196,10 +217,11 @@ impl Default for TreeOptions {
             group_parts: 4,
             victims: Victims::Cursor,
             settle: true,
+            descriptors: Descriptors::PerPack,
             flush_single_table: false,
             block_bytes: 4096,
             level1_bytes: 256 << 20,
-            level_ratio: 10,
+            level_ratio: None,
             l0_trigger: 4,
             l0_slow: 12,
             l0_stop: 24,
@@ -219,7 +241,9 @@ impl TreeOptions {
         range("tree.group_parts", self.group_parts.into(), 1, 1000)?;
         range("tree.block_bytes", u64::from(self.block_bytes), 256, 1 << 20)?;
         range("tree.level1_bytes", self.level1_bytes, 4 << 10, 1 << 50)?;
-        range("tree.level_ratio", u64::from(self.level_ratio), 2, 100)?;
+        if let Some(ratio) = self.level_ratio {
+            range("tree.level_ratio", ratio.into(), 2, 100)?;
+        }
         range("tree.l0_trigger", self.l0_trigger as u64, 1, 1000)?;
         range("tree.l0_slow", self.l0_slow as u64, self.l0_trigger as u64, 10_000)?;
         range("tree.l0_stop", self.l0_stop as u64, self.l0_slow as u64 + 1, 100_000)?;
@@ -246,8 +270,8 @@ pub struct Options {
     pub memory_bytes: Option<u64>,
     /// Budget for packs and log together, in bytes; at least 1 MiB. A write that puts anything is refused with
     /// [`ErrorKind::OverBudget`] when it would take the store, as it will be once all memtables are flushed, beyond four
-    /// fifths of it. The last fifth is for deletes, which are always taken, and for merges, which write their outputs
-    /// before their inputs go: one that is larger exceeds the budget while it runs. After deletes, [`crate::Db::compact`]
+    /// fifths of it. The last fifth is for deletes, which are always taken, and for merges and rewrites, which write their
+    /// outputs before their inputs go: one that is larger exceeds the budget while it runs. After deletes, [`crate::Db::compact`]
     /// brings the space back. Default: none.
     pub space_bytes: Option<u64>,
     /// Size at which a memtable is flushed, in bytes; 4 KiB to 4 GiB, and at most a quarter of the budget is used.
@@ -284,18 +308,21 @@ impl Default for Options {
     }
 }
 
-/// The named configurations, the default first.
-const PROFILES: &[&str] = &["default", "leveldb-2m", "leveldb-64m", "bolt-ls", "bolt-gc", "bolt-stl"];
-
 impl Options {
-    /// A named configuration: `default`, or the shape of a store from the literature.
+    /// A named configuration: `default`, or the shape of a store from the literature. Sizes are in binary units.
     ///
-    /// `leveldb-2m` and `leveldb-64m` have LevelDB's levels (10 MiB, then ten times more each), its limits on level 0
-    /// (4, 8, 12), a file per table of 2 or 64 MiB, one table per flush, one victim per merge, and one thread that merges.
+    /// * `leveldb-2m`, `leveldb-64m`: LevelDB's levels (10 MB, then ten times more each) and limits on level 0 (4, 8, 12), a
+    ///   file per table of 2 or 64 MB, one table per flush, one victim per merge, one thread that merges.
+    /// * `rocksdb-64m`: the same with RocksDB's defaults: tables of 64 MB, 256 MB in level 1, limits of 4, 20, 36, and of 64
+    ///   and 256 GB that wait to be merged.
+    /// * `hyperleveldb-32m`: LevelDB's with HyperLevelDB's larger tables and levels (64 MB, then five times more each), victims
+    ///   of least overlap, and writers that wait for no level.
+    /// * `bolt-ls`, `bolt-gc`, `bolt-stl`, `bolt`: LevelDB's with the parts of BoLT, each on top of those before it: +LS, tables of
+    ///   1 MB in files of up to 128 MB, one for each flush or merge; +GC, groups of 64 MB, in a smaller level all of it;
+    ///   +STL, `settle` and victims of least overlap; +FC, a descriptor for each file.
+    /// * `hyperbolt-ls`, `hyperbolt-gc`, `hyperbolt-stl`, `hyperbolt`: the same on HyperLevelDB's.
     ///
-    /// `bolt-ls` is the former with tables of 1 MiB in files of up to 128 MiB, one for each flush or merge; `bolt-gc` besides
-    /// with groups of 64 MiB, in a smaller level all of it; `bolt-stl` besides with `settle`: steps +LS, +GC and +STL of BoLT,
-    /// but for its flushes into one table (`flush_single_table`).
+    /// What these leave out of the stores that they are named after is in `docs/mechanisms/bolt.md`.
     ///
     /// ```
     /// use terrace::Options;
@@ -305,58 +332,20 @@ impl Options {
     /// ```
     #[must_use]
     pub fn profile(name: &str) -> Option<Self> {
-        let leveldb = |table_bytes| Self {
-            tree: TreeOptions {
-                table_bytes,
-                pack: PackLayout::OneTable,
-                group_bytes: 0,
-                settle: false,
-                flush_single_table: true,
-                level1_bytes: 10 << 20,
-                l0_trigger: 4,
-                l0_slow: 8,
-                l0_stop: 12,
-                debt_slow_bytes: u64::MAX - 1,
-                debt_stop_bytes: u64::MAX,
-                ..TreeOptions::default()
-            },
-            background_threads: Some(1),
-            ..Self::default()
-        };
-        let bolt = |group_bytes, settle| {
-            let base = leveldb(1 << 20);
-            let tree = TreeOptions {
-                pack: PackLayout::Many { bytes_max: 128 << 20 },
-                group_bytes,
-                group_parts: 1,
-                settle,
-                flush_single_table: false,
-                ..base.tree
-            };
-            Self { tree, ..base }
-        };
-        match name {
-            "default" => Some(Self::default()),
-            "leveldb-2m" => Some(leveldb(2 << 20)),
-            "leveldb-64m" => Some(leveldb(64 << 20)),
-            "bolt-ls" => Some(bolt(0, false)),
-            "bolt-gc" => Some(bolt(64 << 20, false)),
-            "bolt-stl" => Some(bolt(64 << 20, true)),
-            _ => None,
-        }
+        profiles::named(name)
     }
 
     /// Names that [`Options::profile`] knows.
     #[must_use]
     pub fn profiles() -> &'static [&'static str] {
-        PROFILES
+        profiles::NAMES
     }
 
     /// The name of the profile whose tree these options describe, or "custom".
     #[must_use]
     pub fn profile_name(&self) -> &'static str {
         let same = |name: &&&str| Self::profile(name).is_some_and(|profile| profile.tree == self.tree);
-        PROFILES.iter().find(same).copied().unwrap_or("custom")
+        profiles::NAMES.iter().find(same).copied().unwrap_or("custom")
     }
 
     /// Fails with [`ErrorKind::InvalidInput`] and the name of the first setting that is out of its range.

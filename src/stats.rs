@@ -28,6 +28,8 @@ pub struct Stats {
     pub syncs: ByCause,
     /// Bytes read from files.
     pub read: ReadByCause,
+    /// Times that a pack was opened for reading, because nobody had it open: see [`crate::Descriptors`].
+    pub packs_opened: u64,
     /// Times that writers were slowed down or stopped.
     pub stalls: Vec<StallStats>,
     /// The block cache.
@@ -38,6 +40,8 @@ pub struct Stats {
     pub merge: MergeStats,
     /// Flushes.
     pub flush: FlushStats,
+    /// Packs given up by copying what lives in them.
+    pub rewrite: RewriteStats,
     /// Space on the device.
     pub space: SpaceStats,
     /// Space given back by packs that live on.
@@ -52,7 +56,7 @@ pub struct Stats {
     pub oldest_snapshot: u64,
     /// Flushes that are running.
     pub running_flushes: u64,
-    /// Merges that are running.
+    /// Merges and rewrites that are running.
     pub running_merges: u64,
     /// Background jobs that have failed and were, or will be, tried again.
     pub background_errors: u64,
@@ -80,6 +84,8 @@ pub struct ByCause {
     pub flush: u64,
     /// Tables becoming tables.
     pub merge: u64,
+    /// Tables taken over into other packs, so that the space of dead ones comes back.
+    pub rewrite: u64,
     /// The manifest.
     pub manifest: u64,
     /// Names of files that somebody waited for; syncs only.
@@ -94,7 +100,8 @@ impl ByCause {
     /// All causes together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.wal + self.flush + self.merge + self.manifest + self.directory + self.reclaim + self.ahead
+        let background = self.flush + self.merge + self.rewrite + self.reclaim + self.ahead;
+        self.wal + background + self.manifest + self.directory
     }
 }
 
@@ -105,7 +112,7 @@ pub struct ReadByCause {
     pub get: u64,
     /// Iterators.
     pub scan: u64,
-    /// Merges.
+    /// Merges and rewrites.
     pub merge: u64,
     /// Opening the store and its tables.
     pub open: u64,
@@ -203,6 +210,20 @@ pub struct FlushStats {
     pub micros: u64,
 }
 
+/// Packs given up by copying what lives in them: where the file system knows no holes and most of a pack is dead, or where
+/// very little is left of many packs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RewriteStats {
+    /// Rewrites finished.
+    pub jobs: u64,
+    /// Packs that they left without a live table.
+    pub packs: u64,
+    /// Bytes of the tables copied. [`ByCause::rewrite`] counts what was written, of rewrites that failed, too.
+    pub bytes: u64,
+    /// Time taken, in microseconds.
+    pub micros: u64,
+}
+
 /// Space on the device, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SpaceStats {
@@ -211,7 +232,7 @@ pub struct SpaceStats {
     /// The rest of the packs, without their holes: dead tables that share a pack with live ones, and padding.
     pub dead_bytes: u64,
     /// Of these, bytes that could not be given back when that was tried last: somebody reads the pack, it has another name,
-    /// as in a backup by hard links, or the operating system refused.
+    /// as in a backup by hard links, the operating system refused, or a table that was to be copied is damaged.
     pub kept_bytes: u64,
     /// Number of packs.
     pub pack_files: u64,
@@ -238,7 +259,7 @@ pub struct PunchStats {
     pub micros: u64,
     /// Attempts that the operating system refused. They are made again later.
     pub failures: u64,
-    /// Whether the file system has said that it cannot: dead tables then take up space for as long as their packs live.
+    /// Whether the file system has said that it cannot: packs of which most is dead are then rewritten ([`RewriteStats`]).
     pub unsupported: bool,
 }
 
@@ -285,7 +306,7 @@ pub struct LevelShape {
     pub tombstones: u64,
     /// Range tombstones; one that several tables share counts in each.
     pub range_tombstones: u64,
-    /// Size beyond which tables move on, in bytes; 0 where runs are counted instead.
+    /// Size beyond which tables move on, in bytes; 0 where runs are counted instead, [`u64::MAX`] where none do.
     pub limit_bytes: u64,
     /// How urgent it is to move on; due from 1.
     pub score: f64,

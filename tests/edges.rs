@@ -14,7 +14,7 @@ use common::client::{DIR, open};
 use common::{Replay, Rng, switched_on, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
 use terrace::env::{Env, Priority};
-use terrace::{Db, ErrorKind, Options};
+use terrace::{Db, ErrorKind, Options, Snapshot, Stats};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const YEAR_MILLIS: i64 = 365 * 24 * 3600 * 1000;
@@ -50,6 +50,96 @@ fn keyspace_operations(db: &Db, count: usize, rng: &mut Rng, model: &mut BTreeMa
             }
         }
     }
+}
+
+fn version(n: usize) -> Vec<u8> {
+    vec![n as u8; 2000]
+}
+
+/// Each of `readers` sees its version of one key.
+fn check_versions(readers: &[(Snapshot, usize)], when: &str) {
+    for (snapshot, n) in readers {
+        assert_eq!(snapshot.get("hot").unwrap().unwrap(), version(*n), "{when}");
+        let keys = snapshot.iter().unwrap().map(|entry| entry.unwrap().0);
+        assert_eq!(keys.filter(|key| *key == "hot").count(), 1, "{when}");
+    }
+}
+
+/// Nobody is left who reads old versions.
+fn read_after_opening(env: &Arc<SimEnv>, options: &Options) {
+    let db = open(env, options).unwrap();
+    assert_eq!(db.get("hot").unwrap().unwrap(), version(200));
+    assert_eq!(db.iter().unwrap().count(), 81);
+    db.put("hot", version(201)).unwrap();
+    db.compact().unwrap();
+    env.sleep(Duration::from_secs(2));
+    assert_eq!(db.get("hot").unwrap().unwrap(), version(201));
+    assert!(db.verify().unwrap().problems.is_empty());
+}
+
+/// All versions of a key lie in one table of a run (I1), however large those make it that somebody still reads.
+#[test]
+fn versions_of_one_key_that_outgrow_a_table_stay_together() {
+    const VERSIONS: usize = 60;
+    SimEnv::run(SimConfig::default(), |env| {
+        let options = Options { memtable_bytes: 256 << 10, memory_bytes: Some(8 << 20), ..tiny() };
+        let db = open(&env, &options).unwrap();
+        let space = db.keyspace("default").unwrap();
+        let mut readers = Vec::new();
+        let tables_and_bytes = |level: usize| {
+            let shape = db.stats().keyspaces[0].shape.levels[level].clone();
+            (shape.tables, shape.bytes)
+        };
+        // Versions on both sides of every flush: in the log, in runs of level 0, and in memory.
+        for n in 0..VERSIONS {
+            db.put("hot", version(n)).unwrap();
+            readers.push((db.snapshot(), n));
+            if n == VERSIONS / 2 {
+                check_versions(&readers, "in memory");
+                db.flush().unwrap();
+                let (tables, bytes) = tables_and_bytes(0);
+                assert!(tables == 1 && bytes > 10 * options.tree.table_bytes, "{tables} of {bytes} bytes");
+                check_versions(&readers, "in level 0");
+            }
+        }
+        for n in 0..40 {
+            db.put(format!("cold{n:02}"), version(n)).unwrap();
+            db.put(format!("late{n:02}"), version(n)).unwrap();
+        }
+        db.compact().unwrap();
+        check_versions(&readers, "after a merge");
+        let (tables, bytes) = (0..db.stats().keyspaces[0].shape.levels.len())
+            .map(tables_and_bytes)
+            .fold((0, 0), |sum, level| (sum.0 + level.0, sum.1 + level.1));
+        assert!(bytes > (VERSIONS as u64 + 80) * 2000 && tables >= 10, "{tables} of {bytes} bytes");
+        // Beside others that are written again it sinks, merged or as it is.
+        for round in 0..4 {
+            for n in 0..40 {
+                db.put(format!("{}{n:02}", if round % 2 == 0 { "cold" } else { "late" }), version(round))
+                    .unwrap();
+            }
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            check_versions(&readers, "below");
+        }
+        assert!(db.stats().merge.moves > 0);
+        // Most versions are needed no more, and their space comes back.
+        let before = db.stats().space.live_bytes;
+        readers.retain(|(_, n)| n % 10 == 0);
+        db.put("hot", version(200)).unwrap();
+        space.compact_range("hot".."hou").unwrap();
+        check_versions(&readers, "after most readers have gone");
+        env.sleep(Duration::from_secs(2));
+        check_versions(&readers, "beside holes");
+        let Stats { space: after, punch, .. } = db.stats();
+        assert!(after.live_bytes < before - 40 * 2000, "{after:?} of {before}");
+        assert!(punch.punches > 0, "{punch:?}");
+        assert!(db.verify().unwrap().problems.is_empty());
+        drop(readers);
+        drop(space);
+        db.close().unwrap();
+        read_after_opening(&env, &options);
+    });
 }
 
 #[test]

@@ -12,10 +12,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use common::client::{DIR, open};
-use common::{Replay, tiny};
+use common::{Replay, sealed_packs, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use terrace::env::{Access, Env};
-use terrace::{Db, Error, ErrorKind, Options, RepairReport};
+use terrace::{Db, Error, ErrorKind, Options, RepairReport, Stats};
 
 const PAGE_BYTES: u64 = 4096;
 const PLENTY_BYTES: u64 = 1 << 30;
@@ -95,6 +95,45 @@ fn a_disk_that_fills_up_at_any_write_refuses_and_goes_on_with_space() {
     }
     println!("{full} sizes were too small");
     assert!(full > 40);
+}
+
+/// One of its packs is written, the next one finds no room: both go, and the merge is done again where there is some.
+#[test]
+fn a_merge_that_fills_the_disk_in_its_midst_is_done_again_with_space() {
+    let options = || {
+        let mut options = Options { memtable_bytes: 8 << 20, wal_bytes_max: 64 << 20, ..tiny() };
+        (options.memory_bytes, options.tree.l0_trigger) = (Some(64 << 20), 4);
+        options
+    };
+    let there: Vec<usize> = (0..10_000).collect();
+    let machine = SimEnv::new(SimConfig { preemption_percent: 0, ..SimConfig::default() });
+    let expected = there.clone();
+    machine.simulate(move |env| {
+        let db = open(&env, &options()).unwrap();
+        for half in [0, 1] {
+            there.iter().skip(half).step_by(2).for_each(|&n| db.put(key(n), value(n)).unwrap());
+            db.flush().unwrap();
+        }
+        db.wait_idle().unwrap();
+        let packs = sealed_packs(&env);
+        limit(&env, (1 << 20) + (1 << 19));
+        check_full(&db.compact().unwrap_err());
+        let Stats { merge, written, .. } = db.stats();
+        assert!(merge.jobs == 0 && written.merge >= 1 << 20, "{merge:?}, {written:?}");
+        assert_eq!(sealed_packs(&env), packs, "its outputs are gone, its inputs are not");
+        check_contents(&db, &there, "after a merge that failed");
+        db.put(key(there.len()), value(there.len())).unwrap();
+        db.delete(key(there.len())).unwrap();
+        env.set_space(Path::new(DIR), PLENTY_BYTES);
+        db.compact().unwrap();
+        assert!(db.stats().merge.jobs > 0);
+        check_contents(&db, &there, "with space again");
+        assert!(db.verify().unwrap().problems.is_empty());
+        db.sync().unwrap();
+    });
+    machine.crash(Survival::Nothing).simulate(move |env| {
+        check_contents(&open(&env, &options()).unwrap(), &expected, "after a power cut");
+    });
 }
 
 /// The outcome of an edit that found the disk full is known: it is cut off.

@@ -10,8 +10,8 @@ use rot::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::{
-    Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, PackLayout, Prefix, TreeOptions,
-    Victims, WriteBatch,
+    Compression, Db, Descriptors, Durability, Error, ErrorKind, KeyspaceOptions, Options, PackLayout, Prefix,
+    TreeOptions, Victims, WriteBatch,
 };
 
 fn machine() -> Arc<SimEnv> {
@@ -262,8 +262,8 @@ fn each_setting_out_of_its_range_is_named() {
         ("tree.block_bytes", |o| o.tree.block_bytes = (1 << 20) + 1),
         ("tree.level1_bytes", |o| o.tree.level1_bytes = 4095),
         ("tree.level1_bytes", |o| o.tree.level1_bytes = u64::MAX),
-        ("tree.level_ratio", |o| o.tree.level_ratio = 1),
-        ("tree.level_ratio", |o| o.tree.level_ratio = 101),
+        ("tree.level_ratio", |o| o.tree.level_ratio = Some(1)),
+        ("tree.level_ratio", |o| o.tree.level_ratio = Some(101)),
         ("tree.l0_trigger", |o| o.tree.l0_trigger = 0),
         ("tree.l0_trigger", |o| o.tree.l0_trigger = 1001),
         ("tree.l0_slow", |o| o.tree.l0_slow = o.tree.l0_trigger - 1),
@@ -308,10 +308,11 @@ fn settings_at_the_ends_of_their_ranges_work() {
             group_parts: 1,
             victims: Victims::LeastOverlap,
             settle: false,
+            descriptors: Descriptors::PerTable,
             flush_single_table: true,
             block_bytes: 256,
             level1_bytes: 4 << 10,
-            level_ratio: 2,
+            level_ratio: Some(2),
             l0_trigger: 1,
             l0_slow: 1,
             l0_stop: 2,
@@ -333,16 +334,16 @@ fn settings_at_the_ends_of_their_ranges_work() {
             group_bytes: 4 << 30,
             group_parts: 1000,
             victims: Victims::LeastOverlap,
-            settle: true,
             flush_single_table: false,
             block_bytes: 1 << 20,
             level1_bytes: 1 << 50,
-            level_ratio: 100,
+            level_ratio: Some(100),
             l0_trigger: 1000,
             l0_slow: 10_000,
             l0_stop: 100_000,
             debt_slow_bytes: u64::MAX - 1,
             debt_stop_bytes: u64::MAX,
+            ..TreeOptions::default()
         },
         ..Options::default()
     };

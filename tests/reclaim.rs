@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use common::client::{DIR, open};
 use common::holders::{Held, KEYS, Model, check, key, verified};
-use common::{Replay, Rng, sealed_packs as packs, seed_or, tiny};
+use common::large_packs::{options, put, value};
+use common::{Replay, Rng, sealed_packs as packs, seed_or};
 use terrace::env::posix::PosixEnv;
 use terrace::env::recording::RecordingEnv;
 use terrace::env::simulated::{
@@ -24,34 +25,8 @@ use terrace::{Db, Options, PackLayout, PunchStats, Stats, TreeOptions};
 /// Longer than the longest pause before a pack that something stood in the way of is tried again.
 const LONG: Duration = Duration::from_secs(200);
 
-/// Tables of 32 KiB, eight keys each, in packs of a megabyte that holds all of [`KEYS`].
-fn options() -> Options {
-    let tree = TreeOptions {
-        table_bytes: 32 << 10,
-        pack: PackLayout::Many { bytes_max: 1 << 20 },
-        group_bytes: 64 << 10,
-        block_bytes: 4 << 10,
-        level1_bytes: 64 << 20,
-        l0_trigger: 4,
-        ..tiny().tree
-    };
-    let (memtable_bytes, wal_bytes_max, memory_bytes) = (2 << 20, 8 << 20, Some(16 << 20));
-    Options { memtable_bytes, wal_bytes_max, memory_bytes, tree, ..tiny() }
-}
-
-fn value(n: usize, round: usize) -> Vec<u8> {
-    (0..4000).map(|at| (n * 7 + round * 31 + at) as u8).collect()
-}
-
 fn machine(seed: u64, journal: Journal) -> Arc<SimEnv> {
     SimEnv::new(SimConfig { seed, journal, ..SimConfig::default() })
-}
-
-fn put(db: &Db, model: &mut Model, keys: impl Iterator<Item = usize>, round: usize) {
-    for n in keys {
-        db.put(key(n), value(n, round)).unwrap();
-        model.insert(key(n), value(n, round));
-    }
 }
 
 /// A store of which a fifth dies in one stretch of a pack that lives on. Whether that has been punched is the caller's
@@ -401,16 +376,22 @@ fn a_sync_of_holes_that_fails_is_not_repeated() {
     }
 }
 
+/// A store of two thousand entries in one large pack.
+fn in_one_pack(env: &Arc<SimEnv>) -> (Db, Model) {
+    let tree = TreeOptions { pack: PackLayout::Many { bytes_max: 32 << 20 }, ..options().tree };
+    let db = open(env, &Options { tree, ..options() }).unwrap();
+    let mut model = Model::new();
+    put(&db, &mut model, 0..2000, 0);
+    db.compact().unwrap();
+    (db, model)
+}
+
 /// The writer holds its lock meanwhile.
 #[test]
 fn a_writer_that_needs_space_waits_for_as_much_as_it_needs() {
     let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };
     SimEnv::run(config, |env| {
-        let tree = TreeOptions { pack: PackLayout::Many { bytes_max: 32 << 20 }, ..options().tree };
-        let db = open(&env, &Options { tree, ..options() }).unwrap();
-        let mut model = Model::new();
-        put(&db, &mut model, 0..2000, 0);
-        db.compact().unwrap();
+        let (db, mut model) = in_one_pack(&env);
         // Single tables die, two megabytes of them.
         for n in (10..2000).step_by(40) {
             put(&db, &mut model, n..n + 1, 1);
@@ -457,11 +438,7 @@ fn holes_punched_at_leisure_are_synced_before_a_write_is_refused() {
 fn a_burst_of_death_is_punched_in_turns() {
     let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };
     SimEnv::run(config, |env| {
-        let tree = TreeOptions { pack: PackLayout::Many { bytes_max: 32 << 20 }, ..options().tree };
-        let db = open(&env, &Options { tree, ..options() }).unwrap();
-        let mut model = Model::new();
-        put(&db, &mut model, 0..2000, 0);
-        db.compact().unwrap();
+        let (db, mut model) = in_one_pack(&env);
         let iter = db.iter().unwrap();
         for from in (0..2000).step_by(50) {
             put(&db, &mut model, from..from + 24, 1);

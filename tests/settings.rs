@@ -2,16 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
+mod common;
 mod rot;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::sealed_packs;
 use rot::{Seed, tiny};
 use terrace::env::posix::PosixEnv;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
-use terrace::{Compression, Db, Durability, ErrorKind, Options, PackLayout, TreeOptions, Victims};
+use terrace::{
+    Compression, Db, Descriptors, Durability, ErrorKind, Options, PackLayout, TreeOptions, Victims,
+};
 
 fn machine() -> Arc<SimEnv> {
     SimEnv::new(SimConfig::default())
@@ -25,11 +29,12 @@ fn open(env: &Arc<SimEnv>, options: Options) -> Db {
 fn a_refused_change_changes_nothing() {
     let db = open(&machine(), tiny());
     type Change = fn(&mut Options);
-    let changes: [(Change, &str); 4] = [
+    let changes: [(Change, &str); 5] = [
         (|options| options.memory_bytes = Some(1), "memory_bytes"),
         (|options| options.background_threads = Some(0), "background_threads"),
         (|options| options.tree.l0_stop = options.tree.l0_slow, "l0_stop"),
         (|options| options.keyspace.compression = Compression::Lz4, "keyspace"),
+        (|options| options.tree.descriptors = Descriptors::PerTable, "descriptors"),
     ];
     for (change, name) in changes {
         let refused = db.set_options(|options| {
@@ -183,7 +188,7 @@ fn answers_stay_whatever_changes() {
                 options.tree.table_bytes = (2 << 10) << roll(4);
                 options.tree.block_bytes = 256 << roll(4);
                 options.tree.level1_bytes = (8 << 10) << roll(4);
-                options.tree.level_ratio = 2 + roll(8) as u32;
+                options.tree.level_ratio = Some(2 + roll(9) as u32).filter(|ratio| *ratio < 10);
                 options.tree.l0_trigger = 1 + roll(6) as usize;
                 options.tree.group_bytes = roll(4) << 13;
                 options.tree.group_parts = 1 + roll(3) as u32;
@@ -208,5 +213,38 @@ fn answers_stay_whatever_changes() {
             assert!(found == model, "other answers in round {round}");
             assert!(db.verify().unwrap().problems.is_empty());
         }
+    }
+}
+
+/// What the tables of one pack cost in descriptors, and that none of them keeps what is dead from going.
+#[test]
+fn a_pack_is_opened_once_or_for_each_of_its_tables() {
+    for (descriptors, per_table) in [(Descriptors::PerPack, false), (Descriptors::PerTable, true)] {
+        let env = machine();
+        let tree = TreeOptions { descriptors, ..tiny().tree };
+        let options = Options { tree, ..tiny() };
+        let db = open(&env, options.clone());
+        let fill = |db: &Db, version: u8| {
+            (0..400_u32).for_each(|n| db.put(format!("{n:03}"), [version; 100]).unwrap());
+            db.compact().unwrap();
+        };
+        fill(&db, 1);
+        let tables: usize = db.stats().keyspaces[0].shape.levels.iter().map(|level| level.tables).sum();
+        let packs = usize::try_from(db.stats().space.pack_files).unwrap();
+        assert!(packs < tables, "{packs} packs of {tables} tables");
+        // The merges have opened some already, and how many is up to the threads.
+        db.close().unwrap();
+        let db = open(&env, options.clone());
+        let before = db.stats().packs_opened;
+        for n in 0..400_u32 {
+            assert_eq!(db.get(format!("{n:03}")).unwrap().unwrap(), [1; 100]);
+        }
+        let opened = usize::try_from(db.stats().packs_opened - before).unwrap();
+        assert_eq!(opened, if per_table { tables } else { packs }, "{descriptors:?}");
+        let before = sealed_packs(&env);
+        fill(&db, 2);
+        db.wait_idle().unwrap();
+        let after = sealed_packs(&env);
+        assert!(before.iter().all(|dead| !after.contains(dead)), "{descriptors:?}: {before:?}, then {after:?}");
     }
 }

@@ -28,7 +28,7 @@ use rot::tiny;
 use rules::{Job, jobs};
 use terrace::env::Env;
 use terrace::env::recording::RecordingEnv;
-use terrace::env::simulated::{SimConfig, SimEnv};
+use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
 use terrace::{Db, Durability, Options, PackLayout, WriteBatch};
 
 /// An action under observation.
@@ -430,6 +430,37 @@ fn neighbouring_tables_that_die_in_a_pack_leave_one_hole() {
         assert_eq!(db.stats().punch.punches, 1);
         stage.end(db)
     });
+}
+
+/// Two barriers, and no more is written than what lives.
+#[test]
+fn a_pack_of_which_most_is_dead_is_given_up() {
+    let mut options = Options { memtable_bytes: 1 << 20, memory_bytes: Some(8 << 20), ..quiet() };
+    options.tree.table_bytes = 16 << 10;
+    options.wal_bytes_max = 4 << 20;
+    let jobs = trace("rewrite", options, |stage| {
+        let target =
+            FaultTarget::Matching { operation: Operation::Punch, path_suffix: String::new(), skipped: 0 };
+        let error = FaultError::Unsupported;
+        stage.disk.fault(FaultRule { target, error, sticky: true, partial: false });
+        let db = stage.open();
+        let put = |keys: std::ops::Range<u8>, round: u8| {
+            keys.for_each(|n| db.put(format!("{n:03}"), vec![round; 4000]).unwrap());
+        };
+        put(0..60, 1);
+        db.compact().unwrap();
+        put(0..44, 2);
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        let iter = db.range("000".."030").unwrap();
+        db.compact().unwrap();
+        stage.begin();
+        drop(iter);
+        stage.disk.sleep(Duration::from_secs(1));
+        assert_eq!(db.stats().rewrite.packs, 1);
+        stage.end(db)
+    });
+    assert_eq!(jobs, [job_of(1)]);
 }
 
 #[test]

@@ -123,6 +123,8 @@ impl Event {
             Self::JobEnd(Job::Flush, flush) => listener.flush_end(flush),
             Self::JobBegin(Job::Merge, merge) => listener.merge_begin(merge),
             Self::JobEnd(Job::Merge, merge) => listener.merge_end(merge),
+            Self::JobBegin(Job::Rewrite, rewrite) => listener.rewrite_begin(rewrite),
+            Self::JobEnd(Job::Rewrite, rewrite) => listener.rewrite_end(rewrite),
             Self::StallBegin(stall) => listener.stall_begin(stall),
             Self::StallEnd(stall, time) => listener.stall_end(stall, *time),
             Self::BackgroundError(error) => listener.background_error(error),

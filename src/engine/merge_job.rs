@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::Engine;
 use super::distill::{Distillation, Outside};
 use super::install::Change;
-use super::output::{Output, Writing};
+use super::output::{Finished, Output, Writing};
 use super::scheduler::Job;
 use super::tree::Tree;
 use crate::catalog::{Run, TableMeta, Version};
@@ -28,6 +28,7 @@ impl Engine {
         match plan.kind {
             PlanKind::Move => self.run_move(tree, plan),
             PlanKind::Merge => self.run_merge(tree, plan),
+            PlanKind::Rewrite => self.run_rewrite(tree, plan),
         }
     }
 
@@ -77,8 +78,22 @@ impl Engine {
         let cursors = inputs.lists.into_values().map(|list| TablesCursor::ahead(self.cache.clone(), list));
         let merge = MergeForward::new(cursors.collect());
         let (output, volume) = distillation.run(merge, || self.health.check_writable())?;
-        let finished = output.finish()?;
+        let (bytes_out, moved_bytes) = self.install_output(version, plan, output.finish()?)?;
+        let time: Duration = self.env.now().saturating_sub(start);
+        self.tally.merged(volume, inputs.bytes, bytes_out, time);
+        if !plan.moves.is_empty() {
+            self.tally.moved(moved_bytes);
+        }
+        Ok(bytes_out)
+    }
 
+    /// Installs `plan` with what it has written. Bytes of that, and of what moves.
+    pub(super) fn install_output(
+        &self,
+        version: &Version,
+        plan: &Plan,
+        finished: Finished,
+    ) -> Result<(u64, u64)> {
         let mut edit = tree_edit(version, plan, &self.settings().policy.retainer)?;
         let moved_bytes = moved_bytes(&edit);
         let bytes_out = finished.packs.records().iter().map(|pack| pack.length).sum();
@@ -87,12 +102,7 @@ impl Engine {
         change.edit.packs = finished.packs.records().to_vec();
         change.packs = Some(finished.packs);
         self.install(change)?;
-        let time: Duration = self.env.now().saturating_sub(start);
-        self.tally.merged(volume, inputs.bytes, bytes_out, time);
-        if !plan.moves.is_empty() {
-            self.tally.moved(moved_bytes);
-        }
-        Ok(bytes_out)
+        Ok((bytes_out, moved_bytes))
     }
 
     /// The range tombstones of `inputs`.
@@ -184,11 +194,8 @@ impl Inputs {
 }
 
 /// Claims keep jobs off each other's inputs, so a missing one is a fault of ours.
-fn vanished(table: TableId) -> Error {
-    Error::new(
-        ErrorKind::Corruption,
-        format!("table {table}, an input of a planned merge, is not in the tree"),
-    )
+pub(super) fn vanished(table: TableId) -> Error {
+    Error::new(ErrorKind::Corruption, format!("table {table}, an input of a plan, is not in the tree"))
 }
 
 #[cfg(test)]

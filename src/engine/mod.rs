@@ -6,7 +6,7 @@
 //!   [`conflict`]: what a transaction depends on. [`visibility`]: what readers may see.
 //! * [`read`], [`multi_get`] and [`scan`]: lookups and iterators over one [`View`](tree::View).
 //! * [`flush`] and [`merge_job`]: jobs, which [`distill`] their inputs into [`output`] and end in an edit; [`install`]
-//!   makes it durable, then visible. [`ahead`]: files that are made before they are needed.
+//!   makes it durable, then visible. [`rewrite`]: a job that copies tables as they are. [`ahead`]: files that are made before they are needed.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
 //! * [`ingest`]: sorted data from outside, straight into tables.
 //! * [`repair`]: a new store of what [`salvage`] finds in a damaged one.
@@ -42,6 +42,7 @@ mod reclaim;
 mod recovery;
 mod repair;
 mod reserve;
+mod rewrite;
 mod salvage;
 pub(crate) mod scan;
 mod scheduler;

@@ -5,6 +5,8 @@
 //! held by what lives on far away in the order of keys. The packs' names are made durable ahead ([`super::ahead`]), or, where
 //! one is not, once at the end.
 //!
+//! A rewrite takes whole tables over; its packs are like a merge's.
+//!
 //! Tables that are files of their own take none of the packs that are made ahead: they stand for stores that make a file,
 //! and its name durable, when they need it.
 
@@ -14,6 +16,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::distill::Sink;
+use crate::catalog::TableMeta;
 use crate::error::Result;
 use crate::format::edit::{PackRecord, TableRecord};
 use crate::options::PackLayout;
@@ -21,7 +24,7 @@ use crate::policy::PlaceView;
 use crate::store::device::Named;
 use crate::store::meter::WriteCause;
 use crate::store::pack::{PackStore, PackWriter};
-use crate::store::table::{TableBuilder, TableSettings};
+use crate::store::table::{TableBuilder, TableSettings, copy_table};
 use crate::types::{DeviceId, KeyRange, PackId, RangeTombstone, Stamp, UpperBound};
 
 /// The device that holds log and manifest.
@@ -34,6 +37,8 @@ pub(crate) enum Writing {
     Flush { bytes: u64 },
     /// Tables of so many bytes.
     Merge { bytes: u64 },
+    /// Tables of so many bytes, as they are.
+    Rewrite { bytes: u64 },
     /// Nobody knows how much.
     Ingest,
 }
@@ -43,6 +48,7 @@ impl Writing {
         match self {
             Self::Flush { .. } | Self::Ingest => WriteCause::Flush,
             Self::Merge { .. } => WriteCause::Merge,
+            Self::Rewrite { .. } => WriteCause::Rewrite,
         }
     }
 
@@ -50,7 +56,7 @@ impl Writing {
     fn pack_bytes_max(self, bytes_max: u64) -> u64 {
         match self {
             Self::Flush { .. } => u64::MAX,
-            Self::Merge { .. } | Self::Ingest => bytes_max,
+            Self::Merge { .. } | Self::Rewrite { .. } | Self::Ingest => bytes_max,
         }
     }
 
@@ -58,7 +64,9 @@ impl Writing {
     fn packs(self, bytes_max: u64) -> usize {
         match self {
             Self::Flush { .. } | Self::Ingest => 1,
-            Self::Merge { bytes } => usize::try_from(bytes.div_ceil(bytes_max)).unwrap_or(usize::MAX),
+            Self::Merge { bytes } | Self::Rewrite { bytes } => {
+                usize::try_from(bytes.div_ceil(bytes_max)).unwrap_or(usize::MAX)
+            }
         }
     }
 
@@ -66,7 +74,7 @@ impl Writing {
     fn next_pack_bytes(self, bytes_max: u64) -> u64 {
         match self {
             Self::Flush { bytes } => bytes,
-            Self::Merge { bytes } => bytes.min(bytes_max),
+            Self::Merge { bytes } | Self::Rewrite { bytes } => bytes.min(bytes_max),
             Self::Ingest => bytes_max,
         }
     }
@@ -123,13 +131,18 @@ impl<E: Deref<Target = Engine>> Output<E> {
         if self.table.is_some() {
             return Ok(());
         }
+        self.begin_pack()?;
+        let new = |pack| TableBuilder::new(self.settings, self.engine.ids.table(), pack);
+        self.table = self.pack.as_mut().map(new);
+        Ok(())
+    }
+
+    fn begin_pack(&mut self) -> Result<()> {
         if self.pack.is_none() {
             let pack = self.new_pack()?;
             self.named = self.named.max(Some(pack.named()));
             self.pack = Some(pack);
         }
-        let new = |pack| TableBuilder::new(self.settings, self.engine.ids.table(), pack);
-        self.table = self.pack.as_mut().map(new);
         Ok(())
     }
 
@@ -152,6 +165,28 @@ impl<E: Deref<Target = Engine>> Output<E> {
                 Ok(pack)
             }
         }
+    }
+
+    /// Takes a whole table over: the same one, at another place.
+    pub(crate) fn copy(&mut self, table: &TableMeta) -> Result<()> {
+        let file = self.packs.store.file(table.extent.pack)?;
+        self.begin_pack()?;
+        let Some(pack) = self.pack.as_mut() else { return Ok(()) };
+        let extent = copy_table(&file, table, pack)?;
+        self.tables.push(TableRecord { extent, ..table.record() });
+        self.seal_full()
+    }
+
+    /// Ends the pack if it is full.
+    fn seal_full(&mut self) -> Result<()> {
+        let full = match (self.engine.settings().options.tree.pack, &self.pack) {
+            (PackLayout::OneTable, _) => true,
+            (PackLayout::Many { bytes_max }, Some(pack)) => {
+                pack.len() >= self.writing.pack_bytes_max(bytes_max)
+            }
+            (PackLayout::Many { .. }, None) => false,
+        };
+        if full { self.seal() } else { Ok(()) }
     }
 
     fn seal(&mut self) -> Result<()> {
@@ -209,11 +244,7 @@ impl<E: Deref<Target = Engine>> Sink for Output<E> {
         let (Some(mut table), Some(pack)) = (self.table.take(), self.pack.as_mut()) else { return Ok(()) };
         table.set_range_tombstones(tombstones);
         self.tables.push(table.finish(pack)?);
-        let full = match self.engine.settings().options.tree.pack {
-            PackLayout::OneTable => true,
-            PackLayout::Many { bytes_max } => pack.len() >= self.writing.pack_bytes_max(bytes_max),
-        };
-        if full { self.seal() } else { Ok(()) }
+        self.seal_full()
     }
 }
 

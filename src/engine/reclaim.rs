@@ -10,6 +10,10 @@
 //! stands for the same file while its tables are punched. That is done at leisure once too much is dead, and at once, with a
 //! barrier, as far as somebody needs space.
 //!
+//! Where there are no holes, and where very little is left of many packs, what lives in them is copied, and they die as a
+//! whole: the merging threads do that, by a plan ([`crate::policy::next_rewrite`]) and as a job like any other
+//! (`engine/rewrite.rs`). From here come the figures, and word that something is due.
+//!
 //! At open, what lies between live tables is dead; what of it is a hole already is found by asking the file system, and is
 //! neither counted nor punched again. No record of holes is kept: one that a crash has undone is simply not there.
 //!
@@ -26,6 +30,7 @@ use std::time::Duration;
 use super::Engine;
 use crate::catalog::{Catalog, ExtentSink};
 use crate::env::sync::{Condvar, Mutex};
+use crate::policy::{PackView, SpaceTotals};
 use crate::types::{Extent, PackId};
 
 pub(super) use books::gaps;
@@ -46,12 +51,16 @@ struct State {
     unsynced: BTreeMap<PackId, u64>,
     /// Bytes given up or punched durably so far, about.
     freed_bytes: u64,
-    /// Somebody waits for that to come to this.
+    /// Packs that have been given up so far, unlinked or as spares.
+    given_up: u64,
+    /// Somebody waits for `freed_bytes` to come to this.
     wanted_bytes: u64,
     /// How often everything has been freed that could be, and more was wanted.
     exhausted: u64,
     /// Packs that have been punched, or could not be, for those who wait.
     tried: BTreeSet<PackId>,
+    /// A table has died since merging threads were last told that packs are to be rewritten.
+    has_died: bool,
     punching: Punching,
     stopped: bool,
 }
@@ -110,6 +119,18 @@ impl State {
         self.unsynced.keys().copied().find(|pack| self.books.can_sync(*pack))
     }
 
+    /// Space as the planner sees it, when somebody needs some or not.
+    fn space_totals(&self, is_short: bool) -> SpaceTotals {
+        let totals = self.books.totals();
+        SpaceTotals {
+            no_holes: self.punching.unsupported,
+            is_short,
+            live_bytes: totals.live,
+            dead_bytes: totals.dead,
+            sparse_packs: totals.sparse,
+        }
+    }
+
     /// Nothing is left that could be freed for those who wait.
     fn exhaust(&mut self) {
         if self.is_asked() {
@@ -165,6 +186,26 @@ impl Reclaimer {
         self.state.lock().books.stored(pack)
     }
 
+    /// Space as the planner sees it, and the packs if any are to be rewritten.
+    pub(crate) fn to_rewrite(&self, is_short: bool) -> (SpaceTotals, Vec<PackView>) {
+        let state = self.state.lock();
+        let totals = state.space_totals(is_short);
+        (totals, if totals.is_due() { state.books.views() } else { Vec::new() })
+    }
+
+    /// Packs that have been given up since the store was opened.
+    pub(crate) fn given_up(&self) -> u64 {
+        self.state.lock().given_up
+    }
+
+    /// Something stands in the way of rewriting `packs`: they are left alone for a while from `now` on.
+    pub(crate) fn block(&self, packs: &BTreeSet<PackId>, now: Duration) {
+        let mut state = self.state.lock();
+        packs.iter().for_each(|pack| state.books.block(*pack, now));
+        drop(state);
+        self.woken.notify_all();
+    }
+
     pub(crate) fn punching(&self) -> Punching {
         self.state.lock().punching
     }
@@ -190,8 +231,12 @@ impl ExtentSink for Reclaimer {
         match state.books.release(&extent) {
             // Outputs of a job that failed were never registered: the job removes its own packs.
             Released::Unknown => return,
-            Released::Dead if !state.books.is_wasteful() => return,
-            Released::Dead => {}
+            Released::Dead => {
+                state.has_died = true;
+                if !state.books.is_wasteful() && !state.space_totals(false).is_due() {
+                    return;
+                }
+            }
             Released::Last(pack) => state.dead.push(pack),
         }
         drop(state);

@@ -37,7 +37,7 @@ use crate::format::batch::Ops;
 use crate::format::edit::{Edit, KeyspaceChange, PackRecord};
 use crate::format::identity::Identity;
 use crate::format::names::FileName;
-use crate::options::Options;
+use crate::options::{Descriptors, Options};
 use crate::store::cache::TableCache;
 use crate::store::device::Device;
 use crate::store::file::StoreFile;
@@ -433,7 +433,8 @@ impl Store<'_> {
                 pinned.insert(id, Arc::new(file));
             }
         }
-        Ok((PackStore::new(self.device.clone(), spares, pinned), stored_gaps))
+        let per_table = self.opening.options.tree.descriptors == Descriptors::PerTable;
+        Ok((PackStore::new(self.device.clone(), spares, pinned, per_table), stored_gaps))
     }
 
     /// Puts the log's entries that are in no table into memtables.

@@ -1,6 +1,7 @@
 //! What is done on a full disk, and the space kept back for it.
 //!
-//! What nobody needs goes first: spares, and dead tables inside of packs that live on.
+//! What nobody needs goes first: spares, and dead tables inside of packs that live on; where those cannot be punched, jobs
+//! and batches that put have packs rewritten, as far as there is room for what lives in them.
 //!
 //! What frees space needs some first: a delete its record in the log, a merge its outputs. So the file RESERVE takes up
 //! [`Options::reserve_bytes`](crate::Options) of zeros, and is given up when a write or a job finds the disk full. Until it
@@ -66,10 +67,22 @@ impl Engine {
 
     /// Makes `bytes` of space if `error` is a full disk, or what can be made; whether there is more now.
     pub(crate) fn make_space(&self, error: &Error, bytes: u64) -> bool {
-        // A pack that died before anybody asked for space may have become a spare since.
-        let free_spares = || matches!(self.spares.free(), Ok(true));
         error.kind() == ErrorKind::DiskFull
-            && (self.free_dead(bytes) || free_spares() || self.give_up_reserve())
+            && (self.free_dead(bytes) || self.free_spares() || self.give_up_reserve())
+    }
+
+    /// As [`Engine::make_space`], for a job, which needs much and holds no lock.
+    pub(crate) fn make_space_for_job(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::DiskFull
+            && (self.free_dead(u64::MAX)
+                || self.free_spares()
+                || self.rewrite_for_space()
+                || self.give_up_reserve())
+    }
+
+    /// A pack that died before anybody asked for space may have become a spare since.
+    fn free_spares(&self) -> bool {
+        matches!(self.spares.free(), Ok(true))
     }
 
     /// Whether the reserve is given up.
@@ -94,6 +107,11 @@ impl Engine {
             || batch.iter().all(|op| !matches!(op.action, Action::Put { .. }))
         {
             return Ok(());
+        }
+        // Under no lock.
+        while !self.has_room() && (self.free_spares() || self.rewrite_for_space()) {}
+        if self.health.is_poisoned() {
+            self.wake_writers();
         }
         let _changing = reserve.changing.lock();
         let held = reserve.held.load(Ordering::Relaxed);

@@ -145,7 +145,26 @@ impl Salvage {
                 self.search_pack(pack).unwrap_or_else(|error| self.lost.push(error));
             }
         }
+        self.drop_lost_copies();
         Ok(())
+    }
+
+    /// Of a table that lies in several packs, for one of them was rewritten, every copy that opens is read: which is whole only
+    /// its blocks tell, and an entry that is there twice is the same. A copy that is gone is no loss then.
+    fn drop_lost_copies(&mut self) {
+        let mut tables = std::mem::take(&mut self.tables);
+        for found in tables.values_mut() {
+            let mut copies: BTreeMap<TableId, usize> = BTreeMap::new();
+            found.iter().for_each(|table| *copies.entry(table.id).or_default() += 1);
+            found.retain(|table| match copies.get_mut(&table.id) {
+                Some(count) if *count > 1 && self.open(table).is_err() => {
+                    *count -= 1;
+                    false
+                }
+                _ => true,
+            });
+        }
+        self.tables = tables;
     }
 
     /// Adds the tables of a pack that the catalog does not know.
@@ -160,19 +179,22 @@ impl Salvage {
             }
         };
         for (id, extent) in found {
-            let known = self.tables.values().flatten().any(|table| table.id == id);
+            let known = self.tables.values().flatten().any(|table| (table.id, table.extent) == (id, extent));
             if known {
                 continue;
             }
             let properties = TableReader::open_data(&file, id, extent, Seq::ZERO)
                 .and_then(|table| table.properties(&file));
+            // What was ingested has its number from the catalog alone, and a copy is as old as what it was copied from.
+            let copied =
+                self.tables.values().flatten().find(|table| table.id == id).map(|table| table.number);
             match properties {
                 Ok(properties) => self.tables.entry(properties.keyspace).or_default().push(FoundTable {
                     smallest: properties.range.start,
                     range_tombstones: properties.range_tombstones,
                     id,
                     extent,
-                    number: properties.max_seq,
+                    number: copied.unwrap_or(properties.max_seq),
                 }),
                 Err(_) if is_zeroed(&file, extent) => self.zeroed += 1,
                 Err(error) => self.lost.push(error),

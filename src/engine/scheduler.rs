@@ -4,8 +4,12 @@
 //! planner pick the best plan that no running job is in the way of; what the plan touches is claimed until its result is
 //! installed (I12). A job that failed without harm is tried again after a pause.
 //!
+//! Packs are rewritten in the merging threads, and by whoever needs space ([`rewrites`]).
+//!
 //! Merging threads run at a low priority: they may lose the processor at any moment, for long. So they plan without the
 //! scheduler's lock, which writers take, and claim the plan only if nothing that it rests on has changed meanwhile.
+
+mod rewrites;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +22,7 @@ use crate::catalog::{TableMeta, Version};
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
 use crate::env::{Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
-use crate::policy::{Busy, Plan, RangePick, TreeShape, TreeView, next_plan};
+use crate::policy::{Busy, Plan, PlanKind, RangePick, SpaceView, TreeShape, TreeView, next_plan};
 use crate::types::{KeyRange, KeyspaceId, LEVELS, UpperBound};
 
 /// Pause after a job that failed, doubled with every further failure up to the maximum: a full disk must not be
@@ -47,7 +51,11 @@ struct State {
     busy: BTreeMap<KeyspaceId, Busy>,
     /// Threads that plan, and hold versions.
     planning: usize,
+    /// Merges, moves and rewrites that are running, and the rewrites among them.
     merges: usize,
+    rewrites: usize,
+    /// The last rewrite for who needed space came to nothing while so many packs had been given up.
+    vain_at: Option<u64>,
     /// Numbers of the merging threads.
     mergers: BTreeSet<usize>,
     /// Compactions that somebody has asked for and that wait for a running job. No other merge of their keyspaces starts,
@@ -57,16 +65,18 @@ struct State {
     held: BTreeSet<KeyspaceId>,
     /// Whose memtable is being flushed.
     flushing: Option<KeyspaceId>,
-    /// Present while the last flush, or merge, has failed.
-    setbacks: [Option<Setback>; 2],
+    /// Present while the last flush, or merge, has failed. (Rewrites that fail leave single packs
+    /// alone, and nothing here.)
+    setbacks: [Option<Setback>; 3],
     stopping: bool,
 }
 
-/// Kinds of jobs, as far as their failures concern different waiters.
+/// Kinds of jobs. Failures of the first two concern different waiters, those of rewrites nobody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Job {
     Flush,
     Merge,
+    Rewrite,
 }
 
 /// A failure that has left nothing unknown.
@@ -86,6 +96,23 @@ enum Ended {
     Done,
     /// On a full disk, where space has been made since: it can be tried again at once.
     ForSpace,
+}
+
+impl State {
+    /// Claims what `plan` touches.
+    fn claim(&mut self, plan: &Plan) {
+        self.busy.entry(plan.keyspace).or_default().claim(plan);
+        self.merges += 1;
+        self.changes += 1;
+    }
+
+    /// Takes the claim back.
+    fn release(&mut self, plan: &Plan) {
+        self.merges -= 1;
+        if let Some(busy) = self.busy.get_mut(&plan.keyspace) {
+            busy.release(plan);
+        }
+    }
 }
 
 impl Scheduler {
@@ -218,17 +245,22 @@ impl Engine {
                 None
             } else {
                 let barred: BTreeSet<KeyspaceId> = state.waiting.keys().chain(&state.held).copied().collect();
-                let busy = state.busy.clone();
+                let (busy, rewrites) = (state.busy.clone(), state.rewrites);
                 state.planning += 1;
                 drop(state);
-                let plan = self.merge_due(&busy, |keyspace| !barred.contains(&keyspace));
+                let plan = self.merge_due(&busy, rewrites, |keyspace| !barred.contains(&keyspace));
                 state = self.scheduler.state.lock();
                 state.planning -= 1;
                 self.scheduler.planned.notify_all();
                 plan
             };
             match plan {
-                Some(plan) if state.changes == changes => state = self.run_claimed(state, &plan).0,
+                Some(plan) if state.changes == changes => {
+                    state = match plan.kind {
+                        PlanKind::Rewrite => self.rewrite_planned(state, &plan),
+                        PlanKind::Merge | PlanKind::Move => self.run_claimed(state, &plan).0,
+                    }
+                }
                 None if state.wakes == wakes && !state.stopping => self.wait_for_work(&mut state, Job::Merge),
                 _ => {}
             }
@@ -242,17 +274,12 @@ impl Engine {
         mut state: MutexGuard<'a, State>,
         plan: &Plan,
     ) -> (MutexGuard<'a, State>, Result<Ended>) {
-        state.busy.entry(plan.keyspace).or_default().claim(plan);
-        state.merges += 1;
-        state.changes += 1;
+        state.claim(plan);
         drop(state);
         let free_bytes = self.free_bytes();
         let result = self.tree(plan.keyspace).and_then(|tree| self.run_plan(&tree, plan));
         let (mut state, result) = self.job_ended(Job::Merge, result, free_bytes);
-        state.merges -= 1;
-        if let Some(busy) = state.busy.get_mut(&plan.keyspace) {
-            busy.release(plan);
-        }
+        state.release(plan);
         self.scheduler.changed(&mut state);
         (state, result)
     }
@@ -270,8 +297,7 @@ impl Engine {
         }
         let result = match result {
             Ok(()) => Ok(Ended::Done),
-            // A job needs much, and holds no lock.
-            Err(error) if self.make_space(&error, u64::MAX) => Ok(Ended::ForSpace),
+            Err(error) if self.make_space_for_job(&error) => Ok(Ended::ForSpace),
             Err(error) => Err(error),
         };
         self.fit_spares();
@@ -299,7 +325,7 @@ impl Engine {
         match job {
             // Nothing that plans rest on.
             Job::Flush => self.scheduler.notify(&mut state),
-            Job::Merge => self.scheduler.changed(&mut state),
+            Job::Merge | Job::Rewrite => self.scheduler.changed(&mut state),
         }
         (state, result)
     }
@@ -337,7 +363,7 @@ impl Engine {
     }
 
     /// Free space on the device; 0 where that cannot be told.
-    fn free_bytes(&self) -> u64 {
+    pub(super) fn free_bytes(&self) -> u64 {
         self.env.space(self.device.dir()).map_or(0, |space| space.free)
     }
 
@@ -351,8 +377,30 @@ impl Engine {
         oldest.min_by_key(|(first, _)| *first).map(|(_, tree)| tree.clone())
     }
 
-    /// The best plan, for keyspaces that `may` have one, that no running job is in the way of.
-    fn merge_due(&self, busy: &BTreeMap<KeyspaceId, Busy>, may: impl Fn(KeyspaceId) -> bool) -> Option<Plan> {
+    /// The best plan, for keyspaces that `may` have one, that no running job, of which so many are `rewrites`, is in the way
+    /// of.
+    fn merge_due(
+        &self,
+        busy: &BTreeMap<KeyspaceId, Busy>,
+        rewrites: usize,
+        may: impl Fn(KeyspaceId) -> bool,
+    ) -> Option<Plan> {
+        let space = match rewrites {
+            0 => self.space_view(self.is_short_of_space()),
+            _ => SpaceView::default(),
+        };
+        self.with_views(busy, may, |views| {
+            next_plan(views, &space, &self.pressure.load(), &self.settings().policy)
+        })
+    }
+
+    /// What `plan` makes of the trees of keyspaces that `may` have one.
+    fn with_views<T>(
+        &self,
+        busy: &BTreeMap<KeyspaceId, Busy>,
+        may: impl Fn(KeyspaceId) -> bool,
+        plan: impl FnOnce(&[TreeView<'_>]) -> T,
+    ) -> T {
         let none = Busy::default();
         let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape)> = self
             .trees()
@@ -377,7 +425,7 @@ impl Engine {
                 shape,
             })
             .collect();
-        next_plan(&views, &self.pressure.load(), &self.settings().policy)
+        plan(&views)
     }
 
     /// Waits until no background work is due.
@@ -402,10 +450,9 @@ impl Engine {
         loop {
             self.check_progress(&mut state, Job::Flush)?;
             self.check_progress(&mut state, Job::Merge)?;
-            let idle = state.flushing.is_none()
-                && state.merges == 0
-                && self.flush_due().is_none()
-                && self.merge_due(&state.busy, |_| true).is_none();
+            let due = self.merge_due(&state.busy, state.rewrites, |_| true);
+            let idle =
+                state.flushing.is_none() && state.merges == 0 && self.flush_due().is_none() && due.is_none();
             if idle && state.planning > 0 {
                 // What it holds of an older version is reclaimed when it lets go.
                 self.scheduler.planned.wait(&mut state);
@@ -414,6 +461,9 @@ impl Engine {
                 self.wait_reclaimed();
                 self.ahead.wait_served();
                 return Ok(());
+            } else if let Some(rewrite) = due.filter(|plan| self.may_rewrite(&state, plan)) {
+                // It may have become due, and may cease to be, without a word to the merging threads: as readers let go.
+                state = self.rewrite_planned(state, &rewrite);
             } else {
                 self.scheduler.done.wait(&mut state);
             }

@@ -124,6 +124,10 @@ impl Engine {
             let message = "reserve_bytes is fixed while the store is open";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
+        if options.tree.descriptors != before.options.tree.descriptors {
+            let message = "tree.descriptors is fixed while the store is open";
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
         let settings = Settings::new(&options, &*self.env);
         self.cache.set_capacity(settings.limits.cache_bytes);
         self.settings.store(Arc::new(settings));
@@ -165,7 +169,7 @@ fn policy(options: &Options) -> PolicyConfig {
     PolicyConfig {
         layout: Layout::Leveled(LeveledConfig {
             level1_bytes: tree.level1_bytes,
-            ratio: tree.level_ratio.into(),
+            ratio: tree.level_ratio.map(u64::from),
             l0_trigger: tree.l0_trigger as u64,
         }),
         picker: match tree.victims {

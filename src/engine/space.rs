@@ -45,7 +45,8 @@ impl Engine {
             if fits() || matches!(self.spares.free(), Ok(true)) && fits() {
                 return Ok(());
             }
-            if !freed {
+            // Last, for that costs most.
+            if !freed && !self.rewrite_for_space() {
                 break;
             }
         }

@@ -9,10 +9,9 @@ use super::distill::Volume;
 use super::pressure::StallReason;
 use super::tree::Tree;
 use crate::env::sync::Mutex;
-use crate::policy::Layout;
 use crate::stats::{
     ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, PrefixFilterStats, PunchStats,
-    ReadByCause, Shape, SpaceStats, StallStats, Stats,
+    ReadByCause, RewriteStats, Shape, SpaceStats, StallStats, Stats,
 };
 use crate::store::meter::{ReadCause, WriteCause};
 
@@ -25,10 +24,20 @@ pub(crate) struct Tally {
     merge: JobTally,
     moves: AtomicU64,
     moved_bytes: AtomicU64,
+    rewrites: RewriteTally,
     failures: AtomicU64,
     prefix_asked: AtomicU64,
     prefix_denied: AtomicU64,
     stalls: Mutex<BTreeMap<StallReason, (u64, Duration)>>,
+}
+
+/// Counters of rewrites.
+#[derive(Debug, Default)]
+struct RewriteTally {
+    jobs: AtomicU64,
+    packs: AtomicU64,
+    bytes: AtomicU64,
+    micros: AtomicU64,
 }
 
 /// Counters of one kind of job.
@@ -78,6 +87,14 @@ impl Tally {
     pub(super) fn moved(&self, bytes: u64) {
         self.moves.fetch_add(1, Relaxed);
         self.moved_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Tables of `bytes` together have been copied, and so many packs have no live table any more.
+    pub(super) fn rewrote(&self, packs: u64, bytes: u64, time: Duration) {
+        self.rewrites.jobs.fetch_add(1, Relaxed);
+        self.rewrites.packs.fetch_add(packs, Relaxed);
+        self.rewrites.bytes.fetch_add(bytes, Relaxed);
+        self.rewrites.micros.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Relaxed);
     }
 
     /// A background job has failed.
@@ -131,6 +148,7 @@ impl Engine {
                 merge: self.meter.bytes_read(ReadCause::Merge),
                 open: self.meter.bytes_read(ReadCause::Open),
             },
+            packs_opened: self.cache.packs().opened(),
             stalls: stalls
                 .into_iter()
                 .map(|(reason, (count, time))| StallStats {
@@ -165,6 +183,7 @@ impl Engine {
                 bytes: flush.bytes_out.load(Relaxed),
                 micros: flush.micros.load(Relaxed),
             },
+            rewrite: self.rewrite_stats(),
             space: self.space_stats(wal_bytes),
             punch: self.punch_stats(),
             memtable_bytes: keyspaces.iter().map(|keyspace| keyspace.memtable_bytes).sum(),
@@ -175,6 +194,16 @@ impl Engine {
             running_merges,
             background_errors: self.tally.failures.load(Relaxed),
             keyspaces,
+        }
+    }
+
+    fn rewrite_stats(&self) -> RewriteStats {
+        let RewriteTally { jobs, packs, bytes, micros } = &self.tally.rewrites;
+        RewriteStats {
+            jobs: jobs.load(Relaxed),
+            packs: packs.load(Relaxed),
+            bytes: bytes.load(Relaxed),
+            micros: micros.load(Relaxed),
         }
     }
 
@@ -210,6 +239,7 @@ impl Engine {
             wal: count(WriteCause::Wal),
             flush: count(WriteCause::Flush),
             merge: count(WriteCause::Merge),
+            rewrite: count(WriteCause::Rewrite),
             manifest: count(WriteCause::Manifest),
             directory: count(WriteCause::Directory),
             reclaim: count(WriteCause::Reclaim),
@@ -234,7 +264,8 @@ impl Engine {
     /// The levels of a tree, down to the deepest that holds anything.
     pub(crate) fn shape(&self, tree: &Tree) -> Shape {
         let version = tree.view().version.clone();
-        let scores = self.settings().policy.layout.scores(&version);
+        let layout = self.settings().policy.layout;
+        let (scores, limits) = (layout.scores(&version), layout.limits(&version));
         let deepest = version.deepest().map_or(0, usize::from);
         let levels =
             version.levels().zip(scores).take(deepest + 1).map(|((number, level), score)| LevelShape {
@@ -245,15 +276,9 @@ impl Engine {
                 entries: level.runs.iter().map(|run| run.entries()).sum(),
                 tombstones: level.runs.iter().map(|run| run.tombstones()).sum(),
                 range_tombstones: level.runs.iter().map(|run| run.range_tombstones()).sum(),
-                limit_bytes: limit_bytes(&self.settings().policy.layout, number),
+                limit_bytes: limits[usize::from(number)],
                 score,
             });
         Shape { levels: levels.collect() }
     }
-}
-
-/// Bytes beyond which a level is due; 0 for level 0, whose runs are counted instead.
-fn limit_bytes(layout: &Layout, level: u8) -> u64 {
-    let Layout::Leveled(config) = layout;
-    if level == 0 { 0 } else { config.limit_bytes(level) }
 }

@@ -170,16 +170,25 @@ fn compress(payload: &[u8], out: &mut Vec<u8>) -> bool {
 /// # Errors
 /// When the checksum does not match the bytes and the place, or the compressed bytes do not yield what they claim.
 pub fn open_block(place: Place, stored: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
-    let (covered, checksum) = stored.split_last_chunk().ok_or(Malformed::new(0, "truncated block"))?;
+    let covered = check_block(place, stored)?;
     let (&codec, payload) = covered.split_last().ok_or(Malformed::new(0, "truncated block"))?;
-    if u32::from_le_bytes(*checksum) != place.checksum(covered) {
-        return Err(Malformed::new(covered.len(), "block checksum mismatch"));
-    }
     match codec {
         codec if codec == Codec::Raw as u8 => Ok(Cow::Borrowed(payload)),
         codec if codec == Codec::Lz4 as u8 => decompress(payload).map(Cow::Owned),
         _ => Err(Malformed::new(payload.len(), "unknown block codec")),
     }
+}
+
+/// What the checksum of the sealed block `stored` covers: payload and codec, not decompressed.
+///
+/// # Errors
+/// When the checksum does not match the bytes and the place that they were read from.
+pub fn check_block(place: Place, stored: &[u8]) -> Result<&[u8], Malformed> {
+    let (covered, checksum) = stored.split_last_chunk().ok_or(Malformed::new(0, "truncated block"))?;
+    if u32::from_le_bytes(*checksum) != place.checksum(covered) {
+        return Err(Malformed::new(covered.len(), "block checksum mismatch"));
+    }
+    Ok(covered)
 }
 
 fn decompress(stored: &[u8]) -> Result<Vec<u8>, Malformed> {

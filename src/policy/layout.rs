@@ -1,11 +1,19 @@
 //! How a level is built, and when it is too large.
 //!
 //! `Leveled` is LevelDB's: runs of flushed tables in level 0, one run in every deeper level, limits that grow by a
-//! constant ratio. A level is due at score 1: level 0 by its number of runs, a deeper one by its bytes. The deepest
+//! ratio. A level is due at score 1: level 0 by its number of runs, a deeper one by its bytes. The deepest
 //! level has nowhere to go and is never due. Level 0 is due as well once scans have paid for its merge.
+//!
+//! Without a given ratio the limits follow the tree. A level costs each byte that goes through it about one write, and half
+//! a write for each time that it is larger than the one above: behind the cursor, which goes round, the target is emptier
+//! than at the place that is reached last. Level 1 is about what level 0 brings at a time, the deepest level holds what
+//! there is, and between the two as many levels as cost least grow by one ratio, which is 2.5 to 6. With LevelDB's 10, the
+//! deepest level but one is full however little lies below it, and the work of a level falls on one step out of two or three.
+//! (`policy/tests/volume.rs` reckons the difference: about a sixth of what is written.)
+//! A tree that has outgrown its levels moves its tables into a new deepest one; nothing is written for that.
 
 use crate::catalog::Version;
-use crate::types::{KeyRange, LEVELS};
+use crate::types::{KeyRange, LEVELS, UpperBound};
 
 /// What merging costs as much as one seek does, in bytes: where the seek reads a block from the disk, LevelDB's estimate
 /// (`db/version_set.cc`: `allowed_seeks`); where the block is cached, what a merge gets through in the 2 to 4 us that it takes.
@@ -27,11 +35,14 @@ pub enum Layout {
 pub struct LeveledConfig {
     /// Bytes at which level 1 is due.
     pub level1_bytes: u64,
-    /// Limit of a level over the limit of the one above, at least 2.
-    pub ratio: u64,
+    /// Limit of a level over the limit of the one above, at least 2; `None` for what the tree asks for.
+    pub ratio: Option<u64>,
     /// Runs at which level 0 is due, at least 1.
     pub l0_trigger: u64,
 }
+
+/// What a level costs beside the ratio, in writes: one, and half a one for the readers, who ask all levels.
+const LEVEL_COST: f64 = 1.5;
 
 /// A version measured by a layout.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -49,15 +60,22 @@ impl Layout {
         TreeShape { scores: self.scores(version), debt_bytes: self.debt(version) }
     }
 
+    /// Bytes at which each level is due: 0 for level 0, whose runs are counted, and [`u64::MAX`] for one that never is.
+    #[must_use]
+    pub fn limits(&self, version: &Version) -> [u64; LEVELS] {
+        let Self::Leveled(config) = self;
+        config.limits(version)
+    }
+
     /// Fill of each level; due from 1 on.
     #[must_use]
     pub fn scores(&self, version: &Version) -> [f64; LEVELS] {
         let Self::Leveled(config) = self;
-        let mut scores = [0.0; LEVELS];
+        let (mut scores, limits) = ([0.0; LEVELS], config.limits(version));
         for (level, state) in version.levels().take(LEVELS - 1) {
             let (value, limit) = match level {
                 0 => (state.runs.len() as u64, config.l0_trigger),
-                _ => (state.bytes(), config.limit_bytes(level)),
+                _ => (state.bytes(), limits[usize::from(level)]),
             };
             scores[usize::from(level)] = value as f64 / limit as f64;
         }
@@ -65,10 +83,12 @@ impl Layout {
     }
 
     /// Bytes to merge until no level is due: what each level holds above its limit goes down and is written again with
-    /// what it meets there, on average the ratio of the two levels' sizes. (RocksDB reckons its pending bytes so.)
+    /// what it meets there, on average the ratio of the two levels' sizes. (RocksDB reckons its pending bytes so.) What
+    /// meets nothing moves, and is no debt.
     #[must_use]
     pub fn debt(&self, version: &Version) -> u64 {
         let Self::Leveled(config) = self;
+        let limits = config.limits(version);
         let l0 = version.level(0);
         let (mut debt, mut incoming) = (0u64, 0u64);
         if l0.runs.len() as u64 >= config.l0_trigger {
@@ -77,10 +97,11 @@ impl Layout {
         }
         for (level, state) in version.levels().take(LEVELS - 1).skip(1) {
             let bytes = state.bytes().saturating_add(incoming);
-            let excess = bytes.saturating_sub(config.limit_bytes(level).saturating_sub(1));
-            if excess > 0 {
-                let met = excess as f64 * (version.bytes(level + 1) as f64 / bytes as f64);
-                debt = debt.saturating_add(excess).saturating_add(met as u64);
+            let excess = bytes.saturating_sub(limits[usize::from(level)].saturating_sub(1));
+            let merged = excess.saturating_sub(moving_bytes(version, level));
+            if merged > 0 {
+                let met = merged as f64 * (version.bytes(level + 1) as f64 / bytes as f64);
+                debt = debt.saturating_add(merged).saturating_add(met as u64);
             }
             incoming = excess;
         }
@@ -96,7 +117,8 @@ impl Layout {
         let Self::Leveled(config) = self;
         let overlaps =
             |level: u8| version.level(level).runs.iter().any(|run| run.overlapping(range).next().is_some());
-        let fits = |level: &u8| version.bytes(*level).saturating_add(bytes) < config.limit_bytes(*level);
+        let limits = config.limits(version);
+        let fits = |level: &u8| version.bytes(*level).saturating_add(bytes) < limits[usize::from(*level)];
         let last = LEVELS as u8 - 1;
         let free = (0..=last).take_while(|&level| !overlaps(level)).last().unwrap_or(0);
         let needed = (1..last).find(fits).unwrap_or(last);
@@ -124,12 +146,40 @@ pub fn seeks_worth(seeks: u64, cached: u64, missed: u64) -> u64 {
     seeks.saturating_mul(SEEK_CACHED_BYTES + read as u64)
 }
 
+/// Bytes of `level` that would all move: what is behind its cursor, if nothing of the next level is.
+fn moving_bytes(version: &Version, level: u8) -> u64 {
+    let behind =
+        |level: u8, range: &KeyRange| version.level(level).run().map_or(0, |run| run.overlap_bytes(range));
+    let start = version.level(level).cursor.clone().unwrap_or_default();
+    let range = KeyRange { start, end: UpperBound::Unbounded };
+    if behind(level + 1, &range) == 0 { behind(level, &range) } else { 0 }
+}
+
 impl LeveledConfig {
-    /// Bytes at which `level`, 1 or deeper, is due.
-    #[must_use]
-    pub fn limit_bytes(&self, level: u8) -> u64 {
-        let grown = self.ratio.saturating_pow(u32::from(level.saturating_sub(1)));
-        self.level1_bytes.saturating_mul(grown)
+    fn limits(&self, version: &Version) -> [u64; LEVELS] {
+        let (ratio, levels) = match self.ratio {
+            Some(ratio) => (ratio as f64, LEVELS - 1),
+            None => self.even(version),
+        };
+        let mut limits = [u64::MAX; LEVELS];
+        limits[0] = 0;
+        for (above, limit) in (0..).zip(&mut limits[1..levels]) {
+            *limit = (self.level1_bytes as f64 * ratio.powi(above)) as u64;
+        }
+        limits
+    }
+
+    /// The ratio of each level to the one above, and the number of the deepest level.
+    fn even(&self, version: &Version) -> (f64, usize) {
+        let bytes: u64 = version.levels().map(|(_, state)| state.bytes()).sum();
+        let growth = (bytes as f64 / self.level1_bytes as f64).max(1.0);
+        let ratio = |steps: usize| growth.powf(1.0 / steps as f64);
+        let cost = |steps: usize| steps as f64 * (LEVEL_COST + ratio(steps) / 2.0);
+        let cheapest = (1..LEVELS - 1).min_by(|one, other| cost(*one).total_cmp(&cost(*other)));
+        // A level that is there stays.
+        let there = usize::from(version.deepest().unwrap_or(0).saturating_sub(1));
+        let steps = cheapest.unwrap_or(1).max(there);
+        (ratio(steps), steps + 1)
     }
 }
 

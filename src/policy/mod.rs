@@ -16,6 +16,7 @@ mod placer;
 mod plan;
 mod planner;
 mod retainer;
+mod rewriter;
 mod view;
 
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
@@ -26,7 +27,8 @@ pub use placer::{PlaceView, Placer};
 pub use plan::{Plan, PlanInput, PlanKind, Reason};
 pub use planner::{PolicyConfig, next_plan};
 pub use retainer::{Fate, Retainer};
-pub use view::{Busy, LoadState, TreeView};
+pub use rewriter::next_rewrite;
+pub use view::{Busy, LoadState, PackView, SpaceTotals, SpaceView, TreeView};
 
 #[cfg(test)]
 mod tests;

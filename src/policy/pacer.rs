@@ -6,9 +6,10 @@
 //! a writer too fast by any factor meets its balance somewhere on the way and seldom a stop.
 //!
 //! The count of runs in level 0 is a coarse signal; the fill of the active memtable, which will be the next run, is
-//! its fraction. Writers stop at the hard limits alone. Jobs are never held back; flushes do not even ask.
+//! its fraction. Writers stop at the hard limits alone. Merges and moves are never held back, and flushes do not even ask; a
+//! rewrite, which makes no room for writers, waits while level 0 holds them up.
 
-use super::{LoadState, Plan};
+use super::{LoadState, Plan, PlanKind};
 
 /// The pacers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,6 +85,8 @@ impl WriterVerdict {
 pub enum Admission {
     /// Now.
     Run,
+    /// Not under this load.
+    Defer,
 }
 
 /// A signal, measured against where it slows (0) and stops (1) writers.
@@ -112,9 +115,10 @@ impl Pacer {
 
     /// Whether `plan` may run under `load`. Flushes do not ask.
     #[must_use]
-    pub fn admit(&self, _load: &LoadState, _plan: &Plan) -> Admission {
-        match self {
-            Self::Governor(_) => Admission::Run,
+    pub fn admit(&self, load: &LoadState, plan: &Plan) -> Admission {
+        match plan.kind {
+            PlanKind::Rewrite if self.presses(load.l0_runs) => Admission::Defer,
+            PlanKind::Merge | PlanKind::Move | PlanKind::Rewrite => Admission::Run,
         }
     }
 

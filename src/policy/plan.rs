@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::types::{Key, KeyRange, KeyspaceId, TableId};
 
-/// A background change of one tree: tables to merge into the next level, tables to move there unread, or both at once.
+/// A background change of one tree: tables to merge into the next level, tables to move there unread, or both at once; or
+/// tables that stay in their level and are to lie elsewhere on the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// Whose tree.
@@ -15,7 +16,8 @@ pub struct Plan {
     pub source: u8,
     /// Level that receives the outputs.
     pub target: u8,
-    /// Tables to merge: of the source level, then of the target level, newest run first, in key order.
+    /// Tables to merge: of the source level, then of the target level, newest run first, in key order. Of a rewrite, whose
+    /// source is its target: the tables to copy.
     pub inputs: Vec<PlanInput>,
     /// Tables of the source level that go to the target as they are, in key order.
     pub moves: Vec<TableId>,
@@ -42,9 +44,11 @@ pub enum PlanKind {
     Merge,
     /// Metadata alone: tables change their level.
     Move,
+    /// Inputs are copied as they are, so that nothing is left of the packs that they lie in.
+    Rewrite,
 }
 
-/// A table to merge.
+/// A table to merge, or to copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlanInput {
     /// The level that it is in.
@@ -60,6 +64,8 @@ pub enum Reason {
     Level0Runs,
     /// The level has as many bytes as the layout allows.
     LevelBytes,
+    /// Packs hold little that lives.
+    DeadSpace,
     /// The user asked for it.
     Manual,
 }
@@ -69,6 +75,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Level0Runs => "level 0 runs",
             Self::LevelBytes => "level bytes",
+            Self::DeadSpace => "dead space",
             Self::Manual => "manual",
         })
     }
@@ -80,6 +87,7 @@ impl fmt::Display for Plan {
         let kind = match self.kind {
             PlanKind::Merge => "merge",
             PlanKind::Move => "move",
+            PlanKind::Rewrite => "rewrite",
         };
         write!(f, "{kind} {keyspace:?} L{source}->L{target} {range} {bytes}B")?;
         let mut level = None;

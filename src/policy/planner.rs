@@ -1,12 +1,18 @@
 //! The order of precedence over keyspaces and levels.
 //!
 //! 1. Level 0 of a keyspace whose runs hold writers up, the fullest first.
-//! 2. Every other level that is due, by score.
+//! 2. Rewrites of packs, once far too much is dead and cannot be punched: or under writers that never rest nothing would
+//!    bound it (I11).
+//! 3. Every other level that is due, by score.
+//! 4. Rewrites that can wait.
 //!
 //! A level 0 that waits for jobs in level 1 to end keeps that level's next jobs from starting, or they would hold it
-//! up for ever. Which tables are taken is the picker's business, whether a plan may run the pacer's.
+//! up for ever; nor does a rewrite start in its keyspace. Which tables are taken is the picker's business, whether a plan may run the pacer's.
 
-use super::{Admission, Cutter, Layout, LoadState, Pacer, Picker, Placer, Plan, Retainer, TreeView};
+use super::{
+    Admission, Cutter, Layout, LoadState, Pacer, Picker, Placer, Plan, Retainer, SpaceView, TreeView,
+    next_rewrite,
+};
 use crate::types::KeyspaceId;
 
 /// One policy per seam.
@@ -36,23 +42,40 @@ struct Due<'a> {
 
 /// The plan to run next, if any is due, free of running jobs and admitted.
 #[must_use]
-pub fn next_plan(views: &[TreeView<'_>], load: &LoadState, config: &PolicyConfig) -> Option<Plan> {
+pub fn next_plan(
+    views: &[TreeView<'_>],
+    space: &SpaceView,
+    load: &LoadState,
+    config: &PolicyConfig,
+) -> Option<Plan> {
+    let admitted = |plan: &Plan| config.pacer.admit(load, plan) == Admission::Run;
+    let rewrite = |waiting: &[KeyspaceId]| {
+        let free: Vec<_> = views.iter().filter(|view| !waiting.contains(&view.keyspace)).copied().collect();
+        next_rewrite(&free, space).filter(admitted)
+    };
     let mut due: Vec<_> = views.iter().flat_map(|view| due_levels(view, config)).collect();
     due.sort_by(|a, b| {
         b.pressed.cmp(&a.pressed).then(b.score.total_cmp(&a.score)).then(a.level.cmp(&b.level))
     });
     let mut waiting: Vec<KeyspaceId> = Vec::new();
-    for Due { view, level, .. } in due {
+    let mut late = space.totals.is_late();
+    for Due { view, level, pressed, .. } in due {
+        if !pressed && std::mem::take(&mut late) {
+            let plan = rewrite(&waiting);
+            if plan.is_some() {
+                return plan;
+            }
+        }
         if level == 1 && waiting.contains(&view.keyspace) {
             continue;
         }
         match config.picker.pick(view, level) {
-            Some(plan) if config.pacer.admit(load, &plan) == Admission::Run => return Some(plan),
+            Some(plan) if admitted(&plan) => return Some(plan),
             _ if level == 0 => waiting.push(view.keyspace),
             _ => {}
         }
     }
-    None
+    rewrite(&waiting)
 }
 
 fn due_levels<'a>(view: &'a TreeView<'a>, config: &PolicyConfig) -> impl Iterator<Item = Due<'a>> {

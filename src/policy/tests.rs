@@ -8,7 +8,10 @@
 //! config table=2M level1=10M ...           changes the defaults of PolicyConfig::leveldb; settle=1, least=1: switches
 //! L0 e5 a-c:1M d-f:1M                      tables: level, epoch (level 0), keys and bytes
 //! L1 a-c:1M cursor=c                       cursor of the level's picker: behind this key
+//! L1 a-c:1M@7                              the pack of a table, unless all are in one
 //! busy L1 a-c                              claim of a running job
+//! pack 7 8M dead=6M holes=1M               a pack that may be rewritten, and what is dead in it or a hole
+//! space noholes=1 short=1 free=4M          whether there are holes, whether space is needed, what is free
 //! load debt=1G active=3M sealed=1 ...      load sample; the rest follows from the tree
 //! > pick | pick L1 | range L1 a-c          plans
 //! > scores | debt                          the layout's measures
@@ -26,6 +29,7 @@ use crate::format::edit::{TableRecord, TreeEdit};
 use crate::types::{Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PackId, Seq, successor};
 
 mod properties;
+mod volume;
 
 impl PolicyConfig {
     /// LevelDB's rules at LevelDB's sizes.
@@ -37,7 +41,7 @@ impl PolicyConfig {
     pub fn leveldb_sized(table_bytes: u64, level1_bytes: u64) -> Self {
         let grandparent_bytes_max = 10 * table_bytes;
         Self {
-            layout: Layout::Leveled(LeveledConfig { level1_bytes, ratio: 10, l0_trigger: 4 }),
+            layout: Layout::Leveled(LeveledConfig { level1_bytes, ratio: Some(10), l0_trigger: 4 }),
             picker: Picker::Cursor(PickerConfig {
                 group_bytes: 0,
                 group_parts: 1,
@@ -102,6 +106,10 @@ fn run_file(text: &str) -> String {
             }
             ["config", ref settings @ ..] => settings.iter().for_each(|setting| case.configure(setting)),
             ["load", ref settings @ ..] => settings.iter().for_each(|setting| case.load(setting)),
+            ["space", ref settings @ ..] => {
+                case.space.extend(settings.iter().map(|word| parse_setting(word)))
+            }
+            ["pack", pack, length, ref settings @ ..] => case.add_pack(pack, length, settings),
             ["busy", level, range] => case.busy.push((parse_level(level), parse_range(range))),
             [level, ref tables @ ..] => case.add_level(parse_level(level), tables),
         }
@@ -114,13 +122,22 @@ struct Case {
     edit: TreeEdit,
     busy: Vec<(u8, KeyRange)>,
     load: BTreeMap<String, u64>,
+    packs: Vec<PackView>,
+    space: BTreeMap<String, u64>,
     config: PolicyConfig,
 }
 
 impl Default for Case {
     fn default() -> Self {
         let config = PolicyConfig::leveldb();
-        Self { edit: TreeEdit::default(), busy: Vec::new(), load: BTreeMap::new(), config }
+        Self {
+            edit: TreeEdit::default(),
+            busy: Vec::new(),
+            load: BTreeMap::new(),
+            packs: Vec::new(),
+            space: BTreeMap::new(),
+            config,
+        }
     }
 }
 
@@ -132,7 +149,12 @@ impl Case {
                 self.edit.cursors.push((level, successor(cursor.as_bytes())));
             } else if let Some((range, bytes)) = word.split_once(':') {
                 let id = self.edit.add.len() as u64 + 1;
-                self.edit.add.push((level, table(id, epoch, parse_range(range), parse_bytes(bytes))));
+                let (bytes, pack) = bytes.split_once('@').unwrap_or((bytes, ""));
+                let mut table = table(id, epoch, parse_range(range), parse_bytes(bytes));
+                if let Ok(pack) = pack.parse() {
+                    (table.extent.pack, table.extent.offset) = (PackId(pack), id << 40);
+                }
+                self.edit.add.push((level, table));
             } else {
                 epoch = word.strip_prefix('e').expect("e<epoch>").parse().unwrap();
             }
@@ -149,7 +171,7 @@ impl Case {
         let Pacer::Governor(pacer) = pacer;
         match name {
             "level1" => layout.level1_bytes = value,
-            "ratio" => layout.ratio = value,
+            "ratio" => layout.ratio = Some(value).filter(|ratio| *ratio > 0),
             "trigger" => layout.l0_trigger = value,
             "table" => cutter.table_bytes = value,
             "group" => picker.group_bytes = value,
@@ -170,8 +192,31 @@ impl Case {
     }
 
     fn load(&mut self, setting: &str) {
-        let (name, value) = setting.split_once('=').unwrap();
-        self.load.insert(name.to_string(), parse_bytes(value));
+        self.load.extend([parse_setting(setting)]);
+    }
+
+    fn add_pack(&mut self, pack: &str, length: &str, settings: &[&str]) {
+        let settings: BTreeMap<String, u64> = settings.iter().map(|word| parse_setting(word)).collect();
+        let value = |name: &str| settings.get(name).copied().unwrap_or(0);
+        self.packs.push(PackView {
+            pack: PackId(pack.parse().unwrap()),
+            length: parse_bytes(length),
+            dead_bytes: value("dead"),
+            hole_bytes: value("holes"),
+        });
+    }
+
+    fn space(&self, version: &Version) -> SpaceView {
+        let value = |name: &str| self.space.get(name).copied().unwrap_or(0);
+        let totals = SpaceTotals {
+            no_holes: value("noholes") > 0,
+            is_short: value("short") > 0,
+            live_bytes: version.tables().map(|(_, table)| table.bytes()).sum(),
+            dead_bytes: self.packs.iter().map(|pack| pack.dead_bytes).sum(),
+            sparse_packs: self.packs.iter().filter(|pack| pack.is_sparse()).count() as u64,
+        };
+        let packs = if totals.is_due() { self.packs.clone() } else { Vec::new() };
+        SpaceView { totals, packs, free_bytes: self.space.get("free").copied().unwrap_or(u64::MAX) }
     }
 
     fn version(&self) -> Version {
@@ -188,7 +233,7 @@ impl Case {
         let view = TreeView { keyspace: KeyspaceId(0), version: &version, busy: &busy, shape: &shape };
         let show = |plan: Option<Plan>| plan.map_or("nothing".into(), |plan| show_plan(&version, &plan));
         match (command, arguments) {
-            ("pick", []) => show(next_plan(&[view], &self.sample(), &self.config)),
+            ("pick", []) => show(next_plan(&[view], &self.space(&version), &self.sample(), &self.config)),
             ("pick", [level]) => show(self.config.picker.pick(&view, parse_level(level))),
             ("range", [level, range @ ..]) => {
                 let range = range.first().map(|range| parse_range(range));
@@ -240,7 +285,8 @@ impl Case {
         for value in values {
             let mut load = self.load.clone();
             load.insert(name.to_string(), parse_bytes(&value));
-            let case = Self { load, edit: self.edit.clone(), busy: Vec::new(), ..*self };
+            let config = self.config;
+            let case = Self { load, edit: self.edit.clone(), config, ..Self::default() };
             let verdict = match self.config.pacer.writer(&case.sample()) {
                 WriterVerdict::Go => "go".to_string(),
                 WriterVerdict::Delay { bytes_per_second, reason } => {
@@ -311,6 +357,7 @@ fn show_plan(version: &Version, plan: &Plan) -> String {
     let mut what = match plan.kind {
         PlanKind::Merge => format!("[{}] with [{}]", of_level(plan.source), of_level(plan.target)),
         PlanKind::Move => format!("[{moves}]"),
+        PlanKind::Rewrite => format!("[{}]", of_level(plan.source)),
     };
     if plan.kind == PlanKind::Merge && !plan.moves.is_empty() {
         write!(what, " move [{moves}]").unwrap();
@@ -331,6 +378,12 @@ fn show_plan(version: &Version, plan: &Plan) -> String {
 
 fn parse_level(word: &str) -> u8 {
     word.strip_prefix('L').expect("L<level>").parse().unwrap()
+}
+
+/// `name=bytes`.
+fn parse_setting(word: &str) -> (String, u64) {
+    let (name, value) = word.split_once('=').unwrap();
+    (name.to_string(), parse_bytes(value))
 }
 
 fn parse_range(word: &str) -> KeyRange {

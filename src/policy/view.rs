@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{Plan, TreeShape};
 use crate::catalog::Version;
-use crate::types::{KeyRange, KeyspaceId};
+use crate::types::{KeyRange, KeyspaceId, PackId};
 
 /// One tree, as pickers see it.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +63,45 @@ impl Busy {
 fn claims_of(plan: &Plan) -> impl Iterator<Item = (u8, &KeyRange)> {
     let levels = [plan.source, plan.target].into_iter();
     levels.flat_map(move |level| plan.claims.iter().map(move |range| (level, range)))
+}
+
+/// The space that tables take: what is dead of it, and in which packs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SpaceView {
+    /// All packs together.
+    pub totals: SpaceTotals,
+    /// Packs that may be rewritten; empty unless [`SpaceTotals::is_due`].
+    pub packs: Vec<PackView>,
+    /// Bytes that can still be written to the device.
+    pub free_bytes: u64,
+}
+
+/// Sums over all packs that nothing stands in the way of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SpaceTotals {
+    /// The file system has said that it knows no holes.
+    pub no_holes: bool,
+    /// Somebody needs space.
+    pub is_short: bool,
+    /// Live tables, in bytes.
+    pub live_bytes: u64,
+    /// What is dead beside them and takes up space, in bytes.
+    pub dead_bytes: u64,
+    /// Number of packs of which very little is left: [`PackView::is_sparse`].
+    pub sparse_packs: u64,
+}
+
+/// One pack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PackView {
+    /// Which.
+    pub pack: PackId,
+    /// Length of the file, holes included.
+    pub length: u64,
+    /// Bytes of dead tables that take up space.
+    pub dead_bytes: u64,
+    /// Bytes of holes.
+    pub hole_bytes: u64,
 }
 
 /// One sample of what the store is going through. Rates are recent averages while the work was going on; 0 while

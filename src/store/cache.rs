@@ -193,10 +193,14 @@ impl TableCache {
     #[cold]
     fn open(&self, meta: &TableMeta) -> Result<Arc<TableReader>> {
         let key = (meta.id, READER);
-        if let Some(Entry::Table(table)) = self.entries.get(&key) {
+        // That of the same table at another place, from before or after it was copied, goes on for those who hold it.
+        let here = |table: &Arc<TableReader>| table.extent() == meta.extent;
+        if let Some(Entry::Table(table)) = self.entries.get(&key)
+            && here(&table)
+        {
             return Ok(table);
         }
-        let file = self.packs.file(meta.extent.pack)?;
+        let file = self.packs.table_file(meta.extent)?;
         let mut table = TableReader::open(&file, meta.id, meta.extent, meta.max_seq)?;
         let charge = self.charge(table.memory_bytes() as u64);
         let fits = charge.is_some();
@@ -243,7 +247,7 @@ impl TableCache {
 
     /// Reads a block past the cache.
     fn read_past(&self, table: &TableReader, handle: BlockHandle, cause: ReadCause) -> Result<Block> {
-        let file = self.packs.file(table.extent().pack)?;
+        let file = self.packs.table_file(table.extent())?;
         let place = TablePlace { file: &file, id: table.id(), extent: table.extent() };
         let mut buffer = self.buffers.take(place.length(handle)?);
         if let Some(bytes) = Arc::get_mut(&mut buffer) {

@@ -11,6 +11,8 @@ pub(crate) enum WriteCause {
     Flush,
     /// Tables becoming tables.
     Merge,
+    /// Tables taken over into other packs.
+    Rewrite,
     /// The manifest, the small files that name the store and its manifest, and the reserve.
     Manifest,
     /// Names of files that somebody waits for; only ever synced.
@@ -28,7 +30,7 @@ pub(crate) enum ReadCause {
     Get,
     /// An iterator.
     Scan,
-    /// A merge's inputs.
+    /// The inputs of a merge or of a rewrite.
     Merge,
     /// Opening the store or a table: manifest, log, indexes and filters.
     Open,

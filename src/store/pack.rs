@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::device::{Device, Named};
 use super::file::StoreFile;
@@ -21,8 +22,8 @@ use crate::types::{DeviceId, Extent, KeyspaceId, PAGE_BYTES, PackId, TableId};
 /// Bytes are handed to the operating system in pieces of about this size.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// Open packs that are kept at hand.
-const OPEN_PACKS_MAX: usize = 768;
+/// Descriptors that are kept at hand.
+const DESCRIPTORS_MAX: usize = 768;
 
 /// The packs of one device, opened on demand.
 #[derive(Debug)]
@@ -31,8 +32,15 @@ pub(crate) struct PackStore {
     spares: Arc<Spares>,
     /// Packs that stay open: a reader beside a writer has no other hold on them.
     pinned: BTreeMap<PackId, Arc<StoreFile>>,
-    open: quick_cache::sync::Cache<PackId, Arc<StoreFile>>,
+    /// Whether each table has a descriptor of its own, or else each pack.
+    per_table: bool,
+    /// By pack, and by the place there of the table whose own it is.
+    open: quick_cache::sync::Cache<(PackId, u64), Arc<StoreFile>>,
+    opened: AtomicU64,
 }
+
+/// The place for which the whole pack's descriptor is kept.
+const WHOLE: u64 = 0;
 
 impl PackStore {
     /// The packs in `device`; those that are `pinned` can be read whatever becomes of their names.
@@ -40,22 +48,47 @@ impl PackStore {
         device: Arc<Device>,
         spares: Arc<Spares>,
         pinned: BTreeMap<PackId, Arc<StoreFile>>,
+        per_table: bool,
     ) -> Self {
-        Self { device, spares, pinned, open: quick_cache::sync::Cache::new(OPEN_PACKS_MAX) }
+        let open = quick_cache::sync::Cache::new(DESCRIPTORS_MAX);
+        Self { device, spares, pinned, per_table, open, opened: AtomicU64::new(0) }
     }
 
     /// The pack's file, for reading.
     pub(crate) fn file(&self, pack: PackId) -> Result<Arc<StoreFile>> {
+        self.file_at(pack, WHOLE)
+    }
+
+    /// The file of the table that lies at `extent`, for reading.
+    pub(crate) fn table_file(&self, extent: Extent) -> Result<Arc<StoreFile>> {
+        self.file_at(extent.pack, if self.per_table { extent.offset } else { WHOLE })
+    }
+
+    fn file_at(&self, pack: PackId, place: u64) -> Result<Arc<StoreFile>> {
         if let Some(file) = self.pinned.get(&pack) {
             return Ok(file.clone());
         }
         // Not opened under the cache's own lock, where others would wait for the disk.
-        if let Some(file) = self.open.get(&pack) {
+        if let Some(file) = self.open.get(&(pack, place)) {
             return Ok(file);
         }
         let file = Arc::new(self.device.open(FileName::Pack(pack), Access::Read)?);
-        self.open.insert(pack, file.clone());
+        self.opened.fetch_add(1, Relaxed);
+        self.open.insert((pack, place), file.clone());
         Ok(file)
+    }
+
+    /// Times that a pack was opened for reading.
+    pub(crate) fn opened(&self) -> u64 {
+        self.opened.load(Relaxed)
+    }
+
+    fn close(&self, pack: PackId) {
+        if self.per_table {
+            self.open.retain(|(open, _), _| *open != pack);
+        } else {
+            self.open.remove(&(pack, WHOLE));
+        }
     }
 
     /// Starts a new pack on `place`, for about `bytes` bytes, in a file that is made now.
@@ -101,13 +134,13 @@ impl PackStore {
     /// Gives up a pack that nobody refers to any more. Needs no barrier: a name that comes back is removed again.
     /// Whether the file has been removed, and not become a spare.
     pub(crate) fn release(&self, pack: PackId, length: u64) -> Result<bool> {
-        self.open.remove(&pack);
+        self.close(pack);
         self.spares.give(FileName::Pack(pack), length)
     }
 
     /// As [`PackStore::release`], for a pack that is not to be written over.
     pub(crate) fn remove(&self, pack: PackId) -> Result<()> {
-        self.open.remove(&pack);
+        self.close(pack);
         self.device.remove(FileName::Pack(pack))
     }
 

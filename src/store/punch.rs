@@ -81,6 +81,12 @@ pub(crate) fn is_linked(device: &Device, pack: PackId) -> bool {
     !file.and_then(|file| file.links()).is_ok_and(|links| links == 1)
 }
 
+/// Whether the space of a pack would not come back if nobody here needed it: somebody beside the writer reads it, or it has
+/// another name.
+pub(crate) fn is_kept(device: &Device, pack: PackId) -> bool {
+    device.is_held(FileName::Pack(pack)) || is_linked(device, pack)
+}
+
 /// The parts of `stretches`, which are in order, that have storage.
 pub(crate) fn stored(file: &StoreFile, stretches: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
     let mut found = Vec::new();

@@ -89,6 +89,8 @@ pub struct Jobs {
     /// Holes that were punched, and syncs of them.
     pub punches: u64,
     pub hole_syncs: u64,
+    /// Packs that were rewritten.
+    pub rewrites: u64,
     /// Syncs of the directory that somebody waited for, and that nobody did.
     pub directory_syncs: u64,
     pub ahead_syncs: u64,
@@ -210,6 +212,7 @@ impl Client {
         self.jobs.moves += stats.merge.moves;
         self.jobs.punches += stats.punch.punches;
         self.jobs.hole_syncs += stats.syncs.reclaim;
+        self.jobs.rewrites += stats.rewrite.packs;
         let space = stats.space;
         self.jobs.directory_syncs += stats.syncs.directory;
         self.jobs.ahead_syncs += stats.syncs.ahead;

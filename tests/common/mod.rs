@@ -9,6 +9,7 @@
 pub mod client;
 pub mod counter;
 pub mod holders;
+pub mod large_packs;
 pub mod oracle;
 pub mod recovery;
 pub mod schedules;
@@ -46,7 +47,7 @@ pub fn tiny() -> Options {
             group_bytes: 8 << 10,
             block_bytes: 512,
             level1_bytes: 16 << 10,
-            level_ratio: 4,
+            level_ratio: Some(4),
             l0_trigger: 2,
             l0_slow: 6,
             l0_stop: 10,

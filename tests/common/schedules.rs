@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use terrace::env::Env;
-use terrace::env::simulated::SimEnv;
+use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimEnv};
 use terrace::{Durability, Options, PackLayout, TreeOptions};
 
 use super::client::{Client, DIR, Jobs, Op, Step};
@@ -87,6 +87,12 @@ pub const SCHEDULES: &[Schedule] = &[
         run: holes,
         // No barrier: a power cut finds them un-synced.
         proof: |jobs, _| jobs.punches >= 3 && jobs.hole_syncs == 0,
+    },
+    Schedule {
+        name: "rewrites",
+        options: large_packs,
+        run: rewrites,
+        proof: |jobs, _| jobs.rewrites >= 2 && jobs.punches == 0,
     },
     Schedule {
         name: "packs ahead",
@@ -538,6 +544,42 @@ fn holes(client: &mut Client) -> Step {
         }
         client.env.sleep(Duration::from_millis(300));
         client.check_reads("beside holes")?;
+    }
+    client.put_synced("default", "end", "reached")?;
+    client.put("default", "end", "and passed")
+}
+
+/// The same where the file system knows no holes: what lives on is copied, beside a snapshot and writes, and once more after an
+/// opening.
+fn rewrites(client: &mut Client) -> Step {
+    let target =
+        FaultTarget::Matching { operation: Operation::Punch, path_suffix: String::new(), skipped: 0 };
+    let error = FaultError::Unsupported;
+    client.env.fault(FaultRule { target, error, sticky: true, partial: false });
+    client.open()?;
+    for n in 0..40 {
+        client.put("default", format!("key{n:02}"), value(n, 6000))?;
+    }
+    client.compact()?;
+    for round in 0..4 {
+        if round == 1 {
+            client.hold_snapshot();
+        }
+        for n in 0..26 {
+            client.put(
+                "default",
+                format!("key{:02}", (round * 13 + n) % 40),
+                value(round * 100 + n, 6000),
+            )?;
+        }
+        client.compact()?;
+        if round == 2 {
+            client.reopen()?;
+        }
+        client.put("default", "beside", value(round, 700))?;
+        client.env.sleep(Duration::from_millis(300));
+        client.wait_idle()?;
+        client.check_reads("beside rewrites")?;
     }
     client.put_synced("default", "end", "reached")?;
     client.put("default", "end", "and passed")

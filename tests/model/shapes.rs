@@ -26,7 +26,7 @@ fn smallest() -> Options {
         table_bytes: 1 << 10,
         block_bytes: 256,
         level1_bytes: 4 << 10,
-        level_ratio: 2,
+        level_ratio: Some(2),
         ..tiny().tree
     };
     let keyspace = KeyspaceOptions { prefix: Some(Prefix::Fixed(2)), ..KeyspaceOptions::default() };
@@ -51,7 +51,7 @@ fn large_tables() -> Options {
 }
 
 fn eager() -> Options {
-    let tree = TreeOptions { l0_trigger: 1, l0_slow: 2, l0_stop: 3, level_ratio: 2, ..tiny().tree };
+    let tree = TreeOptions { l0_trigger: 1, l0_slow: 2, l0_stop: 3, level_ratio: Some(2), ..tiny().tree };
     Options {
         memory_bytes: Some(1 << 20),
         memtable_bytes: 6 << 10,

@@ -60,7 +60,7 @@ pub fn tiny() -> Options {
             group_bytes: 0,
             block_bytes: 512,
             level1_bytes: 8 << 10,
-            level_ratio: 4,
+            level_ratio: Some(4),
             ..TreeOptions::default()
         },
         ..Options::default()

@@ -3,8 +3,8 @@
 //! 1. Holes of one size, apart from one another and in no order, are punched into a fresh file; each call is timed, then
 //!    a sync, then the removal of the file.
 //! 2. Churn: packs of logical tables are written, their tables die at random and are punched, and packs with no table left
-//!    are removed, until many times the space of all packs has been written. What the file system has become by
-//!    then shows in the extents of new packs and in the speed with which they are written.
+//!    are removed, until many times the space of all packs has been written. What becomes of the file system meanwhile
+//!    shows in the extents of packs, in the speed with which they are written, and in what punches and removals take.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -34,6 +34,10 @@ const HOLES_MAX: u64 = 1024;
 /// A pack and its tables, as the engine makes them.
 const PACK_BYTES: u64 = 32 << 20;
 const TABLE_BYTES: u64 = 1 << 20;
+const TABLES: usize = (PACK_BYTES / TABLE_BYTES) as usize;
+
+/// Parts in which the churn is told.
+const PARTS: u64 = 10;
 
 /// What is written at once.
 const WRITE_BYTES: usize = 1 << 20;
@@ -43,7 +47,7 @@ const WRITE_BYTES: usize = 1 << 20;
 pub struct PunchOptions {
     /// Directory on the file system in question; files are made in it, and removed.
     pub dir: PathBuf,
-    /// Packs at a time during the churn.
+    /// Packs' worth of tables that live at a time during the churn; at least 1.
     pub packs: usize,
     /// Bytes that the churn writes.
     pub churn_bytes: u64,
@@ -91,16 +95,31 @@ pub struct HoledFile {
 pub struct Churn {
     /// Bytes written in all.
     pub written_bytes: u64,
+    /// Bytes of packs that live at a time; they are written anew as often as all that is written holds them.
+    pub live_bytes: u64,
     /// Bytes that were punched.
     pub punched_bytes: u64,
+    /// Its course, in ten parts.
+    pub parts: Vec<ChurnPart>,
+}
+
+/// A tenth of the churn.
+#[derive(Debug, Serialize)]
+pub struct ChurnPart {
+    /// Bytes written from the beginning of the churn to the end of this part.
+    pub written_bytes: u64,
+    /// Megabytes per second at which packs were written and synced.
+    pub write_mb_per_s: f64,
+    /// Extents of a new pack on the device; 0 where `filefrag` cannot tell.
+    pub new_extents: f64,
+    /// Extents of all packs that are there at the end of the part, the mean; 0 where `filefrag` cannot tell.
+    pub extents: f64,
+    /// Packs that are there at the end of the part.
+    pub packs: usize,
     /// Of each punch, in microseconds. Dead tables that are neighbours are punched as one.
     pub punch_us: LatencySummary,
     /// Of each removal of a pack that has been punched, in microseconds.
     pub unlink_us: LatencySummary,
-    /// Megabytes per second at which packs were written and synced, in the first and in the last tenth.
-    pub write_mb_per_s: [f64; 2],
-    /// Extents of a new pack on the device, the mean of the first and of the last tenth; 0 where `filefrag` cannot tell.
-    pub extents: [f64; 2],
 }
 
 /// Measures.
@@ -157,27 +176,48 @@ pub fn text(run: &PunchRun) -> String {
     let mut text =
         format!("{}, files of {} MiB\n\n{}", run.file_system, FILE_BYTES >> 20, table(&head, rows.collect()));
     if let Some(churn) = &run.churn {
-        let Churn { punch_us, unlink_us, write_mb_per_s, extents, .. } = churn;
+        let gigabytes = |bytes: u64| bytes as f64 / 1e9;
         text += &format!(
-            "\nchurn: {} MB written in packs of {} MiB, {} MB punched in {} holes\n\
-             punch us: p50 {:.1}, p99 {:.1}, max {:.1}; unlink us: p50 {:.0}, max {:.0}\n\
-             first and last tenth: {:.0} and {:.0} MB/s, {:.1} and {:.1} extents in a new pack\n",
-            churn.written_bytes / 1_000_000,
+            "\nchurn: {:.1} GB written in packs of {} MiB, {:.1} GB of them live at a time, {:.1} GB punched\n\n{}",
+            gigabytes(churn.written_bytes),
             PACK_BYTES >> 20,
-            churn.punched_bytes / 1_000_000,
-            punch_us.count,
-            punch_us.p50,
-            punch_us.p99,
-            punch_us.max,
-            unlink_us.p50,
-            unlink_us.max,
-            write_mb_per_s[0],
-            write_mb_per_s[1],
-            extents[0],
-            extents[1],
+            gigabytes(churn.live_bytes),
+            gigabytes(churn.punched_bytes),
+            table(&CHURN_HEAD, churn.parts.iter().map(churn_row).collect()),
         );
     }
     text
+}
+
+const CHURN_HEAD: [&str; 11] = [
+    "GB written",
+    "MB/s",
+    "extents, new pack",
+    "extents, all",
+    "packs",
+    "holes",
+    "punch p50 us",
+    "p99 us",
+    "max us",
+    "unlink p50 us",
+    "max us",
+];
+
+fn churn_row(part: &ChurnPart) -> Vec<String> {
+    let ChurnPart { punch_us, unlink_us, .. } = part;
+    vec![
+        format!("{:.1}", part.written_bytes as f64 / 1e9),
+        format!("{:.0}", part.write_mb_per_s),
+        format!("{:.1}", part.new_extents),
+        format!("{:.1}", part.extents),
+        part.packs.to_string(),
+        punch_us.count.to_string(),
+        format!("{:.1}", punch_us.p50),
+        format!("{:.1}", punch_us.p99),
+        format!("{:.1}", punch_us.max),
+        format!("{:.0}", unlink_us.p50),
+        format!("{:.0}", unlink_us.max),
+    ]
 }
 
 fn has_holes(dir: &Path) -> Result<bool> {
@@ -220,85 +260,92 @@ struct Pack {
     live: Vec<bool>,
 }
 
+/// Packs that are written, and whose tables die, until as much has been written as was asked for.
+struct Packs<'a> {
+    dir: &'a Path,
+    rng: &'a mut Rng,
+    /// Tables that live at most.
+    live_max: usize,
+    packs: Vec<Pack>,
+    written: u64,
+    punched_bytes: u64,
+}
+
 fn churn(dir: &Path, options: &PunchOptions, rng: &mut Rng) -> Result<Churn> {
-    let steps = options.churn_bytes.div_ceil(PACK_BYTES).max(10);
-    let (mut punches, mut unlinks) = (Latency::new(), Latency::new());
-    let mut punched_bytes = 0;
-    let mut tenths = [Tenth::default(), Tenth::default()];
-    let mut packs: Vec<Pack> = Vec::new();
+    let steps = options.churn_bytes.div_ceil(PACK_BYTES).max(PARTS);
+    let live_max = options.packs * TABLES;
+    let mut all = Packs { dir, rng, live_max, packs: Vec::new(), written: 0, punched_bytes: 0 };
     let progress = Progress::start("churn", steps, None);
-    for step in 0..steps {
-        // As many tables die as a new pack brings, wherever they are.
-        let full = packs.len() >= options.packs;
-        let mut dying: Vec<(usize, usize)> = Vec::new();
-        for _ in 0..if full { PACK_BYTES / TABLE_BYTES } else { 0 } {
-            let lives = packs.iter().enumerate().flat_map(|(pack, state)| {
-                let live = state.live.iter().enumerate().filter(|(_, live)| **live);
-                live.map(move |(table, _)| (pack, table))
-            });
-            let lives: Vec<(usize, usize)> = lives.collect();
-            let Some(&(pack, table)) = lives.get(rng.below(lives.len().max(1) as u64) as usize) else {
-                break;
-            };
-            packs[pack].live[table] = false;
+    let mut parts = Vec::new();
+    for part in 1..=PARTS {
+        parts.push(all.part(steps * part / PARTS, &progress)?);
+    }
+    progress.finish();
+    Ok(Churn {
+        written_bytes: steps * PACK_BYTES,
+        live_bytes: options.packs as u64 * PACK_BYTES,
+        punched_bytes: all.punched_bytes,
+        parts,
+    })
+}
+
+impl Packs<'_> {
+    /// Goes on until `end` packs have been written in all.
+    fn part(&mut self, end: u64, progress: &Progress) -> Result<ChurnPart> {
+        let (mut punches, mut unlinks) = (Latency::new(), Latency::new());
+        let (mut packs, mut time, mut new_extents) = (0, Duration::ZERO, 0);
+        while self.written < end {
+            self.make_room(&mut punches, &mut unlinks)?;
+            let path = self.dir.join(format!("{}.pack", self.written));
+            let started = Instant::now();
+            let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+            fill(&file, PACK_BYTES)?;
+            time += started.elapsed();
+            packs += 1;
+            new_extents += extents(&path).unwrap_or(0);
+            self.packs.push(Pack { path, file, live: vec![true; TABLES] });
+            self.written += 1;
+            progress.show(self.written);
+        }
+        let all_extents: u64 = self.packs.iter().filter_map(|pack| extents(&pack.path)).sum();
+        Ok(ChurnPart {
+            written_bytes: self.written * PACK_BYTES,
+            write_mb_per_s: (packs * PACK_BYTES) as f64 / 1e6 / time.as_secs_f64(),
+            new_extents: new_extents as f64 / packs.max(1) as f64,
+            extents: all_extents as f64 / self.packs.len().max(1) as f64,
+            packs: self.packs.len(),
+            punch_us: punches.summary(),
+            unlink_us: unlinks.summary(),
+        })
+    }
+
+    /// Lets tables die, wherever they are, until a new pack has room among those that live.
+    fn make_room(&mut self, punches: &mut Latency, unlinks: &mut Latency) -> Result<()> {
+        let mut lives: Vec<(usize, usize)> = Vec::new();
+        for (pack, state) in self.packs.iter().enumerate() {
+            let live = state.live.iter().enumerate().filter(|(_, live)| **live);
+            lives.extend(live.map(|(table, _)| (pack, table)));
+        }
+        let mut dying = Vec::new();
+        while lives.len() + TABLES > self.live_max.max(TABLES) {
+            let (pack, table) = lives.swap_remove(self.rng.below(lives.len() as u64) as usize);
+            self.packs[pack].live[table] = false;
             dying.push((pack, table));
         }
         dying.sort_unstable();
         for joined in dying.chunk_by(|one, other| one.0 == other.0 && one.1 + 1 == other.1) {
             let (pack, first) = joined[0];
-            if packs[pack].live.contains(&true) {
+            if self.packs[pack].live.contains(&true) {
                 let bytes = joined.len() as u64 * TABLE_BYTES;
-                punches.record(punch(&packs[pack].file, first as u64 * TABLE_BYTES, bytes)?);
-                punched_bytes += bytes;
+                punches.record(punch(&self.packs[pack].file, first as u64 * TABLE_BYTES, bytes)?);
+                self.punched_bytes += bytes;
             }
         }
-        for pack in packs.extract_if(.., |pack| !pack.live.contains(&true)) {
+        for pack in self.packs.extract_if(.., |pack| !pack.live.contains(&true)) {
             drop(pack.file);
             unlinks.record(unlink(&pack.path)?);
         }
-        let path = dir.join(format!("{step}.pack"));
-        let started = Instant::now();
-        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        fill(&file, PACK_BYTES)?;
-        let taken = started.elapsed();
-        if let Some(tenth) = match step {
-            step if step < steps / 10 => Some(&mut tenths[0]),
-            step if step >= steps - steps / 10 => Some(&mut tenths[1]),
-            _ => None,
-        } {
-            tenth.packs += 1;
-            tenth.time += taken;
-            tenth.extents += extents(&path).unwrap_or(0);
-        }
-        packs.push(Pack { path, file, live: vec![true; (PACK_BYTES / TABLE_BYTES) as usize] });
-        progress.show(step + 1);
-    }
-    progress.finish();
-    Ok(Churn {
-        written_bytes: steps * PACK_BYTES,
-        punched_bytes,
-        punch_us: punches.summary(),
-        unlink_us: unlinks.summary(),
-        write_mb_per_s: tenths.each_ref().map(Tenth::mb_per_s),
-        extents: tenths.each_ref().map(Tenth::extents_per_pack),
-    })
-}
-
-/// New packs of a part of the churn.
-#[derive(Default)]
-struct Tenth {
-    packs: u64,
-    time: Duration,
-    extents: u64,
-}
-
-impl Tenth {
-    fn mb_per_s(&self) -> f64 {
-        (self.packs * PACK_BYTES) as f64 / 1e6 / self.time.as_secs_f64()
-    }
-
-    fn extents_per_pack(&self) -> f64 {
-        self.extents as f64 / self.packs.max(1) as f64
+        Ok(())
     }
 }
 
@@ -399,6 +446,10 @@ mod tests {
             PunchOptions { dir: dir.path().to_owned(), packs: 2, churn_bytes: 10 * PACK_BYTES, seed: 1 };
         let churn = churn(dir.path(), &options, &mut Rng::new(1))?;
         assert_eq!(churn.written_bytes, 10 * PACK_BYTES);
+        let ends: Vec<u64> = churn.parts.iter().map(|part| part.written_bytes / PACK_BYTES).collect();
+        assert_eq!(ends, (1..=10).collect::<Vec<u64>>());
+        // Eight packs' worth of tables died, some of it with the last table of a pack.
+        assert!(churn.punched_bytes > 4 * PACK_BYTES && churn.punched_bytes < 8 * PACK_BYTES);
         let left: u64 = fs::read_dir(dir.path())?
             .map(|entry| Ok(std::os::unix::fs::MetadataExt::blocks(&entry?.metadata()?) * 512))
             .sum::<Result<u64, std::io::Error>>()?;

@@ -14,9 +14,9 @@ fn list_shows_every_experiment_with_its_state() {
         line[id.len()..].trim_start().to_owned()
     };
     assert!(state("bolt-4a").starts_with("runs "), "{list}");
-    assert!(state("bolt-12a").starts_with("runs in part "), "{list}");
+    assert!(state("bolt-12b").starts_with("runs "), "{list}");
     assert!(state("ptier-2a").starts_with("runs in part "), "{list}");
-    for id in ["bolt-12b", "lsbm-8d", "dlc-6", "ptier-table1", "nvme-8a"] {
+    for id in ["lsbm-8d", "dlc-6", "ptier-table1", "nvme-8a"] {
         assert!(state(id).starts_with("mechanism missing "), "{id}: {list}");
     }
     let details = place.succeed("bench paper list dlc-6");
@@ -35,6 +35,8 @@ fn a_run_is_stored_with_its_setting_and_its_relations() {
     for run in &runs {
         assert_eq!((&run["scale"], &run["seed"]), (&16384.0.into(), &7.into()));
         assert_eq!(run["device"]["kind"], "simulated");
+        assert!(run["command"].as_str().unwrap().starts_with("terrace bench paper run dlc-3"), "{run}");
+        assert!(run["commit"].is_string() && run["machine"]["cpus"].is_u64(), "{run}");
         for series in run["series"].as_array().unwrap() {
             assert!(series["profile"].is_string() && series["configuration"].is_object(), "{series}");
             assert!(series["points"][0].as_array().unwrap().iter().all(Value::is_number), "{series}");
@@ -46,9 +48,9 @@ fn a_run_is_stored_with_its_setting_and_its_relations() {
             assert!(relation["expected"].is_string() && relation["measured"].is_string(), "{relation}");
         }
     }
-    let other = place.path("again.json");
-    place.succeed("bench paper run dlc-3 ptier-2a --scale 16384 --seed 7 --json again.json");
-    assert_eq!(std::fs::read(place.path("runs.json")).unwrap(), std::fs::read(other).unwrap());
+    let first = std::fs::read(place.path("runs.json")).unwrap();
+    place.succeed("bench paper run dlc-3 ptier-2a --scale 16384 --seed 7 --json runs.json");
+    assert_eq!(std::fs::read(place.path("runs.json")).unwrap(), first);
 }
 
 #[test]
@@ -60,6 +62,8 @@ fn what_cannot_be_run_is_refused_before_anything_runs() {
         ("bolt-4a --scale 0", "at least 1"),
         ("bolt-4a --dir .", "--dir needs --device real"),
         ("bolt-4a --device drum", "hdd-15k-pair"),
+        ("bolt-4a --device real --sync-ms 6", "--sync-ms needs a simulated device"),
+        ("bolt-4a --sync-ms=-1", "not a time"),
     ] {
         let ran = place.run(&format!("bench paper run {arguments} --json runs.json"));
         assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{arguments}");

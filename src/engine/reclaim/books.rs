@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::stretches::Stretches;
 use crate::catalog::Catalog;
 use crate::format::pack::PackDirectory;
+use crate::policy::PackView;
 use crate::types::{Extent, PAGE_BYTES, PackId};
 
 /// Dead tables are punched once they take more than this part of what live ones take. Until then it is left to their packs
@@ -53,6 +54,8 @@ pub(super) struct Totals {
     pub(super) dead: u64,
     /// Dead stretches in the other packs.
     pub(super) kept: u64,
+    /// Number of packs of which very little is left, and that nothing stands in the way of.
+    pub(super) sparse: u64,
 }
 
 /// One pack.
@@ -115,6 +118,7 @@ impl Totals {
         self.worth += other.worth;
         self.dead += other.dead;
         self.kept += other.kept;
+        self.sparse += other.sparse;
     }
 
     fn sub(&mut self, other: &Self) {
@@ -123,6 +127,7 @@ impl Totals {
         self.worth -= other.worth;
         self.dead -= other.dead;
         self.kept -= other.kept;
+        self.sparse -= other.sparse;
     }
 }
 
@@ -134,7 +139,13 @@ impl PackUse {
             worth: if self.blocked { 0 } else { self.dead.large_bytes() },
             dead: if self.blocked { 0 } else { self.dead.bytes() },
             kept: if self.blocked { self.dead.bytes() } else { 0 },
+            sparse: (!self.blocked && self.view(PackId(0)).is_sparse()).into(),
         }
+    }
+
+    fn view(&self, pack: PackId) -> PackView {
+        let (dead_bytes, hole_bytes) = (self.dead.bytes(), self.holes.bytes());
+        PackView { pack, length: self.length, dead_bytes, hole_bytes }
     }
 
     fn stored(&self) -> u64 {
@@ -194,6 +205,12 @@ impl Books {
     /// Length of a pack's file without its holes.
     pub(super) fn stored(&self, pack: PackId) -> Option<u64> {
         self.packs.get(&pack).map(PackUse::stored)
+    }
+
+    /// The packs of which something is dead or a hole, and that nothing stands in the way of.
+    pub(super) fn views(&self) -> Vec<PackView> {
+        let packs = self.packs.iter().filter(|(_, used)| !used.blocked).map(|(&id, used)| used.view(id));
+        packs.filter(|pack| pack.dead_bytes + pack.hole_bytes > 0).collect()
     }
 
     /// Whether so much is dead that it is punched though there is space.
@@ -364,14 +381,17 @@ impl Books {
         self.blocked.first().map(|(until, _)| *until)
     }
 
-    /// Packs that were to be left alone up to `now` may be tried again.
-    pub(super) fn retry(&mut self, now: Duration) {
+    /// Packs that were to be left alone up to `now` may be tried again; whether there are any.
+    pub(super) fn retry(&mut self, now: Duration) -> bool {
+        let mut any = false;
         while let Some(&(until, pack)) = self.blocked.first()
             && until <= now
         {
             self.blocked.pop_first();
             self.change(pack, |used| used.blocked = false);
+            any = true;
         }
+        any
     }
 
     fn unblock(&mut self, pack: PackId) {

@@ -7,6 +7,8 @@
 //! What is left is done in turns, each of so many punches and bytes, with a pause between two: a punch takes the file's lock
 //! and its journal's time, which readers and writers of the disk would notice. Only stretches worth a hole are punched so, of
 //! the pack with most of them first, and only until no more is dead than the share that is left to whole packs.
+//!
+//! What it cannot do itself it tells: where packs are to be rewritten, the merging threads hear so.
 
 use std::time::Duration;
 
@@ -40,6 +42,8 @@ struct Turn {
     rest_until: Duration,
     /// Whether too much was dead when that was looked at last.
     was_due: bool,
+    /// Whether the merging threads know that packs are to be rewritten.
+    has_told: bool,
 }
 
 impl Turn {
@@ -65,10 +69,10 @@ struct Done {
 impl Engine {
     /// Body of the reclaiming thread.
     pub(in crate::engine) fn reclaim_forever(&self) {
-        let mut turn = Turn { left: TURN, rest_until: Duration::ZERO, was_due: false };
+        let mut turn = Turn { left: TURN, rest_until: Duration::ZERO, was_due: false, has_told: false };
         let mut state = self.reclaimer.state.lock();
         while !state.stopped {
-            state.books.retry(self.env.now());
+            turn.has_told &= !state.books.retry(self.env.now());
             if let Some(&pack) = state.dead.first() {
                 state = self.give_up(state, pack);
             } else if state.is_asked() {
@@ -97,6 +101,7 @@ impl Engine {
         }
         let mut state = self.reclaimer.state.lock();
         state.dead.retain(|other| other.id != pack.id);
+        state.given_up += 1;
         let holes = state.unsynced.remove(&pack.id).unwrap_or(0);
         if is_free {
             // The holes for good, too.
@@ -194,10 +199,19 @@ impl Engine {
             state = self.reclaimer.state.lock();
             return state;
         }
-        match state.books.next_retry().filter(|_| self.punches(&state)) {
+        turn.has_told &= !std::mem::take(&mut state.has_died);
+        let tells = state.space_totals(self.is_short_of_space()).is_due();
+        if tells && !turn.has_told {
+            turn.has_told = true;
+            drop(state);
+            self.scheduler.wake();
+            return self.reclaimer.state.lock();
+        }
+        turn.has_told = tells;
+        match state.books.next_retry().filter(|_| !self.health.is_poisoned()) {
             Some(until) => {
                 if self.reclaimer.woken.wait_for(&mut state, until.saturating_sub(now)) {
-                    state.books.retry(until);
+                    turn.has_told &= !state.books.retry(until);
                 }
             }
             None => self.reclaimer.woken.wait(&mut state),

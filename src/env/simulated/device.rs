@@ -313,6 +313,14 @@ impl Devices {
         Space { total, free: total.saturating_sub(self.used_bytes(path)) }
     }
 
+    /// Sets what work on the device of `path` costs; what has been queued ends when it would have.
+    pub(super) fn set_model(&mut self, path: &Path, model: DeviceModel) {
+        let index = self.index(path);
+        let device = &mut self.list[index];
+        device.model = model;
+        device.places.resize(model.queue_depth.max(1), device.transferred);
+    }
+
     /// Sets the size of the device of `path`.
     pub(super) fn set_total(&mut self, path: &Path, total_bytes: u64) {
         let index = self.index(path);
@@ -386,6 +394,17 @@ mod tests {
         let mut device = device(1);
         assert_eq!(device.charge(Duration::ZERO, Cost::Write(10_000)), Duration::ZERO);
         assert_eq!(device.charge(Duration::ZERO, Cost::Write(3000)), 3 * MILLI);
+    }
+
+    #[test]
+    fn a_device_that_changes_goes_on_with_what_is_queued() {
+        let mut devices = Devices::new(DeviceModel { read_latency: MILLI, ..DeviceModel::instant() }, 100);
+        let mut read = |model: Option<DeviceModel>| {
+            model.into_iter().for_each(|model| devices.set_model(Path::new("/db"), model));
+            devices.charge(Path::new("/db/1.pack"), Duration::ZERO, Cost::Read(0))
+        };
+        let slow = DeviceModel { read_latency: 3 * MILLI, ..DeviceModel::instant() };
+        assert_eq!([read(None), read(Some(slow)), read(None)], [MILLI, 4 * MILLI, 7 * MILLI]);
     }
 
     #[test]

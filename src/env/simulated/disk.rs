@@ -51,7 +51,7 @@ type Names = BTreeMap<String, SharedInode>;
 enum NameOp {
     Create { name: String, inode: SharedInode },
     Remove { name: String },
-    Rename { to: String, inode: SharedInode },
+    Rename { from: String, to: String, inode: SharedInode },
 }
 
 impl NameOp {
@@ -63,8 +63,13 @@ impl NameOp {
             Self::Remove { name } => {
                 names.remove(name);
             }
-            Self::Rename { to, inode } => {
-                names.retain(|_, other| !other.is(inode));
+            Self::Rename { from, to, inode } => {
+                // A power cut may have kept it under another name.
+                if names.get(from).is_some_and(|other| other.is(inode)) {
+                    names.remove(from);
+                } else {
+                    names.retain(|_, other| !other.is(inode));
+                }
                 names.insert(to.clone(), inode.clone());
             }
         }
@@ -82,6 +87,17 @@ struct Directory {
 
 impl Directory {
     fn apply(&mut self, number: u64, op: NameOp) {
+        let gone = match &op {
+            NameOp::Create { inode, .. } => {
+                inode.lock().links += 1;
+                None
+            }
+            NameOp::Remove { name } => self.visible.get(name),
+            NameOp::Rename { to, inode, .. } => self.visible.get(to).filter(|other| !other.is(inode)),
+        };
+        if let Some(inode) = gone {
+            inode.lock().links -= 1;
+        }
         op.apply(&mut self.visible);
         self.log.push(number, op);
     }
@@ -197,8 +213,9 @@ impl Disk {
             return Err(io::ErrorKind::CrossesDevices.into());
         }
         let number = self.number();
+        let (_, from) = self.parent(from)?;
         let (parent, to) = self.parent(to)?;
-        parent.apply(number, NameOp::Rename { to: to.to_owned(), inode });
+        parent.apply(number, NameOp::Rename { from: from.to_owned(), to: to.to_owned(), inode });
         Ok(())
     }
 
@@ -223,12 +240,6 @@ impl Disk {
         }
         parent.apply(number, NameOp::Create { name: to.to_owned(), inode });
         Ok(())
-    }
-
-    /// How many names a file has.
-    pub(super) fn links(&self, inode: &SharedInode) -> u64 {
-        let names = self.directories.values().flat_map(|directory| directory.visible.values());
-        names.filter(|other| other.is(inode)).count() as u64
     }
 
     /// Changes a file, not yet durably.
@@ -281,7 +292,9 @@ impl Disk {
             let mut names = Names::new();
             for (name, inode) in directory.remains(self.journal, &mut lottery) {
                 let contents: Arc<Contents> = inode.lock().remains(&mut lottery);
-                names.insert(name, SharedInode::new(Inode::new(contents, devices.used(path))));
+                let mut inode = Inode::new(contents, devices.used(path));
+                inode.links = 1;
+                names.insert(name, SharedInode::new(inode));
             }
             let survivor =
                 Directory { visible: names.clone(), durable: names, log: Log::default(), anchored: true };

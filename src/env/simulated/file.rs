@@ -137,6 +137,6 @@ impl File for SimFile {
     }
 
     fn links(&self) -> io::Result<u64> {
-        self.call(Operation::Links, Cost::Free, |state, _| Ok(state.disk.links(&self.inode)))
+        self.call(Operation::Links, Cost::Free, |_, _| Ok(self.inode.lock().links))
     }
 }

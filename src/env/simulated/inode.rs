@@ -55,16 +55,18 @@ pub(super) struct Inode {
     visible: Arc<Contents>,
     durable: Arc<Contents>,
     log: Log<FileOp>,
+    /// Names that readers see.
+    pub(super) links: u64,
     /// Bytes of storage occupied on the inode's device, by all its inodes together.
     device_used: Arc<AtomicU64>,
 }
 
 impl Inode {
-    /// A file whose `contents` are durable.
+    /// A file without a name whose `contents` are durable.
     pub(super) fn new(contents: Arc<Contents>, device_used: &Arc<AtomicU64>) -> Self {
         device_used.fetch_add(contents.allocated(), Ordering::Relaxed);
         let device_used = Arc::clone(device_used);
-        Self { visible: Arc::clone(&contents), durable: contents, log: Log::default(), device_used }
+        Self { visible: Arc::clone(&contents), durable: contents, log: Log::default(), links: 0, device_used }
     }
 
     /// What readers see.

@@ -136,6 +136,11 @@ impl SimEnv {
         self.machine.state().devices.add(normalize(dir), model, space_bytes);
     }
 
+    /// From here on, work on the device that serves `dir` costs what `model` says.
+    pub fn set_device(&self, dir: &Path, model: DeviceModel) {
+        self.machine.state().devices.set_model(&normalize(dir), model);
+    }
+
     /// Sets the size of the device that serves `dir`, in bytes.
     pub fn set_space(&self, dir: &Path, total_bytes: u64) {
         self.machine.state().devices.set_total(&normalize(dir), total_bytes);

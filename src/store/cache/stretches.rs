@@ -82,7 +82,7 @@ impl TableCache {
         handle: BlockHandle,
         cause: ReadCause,
     ) -> Result<Stretch> {
-        let file = self.packs.file(table.extent().pack)?;
+        let file = self.packs.table_file(table.extent())?;
         let from = TablePlace { file: &file, id: table.id(), extent: table.extent() };
         let start = section(handle) * STRETCH_BYTES;
         let handles = table.handles_in(start..start.saturating_add(STRETCH_BYTES));

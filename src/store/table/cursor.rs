@@ -176,7 +176,7 @@ impl TableCursor {
         let behind = (at + 1..self.table.blocks()).map_while(|at| self.table.handle(at));
         let ends = behind.map(BlockHandle::end).take_while(|&end| end <= handle.offset + bytes);
         let end = ends.fold(handle.end(), u64::max);
-        let file = self.cache.packs().file(extent.pack)?;
+        let file = self.cache.packs().table_file(extent)?;
         let place = TablePlace { file: &file, id, extent };
         let length = usize::try_from(end - handle.offset).unwrap_or(usize::MAX);
         place.length(handle)?;
@@ -196,7 +196,7 @@ impl TableCursor {
     /// The block that lies at `found` of the piece.
     fn block_of_piece(&self, handle: BlockHandle, found: usize) -> Result<Block> {
         let extent = self.table.extent();
-        let file = self.cache.packs().file(extent.pack)?;
+        let file = self.cache.packs().table_file(extent)?;
         let place = TablePlace { file: &file, id: self.table.id(), extent };
         let buffer = self.piece.as_ref().map(|piece| piece.buffer.clone()).unwrap_or_default();
         place.block(handle, &buffer, found)

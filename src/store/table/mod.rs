@@ -1,6 +1,7 @@
 //! Tables: written once by a job, then read at random ([`TableReader`]) or in order ([`TableCursor`]).
 
 mod builder;
+mod copy;
 mod cursor;
 mod heads;
 mod reader;
@@ -8,5 +9,6 @@ mod reader;
 mod tests;
 
 pub(crate) use builder::{TableBuilder, TableSettings};
+pub(crate) use copy::copy_table;
 pub(crate) use cursor::{Fetch, TableCursor, TablesCursor};
 pub(crate) use reader::{TablePlace, TableReader};

@@ -10,7 +10,7 @@ use crate::format::Malformed;
 use crate::format::block::Block;
 use crate::format::checksum::Place;
 use crate::format::filter::{Filter, PrefixProbe};
-use crate::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, open_block};
+use crate::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, check_block, open_block};
 use crate::format::tombstones;
 use crate::merge::key_head;
 use crate::store::cache::Charge;
@@ -229,6 +229,12 @@ impl TablePlace<'_> {
             Cow::Owned(bytes) => Block::decode(bytes),
         });
         block.map_err(|e| self.malformed(handle, &e))
+    }
+
+    /// Whether the block under `handle`, whose sealed bytes lie at `at` of `buffer`, is as it was sealed.
+    pub(super) fn check(self, handle: BlockHandle, buffer: &[u8], at: usize) -> Result<()> {
+        let covered = check_block(self.place(handle), self.sealed(handle, buffer, at)?);
+        covered.map(|_| ()).map_err(|e| self.malformed(handle, &e))
     }
 
     fn sealed(self, handle: BlockHandle, buffer: &[u8], at: usize) -> Result<&[u8]> {

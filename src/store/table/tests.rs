@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Fetch, TableBuilder, TableCursor, TableReader, TableSettings, TablesCursor};
+use super::{Fetch, TableBuilder, TableCursor, TableReader, TableSettings, TablesCursor, copy_table};
 use crate::catalog::{Lease, TableMeta};
-use crate::env::Env;
 use crate::env::simulated::{SimConfig, SimEnv};
-use crate::error::ErrorKind;
+use crate::env::{Access, Env};
+use crate::error::{ErrorKind, Result};
+use crate::format::edit::TableRecord;
 use crate::format::filter;
 use crate::format::table::Codec;
 use crate::merge::Cursor;
@@ -18,8 +19,8 @@ use crate::store::meter::{Meter, ReadCause, WriteCause};
 use crate::store::pack::PackStore;
 use crate::store::spares::Spares;
 use crate::types::{
-    DeviceId, Epoch, KeyRange, KeyspaceId, Kind, PAGE_BYTES, PackId, RangeTombstone, Seq, Stamp, TableId,
-    UpperBound,
+    DeviceId, Epoch, Extent, KeyRange, KeyspaceId, Kind, PAGE_BYTES, PackId, RangeTombstone, Seq, Stamp,
+    TableId, UpperBound,
 };
 
 /// Entries in order: (key, stamp) descending in stamp, and the value.
@@ -37,7 +38,7 @@ impl Fixture {
         env.create_dir(dir).unwrap();
         let device = Arc::new(Device::new(env.clone(), dir.into(), Arc::new(Meter::default())));
         let spares = Arc::new(Spares::new(device.clone()));
-        let packs = Arc::new(PackStore::new(device, spares, Default::default()));
+        let packs = Arc::new(PackStore::new(device, spares, Default::default(), false));
         Self { env, cache: Arc::new(TableCache::new(packs, 1 << 20, 4096)) }
     }
 
@@ -100,6 +101,85 @@ fn large_entries(count: u32) -> Entries {
 
 fn current(cursor: &impl Cursor) -> Option<(Vec<u8>, Stamp, Vec<u8>)> {
     cursor.valid().then(|| (cursor.key().to_vec(), cursor.stamp(), cursor.value().to_vec()))
+}
+
+/// Copies `table` to the pack with number `pack`, behind something else.
+fn copied(fixture: &Fixture, table: &TableMeta, pack: u64) -> Result<TableMeta> {
+    let packs = fixture.cache.packs();
+    let mut pack = packs.create(PackId(pack), DeviceId(0), WriteCause::Rewrite, 0)?;
+    pack.buffer().extend_from_slice(&[7; 100]);
+    let extent = copy_table(&*packs.file(table.extent.pack)?, table, &mut pack)?;
+    pack.seal()?;
+    Ok(TableMeta::new(&TableRecord { extent, ..table.record() }, Lease::none()))
+}
+
+#[test]
+fn a_copied_table_is_the_same_and_damage_is_not_carried_on() {
+    for codec in [Codec::Raw, Codec::Lz4] {
+        let fixture = Fixture::new();
+        let mut written = entries(0, 200);
+        let huge = (0..3_000_000u32).map(|n| filter::hash(&n.to_le_bytes()) as u8).collect();
+        written.push((b"z".to_vec(), Stamp::new(Seq(9), Kind::Put), huge));
+        let tables = fixture.write(&[written.clone(), entries(0, 300)], settings(codec));
+        let mut packs = 1;
+        for table in &tables {
+            let mut refused = 0;
+            packs += 1;
+            let copy = copied(&fixture, table, packs).unwrap();
+            let bytes = |extent: Extent| {
+                let file =
+                    fixture.env.read_file(&Path::new("/db").join(format!("{:06}.pack", extent.pack.0)));
+                file.unwrap()[extent.offset as usize..extent.end() as usize].to_vec()
+            };
+            assert_eq!((copy.id, copy.extent.offset), (table.id, PAGE_BYTES));
+            assert!(bytes(copy.extent) == bytes(table.extent));
+            let mut cursor = fixture.cursor(&copy, Fetch::Ahead);
+            cursor.seek_first().unwrap();
+            assert_eq!(current(&cursor), Some(written[0].clone()));
+
+            let file = fixture.env.open(Path::new("/db/000001.pack"), Access::ReadWrite).unwrap();
+            let Extent { offset, length, .. } = table.extent;
+            let around =
+                [0, 1].into_iter().chain((1..40).map(|n| length * n / 40)).chain(length - 700..length);
+            for at in around.map(|at| offset + at) {
+                let mut byte = [0];
+                file.read_at(at, &mut byte).unwrap();
+                file.write_at(at, &[byte[0] ^ 4]).unwrap();
+                packs += 1;
+                match copied(&fixture, table, packs) {
+                    // Between the blocks of two pages.
+                    Ok(_) => assert_eq!(byte, [0], "{at} is not guarded"),
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Corruption, "{error} for {at}");
+                        assert!(error.file().is_some_and(|file| file.ends_with("000001.pack")));
+                        let found = error.offset().unwrap();
+                        assert!((offset..=table.extent.end()).contains(&found), "{error} for {at}");
+                        refused += 1;
+                    }
+                }
+                file.write_at(at, &byte).unwrap();
+            }
+            assert!(refused > 700, "{refused} of 741");
+        }
+    }
+}
+
+/// Both are in use as long as somebody reads the old one.
+#[test]
+fn a_table_and_its_copy_are_open_beside_each_other() {
+    let fixture = Fixture::new();
+    let table = fixture.write(&[entries(0, 20_000)], settings(Codec::Raw)).remove(0);
+    // Index and filter take more than their share, and are not attached to the table.
+    let file = fixture.cache.packs().file(PackId(1)).unwrap();
+    let open = TableReader::open(&file, table.id, table.extent, table.max_seq).unwrap();
+    fixture.cache.set_capacity(2 * open.memory_bytes() as u64);
+    let copy = copied(&fixture, &table, 2).unwrap();
+    for _ in 0..3 {
+        for meta in [&*table, &copy] {
+            assert_eq!(fixture.cache.table_arc(meta).unwrap().extent(), meta.extent);
+            assert!(meta.attachment.get::<TableReader>().is_none());
+        }
+    }
 }
 
 #[test]

@@ -95,7 +95,18 @@ impl Setting {
         })
     }
 
-    /// The same, and reads so as well, for figures in which merges alone read: what they find is scaled.
+    /// This setting on a device whose syncs are shortened by the scale, for figures that shorten all else by phase
+    /// ([`Lab::vary_device`](super::machine::Lab::vary_device)).
+    #[must_use]
+    pub fn with_scaled_syncs(&self) -> Self {
+        let scale = self.scale;
+        self.on("syncs shortened by the scale", |model| {
+            model.sync_latency = model.sync_latency.div_f64(scale);
+        })
+    }
+
+    /// As [`Setting::with_scaled_barriers`], and reads so as well, for figures in which merges alone read: what they find is
+    /// scaled.
     #[must_use]
     pub fn with_scaled_latencies(&self) -> Self {
         let scale = self.scale;
@@ -130,8 +141,6 @@ pub struct Findings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the text of each is in its description")]
 pub enum Need {
-    DescriptorCache,
-    HyperLevelDb,
     Peers,
     Gear,
     SteppedMerge,
@@ -158,8 +167,6 @@ pub enum Need {
 impl fmt::Display for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::DescriptorCache => "a descriptor cache for each file, as a choice",
-            Self::HyperLevelDb => "HyperLevelDB's picker",
             Self::Peers => "other engines in the same run (terrace-compare has them)",
             Self::Gear => "bLSM's gear: two components in each level",
             Self::SteppedMerge => "stepped merge: a level of several runs",

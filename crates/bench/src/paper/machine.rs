@@ -29,7 +29,7 @@ use terrace::env::posix::PosixEnv;
 use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
 use terrace::env::sync::Mutex;
 use terrace::env::{Env, Priority};
-use terrace::{Db, Options};
+use terrace::{Db, EventListener, Options};
 
 use super::record::{DeviceKind, DeviceRecord};
 use crate::Result;
@@ -139,10 +139,13 @@ impl Machine {
         match self {
             Self::Simulated { model, .. } => {
                 // Threads take turns where they wait; no bug is looked for here that preemption would show.
-                let config =
-                    SimConfig { seed, device: *model, preemption_percent: 0, ..SimConfig::default() };
+                let model = *model;
+                let config = SimConfig { seed, device: model, preemption_percent: 0, ..SimConfig::default() };
                 let dir = PathBuf::from(SIMULATED_DIR);
-                SimEnv::run(config, move |env| body(&Lab { env, dir, costs: Costs::MEASURED }))
+                SimEnv::run(config, move |env| {
+                    let simulated = Some((env.clone(), model));
+                    body(&Lab { env, simulated, dir, costs: Costs::MEASURED })
+                })
             }
             Self::Real { dir } => {
                 let mut builder = tempfile::Builder::new();
@@ -150,7 +153,7 @@ impl Machine {
                 let temporary =
                     dir.as_ref().map_or_else(|| builder.tempdir(), |dir| builder.tempdir_in(dir))?;
                 let dir = temporary.path().join("store");
-                body(&Lab { env: PosixEnv::shared(), dir, costs: Costs::NONE })
+                body(&Lab { env: PosixEnv::shared(), simulated: None, dir, costs: Costs::NONE })
             }
         }
     }
@@ -159,6 +162,8 @@ impl Machine {
 /// Time, threads and files of an experiment.
 pub struct Lab {
     env: Arc<dyn Env>,
+    /// The simulated machine, and its device as it was at first.
+    simulated: Option<(Arc<SimEnv>, DeviceModel)>,
     dir: PathBuf,
     costs: Costs,
 }
@@ -188,6 +193,23 @@ impl Lab {
     /// Whatever keeps it from opening.
     pub fn open(&self, options: Options) -> Result<Db> {
         Ok(Db::builder(&self.dir).env(self.env.clone()).options(options).open()?)
+    }
+
+    /// As [`Lab::open`]; `listener` hears of the store's jobs.
+    ///
+    /// # Errors
+    /// As [`Lab::open`].
+    pub fn open_told(&self, options: Options, listener: Arc<dyn EventListener>) -> Result<Db> {
+        Ok(Db::builder(&self.dir).env(self.env.clone()).options(options).listener(listener).open()?)
+    }
+
+    /// From here on a simulated device is what it was at first, changed by `change`; a real one stays what it is.
+    pub fn vary_device(&self, change: impl FnOnce(&mut DeviceModel)) {
+        if let Some((env, model)) = &self.simulated {
+            let mut model = *model;
+            change(&mut model);
+            env.set_device(&self.dir, model);
+        }
     }
 
     /// Runs `bodies` on a thread each and returns what they return, in their order.

@@ -25,9 +25,12 @@ pub use experiment::{Experiment, Need, State};
 pub use machine::{Costs, Machine};
 pub use text::{details, list, text};
 
+use std::time::Duration;
+
 use self::experiment::{Figure, MissingPart, Setting, missing_series};
 use self::record::Run;
 use crate::Result;
+use crate::report::Provenance;
 
 /// What the user may choose about a run.
 #[derive(Clone, Debug)]
@@ -36,6 +39,8 @@ pub struct Choice {
     pub machine: Option<Machine>,
     /// In place of the experiment's own scale; at least 1.
     pub scale: Option<f64>,
+    /// What a sync of a simulated device takes at the paper's scale, in place of the device's own.
+    pub sync: Option<Duration>,
     /// Names the streams of random numbers, and the order of threads.
     pub seed: u64,
 }
@@ -84,13 +89,17 @@ pub fn run(experiment: &Experiment, choice: &Choice) -> Result<Run> {
         Some(machine) => machine.clone(),
         None => Machine::preset(experiment.device)?,
     };
+    let machine = match choice.sync {
+        Some(sync) => machine.with(&format!("syncs of {sync:?}"), |model| model.sync_latency = sync),
+        None => machine,
+    };
     let findings = figure(&Setting { machine, scale, seed: choice.seed })?;
     Ok(Run {
         id: experiment.id.into(),
         paper: experiment.paper().into(),
         title: experiment.title.into(),
         workload: experiment.workload.into(),
-        version: env!("CARGO_PKG_VERSION").into(),
+        provenance: Provenance::here(),
         device: findings.machine.record(),
         scale,
         seed: choice.seed,

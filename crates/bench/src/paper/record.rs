@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::report::Provenance;
+
 /// One run of one figure or table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -18,8 +20,9 @@ pub struct Run {
     pub title: String,
     /// The load.
     pub workload: String,
-    /// Version of Terrace.
-    pub version: String,
+    /// Where it comes from.
+    #[serde(flatten)]
+    pub provenance: Provenance,
     /// What it ran on.
     pub device: DeviceRecord,
     /// The paper's sizes were divided by this.

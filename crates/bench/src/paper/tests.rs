@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 
 fn choice(scale: f64) -> Choice {
-    Choice { machine: None, scale: Some(scale), seed: 1 }
+    Choice { machine: None, scale: Some(scale), sync: None, seed: 1 }
 }
 
 #[test]
@@ -82,6 +82,17 @@ fn figures_over_time_go_on_to_their_end() {
     assert!(done.len() > 400, "{}", done.len());
     let end = Duration::from_secs(4300).div_f64(16384.0).as_secs_f64();
     assert!(done.iter().all(|&[at, _]| at <= end * 1.001));
+}
+
+#[test]
+fn the_parts_of_bolt_run_one_by_one_on_both_bases() {
+    for (id, base) in [("bolt-12a", "LevelDB"), ("bolt-12b", "HyperLevelDB")] {
+        let run = small_run(id, 65536.0);
+        for name in [base, "+LS", "+GC", "+STL", "+FC"] {
+            assert_eq!(points(&run, name).len(), 8, "{id}: {name}");
+        }
+        assert!(run.missing.is_empty() && run.relations.len() == 7, "{id}: {:?}", run.relations);
+    }
 }
 
 #[test]

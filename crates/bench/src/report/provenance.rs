@@ -16,8 +16,9 @@ pub struct Run<T> {
     pub phases: Vec<T>,
 }
 
-/// Where a run comes from.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// Where a run comes from; what an old one does not tell is empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Provenance {
     /// The command line.
     pub command: String,
@@ -31,7 +32,8 @@ pub struct Provenance {
 }
 
 /// A machine, as far as it decides what is measured; things that could not be found out are empty or 0.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Machine {
     /// Model of the processors.
     pub cpu: String,

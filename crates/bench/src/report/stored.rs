@@ -1,21 +1,21 @@
 //! What pictures need of stored runs, whoever wrote them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::LatencySummary;
+use super::{LatencySummary, Machine, Provenance};
 use crate::Result;
 use crate::paper::record;
-use crate::recording::Recording;
+use crate::recording::{Curve, Interval, Recording, Tail};
 
 /// A stored run, read for [`super::html`].
 ///
 /// It is read from one JSON object. All of its fields can be missing, but not all of these: `phases`, as `terrace bench
-/// ycsb` and `terrace bench db` write them; `results` and `ratios`, as `terrace-compare` does; or those of a paper's
-/// experiment (`id`, `series`, `relations`). An array stands for a run of its phases or experiments. `machine` and
-/// `calibration` can be any JSON, and are shown as they are.
+/// ycsb` and `terrace bench db` write them; `results` and `ratios`, as `terrace-compare` does, with its `turns`; or those of a paper's
+/// experiment (`id`, `series`, `relations`). An array stands for a run of its phases or experiments. `engines`,
+/// `machine` and `calibration` can be any JSON, and are shown as they are.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Stored {
@@ -25,16 +25,90 @@ pub struct Stored {
     pub(super) version: Option<String>,
     pub(super) commit: Option<String>,
     pub(super) seed: Option<u64>,
+    pub(super) engines: Value,
     pub(super) machine: Value,
     pub(super) calibration: Value,
     pub(super) phases: Vec<Phase>,
     pub(super) results: Vec<Figure>,
     pub(super) ratios: Vec<Ratio>,
     pub(super) experiments: Vec<record::Run>,
+    /// Courses without figures, which stand in `results`.
+    #[serde(rename = "turns", deserialize_with = "courses")]
+    pub(super) courses: Vec<Phase>,
+}
+
+/// One phase of one turn of a comparison.
+#[derive(Deserialize)]
+struct Turn {
+    engine: String,
+    workload: String,
+    /// Operations that ended in each tenth of a second.
+    #[serde(default)]
+    series: Vec<u64>,
+    #[serde(default)]
+    latency: BTreeMap<String, Distribution>,
+    /// 99th percentiles of what ended in each second, in microseconds, by operation.
+    #[serde(default)]
+    p99: BTreeMap<String, Vec<Option<f64>>>,
+}
+
+impl Turn {
+    /// The tails of a second.
+    fn tails(&self, second: usize) -> BTreeMap<String, Tail> {
+        let p99 = self.p99.iter().filter_map(|(kind, p99)| Some((kind, (*p99.get(second)?)?)));
+        p99.map(|(kind, p99)| (kind.clone(), Tail { p99, ..Tail::default() })).collect()
+    }
+}
+
+#[derive(Deserialize)]
+struct Distribution {
+    #[serde(default)]
+    curve: Curve,
+}
+
+/// The load generator alone, beside whose rates no others could be told apart.
+const NO_ENGINE: &str = "empty";
+
+/// Tenths of a second in an interval of a picture.
+const TENTHS: usize = 10;
+
+/// The courses of the first turn of each engine that counts: those of later ones would hide one another.
+fn courses<'de, D: Deserializer<'de>>(turns: D) -> Result<Vec<Phase>, D::Error> {
+    let mut seen = BTreeSet::new();
+    let turns = Vec::<Turn>::deserialize(turns)?.into_iter();
+    Ok(turns
+        .filter(|turn| turn.engine != NO_ENGINE)
+        .filter(|turn| seen.insert((turn.engine.clone(), turn.workload.clone())))
+        .map(|turn| {
+            // The last tenth is not whole.
+            let whole = &turn.series[..turn.series.len().saturating_sub(1)];
+            let seconds = whole.chunks_exact(TENTHS).enumerate();
+            let intervals = seconds.map(|(second, tenths)| Interval {
+                start_s: second as f64,
+                seconds: 1.0,
+                operations: tenths.iter().sum(),
+                latency_us: turn.tails(second),
+                ..Interval::default()
+            });
+            let intervals: Vec<_> = intervals.collect();
+            let curves = turn.latency.into_iter().map(|(kind, one)| (kind, one.curve));
+            Phase {
+                engine: turn.engine,
+                workload: turn.workload,
+                recording: Recording {
+                    interval_s: 1.0,
+                    intervals,
+                    latency_curves_us: curves.collect(),
+                    ..Recording::default()
+                },
+                ..Phase::default()
+            }
+        })
+        .collect())
 }
 
 /// A phase of a load generator; a part of [`super::PhaseReport`].
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Phase {
     #[serde(default)]
     pub engine: String,
@@ -110,9 +184,13 @@ impl Stored {
         {
             return Err(format!("{name}: neither phases, results, ratios nor relations to draw").into());
         }
-        if let Some(first) = run.experiments.first() {
-            run.version.get_or_insert_with(|| first.version.clone());
-            run.seed.get_or_insert(first.seed);
+        if let Some(record::Run { provenance, seed, .. }) = run.experiments.first() {
+            let Provenance { command, version, commit, machine } = provenance.clone();
+            let told = |text: String| (!text.is_empty()).then_some(text);
+            (run.command, run.version, run.commit) = (told(command), told(version), told(commit));
+            run.machine =
+                if machine == Machine::default() { Value::Null } else { serde_json::to_value(machine)? };
+            run.seed.get_or_insert(*seed);
         }
         run.name = name;
         Ok(run)

@@ -1,9 +1,11 @@
 //! What a workload asks of a storage engine, and nothing more.
 
+mod profile;
 mod terrace;
 
 use std::collections::BTreeMap;
 
+pub use self::profile::options;
 pub use self::terrace::{TerraceConfig, TerraceStore};
 use crate::Result;
 use crate::recording::Event;

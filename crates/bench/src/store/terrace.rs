@@ -12,7 +12,7 @@ use crate::recording::{Event, EventLog};
 /// How to open a Terrace store for a benchmark.
 #[derive(Clone, Debug, Default)]
 pub struct TerraceConfig {
-    /// A name of [`Options::profiles`]; the defaults when `None`.
+    /// What [`super::options`] takes; the defaults when `None`.
     pub profile: Option<String>,
     /// Memory budget in bytes; the profile's when `None`.
     pub memory_bytes: Option<u64>,
@@ -31,17 +31,16 @@ impl TerraceStore {
     /// Opens or creates the store in `path`.
     ///
     /// # Errors
-    /// An unknown profile, or whatever keeps the store from opening.
+    /// A profile that [`super::options`] refuses, or whatever keeps the store from opening.
     pub fn open(path: &Path, config: &TerraceConfig) -> Result<Self> {
         let mut options = match &config.profile {
             None => Options::default(),
-            Some(name) => Options::profile(name).ok_or_else(|| {
-                format!("unknown profile {name:?}: there are {}", Options::profiles().join(", "))
-            })?,
+            Some(profile) => super::options(profile)?,
         };
         options.durability = config.durability;
         options.memory_bytes = config.memory_bytes.or(options.memory_bytes);
-        Self::build(Db::builder(path), options)
+        let store = Self::build(Db::builder(path), options)?;
+        Ok(Self { profile: config.profile.clone().unwrap_or(store.profile), ..store })
     }
 
     /// Opens what `builder` says with `options`, and listens to it.
@@ -130,6 +129,7 @@ fn by_cause(counts: &terrace::ByCause) -> ByCause {
         ("wal", counts.wal),
         ("flush", counts.flush),
         ("merge", counts.merge),
+        ("rewrite", counts.rewrite),
         ("manifest", counts.manifest),
         ("directory", counts.directory),
         ("reclaim", counts.reclaim),

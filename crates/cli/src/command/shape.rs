@@ -71,7 +71,9 @@ pub fn write_text(keyspace: &str, shape: &Shape, out: &mut impl Write) -> io::Re
             level.bytes.to_string(),
             level.entries.to_string(),
             level.tombstones.to_string(),
-            level.limit_bytes.to_string(),
+            Some(level.limit_bytes)
+                .filter(|limit| *limit < u64::MAX)
+                .map_or("-".to_owned(), |limit| limit.to_string()),
             format!("{:.2}", level.score),
         ];
         writeln!(out, "{}", row(&cells))?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use terrace::{ByCause, MergeStats, PunchStats, SpaceStats, Stats};
+use terrace::{ByCause, MergeStats, PunchStats, RewriteStats, SpaceStats, Stats};
 
 use super::{Answer, shape};
 use crate::place::open_to_read;
@@ -93,6 +93,7 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
                 "total": stats.read.total(),
             }),
         ),
+        ("packs_opened", json!(stats.packs_opened)),
         ("stalls", Value::Object(stalls.collect())),
         (
             "cache",
@@ -116,6 +117,7 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
         ),
         ("space", taken(&stats.space)),
         ("punch", punching(&stats.punch)),
+        ("rewrite", rewriting(&stats.rewrite)),
     ];
     groups.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -158,11 +160,21 @@ fn punching(punch: &PunchStats) -> Value {
     })
 }
 
+fn rewriting(rewrite: &RewriteStats) -> Value {
+    json!({
+        "jobs": rewrite.jobs,
+        "packs": rewrite.packs,
+        "bytes": rewrite.bytes,
+        "micros": rewrite.micros,
+    })
+}
+
 fn by_cause(counts: &ByCause) -> Value {
     json!({
         "wal": counts.wal,
         "flush": counts.flush,
         "merge": counts.merge,
+        "rewrite": counts.rewrite,
         "manifest": counts.manifest,
         "directory": counts.directory,
         "reclaim": counts.reclaim,

@@ -170,6 +170,27 @@ fn what_is_a_hole_when_the_store_is_opened_does_not_count() {
     assert_eq!(reopened.data_ranges(), (2, 2));
 }
 
+/// What is left of a pack counts, whether the rest is dead or a hole.
+#[test]
+fn a_pack_of_which_a_sixteenth_is_left_is_sparse() {
+    let mut books = books(2, 40);
+    (0..37).for_each(|table| _ = books.release(&table_of(1, table)));
+    assert_eq!(books.totals().sparse, 0);
+    books.release(&table_of(1, 37));
+    assert_eq!(books.totals().sparse, 1);
+    books.punched(PackId(1), &[pages(0, 100)]);
+    assert_eq!(books.totals().sparse, 1);
+    let view =
+        PackView { pack: PackId(1), length: page(320) + 500, dead_bytes: page(204), hole_bytes: page(100) };
+    assert_eq!(books.views(), [view]);
+    books.block(PackId(1), Duration::ZERO);
+    assert_eq!((books.totals().sparse, books.views().len()), (0, 0));
+    assert!(books.retry(RETRY_PAUSE) && !books.retry(RETRY_PAUSE));
+    assert_eq!(books.totals().sparse, 1);
+    (38..40).for_each(|table| _ = books.release(&table_of(1, table)));
+    assert_eq!(books.totals().sparse, 0);
+}
+
 /// Tables come, die and are punched in any order: the totals stay those of a plain list of pages.
 #[test]
 fn totals_are_those_of_the_pages() {
@@ -197,7 +218,7 @@ fn totals_are_those_of_the_pages() {
                 }
             }
             1 if below(4) == 0 => books.block(PackId(1 + below(packs)), now),
-            1 => books.retry(now),
+            1 => _ = books.retry(now),
             _ => {
                 let Some(&gone) = live.range((1 + below(last), below(tables))..).next() else { continue };
                 live.remove(&gone);

@@ -1,11 +1,10 @@
 //! "BoLT: Barrier-optimized LSM-Tree" (Middleware 2020).
 
 use crate::paper::experiment::{Experiment, MissingPart, Need, State};
-use crate::paper::figures::{bolt, bolt_ycsb};
+use crate::paper::figures::{bolt, bolt_stores};
 
 /// Stores that Terrace has no shape of yet. Real LevelDB and RocksDB stand beside Terrace in `terrace-compare`.
-const OTHERS: &[MissingPart] =
-    &[("HyperLevelDB", Need::HyperLevelDb), ("HyperBoLT", Need::HyperLevelDb), ("PebblesDB", Need::Guards)];
+const OTHERS: &[MissingPart] = &[("PebblesDB", Need::Guards)];
 
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
@@ -61,7 +60,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "+LS about equal on loads; +GC 2.5 times; +STL writes 9.53 % less; D +51 %",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Runs { figure: bolt_ycsb::figure_12a, missing: &[("+FC", Need::DescriptorCache)] },
+        state: State::Runs { figure: bolt_stores::figure_12a, missing: &[] },
     },
     Experiment {
         id: "bolt-12b",
@@ -72,7 +71,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "+LS worst nearly everywhere; all parts up to +33 % of writes, +56 % of C",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Needs(&[Need::HyperLevelDb, Need::DescriptorCache]),
+        state: State::Runs { figure: bolt_stores::figure_12b, missing: &[] },
     },
     Experiment {
         id: "bolt-13",
@@ -83,7 +82,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "BoLT 3.24 times LevelDB and 1.17 times LVL64MB on the load, writes 16 % less; RocksDB best reader",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Runs { figure: bolt_ycsb::figure_13, missing: OTHERS },
+        state: State::Runs { figure: bolt_stores::figure_13, missing: OTHERS },
     },
     Experiment {
         id: "bolt-14a",
@@ -94,7 +93,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "a plateau near 1 ms where the governor acts; HyperBoLT below Hyper and Pebbles to p99.85",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Runs { figure: bolt_ycsb::figure_14a, missing: OTHERS },
+        state: State::Runs { figure: bolt_stores::figure_14a, missing: OTHERS },
     },
     Experiment {
         id: "bolt-14b",
@@ -105,28 +104,28 @@ pub const EXPERIMENTS: &[Experiment] = &[
         expected: "equal to p97; RocksDB jumps at p98",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Runs { figure: bolt_ycsb::figure_14b, missing: OTHERS },
+        state: State::Runs { figure: bolt_stores::figure_14b, missing: OTHERS },
     },
     Experiment {
         id: "bolt-15",
         title: "BoLT and RocksDB on 100 GB",
-        workload: "100 M records of 1 KB; 1 G records of 100 B",
+        workload: "100 M records of 1 KB; 125 M records of 100 B, an eighth of the paper's",
         configurations: "BoLT, RocksDB",
         metric: "throughput, bytes",
         expected: "BoLT up to +58 % on loads of 1 KB; RocksDB ahead on loads of 100 B and on E",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Runs { figure: bolt_ycsb::figure_15, missing: &[] },
+        state: State::Runs { figure: bolt_stores::figure_15, missing: &[] },
     },
     Experiment {
         id: "bolt-16",
         title: "Latencies of BoLT and RocksDB on 100 GB",
-        workload: "100 M records of 1 KB; 1 G records of 100 B",
+        workload: "100 M records of 1 KB; 125 M records of 100 B, an eighth of the paper's",
         configurations: "BoLT, RocksDB",
         metric: "distribution of latencies",
         expected: "RocksDB's tails above BoLT's everywhere",
         device: "laptop-sata-ssd",
         scale: 64.0,
-        state: State::Runs { figure: bolt_ycsb::figure_16, missing: &[] },
+        state: State::Runs { figure: bolt_stores::figure_16, missing: &[] },
     },
 ];

@@ -4,9 +4,13 @@
 
 use std::sync::Arc;
 
-use terrace::{Options, PackLayout, Stats};
+use std::time::Duration;
 
-use super::{LEVEL1_BYTES_MIN, MEMTABLE_BYTES_MIN, closed_loop, memory_for, seconds, series};
+use terrace::{Options, Stats};
+
+use super::bolt_shapes::{grouped, leveldb};
+use super::bolt_syncs::{Jobs, Predicted, counted};
+use super::{closed_loop, memory_for, seconds, series};
 use crate::Result;
 use crate::generator::Uniform;
 use crate::paper::client::Records;
@@ -21,19 +25,14 @@ pub(super) const KEY_BYTES: usize = 23;
 const VALUE_BYTES: usize = 1000;
 pub(super) const THREADS: u64 = 4;
 
-/// The paper's sizes.
+/// The paper's load.
 const LOAD_RECORDS: u64 = 50_000_000;
-pub(super) const MEMORY_BYTES: u64 = 8_000_000_000;
-const MEMTABLE_BYTES: u64 = 64 << 20;
-const LEVEL1_BYTES: u64 = 10 << 20;
-const LOGICAL_TABLE_BYTES: u64 = 1 << 20;
-const COMPACTION_FILE_BYTES: u64 = 128 << 20;
 
 /// The sizes that are compared, in MiB at the paper's scale.
 const SIZES: [u64; 6] = [2, 4, 8, 16, 32, 64];
 
-/// What a pack may be at least.
-const PACK_BYTES_MIN: u64 = 1 << 20;
+/// The model of `bolt_syncs`.
+const MODEL: &str = "for each job a sync of each file that its bytes fill and one of the manifest";
 
 const DEVIATIONS: &[&str] = &[
     "writers are slowed by Terrace's governor, a rate, where LevelDB sleeps 1 ms per write",
@@ -44,35 +43,10 @@ const DEVIATIONS: &[&str] = &[
 struct Loaded {
     options: Options,
     stats: Stats,
+    predicted: Predicted,
     latencies: Latencies,
     /// Inserts per second, the background work that they leave included.
     rate: f64,
-}
-
-/// A profile, its tables apart, at the paper's scale.
-fn scaled(setting: &Setting, profile: &str) -> Options {
-    let mut options = Options::profile(profile).unwrap_or_default();
-    options.memtable_bytes = setting.scaled(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN);
-    options.memory_bytes = Some(memory_for(setting.scaled(MEMORY_BYTES), options.memtable_bytes));
-    options.tree.level1_bytes = setting.scaled(LEVEL1_BYTES).max(LEVEL1_BYTES_MIN);
-    options
-}
-
-/// LevelDB's shape, with tables of that size at the paper's scale.
-pub(super) fn leveldb(setting: &Setting, table_mib: u64) -> Options {
-    let mut options = scaled(setting, "leveldb-2m");
-    options.tree.table_bytes = setting.scaled(table_mib << 20).max(1 << 10);
-    options
-}
-
-/// The same with logical tables in compaction files and groups of victims: the paper's +GC.
-pub(super) fn grouped(setting: &Setting, group_mib: u64) -> Options {
-    let mut options = scaled(setting, "bolt-gc");
-    options.tree.table_bytes = setting.scaled(LOGICAL_TABLE_BYTES).max(1 << 10);
-    options.tree.group_bytes = setting.scaled(group_mib << 20);
-    let bytes_max = setting.scaled(COMPACTION_FILE_BYTES).max(PACK_BYTES_MIN);
-    options.tree.pack = PackLayout::Many { bytes_max };
-    options
 }
 
 /// YCSB's load.
@@ -80,15 +54,18 @@ fn load(setting: &Setting, options: Options) -> Result<Loaded> {
     let (seed, count) = (setting.seed, setting.scaled(LOAD_RECORDS));
     setting.machine.run(seed, move |lab| {
         let records = Arc::new(Records::new(InsertOrder::Hashed, KEY_BYTES, VALUE_BYTES)?);
-        let db = lab.open(options.clone())?;
+        let jobs = Jobs::new(&options);
+        let db = lab.open_told(options.clone(), jobs.clone())?;
         let started = lab.env().now();
         let insert = Arc::new(|number, _: &mut _| Action::Put(number));
         let latencies = closed_loop(lab, &db, &records, (THREADS, count, seed), insert)?;
         db.wait_idle()?;
         let rate = count as f64 / seconds(lab.env().now() - started);
+        // The last jobs are told a moment after they have ended.
+        lab.env().sleep(Duration::from_millis(100));
         let stats = db.stats();
         db.close()?;
-        Ok(Loaded { options, stats, latencies, rate })
+        Ok(Loaded { options, stats, predicted: jobs.predicted(), latencies, rate })
     })
 }
 
@@ -102,6 +79,16 @@ fn points(loads: &[Loaded], measure: impl Fn(&Loaded) -> f64) -> Vec<[f64; 2]> {
 
 fn syncs(loaded: &Loaded) -> f64 {
     loaded.stats.syncs.total() as f64
+}
+
+/// Syncs that the jobs should have taken.
+fn predicted(loaded: &Loaded) -> f64 {
+    (loaded.predicted.floor + loaded.predicted.deep + loaded.stats.merge.moves) as f64
+}
+
+/// By how much the counted syncs of files and manifest are off the predicted ones, as a part of these.
+fn misprediction(loaded: &Loaded) -> f64 {
+    (counted(&loaded.stats) as f64 / predicted(loaded) - 1.0).abs()
 }
 
 fn count_axis() -> Axis {
@@ -180,6 +167,32 @@ pub fn figure_4b(setting: &Setting) -> Result<Findings> {
     })
 }
 
+/// What loads by LevelDB, `base`, and by groups of [`SIZES`] took, held against the model of their syncs.
+fn modelled(base: &Loaded, loads: &[Loaded]) -> [Relation; 3] {
+    let above_floor = |loaded: &Loaded| (counted(&loaded.stats) - loaded.predicted.floor) as f64;
+    let worst = loads.iter().map(misprediction).fold(0.0, f64::max);
+    [
+        Relation::within(
+            "groups: syncs of files and manifest, off the model's by at most",
+            MODEL,
+            0.0..=0.05,
+            worst,
+        ),
+        Relation::within(
+            "LevelDB: syncs of files and manifest, off the model's by",
+            MODEL,
+            0.0..=0.05,
+            misprediction(base),
+        ),
+        Relation::within(
+            "exponent of syncs, those of flushes and level 0 apart, by size of groups",
+            "in inverse proportion, above a floor",
+            -1.05..=-0.95,
+            exponent(&points(loads, above_floor)),
+        ),
+    ]
+}
+
 /// Syncs and throughput by the size of groups.
 pub fn figure_11(setting: &Setting) -> Result<Findings> {
     let setting = setting.with_scaled_latencies();
@@ -191,24 +204,46 @@ pub fn figure_11(setting: &Setting) -> Result<Findings> {
     let best = loads.iter().map(|loaded| loaded.rate).fold(0.0, f64::max);
     Ok(Findings {
         x: Axis::logarithmic("size of a group of victims, at the paper's scale", "MiB"),
-        relations: vec![
-            Relation::within(
-                "syncs of LevelDB / of groups of 2 MiB",
-                "about 2",
-                1.5..=2.5,
-                syncs(&base) / counts[0],
-            ),
-            Relation::falling("syncs by size of groups", "falls as groups grow", &counts),
-            Relation::within(
-                "throughput with groups of 64 MiB / best",
-                "rises to groups of 64 MB",
-                0.98..=1.0,
-                loads[loads.len() - 1].rate / best,
-            ),
-        ],
+        relations: [
+            vec![
+                Relation::within(
+                    "syncs of LevelDB / of groups of 2 MiB",
+                    "about 2",
+                    1.5..=2.5,
+                    syncs(&base) / counts[0],
+                ),
+                Relation::falling("syncs by size of groups", "falls as groups grow", &counts),
+                Relation::within(
+                    "throughput with groups of 64 MiB / best",
+                    "rises to groups of 64 MB",
+                    0.98..=1.0,
+                    loads[loads.len() - 1].rate / best,
+                ),
+            ],
+            modelled(&base, &loads).to_vec(),
+        ]
+        .concat(),
         series: vec![
             series("LevelDB", &base.options, count_axis(), level(syncs(&base))),
             series("+GC", &loads[0].options, count_axis(), points(&loads, syncs)),
+            series(
+                "+GC, files and manifest",
+                &loads[0].options,
+                count_axis(),
+                points(&loads, |loaded| counted(&loaded.stats) as f64),
+            ),
+            series(
+                "+GC, files and manifest by the model",
+                &loads[0].options,
+                count_axis(),
+                points(&loads, predicted),
+            ),
+            series(
+                "+GC, of these by flushes and level 0",
+                &loads[0].options,
+                count_axis(),
+                points(&loads, |loaded| loaded.predicted.floor as f64),
+            ),
             series("LevelDB", &base.options, rate_axis(), level(base.rate)),
             series("+GC", &loads[0].options, rate_axis(), points(&loads, |loaded| loaded.rate)),
         ],
@@ -293,15 +328,28 @@ mod tests {
     use super::*;
     use crate::paper::machine::Machine;
 
+    fn setting(scale: f64) -> Setting {
+        Setting { machine: Machine::preset("laptop-sata-ssd").unwrap(), scale, seed: 1 }
+    }
+
     #[test]
     fn larger_tables_take_fewer_syncs() {
-        let machine = Machine::preset("laptop-sata-ssd").unwrap();
-        let setting = Setting { machine, scale: 16384.0, seed: 1 };
+        let setting = setting(16384.0);
         let [small, large] = [16, 64].map(|mib| load(&setting, leveldb(&setting, mib)).unwrap());
         assert!(syncs(&small) > syncs(&large), "{} and {}", syncs(&small), syncs(&large));
         for loaded in [small, large] {
             assert_eq!(loaded.stats.user_ops_written, 50_000_000 / 16384);
             assert_eq!(loaded.latencies.count(), 50_000_000 / 16384);
+        }
+    }
+
+    #[test]
+    fn jobs_take_the_syncs_that_the_model_says() {
+        let setting = setting(4096.0);
+        for group_mib in [2, 64] {
+            let loaded = load(&setting, grouped(&setting, group_mib)).unwrap();
+            let (counted, predicted) = (counted(&loaded.stats), predicted(&loaded));
+            assert!(misprediction(&loaded) < 0.05, "{group_mib} MiB: {counted} for {predicted}");
         }
     }
 }

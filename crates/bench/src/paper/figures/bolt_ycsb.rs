@@ -1,24 +1,29 @@
-//! BoLT: YCSB over its parts, and beside stores of other shapes.
+//! BoLT: the phases of YCSB on a store.
 //!
 //! The paper loads 50 GB and runs A, B, C, F and D on it, wipes it, loads again and runs E; 10 million operations a phase by
-//! four threads. Its other stores are stood for by Terrace with their shapes, so that nothing but the shape differs.
+//! four threads.
+//!
+//! What a sync costs is shortened by the scale, so that the ratio of a table's barrier to its transfer stays what it was. So are
+//! reads, and opening files, while a store is loaded, when merges alone read, tables of scaled size; in the other phases
+//! blocks are read, whose size is not scaled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use terrace::{Db, Options};
 
-use super::bolt::{KEY_BYTES, MEMORY_BYTES, THREADS, grouped, leveldb};
-use super::{LEVEL1_BYTES_MIN, closed_loop, memory_for, seconds, series};
+use super::bolt::{KEY_BYTES, THREADS};
+use super::bolt_shapes::{MEMORY_BYTES, Shape};
+use super::{closed_loop, memory_for, seconds, series};
 use crate::Result;
 use crate::generator::{Rng, ScrambledZipfian, Zipfian};
 use crate::paper::client::Records;
-use crate::paper::experiment::{Findings, Setting};
+use crate::paper::experiment::Setting;
 use crate::paper::machine::Lab;
-use crate::paper::record::{Axis, Relation, Series};
+use crate::paper::record::{Axis, Series};
 use crate::paper::timeline::Latencies;
 use crate::workload::Action;
-use crate::workload::order::{self, Order};
+use crate::workload::order::Order;
 use crate::ycsb::keys::InsertOrder;
 
 const OPERATIONS: u64 = 10_000_000;
@@ -30,39 +35,26 @@ const SCAN_ROWS: u64 = 100;
 const THETA: f64 = 0.99;
 
 /// The phases of the paper's order; E has a store and a load of its own.
-const PHASES: [&str; 8] = ["LA", "A", "B", "C", "F", "D", "LE", "E"];
-const LOAD_A: usize = 0;
-const LOAD_E: usize = 6;
-const E: usize = 7;
-
-const DEVIATIONS: &[&str] = &[
-    "the compared stores are Terrace with their shapes: levels, tables, files, limits of level 0",
-    "each phase's rate includes the background work that it leaves behind",
-    "writers are slowed by Terrace's governor, a rate, where LevelDB sleeps 1 ms per write",
-    "merges cost device time alone: the processor's is not modelled",
-    "syncs are shortened by the scale, as tables are smaller; reads are not, as blocks are the paper's",
-];
+pub(super) const PHASES: [&str; 8] = ["LA", "A", "B", "C", "F", "D", "LE", "E"];
 
 /// What a data set is like.
 #[derive(Clone, Copy)]
-struct Data {
-    records: u64,
-    value_bytes: usize,
+pub(super) struct Data {
+    pub(super) records: u64,
+    pub(super) value_bytes: usize,
     /// Whether all records are equally popular.
-    uniform: bool,
+    pub(super) uniform: bool,
 }
 
 /// The paper's data of 50 GB.
-const SMALL: Data = Data { records: 50_000_000, value_bytes: 1000, uniform: false };
+pub(super) const SMALL: Data = Data { records: 50_000_000, value_bytes: 1000, uniform: false };
 
-/// Its two of 100 GB.
-const LARGE: [Data; 2] = [
-    Data { records: 100_000_000, ..SMALL },
-    Data { records: 1_000_000_000, value_bytes: 100, uniform: false },
-];
+/// Its two of 100 GB, of small records an eighth: a billion would take hours at any scale that leaves tables several blocks.
+pub(super) const LARGE: [Data; 2] =
+    [Data { records: 100_000_000, ..SMALL }, Data { records: 125_000_000, value_bytes: 100, uniform: false }];
 
 /// A store and what each phase was on it.
-struct Store {
+pub(super) struct Store {
     name: &'static str,
     options: Options,
     phases: Vec<Phase>,
@@ -76,39 +68,6 @@ struct Phase {
     written: u64,
 }
 
-/// One kind of store.
-type Shape = (&'static str, fn(&Setting) -> Options);
-
-const LEVELDB: Shape = ("LevelDB", |setting| leveldb(setting, 2));
-const LVL64MB: Shape = ("LVL64MB", |setting| leveldb(setting, 64));
-const ROCKSDB: Shape = ("RocksDB's shape", rocksdb);
-const LOGICAL: Shape = ("+LS", |setting| grouped(setting, 0));
-const GROUPED: Shape = ("+GC", |setting| grouped(setting, 64));
-const SETTLED: Shape = ("+STL", settled);
-const BOLT: Shape = ("BoLT", bolt);
-
-/// All parts, and flushes cut into logical tables, as Terrace does: so a part of level 0 can be merged by itself.
-fn bolt(setting: &Setting) -> Options {
-    let mut options = settled(setting);
-    options.tree.flush_single_table = false;
-    options
-}
-
-/// Groups, and settled compaction.
-fn settled(setting: &Setting) -> Options {
-    let mut options = grouped(setting, 64);
-    options.tree.settle = true;
-    options
-}
-
-/// RocksDB's levels, tables and limits of level 0, as the paper has set them (section 4.3.3).
-fn rocksdb(setting: &Setting) -> Options {
-    let mut options = leveldb(setting, 64);
-    options.tree.level1_bytes = setting.scaled(256 << 20).max(LEVEL1_BYTES_MIN);
-    (options.tree.l0_slow, options.tree.l0_stop) = (20, 36);
-    options
-}
-
 /// Runs the phases of `order` on stores of that shape, one for each list; the same as the paper's order or a part of it.
 fn run(setting: &Setting, (name, options): Shape, data: Data, order: Order) -> Result<Store> {
     let mut options = options(setting);
@@ -118,7 +77,7 @@ fn run(setting: &Setting, (name, options): Shape, data: Data, order: Order) -> R
     options.memory_bytes = Some(memory_for(memory, options.memtable_bytes));
     let mut all = Vec::new();
     for &phases in order {
-        let (opened, seed) = (options.clone(), setting.seed);
+        let (opened, seed, scale) = (options.clone(), setting.seed, setting.scale);
         let size = Size {
             records: setting.scaled(data.records),
             operations: setting.scaled(OPERATIONS),
@@ -129,8 +88,15 @@ fn run(setting: &Setting, (name, options): Shape, data: Data, order: Order) -> R
             let records = Arc::new(Records::new(InsertOrder::Hashed, KEY_BYTES, data.value_bytes)?);
             let db = lab.open(opened)?;
             let inserted = Arc::new(AtomicU64::new(size.records));
-            let done =
-                phases.iter().map(|phase| measure(lab, &db, &records, size, draw(phase, size, &inserted)));
+            let done = phases.iter().map(|&phase| {
+                lab.vary_device(|model| {
+                    if phase == "load" {
+                        model.read_latency = model.read_latency.div_f64(scale);
+                        model.metadata_latency = model.metadata_latency.div_f64(scale);
+                    }
+                });
+                measure(lab, &db, &records, size, draw(phase, size, &inserted))
+            });
             let done: Vec<Phase> = done.collect::<Result<_>>()?;
             db.close()?;
             Ok(done)
@@ -139,7 +105,7 @@ fn run(setting: &Setting, (name, options): Shape, data: Data, order: Order) -> R
     Ok(Store { name, options, phases: all })
 }
 
-fn run_all(setting: &Setting, shapes: &[Shape], data: Data, order: Order) -> Result<Vec<Store>> {
+pub(super) fn run_all(setting: &Setting, shapes: &[Shape], data: Data, order: Order) -> Result<Vec<Store>> {
     shapes.iter().map(|&shape| run(setting, shape, data, order)).collect()
 }
 
@@ -227,13 +193,13 @@ fn bars(stores: &[Store], y: &Axis, measure: impl Fn(&Phase) -> f64) -> Vec<Seri
 }
 
 /// Rates and bytes of all phases.
-fn rates_and_bytes(stores: &[Store]) -> Vec<Series> {
+pub(super) fn rates_and_bytes(stores: &[Store]) -> Vec<Series> {
     let mut all = bars(stores, &Axis::linear("operations, drained", "1/s"), |phase| phase.rate);
     all.extend(bars(stores, &Axis::linear("written to tables", "MB"), |phase| phase.written as f64 / 1e6));
     all
 }
 
-fn curves(stores: &[Store], phase: usize) -> Vec<Series> {
+pub(super) fn curves(stores: &[Store], phase: usize) -> Vec<Series> {
     let y = || Axis::linear("operations that take no longer", "%");
     let line =
         |store: &Store| series(store.name, &store.options, y(), store.phases[phase].latencies.distribution());
@@ -241,157 +207,28 @@ fn curves(stores: &[Store], phase: usize) -> Vec<Series> {
 }
 
 impl Store {
-    fn rate(&self, phase: usize) -> f64 {
+    /// Operations per second of a phase, the background work that they leave included.
+    pub(super) fn rate(&self, phase: usize) -> f64 {
         self.phases[phase].rate
     }
 
-    fn written(&self) -> f64 {
+    /// Bytes that flushes and merges wrote in all phases.
+    pub(super) fn written(&self) -> f64 {
         self.phases.iter().map(|phase| phase.written as f64).sum()
     }
 
-    fn percentile(&self, phase: usize, percent: f64) -> f64 {
+    /// The latency of a phase, in microseconds, that `percent` in a hundred operations do not exceed.
+    pub(super) fn percentile(&self, phase: usize, percent: f64) -> f64 {
         self.phases[phase].latencies.percentile(percent)
     }
-}
-
-fn at_least(name: &str, claim: &str, least: f64, measured: f64) -> Relation {
-    Relation::within(name, claim, least..=f64::INFINITY, measured)
-}
-
-fn at_most(name: &str, claim: &str, most: f64, measured: f64) -> Relation {
-    Relation::within(name, claim, f64::NEG_INFINITY..=most, measured)
-}
-
-fn findings(setting: Setting, x: Axis, series: Vec<Series>, relations: Vec<Relation>) -> Findings {
-    Findings { x, series, relations, deviations: DEVIATIONS.to_vec(), machine: setting.machine }
-}
-
-/// The parts of BoLT, one after the other.
-pub fn figure_12a(setting: &Setting) -> Result<Findings> {
-    let setting = setting.with_scaled_barriers();
-    let stores = run_all(&setting, &[LEVELDB, LOGICAL, GROUPED, SETTLED], SMALL, order::BOLT)?;
-    let [base, logical, grouped, settled] = &stores[..] else { return Err("a store is missing".into()) };
-    let relations = vec![
-        Relation::within(
-            "LA: +LS / LevelDB",
-            "about equal",
-            0.8..=1.25,
-            logical.rate(LOAD_A) / base.rate(LOAD_A),
-        ),
-        at_least("LA: +GC / LevelDB", "2.5 times", 2.5, grouped.rate(LOAD_A) / base.rate(LOAD_A)),
-        at_least("LE: +GC / LevelDB", "2.5 times", 2.5, grouped.rate(LOAD_E) / base.rate(LOAD_E)),
-        at_most("bytes: +STL / +GC", "9.53 % less", 0.95, settled.written() / grouped.written()),
-    ];
-    Ok(findings(setting, Axis::named("phase", &PHASES), rates_and_bytes(&stores), relations))
-}
-
-/// BoLT beside other stores.
-pub fn figure_13(setting: &Setting) -> Result<Findings> {
-    let setting = setting.with_scaled_barriers();
-    let (mut series, mut relations) = (Vec::new(), Vec::new());
-    for (uniform, keys) in [(false, "zipfian"), (true, "uniform")] {
-        let data = Data { uniform, ..SMALL };
-        let stores = run_all(&setting, &[BOLT, LEVELDB, LVL64MB, ROCKSDB], data, order::BOLT)?;
-        let [bolt, leveldb, large, rocksdb] = &stores[..] else { return Err("a store is missing".into()) };
-        let load = |store: &Store| store.rate(LOAD_A);
-        let name = |what: &str| format!("{keys}, {what}");
-        relations.extend([
-            at_least(&name("LA: BoLT / LevelDB"), "3.24", 3.24, load(bolt) / load(leveldb)),
-            at_least(&name("LA: BoLT / LVL64MB"), "1.17", 1.17, load(bolt) / load(large)),
-            at_least(&name("LA: BoLT / RocksDB's shape"), "1.58", 1.58, load(bolt) / load(rocksdb)),
-            at_most(&name("bytes: BoLT / LevelDB"), "16 % less", 0.84, bolt.written() / leveldb.written()),
-            at_most(&name("bytes: BoLT / LVL64MB"), "less", 1.0, bolt.written() / large.written()),
-        ]);
-        series.extend(rates_and_bytes(&stores).into_iter().map(|mut series| {
-            series.name = format!("{}, {keys}", series.name);
-            series
-        }));
-    }
-    Ok(findings(setting, Axis::named("phase", &PHASES), series, relations))
-}
-
-/// Tail of inserts.
-pub fn figure_14a(setting: &Setting) -> Result<Findings> {
-    let setting = setting.with_scaled_latencies();
-    let stores = run_all(&setting, &[BOLT, LEVELDB, LVL64MB, ROCKSDB], SMALL, &[&["load"]])?;
-    let [bolt, leveldb, ..] = &stores[..] else { return Err("a store is missing".into()) };
-    let relations = vec![at_most(
-        "p99.9 of BoLT / LevelDB",
-        "lower",
-        1.0,
-        bolt.percentile(LOAD_A, 99.9) / leveldb.percentile(LOAD_A, 99.9),
-    )];
-    Ok(findings(setting, Axis::logarithmic("latency of an insert", "us"), curves(&stores, LOAD_A), relations))
-}
-
-/// Tail of lookups.
-pub fn figure_14b(setting: &Setting) -> Result<Findings> {
-    let setting = setting.with_scaled_barriers();
-    let stores = run_all(&setting, &[BOLT, LEVELDB, LVL64MB, ROCKSDB], SMALL, &[&["load", "c"]])?;
-    let [bolt, .., rocksdb] = &stores[..] else { return Err("a store is missing".into()) };
-    let lookups = 1;
-    let jump = |store: &Store| store.percentile(lookups, 98.5) / store.percentile(lookups, 97.0);
-    let relations = vec![
-        Relation::within(
-            "p97 of BoLT / RocksDB's shape",
-            "equal",
-            0.8..=1.25,
-            bolt.percentile(lookups, 97.0) / rocksdb.percentile(lookups, 97.0),
-        ),
-        at_most("p98.5 / p97 of BoLT", "no jump", 1.5, jump(bolt)),
-        at_least("p98.5 / p97 of RocksDB's shape", "a jump at p98", 1.5, jump(rocksdb)),
-    ];
-    Ok(findings(setting, Axis::logarithmic("latency of a lookup", "us"), curves(&stores, lookups), relations))
-}
-
-/// BoLT and RocksDB's shape on 100 GB.
-pub fn figure_15(setting: &Setting) -> Result<Findings> {
-    let setting = setting.with_scaled_barriers();
-    let (mut series, mut relations) = (Vec::new(), Vec::new());
-    for (data, size, load) in [(LARGE[0], "1 KB", 1.58), (LARGE[1], "100 B", 1.0)] {
-        let stores = run_all(&setting, &[BOLT, ROCKSDB], data, order::BOLT)?;
-        let [bolt, rocksdb] = &stores[..] else { return Err("a store is missing".into()) };
-        for (phase, least) in [(LOAD_A, load), (E, 1.0)] {
-            let name = format!("{size}, {}: BoLT / RocksDB's shape", PHASES[phase]);
-            let claim = if least > 1.0 { "up to 1.58" } else { "lost in the paper; not to be lost here" };
-            relations.push(at_least(&name, claim, least, bolt.rate(phase) / rocksdb.rate(phase)));
-        }
-        series.extend(rates_and_bytes(&stores).into_iter().map(|mut series| {
-            series.name = format!("{}, {size}", series.name);
-            series
-        }));
-    }
-    Ok(findings(setting, Axis::named("phase", &PHASES), series, relations))
-}
-
-/// Latencies of BoLT and RocksDB's shape on 100 GB.
-pub fn figure_16(setting: &Setting) -> Result<Findings> {
-    let setting = setting.with_scaled_barriers();
-    let (mut series, mut relations) = (Vec::new(), Vec::new());
-    for (data, size) in LARGE.into_iter().zip(["1 KB", "100 B"]) {
-        let stores = run_all(&setting, &[BOLT, ROCKSDB], data, &[&["load", "a", "c"]])?;
-        let [bolt, rocksdb] = &stores[..] else { return Err("a store is missing".into()) };
-        for (phase, name) in ["LA", "A", "C"].into_iter().enumerate() {
-            let ratio = rocksdb.percentile(phase, 99.9) / bolt.percentile(phase, 99.9);
-            relations.push(at_least(
-                &format!("{size}, {name}: p99.9 of RocksDB's shape / BoLT"),
-                "above everywhere",
-                1.0,
-                ratio,
-            ));
-            series.extend(curves(&stores, phase).into_iter().map(|mut series| {
-                series.name = format!("{}, {size}, {name}", series.name);
-                series
-            }));
-        }
-    }
-    Ok(findings(setting, Axis::logarithmic("latency of an operation", "us"), series, relations))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paper::figures::bolt_shapes::GROUPED;
     use crate::paper::machine::Machine;
+    use crate::workload::order;
 
     fn setting(scale: f64) -> Setting {
         Setting { machine: Machine::preset("laptop-sata-ssd").unwrap(), scale, seed: 1 }
@@ -443,6 +280,6 @@ mod tests {
         let store = run(&setting, GROUPED, SMALL, order::BOLT).unwrap();
         let counts: Vec<u64> = store.phases.iter().map(|phase| phase.latencies.count()).collect();
         assert_eq!(counts, [1000, 200, 200, 200, 300, 200, 1000, 200]);
-        assert!(store.phases[LOAD_A].written > 1000 * 1000);
+        assert!(store.phases[0].written > 1000 * 1000);
     }
 }

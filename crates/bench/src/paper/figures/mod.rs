@@ -1,7 +1,10 @@
 //! The figures that can be run, a file for each paper.
 
 pub mod bolt;
-pub mod bolt_ycsb;
+mod bolt_shapes;
+pub mod bolt_stores;
+mod bolt_syncs;
+mod bolt_ycsb;
 pub mod dlc;
 pub mod lsbm;
 pub mod ptier;
@@ -51,10 +54,11 @@ fn configuration(options: &Options) -> BTreeMap<String, String> {
         ("group of victims, at most this part of a level", format!("1/{}", tree.group_parts)),
         ("victims", format!("{:?}", tree.victims)),
         ("settled compaction", tree.settle.to_string()),
+        ("descriptors", format!("{:?}", tree.descriptors)),
         ("one table per flush", tree.flush_single_table.to_string()),
         ("block", bytes(tree.block_bytes.into())),
         ("level 1", bytes(tree.level1_bytes)),
-        ("level ratio", tree.level_ratio.to_string()),
+        ("level ratio", tree.level_ratio.map_or_else(|| "even".to_owned(), |ratio| ratio.to_string())),
         (
             "level 0 trigger, slow-down, stop",
             format!("{}, {}, {}", tree.l0_trigger, tree.l0_slow, tree.l0_stop),

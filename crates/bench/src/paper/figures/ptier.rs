@@ -48,7 +48,7 @@ fn leveled(setting: &Setting, table_bytes: u64) -> Options {
     options.memory_bytes = Some(memory_for(data / DATA_PER_CACHE, options.memtable_bytes));
     options.tree.table_bytes = table_bytes;
     options.tree.level1_bytes = setting.scaled(LEVEL1_BYTES).max(LEVEL1_BYTES_MIN);
-    options.tree.level_ratio = LEVEL_RATIO;
+    options.tree.level_ratio = Some(LEVEL_RATIO);
     options
 }
 

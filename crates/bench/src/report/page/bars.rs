@@ -8,6 +8,9 @@ use super::chart::{GRID, LETTER, WIDTH};
 use super::ink::{BAR_OPACITY, Ink};
 use crate::Result;
 
+/// Length of the longest bar of a table in pixels, in whatever column, however wide its name makes that.
+const LONGEST: f64 = 72.0;
+
 /// Which bars of a table can be held against each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
@@ -77,7 +80,7 @@ fn cell(figure: Option<f64>, full: f64) -> Markup {
         td.bar {
             @if let Some(figure) = figure {
                 (short(figure))
-                i style=(format!("width:{:.1}%", share(figure, full) * 100.0)) {}
+                i style=(format!("width:{:.1}px", share(figure, full) * LONGEST)) {}
             } @else {
                 "-" i {}
             }
@@ -104,6 +107,8 @@ const ROW: u32 = 20;
 const BOTTOM: u32 = 44;
 /// Room for the numbers behind the bars.
 const RIGHT: u32 = 58;
+/// Room for the bars at least, however long their names are.
+const BARS: u32 = 200;
 /// Average width of a letter.
 const LETTER_WIDTH: u32 = 7;
 
@@ -129,8 +134,8 @@ fn draw_ratios(
     let rows = bars.len() as f64;
     let y = Axis::named("", &bars.iter().rev().map(|bar| bar.name.clone()).collect::<Vec<_>>());
     let left = bars.iter().map(|bar| bar.name.len() as u32).max().unwrap_or(0) * LETTER_WIDTH + 10;
-    let root =
-        SVGBackend::with_string(svg, (WIDTH, bars.len() as u32 * ROW + BOTTOM + 4)).into_drawing_area();
+    let size = (WIDTH.max(left + BARS + RIGHT), bars.len() as u32 * ROW + BOTTOM + 4);
+    let root = SVGBackend::with_string(svg, size).into_drawing_area();
     let mut chart = ChartBuilder::on(&root)
         .margin_top(4)
         .margin_right(RIGHT)

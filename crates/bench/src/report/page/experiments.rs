@@ -38,7 +38,7 @@ fn section(name: &str, experiment: &Run) -> Result<Markup> {
             (experiment.paper) ". " (experiment.workload) ". Device: " (device.name) ", " (kind)
             @if !model.is_empty() { " (" (model) ")" }
             ". Sizes are the paper's divided by " (experiment.scale) ". Seed " (experiment.seed)
-            ". Terrace " (experiment.version) "."
+            ". Terrace " (experiment.provenance.version) "."
         }
         div.pictures { @for picture in pictures(experiment)? { (picture) } }
         (relations(experiment))

@@ -24,6 +24,9 @@ pub const BAR_OPACITY: f64 = 0.55;
 pub struct Ink(pub usize);
 
 impl Ink {
+    /// Inks that can be told apart.
+    pub const COUNT: usize = INKS.len();
+
     /// Its colour; inks are used again where there are more series.
     pub fn colour(self) -> RGBColor {
         INKS[self.0 % INKS.len()].0

@@ -73,6 +73,9 @@ fn foot(runs: &[Stored]) -> Markup {
                 dl {
                     dt { "command" } dd { code { (run.command.clone().unwrap_or_else(unknown)) } }
                     dt { "version" } dd { (run.version.clone().unwrap_or_else(unknown)) }
+                    @if let Some(engines) = plain(&run.engines) {
+                        dt { "engines" } dd { (engines) }
+                    }
                     dt { "commit" } dd { (run.commit.clone().unwrap_or_else(unknown)) }
                     dt { "seed" } dd { (run.seed.map_or_else(unknown, |seed| seed.to_string())) }
                     dt { "machine" } dd { (plain(&run.machine).unwrap_or_else(unknown)) }

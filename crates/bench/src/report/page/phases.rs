@@ -17,6 +17,9 @@ use crate::report::{LatencySummary, Stored};
 /// An interval shorter than this share of the usual one, as the last can be, says nothing about rates.
 const WHOLE_SHARE: f64 = 0.5;
 
+/// Title of a picture.
+const TAILS: &str = "99th percentile of each interval";
+
 /// One phase of one run.
 struct Shown<'a> {
     /// What tells it from others of the same workload.
@@ -24,15 +27,17 @@ struct Shown<'a> {
     phase: &'a Phase,
 }
 
-/// The figures of all phases, then a section for each workload.
+/// The figures of all phases, then a section for each workload with its course, that of comparisons included.
 ///
 /// # Errors
 /// Whatever the drawing library reports.
 pub fn sections(runs: &[Stored]) -> Result<Markup> {
-    let phases = runs.iter().flat_map(|run| run.phases.iter().map(|phase| shown(runs, run, phase)));
-    let mut shown: Vec<Shown> = phases.collect();
+    let all = |of: fn(&Stored) -> &[Phase]| -> Vec<Shown> {
+        runs.iter().flat_map(|run| of(run).iter().map(|phase| shown(runs, run, phase))).collect()
+    };
+    let (mut shown, courses) = (all(|run| &run.phases), all(|run| &run.courses));
     let mut workloads: Vec<&str> = Vec::new();
-    for one in &shown {
+    for one in shown.iter().chain(&courses) {
         if !workloads.contains(&one.phase.workload.as_str()) {
             workloads.push(&one.phase.workload);
         }
@@ -41,7 +46,8 @@ pub fn sections(runs: &[Stored]) -> Result<Markup> {
     shown.sort_by_key(|one| workloads.iter().position(|&workload| workload == one.phase.workload));
     let mut sections = Vec::new();
     for workload in workloads {
-        let same: Vec<&Shown> = shown.iter().filter(|one| one.phase.workload == workload).collect();
+        let same: Vec<&Shown> =
+            shown.iter().chain(&courses).filter(|one| one.phase.workload == workload).collect();
         let pictures = pictures(&same)?;
         sections.push(html! {
             @if !pictures.is_empty() {
@@ -177,7 +183,15 @@ fn pictures(shown: &[&Shown]) -> Result<Vec<Markup>> {
         pictures.push(throughput(shown)?);
         let tails =
             series(shown, |one| by_kind(one, |interval, kind| Some(interval.latency_us.get(kind)?.p99)));
-        pictures.extend(over_time("99th percentile of each interval", Scale::Log("p99, us"), shown, tails)?);
+        let scale = Scale::Log("p99, us");
+        pictures.extend(match shown {
+            [_] => {
+                let lanes = all_lanes(shown);
+                over_time(&over_lanes(TAILS, &lanes), scale, shown, tails, lanes)?
+            }
+            // The inks are those of phases and kinds of operations: rows in the inks of phases would deceive.
+            _ => over_time(TAILS, scale, shown, tails, Vec::new())?,
+        });
     }
     pictures.extend(percentiles(shown)?);
     let hits = series(shown, |one| {
@@ -187,7 +201,13 @@ fn pictures(shown: &[&Shown]) -> Result<Vec<Markup>> {
         };
         vec![(String::new(), points(one, ratio))]
     });
-    pictures.extend(over_time("Cache hits", Scale::Linear("hits, % of block reads"), shown, hits)?);
+    pictures.extend(over_time(
+        "Cache hits",
+        Scale::Linear("hits, % of block reads"),
+        shown,
+        hits,
+        Vec::new(),
+    )?);
     let is_written = |one: &&&Shown| {
         one.phase.recording.intervals.iter().any(|interval| !interval.written_bytes.is_empty())
     };
@@ -195,12 +215,30 @@ fn pictures(shown: &[&Shown]) -> Result<Vec<Markup>> {
         let space = series(shown, |one| {
             vec![(String::new(), points(one, |interval| Some(interval.space_bytes as f64 / 1e6)))]
         });
-        pictures.extend(over_time("Space on the disk", Scale::Linear("space, MB"), shown, space)?);
+        pictures.extend(over_time(
+            "Space on the disk",
+            Scale::Linear("space, MB"),
+            shown,
+            space,
+            Vec::new(),
+        )?);
         if let [one] = shown {
             let rates = series(shown, written);
-            pictures.extend(over_time("Writing by cause", Scale::Linear("written, MB/s"), &[one], rates)?);
+            pictures.extend(over_time(
+                "Writing by cause",
+                Scale::Linear("written, MB/s"),
+                &[one],
+                rates,
+                Vec::new(),
+            )?);
             let levels = series(shown, level_bytes);
-            pictures.extend(over_time("Shape of the tree", Scale::Linear("tables, MB"), &[one], levels)?);
+            pictures.extend(over_time(
+                "Shape of the tree",
+                Scale::Linear("tables, MB"),
+                &[one],
+                levels,
+                Vec::new(),
+            )?);
         }
     }
     Ok(pictures)
@@ -244,8 +282,13 @@ fn points(one: &Shown, of: impl Fn(&Interval) -> Option<f64>) -> Points {
 
 /// A line for each kind of operation.
 fn by_kind(one: &Shown, of: impl Fn(&Interval, &str) -> Option<f64>) -> Vec<(String, Points)> {
-    let kinds = one.phase.latency_us.keys();
-    kinds.map(|kind| (kind.replace('_', "-"), points(one, |interval| of(interval, kind)))).collect()
+    // Comparisons tell the distributions alone.
+    let summed = one.phase.latency_us.keys();
+    let kinds: BTreeSet<_> = summed.chain(one.phase.recording.latency_curves_us.keys()).collect();
+    kinds
+        .into_iter()
+        .map(|kind| (kind.replace('_', "-"), points(one, |interval| of(interval, kind))))
+        .collect()
 }
 
 fn written(one: &Shown) -> Vec<(String, Points)> {
@@ -278,6 +321,7 @@ fn over_time(
     scale: Scale,
     shown: &[&Shown],
     series: Vec<(String, Points)>,
+    lanes: Vec<Lane>,
 ) -> Result<Option<Markup>> {
     if series.is_empty() {
         return Ok(None);
@@ -289,7 +333,7 @@ fn over_time(
     };
     let (names, points): (Vec<_>, Vec<_>) = series.into_iter().unzip();
     let lines = points.into_iter().enumerate().map(|(ink, points)| Line { ink: Ink(ink), points });
-    let chart = Chart { x: time(shown), y, lines: lines.collect(), lanes: Vec::new() };
+    let chart = Chart { x: time(shown), y, lines: lines.collect(), lanes };
     let key = names.iter().enumerate().map(|(ink, name)| (Ink(ink), name.as_str()));
     Ok(Some(figure(title, &legend(key), chart.svg()?)))
 }
@@ -306,15 +350,23 @@ fn throughput(shown: &[&Shown]) -> Result<Markup> {
         .collect();
     let y =
         Axis::linear("operations/s", lines.iter().flat_map(|line| line.points.iter().map(|point| point.1)));
-    let lanes = shown.iter().enumerate().flat_map(|(ink, one)| lanes(shown.len(), ink, one)).collect();
     let numbered = |(index, one): (usize, &&Shown)| match shown.len() {
         1 => one.name.clone(),
         _ => format!("{}: {}", index + 1, one.name),
     };
     let names: Vec<String> = shown.iter().enumerate().map(numbered).collect();
     let key = names.iter().enumerate().map(|(ink, name)| (Ink(ink), name.as_str()));
-    let chart = Chart { x: time(shown), y, lines, lanes };
-    Ok(figure("Throughput; under it flushes, merges and stalls", &legend(key), chart.svg()?))
+    let chart = Chart { x: time(shown), y, lines, lanes: all_lanes(shown) };
+    Ok(figure(&over_lanes("Throughput", &chart.lanes), &legend(key), chart.svg()?))
+}
+
+/// The title of a picture that has `lanes`.
+fn over_lanes(title: &str, lanes: &[Lane]) -> String {
+    if lanes.is_empty() { title.to_owned() } else { format!("{title}; under it flushes, merges and stalls") }
+}
+
+fn all_lanes(shown: &[&Shown]) -> Vec<Lane> {
+    shown.iter().enumerate().flat_map(|(ink, one)| lanes(shown.len(), ink, one)).collect()
 }
 
 /// A row for each kind of job, also for those that never ran; none of an engine that tells of no jobs.
@@ -333,12 +385,28 @@ fn lanes(phases: usize, index: usize, one: &Shown) -> Vec<Lane> {
     jobs.into_iter().filter(|_| !spans.is_empty()).map(lane).collect()
 }
 
-/// The distributions of latencies over the whole phase.
-fn percentiles(shown: &[&Shown]) -> Result<Option<Markup>> {
-    let curves = series(shown, |one| {
+/// The distributions of latencies over the whole phase; of each kind of operation in a picture of its own, where one
+/// would have more lines than there are inks.
+fn percentiles(shown: &[&Shown]) -> Result<Vec<Markup>> {
+    let all = |one: &Shown| -> Vec<(String, Points)> {
         let curves = one.phase.recording.latency_curves_us.iter();
         curves.map(|(kind, curve)| (kind.replace('_', "-"), curve.0.clone())).collect()
-    });
+    };
+    const TITLE: &str = "Latency by percentile";
+    let curves = series(shown, all);
+    if curves.len() <= Ink::COUNT {
+        return Ok(distribution(TITLE, curves)?.into_iter().collect());
+    }
+    let kinds: BTreeSet<String> = shown.iter().flat_map(|one| all(one)).map(|(kind, _)| kind).collect();
+    let mut pictures = Vec::new();
+    for kind in kinds {
+        let of_kind = |one: &Shown| all(one).into_iter().filter(|(name, _)| *name == kind).collect();
+        pictures.extend(distribution(&format!("{TITLE}: {kind}"), series(shown, of_kind))?);
+    }
+    Ok(pictures)
+}
+
+fn distribution(title: &str, curves: Vec<(String, Points)>) -> Result<Option<Markup>> {
     if curves.is_empty() {
         return Ok(None);
     }
@@ -349,5 +417,5 @@ fn percentiles(shown: &[&Shown]) -> Result<Option<Markup>> {
         curves.iter().enumerate().map(|(ink, (_, points))| Line { ink: Ink(ink), points: points.clone() });
     let chart = Chart { x, y, lines: lines.collect(), lanes: Vec::new() };
     let key = curves.iter().enumerate().map(|(ink, (name, _))| (Ink(ink), name.as_str()));
-    Ok(Some(figure("Latency by percentile", &legend(key), chart.svg()?)))
+    Ok(Some(figure(title, &legend(key), chart.svg()?)))
 }

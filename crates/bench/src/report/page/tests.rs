@@ -38,7 +38,7 @@ fn phases_have_their_pictures_tables_and_provenance() {
     }));
     for title in [
         "Throughput; under it flushes, merges and stalls",
-        "99th percentile of each interval",
+        "99th percentile of each interval; under it flushes, merges and stalls",
         "Latency by percentile",
         "Cache hits",
         "Space on the disk",
@@ -94,10 +94,54 @@ fn ratios_have_bars_and_numbers() {
 }
 
 #[test]
+fn comparisons_have_the_course_of_each_engines_first_turn() {
+    let turn = |engine: &str, round: u64, curve: Value| {
+        json!({"engine": engine, "workload": "ycsb-a", "round": round, "series": vec![5; 25],
+               "latency": {"read": {"count": 9, "curve": curve}}, "p99": {"read": [7.0, null]}, "notes": []})
+    };
+    let page = page(json!({
+        "engines": [{"engine": "fjall", "version": "3.1"}],
+        "turns": [turn("fjall", 1, json!([[0.0, 1.0], [0.5, 2.0]])), turn("fjall", 2, json!([])),
+                  turn("terrace@bolt-gc", 1, json!([[0.0, 1.0], [0.5, 3.0]])), turn("empty", 1, json!([]))],
+        "results": [{"engine": "fjall", "workload": "ycsb-a", "metric": "ops/s", "median": 50.0}],
+    }));
+    for word in [
+        "Phase ycsb-a",
+        "p99, us",
+        "1: fjall",
+        "2: terrace@bolt-gc",
+        "fjall, read",
+        "engine fjall, version 3.1",
+    ] {
+        assert!(page.contains(word), "{word} in {page}");
+    }
+    assert!(!page.contains("3: ") && !page.contains("Figures"), "{page}");
+}
+
+#[test]
+fn more_curves_than_inks_have_a_picture_for_each_kind() {
+    let turn = |engine: u32| {
+        let curve = json!({"count": 9, "curve": [[0.0, 1.0], [0.5, 2.0]]});
+        json!({"engine": format!("engine {engine}"), "workload": "ycsb-a", "round": 1,
+               "latency": {"read": curve, "write": curve}})
+    };
+    let titles = |engines: u32| {
+        let turns: Vec<Value> = (0..engines).map(turn).collect();
+        let results = json!([{"engine": "engine 0", "workload": "ycsb-a", "metric": "ops/s", "median": 5.0}]);
+        let page = page(json!({"turns": turns, "results": results}));
+        ["Latency by percentile<", "percentile: read<", "percentile: write<"]
+            .map(|title| page.contains(title))
+    };
+    assert_eq!(titles(4), [true, false, false]);
+    assert_eq!(titles(5), [false, true, true]);
+}
+
+#[test]
 fn experiments_have_series_and_relations() {
     let axis = |label: &str| json!({"label": label, "unit": "MB", "logarithmic": true, "categories": []});
     let experiment = json!({
         "id": "bolt-4a", "paper": "BoLT", "title": "Barriers", "workload": "load", "version": "0.1.0",
+        "command": "terrace bench paper", "commit": "abc", "machine": {"cpu": "fast", "cpus": 2},
         "device": {"kind": "simulated", "name": "sata", "model": {"sync": "3 ms"}}, "scale": 10.0, "seed": 1,
         "x": axis("table"), "missing": [{"name": "HyperLevelDB", "needs": "HyperLevelDB"}], "deviations": ["smaller"],
         "series": [{"name": "leveldb", "profile": "x", "configuration": {}, "y": axis("time"),
@@ -107,6 +151,9 @@ fn experiments_have_series_and_relations() {
     for page in [page(experiment.clone()), page(json!([experiment]))] {
         for word in ["bolt-4a", "table, MB", "time, MB", "leveldb", "needs HyperLevelDB", ">NO<", "sync 3 ms"]
         {
+            assert!(page.contains(word), "{word} in {page}");
+        }
+        for word in ["terrace bench paper", "<dd>abc</dd>", "cpu fast"] {
             assert!(page.contains(word), "{word} in {page}");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
@@ -49,6 +50,7 @@ struct ListArguments {
 Examples:
   terrace bench paper run bolt-4a --scale 512
   terrace bench paper run lsbm-8b dlc-1 --json runs.json --html runs.html
+  terrace bench paper run bolt-11 --sync-ms 6
   terrace bench paper run bolt-4a --scale 512 --device real --dir /mnt/slow")]
 struct RunArguments {
     /// Experiments
@@ -63,6 +65,10 @@ struct RunArguments {
     #[arg(long, value_name = "NAME", value_parser = machine_names())]
     device: Option<String>,
 
+    /// What a sync of a simulated device takes at the paper's scale, in milliseconds [default: the device's own]
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    sync_ms: Option<Duration>,
+
     /// Directory for the stores of --device real, which are removed afterwards [default: the system's temporary one]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -74,6 +80,11 @@ struct RunArguments {
     /// Where the runs are written to, as an array with an object for each
     #[command(flatten)]
     output: Output,
+}
+
+fn milliseconds(text: &str) -> Result<Duration> {
+    let millis: f64 = text.parse()?;
+    Duration::try_from_secs_f64(millis / 1e3).map_err(|_| anyhow!("not a time: {text}"))
 }
 
 fn machine_names() -> Vec<&'static str> {
@@ -126,11 +137,14 @@ fn find_all(ids: &[String]) -> Result<Vec<&'static Experiment>> {
 impl RunArguments {
     fn choice(&self) -> Result<Choice> {
         let machine = match self.device.as_deref() {
+            Some(REAL) if self.sync_ms.is_some() => {
+                return Err(anyhow!("--sync-ms needs a simulated device"));
+            }
             None if self.dir.is_some() => return Err(anyhow!("--dir needs --device {REAL}")),
             None => None,
             Some(REAL) => Some(Machine::Real { dir: self.dir.clone() }),
             Some(name) => Some(Machine::preset(name).map_err(|error| anyhow!("{error}"))?),
         };
-        Ok(Choice { machine, scale: self.scale, seed: self.seed })
+        Ok(Choice { machine, scale: self.scale, sync: self.sync_ms, seed: self.seed })
     }
 }

@@ -22,9 +22,9 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 
-    /// Packs of 32 MiB that there are at a time
-    #[arg(long, value_name = "N", default_value_t = 32)]
-    packs: usize,
+    /// Packs of 32 MiB whose tables live at a time; the disk holds them and one more
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
+    packs: u16,
 
     /// Megabytes that are written in packs, in all
     #[arg(long, value_name = "N", default_value_t = 16_000)]
@@ -41,7 +41,7 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments) -> Result<Answer> {
     let Arguments { dir, packs, churn_mb, seed, json } = arguments;
-    let options = PunchOptions { dir, packs, churn_bytes: churn_mb * 1_000_000, seed };
+    let options = PunchOptions { dir, packs: packs.into(), churn_bytes: churn_mb * 1_000_000, seed };
     let run = punch::run(&options).map_err(|error| anyhow!("{error}"))?;
     io::stdout().lock().write_all(punch::text(&run).as_bytes())?;
     if let Some(path) = json {

@@ -78,8 +78,8 @@ pub struct Arguments {
     #[arg(long, requires = "db")]
     use_existing: bool,
 
-    /// Profile of options to open the store with
-    #[arg(long, value_name = "NAME")]
+    /// Profile of options to open the store with, and parts of its tree set otherwise: default:settle=off:group_bytes=64M
+    #[arg(long, value_name = "NAME[:PART=VALUE]...")]
     profile: Option<String>,
 
     /// Memory budget of the store in bytes [default: the profile's]

@@ -1,0 +1,77 @@
+//! The stores that BoLT's authors compare: profiles of Terrace at the scale of a run.
+
+use terrace::{Options, PackLayout};
+
+use super::{LEVEL1_BYTES_MIN, MEMTABLE_BYTES_MIN, memory_for};
+use crate::paper::experiment::Setting;
+
+/// The paper's machine and memtables.
+pub(super) const MEMORY_BYTES: u64 = 8_000_000_000;
+const MEMTABLE_BYTES: u64 = 64 << 20;
+
+/// The least table and pack that the store takes.
+const TABLE_BYTES_MIN: u64 = 1 << 10;
+const PACK_BYTES_MIN: u64 = 1 << 20;
+
+/// A profile, all of its sizes divided by the scale but for that of a block.
+pub(super) fn profile(setting: &Setting, name: &str) -> Options {
+    let mut options = Options::profile(name).unwrap_or_default();
+    options.memtable_bytes = setting.scaled(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN);
+    options.memory_bytes = Some(memory_for(setting.scaled(MEMORY_BYTES), options.memtable_bytes));
+    let tree = &mut options.tree;
+    tree.table_bytes = setting.scaled(tree.table_bytes).max(TABLE_BYTES_MIN);
+    if let PackLayout::Many { bytes_max } = &mut tree.pack {
+        *bytes_max = setting.scaled(*bytes_max).max(PACK_BYTES_MIN);
+    }
+    if tree.group_bytes > 0 {
+        tree.group_bytes = setting.scaled(tree.group_bytes);
+    }
+    tree.level1_bytes = setting.scaled(tree.level1_bytes).max(LEVEL1_BYTES_MIN);
+    for bytes in [&mut tree.debt_slow_bytes, &mut tree.debt_stop_bytes] {
+        // What is next to no limit stays so.
+        if *bytes < u64::MAX / 2 {
+            *bytes = setting.scaled(*bytes);
+        }
+    }
+    options
+}
+
+/// LevelDB with tables of that size at the paper's scale.
+pub(super) fn leveldb(setting: &Setting, table_mib: u64) -> Options {
+    let mut options = profile(setting, "leveldb-2m");
+    options.tree.table_bytes = setting.scaled(table_mib << 20).max(TABLE_BYTES_MIN);
+    options
+}
+
+/// BoLT's +GC with groups of that size at the paper's scale.
+pub(super) fn grouped(setting: &Setting, group_mib: u64) -> Options {
+    let mut options = profile(setting, "bolt-gc");
+    options.tree.group_bytes = setting.scaled(group_mib << 20);
+    options
+}
+
+/// One kind of store: its name in the paper, and its options.
+pub(super) type Shape = (&'static str, fn(&Setting) -> Options);
+
+pub(super) const LEVELDB: Shape = ("LevelDB", |setting| profile(setting, "leveldb-2m"));
+pub(super) const LVL64MB: Shape = ("LVL64MB", |setting| profile(setting, "leveldb-64m"));
+pub(super) const ROCKSDB: Shape = ("RocksDB's shape", |setting| profile(setting, "rocksdb-64m"));
+pub(super) const LOGICAL: Shape = ("+LS", |setting| profile(setting, "bolt-ls"));
+pub(super) const GROUPED: Shape = ("+GC", |setting| profile(setting, "bolt-gc"));
+pub(super) const SETTLED: Shape = ("+STL", |setting| profile(setting, "bolt-stl"));
+pub(super) const SHARED: Shape = ("+FC", BOLT.1);
+pub(super) const BOLT: Shape = ("BoLT", |setting| profile(setting, "bolt"));
+pub(super) const HYPERLEVELDB: Shape = ("HyperLevelDB", |setting| profile(setting, "hyperleveldb-32m"));
+pub(super) const HYPERBOLT: Shape = ("HyperBoLT", |setting| profile(setting, "hyperbolt"));
+pub(super) const HYPER_LOGICAL: Shape = ("+LS", |setting| profile(setting, "hyperbolt-ls"));
+pub(super) const HYPER_GROUPED: Shape = ("+GC", |setting| profile(setting, "hyperbolt-gc"));
+pub(super) const HYPER_SETTLED: Shape = ("+STL", |setting| profile(setting, "hyperbolt-stl"));
+pub(super) const HYPER_SHARED: Shape = ("+FC", HYPERBOLT.1);
+
+/// BoLT with RocksDB's level 1 and limits of level 0, as the paper has set it for its 100 GB (section 4.3.3).
+pub(super) const BOLT_FOR_LARGE: Shape = ("BoLT", |setting| {
+    let (mut options, rocksdb) = (profile(setting, "bolt"), profile(setting, "rocksdb-64m"));
+    options.tree.level1_bytes = rocksdb.tree.level1_bytes;
+    (options.tree.l0_slow, options.tree.l0_stop) = (rocksdb.tree.l0_slow, rocksdb.tree.l0_stop);
+    options
+});

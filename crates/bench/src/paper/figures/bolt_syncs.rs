@@ -1,0 +1,64 @@
+//! How many syncs a load should take, by its jobs: what a store that shares files between tables is for.
+//!
+//! A flush syncs its file and the manifest; a merge its files, of which each but the last is full, and the manifest; a move the
+//! manifest alone. Names of files are synced besides: as LevelDB does for each, or ahead of need for several at once, so they
+//! are counted apart. Below level 0 the jobs are the bytes that sink, divided by the size of a group: syncs in inverse
+//! proportion to it, above a floor that flushes and merges of level 0 make.
+
+use std::sync::Arc;
+
+use terrace::env::sync::Mutex;
+use terrace::{EventListener, JobEnd, Options, PackLayout, Stats};
+
+/// Syncs of files and manifest that jobs should have taken.
+#[derive(Clone, Copy, Default, Debug, PartialEq)]
+pub(super) struct Predicted {
+    /// By flushes and merges of level 0, whatever the size of groups.
+    pub(super) floor: u64,
+    /// By merges of deeper levels.
+    pub(super) deep: u64,
+}
+
+/// Adds up what the jobs of a store should take.
+#[derive(Debug)]
+pub(super) struct Jobs {
+    /// Bytes of a full file.
+    file_bytes: u64,
+    predicted: Mutex<Predicted>,
+}
+
+impl Jobs {
+    /// For a store with `options`.
+    pub(super) fn new(options: &Options) -> Arc<Self> {
+        let file_bytes = match options.tree.pack {
+            PackLayout::Many { bytes_max } => bytes_max,
+            _ => options.tree.table_bytes,
+        };
+        Arc::new(Self { file_bytes, predicted: Mutex::default() })
+    }
+
+    pub(super) fn predicted(&self) -> Predicted {
+        *self.predicted.lock()
+    }
+}
+
+impl EventListener for Jobs {
+    fn flush_end(&self, flush: &JobEnd) {
+        // One file, however large the memtable.
+        self.predicted.lock().floor += u64::from(flush.error.is_none()) * 2;
+    }
+
+    fn merge_end(&self, merge: &JobEnd) {
+        if merge.error.is_some() {
+            return;
+        }
+        let syncs = merge.bytes_out.div_ceil(self.file_bytes) + 1;
+        let mut predicted = self.predicted.lock();
+        if merge.begin.level == 0 { predicted.floor += syncs } else { predicted.deep += syncs }
+    }
+}
+
+/// Syncs of files and manifest that a store has taken.
+pub(super) fn counted(stats: &Stats) -> u64 {
+    stats.syncs.flush + stats.syncs.merge + stats.syncs.manifest
+}

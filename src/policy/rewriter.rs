@@ -1,0 +1,180 @@
+//! Which packs are given up by copying what lives in them.
+//!
+//! The space of a dead table comes back by a hole, or with its pack. Where the file system knows no holes, and half as much
+//! is dead as lives, packs are rewritten of which at most half lives, those first of which least does. So of every pack that
+//! stays less is dead than lives, and of all of them: packs with their dead take less than twice what lives, or half as
+//! much again. What is copied for a byte that comes back is one byte at most; since a byte dies once for each time that it
+//! was written, rewrites write no more, all together, than flushes and merges do. Where somebody needs space these bounds
+//! are tightened at the price of writing: any pack goes of which a fifth is dead, for up to four bytes copied for one.
+//!
+//! Where there are holes, what is dead takes no space, but a file, its descriptor and its extents are kept for whatever is
+//! left. So packs of which a sixteenth is left or less are rewritten too, once there are several, as many together as there are
+//! with tables in one level: what is copied then is a sixteenth of what the pack was written with, and a sixteenth of that if it comes to the same again, a
+//! fifteenth in all.
+//!
+//! Level 0 is left to its merges, which empty its packs in the order of their age. Tables of one level go together, since
+//! they live about as long; a pack with tables in several levels takes several plans.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{PackView, Plan, PlanInput, PlanKind, Reason, SpaceTotals, SpaceView, TreeView};
+use crate::catalog::TableMeta;
+use crate::types::PackId;
+
+/// Dead bytes are too many beyond one part in so many of the live ones; far too many at twice that.
+const DEAD_SHARE_MAX: u64 = 2;
+
+/// For each byte that comes back so many are copied, at most: at leisure, and for who needs space.
+const COPIED_MAX: u64 = 1;
+const COPIED_FOR_SPACE_MAX: u64 = 4;
+
+/// What is left of a pack is very little up to one part in so many, and so many bytes: a few tables.
+const SPARSE_PARTS: u64 = 16;
+const SPARSE_BYTES_MAX: u64 = 4 << 20;
+
+/// Packs of which very little is left are too many from here on: of eight in a keyspace two have tables in one and the same of
+/// its seven levels below level 0, and become one file.
+const SPARSE_PACKS_MIN: u64 = 8;
+
+/// A plan takes further packs up to this many bytes: merges that meet their tables wait no longer than the disk takes for
+/// that.
+const BYTES_MAX: u64 = 32 << 20;
+
+impl SpaceTotals {
+    /// Whether any pack is to be rewritten.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.has_much_dead() || self.has_many_sparse()
+    }
+
+    /// Whether that cannot wait for merges.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        self.no_holes && self.dead_bytes > self.live_bytes / DEAD_SHARE_MAX * 2
+    }
+
+    fn has_much_dead(&self) -> bool {
+        let is_too_much = self.dead_bytes > self.live_bytes / DEAD_SHARE_MAX;
+        self.no_holes && (is_too_much || self.is_short && self.dead_bytes > 0)
+    }
+
+    fn has_many_sparse(&self) -> bool {
+        self.sparse_packs >= SPARSE_PACKS_MIN
+    }
+
+    /// Whether `pack` is worth being copied.
+    fn is_worth(&self, pack: &PackView) -> bool {
+        let copied_max = if self.is_short { COPIED_FOR_SPACE_MAX } else { COPIED_MAX };
+        let comes_back = pack.dead_bytes.saturating_mul(copied_max) >= pack.left_bytes();
+        self.has_much_dead() && pack.dead_bytes > 0 && comes_back
+            || self.has_many_sparse() && pack.is_sparse()
+    }
+}
+
+impl PackView {
+    /// Live tables, their padding, and the pack's directory.
+    fn left_bytes(&self) -> u64 {
+        self.length.saturating_sub(self.dead_bytes + self.hole_bytes)
+    }
+
+    /// Whether very little is left.
+    #[must_use]
+    pub fn is_sparse(&self) -> bool {
+        let left = self.left_bytes();
+        left <= SPARSE_BYTES_MAX && left <= self.length / SPARSE_PARTS
+    }
+
+    /// Compares what is left for each byte that is not.
+    fn cmp_left(&self, other: &Self) -> std::cmp::Ordering {
+        let product = |a: &Self, b: &Self| {
+            u128::from(a.left_bytes()) * u128::from(b.length.saturating_sub(b.left_bytes()))
+        };
+        product(self, other).cmp(&product(other, self)).then(self.pack.cmp(&other.pack))
+    }
+}
+
+/// The next rewrite, if one is due that no running job is in the way of and that there is room for. Looks at every table.
+#[must_use]
+pub fn next_rewrite(views: &[TreeView<'_>], space: &SpaceView) -> Option<Plan> {
+    let mut packs: Vec<_> = space.packs.iter().filter(|pack| space.totals.is_worth(pack)).collect();
+    if packs.is_empty() {
+        return None;
+    }
+    packs.sort_by(|a, b| a.cmp_left(b));
+    let ranks: BTreeMap<PackId, usize> =
+        packs.iter().zip(0..).map(|(pack, rank)| (pack.pack, rank)).collect();
+    let groups = views.iter().flat_map(|view| groups(view, &ranks));
+    let chosen = groups.filter_map(|group| group.within(space.free_bytes));
+    let best = chosen.min_by_key(|chosen| match space.totals.has_much_dead() {
+        true => (chosen.rank, 0),
+        false => (usize::MAX - chosen.packs, chosen.rank),
+    });
+    best.map(|chosen| chosen.plan)
+}
+
+/// What is taken of a group.
+struct Chosen {
+    /// Of the best pack.
+    rank: usize,
+    /// Number of packs.
+    packs: usize,
+    plan: Plan,
+}
+
+/// Tables of one level that lie in packs that are worth being copied.
+struct Group<'a> {
+    view: &'a TreeView<'a>,
+    level: u8,
+    /// By the rank of their packs; each list in key order.
+    tables: BTreeMap<usize, Vec<&'a Arc<TableMeta>>>,
+}
+
+fn groups<'a>(view: &'a TreeView<'a>, ranks: &BTreeMap<PackId, usize>) -> impl Iterator<Item = Group<'a>> {
+    view.version.levels().skip(1).map(|(level, state)| {
+        let mut tables: BTreeMap<usize, Vec<_>> = BTreeMap::new();
+        for table in state.tables() {
+            if let Some(rank) = ranks.get(&table.extent.pack) {
+                tables.entry(*rank).or_default().push(table);
+            }
+        }
+        Group { view, level, tables }
+    })
+}
+
+impl Group<'_> {
+    /// Those packs whose tables are not claimed, the best ones first, that `free_bytes` have room for.
+    fn within(self, free_bytes: u64) -> Option<Chosen> {
+        let Self { view, level, tables } = self;
+        let is_free = |table: &&Arc<TableMeta>| !view.busy.conflicts(level, &table.range);
+        let (mut best, mut packs, mut bytes) = (None, 0, 0);
+        let mut taken = Vec::new();
+        for (rank, tables) in tables {
+            let more: u64 = tables.iter().map(|table| table.bytes()).sum();
+            let fits = bytes + more < free_bytes && (taken.is_empty() || bytes + more <= BYTES_MAX);
+            if fits && tables.iter().all(is_free) {
+                best = best.or(Some(rank));
+                packs += 1;
+                bytes += more;
+                taken.extend(tables);
+            }
+        }
+        taken.sort_by(|a, b| a.range.start.cmp(&b.range.start));
+        let (first, last) = (taken.first()?, taken.last()?);
+        let plan = Plan {
+            keyspace: view.keyspace,
+            kind: PlanKind::Rewrite,
+            source: level,
+            target: level,
+            inputs: taken.iter().map(|table| PlanInput { level, table: table.id }).collect(),
+            moves: Vec::new(),
+            fences: Vec::new(),
+            range: first.range.hull(&last.range),
+            claims: taken.iter().map(|table| table.range.clone()).collect(),
+            bytes,
+            cursor: None,
+            reason: Reason::DeadSpace,
+        };
+        Some(Chosen { rank: best?, packs, plan })
+    }
+}

@@ -1,0 +1,199 @@
+//! What a load writes, reckoned from the plans alone: keys in no order, one job after the other, tables as dense as chance
+//! has it. Neither disk nor clock, so the figures are exact and the same everywhere.
+
+use super::*;
+use crate::catalog::{Lease, check_version};
+use crate::types::UpperBound;
+
+/// Places that keys may have.
+const PLACES: u64 = 1_000_000_000_000;
+
+/// A tree that is written to.
+struct Load {
+    config: PolicyConfig,
+    tree: Version,
+    ids: u64,
+    epoch: u64,
+    /// Bytes of all records that there are, of which a random one is written each time; `None` if each is a new one.
+    records: Option<u64>,
+    put: u64,
+    written: u64,
+    largest: u64,
+}
+
+fn place(key: &Key) -> u64 {
+    std::str::from_utf8(key).unwrap().parse().unwrap()
+}
+
+fn places(range: &KeyRange) -> std::ops::Range<u64> {
+    let UpperBound::Excluded(end) = &range.end else { panic!("{range}") };
+    place(&range.start)..place(end)
+}
+
+impl Load {
+    fn new(config: PolicyConfig) -> Self {
+        Self {
+            config,
+            tree: Version::empty(),
+            ids: 0,
+            epoch: 1,
+            records: None,
+            put: 0,
+            written: 0,
+            largest: 0,
+        }
+    }
+
+    /// Bytes left of `runs` of so many bytes each over `width` places.
+    fn merged(&self, runs: impl Iterator<Item = u64>, width: u64) -> u64 {
+        match self.records {
+            None => runs.sum(),
+            Some(all) => {
+                let all = all as f64 * width as f64 / PLACES as f64;
+                (all - runs.fold(all, |left, run| left * (1.0 - (run as f64 / all).min(1.0)))) as u64
+            }
+        }
+    }
+
+    /// Tables of `bytes` together over `places`, side by side.
+    fn tables(&mut self, epoch: u64, places: std::ops::Range<u64>, bytes: u64) -> Vec<TableRecord> {
+        let Cutter::Size(SizeConfig { table_bytes, .. }) = self.config.cutter;
+        let count = bytes.div_ceil(table_bytes).max(1);
+        let width = places.end - places.start;
+        let at = |n: u64| places.start + (u128::from(width) * u128::from(n) / u128::from(count)) as u64;
+        let key = |place: u64| format!("{place:013}").into_bytes();
+        (0..count)
+            .map(|n| {
+                self.ids += 1;
+                let end = UpperBound::Excluded(key(at(n + 1)).into());
+                table(self.ids, epoch, KeyRange::half_open(key(at(n)), end), bytes / count)
+            })
+            .collect()
+    }
+
+    fn change(&mut self, edit: &TreeEdit) {
+        self.tree = self.tree.apply(edit, &mut |_| Lease::none()).unwrap();
+    }
+
+    fn flush(&mut self, bytes: u64) {
+        self.epoch += 1;
+        let kept = self.merged(std::iter::repeat_n(bytes / 64, 64), PLACES);
+        let tables = self.tables(self.epoch, 0..PLACES, kept);
+        self.put += bytes;
+        self.written += kept;
+        self.change(&TreeEdit {
+            add: tables.into_iter().map(|table| (0, table)).collect(),
+            ..TreeEdit::default()
+        });
+    }
+
+    fn merge(&mut self, plan: &Plan) {
+        let mut runs: BTreeMap<(usize, u8, u64), (KeyRange, u64)> = BTreeMap::new();
+        let mut hulls: BTreeMap<usize, KeyRange> = BTreeMap::new();
+        for input in &plan.inputs {
+            let (level, table) = self.tree.table(input.table).unwrap();
+            let island = plan.fences.partition_point(|fence| *fence <= table.range.start);
+            let epoch = if level == 0 { table.epoch.0 } else { 0 };
+            runs.entry((island, level, epoch)).or_insert_with(|| (table.range.clone(), 0)).1 += table.bytes();
+            let hull = hulls.entry(island).or_insert_with(|| table.range.clone());
+            *hull = hull.hull(&table.range);
+        }
+        let mut edit = TreeEdit {
+            drop: (plan.inputs.iter().map(|input| (input.level, input.table)))
+                .chain(plan.moves.iter().map(|id| (plan.source, *id)))
+                .collect(),
+            add: (plan.moves.iter().map(|id| (plan.target, self.tree.table(*id).unwrap().1.record())))
+                .collect(),
+            cursors: plan.cursor.iter().map(|key| (plan.source, key.clone())).collect(),
+            ..TreeEdit::default()
+        };
+        for (island, hull) in hulls {
+            let of_island = runs.iter().filter(|((at, ..), _)| *at == island).map(|(_, (_, bytes))| *bytes);
+            let places = places(&hull);
+            let bytes = self.merged(of_island, places.end - places.start);
+            self.written += bytes;
+            edit.add.extend(self.tables(1, places, bytes).into_iter().map(|table| (plan.target, table)));
+        }
+        self.largest = self.largest.max(plan.bytes);
+        self.change(&edit);
+    }
+
+    /// Merges until nothing is due.
+    fn settle(&mut self) {
+        loop {
+            let (busy, shape) = (Busy::default(), self.config.layout.measure(&self.tree));
+            let view = TreeView { keyspace: KeyspaceId(0), version: &self.tree, busy: &busy, shape: &shape };
+            let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &self.config)
+            else {
+                break;
+            };
+            self.merge(&plan);
+        }
+    }
+
+    fn put(&mut self, bytes: u64) {
+        for _ in 0..bytes >> 26 {
+            self.flush(64 << 20);
+            self.settle();
+        }
+    }
+
+    /// Bytes written for each that was put since the last call.
+    fn amplification(&mut self) -> f64 {
+        let ratio = self.written as f64 / self.put as f64;
+        (self.written, self.put) = (0, 0);
+        ratio
+    }
+
+    fn shape(&self) -> String {
+        let levels = self.tree.levels().filter(|(_, state)| state.bytes() > 0);
+        levels
+            .map(|(level, state)| format!("L{level} {}", show_bytes(state.bytes())))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+/// The default's policy with these limits.
+fn config(ratio: Option<u64>) -> PolicyConfig {
+    let mut config = PolicyConfig::leveldb_sized(1 << 20, 256 << 20);
+    let Layout::Leveled(layout) = &mut config.layout;
+    layout.ratio = ratio;
+    *config.picker_mut() = PickerConfig {
+        group_bytes: 16 << 20,
+        group_parts: 4,
+        settle: true,
+        expansion_bytes_max: 41 << 20,
+        grandparent_bytes_max: 10 << 20,
+    };
+    config
+}
+
+/// Bytes written for each that was put, for a load of `gib` and for half as much again over the same records.
+fn amplifications(ratio: Option<u64>, gib: u64) -> (f64, f64) {
+    let mut load = Load::new(config(ratio));
+    load.put(gib << 30);
+    let grown = load.amplification();
+    load.records = Some(load.tree.levels().map(|(_, state)| state.bytes()).sum());
+    load.put(gib << 29);
+    let steady = load.amplification();
+    check_version(&load.tree).unwrap();
+    println!(
+        "{ratio:?}: load of {gib} GiB {grown:.2}, updates {steady:.2}, largest job {}; {}",
+        show_bytes(load.largest),
+        load.shape()
+    );
+    assert!(load.largest <= 256 << 20);
+    (grown, steady)
+}
+
+/// `cargo test --release --lib volume -- --nocapture` shows the figures.
+#[test]
+fn limits_that_follow_the_tree_write_less() {
+    // Sizes in GiB, and what of the writes of a fixed ratio is left at most.
+    for (gib, part) in [(1, 1.0), (3, 0.9), (8, 0.9)] {
+        let (grown, steady) = amplifications(None, gib);
+        let (grown_fixed, steady_fixed) = amplifications(Some(10), gib);
+        assert!(grown <= part * grown_fixed && steady <= part * steady_fixed, "{gib} GiB");
+    }
+}

@@ -1,0 +1,57 @@
+//! A table taken over into another pack, byte by byte.
+//!
+//! Offsets in a table are relative to it, and its checksums are bound to its id, not to its place: so the copy is the same
+//! table, under the same id. Everything is checked on the way; what is damaged is not carried on.
+
+use super::{TablePlace, TableReader};
+use crate::catalog::TableMeta;
+use crate::error::Result;
+use crate::store::file::StoreFile;
+use crate::store::meter::ReadCause;
+use crate::store::pack::PackWriter;
+use crate::types::Extent;
+
+/// A table is read in pieces of about this size.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// Appends `table`, which lies in `file`, to `pack`; where the copy lies.
+pub(crate) fn copy_table(file: &StoreFile, table: &TableMeta, pack: &mut PackWriter) -> Result<Extent> {
+    // Checks what lies behind the data blocks, but for the properties.
+    let reader = TableReader::open(file, table.id, table.extent, table.max_seq)?;
+    let properties = reader.properties(file)?;
+    let place = TablePlace { file, id: table.id, extent: table.extent };
+    let offset = pack.align();
+    let (mut copied, mut next) = (0, 0);
+    while let Some(first) = reader.handle(next) {
+        let blocks = reader.handles_in(first.offset..first.offset.saturating_add(PIECE_BYTES));
+        let end = blocks.last().map_or(0, |last| last.end());
+        if first.offset < copied || end <= copied {
+            return Err(file.corruption(table.extent.offset, "the table's blocks are out of order"));
+        }
+        let start = append(place, copied..end, pack)?;
+        for &block in blocks {
+            let at = usize::try_from(block.offset.saturating_sub(copied)).unwrap_or(usize::MAX);
+            place.check(block, pack.buffer(), start.saturating_add(at))?;
+        }
+        pack.drain()?;
+        (copied, next) = (end, next + blocks.len());
+    }
+    while copied < table.extent.length {
+        let end = table.extent.length.min(copied + PIECE_BYTES);
+        append(place, copied..end, pack)?;
+        pack.drain()?;
+        copied = end;
+    }
+    Ok(pack.add_table(table.id, properties.keyspace, offset))
+}
+
+/// Reads `range` of a table behind what the pack's buffer holds; where in the buffer that is.
+fn append(place: TablePlace<'_>, range: std::ops::Range<u64>, pack: &mut PackWriter) -> Result<usize> {
+    let buffer = pack.buffer();
+    let start = buffer.len();
+    // A range beyond the table is refused, before anything is read.
+    let length = range.end.min(place.extent.length).saturating_sub(range.start);
+    buffer.resize(start + usize::try_from(length).unwrap_or(0), 0);
+    place.read(ReadCause::Merge, range, &mut buffer[start..])?;
+    Ok(start)
+}
