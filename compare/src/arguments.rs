@@ -21,7 +21,10 @@ const LOAD_THREADS_MAX: usize = 64;
 pub struct Arguments {
     /// Engines, in the order of the first round [default: terrace, leveldb, rocksdb, fjall, redb and lmdb; with --quick,
     /// terrace, rocksdb and lmdb]
-    #[arg(long, value_enum, value_delimiter = ',')]
+    ///
+    /// There are leveldb-unchecked, terrace-lz4, rocksdb-lz4 and fjall-lz4 besides, and Terrace in other shapes:
+    /// terrace@PROFILE, with parts of its tree set otherwise, as in terrace@default:settle=off:group_bytes=64M.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = engine)]
     engines: Vec<Engine>,
 
     /// Workloads [default: all; with --quick, load-r, sync, get-u, scan, ycsb-a and overwrite-l]
@@ -149,6 +152,10 @@ impl Arguments {
     }
 }
 
+fn engine(name: &str) -> Result<Engine> {
+    Engine::try_from(name.to_owned())
+}
+
 /// The engines of the scorecard, each once.
 fn peers() -> Vec<Engine> {
     vec![Engine::Terrace, Engine::Leveldb, Engine::Rocksdb, Engine::Fjall, Engine::Redb, Engine::Lmdb]
@@ -181,6 +188,28 @@ mod tests {
         let settings = settings(&words).unwrap();
         assert_eq!(settings.engines, [Engine::Fjall, Engine::TerraceLz4]);
         assert_eq!((settings.workloads, settings.tail_rates), (vec![Workload::Tail], Some((5.0, 6.0))));
+    }
+
+    #[test]
+    fn terrace_has_other_shapes() {
+        let engines = "terrace,terrace@leveldb-64m,terrace@default:settle=off:group_bytes=64M";
+        let settings = settings(&["--engines", engines]).unwrap();
+        let names: Vec<String> = settings.engines.iter().map(|engine| engine.name()).collect();
+        assert_eq!(names.join(","), engines);
+    }
+
+    #[test]
+    fn an_unknown_engine_or_shape_is_told_what_there_is() {
+        for (name, told) in [
+            ("sled", "leveldb-unchecked"),
+            ("sled", "terrace@PROFILE"),
+            ("empty@default", "terrace@PROFILE"),
+            ("terrace@sled", "leveldb-64m"),
+            ("terrace@default:settle=maybe", "settle=maybe"),
+        ] {
+            let error = format!("{:#}", settings(&["--engines", name]).unwrap_err());
+            assert!(error.contains(told), "{error}");
+        }
     }
 
     #[test]

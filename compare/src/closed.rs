@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::latency::Latencies;
+use crate::latency::Course;
 use crate::records::Format;
 use crate::store::Store;
 use crate::work::{CHUNK_OPERATIONS, Choice, Chunk, Effect, Maker, Part, Work};
@@ -56,8 +56,8 @@ pub struct Findings {
     pub puts: Vec<u64>,
     /// Operations that ended in each [`BIN`] since the start.
     pub series: Vec<u64>,
-    pub reads: Latencies,
-    pub writes: Latencies,
+    pub reads: Course,
+    pub writes: Course,
 }
 
 impl Findings {
@@ -70,8 +70,8 @@ impl Findings {
             effect: Effect::default(),
             puts: Vec::new(),
             series: Vec::new(),
-            reads: Latencies::new(),
-            writes: Latencies::new(),
+            reads: Course::default(),
+            writes: Course::default(),
         }
     }
 
@@ -98,9 +98,10 @@ impl Findings {
         self.operations += operations;
     }
 
-    /// Notes the latency of an operation.
-    pub fn note(&mut self, write: bool, latency: Duration) {
-        if write { self.writes.record(latency) } else { self.reads.record(latency) }
+    /// Notes the latency of an operation that ended `since_start`.
+    pub fn note(&mut self, write: bool, latency: Duration, since_start: Duration) {
+        let course = if write { &mut self.writes } else { &mut self.reads };
+        course.record(latency, since_start);
     }
 }
 
@@ -195,7 +196,7 @@ impl Closed<'_> {
             if since_start >= self.warm_up {
                 meter.add(now - last, done, rows);
                 if self.timed {
-                    found.note(chunk.writes(index), now - last);
+                    found.note(chunk.writes(index), now - last, since_start);
                 }
             }
             (last, done, rows) = (now, 0, 0);
@@ -260,7 +261,7 @@ mod tests {
             assert_eq!((found.operations, found.effect.puts), (10_000, 10_000));
             assert_eq!(found.series.iter().sum::<u64>(), 10_000);
             assert_eq!(
-                found.writes.percentiles().map_or(0, |writes| writes.count),
+                found.writes.all().percentiles().map_or(0, |writes| writes.count),
                 if timed { 10_000 } else { 0 }
             );
             assert!(found.rate > 0.0);
@@ -280,7 +281,7 @@ mod tests {
         let warm_up = Duration::from_secs(3600);
         let found = Closed { warm_up, ..load(&*store, &format, true) }.run().unwrap();
         assert!(found.operations == 10_000 && found.rate.is_nan());
-        assert_eq!(found.writes.percentiles(), None);
+        assert_eq!(found.writes.all().percentiles(), None);
     }
 
     #[test]

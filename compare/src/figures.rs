@@ -51,8 +51,8 @@ impl Phased<'_> {
             let pages = (self.after.read_bytes - self.before.read_bytes) as f64 / PAGE_BYTES;
             result.less("pages read", "pages/op", pages / operations);
         }
-        for (name, latencies) in [("read", &found.reads), ("write", &found.writes)] {
-            let Some(percentiles) = latencies.percentiles() else { continue };
+        for (name, course) in [("read", &found.reads), ("write", &found.writes)] {
+            let Some(percentiles) = course.all().percentiles() else { continue };
             for (quantile, micros) in [
                 ("p50", percentiles.p50),
                 ("p99", percentiles.p99),
@@ -62,6 +62,7 @@ impl Phased<'_> {
                 result.less(&format!("{name} {quantile}"), "us", micros);
             }
             result.latency.insert(name.to_owned(), percentiles);
+            result.p99.insert(name.to_owned(), course.p99());
         }
         result.series.clone_from(&found.series);
         result

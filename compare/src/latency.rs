@@ -65,6 +65,39 @@ impl Latencies {
     }
 }
 
+/// Latencies of one kind of operation, by the second since the start in which each ended.
+#[derive(Clone, Debug, Default)]
+pub struct Course(Vec<Latencies>);
+
+impl Course {
+    /// Adds one that ended `since_start`.
+    pub fn record(&mut self, latency: Duration, since_start: Duration) {
+        let second = since_start.as_secs() as usize;
+        if self.0.len() <= second {
+            self.0.resize_with(second + 1, Latencies::new);
+        }
+        self.0[second].record(latency);
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.0.resize_with(self.0.len().max(other.0.len()), Latencies::new);
+        self.0.iter_mut().zip(&other.0).for_each(|(all, one)| all.merge(one));
+    }
+
+    /// Those of all seconds together.
+    pub fn all(&self) -> Latencies {
+        let mut all = Latencies::new();
+        self.0.iter().for_each(|second| all.merge(second));
+        all
+    }
+
+    /// The 99th percentile of each second, in microseconds, where there is one.
+    pub fn p99(&self) -> Vec<Option<f64>> {
+        self.0.iter().map(|second| second.percentiles().map(|percentiles| percentiles.p99)).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,5 +118,21 @@ mod tests {
         }
         assert!(percentiles.curve.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
         assert_eq!(Latencies::new().percentiles(), None);
+    }
+
+    #[test]
+    fn a_course_has_each_second_and_all_of_them() {
+        let (mut one, mut other) = (Course::default(), Course::default());
+        one.record(Duration::from_micros(10), Duration::from_millis(999));
+        one.record(Duration::from_micros(30), Duration::from_millis(2500));
+        other.record(Duration::from_micros(20), Duration::from_millis(3000));
+        one.merge(&other);
+        let close = |got: Option<f64>, expected: Option<f64>| match (got, expected) {
+            (Some(got), Some(expected)) => (got / expected - 1.0).abs() < 0.002,
+            (got, expected) => got == expected,
+        };
+        let expected = [Some(10.0), None, Some(30.0), Some(20.0)];
+        assert!(one.p99().into_iter().zip(expected).all(|(got, expected)| close(got, expected)), "{one:?}");
+        assert_eq!((one.p99().len(), one.all().percentiles().unwrap().count), (4, 3));
     }
 }

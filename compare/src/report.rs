@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use terrace_bench::report::Provenance;
 
 use crate::calibration::Calibration;
 use crate::latency::Percentiles;
@@ -19,6 +20,10 @@ use crate::store::{Durability, Engine};
 /// Everything that a run found.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
+    /// The command line.
+    pub command: String,
+    /// Of Terrace.
+    pub version: String,
     pub machine: Machine,
     pub commit: String,
     pub seed: u64,
@@ -96,6 +101,8 @@ pub struct Detail {
     pub round: usize,
     pub series: Vec<u64>,
     pub latency: BTreeMap<String, Percentiles>,
+    #[serde(default)]
+    pub p99: BTreeMap<String, Vec<Option<f64>>>,
     pub notes: Vec<String>,
 }
 
@@ -129,7 +136,10 @@ impl Report {
         skipped: Vec<String>,
     ) -> Self {
         let table = table(finished);
+        let Provenance { command, version, .. } = Provenance::here();
         Self {
+            command,
+            version,
             machine,
             commit,
             seed: settings.seed,
@@ -267,6 +277,7 @@ fn details(turn: &Finished) -> impl Iterator<Item = Detail> {
         round: turn.slot.round + 1,
         series: result.series.clone(),
         latency: result.latency.clone(),
+        p99: result.p99.clone(),
         notes: result.notes.clone(),
     })
 }

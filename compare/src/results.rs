@@ -35,6 +35,9 @@ pub struct PhaseResult {
     pub series: Vec<u64>,
     /// Of reads and of writes.
     pub latency: BTreeMap<String, Percentiles>,
+    /// 99th percentiles of those that ended in each second, in microseconds.
+    #[serde(default)]
+    pub p99: BTreeMap<String, Vec<Option<f64>>>,
     /// What must be known to read the figures.
     pub notes: Vec<String>,
 }
@@ -48,6 +51,7 @@ impl PhaseResult {
             figures: Vec::new(),
             series: Vec::new(),
             latency: BTreeMap::new(),
+            p99: BTreeMap::new(),
             notes: Vec::new(),
         }
     }

@@ -148,7 +148,7 @@ pub mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state");
         let mut state = State::begin(&path, &run()).unwrap();
-        let (one, two) = (finished(0, Engine::Terrace), finished(0, Engine::Lmdb));
+        let (one, two) = (finished(0, Engine::Shaped("bolt-gc")), finished(0, Engine::Lmdb));
         state.keep(one.clone()).unwrap();
         state.keep(two.clone()).unwrap();
         let whole = std::fs::read(&path).unwrap();
@@ -168,6 +168,7 @@ pub mod tests {
         State::begin(&path, &run()).unwrap();
         assert!(State::resume(&path, &Run { commit: "d".to_owned(), ..run() }).is_err());
         for other in [
+            Settings { engines: vec![Engine::Shaped("bolt-gc"), Engine::Lmdb], ..full() },
             Settings { records: 1, ..full() },
             Settings { value_bytes: 1024, ..full() },
             Settings { load_threads: 2, ..full() },

@@ -74,6 +74,26 @@ fn classes_and_compressions_are_not_mixed() {
 }
 
 #[test]
+fn other_shapes_are_peers_of_the_default_and_of_nobody_else() {
+    let shaped = Engine::Shaped("bolt-gc");
+    let turns = [
+        turn(0, Engine::Lmdb, N, 4.0, 1.0),
+        turn(0, shaped, N, 2.0, 1.0),
+        turn(0, Engine::TerraceLz4, N, 1.0, 1.0),
+        turn(0, Engine::Terrace, N, 1.0, 1.0),
+    ];
+    let report = report(&turns);
+    let peers: Vec<Engine> = report.ratios.iter().map(|ratio| ratio.peer).collect();
+    assert_eq!(peers, [shaped, Engine::Lmdb, shaped, Engine::Lmdb]);
+    assert!((report.ratios[0].advantage - 0.5).abs() < 1e-9);
+    let rates = report.results.iter().filter(|one| one.metric == "ops/s");
+    let engines: Vec<String> = rates.map(|one| one.engine.name()).collect();
+    assert_eq!(engines, ["terrace", "terrace@bolt-gc", "terrace-lz4", "lmdb"]);
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["ratios"][0]["peer"], "terrace@bolt-gc");
+}
+
+#[test]
 fn void_turns_count_for_nothing_and_are_told() {
     let void = |turn: Finished| Finished { void: Some("stolen".to_owned()), ..turn };
     let turns = [
@@ -103,7 +123,7 @@ fn keys(value: &Value) -> Vec<&str> {
 fn the_object_has_the_names_that_are_documented() {
     let turns = [turn(0, Engine::Terrace, N, 2.0, 1.0), turn(0, Engine::LeveldbUnchecked, N, 1.0, 1.0)];
     let json = serde_json::to_value(report(&turns)).unwrap();
-    for name in ["machine", "commit", "seed", "calibration", "results", "ratios"] {
+    for name in ["command", "version", "machine", "commit", "seed", "calibration", "results", "ratios"] {
         assert!(keys(&json).contains(&name), "{name}");
     }
     let result = &json["results"][0];

@@ -19,7 +19,8 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use ::terrace::Options;
+use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -118,11 +119,20 @@ impl Opening {
     }
 }
 
-/// An engine.
+/// A profile of Terrace, and parts of its tree set otherwise, as [`terrace_bench::store::options`] takes them.
+type Profile = &'static str;
+
+/// What the name of [`Engine::Shaped`] begins with.
+const SHAPED: &str = "terrace@";
+
+/// An engine, in text its name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(into = "String", try_from = "String")]
 pub enum Engine {
     Terrace,
+    /// In another shape; a peer of the default.
+    #[value(skip)]
+    Shaped(Profile),
     /// With LZ4, to be compared with the others that have it on.
     TerraceLz4,
     /// With checksums verified at every read, as the others do.
@@ -142,7 +152,10 @@ pub enum Engine {
 impl Engine {
     /// Name in reports and on the command line.
     pub fn name(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+        match self {
+            Self::Shaped(profile) => format!("{SHAPED}{profile}"),
+            named => named.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
+        }
     }
 
     /// What writes survive when `asked` is wanted: what was asked for, or less where the engine cannot.
@@ -164,7 +177,7 @@ impl Engine {
         !matches!(self, Self::LeveldbUnchecked | Self::Lmdb | Self::Redb | Self::Empty)
     }
 
-    /// Whether it is Terrace, however opened.
+    /// Whether it is Terrace as it comes, but for compression: what all others are peers of.
     pub fn is_terrace(self) -> bool {
         matches!(self, Self::Terrace | Self::TerraceLz4)
     }
@@ -172,7 +185,10 @@ impl Engine {
     /// Opens or creates the store in the directory `path`.
     pub fn open(self, path: &Path, opening: &Opening) -> Result<Box<dyn Store>> {
         let opened: Result<Box<dyn Store>> = match self {
-            Self::Terrace | Self::TerraceLz4 => terrace::open(path, opening, self.compresses()),
+            Self::Terrace | Self::TerraceLz4 => {
+                terrace::open(path, opening, Options::default(), self.compresses())
+            }
+            Self::Shaped(profile) => terrace::open(path, opening, shape(profile)?, false),
             Self::Leveldb | Self::LeveldbUnchecked => leveldb::open(path, opening, self.verifies()),
             Self::Rocksdb | Self::RocksdbLz4 => rocksdb::open(path, opening, self.compresses()),
             Self::Fjall | Self::FjallLz4 => fjall::open(path, opening, self.compresses()),
@@ -186,7 +202,7 @@ impl Engine {
     /// Version of the library that is linked; `path` is the directory of a store that it has made.
     pub fn version(self, path: &Path) -> Result<String> {
         match self {
-            Self::Terrace | Self::TerraceLz4 => locked_version("terrace"),
+            Self::Terrace | Self::Shaped(_) | Self::TerraceLz4 => locked_version("terrace"),
             Self::Leveldb | Self::LeveldbUnchecked => Ok(leveldb::version()),
             Self::Rocksdb | Self::RocksdbLz4 => rocksdb::version(path),
             Self::Fjall | Self::FjallLz4 => locked_version("fjall"),
@@ -195,6 +211,34 @@ impl Engine {
             Self::Empty => Ok(String::new()),
         }
     }
+}
+
+impl From<Engine> for String {
+    fn from(engine: Engine) -> Self {
+        engine.name()
+    }
+}
+
+impl TryFrom<String> for Engine {
+    type Error = anyhow::Error;
+
+    fn try_from(name: String) -> Result<Self> {
+        if let Some(profile) = name.strip_prefix(SHAPED) {
+            shape(profile).map_err(|error| anyhow!("{name} is no engine: {error}"))?;
+            // Names are few, and an engine is copied everywhere.
+            return Ok(Self::Shaped(profile.to_owned().leak()));
+        }
+        Self::from_str(&name, false).map_err(|_| {
+            let variants = Self::value_variants().iter().filter(|&&engine| engine != Self::Empty);
+            let names: Vec<String> = variants.map(|engine| engine.name()).collect();
+            anyhow!("{name} is no engine: there are {} and {SHAPED}PROFILE", names.join(", "))
+        })
+    }
+}
+
+/// The options of a profile.
+fn shape(profile: &str) -> Result<Options> {
+    terrace_bench::store::options(profile).map_err(|error| anyhow!("{error}"))
 }
 
 /// Version of a crate by the lock file that this program was built with.
@@ -207,6 +251,6 @@ fn locked_version(name: &str) -> Result<String> {
 
 /// The options that Terrace is opened with, uncompressed.
 #[cfg(test)]
-pub fn terrace_options(opening: &Opening) -> ::terrace::Options {
-    terrace::options(opening, false)
+pub fn terrace_options(opening: &Opening) -> Options {
+    terrace::options(opening, Options::default(), false)
 }

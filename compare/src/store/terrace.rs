@@ -11,8 +11,8 @@ use super::{Direction, FILTER_BITS_PER_KEY, Opening, See, SeeValue, Store};
 /// An open store; records live in the default keyspace.
 struct TerraceStore(Db);
 
-/// Options that follow from `opening`.
-pub fn options(opening: &Opening, compressed: bool) -> Options {
+/// `shape`, with what `opening` and the comparison ask of every engine.
+pub fn options(opening: &Opening, shape: Options, compressed: bool) -> Options {
     let mut options = Options {
         durability: if opening.synced() {
             terrace::Durability::Synced
@@ -21,7 +21,7 @@ pub fn options(opening: &Opening, compressed: bool) -> Options {
         },
         memory_bytes: Some(opening.memory_bytes() as u64),
         memtable_bytes: opening.memtable_bytes as u64,
-        ..Options::default()
+        ..shape
     };
     options.keyspace.compression = if compressed { Compression::Lz4 } else { Compression::None };
     options.keyspace.filter_bits_per_key = FILTER_BITS_PER_KEY;
@@ -29,8 +29,9 @@ pub fn options(opening: &Opening, compressed: bool) -> Options {
 }
 
 /// Opens or creates the store in `path`.
-pub fn open(path: &Path, opening: &Opening, compressed: bool) -> Result<Box<dyn Store>> {
-    Ok(Box::new(TerraceStore(Db::builder(path).options(options(opening, compressed)).open()?)))
+pub fn open(path: &Path, opening: &Opening, shape: Options, compressed: bool) -> Result<Box<dyn Store>> {
+    let options = options(opening, shape, compressed);
+    Ok(Box::new(TerraceStore(Db::builder(path).options(options).open()?)))
 }
 
 impl Store for TerraceStore {

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use ::terrace::{Compression, Options};
 use clap::ValueEnum;
 
 use super::{Direction, Durability, Engine, Opening, Store};
@@ -10,8 +11,9 @@ fn opening(durability: Durability) -> Opening {
     Opening { cache_bytes: 8 << 20, memtable_bytes: 1 << 20, durability }
 }
 
-fn engines() -> impl Iterator<Item = &'static Engine> {
-    Engine::value_variants().iter().filter(|&&engine| engine != Engine::Empty)
+fn engines() -> impl Iterator<Item = Engine> {
+    let named = Engine::value_variants().iter().copied().filter(|&engine| engine != Engine::Empty);
+    named.chain(Options::profiles().iter().map(|profile| Engine::Shaped(profile)))
 }
 
 fn found(store: &dyn Store, key: &[u8]) -> Option<Vec<u8>> {
@@ -93,9 +95,30 @@ fn engines_tell_their_versions() {
 
 #[test]
 fn classes_are_what_was_asked_for_or_less() {
-    for &engine in engines() {
+    for engine in engines() {
         assert_eq!(engine.durability(Durability::Power), Durability::Power);
         assert!(engine.durability(Durability::Kill) <= Durability::Kill);
     }
     assert_eq!(Engine::Redb.durability(Durability::Kill), Durability::Unsafe);
+}
+
+#[test]
+fn engines_are_known_by_their_names() {
+    for engine in engines().chain([Engine::Empty, Engine::Shaped("default:settle=off")]) {
+        let name = serde_json::to_value(engine).unwrap();
+        assert_eq!(name, engine.name());
+        assert_eq!(serde_json::from_value::<Engine>(name).unwrap(), engine);
+    }
+}
+
+#[test]
+fn shapes_differ_in_nothing_that_is_set_alike_for_all() {
+    let opening = opening(Durability::Power);
+    let default = super::terrace_options(&opening);
+    let shape = super::shape("leveldb-64m:group_bytes=3M").unwrap();
+    let options = super::terrace::options(&opening, shape.clone(), false);
+    assert_eq!((&options.tree, options.background_threads), (&shape.tree, shape.background_threads));
+    let alike = Options { tree: default.tree.clone(), background_threads: None, ..options };
+    assert_eq!(alike, default);
+    assert_eq!(alike.keyspace.compression, Compression::None);
 }
