@@ -245,6 +245,9 @@ fn a_pack_is_opened_once_or_for_each_of_its_tables() {
         fill(&db, 2);
         db.wait_idle().unwrap();
         let after = sealed_packs(&env);
-        assert!(before.iter().all(|dead| !after.contains(dead)), "{descriptors:?}: {before:?}, then {after:?}");
+        assert!(
+            before.iter().all(|dead| !after.contains(dead)),
+            "{descriptors:?}: {before:?}, then {after:?}"
+        );
     }
 }
