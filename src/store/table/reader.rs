@@ -16,7 +16,13 @@ use crate::merge::key_head;
 use crate::store::cache::Charge;
 use crate::store::file::StoreFile;
 use crate::store::meter::ReadCause;
-use crate::types::{Extent, RangeTombstone, Seq, Stamp, TableId};
+use crate::types::{Extent, PAGE_BYTES, RangeTombstone, Seq, Stamp, TableId};
+
+/// Part of a table that is read at once to open it. What is not data takes a 60th of a table with entries of 100 bytes
+/// and 10 bits of filter for each, and less with larger ones.
+const TAIL_FRACTION: u64 = 32;
+/// Bounds of it, in bytes: where even this does not reach, what is missing is read by itself.
+const TAIL_BYTES: Range<u64> = PAGE_BYTES..256 << 10;
 
 /// An open table: index, filter, range tombstones, and where the blocks lie. Holds no file.
 #[derive(Debug)]
@@ -42,38 +48,25 @@ impl TableReader {
     /// Reads footer, index, filter and range tombstones of the table `id` at `extent` of `file`, and checks them. `number`
     /// is the largest sequence number that the catalog has for it.
     pub(crate) fn open(file: &StoreFile, id: TableId, extent: Extent, number: Seq) -> Result<Self> {
-        let (mut table, filter) = Self::open_parts(file, id, extent, number)?;
-        if let Some(handle) = filter {
-            let place = TablePlace { file, id, extent };
-            table.filter = Some(place.decode(handle, |bytes| Filter::decode(&bytes))?);
+        let length = (extent.length / TAIL_FRACTION).clamp(TAIL_BYTES.start, TAIL_BYTES.end);
+        let tail = Tail::read(TablePlace { file, id, extent }, length)?;
+        let mut table = Self::from_tail(&tail, number)?;
+        if let Some(handle) = tail.footer.filter {
+            table.filter = Some(tail.decode(handle, |bytes| Filter::decode(&bytes))?);
         }
         Ok(table)
     }
 
     /// As [`TableReader::open`], without the filter: for those who read everything, whatever state the filter is in.
     pub(crate) fn open_data(file: &StoreFile, id: TableId, extent: Extent, number: Seq) -> Result<Self> {
-        Self::open_parts(file, id, extent, number).map(|(table, _)| table)
+        // A sector of the filter that cannot be read must not hide the data.
+        Self::from_tail(&Tail::read(TablePlace { file, id, extent }, FOOTER_BYTES as u64)?, number)
     }
 
-    /// A table without its filter, and where that lies.
-    fn open_parts(
-        file: &StoreFile,
-        id: TableId,
-        extent: Extent,
-        number: Seq,
-    ) -> Result<(Self, Option<BlockHandle>)> {
-        let footer_at = extent
-            .length
-            .checked_sub(FOOTER_BYTES as u64)
-            .ok_or_else(|| file.corruption(extent.offset, "the table is shorter than its footer"))?;
-        let bytes = file.read(ReadCause::Open, extent.offset + footer_at, FOOTER_BYTES)?;
-        let footer = Footer::decode(&bytes).map_err(|e| file.malformed(extent.offset + footer_at, &e))?;
-        if footer.table != id {
-            let what = format!("table {id} is not here, but table {}", footer.table);
-            return Err(file.corruption(extent.offset + footer_at, what));
-        }
-        let place = TablePlace { file, id, extent };
-        let index = footer.index.map(|handle| place.decode(handle, Block::decode)).transpose()?;
+    /// A table without its filter.
+    fn from_tail(tail: &Tail<'_>, number: Seq) -> Result<Self> {
+        let Tail { place, footer, .. } = tail;
+        let index = footer.index.map(|handle| tail.decode(handle, Block::decode)).transpose()?;
         let (mut handles, mut heads) = (Vec::new(), Vec::new());
         if let (Some(index), Some(at)) = (&index, footer.index) {
             let decoded = (0..index.len()).map(|entry| BlockHandle::decode(index.value(entry)));
@@ -81,11 +74,11 @@ impl TableReader {
             heads = (0..index.len()).map(|entry| key_head(index.suffix(entry))).collect();
         }
         let range_tombstones =
-            footer.tombstones.map(|handle| place.decode(handle, |b| tombstones::decode(&b)));
-        let table = Self {
-            id,
+            footer.tombstones.map(|handle| tail.decode(handle, |b| tombstones::decode(&b)));
+        Ok(Self {
+            id: place.id,
             number,
-            extent,
+            extent: place.extent,
             index,
             heads: Heads::new(&heads),
             handles: handles.into(),
@@ -93,8 +86,7 @@ impl TableReader {
             range_tombstones: range_tombstones.transpose()?.unwrap_or_default(),
             properties: footer.properties,
             _charge: None,
-        };
-        Ok((table, footer.filter))
+        })
     }
 
     /// Notes what of the budget the table takes, for as long as it lives.
@@ -202,6 +194,49 @@ impl TableReader {
     }
 }
 
+/// The end of a table: one read, where three would wait for each other.
+struct Tail<'a> {
+    place: TablePlace<'a>,
+    /// The last bytes of the table, up to its footer.
+    bytes: Vec<u8>,
+    footer: Footer,
+}
+
+impl<'a> Tail<'a> {
+    /// Reads the last `length` bytes of a table, all of it if it is shorter, and checks its footer.
+    fn read(place: TablePlace<'a>, length: u64) -> Result<Self> {
+        let TablePlace { file, id, extent } = place;
+        let start = extent.length.saturating_sub(length);
+        let too_short = || file.corruption(extent.offset, "the table is shorter than its footer");
+        let length = usize::try_from(extent.length - start).map_err(|_| too_short())?;
+        let before = length.checked_sub(FOOTER_BYTES).ok_or_else(too_short)?;
+        let mut bytes = file.read(ReadCause::Open, extent.offset + start, length)?;
+        let footer_at = extent.offset + start + before as u64;
+        let footer = Footer::decode(&bytes.split_off(before)).map_err(|e| file.malformed(footer_at, &e))?;
+        if footer.table != id {
+            let what = format!("table {id} is not here, but table {}", footer.table);
+            return Err(file.corruption(footer_at, what));
+        }
+        Ok(Self { place, bytes, footer })
+    }
+
+    /// As [`TablePlace::decode`], from memory if that has the block.
+    fn decode<T>(
+        &self,
+        handle: BlockHandle,
+        decode: impl FnOnce(Vec<u8>) -> Result<T, Malformed>,
+    ) -> Result<T> {
+        let start = self.place.extent.length - (self.bytes.len() + FOOTER_BYTES) as u64;
+        let within = |at: u64| at.checked_sub(start).and_then(|at| usize::try_from(at).ok());
+        let sealed =
+            within(handle.offset).zip(within(handle.end())).and_then(|(from, to)| self.bytes.get(from..to));
+        match sealed {
+            Some(sealed) => self.place.open(handle, sealed, decode),
+            None => self.place.decode(handle, decode),
+        }
+    }
+}
+
 /// Where the blocks of a table are read from.
 #[derive(Clone, Copy)]
 pub(crate) struct TablePlace<'a> {
@@ -250,7 +285,17 @@ impl TablePlace<'_> {
     ) -> Result<T> {
         let mut sealed = vec![0; self.length(handle)?];
         self.read(ReadCause::Open, handle.offset..handle.end(), &mut sealed)?;
-        let opened = open_block(self.place(handle), &sealed).map(Cow::into_owned);
+        self.open(handle, &sealed, decode)
+    }
+
+    /// Decodes the payload of a block from its `sealed` bytes.
+    fn open<T>(
+        self,
+        handle: BlockHandle,
+        sealed: &[u8],
+        decode: impl FnOnce(Vec<u8>) -> Result<T, Malformed>,
+    ) -> Result<T> {
+        let opened = open_block(self.place(handle), sealed).map(Cow::into_owned);
         opened.and_then(decode).map_err(|e| self.malformed(handle, &e))
     }
 

@@ -393,6 +393,32 @@ fn filters_let_every_key_through() {
 }
 
 #[test]
+fn a_table_is_opened_by_one_read() {
+    let puts = |count: u32, value_bytes: usize| -> Entries {
+        let put =
+            |n: u32| (n.to_be_bytes().to_vec(), Stamp::new(Seq(n.into()), Kind::Put), vec![7; value_bytes]);
+        (1..=count).map(put).collect()
+    };
+    let cases = [
+        ("of the default's shape", puts(9000, 100), 4096, 1),
+        ("shorter than what is read at once", puts(3, 100), 4096, 1),
+        ("with a filter that reaches beyond it", puts(9000, 8), 4096, 2),
+    ];
+    for (name, entries, block_bytes, expected) in cases {
+        let fixture = Fixture::new();
+        let settings = TableSettings { block_bytes, ..settings(Codec::Raw) };
+        let table = fixture.write(std::slice::from_ref(&entries), settings).remove(0);
+        let file = fixture.cache.packs().file(PackId(1)).unwrap();
+        let before = fixture.env.calls();
+        let reader = TableReader::open(&file, table.id, table.extent, table.max_seq).unwrap();
+        assert_eq!(fixture.env.calls() - before, expected, "a table {name}");
+        assert!(entries.iter().all(|(key, ..)| reader.may_contain(filter::hash(key))));
+        assert_eq!(reader.handles_in(0..u64::MAX).len(), reader.blocks());
+        assert!(!(0..100_u32).all(|n| reader.may_contain(filter::hash(&(1 << 20 | n).to_be_bytes()))));
+    }
+}
+
+#[test]
 fn damaged_blocks_name_file_and_offset() {
     let fixture = Fixture::new();
     let table = fixture.write(&[entries(0, 500)], settings(Codec::Raw)).remove(0);
