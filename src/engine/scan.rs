@@ -13,6 +13,7 @@ use crate::merge::{
     Cursor, Masked, MergeBackward, MergeForward, PinValue, Stretch, Tombstones, VisibleBackward,
     VisibleForward, stretch_at,
 };
+use crate::policy::BlocksAsked;
 use crate::slice::Slice;
 use crate::store::cache::TableCache;
 use crate::store::memtable::{MemtableCursor, TombstoneTree};
@@ -298,7 +299,7 @@ impl Scan {
         let seq = pin.as_ref().map_or_else(|| engine.visible(), |pin| pin.seq());
         let asked = || {
             let counts = engine.cache.counts();
-            [counts.hits, counts.misses]
+            BlocksAsked { cached: counts.hits, read: counts.reads, read_nanos: counts.read_nanos }
         };
         if !view.version.level(0).runs.is_empty() && tree.scanned(asked) {
             engine.scheduler.wake();

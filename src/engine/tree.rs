@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::{ArcSwap, Guard};
 
 use crate::catalog::Version;
+use crate::env::sync::Mutex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
-use crate::policy::seeks_worth;
+use crate::policy::{BlocksAsked, seeks_worth};
 use crate::store::memtable::{ChunkPool, Memtable};
 use crate::types::{KeyspaceId, Seq};
 
@@ -28,8 +29,8 @@ pub(crate) struct Tree {
     scans: AtomicU64,
     /// What scans have paid since level 0 got a run or became empty, in bytes of merging ([`seeks_worth`]).
     paid: AtomicU64,
-    /// Blocks that were found in the cache, and that were not, when it was last paid.
-    asked: [AtomicU64; 2],
+    /// Blocks that had been asked for when it was last paid.
+    asked: Mutex<BlocksAsked>,
 }
 
 /// Everything that a read needs: immutable but for the active memtable, which only grows.
@@ -126,17 +127,15 @@ impl Tree {
         }
     }
 
-    /// Counts a scan; whether [`Tree::paid`] has grown, and something may be due. `asked` tells how many blocks have been
-    /// found in the cache, and how many have not, since the store was opened.
-    pub(crate) fn scanned(&self, asked: impl FnOnce() -> [u64; 2]) -> bool {
+    /// Counts a scan; whether [`Tree::paid`] has grown, and something may be due. `asked` tells what blocks have been asked
+    /// for since the store was opened.
+    pub(crate) fn scanned(&self, asked: impl FnOnce() -> BlocksAsked) -> bool {
         if !(self.scans.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(SCANS_PER_CHECK) {
             return false;
         }
-        let mut lately = asked();
-        for (count, before) in lately.iter_mut().zip(&self.asked) {
-            *count = count.saturating_sub(before.swap(*count, Ordering::Relaxed));
-        }
-        self.paid.fetch_add(seeks_worth(SCANS_PER_CHECK, lately[0], lately[1]), Ordering::Relaxed);
+        let now = asked();
+        let lately = now.since(&std::mem::replace(&mut self.asked.lock(), now));
+        self.paid.fetch_add(seeks_worth(SCANS_PER_CHECK, &lately), Ordering::Relaxed);
         true
     }
 

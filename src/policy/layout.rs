@@ -15,10 +15,15 @@
 use crate::catalog::Version;
 use crate::types::{KeyRange, LEVELS, UpperBound};
 
-/// What merging costs as much as one seek does, in bytes: where the seek reads a block from the disk, LevelDB's estimate
-/// (`db/version_set.cc`: `allowed_seeks`); where the block is cached, what a merge gets through in the 2 to 4 us that it takes.
-const SEEK_READ_BYTES: u64 = 16 << 10;
+/// What merging costs as much as one seek does whose block is cached, in bytes: what a merge gets through in the 2 to 4 us
+/// that the seek takes.
 const SEEK_CACHED_BYTES: u64 = 1 << 10;
+/// What it gets through in a microsecond more, which a block takes that must be read: two if the operating system has it in
+/// memory, a hundred on a disk.
+const MERGED_BYTES_PER_MICRO: u64 = 340;
+/// At most so much for one seek: LevelDB's estimate of one on a disk (`db/version_set.cc`: `allowed_seeks`). Where reads take
+/// longer, merges do as well.
+const SEEK_BYTES_MAX: u64 = 16 << 10;
 
 /// What a merge costs however small it is, for its barriers, in bytes of merging.
 const MERGE_BYTES: u64 = 1 << 20;
@@ -137,13 +142,37 @@ impl Layout {
     }
 }
 
-/// What could have been merged instead of `seeks`, in bytes, at a time when `missed` of so many blocks had to be read and the
-/// others were cached.
+/// What could have been merged instead of `seeks`, in bytes, at a time when as many blocks as `asked` tells were cached and
+/// read.
 #[must_use]
-pub fn seeks_worth(seeks: u64, cached: u64, missed: u64) -> u64 {
-    let asked = cached.saturating_add(missed).max(1);
-    let read = SEEK_READ_BYTES.saturating_sub(SEEK_CACHED_BYTES) as f64 * (missed as f64 / asked as f64);
-    seeks.saturating_mul(SEEK_CACHED_BYTES + read as u64)
+pub fn seeks_worth(seeks: u64, asked: &BlocksAsked) -> u64 {
+    let BlocksAsked { cached, read, read_nanos } = *asked;
+    let waited = read_nanos / 1000 * MERGED_BYTES_PER_MICRO;
+    let waited = waited.min(read.saturating_mul(SEEK_BYTES_MAX - SEEK_CACHED_BYTES));
+    seeks.saturating_mul(SEEK_CACHED_BYTES + waited / cached.saturating_add(read).max(1))
+}
+
+/// Blocks that were asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlocksAsked {
+    /// Number of those that were in the cache.
+    pub cached: u64,
+    /// Number of those that had to be read.
+    pub read: u64,
+    /// Time that reading took, in nanoseconds.
+    pub read_nanos: u64,
+}
+
+impl BlocksAsked {
+    /// Those since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            cached: self.cached.saturating_sub(before.cached),
+            read: self.read.saturating_sub(before.read),
+            read_nanos: self.read_nanos.saturating_sub(before.read_nanos),
+        }
+    }
 }
 
 /// Bytes of `level` that would all move: what is behind its cursor, if nothing of the next level is.
@@ -189,11 +218,15 @@ mod tests {
 
     #[test]
     fn seeks_are_worth_what_their_blocks_cost() {
-        assert_eq!(seeks_worth(256, 0, 0), 256 * SEEK_CACHED_BYTES);
-        assert_eq!(seeks_worth(256, 1000, 0), 256 * SEEK_CACHED_BYTES);
-        assert_eq!(seeks_worth(256, 0, 1000), 256 * SEEK_READ_BYTES);
-        let half = (SEEK_CACHED_BYTES + SEEK_READ_BYTES) / 2;
-        assert_eq!(seeks_worth(2, 7, 7), 2 * half);
-        assert_eq!(seeks_worth(u64::MAX, 0, 1), u64::MAX);
+        let asked = |cached, read, micros: u64| BlocksAsked { cached, read, read_nanos: 1000 * micros };
+        assert_eq!(seeks_worth(256, &BlocksAsked::default()), 256 * SEEK_CACHED_BYTES);
+        assert_eq!(seeks_worth(256, &asked(1000, 0, 0)), 256 * SEEK_CACHED_BYTES);
+        let (in_memory, on_disk) = (asked(0, 1000, 2000), asked(0, 1000, 92_000));
+        assert_eq!(seeks_worth(256, &in_memory), 256 * (SEEK_CACHED_BYTES + 2 * MERGED_BYTES_PER_MICRO));
+        assert_eq!(seeks_worth(256, &on_disk), 256 * SEEK_BYTES_MAX);
+        assert_eq!(seeks_worth(2, &asked(7, 7, 7 * 92)), SEEK_CACHED_BYTES + SEEK_BYTES_MAX);
+        assert_eq!(seeks_worth(u64::MAX, &on_disk), u64::MAX);
+        let later = asked(9, 8, 7).since(&asked(1, 2, 3));
+        assert_eq!((later.cached, later.read, later.read_nanos), (8, 6, 4000));
     }
 }

@@ -20,7 +20,7 @@ mod rewriter;
 mod view;
 
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
-pub use layout::{Layout, LeveledConfig, TreeShape, seeks_worth};
+pub use layout::{BlocksAsked, Layout, LeveledConfig, TreeShape, seeks_worth};
 pub use pacer::{Admission, GovernorConfig, Pacer, Pressure, WriterVerdict};
 pub use picker::{Picker, PickerConfig, RangePick};
 pub use placer::{PlaceView, Placer};

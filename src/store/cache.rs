@@ -93,7 +93,16 @@ pub(crate) struct TableCache {
     capacity: AtomicU64,
     attached_bytes: Arc<AtomicU64>,
     counts: [Counts; COUNT_STRIPES],
+    reads: Reads,
     misses: Misses,
+}
+
+/// What blocks that were not in memory have cost.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Reads {
+    count: AtomicU64,
+    nanos: AtomicU64,
 }
 
 /// A cache line of its own.
@@ -122,6 +131,10 @@ impl Drop for Charge {
 pub(crate) struct CacheCounts {
     pub(crate) hits: u64,
     pub(crate) misses: u64,
+    /// Reads of blocks and stretches for lookups and iterators.
+    pub(crate) reads: u64,
+    /// Time that these took, in nanoseconds.
+    pub(crate) read_nanos: u64,
     pub(crate) bytes: u64,
     pub(crate) capacity: u64,
 }
@@ -157,6 +170,7 @@ impl TableCache {
             capacity: bytes.into(),
             attached_bytes: Arc::default(),
             counts: Default::default(),
+            reads: Reads::default(),
             misses: Misses::default(),
         }
     }
@@ -251,11 +265,22 @@ impl TableCache {
         let place = TablePlace { file: &file, id: table.id(), extent: table.extent() };
         let mut buffer = self.buffers.take(place.length(handle)?);
         if let Some(bytes) = Arc::get_mut(&mut buffer) {
-            place.read(cause, handle.offset..handle.end(), bytes)?;
+            self.timed(|| place.read(cause, handle.offset..handle.end(), bytes))?;
         }
         let block = place.block(handle, &buffer, 0)?;
         self.buffers.give(buffer);
         Ok(block)
+    }
+
+    /// Counts a read, and how long it takes.
+    fn timed<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+        let device = self.packs.device();
+        let started = device.now();
+        let done = read()?;
+        self.reads.count.fetch_add(1, Relaxed);
+        let nanos = device.now().saturating_sub(started).as_nanos();
+        self.reads.nanos.fetch_add(u64::try_from(nanos).unwrap_or(u64::MAX), Relaxed);
+        Ok(done)
     }
 
     fn stripe(&self, table: TableId, place: u64) -> &Counts {
@@ -281,6 +306,8 @@ impl TableCache {
         CacheCounts {
             hits: sum(|counts| &counts.hits),
             misses: sum(|counts| &counts.misses),
+            reads: self.reads.count.load(Relaxed),
+            read_nanos: self.reads.nanos.load(Relaxed),
             bytes: self.entries.weight() + self.attached_bytes.load(Relaxed),
             capacity: self.capacity.load(Relaxed),
         }

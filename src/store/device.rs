@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 use super::file::StoreFile;
 use super::meter::{Meter, WriteCause};
@@ -42,6 +43,11 @@ pub(crate) struct Device {
 impl Device {
     pub(crate) fn new(env: Arc<dyn Env>, dir: PathBuf, meter: Arc<Meter>) -> Self {
         Self { env, dir, meter, named: 0.into(), durable: 0.into(), failed: Mutex::new(None) }
+    }
+
+    /// Time since some moment.
+    pub(crate) fn now(&self) -> Duration {
+        self.env.now()
     }
 
     pub(crate) fn dir(&self) -> &Path {

@@ -54,6 +54,11 @@ impl PackStore {
         Self { device, spares, pinned, per_table, open, opened: AtomicU64::new(0) }
     }
 
+    /// Where the packs are.
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// The pack's file, for reading.
     pub(crate) fn file(&self, pack: PackId) -> Result<Arc<StoreFile>> {
         self.file_at(pack, WHOLE)

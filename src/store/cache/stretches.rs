@@ -95,7 +95,7 @@ impl TableCache {
             length.ok_or_else(|| file.corruption(table.extent().offset, "blocks are out of order"))?;
         let mut buffer = self.buffers.take(length as usize);
         if let Some(bytes) = Arc::get_mut(&mut buffer) {
-            from.read(cause, start..end, bytes)?;
+            self.timed(|| from.read(cause, start..end, bytes))?;
         }
         let block = |handle: &BlockHandle| {
             let at = handle.offset.checked_sub(start).and_then(|at| usize::try_from(at).ok());
