@@ -1,4 +1,4 @@
-//! LevelDB by its C interface: tables of 64 MiB, which are quicker than its 2 MiB.
+//! LevelDB by its C interface.
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::c_api::{Api, CStore, Failure, Handle, c_path, declare};
-use super::{FILTER_BITS_PER_KEY, OPEN_FILES_MAX, Opening, SeeValue, Store, TABLE_BYTES};
+use super::{FILTER_BITS_PER_KEY, OPEN_FILES_MAX, Opening, SeeValue, Store};
 
 const NO_COMPRESSION: c_int = 0;
 
@@ -37,14 +37,14 @@ pub fn version() -> String {
     format!("{major}.{minor}")
 }
 
-/// Opens or creates the store in `path`; `checked` if checksums are to be verified when blocks are read, which LevelDB does
-/// not do unless it is told to.
-pub fn open(path: &Path, opening: &Opening, checked: bool) -> Result<Box<dyn Store>> {
+/// Opens or creates the store in `path`, with tables of `table_bytes`; `checked` if checksums are to be verified when blocks
+/// are read, which LevelDB does not do unless it is told to.
+pub fn open(path: &Path, opening: &Opening, table_bytes: usize, checked: bool) -> Result<Box<dyn Store>> {
     let path = c_path(path)?;
     // SAFETY: every handle is the library's own, used as its header says, and never destroyed; `path` ends with a zero.
     unsafe {
         let options = options_create();
-        leveldb_options_set_max_file_size(options, TABLE_BYTES);
+        leveldb_options_set_max_file_size(options, table_bytes);
         leveldb_options_set_cache(options, cache_create_lru(opening.cache_bytes));
         let filter = leveldb_filterpolicy_create_bloom(FILTER_BITS_PER_KEY.into());
         leveldb_options_set_filter_policy(options, filter);

@@ -137,6 +137,9 @@ pub enum Engine {
     TerraceLz4,
     /// With checksums verified at every read, as the others do.
     Leveldb,
+    /// With tables of the size that it comes with.
+    #[value(name = "leveldb-2m")]
+    Leveldb2m,
     /// As it comes: checksums are written, not verified.
     LeveldbUnchecked,
     Rocksdb,
@@ -189,7 +192,10 @@ impl Engine {
                 terrace::open(path, opening, Options::default(), self.compresses())
             }
             Self::Shaped(profile) => terrace::open(path, opening, shape(profile)?, false),
-            Self::Leveldb | Self::LeveldbUnchecked => leveldb::open(path, opening, self.verifies()),
+            Self::Leveldb | Self::LeveldbUnchecked => {
+                leveldb::open(path, opening, TABLE_BYTES, self.verifies())
+            }
+            Self::Leveldb2m => leveldb::open(path, opening, 2 << 20, true),
             Self::Rocksdb | Self::RocksdbLz4 => rocksdb::open(path, opening, self.compresses()),
             Self::Fjall | Self::FjallLz4 => fjall::open(path, opening, self.compresses()),
             Self::Redb => redb::open(path, opening),
@@ -203,7 +209,7 @@ impl Engine {
     pub fn version(self, path: &Path) -> Result<String> {
         match self {
             Self::Terrace | Self::Shaped(_) | Self::TerraceLz4 => locked_version("terrace"),
-            Self::Leveldb | Self::LeveldbUnchecked => Ok(leveldb::version()),
+            Self::Leveldb | Self::Leveldb2m | Self::LeveldbUnchecked => Ok(leveldb::version()),
             Self::Rocksdb | Self::RocksdbLz4 => rocksdb::version(path),
             Self::Fjall | Self::FjallLz4 => locked_version("fjall"),
             Self::Redb => locked_version("redb"),
