@@ -109,14 +109,9 @@ fn bolt(base: Options, parts: Parts) -> Options {
         pack: PackLayout::Many { bytes_max: 128 << 20 },
         group_bytes: if grouped { 64 << 20 } else { 0 },
         group_parts: 1,
-        // Settled compaction chooses what overlaps least (section 3.4); a group of one table is the cursor's in any case.
-        victims: if settled {
-            Victims::LeastOverlap
-        } else if grouped {
-            base.tree.victims
-        } else {
-            Victims::Cursor
-        },
+        // The authors' code goes on taking victims as its base does, where section 3.4 has those of least overlap. A group of
+        // one table is the cursor's in any case.
+        victims: if grouped { base.tree.victims } else { Victims::Cursor },
         settle: settled,
         descriptors: if parts >= Parts::Descriptors { Descriptors::PerPack } else { Descriptors::PerTable },
         flush_single_table: false,
@@ -149,7 +144,7 @@ mod tests {
             let victims =
                 named(if base.is_empty() { "leveldb-2m" } else { "hyperleveldb-32m" }).unwrap().tree.victims;
             assert_eq!(grouped, TreeOptions { group_bytes: 64 << 20, victims, ..logical });
-            assert_eq!(settled, TreeOptions { settle: true, victims: Victims::LeastOverlap, ..grouped });
+            assert_eq!(settled, TreeOptions { settle: true, ..grouped });
             assert_eq!(tree(""), TreeOptions { descriptors: Descriptors::PerPack, ..settled });
         }
     }
