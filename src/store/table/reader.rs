@@ -16,13 +16,13 @@ use crate::merge::key_head;
 use crate::store::cache::Charge;
 use crate::store::file::StoreFile;
 use crate::store::meter::ReadCause;
-use crate::types::{Extent, PAGE_BYTES, RangeTombstone, Seq, Stamp, TableId};
+use crate::types::{Extent, RangeTombstone, Seq, Stamp, TableId};
 
 /// Part of a table that is read at once to open it. What is not data takes a 60th of a table with entries of 100 bytes
 /// and 10 bits of filter for each, and less with larger ones.
 const TAIL_FRACTION: u64 = 32;
 /// Bounds of it, in bytes: where even this does not reach, what is missing is read by itself.
-const TAIL_BYTES: Range<u64> = PAGE_BYTES..256 << 10;
+const TAIL_BYTES: Range<u64> = 1 << 10..256 << 10;
 
 /// An open table: index, filter, range tombstones, and where the blocks lie. Holds no file.
 #[derive(Debug)]
