@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{LatencySummary, Machine, Provenance};
 use crate::Result;
 use crate::paper::record;
-use crate::recording::{Curve, Interval, Recording, Tail};
+use crate::recording::{Curve, Interval, Recording, Span, Tail};
 
 /// A stored run, read for [`super::html`].
 ///
@@ -35,6 +35,9 @@ pub struct Stored {
     /// Courses without figures, which stand in `results`.
     #[serde(rename = "turns", deserialize_with = "courses")]
     pub(super) courses: Vec<Phase>,
+    /// What Terrace says of those of its own, in their order.
+    #[serde(skip)]
+    pub(super) told: Vec<Phase>,
 }
 
 /// One phase of one turn of a comparison.
@@ -50,6 +53,9 @@ struct Turn {
     /// 99th percentiles of what ended in each second, in microseconds, by operation.
     #[serde(default)]
     p99: BTreeMap<String, Vec<Option<f64>>>,
+    /// What Terrace says of itself.
+    #[serde(default)]
+    terrace_course: Option<Recording>,
 }
 
 impl Turn {
@@ -67,7 +73,7 @@ struct Distribution {
 }
 
 /// The load generator alone, beside whose rates no others could be told apart.
-const NO_ENGINE: &str = "empty";
+pub(super) const NO_ENGINE: &str = "empty";
 
 /// Tenths of a second in an interval of a picture.
 const TENTHS: usize = 10;
@@ -101,6 +107,7 @@ fn courses<'de, D: Deserializer<'de>>(turns: D) -> Result<Vec<Phase>, D::Error> 
                     latency_curves_us: curves.collect(),
                     ..Recording::default()
                 },
+                course: turn.terrace_course,
                 ..Phase::default()
             }
         })
@@ -134,6 +141,40 @@ pub(super) struct Phase {
     pub stall_ms: Option<f64>,
     #[serde(default)]
     pub recording: Recording,
+    /// What the store says of its own course, where `recording` was taken from outside of it.
+    #[serde(skip)]
+    pub course: Option<Recording>,
+}
+
+impl Phase {
+    /// Whether jobs and stalls would be known, had there been any: all stores that tell of them tell of their levels.
+    pub fn tells_of_jobs(&self) -> bool {
+        let recording = self.course.as_ref().unwrap_or(&self.recording);
+        !recording.spans.is_empty() || recording.intervals.iter().any(|one| !one.level_bytes.is_empty())
+    }
+
+    /// Jobs and stalls that began before the end of the recording.
+    pub fn spans(&self) -> impl Iterator<Item = &Span> {
+        let end = self.recording.intervals.last().map_or(0.0, |last| last.start_s + last.seconds);
+        let recording = self.course.as_ref().unwrap_or(&self.recording);
+        recording.spans.iter().filter(move |span| span.start_s < end)
+    }
+
+    /// What the store says of its own course, as a phase.
+    fn told(&self) -> Option<Self> {
+        let course = self.course.as_ref()?;
+        let mut syncs = BTreeMap::new();
+        for (cause, count) in course.intervals.iter().flat_map(|interval| &interval.syncs) {
+            *syncs.entry(cause.clone()).or_default() += count;
+        }
+        Some(Self {
+            engine: self.engine.clone(),
+            workload: self.workload.clone(),
+            syncs,
+            recording: course.clone(),
+            ..Self::default()
+        })
+    }
 }
 
 /// One metric of one engine in one workload of a comparison.
@@ -192,6 +233,7 @@ impl Stored {
                 if machine == Machine::default() { Value::Null } else { serde_json::to_value(machine)? };
             run.seed.get_or_insert(*seed);
         }
+        run.told = run.courses.iter().filter_map(Phase::told).collect();
         run.name = name;
         Ok(run)
     }

@@ -70,10 +70,24 @@ fn runs_share_the_pictures_of_a_phase() {
     let page = html(&[run("old", "aaa"), run("new", "bbb")]).unwrap();
     assert_eq!(page.matches("Phase load").count(), 1);
     assert_eq!(page.matches("Throughput; under it").count(), 1);
-    assert!(
-        page.contains("old: terrace at aaa, insert") && page.contains("2: new: terrace at bbb"),
-        "{page}"
-    );
+    assert_eq!(page.matches("99th percentile of each interval: insert; under it").count(), 1);
+    assert!(page.contains("1: old: terrace at aaa") && page.contains("2: new: terrace at bbb"), "{page}");
+    for row in ["1 flush", "1 merge", "1 stall", "2 flush", "2 merge", "2 stall"] {
+        assert_eq!(page.matches(&format!("\n{row}\n")).count(), 2, "{row} under both pictures: {page}");
+    }
+}
+
+#[test]
+fn every_phase_has_rows_of_jobs_also_one_without_any() {
+    let mut idle = ycsb("c");
+    idle["recording"]["spans"] = json!([]);
+    let page = page(json!({ "phases": [ycsb("load"), idle] }));
+    for title in ["Throughput; under it", "99th percentile of each interval; under it"] {
+        assert_eq!(page.matches(title).count(), 2, "{title}");
+    }
+    for row in ["flush", "merge", "stall"] {
+        assert_eq!(page.matches(&format!("\n{row}\n")).count(), 4, "{row}");
+    }
 }
 
 #[test]
@@ -108,9 +122,9 @@ fn comparisons_have_the_course_of_each_engines_first_turn() {
     for word in [
         "Phase ycsb-a",
         "p99, us",
+        "Latency by percentile: read",
         "1: fjall",
         "2: terrace@bolt-gc",
-        "fjall, read",
         "engine fjall, version 3.1",
     ] {
         assert!(page.contains(word), "{word} in {page}");
@@ -119,21 +133,80 @@ fn comparisons_have_the_course_of_each_engines_first_turn() {
 }
 
 #[test]
-fn more_curves_than_inks_have_a_picture_for_each_kind() {
+fn several_engines_have_a_picture_for_each_kind_in_their_own_inks() {
     let turn = |engine: u32| {
         let curve = json!({"count": 9, "curve": [[0.0, 1.0], [0.5, 2.0]]});
-        json!({"engine": format!("engine {engine}"), "workload": "ycsb-a", "round": 1,
-               "latency": {"read": curve, "write": curve}})
+        // The first engine has no writes.
+        let latency =
+            if engine == 0 { json!({"read": curve}) } else { json!({"read": curve, "write": curve}) };
+        json!({"engine": format!("engine {engine}"), "workload": "ycsb-a", "round": 1, "latency": latency})
     };
-    let titles = |engines: u32| {
+    let page = |engines: u32| {
         let turns: Vec<Value> = (0..engines).map(turn).collect();
         let results = json!([{"engine": "engine 0", "workload": "ycsb-a", "metric": "ops/s", "median": 5.0}]);
-        let page = page(json!({"turns": turns, "results": results}));
-        ["Latency by percentile<", "percentile: read<", "percentile: write<"]
-            .map(|title| page.contains(title))
+        page(json!({"turns": turns, "results": results}))
     };
-    assert_eq!(titles(4), [true, false, false]);
-    assert_eq!(titles(5), [false, true, true]);
+    let two = page(2);
+    let titles = ["Latency by percentile<", "percentile: read<", "percentile: write<"];
+    assert_eq!(titles.map(|title| two.contains(title)), [false, true, true]);
+    let second = "stroke=\"#0072B2\" stroke-width=\"2.5\"></line></svg> 2: engine 1<";
+    assert_eq!(two.matches(second).count(), 2, "{two}");
+    assert_eq!(page(1).matches("Latency by percentile<").count(), 1);
+}
+
+#[test]
+fn what_terrace_says_of_itself_is_drawn_apart_and_called_so() {
+    let turn = |engine: &str, course: Value| {
+        json!({"engine": engine, "workload": "ycsb-a", "round": 1, "series": vec![5; 21],
+               "latency": {"read": {"count": 9, "curve": [[0.0, 1.0], [0.5, 2.0]]}}, "p99": {"read": [7.0, 8.0]},
+               "terrace_course": course})
+    };
+    let interval = |start: f64| {
+        json!({"start_s": start, "seconds": 1.0, "cache_hits": 3, "cache_misses": 1, "level_bytes": [0, 4_000_000],
+               "written_bytes": {"wal": 5_000_000}, "syncs": {"flush": 2}})
+    };
+    let span = |start: f64| json!({"job": "merge", "detail": "0 to 1", "start_s": start, "seconds": 0.5, "bytes": 1});
+    let course = json!({"interval_s": 1.0, "intervals": [interval(0.0), interval(1.0), interval(2.0)],
+                        "spans": [span(0.5), span(2.5)], "latency_curves_us": {}});
+    let results = json!([{"engine": "terrace", "workload": "ycsb-a", "metric": "ops/s", "median": 50.0}]);
+    let drawn = |course| {
+        let turns = [turn("fjall", Value::Null), turn("terrace", course)];
+        page(json!({"turns": turns, "results": results}))
+    };
+    let with = drawn(course);
+    for word in [
+        "Throughput; under it flushes, merges and stalls, as Terrace reports of itself",
+        "99th percentile of each interval: read; under it flushes, merges and stalls, as Terrace reports",
+        "Terrace, as it reports of itself",
+        "Its peers cannot be observed so",
+        "Phase ycsb-a, as Terrace reports of itself",
+        "Syncs by cause",
+        "Shape of the tree at the end",
+        "Cache hits",
+        "\n2 merge\n",
+    ] {
+        assert!(with.contains(word), "{word} in {with}");
+    }
+    assert!(!with.contains("1 merge"), "others tell of no jobs");
+    // Three intervals with two syncs each; what was written without a sync is told as well.
+    assert!(with.contains("flush<small>syncs") && with.contains(">6<i") && with.contains("wal<small>MB"));
+    let mark = r##"fill="#0072B2" stroke="none""##;
+    let marks = with.lines().filter(|line| line.starts_with("<rect") && line.contains(mark)).count();
+    assert_eq!(marks, 2, "one in each picture, none for what came after its end: {with}");
+    let without = drawn(Value::Null);
+    assert!(!without.contains("itself") && !without.contains("Syncs by cause"), "{without}");
+}
+
+#[test]
+fn bars_are_not_scaled_by_what_is_no_engine() {
+    let figure = |engine: &str, median: f64| {
+        json!({"engine": engine, "workload": "load", "metric": "ops/s", "unit": "1/s", "median": median,
+               "rounds": [median]})
+    };
+    let page =
+        page(json!({"results": [figure("empty", 9e6), figure("terrace", 200.0), figure("lmdb", 100.0)]}));
+    assert!(page.contains("200<i style=\"width:72.0px\"") && page.contains("100<i style=\"width:36.0px\""));
+    assert!(page.contains("9M<i class=\"none\"></i>") && page.contains("empty</b> is no engine"), "{page}");
 }
 
 #[test]
