@@ -8,13 +8,14 @@ use serde_json::Value;
 use super::{LatencySummary, Machine, Provenance};
 use crate::Result;
 use crate::paper::record;
+use crate::punch::PunchRun;
 use crate::recording::{Curve, Interval, Recording, Span, Tail};
 
 /// A stored run, read for [`super::html`].
 ///
 /// It is read from one JSON object. All of its fields can be missing, but not all of these: `phases`, as `terrace bench
-/// ycsb` and `terrace bench db` write them; `results` and `ratios`, as `terrace-compare` does, with its `turns`; or those of a paper's
-/// experiment (`id`, `series`, `relations`). An array stands for a run of its phases or experiments. `engines`,
+/// ycsb` and `terrace bench db` write them; `results` and `ratios`, as `terrace-compare` does, with its `turns`; those of a paper's
+/// experiment (`id`, `series`, `relations`); or those of `terrace bench punch` (`punches`, `files`, `churn`). An array stands for a run of its phases or experiments. `engines`,
 /// `machine` and `calibration` can be any JSON, and are shown as they are.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -35,6 +36,9 @@ pub struct Stored {
     /// Courses without figures, which stand in `results`.
     #[serde(rename = "turns", deserialize_with = "courses")]
     pub(super) courses: Vec<Phase>,
+    /// What holes cost.
+    #[serde(skip)]
+    pub(super) holes: Option<PunchRun>,
     /// What Terrace says of those of its own, in their order.
     #[serde(skip)]
     pub(super) told: Vec<Phase>,
@@ -217,14 +221,21 @@ impl Stored {
             Value::Object(_) if part(&json) == "experiments" => serde_json::json!({ "experiments": [json] }),
             whole => whole,
         };
-        let mut run: Self = serde_json::from_value(whole).map_err(|error| format!("{name}: {error}"))?;
+        let wrong = |error: serde_json::Error| format!("{name}: {error}");
+        let holes = whole.get("punches").map(|_| serde_json::from_value(whole.clone()));
+        let holes = holes.transpose().map_err(wrong)?;
+        let mut run: Self = serde_json::from_value(whole).map_err(wrong)?;
         if run.phases.is_empty()
             && run.results.is_empty()
             && run.ratios.is_empty()
             && run.experiments.is_empty()
+            && holes.is_none()
         {
-            return Err(format!("{name}: neither phases, results, ratios nor relations to draw").into());
+            return Err(
+                format!("{name}: neither phases, results, ratios, relations nor holes to draw").into()
+            );
         }
+        run.holes = holes;
         if let Some(record::Run { provenance, seed, .. }) = run.experiments.first() {
             let Provenance { command, version, commit, machine } = provenance.clone();
             let told = |text: String| (!text.is_empty()).then_some(text);

@@ -233,6 +233,52 @@ fn experiments_have_series_and_relations() {
 }
 
 #[test]
+fn holes_have_their_costs_by_size_and_their_churn_in_parts() {
+    let latency = |count: u64| json!({"count": count, "mean": 8.0, "p50": 7.0, "p95": 8.0, "p99": 9.0, "p999": 9.0, "max": 90.0});
+    let file = |hole_bytes: u64, holes: u64| {
+        json!({"hole_bytes": hole_bytes, "holes": holes, "punch_us": latency(holes), "sync_us": 400.0,
+               "data_ranges": holes + 1, "unlink_us": 333.0})
+    };
+    let part = |number: u64| {
+        json!({"written_bytes": number * 1_000_000_000, "write_mb_per_s": 500.0, "new_extents": 1.5,
+               "extents": 7.5, "packs": 40, "punch_us": latency(5), "unlink_us": latency(3)})
+    };
+    let parts: Vec<Value> = (1..=10).map(part).collect();
+    let run = |punches: bool| {
+        json!({"command": "terrace bench punch", "version": "0.1.0", "commit": "abc", "seed": 7,
+               "machine": {"cpu": "fast", "cpus": 2, "memory_bytes": 1, "kernel": "k"},
+               "file_system": "ext4", "punches": punches,
+               "files": if punches { vec![file(0, 0), file(4096, 9), file(1 << 20, 9)] } else { Vec::new() },
+               "churn": punches.then(|| json!({"written_bytes": 10_000_000_000_u64, "live_bytes": 1_000_000_000,
+                                               "punched_bytes": 4_000_000_000_u64, "parts": parts}))})
+    };
+    let drawn = page(run(true));
+    for word in [
+        "Holes in files on ext4",
+        "Cost of a punch<",
+        "time of the call, us",
+        "\n4 KiB\n",
+        "\n1 MiB\n",
+        "stretches of data left",
+        "Sync and removal behind the holes",
+        "Speed of writing new packs, in ten parts",
+        "Extents of packs, in ten parts",
+        "Removal of punched packs, in ten parts",
+        "written since the beginning, GB",
+        "10.0 GB written in packs of 32 MiB, 1.0 GB of them live at a time, 4.0 GB punched",
+        ">terrace bench punch<",
+        "<dd>abc</dd>",
+        "<dd>7</dd>",
+        "cpu fast",
+    ] {
+        assert!(drawn.contains(word), "{word} in {drawn}");
+    }
+    // Of 4 KiB in 8 us, a mebibyte takes 256 times as long.
+    assert!(drawn.contains("2.05k<i"), "{drawn}");
+    assert!(page(run(false)).contains("Holes cannot be punched here"));
+}
+
+#[test]
 fn json_without_anything_to_draw_is_refused() {
     for json in [json!({}), json!([]), json!(7), json!({"phases": [{"ops_per_s": 1.0}]})] {
         let error = Stored::new("x.json", json).unwrap_err().to_string();
