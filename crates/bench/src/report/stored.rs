@@ -167,9 +167,11 @@ impl Phase {
     /// What the store says of its own course, as a phase.
     fn told(&self) -> Option<Self> {
         let course = self.course.as_ref()?;
-        let mut syncs = BTreeMap::new();
+        let mut syncs = BTreeMap::from([("total".to_owned(), 0)]);
         for (cause, count) in course.intervals.iter().flat_map(|interval| &interval.syncs) {
-            *syncs.entry(cause.clone()).or_default() += count;
+            for name in ["total", cause] {
+                *syncs.entry(name.to_owned()).or_default() += count;
+            }
         }
         Some(Self {
             engine: self.engine.clone(),

@@ -96,7 +96,7 @@ fn cell(figure: Option<f64>, full: Option<f64>) -> Markup {
                     i.none {}
                 }
             } @else {
-                "-" i {}
+                "-" i.none {}
             }
         }
     }

@@ -9,7 +9,7 @@ use super::ink::{Ink, legend};
 use super::{figure, of_run};
 use crate::Result;
 use crate::punch::{Churn, ChurnPart, FILE_BYTES, HoledFile, PACK_BYTES, PunchRun};
-use crate::report::Stored;
+use crate::report::{LatencySummary, Stored};
 
 /// One section for each run that has punched holes, or tried to.
 ///
@@ -158,20 +158,22 @@ fn churned(churn: &Churn) -> Result<Markup> {
 
 fn parts_of(parts: &[&ChurnPart]) -> Markup {
     let row = |part: &&ChurnPart| {
-        let figures = [
-            part.write_mb_per_s,
-            part.new_extents,
-            part.extents,
-            part.packs as f64,
-            part.punch_us.count as f64,
-            part.punch_us.p50,
-            part.punch_us.p99,
-            part.punch_us.max,
-            part.unlink_us.count as f64,
-            part.unlink_us.p50,
-            part.unlink_us.max,
+        let ChurnPart { punch_us, unlink_us, .. } = part;
+        let of_any = |latency: &LatencySummary, figure: f64| (latency.count > 0).then_some(figure);
+        let figures = vec![
+            Some(part.write_mb_per_s),
+            Some(part.new_extents),
+            Some(part.extents),
+            Some(part.packs as f64),
+            Some(punch_us.count as f64),
+            of_any(punch_us, punch_us.p50),
+            of_any(punch_us, punch_us.p99),
+            of_any(punch_us, punch_us.max),
+            Some(unlink_us.count as f64),
+            of_any(unlink_us, unlink_us.p50),
+            of_any(unlink_us, unlink_us.max),
         ];
-        (format!("{:.1}", part.written_bytes as f64 / 1e9), figures.map(Some).to_vec())
+        (format!("{:.1}", part.written_bytes as f64 / 1e9), figures)
     };
     let columns = [
         ("writing", "MB/s"),

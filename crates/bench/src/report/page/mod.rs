@@ -86,7 +86,7 @@ fn foot(runs: &[Stored]) -> Markup {
                     dt { "seed" } dd { (run.seed.map_or_else(unknown, |seed| seed.to_string())) }
                     dt { "machine" } dd { (plain(&run.machine).unwrap_or_else(unknown)) }
                     @if let Some(calibration) = plain(&run.calibration) {
-                        dt { "calibration" } dd { (calibration) }
+                        dt { "calibration" } dd { details { summary { "around each turn" } (calibration) } }
                     }
                 }
             }
@@ -110,6 +110,7 @@ fn plain(value: &Value) -> Option<String> {
                 });
             Some(words.collect::<Vec<_>>().join(", "))
         }
+        Value::Number(number) if number.is_f64() => number.as_f64().map(axis::figure),
         other => Some(other.to_string()),
     }
 }

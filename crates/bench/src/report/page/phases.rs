@@ -192,7 +192,7 @@ fn by_cause(
 }
 
 fn syncs_of(phase: &Phase, cause: &str) -> Option<f64> {
-    phase.syncs.get(cause).map(|&syncs| syncs as f64)
+    (!phase.syncs.is_empty()).then(|| phase.syncs.get(cause).map_or(0.0, |&syncs| syncs as f64))
 }
 
 fn megabytes_of(phase: &Phase, cause: &str) -> Option<f64> {

@@ -99,10 +99,12 @@ fn ratios_have_bars_and_numbers() {
     let result = json!({"engine": "terrace", "workload": "load", "metric": "ops/s", "unit": "1/s",
                         "higher_is_better": true, "median": 123.0, "rounds": [120.0, 123.0, 125.0]});
     let page = page(json!({
-        "machine": "a box", "calibration": {"disk_mb_per_s": [1, 2]}, "results": [result],
+        "machine": "a box", "calibration": {"disk_mb_per_s": [1, 2], "steal": 0.070521728161}, "results": [result],
         "ratios": [ratio("fjall", 1.25), ratio("lmdb", 0.4)],
     }));
-    for word in ["1.25", "0.40", "load, fjall", "median of 3 rounds", "123", "disk mb per s 1; 2"] {
+    for word in
+        ["1.25", "0.40", "load, fjall", "median of 3 rounds", "123", "disk mb per s 1; 2, steal 0.0705<"]
+    {
         assert!(page.contains(word), "{word} in {page}");
     }
 }
@@ -173,7 +175,7 @@ fn what_terrace_says_of_itself_is_drawn_apart_and_called_so() {
         let turns = [turn("fjall", Value::Null), turn("terrace", course)];
         page(json!({"turns": turns, "results": results}))
     };
-    let with = drawn(course);
+    let with = drawn(course.clone());
     for word in [
         "Throughput; under it flushes, merges and stalls, as Terrace reports of itself",
         "99th percentile of each interval: read; under it flushes, merges and stalls, as Terrace reports",
@@ -190,6 +192,12 @@ fn what_terrace_says_of_itself_is_drawn_apart_and_called_so() {
     assert!(!with.contains("1 merge"), "others tell of no jobs");
     // Three intervals with two syncs each; what was written without a sync is told as well.
     assert!(with.contains("flush<small>syncs") && with.contains(">6<i") && with.contains("wal<small>MB"));
+    let idle =
+        json!({"interval_s": 1.0, "intervals": [{"seconds": 1.0}], "spans": [], "latency_curves_us": {}});
+    let mut other = turn("terrace", idle);
+    other["workload"] = json!("get-u");
+    let both = page(json!({"turns": [turn("terrace", course.clone()), other], "results": results}));
+    assert!(both.contains("<td>get-u</td><td class=\"bar\">0<i"), "no sync is none: {both}");
     let mark = r##"fill="#0072B2" stroke="none""##;
     let marks = with.lines().filter(|line| line.starts_with("<rect") && line.contains(mark)).count();
     assert_eq!(marks, 2, "one in each picture, none for what came after its end: {with}");
@@ -203,10 +211,16 @@ fn bars_are_not_scaled_by_what_is_no_engine() {
         json!({"engine": engine, "workload": "load", "metric": "ops/s", "unit": "1/s", "median": median,
                "rounds": [median]})
     };
-    let page =
-        page(json!({"results": [figure("empty", 9e6), figure("terrace", 200.0), figure("lmdb", 100.0)]}));
+    let (mut absent, mut other) = (figure("redb", 0.0), figure("redb", 7.0));
+    (absent["median"], other["workload"]) = (Value::Null, json!("get"));
+    let (terrace, lmdb) = (figure("terrace", 200.0), figure("lmdb", 100.0));
+    let page = page(json!({"results": [figure("empty", 9e6), terrace, lmdb, absent, other]}));
     assert!(page.contains("200<i style=\"width:72.0px\"") && page.contains("100<i style=\"width:36.0px\""));
     assert!(page.contains("9M<i class=\"none\"></i>") && page.contains("empty</b> is no engine"), "{page}");
+    assert!(
+        page.contains("-<i class=\"none\"></i>") && !page.contains("<i></i>"),
+        "nothing has no bar: {page}"
+    );
 }
 
 #[test]
