@@ -303,16 +303,22 @@ fn name_of(shown: &[&Shown], index: usize) -> String {
     if shown.len() > 1 { format!("{}: {name}", index + 1) } else { name.clone() }
 }
 
-/// What `of` says of each interval that is long enough, at its middle.
+/// What `of` says of each interval that is long enough, at its middle; of one alone, at both of its ends, since a line has
+/// dashes and a dot has none.
 fn points(one: &Shown, of: impl Fn(&Interval) -> Option<f64>) -> Points {
     let recording = &one.phase.recording;
     let whole = |interval: &&Interval| interval.seconds >= recording.interval_s * WHOLE_SHARE;
     // A phase that is shorter than an interval has none that is long enough, and shows what it has.
     let all_short = !recording.intervals.iter().any(|interval| whole(&interval));
     let intervals = recording.intervals.iter().filter(|interval| all_short || whole(interval));
-    intervals
-        .filter_map(|interval| Some((interval.start_s + interval.seconds / 2.0, of(interval)?)))
-        .collect()
+    let told: Vec<(&Interval, f64)> =
+        intervals.filter_map(|interval| Some((interval, of(interval)?))).collect();
+    match told[..] {
+        [(only, value)] => vec![(only.start_s, value), (only.start_s + only.seconds, value)],
+        _ => {
+            told.iter().map(|(interval, value)| (interval.start_s + interval.seconds / 2.0, *value)).collect()
+        }
+    }
 }
 
 /// Draws all kinds of operations of one phase together; of several phases, each kind by itself, in the inks of the phases,

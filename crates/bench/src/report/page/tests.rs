@@ -78,6 +78,16 @@ fn runs_share_the_pictures_of_a_phase() {
 }
 
 #[test]
+fn a_phase_of_one_interval_has_a_line_all_the_same() {
+    let mut short = ycsb("c");
+    short["recording"]["intervals"].as_array_mut().unwrap().truncate(1);
+    let page = page(json!({ "phases": [short] }));
+    let throughput = page.split("</figure>").next().unwrap();
+    let ends = throughput.matches("<circle").count();
+    assert_eq!(ends, 2, "both ends of the interval: {throughput}");
+}
+
+#[test]
 fn every_phase_has_rows_of_jobs_also_one_without_any() {
     let mut idle = ycsb("c");
     idle["recording"]["spans"] = json!([]);
