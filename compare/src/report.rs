@@ -107,7 +107,7 @@ pub struct Detail {
     pub notes: Vec<String>,
     /// What Terrace says of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terrace_course: Option<Recording>,
+    pub terrace_course: Option<Box<Recording>>,
 }
 
 /// What tells figures apart.

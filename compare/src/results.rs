@@ -43,7 +43,7 @@ pub struct PhaseResult {
     pub notes: Vec<String>,
     /// What Terrace says of itself, from the beginning until it was at rest. None of the figures is made of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terrace_course: Option<Recording>,
+    pub terrace_course: Option<Box<Recording>>,
 }
 
 impl PhaseResult {

@@ -164,7 +164,7 @@ impl Turn<'_> {
         if phase.work.writes() && self.live > 0 {
             result.less("space over data", "ratio", self.over_data(space_bytes(&self.job.directory)?));
         }
-        result.terrace_course = terrace_course;
+        result.terrace_course = terrace_course.map(Box::new);
         Ok(result)
     }
 

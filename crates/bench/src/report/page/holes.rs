@@ -50,7 +50,7 @@ fn by_size(all: &[HoledFile]) -> Result<Vec<Markup>> {
     let draw = |title, unit, files: &[&HoledFile], lines: &[Quantity<HoledFile>]| {
         let sizes: Vec<String> = files.iter().map(|file| size(file.hole_bytes)).collect();
         let places = (0..files.len()).map(|place| place as f64).collect();
-        picture(title, Axis::named("size of a hole", &sizes), (unit, Axis::log), files, places, lines)
+        picture(title, Axis::named("size of a hole", &sizes), unit, Axis::log, files, places, lines)
     };
     Ok(vec![
         draw(
@@ -107,9 +107,9 @@ fn churned(churn: &Churn) -> Result<Markup> {
     let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
     let parts: Vec<&ChurnPart> = churn.parts.iter().collect();
     let written: Vec<f64> = parts.iter().map(|part| part.written_bytes as f64 / 1e9).collect();
-    let draw = |title, unit, scale: fn(&str, Vec<f64>) -> Axis, lines: &[Quantity<ChurnPart>]| {
+    let draw = |title, unit, scale: Ruler, lines: &[Quantity<ChurnPart>]| {
         let x = Axis::linear("written since the beginning, GB", written.clone());
-        picture(title, x, (unit, scale), &parts, written.clone(), lines)
+        picture(title, x, unit, scale, &parts, written.clone(), lines)
     };
     let pictures = [
         draw(
@@ -191,6 +191,9 @@ fn parts_of(parts: &[&ChurnPart]) -> Markup {
     table("Churn, in ten parts", "GB written", &columns, parts.iter().map(row).collect())
 }
 
+/// Makes an axis that is called so and has room for those values.
+type Ruler = fn(&str, Vec<f64>) -> Axis;
+
 /// What a line is called, and what it tells of each of its points.
 type Quantity<T> = (&'static str, fn(&T) -> f64);
 
@@ -198,7 +201,8 @@ type Quantity<T> = (&'static str, fn(&T) -> f64);
 fn picture<T>(
     title: &str,
     x: Axis,
-    (unit, scale): (&str, fn(&str, Vec<f64>) -> Axis),
+    unit: &str,
+    scale: Ruler,
     things: &[&T],
     places: Vec<f64>,
     quantities: &[Quantity<T>],
