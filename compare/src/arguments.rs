@@ -35,7 +35,7 @@ pub struct Arguments {
     #[arg(long)]
     quick: bool,
 
-    /// Rounds; each gives every engine its turns, in the opposite order of the one before [default: 2; with --quick, 1]
+    /// Rounds; each gives every engine its turns, in the opposite order of the one before [default: 3; with --quick, 1]
     #[arg(long)]
     rounds: Option<usize>,
 
@@ -117,7 +117,7 @@ impl Arguments {
         let mut settings = Settings {
             engines: given(&self.engines, engines),
             workloads: if self.workloads.is_empty() { workloads } else { self.workloads.clone() },
-            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 2 }),
+            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 3 }),
             records: or(self.records, 2_000_000, 10_000_000),
             value_bytes: self.value_bytes,
             large_records: or(self.large_records, 500_000, 4_000_000),
@@ -166,6 +166,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+    use crate::settings::EMPTY_S;
 
     fn settings(words: &[&str]) -> Result<Settings> {
         let words = ["terrace-compare"].iter().chain(words);
@@ -176,9 +177,18 @@ mod tests {
     fn the_command_line_is_sound() {
         Arguments::command().debug_assert();
         let full = settings(&[]).unwrap();
-        assert_eq!((full.engines.len(), full.workloads.len(), full.rounds), (6, 12, 2));
+        assert_eq!((full.engines.len(), full.workloads.len(), full.rounds), (6, 12, 3));
         let quick = settings(&["--quick"]).unwrap();
         assert_eq!((quick.engines.len(), quick.workloads.len(), quick.rounds), (3, 6, 1));
+    }
+
+    #[test]
+    fn three_rounds_of_everything_fit_forty_minutes_with_a_sixth_of_each_phase_at_least() {
+        let full = settings(&[]).unwrap();
+        let turns: f64 = full.groups().into_iter().map(|group| full.turn_s(group)).sum();
+        let all = turns * (full.engines.len() * full.rounds) as f64 + EMPTY_S * full.groups().len() as f64;
+        assert!((all - 2400.0).abs() < 1.0, "{all} s");
+        assert!(full.scale > 1.0 / 6.0 && full.scale < 0.28, "{}", full.scale);
     }
 
     #[test]

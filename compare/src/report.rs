@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use terrace_bench::recording::Recording;
 use terrace_bench::report::Provenance;
 
 use crate::calibration::Calibration;
@@ -104,6 +105,9 @@ pub struct Detail {
     #[serde(default)]
     pub p99: BTreeMap<String, Vec<Option<f64>>>,
     pub notes: Vec<String>,
+    /// What Terrace says of itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terrace_course: Option<Box<Recording>>,
 }
 
 /// What tells figures apart.
@@ -279,6 +283,7 @@ fn details(turn: &Finished) -> impl Iterator<Item = Detail> {
         latency: result.latency.clone(),
         p99: result.p99.clone(),
         notes: result.notes.clone(),
+        terrace_course: result.terrace_course.clone(),
     })
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use terrace_bench::recording::Recording;
 
 use crate::latency::Percentiles;
 use crate::store::Durability;
@@ -40,6 +41,9 @@ pub struct PhaseResult {
     pub p99: BTreeMap<String, Vec<Option<f64>>>,
     /// What must be known to read the figures.
     pub notes: Vec<String>,
+    /// What Terrace says of itself, from the beginning until it was at rest. None of the figures is made of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terrace_course: Option<Box<Recording>>,
 }
 
 impl PhaseResult {
@@ -53,6 +57,7 @@ impl PhaseResult {
             latency: BTreeMap::new(),
             p99: BTreeMap::new(),
             notes: Vec::new(),
+            terrace_course: None,
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use terrace_bench::generator::Rng;
+use terrace_bench::recording::{Recorder, Recording};
 
 use crate::barriers::Barriers;
 use crate::closed::{Closed, Findings};
@@ -135,8 +136,12 @@ impl Job {
 impl Turn<'_> {
     fn run_phase(&mut self, index: usize, phase: &Phase) -> Result<PhaseResult> {
         let (before, barriers_before) = (Usage::now()?, self.barriers()?);
-        let found = self.measure(index, phase)?;
-        let rest = if phase.work.writes() { Some(self.settle()?) } else { None };
+        let turn = &*self;
+        let (measured, terrace_course) = watched(&*turn.store, || -> Result<_> {
+            let found = turn.measure(index, phase)?;
+            Ok((found, if phase.work.writes() { Some(turn.settle()?) } else { None }))
+        });
+        let (found, rest) = measured?;
         let (after, barriers) = (Usage::now()?, self.barriers()?);
         if phase.work.inserts_only() {
             self.live += found.effect.puts;
@@ -159,6 +164,7 @@ impl Turn<'_> {
         if phase.work.writes() && self.live > 0 {
             result.less("space over data", "ratio", self.over_data(space_bytes(&self.job.directory)?));
         }
+        result.terrace_course = terrace_course.map(Box::new);
         Ok(result)
     }
 
@@ -294,5 +300,69 @@ impl Turn<'_> {
     /// `bytes` over those of the keys and values of all records.
     fn over_data(&self, bytes: u64) -> f64 {
         bytes as f64 / (self.live * self.format.record_bytes()) as f64
+    }
+}
+
+/// Does `work`; beside what comes of it, what the engine tells of itself meanwhile, if it does: its jobs, and a look at its
+/// counters once a second.
+fn watched<T: Send>(store: &dyn Store, work: impl FnOnce() -> T + Send) -> (T, Option<Recording>) {
+    let Some(told) = store.self_report() else { return (work(), None) };
+    let mut recorder = Recorder::start(told, Vec::new()).by_the_second();
+    let done = recorder.sampling(work);
+    let (course, _) = recorder.finish();
+    (done, Some(course))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Durability;
+
+    /// The first phase of a small turn.
+    fn phase(engine: Engine) -> PhaseResult {
+        let place = tempfile::tempdir().unwrap();
+        let job = Job {
+            engine,
+            group: Group::Synced,
+            workloads: vec![Workload::Sync],
+            records: 1000,
+            value_bytes: 100,
+            load_threads: 1,
+            opening: Opening { cache_bytes: 8 << 20, memtable_bytes: 1 << 20, durability: Durability::Power },
+            scale: 0.05,
+            drain: Duration::from_secs(3),
+            seed: 1,
+            directory: place.path().join("store"),
+            entrance: None,
+            rates: None,
+        };
+        let mut measured = Vec::new();
+        let mut say = |said| {
+            if let Said::Measured(result) = said {
+                measured.push(serde_json::to_string(&result)?);
+            }
+            Ok(())
+        };
+        job.run(&mut say).unwrap();
+        serde_json::from_str(&measured[0]).unwrap()
+    }
+
+    #[test]
+    fn terrace_tells_of_itself_beside_the_figures_and_peers_do_not() {
+        let terrace = phase(Engine::Terrace);
+        let course = terrace.terrace_course.as_ref().unwrap();
+        let syncs: u64 = course.intervals.iter().filter_map(|interval| interval.syncs.get("wal")).sum();
+        let puts = terrace.latency["write"].count;
+        assert!(puts > 0 && syncs >= puts, "{syncs} syncs of {puts} synced puts");
+        assert!(
+            course.intervals.iter().all(|interval| interval.operations == 0),
+            "measured from outside alone"
+        );
+        let lmdb = phase(Engine::Lmdb);
+        assert_eq!(lmdb.terrace_course, None);
+        let metrics = |result: &PhaseResult| -> Vec<String> {
+            result.figures.iter().map(|figure| figure.metric.clone()).collect()
+        };
+        assert_eq!(metrics(&terrace), metrics(&lmdb), "figures do not rest on it");
     }
 }

@@ -56,6 +56,11 @@ pub trait Store: Send + Sync {
     /// Shows keys and values from `from` on, itself included, in `direction`, until there are no more or `see` breaks.
     fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()>;
 
+    /// What tells the counters and jobs of the engine, where one does; no figure rests on it.
+    fn self_report(&self) -> Option<&dyn terrace_bench::store::Store> {
+        None
+    }
+
     /// Closes the store and says whether that went well.
     fn close(self: Box<Self>) -> Result<()>;
 }

@@ -3,13 +3,20 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use terrace::{Compression, Db, Options, WriteBatch};
+use terrace_bench::store as bench;
 
 use super::{Direction, FILTER_BITS_PER_KEY, Opening, See, SeeValue, Store};
 
-/// An open store; records live in the default keyspace.
-struct TerraceStore(Db);
+/// An open store, whose jobs are listened to; records live in the default keyspace.
+struct TerraceStore(bench::TerraceStore);
+
+impl TerraceStore {
+    fn db(&self) -> &Db {
+        self.0.db()
+    }
+}
 
 /// `shape`, with what `opening` and the comparison ask of every engine.
 pub fn options(opening: &Opening, shape: Options, compressed: bool) -> Options {
@@ -31,12 +38,17 @@ pub fn options(opening: &Opening, shape: Options, compressed: bool) -> Options {
 /// Opens or creates the store in `path`.
 pub fn open(path: &Path, opening: &Opening, shape: Options, compressed: bool) -> Result<Box<dyn Store>> {
     let options = options(opening, shape, compressed);
-    Ok(Box::new(TerraceStore(Db::builder(path).options(options).open()?)))
+    let opened = bench::TerraceStore::build(Db::builder(path), options).map_err(plain)?;
+    Ok(Box::new(TerraceStore(opened)))
+}
+
+fn plain(error: terrace_bench::Error) -> anyhow::Error {
+    anyhow!("{error}")
 }
 
 impl Store for TerraceStore {
     fn get(&self, key: &[u8], see: SeeValue<'_>) -> Result<bool> {
-        let found = self.0.get(key)?;
+        let found = self.db().get(key)?;
         if let Some(value) = &found {
             see(value);
         }
@@ -44,13 +56,13 @@ impl Store for TerraceStore {
     }
 
     fn multi_get(&self, keys: &[&[u8]], see: SeeValue<'_>) -> Result<usize> {
-        let values = self.0.multi_get(keys)?;
+        let values = self.db().multi_get(keys)?;
         values.iter().flatten().for_each(|value| see(value));
         Ok(values.iter().flatten().count())
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        Ok(self.0.put(key, value)?)
+        Ok(self.db().put(key, value)?)
     }
 
     fn put_batch(&self, records: &[(&[u8], &[u8])]) -> Result<()> {
@@ -58,12 +70,12 @@ impl Store for TerraceStore {
         for (key, value) in records {
             batch.put(key, value);
         }
-        Ok(self.0.write(batch)?)
+        Ok(self.db().write(batch)?)
     }
 
     fn scan(&self, from: &[u8], direction: Direction, see: See<'_>) -> Result<()> {
         let forward = direction == Direction::Forward;
-        let mut iter = if forward { self.0.range(from..)? } else { self.0.range(..=from)? };
+        let mut iter = if forward { self.db().range(from..)? } else { self.db().range(..=from)? };
         loop {
             let row = if forward { iter.advance()? } else { iter.advance_back()? };
             let Some((key, value)) = row else { return Ok(()) };
@@ -73,7 +85,11 @@ impl Store for TerraceStore {
         }
     }
 
+    fn self_report(&self) -> Option<&dyn bench::Store> {
+        Some(&self.0)
+    }
+
     fn close(self: Box<Self>) -> Result<()> {
-        Ok(self.0.close()?)
+        bench::Store::close(Box::new(self.0)).map_err(plain)
     }
 }

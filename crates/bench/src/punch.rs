@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek, statfs};
 use rustix::io::Errno;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::generator::Rng;
@@ -26,13 +26,13 @@ use crate::report::{Provenance, table};
 const HOLE_BYTES: [u64; 7] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20];
 
 /// Size of the file that they are punched into.
-const FILE_BYTES: u64 = 256 << 20;
+pub(crate) const FILE_BYTES: u64 = 256 << 20;
 
 /// Holes in it, at most.
 const HOLES_MAX: u64 = 1024;
 
 /// A pack and its tables, as the engine makes them.
-const PACK_BYTES: u64 = 32 << 20;
+pub(crate) const PACK_BYTES: u64 = 32 << 20;
 const TABLE_BYTES: u64 = 1 << 20;
 const TABLES: usize = (PACK_BYTES / TABLE_BYTES) as usize;
 
@@ -56,7 +56,7 @@ pub struct PunchOptions {
 }
 
 /// What holes cost on a file system.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct PunchRun {
     /// Where it comes from.
     #[serde(flatten)]
@@ -74,7 +74,7 @@ pub struct PunchRun {
 }
 
 /// A file with holes of one size.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct HoledFile {
     /// Size of each hole; 0 for a file without.
     pub hole_bytes: u64,
@@ -91,7 +91,7 @@ pub struct HoledFile {
 }
 
 /// What became of packs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Churn {
     /// Bytes written in all.
     pub written_bytes: u64,
@@ -104,7 +104,7 @@ pub struct Churn {
 }
 
 /// A tenth of the churn.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct ChurnPart {
     /// Bytes written from the beginning of the churn to the end of this part.
     pub written_bytes: u64,

@@ -154,3 +154,22 @@ fn runs_are_drawn_on_pages() {
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.starts_with("terrace: empty: neither phases"), "{}", ran.stderr);
 }
+
+/// A run of its own writes gigabytes: that it is taken and how a stored one is drawn is what can be had for little.
+#[test]
+fn holes_are_drawn_on_pages() {
+    let place = Workplace::new();
+    let ran = place.run("bench punch --dir missing --json holes.json --html holes.html");
+    assert!(ran.status == 2 && ran.stderr.contains("No such file"), "{}", ran.stderr);
+    place.write(
+        "holes.json",
+        r#"{"command": "terrace bench punch", "version": "1", "commit": "c", "machine": {}, "seed": 1,
+            "file_system": "vfat", "punches": false, "files": [], "churn": null}"#,
+    );
+    place.succeed("bench report holes.json --html holes.html");
+    let page = read(&place, "holes.html");
+    assert!(
+        page.contains("Holes in files on vfat") && page.contains("Holes cannot be punched here"),
+        "{page}"
+    );
+}

@@ -20,7 +20,7 @@ pub use self::events::{Event, EventLog, Job};
 pub use self::recorder::{Probe, Recorder};
 
 /// The course of one phase.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recording {
     /// Intended length of an interval, in seconds; each states its own.
@@ -36,12 +36,12 @@ pub struct Recording {
 }
 
 /// Points of a distribution of latencies: quantile (0 to 1) and microseconds.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Curve(#[serde(serialize_with = "lines")] pub Vec<(f64, f64)>);
 
 /// One interval; amounts are of the interval alone, sizes as of its end.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interval {
     /// Seconds from the start of the phase.

@@ -16,7 +16,7 @@ const FINE: Duration = Duration::from_millis(100);
 /// Fine intervals in a coarse one.
 const FINE_PER_COARSE: u32 = 10;
 
-/// From this epoch on, intervals are coarse.
+/// From this epoch on, intervals are coarse, unless they are from the beginning.
 const FINE_END: u32 = 300;
 
 /// The epoch that a probe has reached whose thread has ended.
@@ -28,6 +28,8 @@ pub struct Recorder<'a> {
     /// Names of the kinds of operations.
     kinds: Vec<&'static str>,
     started: Instant,
+    /// From this epoch on, intervals are coarse.
+    fine_end: u32,
     /// The current interval, which the probes watch.
     epoch: Arc<AtomicU32>,
     sender: Sender<Batch>,
@@ -111,6 +113,7 @@ impl<'a> Recorder<'a> {
         Self {
             store,
             started,
+            fine_end: FINE_END,
             epoch: Arc::new(AtomicU32::new(0)),
             sender,
             batches,
@@ -123,6 +126,11 @@ impl<'a> Recorder<'a> {
             fine_tails: BTreeMap::new(),
             coarse_tails: BTreeMap::new(),
         }
+    }
+
+    /// With a look at the store once a second alone, from the beginning on.
+    pub fn by_the_second(self) -> Self {
+        Self { fine_end: 0, ..self }
     }
 
     /// When the phase began.
@@ -170,7 +178,7 @@ impl<'a> Recorder<'a> {
         let latency_curves_us =
             totals().map(|(kind, latency)| (kind.to_owned(), Curve(latency.curve()))).collect();
         let summaries = totals().map(|(kind, latency)| (kind, latency.summary())).collect();
-        let is_fine = last < FINE_END;
+        let is_fine = last < self.fine_end;
         let recording = Recording {
             interval_s: FINE.as_secs_f64() * if is_fine { 1.0 } else { f64::from(FINE_PER_COARSE) },
             intervals: self.intervals(is_fine),
@@ -187,14 +195,14 @@ impl<'a> Recorder<'a> {
     /// Time left in the current interval.
     fn until_tick(&self) -> Duration {
         let last = self.last_epoch();
-        let next = last + if last < FINE_END { 1 } else { FINE_PER_COARSE };
+        let next = last + if last < self.fine_end { 1 } else { FINE_PER_COARSE };
         (FINE * next).saturating_sub(self.started.elapsed())
     }
 
     /// Begins the interval that it is time for; intervals that were slept through are part of the one before.
     fn tick(&mut self) {
         let mut epoch = (self.started.elapsed().as_nanos() / FINE.as_nanos()) as u32;
-        if epoch >= FINE_END {
+        if epoch >= self.fine_end {
             epoch -= epoch % FINE_PER_COARSE;
         }
         if epoch > self.last_epoch() {

@@ -8,13 +8,14 @@ use serde_json::Value;
 use super::{LatencySummary, Machine, Provenance};
 use crate::Result;
 use crate::paper::record;
-use crate::recording::{Curve, Interval, Recording, Tail};
+use crate::punch::PunchRun;
+use crate::recording::{Curve, Interval, Recording, Span, Tail};
 
 /// A stored run, read for [`super::html`].
 ///
 /// It is read from one JSON object. All of its fields can be missing, but not all of these: `phases`, as `terrace bench
-/// ycsb` and `terrace bench db` write them; `results` and `ratios`, as `terrace-compare` does, with its `turns`; or those of a paper's
-/// experiment (`id`, `series`, `relations`). An array stands for a run of its phases or experiments. `engines`,
+/// ycsb` and `terrace bench db` write them; `results` and `ratios`, as `terrace-compare` does, with its `turns`; those of a paper's
+/// experiment (`id`, `series`, `relations`); or those of `terrace bench punch` (`punches`, `files`, `churn`). An array stands for a run of its phases or experiments. `engines`,
 /// `machine` and `calibration` can be any JSON, and are shown as they are.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -35,6 +36,12 @@ pub struct Stored {
     /// Courses without figures, which stand in `results`.
     #[serde(rename = "turns", deserialize_with = "courses")]
     pub(super) courses: Vec<Phase>,
+    /// What holes cost.
+    #[serde(skip)]
+    pub(super) holes: Option<PunchRun>,
+    /// What Terrace says of those of its own, in their order.
+    #[serde(skip)]
+    pub(super) told: Vec<Phase>,
 }
 
 /// One phase of one turn of a comparison.
@@ -50,6 +57,9 @@ struct Turn {
     /// 99th percentiles of what ended in each second, in microseconds, by operation.
     #[serde(default)]
     p99: BTreeMap<String, Vec<Option<f64>>>,
+    /// What Terrace says of itself.
+    #[serde(default)]
+    terrace_course: Option<Recording>,
 }
 
 impl Turn {
@@ -67,7 +77,7 @@ struct Distribution {
 }
 
 /// The load generator alone, beside whose rates no others could be told apart.
-const NO_ENGINE: &str = "empty";
+pub(super) const NO_ENGINE: &str = "empty";
 
 /// Tenths of a second in an interval of a picture.
 const TENTHS: usize = 10;
@@ -101,6 +111,7 @@ fn courses<'de, D: Deserializer<'de>>(turns: D) -> Result<Vec<Phase>, D::Error> 
                     latency_curves_us: curves.collect(),
                     ..Recording::default()
                 },
+                course: turn.terrace_course,
                 ..Phase::default()
             }
         })
@@ -134,6 +145,42 @@ pub(super) struct Phase {
     pub stall_ms: Option<f64>,
     #[serde(default)]
     pub recording: Recording,
+    /// What the store says of its own course, where `recording` was taken from outside of it.
+    #[serde(skip)]
+    pub course: Option<Recording>,
+}
+
+impl Phase {
+    /// Whether jobs and stalls would be known, had there been any: all stores that tell of them tell of their levels.
+    pub fn tells_of_jobs(&self) -> bool {
+        let recording = self.course.as_ref().unwrap_or(&self.recording);
+        !recording.spans.is_empty() || recording.intervals.iter().any(|one| !one.level_bytes.is_empty())
+    }
+
+    /// Jobs and stalls that began before the end of the recording.
+    pub fn spans(&self) -> impl Iterator<Item = &Span> {
+        let end = self.recording.intervals.last().map_or(0.0, |last| last.start_s + last.seconds);
+        let recording = self.course.as_ref().unwrap_or(&self.recording);
+        recording.spans.iter().filter(move |span| span.start_s < end)
+    }
+
+    /// What the store says of its own course, as a phase.
+    fn told(&self) -> Option<Self> {
+        let course = self.course.as_ref()?;
+        let mut syncs = BTreeMap::from([("total".to_owned(), 0)]);
+        for (cause, count) in course.intervals.iter().flat_map(|interval| &interval.syncs) {
+            for name in ["total", cause] {
+                *syncs.entry(name.to_owned()).or_default() += count;
+            }
+        }
+        Some(Self {
+            engine: self.engine.clone(),
+            workload: self.workload.clone(),
+            syncs,
+            recording: course.clone(),
+            ..Self::default()
+        })
+    }
 }
 
 /// One metric of one engine in one workload of a comparison.
@@ -176,14 +223,21 @@ impl Stored {
             Value::Object(_) if part(&json) == "experiments" => serde_json::json!({ "experiments": [json] }),
             whole => whole,
         };
-        let mut run: Self = serde_json::from_value(whole).map_err(|error| format!("{name}: {error}"))?;
+        let wrong = |error: serde_json::Error| format!("{name}: {error}");
+        let holes = whole.get("punches").map(|_| serde_json::from_value(whole.clone()));
+        let holes = holes.transpose().map_err(wrong)?;
+        let mut run: Self = serde_json::from_value(whole).map_err(wrong)?;
         if run.phases.is_empty()
             && run.results.is_empty()
             && run.ratios.is_empty()
             && run.experiments.is_empty()
+            && holes.is_none()
         {
-            return Err(format!("{name}: neither phases, results, ratios nor relations to draw").into());
+            return Err(
+                format!("{name}: neither phases, results, ratios, relations nor holes to draw").into()
+            );
         }
+        run.holes = holes;
         if let Some(record::Run { provenance, seed, .. }) = run.experiments.first() {
             let Provenance { command, version, commit, machine } = provenance.clone();
             let told = |text: String| (!text.is_empty()).then_some(text);
@@ -192,6 +246,7 @@ impl Stored {
                 if machine == Machine::default() { Value::Null } else { serde_json::to_value(machine)? };
             run.seed.get_or_insert(*seed);
         }
+        run.told = run.courses.iter().filter_map(Phase::told).collect();
         run.name = name;
         Ok(run)
     }

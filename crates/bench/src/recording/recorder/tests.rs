@@ -136,3 +136,18 @@ fn recordings_come_back_from_json_a_line_an_interval() {
     assert_eq!(serde_json::to_string_pretty(&back).unwrap(), json);
     assert!(serde_json::to_value(&recording).unwrap()["intervals"].is_array());
 }
+
+#[test]
+fn by_the_second_the_store_is_looked_at_no_more_often() {
+    let store = Counting::default();
+    let mut recorder = Recorder::start(&store, []).by_the_second();
+    assert!(recorder.until_tick() > FINE * (FINE_PER_COARSE - 1));
+    for epoch in [10, 20] {
+        turn(&mut recorder, epoch);
+    }
+    let (recording, _) = recorder.finish();
+    assert_eq!(recording.interval_s, 1.0);
+    let spaces: Vec<u64> = recording.intervals.iter().map(|interval| interval.space_bytes).collect();
+    // Looks at the ends of two whole intervals and of the last one; the first look of all was at the beginning.
+    assert_eq!(spaces, [1, 2, 3]);
+}

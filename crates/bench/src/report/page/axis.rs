@@ -175,8 +175,8 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// Three significant digits, without zeros behind them.
-fn figure(value: f64) -> String {
+/// Three significant digits, or all before the point, without zeros behind it.
+pub fn figure(value: f64) -> String {
     let digits = match value.abs() {
         value if value >= 100.0 || value == 0.0 => 0,
         value if value >= 10.0 => 1,

@@ -31,6 +31,8 @@ pub struct BarTable<'a> {
     pub columns: Vec<(String, &'a str)>,
     pub rows: Vec<(String, Vec<Option<f64>>)>,
     pub scale: Scale,
+    /// Name of a column of figures alone: beside its bars no others could be told apart.
+    pub without_bars: Option<&'a str>,
 }
 
 impl BarTable<'_> {
@@ -54,7 +56,7 @@ impl BarTable<'_> {
                             tr {
                                 td { (name) }
                                 @for (at, figure) in row.iter().enumerate() {
-                                    (cell(*figure, self.full(row, at)))
+                                    (cell(*figure, self.has_bars(at).then(|| self.full(row, at))))
                                 }
                             }
                         }
@@ -66,23 +68,35 @@ impl BarTable<'_> {
 
     /// The figure that has the longest bar on the scale of column `at` in `row`.
     fn full(&self, row: &[Option<f64>], at: usize) -> f64 {
-        let most = |figures: &mut dyn Iterator<Item = Option<f64>>| figures.flatten().fold(0.0, f64::max);
+        let longest = |row: &[Option<f64>]| {
+            let drawn = row.iter().enumerate().filter(|(at, _)| self.has_bars(*at));
+            drawn.filter_map(|(_, figure)| *figure).fold(0.0, f64::max)
+        };
         match self.scale {
-            Scale::Column => most(&mut self.rows.iter().map(|(_, row)| row[at])),
-            Scale::Row => most(&mut row.iter().copied()),
-            Scale::Table => most(&mut self.rows.iter().flat_map(|(_, row)| row.iter().copied())),
+            Scale::Column => self.rows.iter().filter_map(|(_, row)| row[at]).fold(0.0, f64::max),
+            Scale::Row => longest(row),
+            Scale::Table => self.rows.iter().map(|(_, row)| longest(row)).fold(0.0, f64::max),
         }
+    }
+
+    fn has_bars(&self, at: usize) -> bool {
+        self.without_bars.is_none_or(|name| self.columns[at].0 != name)
     }
 }
 
-fn cell(figure: Option<f64>, full: f64) -> Markup {
+/// `full` has the longest bar; without it, there is none.
+fn cell(figure: Option<f64>, full: Option<f64>) -> Markup {
     html! {
         td.bar {
             @if let Some(figure) = figure {
                 (short(figure))
-                i style=(format!("width:{:.1}px", share(figure, full) * LONGEST)) {}
+                @if let Some(full) = full {
+                    i style=(format!("width:{:.1}px", share(figure, full) * LONGEST)) {}
+                } @else {
+                    i.none {}
+                }
             } @else {
-                "-" i {}
+                "-" i.none {}
             }
         }
     }

@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::axis::Axis;
-use super::ink::Ink;
+use super::ink::{Ink, MARK, Mark};
 use crate::Result;
 
 pub const WIDTH: u32 = 560;
@@ -20,6 +20,9 @@ pub const GRID: RGBColor = RGBColor(218, 218, 218);
 
 /// A line with so few points shows each of them.
 const DOTS_MAX: usize = 14;
+
+/// Marks on a line of more points, at most.
+const MARKS_MAX: usize = 8;
 
 /// Height of the letters in pixels.
 pub const LETTER: u32 = 14;
@@ -82,12 +85,34 @@ impl Chart {
             .draw()?;
         for line in &self.lines {
             let places = line.points.iter().filter_map(|(x, y)| Some((self.x.place(*x)?, self.y.place(*y)?)));
-            let points: Vec<_> = places.collect();
-            if points.len() <= DOTS_MAX {
-                let dot = |point: &(f64, f64)| Circle::new(*point, 3, line.ink.colour().filled());
-                chart.draw_series(points.iter().map(dot))?;
+            let (points, colour): (Vec<_>, _) = (places.collect(), line.ink.colour());
+            let style = colour.stroke_width(2);
+            chart.draw_series(LineSeries::new(without_repeats(points.clone()), style))?;
+            let at = marked(&points, line.ink);
+            match line.ink.mark() {
+                None if points.len() > DOTS_MAX => {}
+                None => {
+                    chart.draw_series(points.iter().map(|&point| Circle::new(point, 3, colour.filled())))?;
+                }
+                Some(Mark::Square) => {
+                    let square = |point| {
+                        let corners = [(-MARK, -MARK), (MARK, MARK)];
+                        EmptyElement::at(point) + Rectangle::new(corners, colour.filled())
+                    };
+                    chart.draw_series(at.map(square))?;
+                }
+                Some(Mark::Triangle) => {
+                    chart
+                        .draw_series(at.map(|point| TriangleMarker::new(point, MARK + 1, colour.filled())))?;
+                }
+                Some(Mark::Ring) => {
+                    chart.draw_series(at.clone().map(|point| Circle::new(point, MARK, WHITE.filled())))?;
+                    chart.draw_series(at.map(|point| Circle::new(point, MARK, style)))?;
+                }
+                Some(Mark::Cross) => {
+                    chart.draw_series(at.map(|point| Cross::new(point, MARK, style)))?;
+                }
             }
-            chart.draw_series(LineSeries::new(without_repeats(points), line.ink.colour().stroke_width(2)))?;
         }
         self.draw_lanes(&lanes)?;
         root.present()
@@ -115,6 +140,12 @@ impl Chart {
         }
         Ok(())
     }
+}
+
+/// Points of a line that have its mark: all of a few, some of many, other ones for each ink.
+fn marked(points: &[(f64, f64)], ink: Ink) -> impl Iterator<Item = (f64, f64)> + Clone {
+    let step = if points.len() <= DOTS_MAX { 1 } else { points.len().div_ceil(MARKS_MAX) };
+    points.iter().copied().skip(ink.0 * 3 % step).step_by(step)
 }
 
 /// Points within a level stretch of a line add nothing to it.
@@ -158,6 +189,57 @@ mod tests {
     fn level_stretches_keep_their_ends() {
         let points = vec![(0.0, 1.0), (1.0, 1.0), (2.0, 1.0), (3.0, 2.0), (4.0, 2.0)];
         assert_eq!(without_repeats(points), [(0.0, 1.0), (2.0, 1.0), (3.0, 2.0), (4.0, 2.0)]);
+    }
+
+    /// The number behind `name="`, in the text from `from` on.
+    fn number(svg: &str, from: &str, name: &str) -> f64 {
+        let rest = svg.split_once(from).unwrap().1;
+        let rest = rest.split_once(&format!("{name}=\"")).unwrap().1;
+        rest.split(['"', ',', ' ']).next().unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn rows_are_aligned_with_the_lines_above_them() {
+        for (from, to) in [(0.0, 9.7), (2.0, 6.0), (9.0, 9.5)] {
+            let chart = Chart {
+                x: Axis::time([9.7]),
+                y: Axis::linear("", [5.0]),
+                lines: vec![Line { ink: Ink(1), points: vec![(from, 1.0), (to, 2.0)] }],
+                lanes: vec![Lane { name: "merge".to_owned(), ink: Ink(1), marks: vec![(from, to)] }],
+            };
+            let svg = chart.svg().unwrap();
+            // Dots stand on both points of the line; the mark is the last rectangle.
+            let dots: Vec<&str> = svg.match_indices("<circle").map(|(at, _)| &svg[at..]).collect();
+            let mark = &svg[svg.rfind("<rect").unwrap()..];
+            let (left, width) = (number(mark, "<rect", " x"), number(mark, "<rect", " width"));
+            assert!((number(dots[0], "<circle", "cx") - left).abs() <= 1.0, "{svg}");
+            assert!((number(dots[1], "<circle", "cx") - (left + width)).abs() <= 2.0, "{svg}");
+        }
+    }
+
+    #[test]
+    fn marks_stand_on_points_of_their_line_and_not_on_all_of_many() {
+        let points: Vec<(f64, f64)> = (0..80).map(|at| (f64::from(at), 1.0)).collect();
+        let of = |ink: usize| marked(&points, Ink(ink)).collect::<Vec<_>>();
+        assert!(of(8).len() == MARKS_MAX && of(8).iter().all(|point| points.contains(point)));
+        assert_ne!(of(8), of(9));
+        assert_eq!(marked(&points[..DOTS_MAX], Ink(9)).count(), DOTS_MAX);
+    }
+
+    #[test]
+    fn lines_beyond_the_eighth_have_marks() {
+        let svg = |ink: usize| {
+            let points = (0..40).map(|at| (f64::from(at), f64::from(at % 3))).collect();
+            let lines = vec![Line { ink: Ink(ink), points }];
+            Chart { x: Axis::time([40.0]), y: Axis::linear("", [3.0]), lines, lanes: Vec::new() }
+                .svg()
+                .unwrap()
+        };
+        let count = |ink, shape: &str| svg(ink).matches(shape).count();
+        assert_eq!(count(8, "<rect"), count(7, "<rect") + MARKS_MAX);
+        assert_eq!(count(16, "<polygon"), count(0, "<polygon") + MARKS_MAX);
+        assert_eq!(count(24, "<circle"), 2 * MARKS_MAX);
+        assert_eq!(count(32, "<line"), count(0, "<line") + 2 * MARKS_MAX);
     }
 
     #[test]

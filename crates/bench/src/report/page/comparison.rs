@@ -7,7 +7,7 @@ use super::ink::{Ink, legend_of_bars};
 use super::{figure, of_run};
 use crate::Result;
 use crate::report::Stored;
-use crate::report::stored::{Figure, Ratio};
+use crate::report::stored::{Figure, NO_ENGINE, Ratio};
 
 /// The ink of bars on Terrace's side of 1, and of the others.
 const AHEAD: Ink = Ink(1);
@@ -29,6 +29,9 @@ pub fn sections(runs: &[Stored]) -> Result<Markup> {
                     "whether the metric is to be high or low. The line through its end is the interval over the rounds."
                 }
                 div.pictures { @for picture in &pictures { (picture) } }
+            }
+            @if run.results.iter().any(|figure| figure.engine == NO_ENGINE) {
+                p { b { (NO_ENGINE) } " is no engine, but what the load generator costs by itself: figures without bars." }
             }
             @for table in tables(&run.results) { (table) }
         });
@@ -84,6 +87,7 @@ fn tables(results: &[Figure]) -> Vec<Markup> {
             columns: engines.iter().map(|engine| ((*engine).clone(), unit)).collect(),
             rows: rows.collect(),
             scale: Scale::Row,
+            without_bars: Some(NO_ENGINE),
         }
         .markup()
     };

@@ -1,14 +1,15 @@
 //! A page of pictures of stored runs: one file of HTML that needs nothing else.
 //!
 //! Each kind of content has its section: [`comparison`] draws ratios and figures of engines, [`experiments`] a paper's
-//! series and relations, [`phases`] the course of a load. Lines are told apart by colour and by dashes ([`ink`]), bars by
-//! their place, so that a page printed in grey says the same.
+//! series and relations, [`holes`] what punching costs, [`phases`] the course of a load. Lines are told apart by colour,
+//! dashes and marks ([`ink`]), bars by their place, so that a page printed in grey says the same.
 
 mod axis;
 mod bars;
 mod chart;
 mod comparison;
 mod experiments;
+mod holes;
 mod ink;
 mod phases;
 
@@ -42,7 +43,12 @@ const STYLE: &str = include_str!("page.css");
 pub fn html(runs: &[Stored]) -> Result<String> {
     let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
     let title = format!("Terrace: {}", names.join(", "));
-    let sections = [comparison::sections(runs)?, experiments::sections(runs)?, phases::sections(runs)?];
+    let sections = [
+        comparison::sections(runs)?,
+        experiments::sections(runs)?,
+        holes::sections(runs)?,
+        phases::sections(runs)?,
+    ];
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -80,7 +86,7 @@ fn foot(runs: &[Stored]) -> Markup {
                     dt { "seed" } dd { (run.seed.map_or_else(unknown, |seed| seed.to_string())) }
                     dt { "machine" } dd { (plain(&run.machine).unwrap_or_else(unknown)) }
                     @if let Some(calibration) = plain(&run.calibration) {
-                        dt { "calibration" } dd { (calibration) }
+                        dt { "calibration" } dd { details { summary { "around each turn" } (calibration) } }
                     }
                 }
             }
@@ -104,6 +110,7 @@ fn plain(value: &Value) -> Option<String> {
                 });
             Some(words.collect::<Vec<_>>().join(", "))
         }
+        Value::Number(number) if number.is_f64() => number.as_f64().map(axis::figure),
         other => Some(other.to_string()),
     }
 }

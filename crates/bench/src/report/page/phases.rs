@@ -17,8 +17,9 @@ use crate::report::{LatencySummary, Stored};
 /// An interval shorter than this share of the usual one, as the last can be, says nothing about rates.
 const WHOLE_SHARE: f64 = 0.5;
 
-/// Title of a picture.
+/// Titles of pictures.
 const TAILS: &str = "99th percentile of each interval";
+const DISTRIBUTION: &str = "Latency by percentile";
 
 /// One phase of one run.
 struct Shown<'a> {
@@ -35,31 +36,58 @@ pub fn sections(runs: &[Stored]) -> Result<Markup> {
     let all = |of: fn(&Stored) -> &[Phase]| -> Vec<Shown> {
         runs.iter().flat_map(|run| of(run).iter().map(|phase| shown(runs, run, phase))).collect()
     };
-    let (mut shown, courses) = (all(|run| &run.phases), all(|run| &run.courses));
+    let (mut phases, courses) = (all(|run| &run.phases), all(|run| &run.courses));
+    let told = all(|run| &run.told);
     let mut workloads: Vec<&str> = Vec::new();
-    for one in shown.iter().chain(&courses) {
+    for one in phases.iter().chain(&courses) {
         if !workloads.contains(&one.phase.workload.as_str()) {
             workloads.push(&one.phase.workload);
         }
     }
     // What can be held against each other stands together.
-    shown.sort_by_key(|one| workloads.iter().position(|&workload| workload == one.phase.workload));
+    phases.sort_by_key(|one| workloads.iter().position(|&workload| workload == one.phase.workload));
     let mut sections = Vec::new();
     for workload in workloads {
-        let same: Vec<&Shown> =
-            shown.iter().chain(&courses).filter(|one| one.phase.workload == workload).collect();
-        let pictures = pictures(&same)?;
-        sections.push(html! {
-            @if !pictures.is_empty() {
-                h2 { "Phase " (workload) }
-                div.pictures { @for picture in &pictures { (picture) } }
-            }
-        });
+        let is_of = |one: &&Shown| one.phase.workload == workload;
+        let same: Vec<&Shown> = phases.iter().chain(&courses).filter(is_of).collect();
+        let told: Vec<&Shown> = told.iter().filter(is_of).collect();
+        sections.push(section(workload, &same, &told)?);
     }
     Ok(html! {
-        @if !shown.is_empty() { h2 { "Phases" } (tables(&shown)) }
+        @if !phases.is_empty() { h2 { "Phases" } (tables(&phases)) }
+        @if !told.is_empty() { (self_report(&told)) }
         @for section in &sections { (section) }
     })
+}
+
+/// The course of one workload; `told` is what Terrace says of it where others were measured beside it.
+fn section(workload: &str, same: &[&Shown], told: &[&Shown]) -> Result<Markup> {
+    let mut pictures = measured(same)?;
+    pictures.extend(counted(same)?);
+    let told = counted(told)?;
+    Ok(html! {
+        @if !pictures.is_empty() {
+            h2 { "Phase " (workload) }
+            div.pictures { @for picture in &pictures { (picture) } }
+        }
+        @if !told.is_empty() {
+            h3 { "Phase " (workload) ", as Terrace reports of itself" }
+            div.pictures { @for picture in &told { (picture) } }
+        }
+    })
+}
+
+/// What Terrace says of itself where others were measured beside it.
+fn self_report(told: &[Shown]) -> Markup {
+    html! {
+        h2 { "Terrace, as it reports of itself" }
+        p {
+            "Terrace's own counters, looked at once a second, and its own events, in the first of its turns that counts, "
+            "until the work that a phase has left behind is done. Its peers cannot be observed so, and no figure and no "
+            "ratio of the comparison rests on this."
+        }
+        (by_causes(told, &name_among(told)))
+    }
 }
 
 fn shown<'a>(runs: &[Stored], run: &Stored, phase: &'a Phase) -> Shown<'a> {
@@ -72,12 +100,17 @@ fn shown<'a>(runs: &[Stored], run: &Stored, phase: &'a Phase) -> Shown<'a> {
     Shown { name: of_run(runs, run, &name), phase }
 }
 
-fn tables(shown: &[Shown]) -> Markup {
+/// What a row of a table is called: by its workload, and by its store where there are several.
+fn name_among(shown: &[Shown]) -> impl Fn(&Shown) -> String {
     let is_one = shown.iter().all(|one| one.name == shown[0].name);
-    let name = |one: &Shown| match is_one {
+    move |one| match is_one {
         true => one.phase.workload.clone(),
         false => format!("{}, {}", one.phase.workload, one.name),
-    };
+    }
+}
+
+fn tables(shown: &[Shown]) -> Markup {
+    let name = name_among(shown);
     let columns = [
         ("throughput", "operations/s"),
         ("median", "us, slowest kind"),
@@ -116,13 +149,21 @@ fn tables(shown: &[Shown]) -> Markup {
         columns: columns.map(|(name, unit)| (name.to_owned(), unit)).to_vec(),
         rows: shown.iter().map(|one| (name(one), row(one))).collect(),
         scale: bars::Scale::Column,
+        without_bars: None,
     };
     html! {
         (figures.markup())
+        (by_causes(shown, &name))
+    }
+}
+
+/// What wrote and synced, and the trees that came of it.
+fn by_causes(shown: &[Shown], name: &impl Fn(&Shown) -> String) -> Markup {
+    html! {
         div.pictures {
-            (by_cause(shown, "Syncs by cause", "syncs", &name, syncs_of))
-            (by_cause(shown, "Bytes written by cause", "MB", &name, megabytes_of))
-            (levels(shown, &name))
+            (by_cause(shown, "Syncs by cause", "syncs", name, syncs_of))
+            (by_cause(shown, "Bytes written by cause", "MB", name, megabytes_of))
+            (levels(shown, name))
         }
     }
 }
@@ -134,8 +175,10 @@ fn by_cause(
     name: &impl Fn(&Shown) -> String,
     of: impl Fn(&Phase, &str) -> Option<f64>,
 ) -> Markup {
-    let causes = shown.iter().flat_map(|one| one.phase.syncs.keys().filter(|cause| *cause != "total"));
-    let causes: BTreeSet<&String> = causes.collect();
+    let synced = shown.iter().flat_map(|one| one.phase.syncs.keys().filter(|cause| *cause != "total"));
+    let intervals = shown.iter().flat_map(|one| &one.phase.recording.intervals);
+    let causes: BTreeSet<&String> =
+        synced.chain(intervals.flat_map(|interval| interval.written_bytes.keys())).collect();
     let row = |one: &Shown| (name(one), causes.iter().map(|cause| of(one.phase, cause)).collect());
     BarTable {
         caption,
@@ -143,12 +186,13 @@ fn by_cause(
         columns: causes.iter().map(|cause| ((*cause).clone(), unit)).collect(),
         rows: shown.iter().map(row).collect(),
         scale: bars::Scale::Table,
+        without_bars: None,
     }
     .markup()
 }
 
 fn syncs_of(phase: &Phase, cause: &str) -> Option<f64> {
-    phase.syncs.get(cause).map(|&syncs| syncs as f64)
+    (!phase.syncs.is_empty()).then(|| phase.syncs.get(cause).map_or(0.0, |&syncs| syncs as f64))
 }
 
 fn megabytes_of(phase: &Phase, cause: &str) -> Option<f64> {
@@ -172,73 +216,48 @@ fn levels(shown: &[Shown], name: &impl Fn(&Shown) -> String) -> Markup {
         columns: (0..deepest).map(|level| (format!("level {level}"), "MB")).collect(),
         rows: shown.iter().map(row).collect(),
         scale: bars::Scale::Table,
+        without_bars: None,
     }
     .markup()
 }
 
-/// The pictures of one workload, without those that would be empty.
-fn pictures(shown: &[&Shown]) -> Result<Vec<Markup>> {
+/// Rates and latencies of one workload, as its load generator measured them.
+fn measured(shown: &[&Shown]) -> Result<Vec<Markup>> {
     let mut pictures = Vec::new();
     if shown.iter().any(|one| !one.phase.recording.intervals.is_empty()) {
-        pictures.push(throughput(shown)?);
-        let tails =
-            series(shown, |one| by_kind(one, |interval, kind| Some(interval.latency_us.get(kind)?.p99)));
-        let scale = Scale::Log("p99, us");
-        pictures.extend(match shown {
-            [_] => {
-                let lanes = all_lanes(shown);
-                over_time(&over_lanes(TAILS, &lanes), scale, shown, tails, lanes)?
-            }
-            // The inks are those of phases and kinds of operations: rows in the inks of phases would deceive.
-            _ => over_time(TAILS, scale, shown, tails, Vec::new())?,
-        });
+        pictures.extend(throughput(shown)?);
+        pictures.extend(of_kinds(shown, |title, kinds| tails(&format!("{TAILS}{title}"), shown, kinds))?);
     }
-    pictures.extend(percentiles(shown)?);
-    let hits = series(shown, |one| {
+    pictures.extend(of_kinds(shown, |title, kinds| {
+        distribution(&format!("{DISTRIBUTION}{title}"), shown, kinds)
+    })?);
+    Ok(pictures)
+}
+
+/// What stores counted in the course of one workload, without pictures that would be empty.
+fn counted(shown: &[&Shown]) -> Result<Vec<Markup>> {
+    let mut pictures = Vec::new();
+    let hits = by_phase(shown, |one| {
         let ratio = |interval: &Interval| {
             let all = interval.cache_hits + interval.cache_misses;
             (all > 0).then(|| interval.cache_hits as f64 / all as f64 * 100.0)
         };
-        vec![(String::new(), points(one, ratio))]
+        points(one, ratio)
     });
-    pictures.extend(over_time(
-        "Cache hits",
-        Scale::Linear("hits, % of block reads"),
-        shown,
-        hits,
-        Vec::new(),
-    )?);
+    let mut draw = |title, unit, series| -> Result<()> {
+        pictures.extend(over_time(title, Scale::Linear(unit), shown, series, Vec::new())?);
+        Ok(())
+    };
+    draw("Cache hits", "hits, % of block reads", hits)?;
     let is_written = |one: &&&Shown| {
         one.phase.recording.intervals.iter().any(|interval| !interval.written_bytes.is_empty())
     };
     if shown.iter().any(|one| is_written(&one)) {
-        let space = series(shown, |one| {
-            vec![(String::new(), points(one, |interval| Some(interval.space_bytes as f64 / 1e6)))]
-        });
-        pictures.extend(over_time(
-            "Space on the disk",
-            Scale::Linear("space, MB"),
-            shown,
-            space,
-            Vec::new(),
-        )?);
+        let space = |one: &Shown| points(one, |interval| Some(interval.space_bytes as f64 / 1e6));
+        draw("Space on the disk", "space, MB", by_phase(shown, space))?;
         if let [one] = shown {
-            let rates = series(shown, written);
-            pictures.extend(over_time(
-                "Writing by cause",
-                Scale::Linear("written, MB/s"),
-                &[one],
-                rates,
-                Vec::new(),
-            )?);
-            let levels = series(shown, level_bytes);
-            pictures.extend(over_time(
-                "Shape of the tree",
-                Scale::Linear("tables, MB"),
-                &[one],
-                levels,
-                Vec::new(),
-            )?);
+            draw("Writing by cause", "written, MB/s", numbered(written(one)))?;
+            draw("Shape of the tree", "tables, MB", numbered(level_bytes(one)))?;
         }
     }
     Ok(pictures)
@@ -251,44 +270,87 @@ enum Scale {
     Log(&'static str),
 }
 
-/// The lines of all phases that have any points, each named after its phase where there are several.
-fn series(shown: &[&Shown], of: impl Fn(&Shown) -> Vec<(String, Points)>) -> Vec<(String, Points)> {
-    let named = shown
-        .iter()
-        .flat_map(|one| of(one).into_iter().map(|(name, points)| (full_name(shown, one, &name), points)));
-    named.filter(|(_, points)| points.iter().any(|(_, y)| *y > 0.0)).collect()
+/// A line, before it is drawn.
+struct Series {
+    ink: Ink,
+    name: String,
+    points: Points,
 }
 
-fn full_name(shown: &[&Shown], one: &Shown, name: &str) -> String {
-    match (shown.len(), name) {
-        (1, "") => one.name.clone(),
-        (1, name) => name.to_owned(),
-        (_, "") => one.name.clone(),
-        (_, name) => format!("{}, {name}", one.name),
-    }
+/// A line for each phase, in its own ink.
+fn by_phase(shown: &[&Shown], of: impl Fn(&Shown) -> Points) -> Vec<Series> {
+    let series = |(index, one): (usize, &&Shown)| Series {
+        ink: Ink(index),
+        name: name_of(shown, index),
+        points: of(one),
+    };
+    shown.iter().enumerate().map(series).filter(is_drawn).collect()
 }
 
-/// What `of` says of each interval that is long enough, at its middle.
+/// Lines in inks of their order.
+fn numbered(named: Vec<(String, Points)>) -> Vec<Series> {
+    let series = |(index, (name, points))| Series { ink: Ink(index), name, points };
+    named.into_iter().enumerate().map(series).filter(is_drawn).collect()
+}
+
+fn is_drawn(series: &Series) -> bool {
+    series.points.iter().any(|(_, y)| *y > 0.0)
+}
+
+/// The name of a phase; with the number of its rows, where there are several.
+fn name_of(shown: &[&Shown], index: usize) -> String {
+    let name = &shown[index].name;
+    if shown.len() > 1 { format!("{}: {name}", index + 1) } else { name.clone() }
+}
+
+/// What `of` says of each interval that is long enough, at its middle; of one alone, at both of its ends, since a line has
+/// dashes and a dot has none.
 fn points(one: &Shown, of: impl Fn(&Interval) -> Option<f64>) -> Points {
     let recording = &one.phase.recording;
     let whole = |interval: &&Interval| interval.seconds >= recording.interval_s * WHOLE_SHARE;
     // A phase that is shorter than an interval has none that is long enough, and shows what it has.
     let all_short = !recording.intervals.iter().any(|interval| whole(&interval));
     let intervals = recording.intervals.iter().filter(|interval| all_short || whole(interval));
-    intervals
-        .filter_map(|interval| Some((interval.start_s + interval.seconds / 2.0, of(interval)?)))
-        .collect()
+    let told: Vec<(&Interval, f64)> =
+        intervals.filter_map(|interval| Some((interval, of(interval)?))).collect();
+    match told[..] {
+        [(only, value)] => vec![(only.start_s, value), (only.start_s + only.seconds, value)],
+        _ => {
+            told.iter().map(|(interval, value)| (interval.start_s + interval.seconds / 2.0, *value)).collect()
+        }
+    }
 }
 
-/// A line for each kind of operation.
-fn by_kind(one: &Shown, of: impl Fn(&Interval, &str) -> Option<f64>) -> Vec<(String, Points)> {
+/// Draws all kinds of operations of one phase together; of several phases, each kind by itself, in the inks of the phases,
+/// which are those of the rows under the picture. `draw` is given the end of the title.
+fn of_kinds(
+    shown: &[&Shown],
+    draw: impl Fn(&str, &[&String]) -> Result<Option<Markup>>,
+) -> Result<Vec<Markup>> {
     // Comparisons tell the distributions alone.
-    let summed = one.phase.latency_us.keys();
-    let kinds: BTreeSet<_> = summed.chain(one.phase.recording.latency_curves_us.keys()).collect();
-    kinds
-        .into_iter()
-        .map(|kind| (kind.replace('_', "-"), points(one, |interval| of(interval, kind))))
-        .collect()
+    let phases = || shown.iter().map(|one| one.phase);
+    let curves = phases().flat_map(|phase| phase.recording.latency_curves_us.keys());
+    let kinds: BTreeSet<&String> = phases().flat_map(|phase| phase.latency_us.keys()).chain(curves).collect();
+    let kinds: Vec<&String> = kinds.into_iter().collect();
+    let pictures: Result<Vec<_>> = match shown {
+        [_] => [draw("", &kinds)].into_iter().collect(),
+        _ => kinds.iter().map(|&kind| draw(&format!(": {}", in_words(kind)), &[kind])).collect(),
+    };
+    Ok(pictures?.into_iter().flatten().collect())
+}
+
+/// Lines of what `of` says of phases and kinds: of one phase, a line for each kind, otherwise one for each phase.
+fn by_kind(shown: &[&Shown], kinds: &[&String], of: impl Fn(&Shown, &str) -> Points) -> Vec<Series> {
+    match (shown, kinds) {
+        ([one], kinds) => numbered(kinds.iter().map(|kind| (in_words(kind), of(one, kind))).collect()),
+        (_, [kind]) => by_phase(shown, |one| of(one, kind)),
+        _ => Vec::new(),
+    }
+}
+
+/// The name of a kind of operations, in words.
+fn in_words(kind: &str) -> String {
+    kind.replace('_', "-")
 }
 
 fn written(one: &Shown) -> Vec<(String, Points)> {
@@ -320,102 +382,91 @@ fn over_time(
     title: &str,
     scale: Scale,
     shown: &[&Shown],
-    series: Vec<(String, Points)>,
+    series: Vec<Series>,
+    lanes: Vec<Lane>,
+) -> Result<Option<Markup>> {
+    let values = series.iter().flat_map(|series| series.points.iter().map(|point| point.1));
+    let y = match scale {
+        Scale::Linear(title) => Axis::linear(title, values),
+        Scale::Log(title) => Axis::log(title, values),
+    };
+    picture(title, (time(shown), y), series, lanes)
+}
+
+fn picture(
+    title: &str,
+    (x, y): (Axis, Axis),
+    series: Vec<Series>,
     lanes: Vec<Lane>,
 ) -> Result<Option<Markup>> {
     if series.is_empty() {
         return Ok(None);
     }
-    let values = series.iter().flat_map(|(_, points)| points.iter().map(|point| point.1));
-    let y = match scale {
-        Scale::Linear(title) => Axis::linear(title, values),
-        Scale::Log(title) => Axis::log(title, values),
-    };
-    let (names, points): (Vec<_>, Vec<_>) = series.into_iter().unzip();
-    let lines = points.into_iter().enumerate().map(|(ink, points)| Line { ink: Ink(ink), points });
-    let chart = Chart { x: time(shown), y, lines: lines.collect(), lanes };
-    let key = names.iter().enumerate().map(|(ink, name)| (Ink(ink), name.as_str()));
+    let (key, lines): (Vec<_>, Vec<_>) =
+        series.into_iter().map(|Series { ink, name, points }| ((ink, name), Line { ink, points })).unzip();
+    let chart = Chart { x, y, lines, lanes };
+    let key = key.iter().map(|(ink, name)| (*ink, name.as_str()));
     Ok(Some(figure(title, &legend(key), chart.svg()?)))
 }
 
 /// Throughput, and under it when each store flushed, merged and held up its writers.
-fn throughput(shown: &[&Shown]) -> Result<Markup> {
-    let lines: Vec<Line> = shown
-        .iter()
-        .enumerate()
-        .map(|(ink, one)| {
-            let rate = |interval: &Interval| Some(interval.operations as f64 / interval.seconds);
-            Line { ink: Ink(ink), points: points(one, rate) }
-        })
-        .collect();
-    let y =
-        Axis::linear("operations/s", lines.iter().flat_map(|line| line.points.iter().map(|point| point.1)));
-    let numbered = |(index, one): (usize, &&Shown)| match shown.len() {
-        1 => one.name.clone(),
-        _ => format!("{}: {}", index + 1, one.name),
+fn throughput(shown: &[&Shown]) -> Result<Option<Markup>> {
+    let rate = |interval: &Interval| Some(interval.operations as f64 / interval.seconds);
+    let lines = by_phase(shown, |one| points(one, rate));
+    over_time(&over_lanes("Throughput", shown), Scale::Linear("operations/s"), shown, lines, lanes(shown))
+}
+
+/// The slowest hundredth, and under it the same.
+fn tails(title: &str, shown: &[&Shown], kinds: &[&String]) -> Result<Option<Markup>> {
+    let p99 = |one: &Shown, kind: &str| points(one, |interval| Some(interval.latency_us.get(kind)?.p99));
+    let lines = by_kind(shown, kinds, p99);
+    over_time(&over_lanes(title, shown), Scale::Log("p99, us"), shown, lines, lanes(shown))
+}
+
+/// The title of a picture with the rows that are under it.
+fn over_lanes(title: &str, shown: &[&Shown]) -> String {
+    let (jobs, told) = ("under it flushes, merges and stalls", "as Terrace reports of itself");
+    if shown.iter().any(|one| one.phase.course.is_some()) {
+        format!("{title}; {jobs}, {told}")
+    } else if shown.iter().any(|one| one.phase.tells_of_jobs()) {
+        format!("{title}; {jobs}")
+    } else {
+        title.to_owned()
+    }
+}
+
+/// Rows for the jobs of all phases, numbered like their lines, where there are several.
+fn lanes(shown: &[&Shown]) -> Vec<Lane> {
+    let of = |(index, one): (usize, &&Shown)| {
+        let number = if shown.len() > 1 { format!("{} ", index + 1) } else { String::new() };
+        jobs(&number, Ink(index), one.phase)
     };
-    let names: Vec<String> = shown.iter().enumerate().map(numbered).collect();
-    let key = names.iter().enumerate().map(|(ink, name)| (Ink(ink), name.as_str()));
-    let chart = Chart { x: time(shown), y, lines, lanes: all_lanes(shown) };
-    Ok(figure(&over_lanes("Throughput", &chart.lanes), &legend(key), chart.svg()?))
-}
-
-/// The title of a picture that has `lanes`.
-fn over_lanes(title: &str, lanes: &[Lane]) -> String {
-    if lanes.is_empty() { title.to_owned() } else { format!("{title}; under it flushes, merges and stalls") }
-}
-
-fn all_lanes(shown: &[&Shown]) -> Vec<Lane> {
-    shown.iter().enumerate().flat_map(|(ink, one)| lanes(shown.len(), ink, one)).collect()
+    shown.iter().enumerate().flat_map(of).collect()
 }
 
 /// A row for each kind of job, also for those that never ran; none of an engine that tells of no jobs.
-fn lanes(phases: usize, index: usize, one: &Shown) -> Vec<Lane> {
-    let spans = &one.phase.recording.spans;
-    let jobs = [(Job::Flush, "flush"), (Job::Merge, "merge"), (Job::Stall, "stall")];
+fn jobs(number: &str, ink: Ink, phase: &Phase) -> Vec<Lane> {
     let lane = |(job, name): (Job, &str)| Lane {
-        name: if phases > 1 { format!("{} {name}", index + 1) } else { name.to_owned() },
-        ink: Ink(index),
-        marks: spans
-            .iter()
+        name: format!("{number}{name}"),
+        ink,
+        marks: phase
+            .spans()
             .filter(|span| span.job == job)
             .map(|span| (span.start_s, span.start_s + span.seconds))
             .collect(),
     };
-    jobs.into_iter().filter(|_| !spans.is_empty()).map(lane).collect()
+    let jobs = [(Job::Flush, "flush"), (Job::Merge, "merge"), (Job::Stall, "stall")];
+    jobs.into_iter().filter(|_| phase.tells_of_jobs()).map(lane).collect()
 }
 
-/// The distributions of latencies over the whole phase; of each kind of operation in a picture of its own, where one
-/// would have more lines than there are inks.
-fn percentiles(shown: &[&Shown]) -> Result<Vec<Markup>> {
-    let all = |one: &Shown| -> Vec<(String, Points)> {
-        let curves = one.phase.recording.latency_curves_us.iter();
-        curves.map(|(kind, curve)| (kind.replace('_', "-"), curve.0.clone())).collect()
+/// The distributions of latencies over the whole phase.
+fn distribution(title: &str, shown: &[&Shown], kinds: &[&String]) -> Result<Option<Markup>> {
+    let curve = |one: &Shown, kind: &str| {
+        one.phase.recording.latency_curves_us.get(kind).map(|curve| curve.0.clone()).unwrap_or_default()
     };
-    const TITLE: &str = "Latency by percentile";
-    let curves = series(shown, all);
-    if curves.len() <= Ink::COUNT {
-        return Ok(distribution(TITLE, curves)?.into_iter().collect());
-    }
-    let kinds: BTreeSet<String> = shown.iter().flat_map(|one| all(one)).map(|(kind, _)| kind).collect();
-    let mut pictures = Vec::new();
-    for kind in kinds {
-        let of_kind = |one: &Shown| all(one).into_iter().filter(|(name, _)| *name == kind).collect();
-        pictures.extend(distribution(&format!("{TITLE}: {kind}"), series(shown, of_kind))?);
-    }
-    Ok(pictures)
-}
-
-fn distribution(title: &str, curves: Vec<(String, Points)>) -> Result<Option<Markup>> {
-    if curves.is_empty() {
-        return Ok(None);
-    }
-    let all = || curves.iter().flat_map(|(_, points)| points);
-    let (x, y) =
-        (Axis::nines(all().map(|point| point.0)), Axis::log("latency, us", all().map(|point| point.1)));
-    let lines =
-        curves.iter().enumerate().map(|(ink, (_, points))| Line { ink: Ink(ink), points: points.clone() });
-    let chart = Chart { x, y, lines: lines.collect(), lanes: Vec::new() };
-    let key = curves.iter().enumerate().map(|(ink, (name, _))| (Ink(ink), name.as_str()));
-    Ok(Some(figure(title, &legend(key), chart.svg()?)))
+    let curves = by_kind(shown, kinds, curve);
+    let all = || curves.iter().flat_map(|curve| &curve.points);
+    let x = Axis::nines(all().map(|point| point.0));
+    let y = Axis::log("latency, us", all().map(|point| point.1));
+    picture(title, (x, y), curves, Vec::new())
 }

@@ -70,10 +70,34 @@ fn runs_share_the_pictures_of_a_phase() {
     let page = html(&[run("old", "aaa"), run("new", "bbb")]).unwrap();
     assert_eq!(page.matches("Phase load").count(), 1);
     assert_eq!(page.matches("Throughput; under it").count(), 1);
-    assert!(
-        page.contains("old: terrace at aaa, insert") && page.contains("2: new: terrace at bbb"),
-        "{page}"
-    );
+    assert_eq!(page.matches("99th percentile of each interval: insert; under it").count(), 1);
+    assert!(page.contains("1: old: terrace at aaa") && page.contains("2: new: terrace at bbb"), "{page}");
+    for row in ["1 flush", "1 merge", "1 stall", "2 flush", "2 merge", "2 stall"] {
+        assert_eq!(page.matches(&format!("\n{row}\n")).count(), 2, "{row} under both pictures: {page}");
+    }
+}
+
+#[test]
+fn a_phase_of_one_interval_has_a_line_all_the_same() {
+    let mut short = ycsb("c");
+    short["recording"]["intervals"].as_array_mut().unwrap().truncate(1);
+    let page = page(json!({ "phases": [short] }));
+    let throughput = page.split("</figure>").next().unwrap();
+    let ends = throughput.matches("<circle").count();
+    assert_eq!(ends, 2, "both ends of the interval: {throughput}");
+}
+
+#[test]
+fn every_phase_has_rows_of_jobs_also_one_without_any() {
+    let mut idle = ycsb("c");
+    idle["recording"]["spans"] = json!([]);
+    let page = page(json!({ "phases": [ycsb("load"), idle] }));
+    for title in ["Throughput; under it", "99th percentile of each interval; under it"] {
+        assert_eq!(page.matches(title).count(), 2, "{title}");
+    }
+    for row in ["flush", "merge", "stall"] {
+        assert_eq!(page.matches(&format!("\n{row}\n")).count(), 4, "{row}");
+    }
 }
 
 #[test]
@@ -85,10 +109,12 @@ fn ratios_have_bars_and_numbers() {
     let result = json!({"engine": "terrace", "workload": "load", "metric": "ops/s", "unit": "1/s",
                         "higher_is_better": true, "median": 123.0, "rounds": [120.0, 123.0, 125.0]});
     let page = page(json!({
-        "machine": "a box", "calibration": {"disk_mb_per_s": [1, 2]}, "results": [result],
+        "machine": "a box", "calibration": {"disk_mb_per_s": [1, 2], "steal": 0.070521728161}, "results": [result],
         "ratios": [ratio("fjall", 1.25), ratio("lmdb", 0.4)],
     }));
-    for word in ["1.25", "0.40", "load, fjall", "median of 3 rounds", "123", "disk mb per s 1; 2"] {
+    for word in
+        ["1.25", "0.40", "load, fjall", "median of 3 rounds", "123", "disk mb per s 1; 2, steal 0.0705<"]
+    {
         assert!(page.contains(word), "{word} in {page}");
     }
 }
@@ -108,9 +134,9 @@ fn comparisons_have_the_course_of_each_engines_first_turn() {
     for word in [
         "Phase ycsb-a",
         "p99, us",
+        "Latency by percentile: read",
         "1: fjall",
         "2: terrace@bolt-gc",
-        "fjall, read",
         "engine fjall, version 3.1",
     ] {
         assert!(page.contains(word), "{word} in {page}");
@@ -119,21 +145,92 @@ fn comparisons_have_the_course_of_each_engines_first_turn() {
 }
 
 #[test]
-fn more_curves_than_inks_have_a_picture_for_each_kind() {
+fn several_engines_have_a_picture_for_each_kind_in_their_own_inks() {
     let turn = |engine: u32| {
         let curve = json!({"count": 9, "curve": [[0.0, 1.0], [0.5, 2.0]]});
-        json!({"engine": format!("engine {engine}"), "workload": "ycsb-a", "round": 1,
-               "latency": {"read": curve, "write": curve}})
+        // The first engine has no writes.
+        let latency =
+            if engine == 0 { json!({"read": curve}) } else { json!({"read": curve, "write": curve}) };
+        json!({"engine": format!("engine {engine}"), "workload": "ycsb-a", "round": 1, "latency": latency})
     };
-    let titles = |engines: u32| {
+    let page = |engines: u32| {
         let turns: Vec<Value> = (0..engines).map(turn).collect();
         let results = json!([{"engine": "engine 0", "workload": "ycsb-a", "metric": "ops/s", "median": 5.0}]);
-        let page = page(json!({"turns": turns, "results": results}));
-        ["Latency by percentile<", "percentile: read<", "percentile: write<"]
-            .map(|title| page.contains(title))
+        page(json!({"turns": turns, "results": results}))
     };
-    assert_eq!(titles(4), [true, false, false]);
-    assert_eq!(titles(5), [false, true, true]);
+    let two = page(2);
+    let titles = ["Latency by percentile<", "percentile: read<", "percentile: write<"];
+    assert_eq!(titles.map(|title| two.contains(title)), [false, true, true]);
+    let second = "stroke=\"#0072B2\" stroke-width=\"2.5\"></line></svg> 2: engine 1<";
+    assert_eq!(two.matches(second).count(), 2, "{two}");
+    assert_eq!(page(1).matches("Latency by percentile<").count(), 1);
+}
+
+#[test]
+fn what_terrace_says_of_itself_is_drawn_apart_and_called_so() {
+    let turn = |engine: &str, course: Value| {
+        json!({"engine": engine, "workload": "ycsb-a", "round": 1, "series": vec![5; 21],
+               "latency": {"read": {"count": 9, "curve": [[0.0, 1.0], [0.5, 2.0]]}}, "p99": {"read": [7.0, 8.0]},
+               "terrace_course": course})
+    };
+    let interval = |start: f64| {
+        json!({"start_s": start, "seconds": 1.0, "cache_hits": 3, "cache_misses": 1, "level_bytes": [0, 4_000_000],
+               "written_bytes": {"wal": 5_000_000}, "syncs": {"flush": 2}})
+    };
+    let span = |start: f64| json!({"job": "merge", "detail": "0 to 1", "start_s": start, "seconds": 0.5, "bytes": 1});
+    let course = json!({"interval_s": 1.0, "intervals": [interval(0.0), interval(1.0), interval(2.0)],
+                        "spans": [span(0.5), span(2.5)], "latency_curves_us": {}});
+    let results = json!([{"engine": "terrace", "workload": "ycsb-a", "metric": "ops/s", "median": 50.0}]);
+    let drawn = |course| {
+        let turns = [turn("fjall", Value::Null), turn("terrace", course)];
+        page(json!({"turns": turns, "results": results}))
+    };
+    let with = drawn(course.clone());
+    for word in [
+        "Throughput; under it flushes, merges and stalls, as Terrace reports of itself",
+        "99th percentile of each interval: read; under it flushes, merges and stalls, as Terrace reports",
+        "Terrace, as it reports of itself",
+        "Its peers cannot be observed so",
+        "Phase ycsb-a, as Terrace reports of itself",
+        "Syncs by cause",
+        "Shape of the tree at the end",
+        "Cache hits",
+        "\n2 merge\n",
+    ] {
+        assert!(with.contains(word), "{word} in {with}");
+    }
+    assert!(!with.contains("1 merge"), "others tell of no jobs");
+    // Three intervals with two syncs each; what was written without a sync is told as well.
+    assert!(with.contains("flush<small>syncs") && with.contains(">6<i") && with.contains("wal<small>MB"));
+    let idle =
+        json!({"interval_s": 1.0, "intervals": [{"seconds": 1.0}], "spans": [], "latency_curves_us": {}});
+    let mut other = turn("terrace", idle);
+    other["workload"] = json!("get-u");
+    let both = page(json!({"turns": [turn("terrace", course.clone()), other], "results": results}));
+    assert!(both.contains("<td>get-u</td><td class=\"bar\">0<i"), "no sync is none: {both}");
+    let mark = r##"fill="#0072B2" stroke="none""##;
+    let marks = with.lines().filter(|line| line.starts_with("<rect") && line.contains(mark)).count();
+    assert_eq!(marks, 2, "one in each picture, none for what came after its end: {with}");
+    let without = drawn(Value::Null);
+    assert!(!without.contains("itself") && !without.contains("Syncs by cause"), "{without}");
+}
+
+#[test]
+fn bars_are_not_scaled_by_what_is_no_engine() {
+    let figure = |engine: &str, median: f64| {
+        json!({"engine": engine, "workload": "load", "metric": "ops/s", "unit": "1/s", "median": median,
+               "rounds": [median]})
+    };
+    let (mut absent, mut other) = (figure("redb", 0.0), figure("redb", 7.0));
+    (absent["median"], other["workload"]) = (Value::Null, json!("get"));
+    let (terrace, lmdb) = (figure("terrace", 200.0), figure("lmdb", 100.0));
+    let page = page(json!({"results": [figure("empty", 9e6), terrace, lmdb, absent, other]}));
+    assert!(page.contains("200<i style=\"width:72.0px\"") && page.contains("100<i style=\"width:36.0px\""));
+    assert!(page.contains("9M<i class=\"none\"></i>") && page.contains("empty</b> is no engine"), "{page}");
+    assert!(
+        page.contains("-<i class=\"none\"></i>") && !page.contains("<i></i>"),
+        "nothing has no bar: {page}"
+    );
 }
 
 #[test]
@@ -157,6 +254,52 @@ fn experiments_have_series_and_relations() {
             assert!(page.contains(word), "{word} in {page}");
         }
     }
+}
+
+#[test]
+fn holes_have_their_costs_by_size_and_their_churn_in_parts() {
+    let latency = |count: u64| json!({"count": count, "mean": 8.0, "p50": 7.0, "p95": 8.0, "p99": 9.0, "p999": 9.0, "max": 90.0});
+    let file = |hole_bytes: u64, holes: u64| {
+        json!({"hole_bytes": hole_bytes, "holes": holes, "punch_us": latency(holes), "sync_us": 400.0,
+               "data_ranges": holes + 1, "unlink_us": 333.0})
+    };
+    let part = |number: u64| {
+        json!({"written_bytes": number * 1_000_000_000, "write_mb_per_s": 500.0, "new_extents": 1.5,
+               "extents": 7.5, "packs": 40, "punch_us": latency(5), "unlink_us": latency(3)})
+    };
+    let parts: Vec<Value> = (1..=10).map(part).collect();
+    let run = |punches: bool| {
+        json!({"command": "terrace bench punch", "version": "0.1.0", "commit": "abc", "seed": 7,
+               "machine": {"cpu": "fast", "cpus": 2, "memory_bytes": 1, "kernel": "k"},
+               "file_system": "ext4", "punches": punches,
+               "files": if punches { vec![file(0, 0), file(4096, 9), file(1 << 20, 9)] } else { Vec::new() },
+               "churn": punches.then(|| json!({"written_bytes": 10_000_000_000_u64, "live_bytes": 1_000_000_000,
+                                               "punched_bytes": 4_000_000_000_u64, "parts": parts}))})
+    };
+    let drawn = page(run(true));
+    for word in [
+        "Holes in files on ext4",
+        "Cost of a punch<",
+        "time of the call, us",
+        "\n4 KiB\n",
+        "\n1 MiB\n",
+        "stretches of data left",
+        "Sync and removal behind the holes",
+        "Speed of writing new packs, in ten parts",
+        "Extents of packs, in ten parts",
+        "Removal of punched packs, in ten parts",
+        "written since the beginning, GB",
+        "10.0 GB written in packs of 32 MiB, 1.0 GB of them live at a time, 4.0 GB punched",
+        ">terrace bench punch<",
+        "<dd>abc</dd>",
+        "<dd>7</dd>",
+        "cpu fast",
+    ] {
+        assert!(drawn.contains(word), "{word} in {drawn}");
+    }
+    // Of 4 KiB in 8 us, a mebibyte takes 256 times as long.
+    assert!(drawn.contains("2.05k<i"), "{drawn}");
+    assert!(page(run(false)).contains("Holes cannot be punched here"));
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! `terrace bench punch`: what holes cost on a file system.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use clap::Args;
 use terrace_bench::punch::{self, PunchOptions};
 
+use super::output::Output;
 use crate::command::Answer;
 
 /// Measure what holes in files cost on a file system: each punch by its size, syncs and removals behind them, and what
@@ -16,7 +16,7 @@ use crate::command::Answer;
 #[command(after_help = "\
 Examples:
   terrace bench punch --dir /var/tmp
-  slow-disk --file-system xfs -- terrace bench punch --dir {} --json xfs.json")]
+  slow-disk --file-system xfs -- terrace bench punch --dir {} --json xfs.json --html xfs.html")]
 pub struct Arguments {
     /// Directory on the file system in question; what is made in it is removed
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -34,19 +34,15 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Also write the results to this file as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 pub fn run(arguments: Arguments) -> Result<Answer> {
-    let Arguments { dir, packs, churn_mb, seed, json } = arguments;
+    let Arguments { dir, packs, churn_mb, seed, output } = arguments;
     let options = PunchOptions { dir, packs: packs.into(), churn_bytes: churn_mb * 1_000_000, seed };
     let run = punch::run(&options).map_err(|error| anyhow!("{error}"))?;
     io::stdout().lock().write_all(punch::text(&run).as_bytes())?;
-    if let Some(path) = json {
-        let text = serde_json::to_string_pretty(&run)? + "\n";
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    }
+    output.write("holes", &run)?;
     Ok(Answer::Yes)
 }
