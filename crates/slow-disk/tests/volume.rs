@@ -90,6 +90,7 @@ fn end_of_the_command_ends_what_it_has_started() {
         fs::write(running.go(), "go\n").unwrap();
         assert_eq!(running.end().code(), Some(3));
         assert_eq!(running.traces(), [""; 0]);
+        assert_eq!(running.stderr(), "");
     }
 }
 
@@ -134,6 +135,18 @@ fn run_survives_neither_its_init_nor_needs_its_guardian() {
     running.kill_helper("--guardian-of");
     running.kill_helper("--init-for");
     assert_eq!(running.end().code(), Some(128 + 9));
+    assert_eq!(running.traces(), [""; 0]);
+}
+
+#[test]
+fn volume_goes_without_who_answers_for_delayed_syncs() {
+    let Some(mut running) = Running::start(&["--sync-ms", "1"], &with_daemon("sleep 1000")) else { return };
+    for signal in [Signal::HUP, Signal::INT, Signal::TERM] {
+        running.signal_helper("--delay-for", signal);
+    }
+    running.kill_helper("--delay-for");
+    running.signal(Signal::TERM);
+    running.end();
     assert_eq!(running.traces(), [""; 0]);
 }
 
