@@ -87,6 +87,8 @@ fn end_of_the_command_ends_what_it_has_started() {
     for options in [&[][..], &["--sync-ms", "1"]] {
         let Some(mut running) = Running::start(options, &script) else { return };
         running.is_complete();
+        // It must not be left to itself.
+        running.signal_helper("--guardian-of", Signal::STOP);
         fs::write(running.go(), "go\n").unwrap();
         assert_eq!(running.end().code(), Some(3));
         assert_eq!(running.traces(), [""; 0]);

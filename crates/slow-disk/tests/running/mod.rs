@@ -220,7 +220,7 @@ impl Running {
         getsid(Some(pid(self.helper(role)))).unwrap() == getsid(Some(pid(self.id()))).unwrap()
     }
 
-    /// Asserts that all that a run has can be seen, so that it would be seen if it were left.
+    /// Asserts that all that a run has can be seen, so that it would be seen if it were left. An image it has no more.
     pub fn is_complete(&self) {
         let traces = self.traces();
         let mut kinds = vec!["directory", "loop device", "mount", "process"];
@@ -230,6 +230,7 @@ impl Running {
         for kind in kinds {
             assert!(traces.iter().any(|trace| trace.starts_with(kind)), "no {kind}: {traces:?}");
         }
+        assert!(!traces.iter().any(|trace| trace.starts_with("image")), "{traces:?}");
     }
 
     /// Waits until there is nothing.
