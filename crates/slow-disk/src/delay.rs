@@ -1,39 +1,108 @@
 //! A file system of one file, whose syncs take their time.
 //!
-//! A loop device over that file hands every flush of the disk above it to this process as an `fsync`. The image is synced
-//! for real; the answer is held back until the sync has lasted as long as it must.
+//! A loop device over that file hands every flush of the disk above it to this file system as an `fsync`. The image is
+//! synced for real; the answer is held back until the sync has lasted as long as it must.
+//!
+//! A process of its own answers, which has not mounted the volume: the kernel unmounts when the last process that has is
+//! killed, in that process's name, and must not wait for its answers then.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
+use anyhow::{Context, Result, bail};
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner, OpenFlags,
     ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
 
-/// Name of the file.
-pub const FILE: &str = "disk";
+use crate::system::{Stop, die_with, eventually, own_mounts, this_program};
+
+/// First argument of this program as such a process. Then follow the id of the process that starts it, the image, the
+/// place to mount at, and the least duration of a sync in nanoseconds.
+pub const ROLE: &str = "--delay-for";
+
+/// Threads that answer the loop device: a sync must not hold up what others read.
+const THREADS: usize = 4;
 
 /// How long the kernel may rely on attributes, which never change.
 const TTL: Duration = Duration::from_secs(3600);
 
 const FILE_INODE: INodeNo = INodeNo(2);
 
+/// The process; it is killed when this is dropped.
+pub struct Delayed {
+    process: Child,
+    file: PathBuf,
+}
+
+impl Delayed {
+    /// Starts it for `image`, of which it shows a file of the same name in `place`. Called by the main thread, with which it
+    /// dies.
+    pub fn start(image: &Path, place: &Path, sync: Duration) -> Result<Self> {
+        let mut command = this_program(ROLE);
+        command.arg(std::process::id().to_string()).args([image, place]).arg(sync.as_nanos().to_string());
+        // What ends the run at a terminal ends it when nobody uses the volume any more.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        let process = command.spawn().context("cannot start the process that delays syncs")?;
+        let name = image.file_name().context("invariant: an image has a name")?;
+        // Its mounts are its own.
+        let root = Path::new("/proc").join(process.id().to_string()).join("root");
+        let file = root.join(place.strip_prefix("/")?).join(name);
+        let mut delayed = Self { process, file };
+        let is_there = eventually(|| Ok(delayed.process.try_wait()?.is_some() || delayed.file.exists()))?;
+        match is_there && delayed.process.try_wait()?.is_none() {
+            true => Ok(delayed),
+            false => bail!("cannot mount through FUSE"),
+        }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+}
+
+impl Drop for Delayed {
+    fn drop(&mut self) {
+        // It may have been killed before.
+        let _ = self.process.kill().and_then(|()| self.process.wait());
+    }
+}
+
+/// Shows `image` as a file in `place` until this process is killed.
+pub fn serve(parent: &str, image: &Path, place: &Path, sync: &str) -> Result<()> {
+    die_with(parent)?;
+    let _survived = Stop::listen()?;
+    own_mounts()?;
+    let name = image.file_name().context("no image")?.to_owned();
+    let file = File::options().read(true).write(true).open(image)?;
+    let mut config = fuser::Config::default();
+    config.mount_options = vec![fuser::MountOption::FSName(name.display().to_string())];
+    config.n_threads = Some(THREADS);
+    config.clone_fd = true;
+    let delay = Delay::new(file, name, Duration::from_nanos(sync.parse()?))?;
+    Ok(fuser::mount(delay, place, &config)?)
+}
+
 /// The file system.
-pub struct Delay {
+struct Delay {
     image: File,
+    name: OsString,
     bytes: u64,
     sync: Duration,
 }
 
 impl Delay {
-    /// Shows `image` as a file whose syncs take at least `sync`.
-    pub fn new(image: File, sync: Duration) -> io::Result<Self> {
+    /// Shows `image` as a file of the given name, whose syncs take at least `sync`.
+    fn new(image: File, name: OsString, sync: Duration) -> io::Result<Self> {
         let bytes = image.metadata()?.len();
-        Ok(Self { image, bytes, sync })
+        Ok(Self { image, name, bytes, sync })
     }
 
     fn attributes(&self, inode: INodeNo) -> FileAttr {
@@ -60,7 +129,7 @@ impl Delay {
 
 impl Filesystem for Delay {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        if parent == INodeNo::ROOT && name == FILE {
+        if parent == INodeNo::ROOT && name == self.name {
             reply.entry(&TTL, &self.attributes(FILE_INODE), Generation(0));
         } else {
             reply.error(Errno::ENOENT);

@@ -1,4 +1,11 @@
-//! What runs have left that were killed outright: found by their directories, whose locks nobody holds.
+//! What a run leaves when it ends, or is killed, and how it is cleared.
+//!
+//! The kernel itself takes away what belongs to nobody any more: the processes of the command with the first of their PID
+//! namespace, mounts with the last process of their mount namespace, a loop device with its last user, the image with the
+//! loop device. Left are rules of block throttling and the run's directory; and, where a run was killed between two steps,
+//! an image that has not been deleted yet, or a loop device that is not yet released by itself.
+//!
+//! Clearing a run needs its directory alone, can begin at any step, and can be repeated.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -6,73 +13,125 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::limits::Throttle;
-use crate::system::{complain, loops, mounts, tool, unmount};
-use crate::volume::{DELAYED, IMAGE, LOCK, MOUNTED, RUNS, name};
+use crate::run::{DELAYED, IMAGE, LOCK, RULES, RUNS, Runs, VOLUME, dir, image_name, name};
+use crate::system::{Loop, complain, eventually, loops, tool};
 
-/// Clears what all runs have left that are no more.
-pub fn clear() -> Result<()> {
-    let entries = match fs::read_dir(RUNS) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
-        let run = entry?.path();
-        if !is_alive(&run)? {
-            complain(&format!("clearing what {} has left", run.display()));
-            clear_run(&run)?;
+/// Clears all runs that are no more. One that cannot be cleared keeps no other from it.
+pub fn clear(runs: &Runs) -> Result<()> {
+    for id in ids()? {
+        if is_alive(id)? {
+            continue;
+        }
+        complain(&format!("clearing what {} has left", dir(id).display()));
+        if let Err(error) = clear_run(id, runs) {
+            complain(&format!("cannot clear {}: {error:#}", dir(id).display()));
         }
     }
     Ok(())
 }
 
-/// Whether the run holds its lock. A run without one has been killed before it had made anything, or is about to lock it;
-/// then it fails.
-fn is_alive(run: &Path) -> Result<bool> {
-    let lock = match File::open(run.join(LOCK)) {
+/// Clears run `id`, which is no more, or is the caller's.
+pub fn clear_run(id: u32, runs: &Runs) -> Result<()> {
+    let run = dir(id);
+    let image = note(&run, IMAGE)?.map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+    if let Some(image) = image {
+        if_there(fs::remove_file(&image)).with_context(|| format!("cannot remove {}", image.display()))?;
+    }
+    // Before the device goes: what is still to be written need not be slow.
+    lift(id, runs)?;
+    if !detach(&image_name(id))? {
+        complain("the volume is still in use from outside; the kernel takes it away when it no longer is");
+    }
+    for place in [VOLUME, DELAYED] {
+        if_there(fs::remove_dir(run.join(place)))?;
+    }
+    for file in [IMAGE, RULES, LOCK] {
+        if_there(fs::remove_file(run.join(file)))?;
+    }
+    Ok(if_there(fs::remove_dir(run))?)
+}
+
+/// Takes away the rules of run `id`, unless the device is another's by now, whose rules have replaced them.
+pub fn lift(id: u32, _: &Runs) -> Result<()> {
+    let Some(device) = note(&dir(id), RULES)? else { return Ok(()) };
+    for other in ids()? {
+        if other != id && note(&dir(other), RULES)?.as_ref() == Some(&device) {
+            return Ok(());
+        }
+    }
+    Throttle::find(&name(id))?.lift(&String::from_utf8_lossy(&device))
+}
+
+/// Detaches the loop devices over an image of this name, and waits for those that the kernel detaches by itself; returns
+/// whether none is left.
+pub fn detach(image: &str) -> Result<bool> {
+    // The others may belong to somebody else by now.
+    for one in loops_over(image)?.into_iter().filter(|one| !one.is_released) {
+        tool("losetup", ["--detach".as_ref(), one.file.as_os_str()])?;
+    }
+    eventually(|| Ok(loops_over(image)?.is_empty()))
+}
+
+fn loops_over(image: &str) -> Result<Vec<Loop>> {
+    let mut loops = loops()?;
+    loops.retain(|one| is_over(&one.backing, image));
+    Ok(loops)
+}
+
+/// Whether a loop device of this backing file is over an image of this name.
+fn is_over(backing: &Path, image: &str) -> bool {
+    let name = backing.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.strip_suffix(" (deleted)").unwrap_or(name) == image
+}
+
+/// Ids of all runs that have a directory.
+fn ids() -> Result<Vec<u32>> {
+    let names = fs::read_dir(RUNS)?.map(|entry| entry.map(|entry| entry.file_name()));
+    let names = names.collect::<io::Result<Vec<_>>>()?;
+    Ok(names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect())
+}
+
+/// Whether a process of the run is alive; waits for those that are dying. A run without a lock has been killed before it had
+/// made anything: who begins one holds all runs until it has its lock.
+fn is_alive(id: u32) -> Result<bool> {
+    let lock = match File::open(dir(id).join(LOCK)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         lock => lock?,
     };
-    Ok(flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
+    let is_free = || flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+    let is_dying = || !Path::new("/proc").join(id.to_string()).exists();
+    Ok(!(is_free() || is_dying() && eventually(|| Ok(is_free()))?))
 }
 
-/// The steps of a volume, backwards; each can be missing.
-fn clear_run(run: &Path) -> Result<()> {
-    let image = fs::read(run.join(IMAGE)).ok().map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
-    let mounted = mounts()?;
-    let is_mounted = |place: &Path| mounted.iter().any(|mount| mount.place == place);
-    let (volume, delayed) = (run.join(MOUNTED), run.join(DELAYED));
-    if is_mounted(&volume) {
-        unmount(&volume)?;
+/// A note of a run, if it has been made: it is empty when the run was killed while writing it.
+fn note(run: &Path, name: &str) -> Result<Option<Vec<u8>>> {
+    match fs::read(run.join(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => Ok(Some(text?).filter(|text| !text.is_empty())),
     }
-    let id = run.file_name().unwrap_or_default().display();
-    let throttle = Throttle::find(&name(id)).ok();
-    for one in loops()? {
-        if one.backing.starts_with(run) || image.as_ref().is_some_and(|image| one.backing == *image) {
-            if let Some(throttle) = &throttle {
-                throttle.lift(&one.numbers)?;
-            }
-            tool("losetup", ["--detach".as_ref(), one.file.as_os_str()])?;
-        }
-    }
-    if is_mounted(&delayed) {
-        unmount(&delayed)?;
-    }
-    for dir in [volume, delayed] {
-        if_there(fs::remove_dir(dir))?;
-    }
-    for file in image.into_iter().chain([run.join(IMAGE), run.join(LOCK)]) {
-        if_there(fs::remove_file(file))?;
-    }
-    Ok(fs::remove_dir(run)?)
 }
 
 fn if_there(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loop_device_is_known_by_the_name_of_its_image() {
+        let is_ours = |backing: &str| is_over(Path::new(backing), "run-1.img");
+        assert!(
+            is_ours("/var/tmp/run-1.img") && is_ours("/var/tmp/run-1.img (deleted)") && is_ours("/run-1.img")
+        );
+        assert!(!is_ours("/var/tmp/run-11.img") && !is_ours("/run-1.img/disk") && !is_ours("/"));
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::system::mounts;
+use crate::system::{eventually, mounts};
 
 /// Limits; none where there is no number.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -104,12 +104,17 @@ impl Throttle {
         }
     }
 
-    /// Takes the limits of the device away, and the group that was made for them.
+    /// Takes the limits of the device away, and the group that was made for them. The kernel forgets rules with their
+    /// device, but a loop device outlives what it was attached to.
     pub fn lift(&self, device: &str) -> Result<()> {
         match self {
+            Self::Root(_) if !Path::new("/sys/dev/block").join(device).exists() => Ok(()),
             Self::Root(_) => self.limit(device, &Limits::default()),
-            Self::Own(group) if group.exists() => Ok(fs::remove_dir(group)?),
-            Self::Own(_) => Ok(()),
+            // Its members may still be dying.
+            Self::Own(group) => match eventually(|| Ok(!group.exists() || fs::remove_dir(group).is_ok()))? {
+                true => Ok(()),
+                false => bail!("{} has members", group.display()),
+            },
         }
     }
 

@@ -1,20 +1,26 @@
 //! `slow-disk`: runs a command on a real disk made slow.
 //!
-//! 1. [`leftovers`] clears what runs that were killed outright have left.
+//! 1. [`run`] makes the run known, and has it watched by a [`guardian`]; [`leftovers`] clears what a run leaves, whoever
+//!    outlives it, in the worst case the next run.
 //! 2. [`volume`] makes an image, a loop device over it, a file system on that, and mounts it. With a sync latency,
-//!    the image is reached through [`delay`], a file system in this process that holds back every sync.
+//!    the image is reached through [`delay`], a file system in a process beside that holds back every sync.
 //! 3. [`limits`] gives the loop device rules of the kernel's block throttling.
-//! 4. The command runs with the place of the volume in the environment, and whatever it does, step for step everything
-//!    is taken back ([`undo`]), on a failure and a signal, too.
+//! 4. The command runs below an [`init`], with which all dies that it has started, and with the place of the volume in the
+//!    environment.
+//!
+//! Whatever is killed, the rest goes: the init with this process, the command with the init, mounts and loop device with
+//! the last of them, and the guardian clears what the kernel leaves.
 //!
 //! Nothing here knows what the command is, so that every engine can be put on the same disk.
 #![expect(clippy::disallowed_methods, reason = "a tool beside the store, on real files and real time")]
 
 mod delay;
+mod guardian;
+mod init;
 mod leftovers;
 mod limits;
+mod run;
 mod system;
-mod undo;
 mod volume;
 
 use std::ffi::OsString;
@@ -25,6 +31,7 @@ use anyhow::{Result, bail};
 use clap::Parser;
 
 use crate::limits::Limits;
+use crate::run::Run;
 use crate::system::Stop;
 use crate::volume::{Disk, FileSystem, Volume};
 
@@ -34,8 +41,8 @@ const FAILED: u8 = 125;
 /// Run a command on a disk made slow: a loop-mounted volume with limits
 ///
 /// The command finds the mounted volume's directory in the environment variable SLOW_DISK, and in place of every {} of
-/// its arguments. The exit status is the command's. Needs root, and losetup, mount, setpriv and the
-/// file system's mkfs.
+/// its arguments. The exit status is the command's. Needs root, and losetup, mount and the file
+/// system's mkfs.
 #[derive(Parser)]
 #[command(after_help = "\
 Examples:
@@ -67,7 +74,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
+    match in_role() {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             system::complain(&format!("{error:#}"));
@@ -76,12 +83,24 @@ fn main() -> ExitCode {
     }
 }
 
+/// Does what a process of this program has been started for.
+fn in_role() -> Result<u8> {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let texts: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
+    match texts[..] {
+        [guardian::ROLE, id] => guardian::guard(id.parse()?).map(|()| 0),
+        [delay::ROLE, parent, _, _, sync] => {
+            delay::serve(parent, words[2].as_ref(), words[3].as_ref(), sync).map(|()| 0)
+        }
+        [init::ROLE, parent, _, _, ..] => init::run(parent, words[2].as_ref(), &words[3..]),
+        _ => run(&Arguments::parse()),
+    }
+}
+
 fn run(arguments: &Arguments) -> Result<u8> {
     if !rustix::process::geteuid().is_root() {
         bail!("this needs root: it makes loop devices, mounts and rules of block throttling");
     }
-    let stop = Stop::listen()?;
-    leftovers::clear()?;
     let disk = Disk {
         file_system: arguments.file_system,
         bytes: arguments.size_mb * 1_000_000,
@@ -89,5 +108,8 @@ fn run(arguments: &Arguments) -> Result<u8> {
         sync: arguments.sync_ms,
         dir: &arguments.dir,
     };
-    Volume::make(&disk, &stop)?.run(&arguments.command, &stop)
+    disk.check()?;
+    let stop = Stop::listen()?;
+    let run = Run::begin()?;
+    Volume::make(&disk, &run, &stop)?.run(&arguments.command, &stop)
 }

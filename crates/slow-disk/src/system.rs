@@ -1,4 +1,4 @@
-//! What is asked of the system: tools, tables of mounts, signals, messages.
+//! What is asked of the system: tools, tables of mounts and loop devices, namespaces, signals, messages.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,10 +7,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// How often is looked at what is waited for.
+pub const LOOK: Duration = Duration::from_millis(20);
+/// So long a command has to end by itself when it is told to, and the kernel to release what nobody uses.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Whether the user wants this to end.
 pub struct Stop(Arc<AtomicBool>);
@@ -47,6 +55,45 @@ pub fn tool<S: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = S>)
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// This program in another role, given by its first argument. Its file may have been replaced since it was started.
+pub fn this_program(role: &str) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("slow-disk").arg(role);
+    command
+}
+
+/// Gives this process mounts of its own, which go with the last process that has them. What is mounted and unmounted
+/// elsewhere is seen here, too, so that nothing is kept in use.
+pub fn own_mounts() -> Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS).context("cannot make a mount namespace, which needs CAP_SYS_ADMIN")?;
+    let flags = MsFlags::MS_REC | MsFlags::MS_SLAVE;
+    mount(None::<&str>, "/", None::<&str>, flags, None::<&str>).context("cannot keep mounts to this process")
+}
+
+/// Has this process killed when the thread that started it dies; `parent` is the id of that thread's process.
+pub fn die_with(parent: &str) -> Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // From now on the kernel sees to it, but it may have died already. In a PID namespace of its own a process has no
+    // parent, but it has one as seen from outside, where `/proc` is from.
+    let status = fs::read_to_string("/proc/self/status")?;
+    let seen = status.lines().find_map(|line| line.strip_prefix("PPid:")).context("/proc tells no parent")?;
+    if seen.trim() == parent { Ok(()) } else { bail!("process {parent} is dead") }
+}
+
+/// Waits until `is_so`, for as long as there is patience; returns whether it is so.
+pub fn eventually(mut is_so: impl FnMut() -> Result<bool>) -> Result<bool> {
+    let started = Instant::now();
+    loop {
+        if is_so()? {
+            return Ok(true);
+        }
+        if started.elapsed() > PATIENCE {
+            return Ok(false);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
 /// A mounted file system.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mount {
@@ -80,8 +127,10 @@ pub struct Loop {
     pub file: PathBuf,
     /// Its numbers, as `7:0`.
     pub numbers: String,
-    /// What it is made of.
+    /// What it is made of, as the kernel shows it: seen from the root of its mounts, and marked when it is deleted.
     pub backing: PathBuf,
+    /// Whether the kernel detaches it when nothing uses it any more.
+    pub is_released: bool,
 }
 
 /// All loop devices that are in use.
@@ -92,8 +141,10 @@ pub fn loops() -> Result<Vec<Loop>> {
         // One that is not in use has no backing file.
         let Ok(backing) = fs::read_to_string(entry.path().join("loop/backing_file")) else { continue };
         let numbers = fs::read_to_string(entry.path().join("dev"))?.trim().to_owned();
+        let is_released =
+            fs::read_to_string(entry.path().join("loop/autoclear")).is_ok_and(|flag| flag.trim() == "1");
         let file = Path::new("/dev").join(entry.file_name());
-        loops.push(Loop { file, numbers, backing: PathBuf::from(backing.trim_end()) });
+        loops.push(Loop { file, numbers, backing: PathBuf::from(backing.trim_end()), is_released });
     }
     Ok(loops)
 }
