@@ -34,7 +34,11 @@ pub fn may_mount() -> bool {
     let effective = capabilities.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
     // CAP_SYS_ADMIN, linux/capability.h.
     let is_admin = u64::from_str_radix(effective.trim(), 16).unwrap() >> 21 & 1 == 1;
-    let may = is_admin && Path::new("/dev/loop-control").exists() && Path::new("/dev/fuse").exists();
+    let has_devices = ["/dev/loop-control", "/dev/fuse"].iter().all(|device| Path::new(device).exists());
+    // A sandbox may forbid namespaces to its root all the same.
+    let mut isolated = Command::new("unshare");
+    isolated.args(["--mount", "--pid", "--fork", "--mount-proc", "true"]);
+    let may = is_admin && has_devices && isolated.status().is_ok_and(|status| status.success());
     if !may {
         eprintln!("SKIPPED: no volume can be mounted here");
     }
