@@ -1,6 +1,6 @@
 //! `slow-disk`: runs a command on a real disk made slow.
 //!
-//! 1. [`run`] makes the run known, and has it watched by a [`guardian`]; [`leftovers`] clears what a run leaves, whoever
+//! 1. [`mod@run`] makes the run known, and has it watched by a [`guardian`]; [`leftovers`] clears what a run leaves, whoever
 //!    outlives it, in the worst case the next run.
 //! 2. [`volume`] makes an image, a loop device over it, a file system on that, and mounts it. With a sync latency,
 //!    the image is reached through [`delay`], a file system in a process beside that holds back every sync.
