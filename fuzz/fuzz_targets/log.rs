@@ -31,10 +31,10 @@ fuzz_target!(|bytes: &[u8]| {
     overwritten(&written, usize::from(at), bytes, &payloads);
 });
 
-/// Puts `bytes` over `written` from `at` on.
+/// Puts `bytes` over `written` from `at` on, each of them changed: as they are, those of the corpus are frames of this very log.
 fn overwritten(written: &[u8], at: usize, bytes: &[u8], payloads: &[&[u8]]) {
     let mut damaged = written.to_vec();
-    damaged.iter_mut().skip(at).zip(bytes).for_each(|(to, from)| *to = *from);
+    damaged.iter_mut().skip(at).zip(bytes).for_each(|(to, from)| *to = !*from);
     let mut reader = FrameReader::new(LOG, &damaged);
     let read: Vec<_> = reader.by_ref().map(|frame| frame.payload).collect();
     assert!(payloads.starts_with(&read));
