@@ -8,7 +8,7 @@
 //! [`child`] in a process of its own, which is [`turn`], between two [`calibration`]s, and keeps it in [`state`];
 //! [`report`] and [`text`] say what came out. A turn runs the phases that [`scorecard`] lists, in a [`closed`] or an
 //! [`open`] loop over a [`store`], with [`work`] made of [`records`]; [`process`] and [`barriers`] count from outside of
-//! the engine, and [`figures`] makes [`results`] of it.
+//! the engine, and [`figures`] makes [`results`] of it. Beside all that, [`counted`] runs a phase for tools that count.
 
 mod arguments;
 mod barriers;
@@ -16,6 +16,7 @@ mod calibration;
 mod cgroup;
 mod child;
 mod closed;
+mod counted;
 mod figures;
 mod latency;
 mod machine;
@@ -43,6 +44,7 @@ use terrace_bench::report::Stored;
 
 use crate::arguments::Arguments;
 use crate::cgroup::MemoryLimit;
+use crate::counted::Counted;
 use crate::machine::Machine;
 use crate::report::Report;
 use crate::run::Runner;
@@ -51,10 +53,11 @@ use crate::state::{Run, State};
 
 fn main() -> Result<()> {
     let mut words = std::env::args().skip(1);
-    if words.next().as_deref() == Some(child::TURN) {
-        return child::main(&words.next().context("no turn")?);
+    match words.next().as_deref() {
+        Some(child::TURN) => child::main(&words.next().context("no turn")?),
+        Some(counted::COUNTED) => Counted::parse_from(std::env::args().skip(1)).run().map(drop),
+        _ => compare(&Arguments::parse()),
     }
-    compare(&Arguments::parse())
 }
 
 fn compare(arguments: &Arguments) -> Result<()> {

@@ -12,8 +12,8 @@ use heed::{Database, Env, EnvFlags, EnvOpenOptions};
 
 use super::{Direction, Opening, See, SeeValue, Store};
 
-/// Address space for the file, which grows as needed.
-const MAP_BYTES: usize = 256 << 30;
+/// Address space for the file, which grows as needed; valgrind has no room for much more.
+const MAP_BYTES: usize = 32 << 30;
 
 /// Readers at a time.
 const READERS_MAX: u32 = 256;
