@@ -5,7 +5,7 @@ use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -31,6 +31,15 @@ const BLOCK_BYTES: usize = 4096;
 
 /// Bytes copied in a trial, more than caches hold.
 const COPY_BYTES: usize = 64 << 20;
+
+/// Times that everything is measured again until it is steady.
+const REPEATS_MAX: usize = 5;
+
+/// Difference between two measurements in a row, as a share, up to which they are steady.
+const STEADY: f64 = 0.05;
+
+/// Time that a machine is given to become steady.
+const PAUSE: Duration = Duration::from_millis(300);
 
 /// Cache lines that point to one another, 64 MiB in all.
 const LINES: usize = 1 << 20;
@@ -85,11 +94,28 @@ impl Calibrator {
         Self { lines, from: vec![1; COPY_BYTES], to: vec![2; COPY_BYTES] }
     }
 
-    /// Measures, the disk with a file in `directory`; takes about a second.
+    /// Measures until two measurements in a row say the same, at most [`REPEATS_MAX`] times more, and gives the last: what a
+    /// turn has left behind, such as the blocks of its files that the disk is told to forget, is no change of the machine.
+    /// The disk is measured with a file in `directory`; takes from one to five seconds.
     ///
     /// # Errors
     /// Whatever the file system reports.
     pub fn measure(&mut self, directory: &Path) -> Result<Calibration> {
+        rustix::fs::syncfs(File::open(directory)?)?;
+        let mut last = self.measure_once(directory)?;
+        for _ in 0..REPEATS_MAX {
+            std::thread::sleep(PAUSE);
+            let next = self.measure_once(directory)?;
+            let is_steady = last.drift(&next) <= STEADY;
+            last = next;
+            if is_steady {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    fn measure_once(&mut self, directory: &Path) -> Result<Calibration> {
         let file = tempfile::tempfile_in(directory)?;
         let mut trials: [Vec<f64>; 4] = Default::default();
         for _ in 0..TRIALS {
