@@ -9,6 +9,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use crate::calibration::{Calibration, Calibrator, ProcessorTime};
 use crate::cgroup::MemoryLimit;
 use crate::child::{self, Measured};
+use crate::machine::touch_memory;
 use crate::open::Rates;
 use crate::results::{DRAINED_OPS_PER_S, OPS_PER_S, ROWS_PER_S};
 use crate::schedule::{Slot, slots};
@@ -42,6 +43,7 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// The disk cannot be calibrated.
     pub fn new(settings: &'a Settings, root: &'a Path, state: State) -> Result<Self> {
+        touch_memory();
         let mut calibrator = Calibrator::new();
         let calm = calibrator.measure(root)?;
         let seconds: f64 = slots(settings).into_iter().map(|slot| expected_s(settings, slot)).sum();
