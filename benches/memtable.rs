@@ -71,7 +71,7 @@ fn fill_oracle(oracle: &Oracle) {
 fn insert(c: &mut Criterion) {
     let mut group = c.benchmark_group("insert");
     group.throughput(Throughput::Elements(ENTRIES)).sample_size(10);
-    let new = || Memtable::new(64 << 10, &Arc::new(ChunkPool::new(0)));
+    let new = || Memtable::new(64 << 10, &Arc::new(ChunkPool::new(0)), b"");
     group.bench_function("memtable", |b| {
         b.iter_batched_ref(new, |memtable| fill_memtable(memtable, 0, 1), BatchSize::PerIteration);
     });
@@ -94,7 +94,7 @@ fn insert(c: &mut Criterion) {
 }
 
 fn get(c: &mut Criterion) {
-    let (memtable, oracle) = (Memtable::new(64 << 10, &Arc::new(ChunkPool::new(0))), Oracle::new());
+    let (memtable, oracle) = (Memtable::new(64 << 10, &Arc::new(ChunkPool::new(0)), b""), Oracle::new());
     fill_memtable(&memtable, 0, 1);
     fill_oracle(&oracle);
     let order = |i: u64| key(i.wrapping_mul(7_368_787) % ENTRIES);
@@ -126,7 +126,7 @@ fn get(c: &mut Criterion) {
 }
 
 fn walk(c: &mut Criterion) {
-    let (memtable, oracle) = (Memtable::new(64 << 10, &Arc::new(ChunkPool::new(0))), Oracle::new());
+    let (memtable, oracle) = (Memtable::new(64 << 10, &Arc::new(ChunkPool::new(0)), b""), Oracle::new());
     fill_memtable(&memtable, 0, 1);
     fill_oracle(&oracle);
     let mut group = c.benchmark_group("walk");

@@ -178,7 +178,7 @@ impl Run {
     }
 
     /// The last table.
-    #[cfg(test)]
+    #[must_use]
     pub fn last(&self) -> Option<&Arc<TableMeta>> {
         self.get(self.len().wrapping_sub(1))
     }

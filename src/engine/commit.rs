@@ -32,7 +32,7 @@ use crate::store::wal::{Durable, LogBatch};
 use crate::types::Seq;
 
 /// What an entry takes in a memtable besides key and value, in bytes, about.
-const ENTRY_OVERHEAD_BYTES: u64 = 40;
+const ENTRY_OVERHEAD_BYTES: u64 = 60;
 
 /// Waits shorter than this are added up before a writer sleeps.
 const SLEEP_MIN: Duration = Duration::from_micros(200);

@@ -23,11 +23,11 @@ use super::expiry::Clock;
 use super::reclaim::{Reclaimer, gaps};
 use super::reserve::Reserve;
 use super::settings::{Limits, Settings, keyspace_record};
-use super::tree::{Sealed, Tree, View, new_memtable};
+use super::tree::{Sealed, Tree, View, common_prefix, new_memtable};
 use super::visibility::Visibility;
 use super::{CatalogLog, Engine, Ids, Trees, Writer};
 use crate::batch::DEFAULT_KEYSPACE;
-use crate::catalog::{Catalog, ExtentSink, Lease};
+use crate::catalog::{Catalog, ExtentSink, Lease, Version};
 use crate::env::sync::Mutex;
 use crate::env::{Access, Env, FileLock};
 use crate::error::{Error, ErrorKind, Result};
@@ -79,14 +79,15 @@ struct Recovering {
 }
 
 impl Recovering {
-    fn new(chunks: &Arc<ChunkPool>) -> Self {
-        Self { active: new_memtable(chunks), sealed: Vec::new() }
+    fn new(chunks: &Arc<ChunkPool>, version: &Version) -> Self {
+        Self { active: new_memtable(chunks, &common_prefix(version, None)), sealed: Vec::new() }
     }
 
     /// Goes on in a new memtable if the one at hand has reached `bytes`. The log has been read up to `upto`.
     fn seal_full(&mut self, bytes: u64, upto: Seq, chunks: &Arc<ChunkPool>) {
         if self.active.bytes() >= bytes {
-            let memtable = std::mem::replace(&mut self.active, new_memtable(chunks));
+            let prefix = common_prefix(&Version::empty(), Some(&self.active));
+            let memtable = std::mem::replace(&mut self.active, new_memtable(chunks, &prefix));
             self.sealed.insert(0, Sealed { memtable, upto });
         }
     }
@@ -456,8 +457,9 @@ impl Store<'_> {
                 last_seq = last_seq.max(seq);
                 match catalog.keyspaces.get(&op.keyspace) {
                     Some(keyspace) if seq > keyspace.flushed => {
-                        let recovered =
-                            memtables.entry(op.keyspace).or_insert_with(|| Recovering::new(&self.chunks));
+                        let recovered = memtables
+                            .entry(op.keyspace)
+                            .or_insert_with(|| Recovering::new(&self.chunks, &keyspace.version));
                         recovered.active.apply(seq, &op.action);
                     }
                     // It is in a table, or its keyspace was dropped since.
@@ -480,7 +482,8 @@ impl Store<'_> {
     fn trees(&self, catalog: &Catalog, mut memtables: Memtables) -> Trees {
         let mut trees = Trees::new();
         for (&id, state) in &catalog.keyspaces {
-            let recovered = memtables.remove(&id).unwrap_or_else(|| Recovering::new(&self.chunks));
+            let recovered =
+                memtables.remove(&id).unwrap_or_else(|| Recovering::new(&self.chunks, &state.version));
             let Recovering { active, sealed } = recovered;
             let view = View { active, sealed, version: state.version.clone() };
             trees.insert(id, Arc::new(Tree::new((*state.record).clone(), self.chunks.clone(), view)));

@@ -218,7 +218,7 @@ impl Salvage {
                 let dropped = whole && !catalog.keyspaces.contains_key(&op.keyspace);
                 if !dropped {
                     // What is in tables is kept, too: they may be damaged.
-                    let memtable = memory.entry(op.keyspace).or_insert_with(|| new_memtable(&chunks));
+                    let memtable = memory.entry(op.keyspace).or_insert_with(|| new_memtable(&chunks, b""));
                     memtable.apply(last, &op.action);
                 }
             }

@@ -63,9 +63,20 @@ impl View {
     }
 }
 
-/// A new, empty memtable with memory from `chunks`.
-pub(crate) fn new_memtable(chunks: &Arc<ChunkPool>) -> Arc<Memtable> {
-    Arc::new(Memtable::new(ARENA_BYTES, chunks))
+/// A new, empty memtable with memory from `chunks`, for keys most of which begin with `prefix`.
+pub(crate) fn new_memtable(chunks: &Arc<ChunkPool>, prefix: &[u8]) -> Arc<Memtable> {
+    Arc::new(Memtable::new(ARENA_BYTES, chunks, prefix))
+}
+
+/// What all keys of `version`, and of `memtable`, begin with.
+pub(crate) fn common_prefix(version: &Version, memtable: Option<&Memtable>) -> Vec<u8> {
+    let runs = version.levels().flat_map(|(_, level)| &level.runs);
+    let ends = runs.filter_map(|run| Some((&*run.first()?.range.start, run.last()?.range.end.as_bytes())));
+    let mut keys = ends.chain(memtable.and_then(Memtable::ends)).flat_map(|(first, last)| [first, last]);
+    let first = keys.next().unwrap_or_default();
+    let shared = |key: &[u8]| first.iter().zip(key).take_while(|(a, b)| a == b).count();
+    let length = keys.map(shared).min().unwrap_or(0);
+    first[..length].to_vec()
 }
 
 impl Tree {
@@ -103,7 +114,8 @@ impl Tree {
         if memtable.is_empty() {
             return None;
         }
-        let (sealed, fresh) = (Sealed { memtable, upto }, new_memtable(&self.chunks));
+        let prefix = common_prefix(&self.view.load().version, Some(&memtable));
+        let (sealed, fresh) = (Sealed { memtable, upto }, new_memtable(&self.chunks, &prefix));
         self.view.rcu(|view| View {
             active: fresh.clone(),
             sealed: std::iter::once(&sealed).chain(&view.sealed).cloned().collect(),
@@ -155,7 +167,11 @@ impl Tree {
     pub(crate) fn clear(&self) {
         self.dropped.store(true, Ordering::Release);
         let version = Arc::new(Version::empty());
-        self.view.store(Arc::new(View { active: new_memtable(&self.chunks), sealed: Vec::new(), version }));
+        self.view.store(Arc::new(View {
+            active: new_memtable(&self.chunks, b""),
+            sealed: Vec::new(),
+            version,
+        }));
     }
 
     /// The oldest entry that is in no table, `except` left out.

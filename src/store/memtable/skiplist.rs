@@ -1,8 +1,19 @@
 //! A skip list of entries that any number of threads grow and read without a lock.
 //!
-//! Owns the nodes, contiguous in an [`Arena`]: header, tower of links, key, value. The header caches the first eight
-//! bytes of the key, so that most comparisons touch one cache line. Heights are geometric (p = 1/4) and follow from
-//! a hash of key and stamp: the same entries always build the same list. Going back is a search from the top.
+//! Owns the nodes, contiguous in an [`Arena`]: header, tower of links, key, value. Heights are geometric (p = 1/2) and follow
+//! from a hash of key and stamp: the same entries always build the same list. Going back is a search from the top.
+//!
+//! # What a search touches
+//!
+//! Most nodes are not in the processor's cache, and a search waits for each that it touches. So a link says, beside where it
+//! leads, how the key there begins (its head, the first eight bytes behind a prefix that is expected of all keys): a search
+//! looks at a node only if it goes there, or if the heads are equal. At p = 1/2 it goes to one node per level, at 1/4 it would
+//! to three, of half as many levels.
+//!
+//! The head in a link is a hint. It is written after the link, so it may be that of a node further on, even for ever where two
+//! threads link to one place at a time; it is never that of a node before the link's. So a search that goes where a head
+//! says that it may is right, and one that does not go loses time at most, above level 0. Where it must be sure, at level 0 and
+//! where it is to link, it looks at the node.
 //!
 //! # Why it is sound
 //!
@@ -15,6 +26,8 @@
 //!    at that level. A walk at level `l` only stands on nodes it reached at `l` or above, so that `l` is below their
 //!    height and the link there is set.
 //! 5. The list never unlinks: an exchange that finds the expected successor puts the node in its place (no ABA).
+//! 6. The head in a link is that of a node which the link led to before it was written (Release) or then. Links only ever come
+//!    to lead to nodes further ahead, so who reads the head (Acquire) and then the link finds a node that is not behind it.
 //!
 //! Checked by the address and the thread sanitizer on a nightly toolchain:
 //!
@@ -48,10 +61,10 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicUsize};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 
-/// Enough for 4^16 entries.
-const HEIGHT_MAX: usize = 16;
+/// Enough for 2^24 entries; more make searches longer, and no more.
+const HEIGHT_MAX: usize = 24;
 
 /// Header of a node; `height` links, `key_len` bytes of key and `value_len` bytes of value follow it.
 #[repr(C)]
@@ -63,7 +76,22 @@ struct Node {
     height: u8,
 }
 
-type Link = AtomicPtr<Node>;
+/// Where a node's level leads.
+#[repr(C)]
+struct Link {
+    /// How the key there begins, or that of a node further on; [`END`] at the end.
+    head: AtomicU64,
+    next: AtomicPtr<Node>,
+}
+
+/// No head is more.
+const END: u64 = u64::MAX;
+
+impl Link {
+    const fn to_end() -> Self {
+        Self { head: AtomicU64::new(END), next: AtomicPtr::new(ptr::null_mut()) }
+    }
+}
 
 const _: () = assert!(align_of::<Node>() <= ALIGN && align_of::<Link>() <= ALIGN);
 const _: () = assert!(size_of::<Node>() == 24 && size_of::<Node>().is_multiple_of(align_of::<Link>()));
@@ -71,16 +99,18 @@ const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize && VALUE_BYTES_MAX <= u
 
 pub(super) struct SkipList {
     arena: Arena,
+    prefix: Box<[u8]>,
     heads: [Link; HEIGHT_MAX],
     /// Levels in use; may run ahead of the links.
     height: AtomicUsize,
 }
 
 impl SkipList {
-    pub(super) fn new(first_chunk_bytes: usize, pool: Arc<ChunkPool>) -> Self {
+    pub(super) fn new(first_chunk_bytes: usize, pool: Arc<ChunkPool>, prefix: &[u8]) -> Self {
         Self {
             arena: Arena::new(first_chunk_bytes, pool),
-            heads: [const { Link::new(ptr::null_mut()) }; HEIGHT_MAX],
+            prefix: prefix.into(),
+            heads: [const { Link::to_end() }; HEIGHT_MAX],
             height: AtomicUsize::new(1),
         }
     }
@@ -91,31 +121,38 @@ impl SkipList {
 
     /// Adds an entry. No two calls may give the same key and stamp.
     pub(super) fn insert(&self, key: &[u8], stamp: Stamp, value: &[u8]) {
-        let target = Target::new(key, stamp);
+        let target = self.target(key, stamp);
         let height = random_height(target.head, stamp);
         let entry = self.allocate(&target, value, height);
         self.height.fetch_max(height, Relaxed);
         let mut gaps = [Gap { before: None, after: None }; HEIGHT_MAX];
-        self.descend(&target, |level, gap| gaps[level] = gap);
+        self.descend(&target, height, |level, gap| gaps[level] = gap);
         for (level, gap) in gaps.iter_mut().enumerate().take(height) {
+            let own = entry.link(level);
             loop {
                 let after = Entry::as_ptr(gap.after);
-                entry.link(level).store(after, Relaxed);
+                own.head.store(gap.after.map_or(END, |after| after.header().head), Relaxed);
+                own.next.store(after, Relaxed);
                 let link = self.link(gap.before, level);
-                if link.compare_exchange(after, entry.node.as_ptr(), Release, Relaxed).is_ok() {
+                if link.next.compare_exchange(after, entry.node.as_ptr(), Release, Relaxed).is_ok() {
+                    link.head.store(target.head, Release);
                     break;
                 }
-                *gap = self.advance(gap.before, level, &target, None);
+                *gap = self.advance(gap.before, level, &target);
             }
         }
     }
 
     /// The neighbours of (`key`, `stamp`): the last entry strictly before it, the first at or behind it.
     pub(super) fn find(&self, key: &[u8], stamp: Stamp) -> Gap<'_> {
-        self.descend(&Target::new(key, stamp), |_, _| ())
+        self.descend(&self.target(key, stamp), 1, |_, _| ())
     }
 
-    fn last(&self) -> Option<Entry<'_>> {
+    pub(super) fn first(&self) -> Option<Entry<'_>> {
+        self.next(None, 0)
+    }
+
+    pub(super) fn last(&self) -> Option<Entry<'_>> {
         let mut last = None;
         for level in (0..self.height.load(Relaxed)).rev() {
             while let Some(next) = self.next(last, level) {
@@ -125,36 +162,78 @@ impl SkipList {
         last
     }
 
-    /// Searches from the top, showing `visit` the gap that it finds at each level.
-    fn descend<'a>(&'a self, target: &Target, mut visit: impl FnMut(usize, Gap<'a>)) -> Gap<'a> {
+    fn target<'k>(&self, key: &'k [u8], stamp: Stamp) -> Target<'k> {
+        Target { head: self.head(key), key, stamp }
+    }
+
+    /// How `key` begins, as a number that orders as keys do, or not at all. Keys without the prefix lie before or behind all
+    /// that have it.
+    fn head(&self, key: &[u8]) -> u64 {
+        match key.strip_prefix(&*self.prefix) {
+            Some(rest) => key_head(rest),
+            None if key < &*self.prefix => 0,
+            None => END,
+        }
+    }
+
+    /// Searches from the top, showing `visit` the gap at each level below `height`, which is at least 1.
+    fn descend<'a>(
+        &'a self,
+        target: &Target,
+        height: usize,
+        mut visit: impl FnMut(usize, Gap<'a>),
+    ) -> Gap<'a> {
         let mut gap = Gap { before: None, after: None };
-        for level in (0..self.height.load(Relaxed)).rev() {
-            gap = self.advance(gap.before, level, target, gap.after);
-            visit(level, gap);
+        for level in (0..self.height.load(Relaxed).max(height)).rev() {
+            if level >= height {
+                gap.before = self.approach(gap.before, level, target);
+            } else {
+                gap = self.advance(gap.before, level, target);
+                visit(level, gap);
+            }
         }
         gap
     }
 
-    /// Walks along `level` from `before` to the gap that `target` belongs in; `behind` is known not to precede it.
-    fn advance<'a>(
+    /// Walks along `level` from `before` as far as is known to be before `target` without a look at what is not.
+    fn approach<'a>(
         &'a self,
         mut before: Option<Entry<'a>>,
         level: usize,
         target: &Target,
-        behind: Option<Entry<'a>>,
-    ) -> Gap<'a> {
-        let behind = Entry::as_ptr(behind);
+    ) -> Option<Entry<'a>> {
         loop {
-            let after = self.next(before, level);
+            let link = self.link(before, level);
+            let head = link.head.load(Acquire);
+            if head > target.head {
+                return before;
+            }
+            match self.follow(link) {
+                Some(entry) if head < target.head || entry.precedes(target) => before = Some(entry),
+                _ => return before,
+            }
+        }
+    }
+
+    /// Walks along `level` from `before` to the gap that `target` belongs in.
+    fn advance<'a>(&'a self, mut before: Option<Entry<'a>>, level: usize, target: &Target) -> Gap<'a> {
+        loop {
+            let link = self.link(before, level);
+            let head = link.head.load(Acquire);
+            let after = self.follow(link);
             match after {
-                Some(entry) if entry.node.as_ptr() != behind && entry.precedes(target) => before = after,
+                Some(entry) if head < target.head || entry.precedes(target) => before = after,
                 _ => return Gap { before, after },
             }
         }
     }
 
     fn next<'a>(&'a self, before: Option<Entry<'a>>, level: usize) -> Option<Entry<'a>> {
-        let node = NonNull::new(self.link(before, level).load(Acquire))?;
+        self.follow(self.link(before, level))
+    }
+
+    fn follow(&self, link: &Link) -> Option<Entry<'_>> {
+        let node = NonNull::new(link.next.load(Acquire))?;
         // SAFETY: links lead to published nodes of this list.
         Some(unsafe { self.entry(node) })
     }
@@ -187,7 +266,7 @@ impl SkipList {
             node.write(header);
             let links = node.add(1).cast::<Link>();
             for level in 0..height {
-                links.add(level).write(Link::new(ptr::null_mut()));
+                links.add(level).write(Link::to_end());
             }
             let bytes = node.cast::<u8>().as_ptr().add(key_offset);
             ptr::copy_nonoverlapping(key.as_ptr(), bytes, key.len());
@@ -197,14 +276,14 @@ impl SkipList {
     }
 }
 
-/// A height with P(h > n) = 4^-n.
+/// A height with P(h > n) = 2^-n.
 fn random_height(head: u64, stamp: Stamp) -> usize {
     // The finaliser of MurmurHash3: every bit of the input reaches the low bits.
     let mut hash = head ^ stamp.to_u64().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^= hash >> 33;
-    (1 + hash.trailing_zeros() as usize / 2).min(HEIGHT_MAX)
+    (1 + hash.trailing_zeros() as usize).min(HEIGHT_MAX)
 }
 
 /// What a search looks for.
@@ -212,12 +291,6 @@ struct Target<'k> {
     head: u64,
     key: &'k [u8],
     stamp: Stamp,
-}
-
-impl<'k> Target<'k> {
-    fn new(key: &'k [u8], stamp: Stamp) -> Self {
-        Self { head: key_head(key), key, stamp }
-    }
 }
 
 /// Two neighbours at some level; none at an end of the list.
@@ -385,7 +458,7 @@ impl Cursor for MemtableCursor {
     }
 
     fn seek_first(&mut self) -> Result<(), Error> {
-        self.to(|list, _| list.next(None, 0));
+        self.to(|list, _| list.first());
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use crossbeam_skiplist::SkipMap;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::{Arc, Barrier};
 
@@ -20,7 +20,7 @@ type Place = (Vec<u8>, Reverse<Stamp>);
 type Model = BTreeMap<Place, Vec<u8>>;
 
 fn fresh(first_chunk_bytes: usize) -> Memtable {
-    Memtable::new(first_chunk_bytes, &Arc::new(ChunkPool::new(0)))
+    Memtable::new(first_chunk_bytes, &Arc::new(ChunkPool::new(0)), b"")
 }
 
 fn put(seq: u64) -> Stamp {
@@ -215,11 +215,11 @@ fn memory_is_accounted_as_entries_come() {
         memtable.insert(&seq.to_le_bytes(), put(seq), &[1; 100]);
         let now = memtable.bytes();
         // A node of 24 bytes, at least one link, and what a full chunk loses at its end.
-        assert!((24 + 8 + 108..1024).contains(&(now - before)), "{before} -> {now} at {seq}");
+        assert!((24 + 16 + 108..1024).contains(&(now - before)), "{before} -> {now} at {seq}");
         before = now;
     }
     let per_entry = before as f64 / 50_000.0;
-    assert!((140.0..150.0).contains(&per_entry), "{per_entry} bytes per entry");
+    assert!((160.0..170.0).contains(&per_entry), "{per_entry} bytes per entry");
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn concurrent_writers_lose_nothing_and_readers_see_order() {
 fn memory_is_used_again_up_to_the_bound_of_its_pool() {
     for kept in [0, 1, 3, 100] {
         let pool = Arc::new(ChunkPool::new(kept * HUGE_PAGE_BYTES as u64));
-        let first = Memtable::new(CHUNK, &pool);
+        let first = Memtable::new(CHUNK, &pool, b"");
         let fill = |memtable: &Memtable, byte: u8| {
             for i in 1..=6000 {
                 memtable.insert(&u64::to_be_bytes(i), put(i), &[byte; 900]);
@@ -332,11 +332,11 @@ fn memory_is_used_again_up_to_the_bound_of_its_pool() {
         let pinned = get(&first, &u64::to_be_bytes(6000), Seq::MAX).map(|(_, value)| value);
         drop(first);
         // The pinned value's memory is not the pool's yet.
-        let second = Memtable::new(CHUNK, &pool);
+        let second = Memtable::new(CHUNK, &pool, b"");
         fill(&second, 2);
         assert_eq!(pinned.as_deref(), Some(&[1; 900][..]));
         drop((pinned, second));
-        let third = Memtable::new(CHUNK, &pool);
+        let third = Memtable::new(CHUNK, &pool, b"");
         fill(&third, 3);
         assert!(
             (1..=6000).all(|i| third.find(&u64::to_be_bytes(i), Seq::MAX) == Some((put(i), &[3; 900][..])))
@@ -364,4 +364,24 @@ fn range_tombstones_count_and_stand_apart_from_the_entries() {
     let mut cursor = memtable.cursor();
     cursor.seek_first().unwrap();
     assert_eq!(cursor.stamp(), put(8));
+}
+
+#[test]
+fn keys_are_in_order_whatever_prefix_is_expected_of_them() {
+    let parts: [&[u8]; 6] = [b"", b"a", b"b", b"user1", b"\0", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff"];
+    let twos = parts.iter().flat_map(|front| parts.iter().map(|back| [*front, *back].concat()));
+    let keys: BTreeSet<Vec<u8>> = twos.collect();
+    for prefix in &keys {
+        let memtable = Memtable::new(CHUNK, &Arc::new(ChunkPool::new(0)), prefix);
+        let mut model = Model::new();
+        let mut random = Random(1);
+        for seq in 0..4 * keys.len() as u64 {
+            let key = keys.iter().nth(random.below(keys.len() as u64) as usize).unwrap();
+            memtable.insert(key, put(seq), &seq.to_le_bytes());
+            model.insert(place(key, put(seq)), seq.to_le_bytes().to_vec());
+        }
+        assert_same(&memtable, &model);
+        let ends = model.keys().next().zip(model.keys().next_back()).unwrap();
+        assert_eq!(memtable.ends(), Some((&*ends.0.0, &*ends.1.0)));
+    }
 }
