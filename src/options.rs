@@ -206,6 +206,9 @@ pub struct TreeOptions {
     pub debt_slow_bytes: u64,
     /// Bytes waiting to be merged at which writers wait; more than `debt_slow_bytes`.
     pub debt_stop_bytes: u64,
+    /// Whether merges that hold up no writer pause while lookups and scans wait for the disk. On a disk of limited bandwidth
+    /// these would wait behind them.
+    pub merges_yield: bool,
 }
 
 impl Default for TreeOptions {
@@ -227,6 +230,7 @@ impl Default for TreeOptions {
             l0_stop: 24,
             debt_slow_bytes: 4 << 30,
             debt_stop_bytes: 64 << 30,
+            merges_yield: true,
         }
     }
 }

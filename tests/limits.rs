@@ -318,6 +318,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
             l0_stop: 2,
             debt_slow_bytes: 0,
             debt_stop_bytes: 1 << 20,
+            merges_yield: false,
         },
     };
     let largest = Options {

@@ -77,7 +77,11 @@ impl Engine {
         };
         let cursors = inputs.lists.into_values().map(|list| TablesCursor::ahead(self.cache.clone(), list));
         let merge = MergeForward::new(cursors.collect());
-        let (output, volume) = distillation.run(merge, || self.health.check_writable())?;
+        let courteous = self.courteous();
+        let (output, volume) = distillation.run(merge, || {
+            courteous.give_way();
+            self.health.check_writable()
+        })?;
         let (bytes_out, moved_bytes) = self.install_output(version, plan, output.finish()?)?;
         let time: Duration = self.env.now().saturating_sub(start);
         self.tally.merged(volume, inputs.bytes, bytes_out, time);

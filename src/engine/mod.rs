@@ -8,6 +8,7 @@
 //! * [`flush`] and [`merge_job`]: jobs, which [`distill`] their inputs into [`output`] and end in an edit; [`install`]
 //!   makes it durable, then visible. [`rewrite`]: a job that copies tables as they are. [`ahead`]: files that are made before they are needed.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
+//!   [`courtesy`]: when they pause.
 //! * [`ingest`]: sorted data from outside, straight into tables.
 //! * [`repair`]: a new store of what [`salvage`] finds in a damaged one.
 //! * [`checkpoint`]: a copy of the store at one moment.
@@ -18,13 +19,14 @@
 //!
 //! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, `catalog`, scheduler state, then `reserve`
 //! and the next segment, under which files come and go, and then the leaves, which are taken last and call nothing of the
-//! engine: spares, visibility, syncs, pressure, snapshots, reclaimer, requests to work ahead, stalls, events.
+//! engine: spares, visibility, syncs, pressure, courtesy, snapshots, reclaimer, requests to work ahead, stalls, events.
 
 mod ahead;
 mod checkpoint;
 mod close;
 pub(crate) mod commit;
 mod conflict;
+mod courtesy;
 mod distill;
 mod events;
 mod expiry;
@@ -84,6 +86,7 @@ use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
 use ahead::Ahead;
 use commit::SyncGroup;
+use courtesy::Courtesy;
 use events::{Event, Events, ToldStall};
 use expiry::Clock;
 use health::Health;
@@ -122,6 +125,7 @@ pub(crate) struct Engine {
     syncs: Option<SyncGroup>,
     scheduler: Scheduler,
     pressure: Pressure,
+    courtesy: Courtesy,
     pub(crate) health: Health,
     reclaimer: Arc<Reclaimer>,
     spares: Arc<Spares>,

@@ -352,6 +352,7 @@ impl Store<'_> {
             visibility: Visibility::new(parts.last_seq),
             scheduler: Default::default(),
             pressure: Default::default(),
+            courtesy: Default::default(),
             health: Default::default(),
             reclaimer: parts.reclaimer,
             spares: parts.spares,

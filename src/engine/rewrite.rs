@@ -98,7 +98,9 @@ impl Engine {
         // Nothing of a table is made here: that of its level says where packs go.
         let settings = self.table_settings(&tree.record, plan.target, Epoch(0));
         let mut output = Output::new(self, Writing::Rewrite { bytes: plan.bytes }, settings);
+        let courteous = self.courteous();
         for input in &plan.inputs {
+            courteous.give_way();
             self.health.check_writable()?;
             let (_, table) = version.table(input.table).ok_or_else(|| vanished(input.table))?;
             output.copy(table)?;

@@ -186,6 +186,7 @@ fn policy(options: &Options) -> PolicyConfig {
             sealed_memtables_max: SEALED_MAX,
             floor_bytes_per_second: FLOOR_BYTES_PER_SECOND,
             unmeasured_bytes_per_second: UNMEASURED_BYTES_PER_SECOND,
+            merges_yield: tree.merges_yield,
         }),
         placer: Placer::Single,
     }

@@ -63,6 +63,7 @@ fn leveldb(table_bytes: u64) -> Options {
         l0_stop: 12,
         debt_slow_bytes: u64::MAX - 1,
         debt_stop_bytes: u64::MAX,
+        merges_yield: false,
         ..TreeOptions::default()
     };
     Options { tree, background_threads: Some(1), ..Options::default() }

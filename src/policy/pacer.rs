@@ -6,10 +6,25 @@
 //! a writer too fast by any factor meets its balance somewhere on the way and seldom a stop.
 //!
 //! The count of runs in level 0 is a coarse signal; the fill of the active memtable, which will be the next run, is
-//! its fraction. Writers stop at the hard limits alone. Merges and moves are never held back, and flushes do not even ask; a
+//! its fraction. Writers stop at the hard limits alone. Merges and moves are always admitted, and flushes do not even ask; a
 //! rewrite, which makes no room for writers, waits while level 0 holds them up.
+//!
+//! Merges take all of the disk that they can get, and readers who need it wait behind them: at a disk's limit, for
+//! milliseconds instead of a tenth of one. So while readers wait for the disk, a merge works a share of its time only
+//! ([`Pacer::merge_share`]): the less, the further off the signals are from slowing writers.
 
 use super::{LoadState, Plan, PlanKind};
+use std::time::Duration;
+
+/// Share of its time that a merge works up to half of the way to where writers are slowed; from there on it rises to 1. (To
+/// stand still would serve readers for a while only: what is not merged costs them, too.)
+const MERGE_SHARE_MIN: f64 = 0.25;
+
+/// A read that takes less was not from a disk but from the operating system's memory, where merges are not in the way.
+const DISK_READ_MIN: Duration = Duration::from_micros(30);
+
+/// Readers wait for the disk if together they spend at least one part in so many of the time so.
+const WAITING_PARTS: u32 = 10;
 
 /// The pacers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +51,27 @@ pub struct GovernorConfig {
     pub floor_bytes_per_second: u64,
     /// Taken for the drain rate until one has been measured, in bytes per second.
     pub unmeasured_bytes_per_second: u64,
+    /// Whether merges leave the disk to readers while they hold up no writer.
+    pub merges_yield: bool,
+}
+
+/// The reads of all lookups and iterators that were not answered from memory, over a while.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReadLoad {
+    /// How long the while was.
+    pub period: Duration,
+    /// Number of reads.
+    pub reads: u32,
+    /// What they took together.
+    pub time: Duration,
+}
+
+impl ReadLoad {
+    /// Whether readers wait for a disk.
+    #[must_use]
+    pub fn waits_for_disk(&self) -> bool {
+        self.time > DISK_READ_MIN * self.reads && self.time > self.period / WAITING_PARTS
+    }
 }
 
 /// What slows or stops writers.
@@ -122,6 +158,18 @@ impl Pacer {
         }
     }
 
+    /// The share of its time, above 0 and up to 1, that a merge may work under `load` and `reads`.
+    #[must_use]
+    pub fn merge_share(&self, load: &LoadState, reads: &ReadLoad) -> f64 {
+        let Self::Governor(config) = self;
+        if !config.merges_yield || !reads.waits_for_disk() {
+            return 1.0;
+        }
+        let runs = load.l0_runs as f64 / config.l0_slow.max(1) as f64;
+        let debt = load.debt_bytes as f64 / config.debt_slow_bytes.max(1) as f64;
+        MERGE_SHARE_MIN + (1.0 - MERGE_SHARE_MIN) * between(runs.max(debt), 0.5, 1.0)
+    }
+
     /// Whether a level 0 of `runs` runs holds writers up, or is about to.
     #[must_use]
     pub fn presses(&self, runs: u64) -> bool {
@@ -172,4 +220,48 @@ impl GovernorConfig {
 /// Where `value` lies between `slow` and `stop`, from 0 to 1.
 fn between(value: f64, slow: f64, stop: f64) -> f64 {
     if value >= stop { 1.0 } else { ((value - slow) / (stop - slow)).clamp(0.0, 1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pacer(merges_yield: bool) -> Pacer {
+        Pacer::Governor(GovernorConfig {
+            l0_slow: 10,
+            l0_stop: 20,
+            debt_slow_bytes: 1000,
+            debt_stop_bytes: 2000,
+            sealed_memtables_max: 1,
+            floor_bytes_per_second: 1,
+            unmeasured_bytes_per_second: 1,
+            merges_yield,
+        })
+    }
+
+    /// Reads that took so many microseconds each, of a second.
+    fn reads(reads: u32, micros: u64) -> ReadLoad {
+        let time = Duration::from_micros(micros) * reads;
+        ReadLoad { period: Duration::from_secs(1), reads, time }
+    }
+
+    #[test]
+    fn readers_wait_for_a_disk_if_reads_take_long_and_much_of_the_time() {
+        assert!(reads(1_500, 100).waits_for_disk());
+        assert!(!reads(500, 100).waits_for_disk(), "a twentieth of the time");
+        assert!(!reads(100_000, 3).waits_for_disk(), "from memory");
+        assert!(!ReadLoad::default().waits_for_disk());
+    }
+
+    #[test]
+    fn merges_leave_readers_the_less_the_closer_writers_are_to_being_slowed() {
+        let share = |l0_runs, debt_bytes, reads| {
+            pacer(true).merge_share(&LoadState { l0_runs, debt_bytes, ..LoadState::default() }, &reads)
+        };
+        let waiting = reads(5_000, 100);
+        assert_eq!([0, 5, 10, 11].map(|runs| share(runs, 0, waiting)), [0.25, 0.25, 1.0, 1.0]);
+        assert_eq!([0, 750, 1500].map(|debt| share(1, debt, waiting)), [0.25, 0.625, 1.0]);
+        assert_eq!(share(0, 0, reads(100_000, 3)), 1.0);
+        assert_eq!(pacer(false).merge_share(&LoadState::default(), &waiting), 1.0);
+    }
 }

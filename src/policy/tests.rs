@@ -60,6 +60,7 @@ impl PolicyConfig {
                 sealed_memtables_max: 1,
                 floor_bytes_per_second: 1 << 20,
                 unmeasured_bytes_per_second: 16 << 20,
+                merges_yield: true,
             }),
             placer: Placer::Single,
         }

@@ -11,6 +11,7 @@ mod stretches;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use foldhash::quality::FixedState;
 use quick_cache::sync::Cache;
@@ -297,6 +298,11 @@ impl TableCache {
         };
         counts.hits.fetch_add(1, Relaxed);
         Some(block)
+    }
+
+    /// Number of the reads of blocks and stretches for lookups and iterators, and the time that they took.
+    pub(crate) fn reads(&self) -> (u64, Duration) {
+        (self.reads.count.load(Relaxed), Duration::from_nanos(self.reads.nanos.load(Relaxed)))
     }
 
     pub(crate) fn counts(&self) -> CacheCounts {

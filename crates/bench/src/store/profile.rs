@@ -54,6 +54,7 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "l0_stop" => tree.l0_stop = value.parse()?,
         "debt_slow_bytes" => tree.debt_slow_bytes = size(value)?,
         "debt_stop_bytes" => tree.debt_stop_bytes = size(value)?,
+        "merges_yield" => tree.merges_yield = is_on(value)?,
         _ => return Err("no such part; parts are named as the fields of TreeOptions are".into()),
     }
     Ok(())
@@ -109,7 +110,7 @@ mod tests {
     fn every_part_can_be_set() {
         let text = "default:table_bytes=2M:pack=64M:group_bytes=3G:group_parts=5:victims=least-overlap:settle=off:\
                     descriptors=per-table:flush_single_table=on:block_bytes=8K:level1_bytes=10M:level_ratio=8:l0_trigger=2:l0_slow=6:l0_stop=7:\
-                    debt_slow_bytes=8:debt_stop_bytes=9";
+                    debt_slow_bytes=8:debt_stop_bytes=9:merges_yield=off";
         let expected = TreeOptions {
             table_bytes: 2 << 20,
             pack: PackLayout::Many { bytes_max: 64 << 20 },
@@ -127,6 +128,7 @@ mod tests {
             l0_stop: 7,
             debt_slow_bytes: 8,
             debt_stop_bytes: 9,
+            merges_yield: false,
         };
         assert_eq!(options(text).unwrap(), Options { tree: expected, ..Options::default() });
         assert_eq!(options("leveldb-2m:level_ratio=auto").unwrap().tree.level_ratio, None);
