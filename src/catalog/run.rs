@@ -193,7 +193,7 @@ impl Run {
     /// Index of the first table that is not wholly before `user_key`; the number of tables if there is none.
     #[must_use]
     pub fn lower_bound(&self, user_key: &[u8]) -> usize {
-        self.tables.seek(before(user_key)).index
+        self.tables.position(before(user_key))
     }
 
     /// The tables that overlap `range`, in key order.

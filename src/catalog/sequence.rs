@@ -43,8 +43,6 @@ pub enum Change<E> {
 
 /// A place in a [`Sequence`].
 pub struct Position<'a, E: Element> {
-    /// Number of elements before the place.
-    pub index: usize,
     /// Total of the elements before the place.
     pub total: E::Total,
     /// The element at the place, unless it is the end.
@@ -140,25 +138,37 @@ impl<E: Element> Sequence<E> {
         }
     }
 
-    /// As [`Sequence::find`], with the number and the total of the elements before.
+    /// As [`Sequence::find`], the number of the elements before alone. Reads none of them.
+    pub fn position(&self, before: impl Fn(&E::Key) -> bool) -> usize {
+        let mut node = &*self.root.node;
+        let mut index = 0;
+        loop {
+            let slot = node.keys.partition_point(&before);
+            let Slots::Children(children) = &node.slots else { return index + slot };
+            index += children[..slot].iter().map(|child| child.len).sum::<usize>();
+            match children.get(slot) {
+                Some(child) => node = &*child.node,
+                None => return index,
+            }
+        }
+    }
+
+    /// As [`Sequence::find`], with the total of the elements before.
     pub fn seek(&self, before: impl Fn(&E::Key) -> bool) -> Position<'_, E> {
         let mut node = &*self.root.node;
-        let (mut index, mut total) = (0, E::Total::default());
+        let mut total = E::Total::default();
         loop {
             let slot = node.keys.partition_point(&before);
             match &node.slots {
                 Slots::Elements(elements) => {
                     elements[..slot].iter().for_each(|element| total += element.total());
-                    return Position { index: index + slot, total, element: elements.get(slot) };
+                    return Position { total, element: elements.get(slot) };
                 }
                 Slots::Children(children) => {
-                    for child in &children[..slot] {
-                        index += child.len;
-                        total += child.total;
-                    }
+                    children[..slot].iter().for_each(|child| total += child.total);
                     match children.get(slot) {
                         Some(child) => node = &*child.node,
-                        None => return Position { index, total, element: None },
+                        None => return Position { total, element: None },
                     }
                 }
             }
