@@ -137,7 +137,7 @@ fn run(merge: &mut MergeForward<Flat>, filter: &mut VersionFilter, output: &mut 
             output.extend_from_slice(current.value());
             kept += 1;
         }
-        let Ok(()) = merge.step();
+        let Ok(_) = merge.step();
     }
     kept
 }
@@ -162,7 +162,7 @@ fn bench(c: &mut Criterion) {
                     let Ok(()) = merge.seek_first();
                     while merge.valid() {
                         black_box(merge.current().position);
-                        let Ok(()) = merge.step();
+                        let Ok(_) = merge.step();
                     }
                 });
             });

@@ -23,6 +23,11 @@ pub trait Cursor {
     /// Value of the current entry; empty for a tombstone.
     fn value(&self) -> &[u8];
 
+    /// How many bytes at the start of the key the last `next` or `prev` has left as they were, at least.
+    fn kept(&self) -> usize {
+        0
+    }
+
     /// Stands on the first entry at or behind (`key`, `stamp`).
     fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<(), Self::Error>;
 

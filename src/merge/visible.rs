@@ -60,6 +60,7 @@ impl<C: Cursor> VisibleForward<C> {
     ///
     /// # Errors
     /// That of a source.
+    #[inline(always)]
     pub fn step(&mut self) -> Result<(), C::Error> {
         self.leave_key()?;
         self.settle()
@@ -67,12 +68,14 @@ impl<C: Cursor> VisibleForward<C> {
 
     /// Whether it stands on a visible entry.
     #[must_use]
+    #[inline]
     pub fn valid(&self) -> bool {
         self.merge.valid()
     }
 
     /// User key of the current entry. Must be valid, as for the three below.
     #[must_use]
+    #[inline]
     pub fn key(&self) -> &[u8] {
         self.merge.key()
     }
@@ -85,17 +88,30 @@ impl<C: Cursor> VisibleForward<C> {
 
     /// Value of the current entry.
     #[must_use]
+    #[inline]
     pub fn value(&self) -> &[u8] {
         self.merge.value()
     }
 
     /// The source that holds the current entry.
     #[must_use]
+    #[inline]
     pub fn current(&self) -> &C {
         self.merge.current()
     }
 
+    /// Goes on to the first entry that the reader sees.
+    #[inline(always)]
     fn settle(&mut self) -> Result<(), C::Error> {
+        if self.merge.valid() && self.is_hidden(self.merge.stamp()) { self.pass_hidden() } else { Ok(()) }
+    }
+
+    fn is_hidden(&self, stamp: Stamp) -> bool {
+        stamp.seq() > self.upto || stamp.kind() == Kind::Delete
+    }
+
+    #[inline(never)]
+    fn pass_hidden(&mut self) -> Result<(), C::Error> {
         while self.merge.valid() {
             let stamp = self.merge.stamp();
             if stamp.seq() > self.upto {
@@ -109,19 +125,30 @@ impl<C: Cursor> VisibleForward<C> {
         Ok(())
     }
 
+    #[inline(always)]
     fn leave_key(&mut self) -> Result<(), C::Error> {
         // No entry has sequence number zero: this lies behind all versions.
         self.skip_to(Stamp::new(Seq::ZERO, Kind::Delete))
     }
 
     /// Goes to the first entry behind the current one that has another key, or a stamp not above `goal`.
+    #[inline(always)]
     fn skip_to(&mut self, goal: Stamp) -> Result<(), C::Error> {
         self.key.clear();
         self.key.extend_from_slice(self.merge.key());
-        for _ in 0..STEPS_BEFORE_SEEK {
-            self.merge.step()?;
+        let may_be_same = self.merge.step()?;
+        if may_be_same { self.skip_on(goal) } else { Ok(()) }
+    }
+
+    /// The rest of [`skip_to`](Self::skip_to) after a step that may have led to the same key.
+    #[inline(never)]
+    fn skip_on(&mut self, goal: Stamp) -> Result<(), C::Error> {
+        for step in 1..=STEPS_BEFORE_SEEK {
             if !self.merge.valid() || self.merge.key() != self.key || self.merge.stamp() <= goal {
                 return Ok(());
+            }
+            if step < STEPS_BEFORE_SEEK {
+                self.merge.step()?;
             }
         }
         self.merge.seek(&self.key, goal)
@@ -176,12 +203,14 @@ impl<C: PinValue> VisibleBackward<C> {
 
     /// Whether it stands on a visible entry.
     #[must_use]
+    #[inline]
     pub fn valid(&self) -> bool {
         self.found.is_some()
     }
 
     /// User key of the current entry. Must be valid, as for the three below.
     #[must_use]
+    #[inline]
     pub fn key(&self) -> &[u8] {
         debug_assert!(self.valid(), "stands on no entry");
         &self.key
@@ -195,6 +224,7 @@ impl<C: PinValue> VisibleBackward<C> {
 
     /// Value of the current entry.
     #[must_use]
+    #[inline]
     pub fn value(&self) -> &[u8] {
         self.pinned_value()
     }
@@ -221,22 +251,23 @@ impl<C: PinValue> VisibleBackward<C> {
     /// Passes all versions of `key`, the oldest first, and returns the newest one that is visible.
     fn newest_visible(&mut self) -> Result<Option<(Stamp, C::Pinned)>, C::Error> {
         let mut newest = None;
-        while self.merge.valid() && self.merge.key() == self.key {
+        let mut may_be_same = true;
+        while may_be_same && self.merge.valid() && self.merge.key() == self.key {
             let stamp = self.merge.stamp();
             if stamp.seq() > self.upto {
                 self.leave_key()?;
                 break;
             }
             newest = (stamp.kind() == Kind::Put).then(|| (stamp, self.merge.current().pin_value()));
-            self.merge.step()?;
+            may_be_same = self.merge.step()?;
         }
         Ok(newest)
     }
 
     fn leave_key(&mut self) -> Result<(), C::Error> {
         for _ in 0..STEPS_BEFORE_SEEK {
-            self.merge.step()?;
-            if !self.merge.valid() || self.merge.key() != self.key {
+            let may_be_same = self.merge.step()?;
+            if !may_be_same || !self.merge.valid() || self.merge.key() != self.key {
                 return Ok(());
             }
         }
