@@ -58,7 +58,8 @@ impl Block {
         if suffix_bytes > suffix_max && keys.longest(bytes, count) > suffix_max {
             return Err(Malformed::new(8, "key too long"));
         }
-        let deltas = Deltas { start: layout.at as u32, width: width as u8 };
+        let mask = !u64::MAX.checked_shl(8 * width as u32).unwrap_or(0);
+        let deltas = Deltas { start: layout.at as u32, width: width as u8, mask };
         layout.skip(count, width)?;
         let kinds = if flags & OWN_KINDS == 0 {
             Kinds::All((base & 0xff) as u8)
@@ -80,7 +81,7 @@ impl Block {
 
     fn check_stamps(&self) -> Result<(), Malformed> {
         let out_of_range = |delta: u64| self.low.checked_add(delta).is_none_or(|seq| seq > Seq::MAX.0);
-        if out_of_range(self.deltas.largest_possible()) {
+        if out_of_range(self.deltas.mask) {
             for index in 0..self.len() {
                 if out_of_range(self.deltas.get(self.bytes(), index)) {
                     return Err(Malformed::new(self.deltas.start as usize, "sequence number out of range"));
@@ -143,17 +144,31 @@ impl Block {
         (self.buffer.clone(), start + span.start..start + span.end)
     }
 
+    /// The buffer that the block lies in.
+    #[inline]
+    pub(crate) fn buffer(&self) -> &Arc<[u8]> {
+        &self.buffer
+    }
+
     /// Number of entries, at least 1.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a block is never empty")]
+    #[inline]
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
     /// What all keys begin with.
     #[must_use]
+    #[inline]
     pub fn prefix(&self) -> &[u8] {
         &self.bytes()[BLOCK_HEADER_BYTES..self.prefix_end as usize]
+    }
+
+    /// Length of the prefix, in bytes.
+    #[inline]
+    pub(crate) fn prefix_len(&self) -> usize {
+        self.prefix_end as usize - BLOCK_HEADER_BYTES
     }
 
     /// Key of entry `index` behind the prefix.
@@ -172,9 +187,16 @@ impl Block {
         key.extend_from_slice(self.suffix(index));
     }
 
+    /// Entry `index`: its key behind the prefix, its stamp, and where in the buffer its value lies.
+    #[inline(always)]
+    pub(crate) fn entry(&self, index: usize) -> (&[u8], Stamp, Range<usize>) {
+        let (start, value) = (self.start as usize, self.value_span(index));
+        (self.suffix(index), self.stamp(index), start + value.start..start + value.end)
+    }
+
     /// Stamp of entry `index`.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn stamp(&self, index: usize) -> Stamp {
         let seq = Seq(self.low + self.deltas.get(self.bytes(), index));
         let kind = match self.kinds {
@@ -392,6 +414,12 @@ impl Section {
             let start = base + index * stride as usize;
             return start..start + stride as usize;
         }
+        self.span_between_ends(bytes, index)
+    }
+
+    #[inline(never)]
+    fn span_between_ends(&self, bytes: &[u8], index: usize) -> Range<usize> {
+        let base = self.start as usize;
         let start = if index == 0 { 0 } else { self.end(bytes, index - 1) };
         base + start..base + self.end(bytes, index)
     }
@@ -425,24 +453,27 @@ enum Kinds {
 struct Deltas {
     start: u32,
     width: u8,
+    /// Of a word, what a delta is.
+    mask: u64,
 }
 
 impl Deltas {
     #[inline]
     fn get(self, bytes: &[u8], index: usize) -> u64 {
-        let at = self.start as usize + index * usize::from(self.width);
-        match self.width {
-            0 => 0,
-            1 => word::<1>(bytes, at),
-            2 => word::<2>(bytes, at),
-            4 => word::<4>(bytes, at),
-            _ => word::<8>(bytes, at),
+        let width = usize::from(self.width);
+        let at = self.start as usize + index * width;
+        // What follows the delta is masked out; at the end of the block there may be too little of it.
+        match bytes.get(at..at + 8) {
+            Some(word) => word.try_into().map_or(0, u64::from_le_bytes) & self.mask,
+            None => number(&bytes[at..at + width]),
         }
     }
+}
 
-    fn largest_possible(self) -> u64 {
-        if self.width == 8 { u64::MAX } else { (1 << (8 * self.width)) - 1 }
-    }
+/// At most 8 bytes, little endian.
+#[cold]
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
 /// The `N` bytes at `at`, little endian.

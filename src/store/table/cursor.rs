@@ -93,6 +93,11 @@ pub(crate) struct TableCursor {
     block: Option<Block>,
     entry: usize,
     key: Vec<u8>,
+    /// See [`Cursor::kept`].
+    kept: usize,
+    stamp: Stamp,
+    /// Where in the block's buffer the value lies.
+    value: Range<usize>,
 }
 
 impl TableCursor {
@@ -107,37 +112,38 @@ impl TableCursor {
             block: None,
             entry: 0,
             key: Vec::new(),
+            kept: 0,
+            stamp: Stamp::MAX,
+            value: 0..0,
         }
     }
 
     /// The current entry's value, to outlive the cursor: a buffer, and where in it the value lies.
     pub(crate) fn pin_value(&self) -> Option<(Arc<[u8]>, Range<usize>)> {
-        self.block.as_ref().map(|block| block.pin_value(self.entry))
+        self.block.as_ref().map(|block| (block.buffer().clone(), self.value.clone()))
     }
 
-    /// Loads block `at`; leaves the cursor invalid.
-    fn load(&mut self, at: usize) -> Result<Option<Block>> {
+    /// Loads block `at`, if there is one: the caller is to stand on one of its entries.
+    fn load(&mut self, at: usize) -> Result<()> {
         let goes_on = at == self.at + 1;
         self.block = None;
         self.at = at;
-        let Some(handle) = self.table.handle(at) else { return Ok(None) };
-        if let Some(found) = self.piece.as_ref().and_then(|piece| piece.find(handle)) {
-            return self.block_of_piece(handle, found).map(Some);
-        }
-        if let Some(block) = self.of_stretch(handle) {
-            return Ok(Some(block));
-        }
-        if let Some(block) = self.lookup(handle) {
+        let Some(handle) = self.table.handle(at) else { return Ok(()) };
+        let block = if let Some(found) = self.piece.as_ref().and_then(|piece| piece.find(handle)) {
+            self.block_of_piece(handle, found)?
+        } else if let Some(block) = self.of_stretch(handle) {
+            block
+        } else if let Some(block) = self.lookup(handle) {
             self.fetch.hit();
-            return Ok(Some(block));
-        }
-        match self.fetch.miss(goes_on) {
-            None => self.read(handle).map(Some),
-            Some(piece_bytes) => {
-                self.read_piece(at, handle, piece_bytes)?;
-                self.block_of_piece(handle, 0).map(Some)
-            }
-        }
+            block
+        } else if let Some(piece_bytes) = self.fetch.miss(goes_on) {
+            self.read_piece(at, handle, piece_bytes)?;
+            self.block_of_piece(handle, 0)?
+        } else {
+            self.read(handle)?
+        };
+        self.block = Some(block);
+        Ok(())
     }
 
     /// The block under `handle`, if the stretch that was found last holds it.
@@ -208,10 +214,30 @@ impl TableCursor {
         }
     }
 
-    fn stand(&mut self, block: Block, entry: usize) {
-        block.key_into(entry, &mut self.key);
-        self.entry = entry;
-        self.block = Some(block);
+    /// Stands on an entry of the block that was loaded.
+    fn stand(&mut self, entry: usize) {
+        if let Some(block) = &self.block {
+            let prefix = block.prefix();
+            self.key.clear();
+            self.key.reserve(prefix.len() + block.suffix(entry).len());
+            self.key.extend_from_slice(prefix);
+            self.move_to(entry);
+            self.kept = 0;
+        }
+    }
+
+    /// Stands on an entry of the block, with whose prefix the key begins already.
+    #[inline]
+    fn move_to(&mut self, entry: usize) {
+        if let Some(block) = &self.block {
+            let (suffix, stamp, value) = block.entry(entry);
+            self.entry = entry;
+            self.stamp = self.table.stamp(stamp);
+            self.value = value;
+            self.kept = block.prefix_len();
+            self.key.truncate(self.kept);
+            self.key.extend_from_slice(suffix);
+        }
     }
 
     /// Whether an entry that is stored at or behind (`key`, `stamp`) lies before it.
@@ -221,20 +247,39 @@ impl TableCursor {
             && key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry))
     }
 
-    fn first_of(&mut self, at: usize) -> Result<()> {
-        if let Some(block) = self.load(at)? {
-            self.stand(block, 0);
+    /// Goes to the next entry of the block, if there is one.
+    #[inline]
+    fn next_in_block(&mut self) -> bool {
+        let found = self.block.as_ref().is_some_and(|block| self.entry + 1 < block.len());
+        if found {
+            self.move_to(self.entry + 1);
         }
+        found
+    }
+
+    /// Goes to the previous entry of the block, if there is one.
+    #[inline]
+    fn prev_in_block(&mut self) -> bool {
+        let found = self.block.is_some() && self.entry > 0;
+        if found {
+            self.move_to(self.entry - 1);
+        }
+        found
+    }
+
+    fn first_of(&mut self, at: usize) -> Result<()> {
+        self.load(at)?;
+        self.stand(0);
         Ok(())
     }
 
     fn last_of(&mut self, at: Option<usize>) -> Result<()> {
         self.block = None;
-        if let Some(at) = at
-            && let Some(block) = self.load(at)?
-        {
-            let last = block.len() - 1;
-            self.stand(block, last);
+        if let Some(at) = at {
+            self.load(at)?;
+        }
+        if let Some(last) = self.block.as_ref().map(|block| block.len() - 1) {
+            self.stand(last);
         }
         Ok(())
     }
@@ -250,28 +295,38 @@ impl Drop for TableCursor {
 impl Cursor for TableCursor {
     type Error = Error;
 
+    #[inline]
     fn valid(&self) -> bool {
         self.block.is_some()
     }
 
+    #[inline]
     fn key(&self) -> &[u8] {
         &self.key
     }
 
+    #[inline]
     fn stamp(&self) -> Stamp {
-        self.block.as_ref().map_or(Stamp::MAX, |block| self.table.stamp(block.stamp(self.entry)))
+        self.stamp
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
-        self.block.as_ref().map_or(&[], |block| block.value(self.entry))
+        self.block.as_ref().and_then(|block| block.buffer().get(self.value.clone())).unwrap_or_default()
+    }
+
+    #[inline]
+    fn kept(&self) -> usize {
+        self.kept
     }
 
     fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
         let at = self.table.block_for(key, stamp);
-        if let Some(block) = self.load(at)? {
+        self.load(at)?;
+        if let Some(block) = &self.block {
             let entry = block.seek(key, stamp);
             if entry < block.len() {
-                self.stand(block, entry);
+                self.stand(entry);
             } else {
                 // The separator lies behind the block's last entry, and so does the target.
                 self.first_of(at + 1)?;
@@ -283,21 +338,15 @@ impl Cursor for TableCursor {
 
     fn seek_before(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
         let at = self.table.block_for(key, stamp);
-        match self.load(at)? {
-            Some(block) => match block.seek(key, stamp) {
-                // As in `seek`.
-                entry if self.is_before(&block, entry, key, stamp) => {
-                    self.stand(block, entry);
-                    Ok(())
-                }
-                0 => self.last_of(at.checked_sub(1)),
-                entry => {
-                    self.stand(block, entry - 1);
-                    Ok(())
-                }
-            },
-            None => self.seek_last(),
+        self.load(at)?;
+        let Some(block) = &self.block else { return self.seek_last() };
+        match block.seek(key, stamp) {
+            // As in `seek`.
+            entry if self.is_before(block, entry, key, stamp) => self.stand(entry),
+            0 => return self.last_of(at.checked_sub(1)),
+            entry => self.stand(entry - 1),
         }
+        Ok(())
     }
 
     fn seek_first(&mut self) -> Result<()> {
@@ -309,28 +358,14 @@ impl Cursor for TableCursor {
     }
 
     fn next(&mut self) -> Result<()> {
-        match &self.block {
-            Some(block) if self.entry + 1 < block.len() => {
-                self.entry += 1;
-                self.key.truncate(block.prefix().len());
-                self.key.extend_from_slice(block.suffix(self.entry));
-                Ok(())
-            }
-            Some(_) => self.first_of(self.at + 1),
-            None => Ok(()),
-        }
+        if self.next_in_block() || self.block.is_none() { Ok(()) } else { self.first_of(self.at + 1) }
     }
 
     fn prev(&mut self) -> Result<()> {
-        match &self.block {
-            Some(block) if self.entry > 0 => {
-                self.entry -= 1;
-                self.key.truncate(block.prefix().len());
-                self.key.extend_from_slice(block.suffix(self.entry));
-                Ok(())
-            }
-            Some(_) => self.last_of(self.at.checked_sub(1)),
-            None => Ok(()),
+        if self.prev_in_block() || self.block.is_none() {
+            Ok(())
+        } else {
+            self.last_of(self.at.checked_sub(1))
         }
     }
 }
@@ -413,8 +448,20 @@ impl<L: TableList> TablesCursor<L> {
         Ok(self.table.as_mut())
     }
 
-    fn current(&self) -> Option<&TableCursor> {
-        self.table.as_ref().filter(|table| table.valid())
+    /// [`Cursor::next`] at the end of a block.
+    #[inline(never)]
+    fn next_block(&mut self) -> Result<()> {
+        let moved = self.table.as_mut().map_or(Ok(()), Cursor::next);
+        let result = moved.and_then(|()| self.settle_forward());
+        self.guard(result)
+    }
+
+    /// [`Cursor::prev`] at the start of a block.
+    #[inline(never)]
+    fn prev_block(&mut self) -> Result<()> {
+        let moved = self.table.as_mut().map_or(Ok(()), Cursor::prev);
+        let result = moved.and_then(|()| self.settle_backward());
+        self.guard(result)
     }
 
     /// Goes on to the next table if the current one is exhausted.
@@ -450,20 +497,29 @@ impl<L: TableList> TablesCursor<L> {
 impl<L: TableList> Cursor for TablesCursor<L> {
     type Error = Error;
 
+    #[inline]
     fn valid(&self) -> bool {
-        self.current().is_some()
+        self.table.as_ref().is_some_and(Cursor::valid)
     }
 
+    #[inline]
     fn key(&self) -> &[u8] {
-        self.current().map_or(&[], Cursor::key)
+        self.table.as_ref().map_or(&[], Cursor::key)
     }
 
+    #[inline]
     fn stamp(&self) -> Stamp {
-        self.current().map_or(Stamp::MAX, Cursor::stamp)
+        self.table.as_ref().map_or(Stamp::MAX, Cursor::stamp)
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
-        self.current().map_or(&[], Cursor::value)
+        self.table.as_ref().map_or(&[], Cursor::value)
+    }
+
+    #[inline]
+    fn kept(&self) -> usize {
+        self.table.as_ref().map_or(0, Cursor::kept)
     }
 
     fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
@@ -516,31 +572,13 @@ impl<L: TableList> Cursor for TablesCursor<L> {
         self.guard(result)
     }
 
+    #[inline]
     fn next(&mut self) -> Result<()> {
-        let walk = |cursor: &mut Self| {
-            if let Some(table) = cursor.table.as_mut() {
-                table.next()?;
-                if !table.valid() {
-                    cursor.settle_forward()?;
-                }
-            }
-            Ok(())
-        };
-        let result = walk(self);
-        self.guard(result)
+        if self.table.as_mut().is_some_and(TableCursor::next_in_block) { Ok(()) } else { self.next_block() }
     }
 
+    #[inline]
     fn prev(&mut self) -> Result<()> {
-        let walk = |cursor: &mut Self| {
-            if let Some(table) = cursor.table.as_mut() {
-                table.prev()?;
-                if !table.valid() {
-                    cursor.settle_backward()?;
-                }
-            }
-            Ok(())
-        };
-        let result = walk(self);
-        self.guard(result)
+        if self.table.as_mut().is_some_and(TableCursor::prev_in_block) { Ok(()) } else { self.prev_block() }
     }
 }

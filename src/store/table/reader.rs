@@ -103,6 +103,7 @@ impl TableReader {
     }
 
     /// The stamp of an entry that is stored with `stamp`.
+    #[inline]
     pub(crate) fn stamp(&self, stamp: Stamp) -> Stamp {
         if stamp.seq() == Seq::ZERO { Stamp::new(self.number, stamp.kind()) } else { stamp }
     }
