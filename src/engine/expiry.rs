@@ -57,6 +57,7 @@ pub(crate) struct Expiry {
 
 impl Expiry {
     /// The caller's part of `value`; nothing if it is expired.
+    #[inline(never)]
     pub(super) fn shown(self, value: &[u8]) -> Option<&[u8]> {
         let (body, written) = value.split_last_chunk::<WRITTEN_BYTES>()?;
         let written = u64::from(u32::from_le_bytes(*written));

@@ -57,6 +57,7 @@ impl Bounds {
         Some(KeyRange { start, end }).filter(|range| !range.is_inverted())
     }
 
+    #[inline]
     pub(super) fn is_behind(&self, key: &[u8]) -> bool {
         match &self.to {
             Bound::Included(to) => key > &**to,
@@ -65,6 +66,7 @@ impl Bounds {
         }
     }
 
+    #[inline]
     pub(super) fn is_before(&self, key: &[u8]) -> bool {
         match &self.from {
             Bound::Included(from) => key < &**from,
@@ -79,6 +81,8 @@ impl Bounds {
     clippy::large_enum_variant,
     reason = "nearly all are runs, and a box would cost each step an access"
 )]
+// Which one it is takes a byte of its own: to read that out of what a field cannot be costs each call ten instructions.
+#[repr(u8)]
 enum Source {
     Memtable(MemtableCursor),
     Run(TablesCursor<Run>),
@@ -141,20 +145,29 @@ macro_rules! each {
 impl Cursor for Source {
     type Error = Error;
 
+    #[inline]
     fn valid(&self) -> bool {
         each!(self, cursor => cursor.valid())
     }
 
+    #[inline]
     fn key(&self) -> &[u8] {
         each!(self, cursor => cursor.key())
     }
 
+    #[inline]
     fn stamp(&self) -> Stamp {
         each!(self, cursor => cursor.stamp())
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
         each!(self, cursor => cursor.value())
+    }
+
+    #[inline]
+    fn kept(&self) -> usize {
+        each!(self, cursor => cursor.kept())
     }
 
     fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
@@ -173,10 +186,12 @@ impl Cursor for Source {
         each!(self, cursor => cursor.seek_last())
     }
 
+    #[inline(always)]
     fn next(&mut self) -> Result<()> {
         each!(self, cursor => cursor.next())
     }
 
+    #[inline]
     fn prev(&mut self) -> Result<()> {
         each!(self, cursor => cursor.prev())
     }
@@ -242,7 +257,8 @@ fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> 
         let cursor = wanted.then(|| TablesCursor::cached(cache.clone(), run.clone()));
         Ok((cursor.map(Source::Run), tombstones))
     });
-    let mut sources = Vec::new();
+    let runs_at_most: usize = view.version.levels().map(|(_, level)| level.runs.len()).sum();
+    let mut sources = Vec::with_capacity(view.memtables().count() + runs_at_most);
     // Newest first: what hides entries of a source is its own or has come by before it.
     let mut newer: Vec<Arc<SourceTombstones>> = Vec::new();
     for source in memtables.chain(runs) {
@@ -319,89 +335,108 @@ impl Scan {
         })
     }
 
+    /// Both ends are finished once one is.
+    #[cold]
+    fn end(&mut self, ended: Result<bool>) -> Result<bool> {
+        (self.front, self.back) = (End::Finished, End::Finished);
+        ended
+    }
+
     fn sources(&self) -> Result<Vec<Source>> {
         sources(&self.engine, &self.view, self.seq, self.sought.as_ref())
     }
 
     /// Goes to the next entry from the front; whether there is one. A failure ends the scan.
+    #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool> {
-        let mut stepped = self.step_front();
-        while matches!(stepped, Ok(true)) && self.front().is_none() {
-            stepped = self.step_front();
+        loop {
+            match self.step_front() {
+                Ok(true) if self.expiry.is_some() && self.front().is_none() => {}
+                Ok(true) => return Ok(true),
+                ended => return self.end(ended),
+            }
         }
-        if !matches!(stepped, Ok(true)) {
-            (self.front, self.back) = (End::Finished, End::Finished);
-        }
-        stepped
     }
 
+    #[inline(always)]
     fn step_front(&mut self) -> Result<bool> {
         match &mut self.front {
             End::Finished => return Ok(false),
             End::At(walk) => walk.step()?,
-            End::Fresh => {
-                let mut walk = Box::new(VisibleForward::new(MergeForward::new(self.sources()?), self.seq));
-                match &self.bounds.from {
-                    Bound::Included(from) => walk.seek(from)?,
-                    Bound::Excluded(from) => {
-                        walk.seek(from)?;
-                        if walk.valid() && walk.key() == from {
-                            walk.step()?;
-                        }
-                    }
-                    Bound::Unbounded => walk.seek_first()?,
-                }
-                self.front = End::At(walk);
-            }
+            End::Fresh => self.front = End::At(self.first()?),
         }
         let End::At(walk) = &self.front else { return Ok(false) };
-        Ok(walk.valid() && !self.bounds.is_behind(walk.key()) && !self.back_has_passed(walk.key()))
+        let open = matches!((&self.bounds.to, &self.back), (Bound::Unbounded, End::Fresh));
+        let inside = || !self.bounds.is_behind(walk.key()) && !self.back_has_passed(walk.key());
+        Ok(walk.valid() && (open || inside()))
+    }
+
+    #[inline(never)]
+    fn first(&self) -> Result<Box<VisibleForward<Source>>> {
+        let mut walk = Box::new(VisibleForward::new(MergeForward::new(self.sources()?), self.seq));
+        match &self.bounds.from {
+            Bound::Included(from) => walk.seek(from)?,
+            Bound::Excluded(from) => {
+                walk.seek(from)?;
+                if walk.valid() && walk.key() == from {
+                    walk.step()?;
+                }
+            }
+            Bound::Unbounded => walk.seek_first()?,
+        }
+        Ok(walk)
     }
 
     /// Goes to the next entry from the back; whether there is one. A failure ends the scan.
     pub(crate) fn advance_back(&mut self) -> Result<bool> {
-        let mut stepped = self.step_back();
-        while matches!(stepped, Ok(true)) && self.back().is_none() {
-            stepped = self.step_back();
+        loop {
+            match self.step_back() {
+                Ok(true) if self.expiry.is_some() && self.back().is_none() => {}
+                Ok(true) => return Ok(true),
+                ended => return self.end(ended),
+            }
         }
-        if !matches!(stepped, Ok(true)) {
-            (self.front, self.back) = (End::Finished, End::Finished);
-        }
-        stepped
     }
 
+    #[inline]
     fn step_back(&mut self) -> Result<bool> {
         match &mut self.back {
             End::Finished => return Ok(false),
             End::At(walk) => walk.step()?,
-            End::Fresh => {
-                let mut walk = Box::new(VisibleBackward::new(MergeBackward::new(self.sources()?), self.seq));
-                match &self.bounds.to {
-                    Bound::Excluded(to) => walk.seek_before(to)?,
-                    Bound::Included(to) => {
-                        // The key that follows `to` in bytewise order is `to` and a zero byte.
-                        let mut behind = to.clone();
-                        behind.push(0);
-                        walk.seek_before(&behind)?;
-                    }
-                    Bound::Unbounded => walk.seek_last()?,
-                }
-                self.back = End::At(walk);
-            }
+            End::Fresh => self.back = End::At(self.last()?),
         }
         let End::At(walk) = &self.back else { return Ok(false) };
         Ok(walk.valid() && !self.bounds.is_before(walk.key()) && !self.front_has_passed(walk.key()))
     }
 
+    #[inline(never)]
+    fn last(&self) -> Result<Box<VisibleBackward<Source>>> {
+        let mut walk = Box::new(VisibleBackward::new(MergeBackward::new(self.sources()?), self.seq));
+        match &self.bounds.to {
+            Bound::Excluded(to) => walk.seek_before(to)?,
+            Bound::Included(to) => {
+                // The key that follows `to` in bytewise order is `to` and a zero byte.
+                let mut behind = to.clone();
+                behind.push(0);
+                walk.seek_before(&behind)?;
+            }
+            Bound::Unbounded => walk.seek_last()?,
+        }
+        Ok(walk)
+    }
+
+    #[inline]
     fn back_has_passed(&self, key: &[u8]) -> bool {
         matches!(&self.back, End::At(walk) if walk.valid() && key >= walk.key())
     }
 
+    #[inline]
     fn front_has_passed(&self, key: &[u8]) -> bool {
         matches!(&self.front, End::At(walk) if walk.valid() && key <= walk.key())
     }
 
     /// The caller's part of a value; nothing if it is expired.
+    #[inline]
     fn shown<'a>(&self, value: &'a [u8]) -> Option<&'a [u8]> {
         self.expiry.map_or(Some(value), |expiry| expiry.shown(value))
     }
@@ -414,6 +449,7 @@ impl Scan {
     }
 
     /// The entry that [`Scan::advance`] went to.
+    #[inline(always)]
     pub(crate) fn front(&self) -> Option<(&[u8], &[u8])> {
         match &self.front {
             End::At(walk) => Some((walk.key(), self.shown(walk.value())?)),
@@ -422,6 +458,7 @@ impl Scan {
     }
 
     /// The entry that [`Scan::advance_back`] went to.
+    #[inline]
     pub(crate) fn back(&self) -> Option<(&[u8], &[u8])> {
         match &self.back {
             End::At(walk) => Some((walk.key(), self.shown(walk.value())?)),
