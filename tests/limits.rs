@@ -290,6 +290,28 @@ fn keyspace(compression: Compression, filter_bits_per_key: u8, prefix_bytes: u16
     KeyspaceOptions { compression, filter_bits_per_key, prefix, ttl: None }
 }
 
+fn smallest_tree() -> TreeOptions {
+    TreeOptions {
+        table_bytes: 1 << 10,
+        pack: PackLayout::Many { bytes_max: 1 << 20 },
+        group_bytes: 0,
+        group_parts: 1,
+        victims: Victims::LeastOverlap,
+        settle: false,
+        descriptors: Descriptors::PerTable,
+        flush_single_table: true,
+        block_bytes: 256,
+        level1_bytes: 4 << 10,
+        level_ratio: Some(2),
+        l0_trigger: 1,
+        l0_slow: 1,
+        l0_stop: 2,
+        debt_slow_bytes: 0,
+        debt_stop_bytes: 1 << 20,
+        merges_yield: false,
+    }
+}
+
 #[test]
 fn settings_at_the_ends_of_their_ranges_work() {
     let smallest = Options {
@@ -301,25 +323,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
         reserve_bytes: 1,
         background_threads: Some(64),
         keyspace: keyspace(Compression::Lz4, 0, 1),
-        tree: TreeOptions {
-            table_bytes: 1 << 10,
-            pack: PackLayout::Many { bytes_max: 1 << 20 },
-            group_bytes: 0,
-            group_parts: 1,
-            victims: Victims::LeastOverlap,
-            settle: false,
-            descriptors: Descriptors::PerTable,
-            flush_single_table: true,
-            block_bytes: 256,
-            level1_bytes: 4 << 10,
-            level_ratio: Some(2),
-            l0_trigger: 1,
-            l0_slow: 1,
-            l0_stop: 2,
-            debt_slow_bytes: 0,
-            debt_stop_bytes: 1 << 20,
-            merges_yield: false,
-        },
+        tree: smallest_tree(),
     };
     let largest = Options {
         memory_bytes: Some(u64::MAX),
