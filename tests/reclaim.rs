@@ -379,10 +379,13 @@ fn a_sync_of_holes_that_fails_is_not_repeated() {
 /// A store of two thousand entries in one large pack.
 fn in_one_pack(env: &Arc<SimEnv>) -> (Db, Model) {
     let tree = TreeOptions { pack: PackLayout::Many { bytes_max: 32 << 20 }, ..options().tree };
-    let db = open(env, &Options { tree, ..options() }).unwrap();
+    // All of them in one flush.
+    let (memtable_bytes, memory_bytes) = (16 << 20, Some(128 << 20));
+    let db = open(env, &Options { tree, memtable_bytes, memory_bytes, ..options() }).unwrap();
     let mut model = Model::new();
     put(&db, &mut model, 0..2000, 0);
     db.compact().unwrap();
+    assert_eq!(db.stats().space.pack_files, 1);
     (db, model)
 }
 
