@@ -2,7 +2,8 @@
 //! arrival.
 //!
 //! One thread reads and one writes. Arrivals follow a square wave: three quarters of the time at the full rate, then one
-//! quarter at a fourth of it. What has not been started when twice the time is up counts as long as it has waited.
+//! quarter at a fourth of it. What has not been started when twice the time is up counts as long as it has waited. What
+//! arrives during the warm-up does not count.
 
 use std::num::NonZeroU64;
 use std::sync::Barrier;
@@ -40,6 +41,8 @@ pub struct Open<'a> {
     pub records: u64,
     /// Time of the arrivals.
     pub time: Duration,
+    /// Part of the time, at its beginning, whose arrivals are not measured.
+    pub warm_up: Duration,
     pub rates: Rates,
     /// Whether answers must be right.
     pub exact: bool,
@@ -99,7 +102,9 @@ impl Open<'_> {
             }
             found.effect.add(chunk.run(next, self.store, self.exact)?);
             let ended = started.elapsed();
-            found.note(thread == 1, ended - due, ended);
+            if due >= self.warm_up {
+                found.note(thread == 1, ended - due, ended);
+            }
             found.count(1, ended);
             next += 1;
             if ended > 2 * self.time || !go_on.load(Ordering::Relaxed) {
@@ -107,7 +112,8 @@ impl Open<'_> {
             }
         }
         let ended = started.elapsed();
-        arrivals.for_each(|due| found.note(thread == 1, ended - due, ended));
+        let measured = arrivals.filter(|&due| due >= self.warm_up);
+        measured.for_each(|due| found.note(thread == 1, ended - due, ended));
         found.rate = found.operations as f64 / ended.as_secs_f64();
         Ok(found)
     }
@@ -129,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn every_arrival_has_a_latency() {
+    fn every_arrival_after_the_warm_up_has_a_latency() {
         let format = Format::new(InsertOrder::Hashed, 100).unwrap();
         let opening = Opening { cache_bytes: 0, memtable_bytes: 0, durability: Durability::Kill };
         let store = Engine::Empty.open(std::path::Path::new(""), &opening).unwrap();
@@ -138,13 +144,17 @@ mod tests {
             format: &format,
             records: 1000,
             time: Duration::from_millis(100),
+            warm_up: Duration::from_millis(20),
             rates: Rates { reads: 10_000.0, writes: 1000.0 },
             exact: false,
             seed: 1,
             phase: 0,
         };
         let found = phase.run().unwrap();
-        let count = |rate: f64| (0..).map_while(|index| arrival(index, rate, 0.1)).count() as u64;
+        let count = |rate: f64| {
+            let all = (0..).map_while(|index| arrival(index, rate, 0.1)).map(Duration::from_secs_f64);
+            all.filter(|&due| due >= phase.warm_up).count() as u64
+        };
         assert_eq!(found.reads.all().percentiles().unwrap().count, count(10_000.0));
         assert_eq!(found.writes.all().percentiles().unwrap().count, count(1000.0));
     }

@@ -171,14 +171,14 @@ impl Turn<'_> {
     fn measure(&self, index: usize, phase: &Phase) -> Result<Findings> {
         let (job, store, format) = (self.job, &*self.store, &self.format);
         let (limit, exact, seed) = (job.limit(phase), job.exact(), job.seed);
-        if phase.workload == Workload::Tail {
-            let rates = job.rates.context("no rates for the tail workload")?;
-            let (records, time) = (job.records, limit);
-            return Open { store, format, records, time, rates, exact, seed, phase: index }.run();
-        }
         // Series of loads begin with their first put; nothing else may begin with cold caches.
         let warm_up =
             if phase.work.loads() { Duration::ZERO } else { limit.mul_f64(WARM_UP.0).min(WARM_UP.1) };
+        if phase.workload == Workload::Tail {
+            let rates = job.rates.context("no rates for the tail workload")?;
+            let (records, time) = (job.records, limit);
+            return Open { store, format, records, time, warm_up, rates, exact, seed, phase: index }.run();
+        }
         let closed = Closed {
             store,
             format,
