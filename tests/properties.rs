@@ -53,3 +53,19 @@ fn figures_follow_the_store() {
     assert_eq!(table.lines().skip(1).map(listed).sum::<u64>(), tables, "{table}");
     assert!(db.property("terrace.stats").unwrap().contains("Flushes: "));
 }
+
+#[test]
+fn tables_that_the_store_has_written_are_open() {
+    let db = Db::builder("/db").env(SimEnv::new(SimConfig::default())).options(tiny()).open().unwrap();
+    let opened = || db.stats().read.open;
+    let before = opened();
+    let get_all = || (0..600).for_each(|n| assert!(db.get(format!("{n}")).unwrap().is_some()));
+    (0..600).for_each(|n| db.put(format!("{n}"), vec![1; 200]).unwrap());
+    db.flush().unwrap();
+    get_all();
+    db.compact().unwrap();
+    get_all();
+    let stats = db.stats();
+    assert!(stats.read.get > 0 && stats.merge.jobs > 0, "{stats:?}");
+    assert_eq!(opened(), before);
+}

@@ -58,6 +58,7 @@ impl Engine {
         let mut change = Change::of_tree(edit);
         change.edit.packs = finished.packs.records().to_vec();
         change.packs = Some(finished.packs);
+        change.open = finished.open;
         change.flushed = Some(memtable.clone());
         change.wal_floor = Some(wal_floor);
         self.install(change)?;

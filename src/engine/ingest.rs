@@ -156,7 +156,7 @@ impl Engine {
 
     /// The edit that brings the tables of `finished` into `tree`, their entries numbered `number`.
     fn placed(&self, tree: &Tree, finished: Finished, number: Seq) -> Change {
-        let Finished { tables, packs } = finished;
+        let Finished { tables, packs, .. } = finished;
         let hull = |hull: KeyRange, table: &TableRecord| hull.hull(&table.range);
         let range = tables.split_first().map(|(first, rest)| rest.iter().fold(first.range.clone(), hull));
         let bytes = tables.iter().map(|table| table.extent.length).sum();

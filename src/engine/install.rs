@@ -17,7 +17,8 @@ use crate::catalog::{Catalog, ExtentSink, Lease};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{Edit, TreeEdit};
 use crate::store::memtable::Memtable;
-use crate::types::SegmentId;
+use crate::store::table::TableReader;
+use crate::types::{SegmentId, TableId};
 
 /// A change on its way into the catalog.
 #[derive(Default)]
@@ -25,6 +26,8 @@ pub(crate) struct Change {
     pub(crate) edit: Edit,
     /// Packs that the edit names for the first time.
     pub(crate) packs: Option<SealedPacks>,
+    /// Those of the edit's tables that are open already.
+    pub(crate) open: Vec<(TableId, Arc<TableReader>)>,
     /// The memtable whose entries the edit's tables hold.
     pub(crate) flushed: Option<Arc<Memtable>>,
     /// The log is needed from here on.
@@ -108,6 +111,11 @@ impl Engine {
             if let (Some(tree), Some(state)) =
                 (trees.get(&edit.keyspace), catalog.keyspaces.get(&edit.keyspace))
             {
+                for (id, table) in &change.open {
+                    if let Some((_, meta)) = state.version.table(*id) {
+                        meta.attachment.set(table.clone());
+                    }
+                }
                 tree.publish(&state.version, change.flushed.as_ref());
             }
         }

@@ -105,6 +105,7 @@ impl Engine {
         let mut change = Change::of_tree(edit);
         change.edit.packs = finished.packs.records().to_vec();
         change.packs = Some(finished.packs);
+        change.open = finished.open;
         self.install(change)?;
         Ok((bytes_out, moved_bytes))
     }

@@ -24,8 +24,8 @@ use crate::policy::PlaceView;
 use crate::store::device::Named;
 use crate::store::meter::WriteCause;
 use crate::store::pack::{PackStore, PackWriter};
-use crate::store::table::{TableBuilder, TableSettings, copy_table};
-use crate::types::{DeviceId, KeyRange, PackId, RangeTombstone, Stamp, UpperBound};
+use crate::store::table::{TableBuilder, TableReader, TableSettings, copy_table};
+use crate::types::{DeviceId, KeyRange, PackId, RangeTombstone, Stamp, TableId, UpperBound};
 
 /// The device that holds log and manifest.
 const HOME: DeviceId = DeviceId(0);
@@ -93,6 +93,7 @@ pub(crate) struct Output<E> {
     /// When the last of the packs had its name.
     named: Option<Named>,
     tables: Vec<TableRecord>,
+    open: Vec<(TableId, Arc<TableReader>)>,
 }
 
 /// Packs that are whole but that no edit names yet. Dropped before [`SealedPacks::commit`], it removes them.
@@ -105,6 +106,8 @@ pub(crate) struct SealedPacks {
 /// What a finished job hands to its edit.
 pub(crate) struct Finished {
     pub(crate) tables: Vec<TableRecord>,
+    /// Those that stay open.
+    pub(crate) open: Vec<(TableId, Arc<TableReader>)>,
     pub(crate) packs: SealedPacks,
 }
 
@@ -123,6 +126,7 @@ impl<E: Deref<Target = Engine>> Output<E> {
             packs,
             named: None,
             tables: Vec::new(),
+            open: Vec::new(),
         }
     }
 
@@ -204,7 +208,7 @@ impl<E: Deref<Target = Engine>> Output<E> {
             // Other jobs' names, and the log's, may be among those whose fate is unknown after a failure.
             self.packs.store.sync_names(named).map_err(|error| self.engine.poison(error))?;
         }
-        Ok(Finished { tables: std::mem::take(&mut self.tables), packs: self.packs })
+        Ok(Finished { tables: self.tables, open: self.open, packs: self.packs })
     }
 }
 
@@ -243,7 +247,15 @@ impl<E: Deref<Target = Engine>> Sink for Output<E> {
         }
         let (Some(mut table), Some(pack)) = (self.table.take(), self.pack.as_mut()) else { return Ok(()) };
         table.set_range_tombstones(tombstones);
-        self.tables.push(table.finish(pack)?);
+        let record = table.finish(pack)?;
+        // Entries from outside have no number yet.
+        if self.writing != Writing::Ingest
+            && let Some(open) = self.engine.cache.written(&record, pack)?
+        {
+            self.open.push((record.id, open));
+        }
+        self.tables.push(record);
+        pack.drain()?;
         self.seal_full()
     }
 }

@@ -3,7 +3,7 @@
 //! Blocks are keyed by (table, offset within the table), so that a table that moves to another level, pack or device
 //! keeps its warm blocks. An open table is attached to its [`TableMeta`], where a read finds it without a search, until
 //! the table goes; attached tables take at most [`ATTACHED_SHARE`] of the budget, and those beyond it compete with the
-//! blocks.
+//! blocks. What a job writes is attached at once, so that no reader pays for it after each merge.
 
 mod rows;
 mod stretches;
@@ -21,11 +21,12 @@ use self::rows::{Misses, Row};
 pub(crate) use self::stretches::Stretch;
 use super::buffers::Buffers;
 use super::meter::ReadCause;
-use super::pack::PackStore;
+use super::pack::{PackStore, PackWriter};
 use super::table::{TablePlace, TableReader};
 use crate::catalog::TableMeta;
 use crate::error::Result;
 use crate::format::block::Block;
+use crate::format::edit::TableRecord;
 use crate::format::table::BlockHandle;
 use crate::types::TableId;
 
@@ -37,6 +38,10 @@ const ENTRY_OVERHEAD_BYTES: u64 = 96;
 
 /// Attached tables take at most one part in so many of the budget. An index and a filter are about 1.5 % of a table.
 const ATTACHED_SHARE: u64 = 4;
+
+/// Tables are attached as they are written, while attached ones take less than one part in so many of the budget: the rest of
+/// their share is for those that somebody reads.
+const WRITTEN_SHARE: u64 = 2 * ATTACHED_SHARE;
 
 /// The blocks' part of the budget changes in steps of one part in so many.
 const CAPACITY_STEPS: u64 = 64;
@@ -227,6 +232,24 @@ impl TableCache {
             self.entries.insert(key, Entry::Table(table.clone()));
         }
         Ok(table)
+    }
+
+    /// The table of `record`, which has just been completed in `pack`, to attach to its metadata: so that no reader waits for
+    /// it to be opened. `None` where open tables take much of the budget already.
+    pub(crate) fn written(
+        &self,
+        record: &TableRecord,
+        pack: &PackWriter,
+    ) -> Result<Option<Arc<TableReader>>> {
+        if self.attached_bytes.load(Relaxed) >= self.capacity.load(Relaxed) / WRITTEN_SHARE {
+            return Ok(None);
+        }
+        let (file, end) = pack.pending();
+        let mut table = TableReader::written(file, record, end)?;
+        let charge = self.charge(table.memory_bytes() as u64);
+        let fits = charge.is_some();
+        table.set_charge(charge);
+        Ok(fits.then(|| Arc::new(table)))
     }
 
     /// Room for an attached table of so many bytes, unless those that there are take their share already.

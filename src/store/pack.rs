@@ -235,6 +235,11 @@ impl PackWriter {
         if whole_pages >= WRITE_BYTES { self.write_out(whole_pages) } else { Ok(()) }
     }
 
+    /// The file, and what is not handed to the operating system yet.
+    pub(crate) fn pending(&self) -> (&StoreFile, &[u8]) {
+        (&self.file, &self.buffer)
+    }
+
     /// Notes a finished table.
     pub(crate) fn add_table(&mut self, table: TableId, keyspace: KeyspaceId, offset: u64) -> Extent {
         let length = self.len() - offset;

@@ -148,7 +148,7 @@ impl TableBuilder {
         }
     }
 
-    /// Completes the table. It must hold an entry or a range tombstone.
+    /// Completes the table, whose end is still in the pack's buffer then. It must hold an entry or a range tombstone.
     pub(crate) fn finish(mut self, pack: &mut PackWriter) -> Result<TableRecord> {
         self.close_block(pack)?;
         let range = self.range();
@@ -175,7 +175,6 @@ impl TableBuilder {
         let footer = Footer { table: self.id, data_bytes, index, filter, tombstones, properties };
         pack.buffer().extend_from_slice(&footer.encode());
         let extent = pack.add_table(self.id, self.settings.keyspace, self.start);
-        pack.drain()?;
         Ok(TableRecord {
             id: self.id,
             extent,

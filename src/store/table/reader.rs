@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::format::Malformed;
 use crate::format::block::Block;
 use crate::format::checksum::Place;
+use crate::format::edit::TableRecord;
 use crate::format::filter::{Filter, PrefixProbe};
 use crate::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, check_block, open_block};
 use crate::format::tombstones;
@@ -50,17 +51,30 @@ impl TableReader {
     pub(crate) fn open(file: &StoreFile, id: TableId, extent: Extent, number: Seq) -> Result<Self> {
         let length = (extent.length / TAIL_FRACTION).clamp(TAIL_BYTES.start, TAIL_BYTES.end);
         let tail = Tail::read(TablePlace { file, id, extent }, length)?;
-        let mut table = Self::from_tail(&tail, number)?;
-        if let Some(handle) = tail.footer.filter {
-            table.filter = Some(tail.decode(handle, |bytes| Filter::decode(&bytes))?);
-        }
-        Ok(table)
+        Self::with_filter(&tail, number)
+    }
+
+    /// The table of `record`, the last of `file` so far. `end` is the end of that, with the table's index and filter at least;
+    /// they are checked as if they had been read.
+    pub(crate) fn written(file: &StoreFile, record: &TableRecord, end: &[u8]) -> Result<Self> {
+        let place = TablePlace { file, id: record.id, extent: record.extent };
+        let length = usize::try_from(record.extent.length).unwrap_or(usize::MAX);
+        let end = &end[end.len().saturating_sub(length)..];
+        Self::with_filter(&Tail::new(place, Cow::Borrowed(end))?, record.max_seq)
     }
 
     /// As [`TableReader::open`], without the filter: for those who read everything, whatever state the filter is in.
     pub(crate) fn open_data(file: &StoreFile, id: TableId, extent: Extent, number: Seq) -> Result<Self> {
         // A sector of the filter that cannot be read must not hide the data.
         Self::from_tail(&Tail::read(TablePlace { file, id, extent }, FOOTER_BYTES as u64)?, number)
+    }
+
+    fn with_filter(tail: &Tail<'_>, number: Seq) -> Result<Self> {
+        let mut table = Self::from_tail(tail, number)?;
+        if let Some(handle) = tail.footer.filter {
+            table.filter = Some(tail.decode(handle, |bytes| Filter::decode(&bytes))?);
+        }
+        Ok(table)
     }
 
     /// A table without its filter.
@@ -199,21 +213,29 @@ impl TableReader {
 struct Tail<'a> {
     place: TablePlace<'a>,
     /// The last bytes of the table, up to its footer.
-    bytes: Vec<u8>,
+    bytes: Cow<'a, [u8]>,
     footer: Footer,
 }
 
 impl<'a> Tail<'a> {
     /// Reads the last `length` bytes of a table, all of it if it is shorter, and checks its footer.
     fn read(place: TablePlace<'a>, length: u64) -> Result<Self> {
-        let TablePlace { file, id, extent } = place;
+        let TablePlace { file, extent, .. } = place;
         let start = extent.length.saturating_sub(length);
-        let too_short = || file.corruption(extent.offset, "the table is shorter than its footer");
-        let length = usize::try_from(extent.length - start).map_err(|_| too_short())?;
-        let before = length.checked_sub(FOOTER_BYTES).ok_or_else(too_short)?;
-        let mut bytes = file.read(ReadCause::Open, extent.offset + start, length)?;
-        let footer_at = extent.offset + start + before as u64;
-        let footer = Footer::decode(&bytes.split_off(before)).map_err(|e| file.malformed(footer_at, &e))?;
+        let length = usize::try_from(extent.length - start).map_err(|_| place.too_short())?;
+        Self::new(place, Cow::Owned(file.read(ReadCause::Open, extent.offset + start, length)?))
+    }
+
+    /// Takes `bytes`, the last of a table, and checks its footer.
+    fn new(place: TablePlace<'a>, mut bytes: Cow<'a, [u8]>) -> Result<Self> {
+        let TablePlace { file, id, extent } = place;
+        let before = bytes.len().checked_sub(FOOTER_BYTES).ok_or_else(|| place.too_short())?;
+        let footer_at = extent.offset + extent.length.saturating_sub(FOOTER_BYTES as u64);
+        let footer = Footer::decode(&bytes[before..]).map_err(|e| file.malformed(footer_at, &e))?;
+        match &mut bytes {
+            Cow::Borrowed(bytes) => *bytes = &bytes[..before],
+            Cow::Owned(bytes) => bytes.truncate(before),
+        }
         if footer.table != id {
             let what = format!("table {id} is not here, but table {}", footer.table);
             return Err(file.corruption(footer_at, what));
@@ -306,6 +328,10 @@ impl TablePlace<'_> {
             return Err(self.file.corruption(self.extent.offset, "a block lies outside its table"));
         }
         Ok(handle.length as usize)
+    }
+
+    fn too_short(self) -> crate::error::Error {
+        self.file.corruption(self.extent.offset, "the table is shorter than its footer")
     }
 
     fn place(self, handle: BlockHandle) -> Place {
