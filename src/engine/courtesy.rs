@@ -8,27 +8,34 @@ use std::time::Duration;
 
 use super::Engine;
 use crate::env::sync::Mutex;
-use crate::policy::ReadLoad;
+use crate::policy::UserLoad;
 
-/// Reads are looked at over this long.
+/// Users are looked at over this long.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// Shorter pauses are put off.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
 /// The longest pause: so late a merge hears that it is needed, or that the store is being closed.
-const PAUSE_MAX: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// What readers have waited for, as it was seen last.
+/// What users did, as it was seen last.
 #[derive(Debug, Default)]
 pub(super) struct Courtesy(Mutex<Seen>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     at: Duration,
-    reads: u64,
-    time: Duration,
-    load: ReadLoad,
+    counts: Counts,
+    load: UserLoad,
+}
+
+/// Since the store was opened.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    /// Reads of blocks, and the time that they took.
+    reads: (u64, Duration),
+    written_bytes: u64,
 }
 
 /// A job that gives way.
@@ -37,6 +44,8 @@ pub(super) struct Courteous<'a> {
     engine: &'a Engine,
     /// Since when it has worked without a pause.
     since: Cell<Duration>,
+    /// All pauses together.
+    paused: Cell<Duration>,
 }
 
 impl Courteous<'_> {
@@ -50,7 +59,13 @@ impl Courteous<'_> {
         } else if let Some(pause) = pause(now.saturating_sub(self.since.get()), share) {
             env.sleep(pause);
             self.since.set(env.now());
+            self.paused.set(self.paused.get() + self.since.get().saturating_sub(now));
         }
+    }
+
+    /// For how long the job has paused.
+    pub(super) fn paused(&self) -> Duration {
+        self.paused.get()
     }
 }
 
@@ -61,18 +76,18 @@ fn pause(worked: Duration, share: f64) -> Option<Duration> {
 }
 
 impl Seen {
-    /// What readers have waited for over the last period, which ends now if it has lasted long enough. `reads` tells the
-    /// number of their reads, and the time that these took, since the store was opened.
-    fn look(&mut self, now: Duration, reads: impl FnOnce() -> (u64, Duration)) -> ReadLoad {
+    /// What users did over the last period, which ends now if it has lasted long enough.
+    fn look(&mut self, now: Duration, count: impl FnOnce() -> Counts) -> UserLoad {
         let period = now.saturating_sub(self.at);
         if period >= PERIOD {
-            let (reads, time) = reads();
-            let load = ReadLoad {
+            let (before, counts) = (self.counts, count());
+            let load = UserLoad {
                 period,
-                reads: u32::try_from(reads - self.reads).unwrap_or(u32::MAX),
-                time: time.saturating_sub(self.time),
+                reads: u32::try_from(counts.reads.0 - before.reads.0).unwrap_or(u32::MAX),
+                read_time: counts.reads.1.saturating_sub(before.reads.1),
+                written_bytes: counts.written_bytes.saturating_sub(before.written_bytes),
             };
-            *self = Self { at: now, reads, time, load };
+            *self = Self { at: now, counts, load };
         }
         self.load
     }
@@ -81,13 +96,14 @@ impl Seen {
 impl Engine {
     /// For a job that begins.
     pub(super) fn courteous(&self) -> Courteous<'_> {
-        Courteous { engine: self, since: Cell::new(self.env.now()) }
+        Courteous { engine: self, since: Cell::new(self.env.now()), paused: Cell::default() }
     }
 
     /// The share of its time that a merge may work.
     fn merge_share(&self, now: Duration) -> f64 {
-        let reads = self.courtesy.0.lock().look(now, || self.cache.reads());
-        self.settings().policy.pacer.merge_share(&self.pressure.load(), &reads)
+        let count = || Counts { reads: self.cache.reads(), written_bytes: self.tally.user_bytes() };
+        let users = self.courtesy.0.lock().look(now, count);
+        self.settings().policy.pacer.merge_share(&self.pressure.load(), &users)
     }
 }
 
@@ -106,13 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn reads_count_for_the_period_that_they_were_in() {
+    fn what_users_do_counts_for_the_period_that_it_was_in() {
+        let counts = |reads, ms, written_bytes| Counts { reads: (reads, ms * MS), written_bytes };
         let mut seen = Seen::default();
-        assert_eq!(seen.look(19 * MS, || (100, 30 * MS)), ReadLoad::default());
-        let first = ReadLoad { period: 20 * MS, reads: 120, time: 36 * MS };
-        assert_eq!(seen.look(20 * MS, || (120, 36 * MS)), first);
-        assert_eq!(seen.look(39 * MS, || (200, 60 * MS)), first);
-        let second = ReadLoad { period: 30 * MS, reads: 100, time: 34 * MS };
-        assert_eq!(seen.look(50 * MS, || (220, 70 * MS)), second);
+        assert_eq!(seen.look(19 * MS, || counts(100, 30, 7)), UserLoad::default());
+        let first = UserLoad { period: 20 * MS, reads: 120, read_time: 36 * MS, written_bytes: 9 };
+        assert_eq!(seen.look(20 * MS, || counts(120, 36, 9)), first);
+        assert_eq!(seen.look(39 * MS, || counts(200, 60, 10)), first);
+        let second = UserLoad { period: 30 * MS, reads: 100, read_time: 34 * MS, written_bytes: 2 };
+        assert_eq!(seen.look(50 * MS, || counts(220, 70, 11)), second);
     }
 }

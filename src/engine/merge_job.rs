@@ -83,7 +83,7 @@ impl Engine {
             self.health.check_writable()
         })?;
         let (bytes_out, moved_bytes) = self.install_output(version, plan, output.finish()?)?;
-        let time: Duration = self.env.now().saturating_sub(start);
+        let time: Duration = self.env.now().saturating_sub(start + courteous.paused());
         self.tally.merged(volume, inputs.bytes, bytes_out, time);
         if !plan.moves.is_empty() {
             self.tally.moved(moved_bytes);

@@ -75,6 +75,11 @@ impl Tally {
         self.user_bytes.fetch_add(bytes, Relaxed);
     }
 
+    /// Bytes of keys and values that users have written.
+    pub(super) fn user_bytes(&self) -> u64 {
+        self.user_bytes.load(Relaxed)
+    }
+
     pub(super) fn flushed(&self, volume: Volume, bytes_in: u64, bytes_out: u64, time: Duration) {
         self.flush.add(volume, bytes_in, bytes_out, time);
     }
@@ -138,7 +143,7 @@ impl Engine {
         let wal_bytes = self.writer.as_ref().map_or(self.replayed_bytes, |writer| writer.lock().wal.bytes());
         let stalls = self.tally.stalls.lock().clone();
         Stats {
-            user_bytes_written: self.tally.user_bytes.load(Relaxed),
+            user_bytes_written: self.tally.user_bytes(),
             user_ops_written: self.tally.user_ops.load(Relaxed),
             written: self.by_cause(|cause| self.meter.bytes_written(cause)),
             syncs: self.by_cause(|cause| self.meter.syncs(cause)),

@@ -21,7 +21,7 @@ mod view;
 
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
 pub use layout::{BlocksAsked, Layout, LeveledConfig, TreeShape, seeks_worth};
-pub use pacer::{Admission, GovernorConfig, Pacer, Pressure, ReadLoad, WriterVerdict};
+pub use pacer::{Admission, GovernorConfig, Pacer, Pressure, UserLoad, WriterVerdict};
 pub use picker::{Picker, PickerConfig, RangePick};
 pub use placer::{PlaceView, Placer};
 pub use plan::{Plan, PlanInput, PlanKind, Reason};

@@ -11,14 +11,21 @@
 //!
 //! Merges take all of the disk that they can get, and readers who need it wait behind them: at a disk's limit, for
 //! milliseconds instead of a tenth of one. So while readers wait for the disk, a merge works a share of its time only
-//! ([`Pacer::merge_share`]): the less, the further off the signals are from slowing writers.
+//! ([`Pacer::merge_share`]): the less, the later writers would be slowed if they went on at their rate of the moment and
+//! nothing were merged. What is owed hurries nobody where nobody writes.
 
 use super::{LoadState, Plan, PlanKind};
 use std::time::Duration;
 
-/// Share of its time that a merge works up to half of the way to where writers are slowed; from there on it rises to 1. (To
-/// stand still would serve readers for a while only: what is not merged costs them, too.)
-const MERGE_SHARE_MIN: f64 = 0.25;
+/// Share of its time that a merge works where writers are far from being slowed. (To stand still would serve readers for a
+/// while only: what is not merged costs them, too.)
+const MERGE_SHARE_MIN: f64 = 0.1;
+
+/// Seconds before writers would be slowed from which on the share rises, and at which it is all of the time.
+const HURRY_SECONDS: (f64, f64) = (20.0, 5.0);
+
+/// What a byte that is written adds to the debt, about: it is merged once for each level that it passes.
+const DEBT_PER_BYTE: f64 = 4.0;
 
 /// A read that takes less was not from a disk but from the operating system's memory, where merges are not in the way.
 const DISK_READ_MIN: Duration = Duration::from_micros(30);
@@ -55,22 +62,29 @@ pub struct GovernorConfig {
     pub merges_yield: bool,
 }
 
-/// The reads of all lookups and iterators that were not answered from memory, over a while.
+/// What users did over a while.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ReadLoad {
+pub struct UserLoad {
     /// How long the while was.
     pub period: Duration,
-    /// Number of reads.
+    /// Number of reads of lookups and iterators that were not answered from memory.
     pub reads: u32,
-    /// What they took together.
-    pub time: Duration,
+    /// What those took together.
+    pub read_time: Duration,
+    /// Bytes of keys and values that were written.
+    pub written_bytes: u64,
 }
 
-impl ReadLoad {
+impl UserLoad {
     /// Whether readers wait for a disk.
     #[must_use]
     pub fn waits_for_disk(&self) -> bool {
-        self.time > DISK_READ_MIN * self.reads && self.time > self.period / WAITING_PARTS
+        self.read_time > DISK_READ_MIN * self.reads && self.read_time > self.period / WAITING_PARTS
+    }
+
+    /// Bytes written per second.
+    fn write_rate(&self) -> f64 {
+        if self.period.is_zero() { 0.0 } else { self.written_bytes as f64 / self.period.as_secs_f64() }
     }
 }
 
@@ -158,16 +172,18 @@ impl Pacer {
         }
     }
 
-    /// The share of its time, above 0 and up to 1, that a merge may work under `load` and `reads`.
+    /// The share of its time, above 0 and up to 1, that a merge may work under `load` and `users`.
     #[must_use]
-    pub fn merge_share(&self, load: &LoadState, reads: &ReadLoad) -> f64 {
+    pub fn merge_share(&self, load: &LoadState, users: &UserLoad) -> f64 {
         let Self::Governor(config) = self;
-        if !config.merges_yield || !reads.waits_for_disk() {
+        if !config.merges_yield || !users.waits_for_disk() {
             return 1.0;
         }
-        let runs = load.l0_runs as f64 / config.l0_slow.max(1) as f64;
-        let debt = load.debt_bytes as f64 / config.debt_slow_bytes.max(1) as f64;
-        MERGE_SHARE_MIN + (1.0 - MERGE_SHARE_MIN) * between(runs.max(debt), 0.5, 1.0)
+        let seconds = config.room_bytes(load) / users.write_rate();
+        // Nothing over nothing: writers would be slowed, but there are none.
+        let hurry =
+            if seconds.is_nan() { 0.0 } else { between(-seconds, -HURRY_SECONDS.0, -HURRY_SECONDS.1) };
+        MERGE_SHARE_MIN + (1.0 - MERGE_SHARE_MIN) * hurry
     }
 
     /// Whether a level 0 of `runs` runs holds writers up, or is about to.
@@ -206,6 +222,13 @@ impl GovernorConfig {
         ]
     }
 
+    /// Bytes that can be written before writers are slowed, if nothing is merged.
+    fn room_bytes(&self, load: &LoadState) -> f64 {
+        let runs = self.l0_slow.saturating_sub(load.l0_runs) as f64 * load.active_bytes_max as f64;
+        let debt = self.debt_slow_bytes.saturating_sub(load.debt_bytes) as f64 / DEBT_PER_BYTE;
+        runs.min(debt)
+    }
+
     /// Bytes per second at `pressure`, over all writers.
     fn rate(&self, load: &LoadState, pressure: f64) -> u64 {
         let measured = [load.flush_bytes_per_second, load.merge_bytes_per_second];
@@ -240,9 +263,9 @@ mod tests {
     }
 
     /// Reads that took so many microseconds each, of a second.
-    fn reads(reads: u32, micros: u64) -> ReadLoad {
-        let time = Duration::from_micros(micros) * reads;
-        ReadLoad { period: Duration::from_secs(1), reads, time }
+    fn reads(reads: u32, micros: u64) -> UserLoad {
+        let read_time = Duration::from_micros(micros) * reads;
+        UserLoad { period: Duration::from_secs(1), reads, read_time, written_bytes: 0 }
     }
 
     #[test]
@@ -250,18 +273,26 @@ mod tests {
         assert!(reads(1_500, 100).waits_for_disk());
         assert!(!reads(500, 100).waits_for_disk(), "a twentieth of the time");
         assert!(!reads(100_000, 3).waits_for_disk(), "from memory");
-        assert!(!ReadLoad::default().waits_for_disk());
+        assert!(!UserLoad::default().waits_for_disk());
     }
 
     #[test]
-    fn merges_leave_readers_the_less_the_closer_writers_are_to_being_slowed() {
-        let share = |l0_runs, debt_bytes, reads| {
-            pacer(true).merge_share(&LoadState { l0_runs, debt_bytes, ..LoadState::default() }, &reads)
+    fn merges_leave_readers_the_less_the_sooner_writers_are_slowed() {
+        let load = |l0_runs, debt_bytes| LoadState {
+            l0_runs,
+            debt_bytes,
+            active_bytes_max: 100,
+            ..LoadState::default()
         };
-        let waiting = reads(5_000, 100);
-        assert_eq!([0, 5, 10, 11].map(|runs| share(runs, 0, waiting)), [0.25, 0.25, 1.0, 1.0]);
-        assert_eq!([0, 750, 1500].map(|debt| share(1, debt, waiting)), [0.25, 0.625, 1.0]);
+        let share = |l0_runs, debt_bytes, users| pacer(true).merge_share(&load(l0_runs, debt_bytes), &users);
+        let writing = |written_bytes| UserLoad { written_bytes, ..reads(5_000, 100) };
+        // Room for a thousand bytes in memtables, for 250 in the debt.
+        assert_eq!([5, 50, 60].map(|rate| share(0, 0, writing(rate))), [0.1, 1.0, 1.0]);
+        assert!((share(0, 0, writing(20)) - 0.55).abs() < 1e-9);
+        assert_eq!([0, 9, 10, 11].map(|runs| share(runs, 0, writing(4))), [0.1, 0.1, 1.0, 1.0]);
+        assert_eq!([0, 1000, 1500].map(|debt| share(1, debt, writing(4))), [0.1, 1.0, 1.0]);
+        assert_eq!([0, 10, 20].map(|runs| share(runs, 2000, writing(0))), [0.1; 3], "nobody writes");
         assert_eq!(share(0, 0, reads(100_000, 3)), 1.0);
-        assert_eq!(pacer(false).merge_share(&LoadState::default(), &waiting), 1.0);
+        assert_eq!(pacer(false).merge_share(&LoadState::default(), &writing(0)), 1.0);
     }
 }
