@@ -69,7 +69,7 @@ fn level_0_is_merged_once_scans_have_paid_for_it() {
     assert!((0..9).all(|_| db.iter().unwrap().count() == 1));
     db.wait_idle().unwrap();
     assert_eq!(runs(), "6");
-    for scans in 10..512 {
+    for scans in 10..2048 {
         assert_eq!(db.iter().unwrap().count(), 1);
         if scans % 50 == 0 {
             // Ends whether or not a merge is due.
