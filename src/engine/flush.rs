@@ -71,7 +71,8 @@ impl Engine {
         let settings = self.table_settings(&tree.record, LEVEL_0, self.ids.epoch());
         let current = self.settings();
         let cut_up = !current.options.tree.flush_single_table;
-        let cutting = cut_up.then(|| current.policy.cutter.start(Run::empty(), &[]));
+        let newest = view.version.level(LEVEL_0).runs.first().cloned().unwrap_or_else(Run::empty);
+        let cutting = cut_up.then(|| current.policy.cutter.start_like(newest));
         let snapshots = self.snapshots.list();
         let distillation = Distillation {
             output: Output::new(self, Writing::Flush { bytes: memtable.bytes() }, settings),

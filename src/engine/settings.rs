@@ -154,6 +154,9 @@ pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOpti
     }
 }
 
+/// Where limits follow the tree, level 0 is due at up to so many times the runs of the option.
+const LEVEL0_GROWTH: u64 = 3;
+
 /// The policies that the options describe.
 fn policy(options: &Options) -> PolicyConfig {
     let tree = &options.tree;
@@ -171,6 +174,11 @@ fn policy(options: &Options) -> PolicyConfig {
             level1_bytes: tree.level1_bytes,
             ratio: tree.level_ratio.map(u64::from),
             l0_trigger: tree.l0_trigger as u64,
+            l0_trigger_max: match tree.level_ratio {
+                Some(_) => tree.l0_trigger as u64,
+                // Merges that keep up leave writers alone.
+                None => (LEVEL0_GROWTH * tree.l0_trigger as u64).min(tree.l0_slow as u64 * 3 / 5),
+            },
         }),
         picker: match tree.victims {
             Victims::Cursor => Picker::Cursor(picker),

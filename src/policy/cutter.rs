@@ -4,6 +4,10 @@
 //! of the level after the target that merging it later would cost too much. A cut falls between user keys only (I1):
 //! the merge asks once per user key, before its first entry.
 //!
+//! A flush is cut where the run over which it comes was cut, as far as sizes allow. Were each run cut where its tables happen to
+//! be full, a section of level 0 would reach one table further in each run than in the next newer one, and what level 1 has
+//! there would be merged by two sections.
+//!
 //! And always at the fences of the plan: between them lie tables that the job leaves where they are, or moves, and that
 //! no output may span (I1).
 
@@ -41,11 +45,13 @@ pub struct CutView<'a> {
 #[derive(Clone, Debug)]
 pub struct CutState {
     config: SizeConfig,
-    grandparents: Run,
-    // Index behind `current`, the first grandparent that is not wholly before the last key.
+    // The level after the target, or the run to be cut alike.
+    beside: Run,
+    alike: bool,
+    // Index behind `current`, the first table of `beside` that is not wholly before the last key.
     next: usize,
     current: Option<Arc<TableMeta>>,
-    // Bytes of grandparents that the current output has passed.
+    // Bytes of `beside` that the current output has passed.
     passed_bytes: u64,
     // Those that no key has reached, the next one last.
     fences: Vec<UpperBound>,
@@ -56,11 +62,22 @@ impl Cutter {
     /// those of the plan, ascending.
     #[must_use]
     pub fn start(&self, grandparents: Run, fences: &[Key]) -> CutState {
-        let Self::Size(config) = *self;
         debug_assert!(fences.is_sorted(), "fences must ascend");
-        let current = grandparents.first().cloned();
         let fences = fences.iter().rev().cloned().map(UpperBound::Excluded).collect();
-        CutState { config, grandparents, next: 1, current, passed_bytes: 0, fences }
+        CutState { fences, ..self.beside(grandparents, false) }
+    }
+
+    /// Starts to cut a stream of keys, in order, into a run over `run`, and at the same places: a table of that size
+    /// where `run` has none, of half of it to half as much again where it has.
+    #[must_use]
+    pub fn start_like(&self, run: Run) -> CutState {
+        self.beside(run, true)
+    }
+
+    fn beside(self, beside: Run, alike: bool) -> CutState {
+        let Self::Size(config) = self;
+        let current = beside.first().cloned();
+        CutState { config, beside, alike, next: 1, current, passed_bytes: 0, fences: Vec::new() }
     }
 }
 
@@ -81,23 +98,38 @@ impl CutState {
 
     /// Whether the current output ends before the next key.
     pub fn cut(&mut self, view: &CutView<'_>) -> bool {
+        let before = self.next;
         while let Some(table) = self.current.take_if(|table| !table.range.end.admits(view.next_key)) {
             if view.output_bytes > 0 {
                 self.passed_bytes += table.bytes();
             }
-            self.current = self.grandparents.get(self.next).cloned();
+            self.current = self.beside.get(self.next).cloned();
             self.next += 1;
         }
         let mut fenced = false;
         while self.fences.pop_if(|fence| !fence.admits(view.next_key)).is_some() {
             fenced = true;
         }
-        let full = view.output_bytes >= self.config.table_bytes
-            || self.passed_bytes > self.config.grandparent_bytes_max;
+        let full = if self.alike {
+            view.output_bytes >= self.full_bytes(view.next_key, self.next > before)
+        } else {
+            view.output_bytes >= self.config.table_bytes
+                || self.passed_bytes > self.config.grandparent_bytes_max
+        };
         let cut = fenced || full && view.output_bytes > 0;
         if cut {
             self.passed_bytes = 0;
         }
         cut
+    }
+
+    /// Bytes at which an output that is to be cut like `beside` is complete, where a table of that ends or elsewhere.
+    fn full_bytes(&self, next_key: &[u8], ends: bool) -> u64 {
+        let size = self.config.table_bytes;
+        match &self.current {
+            _ if ends => size / 2,
+            Some(table) if &*table.range.start <= next_key => size + size / 2,
+            _ => size,
+        }
     }
 }

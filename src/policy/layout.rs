@@ -9,7 +9,11 @@
 //! than at the place that is reached last. Level 1 is about what level 0 brings at a time, the deepest level holds what
 //! there is, and between the two as many levels as cost least grow by one ratio, which is 2.5 to 6. With LevelDB's 10, the
 //! deepest level but one is full however little lies below it, and the work of a level falls on one step out of two or three.
-//! (`policy/tests/volume.rs` reckons the difference: about a sixth of what is written.)
+//! Level 0 follows the tree as well. Each of its merges writes level 1 anew, whatever it brings, so it is due at
+//! as many runs as are a quarter of the tree, within bounds, and level 1 grows with what it brings. Lookups then ask more filters;
+//! scans pay for a merge where that is worth it. In a tree that is not much larger than level 0, where reads mostly come from
+//! memory, little changes.
+//! (`policy/tests/volume.rs` reckons the difference: of what is written with the ratio of 10, from 3 GiB on about half is left.)
 //! A tree that has outgrown its levels moves its tables into a new deepest one; nothing is written for that.
 
 use crate::catalog::Version;
@@ -44,7 +48,12 @@ pub struct LeveledConfig {
     pub ratio: Option<u64>,
     /// Runs at which level 0 is due, at least 1.
     pub l0_trigger: u64,
+    /// Runs at which level 0 is due in a tree of which it is a small part; at least `l0_trigger`.
+    pub l0_trigger_max: u64,
 }
+
+/// Level 0 may be one part in so many of a tree.
+const LEVEL0_PARTS: u64 = 4;
 
 /// What a level costs beside the ratio, in writes: one, and half a one for the readers, who ask all levels.
 const LEVEL_COST: f64 = 1.5;
@@ -79,7 +88,7 @@ impl Layout {
         let (mut scores, limits) = ([0.0; LEVELS], config.limits(version));
         for (level, state) in version.levels().take(LEVELS - 1) {
             let (value, limit) = match level {
-                0 => (state.runs.len() as u64, config.l0_trigger),
+                0 => (state.runs.len() as u64, config.level0_runs(version)),
                 _ => (state.bytes(), limits[usize::from(level)]),
             };
             scores[usize::from(level)] = value as f64 / limit as f64;
@@ -96,7 +105,7 @@ impl Layout {
         let limits = config.limits(version);
         let l0 = version.level(0);
         let (mut debt, mut incoming) = (0u64, 0u64);
-        if l0.runs.len() as u64 >= config.l0_trigger {
+        if l0.runs.len() as u64 >= config.level0_runs(version) {
             incoming = l0.bytes();
             debt = incoming.saturating_add(version.bytes(1));
         }
@@ -192,16 +201,29 @@ impl LeveledConfig {
         };
         let mut limits = [u64::MAX; LEVELS];
         limits[0] = 0;
+        let level1_bytes = self.level1_bytes(version) as f64;
         for (above, limit) in (0..).zip(&mut limits[1..levels]) {
-            *limit = (self.level1_bytes as f64 * ratio.powi(above)) as u64;
+            *limit = (level1_bytes * ratio.powi(above)) as u64;
         }
         limits
     }
 
+    /// Runs at which level 0 is due. They do not become more while it is merged, section by section: that makes no byte.
+    fn level0_runs(&self, version: &Version) -> u64 {
+        let run_bytes = (self.level1_bytes / self.l0_trigger).max(1);
+        let runs = bytes_of(version) / LEVEL0_PARTS / run_bytes;
+        runs.clamp(self.l0_trigger, self.l0_trigger_max.max(self.l0_trigger))
+    }
+
+    /// Bytes at which level 1 is due: `level1_bytes`, and more where level 0 brings more at a time.
+    fn level1_bytes(&self, version: &Version) -> u64 {
+        let bytes = u128::from(self.level1_bytes) * u128::from(self.level0_runs(version));
+        u64::try_from(bytes / u128::from(self.l0_trigger)).unwrap_or(u64::MAX)
+    }
+
     /// The ratio of each level to the one above, and the number of the deepest level.
     fn even(&self, version: &Version) -> (f64, usize) {
-        let bytes: u64 = version.levels().map(|(_, state)| state.bytes()).sum();
-        let growth = (bytes as f64 / self.level1_bytes as f64).max(1.0);
+        let growth = (bytes_of(version) as f64 / self.level1_bytes(version) as f64).max(1.0);
         let ratio = |steps: usize| growth.powf(1.0 / steps as f64);
         let cost = |steps: usize| steps as f64 * (LEVEL_COST + ratio(steps) / 2.0);
         let cheapest = (1..LEVELS - 1).min_by(|one, other| cost(*one).total_cmp(&cost(*other)));
@@ -210,6 +232,10 @@ impl LeveledConfig {
         let steps = cheapest.unwrap_or(1).max(there);
         (ratio(steps), steps + 1)
     }
+}
+
+fn bytes_of(version: &Version) -> u64 {
+    version.levels().map(|(_, state)| state.bytes()).sum()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The order of precedence over keyspaces and levels.
 //!
-//! 1. Level 0 of a keyspace whose runs hold writers up, the fullest first.
+//! 1. Level 0 of a keyspace whose runs hold writers up, the fullest first, unless level 1 is fuller: each merge of level 0 writes
+//!    all of level 1 again, so it would take the longer the more often it went first.
 //! 2. Rewrites of packs, once far too much is dead and cannot be punched: or under writers that never rest nothing would
 //!    bound it (I11).
 //! 3. Every other level that is due, by score.
@@ -79,9 +80,10 @@ pub fn next_plan(
 }
 
 fn due_levels<'a>(view: &'a TreeView<'a>, config: &PolicyConfig) -> impl Iterator<Item = Due<'a>> {
-    let pacer = config.pacer;
-    (0u8..).zip(view.shape.scores).filter(|(_, score)| *score >= 1.0).map(move |(level, score)| {
-        let pressed = level == 0 && pacer.presses(view.version.level(0).runs.len() as u64);
+    let (pacer, scores) = (config.pacer, view.shape.scores);
+    (0u8..).zip(scores).filter(|(_, score)| *score >= 1.0).map(move |(level, score)| {
+        let runs = view.version.level(0).runs.len() as u64;
+        let pressed = level == 0 && pacer.presses(runs) && score >= scores[1];
         Due { view, level, pressed, score }
     })
 }

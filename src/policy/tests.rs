@@ -41,7 +41,12 @@ impl PolicyConfig {
     pub fn leveldb_sized(table_bytes: u64, level1_bytes: u64) -> Self {
         let grandparent_bytes_max = 10 * table_bytes;
         Self {
-            layout: Layout::Leveled(LeveledConfig { level1_bytes, ratio: Some(10), l0_trigger: 4 }),
+            layout: Layout::Leveled(LeveledConfig {
+                level1_bytes,
+                ratio: Some(10),
+                l0_trigger: 4,
+                l0_trigger_max: 4,
+            }),
             picker: Picker::Cursor(PickerConfig {
                 group_bytes: 0,
                 group_parts: 1,
@@ -173,7 +178,7 @@ impl Case {
         match name {
             "level1" => layout.level1_bytes = value,
             "ratio" => layout.ratio = Some(value).filter(|ratio| *ratio > 0),
-            "trigger" => layout.l0_trigger = value,
+            "trigger" => (layout.l0_trigger, layout.l0_trigger_max) = (value, value),
             "table" => cutter.table_bytes = value,
             "group" => picker.group_bytes = value,
             "parts" => picker.group_parts = value,

@@ -25,24 +25,16 @@ pub(super) fn cursor_behind(taken: &KeyRange) -> Key {
     }
 }
 
-/// What to take next, and the level's new cursor.
+/// What to take next from a level below level 0, and its new cursor.
 pub(super) fn choose(source: Source<'_>) -> Option<(Choice<'_>, Key)> {
-    let cursor = source.state.cursor.as_ref();
-    let (choice, range) = (source.state.runs.iter().rev())
-        .flat_map(|run| behind_cursor(run, cursor).map(move |victim| (run, victim)))
-        .filter(|(_, victim)| !source.view.busy.conflicts(source.level, &victim.range))
-        .find_map(|(run, victim)| {
+    let run = source.state.run()?;
+    let choice = behind_cursor(run, source.state.cursor.as_ref())
+        .filter(|victim| !source.view.busy.conflicts(source.level, &victim.range))
+        .find_map(|victim| {
             let group = source.group(run, victim);
-            let section = source.section(run, victim, &group);
-            let choose = |range: &KeyRange| Some((source.choose(range)?, range.clone()));
-            choose(&section).or_else(|| choose(&group)).or_else(|| choose(&victim.range))
+            source.choose(&group).or_else(|| source.choose(&victim.range))
         })?;
-    let cursor = match (source.level, range.end) {
-        // Newer runs may have tables behind the range that victims reach over.
-        (0, UpperBound::Excluded(end)) => end,
-        (0, UpperBound::Unbounded) => Key::default(),
-        (1.., _) => cursor_behind(choice.victim_range()),
-    };
+    let cursor = cursor_behind(choice.victim_range());
     Some((choice, cursor))
 }
 
@@ -63,22 +55,7 @@ impl<'a> Source<'a> {
         range
     }
 
-    /// In level 0: `group` with the gaps of its run before and behind it, from the cursor on, or else from the start. So the
-    /// sections of one round leave no table of any run between them. Elsewhere, where there is one run: the group.
-    fn section(self, run: &Run, victim: &TableMeta, group: &KeyRange) -> KeyRange {
-        if self.level > 0 {
-            return group.clone();
-        }
-        let start = match &self.state.cursor {
-            Some(cursor) if victim.range.end.admits(cursor) => cursor.min(&group.start).clone(),
-            _ => Key::default(),
-        };
-        let last = run.len().checked_sub(1).and_then(|at| run.get(at));
-        let is_last = last.is_none_or(|last| last.range.end <= group.end);
-        KeyRange { start, end: if is_last { UpperBound::Unbounded } else { group.end.clone() } }
-    }
-
-    /// Step 2: the tables that overlap `range`, and what of older runs they overlap.
+    /// The tables that overlap it, and what of older runs they overlap.
     pub(super) fn closed(self, range: &KeyRange) -> Vec<&'a Arc<TableMeta>> {
         let mut reach = range.clone();
         let mut victims = Vec::new();

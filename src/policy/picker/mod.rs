@@ -2,10 +2,8 @@
 //!
 //! `Cursor` follows LevelDB (`db/version_set.cc`: `PickCompaction`, `SetupOtherInputs`, `IsTrivialMove`):
 //!
-//! 1. The victim is the first table behind the level's cursor, then the ones after it, around the end. In level 0 the
-//!    oldest run is drained first, since only an emptied run lowers the count.
-//! 2. In level 0, run by run from the newest to the oldest, all tables that overlap the victims so far become victims,
-//!    too. So of each, everything older is among the inputs, which are downward closed (I2).
+//! 1. The victim is the first table behind the level's cursor, then the ones after it, around the end.
+//! 2. In level 0, whatever is older and overlaps a victim is a victim, too: inputs are downward closed (I2).
 //! 3. All tables of the target that overlap the victims are partners.
 //! 4. Victims are added when that brings in no partner more and the whole stays below a limit.
 //! 5. Victims that are disjoint and have no partners are moved, unless one overlaps too much of the level after the
@@ -15,14 +13,11 @@
 //! one level (I12). And from BoLT ("group compaction", section 4.2): the victim is joined by the tables behind it in its
 //! run, up to a number of bytes, so that small tables do not mean small jobs, each with its barriers.
 //!
-//! And step 2 goes through the runs once. LevelDB repeats it until no table overlaps a victim, which takes in whatever is
-//! newer than the victims, too, and by way of that more: where keys come in no order, all of level 0 and of level 1 in one
-//! job. What is newer may stay: a job takes a section of all runs, inputs and outputs of a job stand beside each other for a
-//! shorter while and in less space, and two jobs can work on level 0. The sections of one round, told by the oldest run's
-//! groups and the cursor, lie side by side without a gap, so that a round leaves nothing between them of any run that it met.
+//! Level 0 has its own way (`level0`). LevelDB takes in whatever overlaps a victim, newer tables too, and by way of these more: where
+//! keys come in no order, all of level 0 and of level 1 in one job. What is newer may stay: a job takes a section of all
+//! runs, its inputs and outputs stand beside each other for a shorter while and in less space, and two jobs can work on level 0.
 //!
-//! `LeastOverlap` takes the group's other victims wherever they are merged at the least cost (`overlap`); level 0, whose
-//! groups say where sections end, it leaves to the cursor.
+//! `LeastOverlap` takes the group's other victims wherever they are merged at the least cost (`overlap`).
 //!
 //! With `settle` (BoLT's settled compaction) victims are judged one by one (`choice`): partners are what overlaps a
 //! victim, not what lies between victims, and each victim that step 5 would move by itself moves, whatever becomes of
@@ -30,6 +25,7 @@
 
 mod choice;
 mod cursor;
+mod level0;
 mod overlap;
 
 use super::{Plan, Reason, TreeView};
@@ -79,11 +75,13 @@ impl Picker {
     pub fn pick(&self, view: &TreeView<'_>, level: u8) -> Option<Plan> {
         let source = self.source(view, level)?;
         let reason = if level == 0 { Reason::Level0Runs } else { Reason::LevelBytes };
+        let with_cursor = |(choice, cursor)| (choice, Some(cursor));
         let (choice, cursor) = match self {
-            Self::LeastOverlap(_) if level > 0 => overlap::choose(source)?,
-            _ => cursor::choose(source)?,
+            _ if level == 0 => (level0::choose(source)?, None),
+            Self::LeastOverlap(_) => overlap::choose(source).map(with_cursor)?,
+            Self::Cursor(_) => cursor::choose(source).map(with_cursor)?,
         };
-        Some(choice.plan(reason, Some(cursor)))
+        Some(choice.plan(reason, cursor))
     }
 
     /// The next step of a manual merge: what `level` holds of `range` (`None`: of everything) goes into the next
@@ -139,13 +137,10 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Bytes that a group may have.
+    /// Bytes that a group below level 0 may have.
     fn group_bytes(self) -> u64 {
         let PickerConfig { group_bytes, group_parts, .. } = *self.config;
-        match self.level {
-            0 => group_bytes,
-            _ => group_bytes.min(self.state.bytes() / group_parts.max(1)),
-        }
+        group_bytes.min(self.state.bytes() / group_parts.max(1))
     }
 
     /// Whether a running job has claimed a part of `range` in this level or the target.

@@ -1,0 +1,126 @@
+//! Sections of level 0: all of its runs in a range of keys, merged with what level 1 has there.
+//!
+//! Each merge of level 0 writes a part of level 1 again, whatever it brings. So a section is taken where the runs hold most for each
+//! byte of level 1: where no merge has been for longest, or where keys come thickest. But one that has a part of the oldest
+//! run, for only an emptied run lowers the count. If keys come in no order that is a sweep through all keys, by as many
+//! jobs at a time as there are, and it needs no cursor.
+//!
+//! The places where a section may end are where tables of one run begin. Flushes are cut where the run before
+//! them was (`policy::cutter`), so few tables of other runs reach over these.
+
+use std::sync::Arc;
+
+use super::Source;
+use super::choice::Choice;
+use crate::catalog::{Run, TableMeta};
+use crate::types::{Key, KeyRange, UpperBound};
+
+/// A section takes up to this many times the bytes of a group, of all runs together.
+const GROUPS: u64 = 4;
+
+/// What lies between two places at which a section may end.
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    /// Bytes of the runs.
+    bytes: u64,
+    /// Whether the oldest run has a table here.
+    is_oldest: bool,
+    is_busy: bool,
+}
+
+/// What to take next.
+pub(super) fn choose(source: Source<'_>) -> Option<Choice<'_>> {
+    let oldest = source.state.runs.last()?;
+    let best = best_section(source).and_then(|section| source.choose_section(&section));
+    best.or_else(|| {
+        let mut free = oldest.iter().filter(|table| !source.view.busy.conflicts(0, &table.range));
+        free.find_map(|table| source.choose_section(&table.range))
+    })
+}
+
+/// The range in which there is most to merge for each byte that is written, of those that are free and have a table of the
+/// oldest run.
+fn best_section(source: Source<'_>) -> Option<KeyRange> {
+    let runs = &source.state.runs;
+    let grid = runs.iter().max_by_key(|run| run.len())?;
+    let starts: Vec<&Key> = grid.iter().skip(1).map(|table| &table.range.start).collect();
+    let range = |from: usize, to: usize| KeyRange {
+        start: from.checked_sub(1).map_or_else(Key::default, |at| starts[at].clone()),
+        end: starts.get(to).map_or(UpperBound::Unbounded, |start| UpperBound::Excluded((*start).clone())),
+    };
+    let mut cells = vec![Cell::default(); starts.len() + 1];
+    for run in runs {
+        each(run, &starts, |at, table| cells[at].bytes += table.bytes());
+    }
+    each(runs.last()?, &starts, |at, _| cells[at].is_oldest = true);
+    for (at, cell) in cells.iter_mut().enumerate() {
+        cell.is_busy = source.is_busy(&range(at, at));
+    }
+    let bytes_max = source.config.group_bytes.saturating_mul(GROUPS);
+    let mut best: Option<(f64, KeyRange)> = None;
+    for from in 0..cells.len() {
+        let (mut bytes, mut is_oldest, mut to) = (0, false, from);
+        for (at, cell) in cells.iter().enumerate().skip(from) {
+            if cell.is_busy || bytes > 0 && bytes + cell.bytes > bytes_max {
+                break;
+            }
+            (bytes, is_oldest, to) = (bytes + cell.bytes, is_oldest || cell.is_oldest, at);
+        }
+        if !is_oldest {
+            continue;
+        }
+        let section = range(from, to);
+        let met = source.target.map_or(0, |run| run.overlap_bytes(&section));
+        let gain = bytes as f64 / (bytes + met) as f64;
+        if best.as_ref().is_none_or(|(most, _)| gain > *most) {
+            best = Some((gain, section));
+        }
+    }
+    best.map(|(_, range)| range)
+}
+
+/// Tells each table of `run`, and before how many of `starts`, which ascend, it begins.
+fn each(run: &Run, starts: &[&Key], mut tell: impl FnMut(usize, &TableMeta)) {
+    let mut at = 0;
+    for table in run.iter() {
+        while starts.get(at).is_some_and(|start| **start <= table.range.start) {
+            at += 1;
+        }
+        tell(at, table);
+    }
+}
+
+impl<'a> Source<'a> {
+    /// Steps 2 to 4; nothing when a running job is in the way, or nothing can be taken.
+    fn choose_section(self, range: &KeyRange) -> Option<Choice<'a>> {
+        let choice = Choice::of(self, self.section(range)).filter(|choice| !choice.is_busy())?;
+        if !choice.has_partners() {
+            return Some(choice);
+        }
+        let wider = Choice::of(self, self.section(choice.range()));
+        Some(wider.filter(|wider| wider.gains_over(&choice) && !wider.is_busy()).unwrap_or(choice))
+    }
+
+    /// Of the tables that overlap `range` those that do not reach beyond its end, nor lie over an older one that is left (I2).
+    /// Newest run first.
+    fn section(self, range: &KeyRange) -> Vec<&'a Arc<TableMeta>> {
+        let runs = &self.state.runs;
+        let mut reach = range.clone();
+        // Oldest run first.
+        let mut taken: Vec<Vec<&Arc<TableMeta>>> = Vec::new();
+        for run in runs.iter().rev() {
+            let is_free = |table: &TableMeta| {
+                runs.iter().rev().zip(&taken).all(|(older, taken)| {
+                    older.overlapping(&table.range).all(|below| taken.iter().any(|one| one.id == below.id))
+                })
+            };
+            let tables: Vec<_> = (run.overlapping(&reach))
+                .filter(|table| table.range.end <= range.end && is_free(table))
+                .collect();
+            // What reaches over the start is taken, and what is newer may lie over that.
+            reach = tables.iter().fold(reach, |reach, table| reach.hull(&table.range));
+            taken.push(tables);
+        }
+        taken.into_iter().rev().flatten().collect()
+    }
+}
