@@ -499,8 +499,8 @@ impl Db {
     }
 
     /// Merges everything that is there at the moment into the deepest level, in all keyspaces. Entries that nobody can
-    /// see any more are gone afterwards, but for those that a snapshot has kept in the deepest level: they go with the
-    /// next merge there.
+    /// see any more are gone afterwards, but for those in the deepest level that a snapshot has kept, or that have expired
+    /// since they came there: they go with the next merge there.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
