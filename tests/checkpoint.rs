@@ -77,7 +77,7 @@ fn a_copy_that_takes_long_keeps_the_log_of_its_moment() {
     for seed in 0..4 {
         let _replay = Replay(format!("seed {seed}"));
         SimEnv::run(SimConfig { seed, ..SimConfig::default() }, |env| {
-            let slow = DeviceModel { sync_latency: Duration::from_secs(1), ..DeviceModel::instant() };
+            let slow = DeviceModel { flush_latency: Duration::from_secs(1), ..DeviceModel::instant() };
             env.add_device(Path::new("/backup"), slow, 1 << 30);
             let db = prepared(&env);
             let writer = db.clone();

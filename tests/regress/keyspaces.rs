@@ -121,7 +121,7 @@ fn no_power_cut_tears_a_batch_that_recovery_reads_from_the_log() {
 #[test]
 fn a_keyspace_whose_drop_was_cut_off_still_has_its_log() {
     let device = DeviceModel {
-        sync_latency: Duration::from_millis(1),
+        flush_latency: Duration::from_millis(1),
         read_latency: Duration::from_millis(5),
         ..DeviceModel::instant()
     };

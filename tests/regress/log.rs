@@ -24,7 +24,7 @@ fn survivals() -> [Survival; 12] {
 
 /// A disk on which a sync takes long enough for other writers to queue up.
 fn slow_to_sync() -> DeviceModel {
-    DeviceModel { sync_latency: Duration::from_millis(2), queue_depth: 4, ..DeviceModel::instant() }
+    DeviceModel { flush_latency: Duration::from_millis(2), queue_depth: 4, ..DeviceModel::instant() }
 }
 
 fn keys(db: &Db) -> Vec<String> {

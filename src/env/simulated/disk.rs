@@ -265,6 +265,12 @@ impl Disk {
         Ok(())
     }
 
+    /// Flushes of the device that the next sync of `dir` takes.
+    pub(super) fn flushes_of_dir(&self, dir: &Path) -> u32 {
+        let is_changed = self.directories.get(dir).is_some_and(|dir| dir.log.dirty().next().is_some());
+        if is_changed { 2 } else { 0 }
+    }
+
     /// A sync of `dir` has failed.
     pub(super) fn abandon_dir(&mut self, dir: &Path, end: u64) -> io::Result<()> {
         self.directory(dir)?.log.abandon(end);

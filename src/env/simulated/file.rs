@@ -96,11 +96,12 @@ impl File for SimFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let (dirty_bytes, end) = {
+        let (cost, end) = {
             let state = self.machine.state();
-            (self.inode.lock().dirty_bytes(), state.disk.next_number())
+            let inode = self.inode.lock();
+            (Cost::Sync(inode.dirty_bytes(), inode.flushes()), state.disk.next_number())
         };
-        self.call(Operation::Sync, Cost::Sync(dirty_bytes), |state, reach| {
+        self.call(Operation::Sync, cost, |state, reach| {
             match reach {
                 Reach::Done => state.disk.sync(&self.inode, end),
                 Reach::Cut | Reach::Never => {}

@@ -102,6 +102,17 @@ impl Inode {
         lens.sum()
     }
 
+    /// Flushes of the device that the next sync takes: one for the data, and one more to commit the journal where a journal
+    /// knows of the change.
+    pub(super) fn flushes(&self) -> u32 {
+        let extent = |contents: &Contents| (contents.len(), contents.allocated());
+        match self.log.dirty().next() {
+            None => 0,
+            Some(_) if extent(&self.visible) == extent(&self.durable) && !self.has_dirty_metadata() => 1,
+            Some(_) => 2,
+        }
+    }
+
     /// Whether a metadata operation waits for a sync.
     pub(super) fn has_dirty_metadata(&self) -> bool {
         self.log.dirty().any(FileOp::is_metadata)

@@ -353,8 +353,11 @@ impl Env for SimEnv {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let dir = normalize(dir);
-        let end = self.machine.state().disk.next_number();
-        let call = Call { operation: Operation::SyncDir, path: &dir, cost: Cost::Sync(0) };
+        let (flushes, end) = {
+            let state = self.machine.state();
+            (state.disk.flushes_of_dir(&dir), state.disk.next_number())
+        };
+        let call = Call { operation: Operation::SyncDir, path: &dir, cost: Cost::Sync(0, flushes) };
         self.machine.call(call, |state, reach| match reach {
             Reach::Done => state.disk.sync_dir(&dir, end),
             Reach::Cut | Reach::Never => Ok(()),

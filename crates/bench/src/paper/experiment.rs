@@ -90,7 +90,7 @@ impl Setting {
     pub fn with_scaled_barriers(&self) -> Self {
         let scale = self.scale;
         self.on("barriers shortened by the scale", |model| {
-            model.sync_latency = model.sync_latency.div_f64(scale);
+            model.flush_latency = model.flush_latency.div_f64(scale);
             model.metadata_latency = model.metadata_latency.div_f64(scale);
         })
     }
@@ -101,7 +101,7 @@ impl Setting {
     pub fn with_scaled_syncs(&self) -> Self {
         let scale = self.scale;
         self.on("syncs shortened by the scale", |model| {
-            model.sync_latency = model.sync_latency.div_f64(scale);
+            model.flush_latency = model.flush_latency.div_f64(scale);
         })
     }
 

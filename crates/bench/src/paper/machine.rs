@@ -113,7 +113,7 @@ impl Machine {
                 let megabytes = |bytes: u64| format!("{} MB/s", bytes / 1_000_000);
                 let model = BTreeMap::from([
                     entry("read latency", micros(model.read_latency)),
-                    entry("sync latency", micros(model.sync_latency)),
+                    entry("flush latency", micros(model.flush_latency)),
                     entry("read bandwidth", megabytes(model.read_bandwidth)),
                     entry("write bandwidth", megabytes(model.write_bandwidth)),
                     entry("page cache bandwidth", megabytes(model.cache_bandwidth)),

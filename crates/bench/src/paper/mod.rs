@@ -39,7 +39,7 @@ pub struct Choice {
     pub machine: Option<Machine>,
     /// In place of the experiment's own scale; at least 1.
     pub scale: Option<f64>,
-    /// What a sync of a simulated device takes at the paper's scale, in place of the device's own.
+    /// What a flush of a simulated device takes at the paper's scale, in place of the device's own.
     pub sync: Option<Duration>,
     /// Names the streams of random numbers, and the order of threads.
     pub seed: u64,
@@ -90,7 +90,7 @@ pub fn run(experiment: &Experiment, choice: &Choice) -> Result<Run> {
         None => Machine::preset(experiment.device)?,
     };
     let machine = match choice.sync {
-        Some(sync) => machine.with(&format!("syncs of {sync:?}"), |model| model.sync_latency = sync),
+        Some(sync) => machine.with(&format!("flushes of {sync:?}"), |model| model.flush_latency = sync),
         None => machine,
     };
     let findings = figure(&Setting { machine, scale, seed: choice.seed })?;

@@ -150,13 +150,21 @@ fn work_takes_the_time_of_its_device() {
     let env = SimEnv::new(SimConfig { device: DeviceModel::hdd(), ..SimConfig::default() });
     let file = env.create(p("/f")).unwrap();
     file.write_at(0, &vec![1; 15_000_000]).unwrap();
-    let before = env.now();
-    file.sync().unwrap();
+    let timed = |work: &dyn Fn()| {
+        let before = env.now();
+        work();
+        env.now() - before
+    };
     // Each of the 29 requests ends at a whole nanosecond.
-    assert!((env.now() - before).abs_diff(Duration::from_millis(16 + 100)) < Duration::from_nanos(30));
-    let before = env.now();
-    file.sync().unwrap();
-    assert_eq!(env.now() - before, Duration::from_millis(16));
+    let grown = timed(&|| file.sync().unwrap());
+    assert!(grown.abs_diff(Duration::from_millis(8 + 8 + 100)) < Duration::from_nanos(30));
+    assert_eq!(timed(&|| file.sync().unwrap()), Duration::ZERO, "nothing waits");
+    file.write_at(0, &[2]).unwrap();
+    let written_over = timed(&|| file.sync().unwrap());
+    assert!(written_over.abs_diff(Duration::from_millis(8)) < Duration::from_nanos(30));
+    env.rename(p("/f"), p("/g")).unwrap();
+    assert_eq!(timed(&|| env.sync_dir(p("/")).unwrap()), Duration::from_millis(8 + 8));
+    assert_eq!(timed(&|| env.sync_dir(p("/")).unwrap()), Duration::ZERO);
 }
 
 #[test]

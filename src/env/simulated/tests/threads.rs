@@ -106,7 +106,7 @@ fn sleeping_threads_wake_in_the_order_of_time() {
 
 #[test]
 fn concurrent_work_queues_at_the_device() {
-    let model = DeviceModel { sync_latency: Duration::from_millis(10), ..DeviceModel::instant() };
+    let model = DeviceModel { flush_latency: Duration::from_millis(10), ..DeviceModel::instant() };
     let ends = SimEnv::run(config(0), move |env| {
         for dir in ["/one", "/two"] {
             env.create_dir(p(dir)).unwrap();
@@ -114,12 +114,16 @@ fn concurrent_work_queues_at_the_device() {
         }
         let threads = ["/one/a", "/one/b", "/two/c"].map(|path| {
             let env = Arc::clone(&env);
-            spawn(&Arc::clone(&env), path, move || env.create(p(path)).unwrap().sync().unwrap())
+            spawn(&Arc::clone(&env), path, move || {
+                let file = env.create(p(path)).unwrap();
+                file.write_at(0, &[1]).unwrap();
+                file.sync().unwrap();
+            })
         });
         threads.into_iter().for_each(Thread::join);
         env.now()
     });
-    assert_eq!(ends, Duration::from_millis(20));
+    assert_eq!(ends, Duration::from_millis(40));
 }
 
 #[test]
@@ -265,7 +269,7 @@ fn a_machine_restarts_within_a_simulation() {
 
 #[test]
 fn a_sync_covers_only_what_was_done_when_it_began() {
-    let device = DeviceModel { sync_latency: Duration::from_millis(10), ..DeviceModel::instant() };
+    let device = DeviceModel { flush_latency: Duration::from_millis(10), ..DeviceModel::instant() };
     let kept = SimEnv::run(SimConfig { device, ..config(2) }, |env| {
         let file = named(&env, "/f");
         file.write_at(0, b"before").unwrap();

@@ -65,7 +65,8 @@ struct RunArguments {
     #[arg(long, value_name = "NAME", value_parser = machine_names())]
     device: Option<String>,
 
-    /// What a sync of a simulated device takes at the paper's scale, in milliseconds [default: the device's own]
+    /// What a flush of a simulated device takes at the paper's scale, in milliseconds; a sync takes two where a file has grown or
+    /// names have changed [default: the device's own]
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     sync_ms: Option<Duration>,
 
