@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use terrace::env::posix::PosixEnv;
-use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
+use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
 use terrace::env::{Env, Priority};
 use terrace::{Db, EventListener, Options};
@@ -136,13 +136,27 @@ impl Machine {
         seed: u64,
         body: impl FnOnce(&Lab) -> Result<R> + Send + 'static,
     ) -> Result<R> {
+        self.run_from(None, seed, body)
+    }
+
+    /// As [`Machine::run`]; the laboratory begins with the files of `kept`, and leaves these as they are.
+    ///
+    /// # Errors
+    /// As [`Machine::run`].
+    pub fn run_from<R: Send + 'static>(
+        &self,
+        kept: Option<&Kept>,
+        seed: u64,
+        body: impl FnOnce(&Lab) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
         match self {
             Self::Simulated { model, .. } => {
                 // Threads take turns where they wait; no bug is looked for here that preemption would show.
                 let model = *model;
                 let config = SimConfig { seed, device: model, preemption_percent: 0, ..SimConfig::default() };
                 let dir = PathBuf::from(SIMULATED_DIR);
-                SimEnv::run(config, move |env| {
+                let env = kept.map_or_else(|| SimEnv::new(config), |kept| kept.0.crash(Survival::Everything));
+                env.simulate(move |env| {
                     let simulated = Some((env.clone(), model));
                     body(&Lab { env, simulated, dir, costs: Costs::MEASURED })
                 })
@@ -158,6 +172,10 @@ impl Machine {
         }
     }
 }
+
+/// Files of a simulated device, for laboratories that begin with them.
+#[derive(Clone, Debug)]
+pub struct Kept(Arc<SimEnv>);
 
 /// Time, threads and files of an experiment.
 pub struct Lab {
@@ -185,6 +203,12 @@ impl Lab {
     #[must_use]
     pub fn costs(&self) -> Costs {
         self.costs
+    }
+
+    /// The files as they are now, on a simulated device. A real one keeps none.
+    #[must_use]
+    pub fn keep(&self) -> Option<Kept> {
+        self.simulated.as_ref().map(|(env, _)| Kept(env.crash(Survival::Everything)))
     }
 
     /// Opens the store of the laboratory.
@@ -271,6 +295,29 @@ mod tests {
             |lab| lab.threads(vec![Box::new(|| Ok(())), Box::new(|| Err("broken".into()))]);
         assert_eq!(machine.run(1, failing).unwrap_err().to_string(), "broken");
         assert!(Machine::preset("drum").is_err());
+    }
+
+    #[test]
+    fn what_is_kept_is_where_others_begin() {
+        let machine = Machine::preset("nvme").unwrap();
+        let kept = machine
+            .run(1, |lab| {
+                let db = lab.open(Options::default())?;
+                db.put("key", "loaded")?;
+                db.close()?;
+                Ok(lab.keep())
+            })
+            .unwrap();
+        let changed = |lab: &Lab| {
+            let db = lab.open(Options::default())?;
+            let found = db.get("key")?;
+            db.put("key", "changed")?;
+            db.close()?;
+            Ok(found)
+        };
+        for _ in 0..2 {
+            assert_eq!(machine.run_from(kept.as_ref(), 1, changed).unwrap().unwrap(), "loaded");
+        }
     }
 
     #[test]

@@ -3,6 +3,9 @@
 //! The paper loads 50 GB and runs A, B, C, F and D on it, wipes it, loads again and runs E; 10 million operations a phase by
 //! four threads.
 //!
+//! The load of each store is run once; on a simulated device what it leaves is kept, and each list of phases behind it starts
+//! from there, with cold caches.
+//!
 //! What a sync costs is shortened by the scale, so that the ratio of a table's barrier to its transfer stays what it was. So are
 //! reads, and opening files, while a store is loaded, when merges alone read, tables of scaled size; in the other phases
 //! blocks are read, whose size is not scaled.
@@ -19,7 +22,7 @@ use crate::Result;
 use crate::generator::{Rng, ScrambledZipfian, Zipfian};
 use crate::paper::client::Records;
 use crate::paper::experiment::Setting;
-use crate::paper::machine::Lab;
+use crate::paper::machine::{Kept, Lab};
 use crate::paper::record::{Axis, Series};
 use crate::paper::timeline::Latencies;
 use crate::workload::Action;
@@ -60,6 +63,7 @@ pub(super) struct Store {
     phases: Vec<Phase>,
 }
 
+#[derive(Clone)]
 struct Phase {
     /// Operations per second, the background work that they leave included.
     rate: f64,
@@ -68,45 +72,89 @@ struct Phase {
     written: u64,
 }
 
-/// Runs the phases of `order` on stores of that shape, one for each list; the same as the paper's order or a part of it.
-fn run(setting: &Setting, (name, options): Shape, data: Data, order: Order) -> Result<Store> {
+/// A store behind its load, from which the phases of each list of an order start.
+struct Loaded {
+    name: &'static str,
+    options: Options,
+    load: Phase,
+    /// On a real machine there is none, and each list loads a store of its own.
+    kept: Option<Kept>,
+}
+
+fn load(setting: &Setting, (name, options): Shape, data: Data) -> Result<Loaded> {
     let mut options = options(setting);
     // More data is no more memory; fewer or smaller records, as in tests, would all be cached.
     let bytes = data.records * (KEY_BYTES + data.value_bytes) as u64;
     let memory = setting.scaled(MEMORY_BYTES.min(bytes / 6));
     options.memory_bytes = Some(memory_for(memory, options.memtable_bytes));
+    let (opened, scale) = (options.clone(), setting.scale);
+    let size = Size::of(setting, data);
+    let (load, kept) = setting.machine.run(setting.seed, move |lab| {
+        let db = lab.open(opened)?;
+        let load = run_phases(lab, &db, data, size, scale, &["load"])?.remove(0);
+        db.close()?;
+        Ok((load, lab.keep()))
+    })?;
+    Ok(Loaded { name, options, load, kept })
+}
+
+/// Runs the phases of `order`, the paper's or a part of it, of which each list begins with a load.
+fn run(setting: &Setting, loaded: &Loaded, data: Data, order: Order) -> Result<Store> {
+    let (size, scale) = (Size::of(setting, data), setting.scale);
     let mut all = Vec::new();
     for &phases in order {
-        let (opened, seed, scale) = (options.clone(), setting.seed, setting.scale);
-        let size = Size {
-            records: setting.scaled(data.records),
-            operations: setting.scaled(OPERATIONS),
-            uniform: data.uniform,
-            seed,
-        };
-        all.extend(setting.machine.run(seed, move |lab| {
-            let records = Arc::new(Records::new(InsertOrder::Hashed, KEY_BYTES, data.value_bytes)?);
+        all.push(loaded.load.clone());
+        if phases == ["load"] {
+            continue;
+        }
+        let (opened, is_loaded) = (loaded.options.clone(), loaded.kept.is_some());
+        all.extend(setting.machine.run_from(loaded.kept.as_ref(), setting.seed, move |lab| {
             let db = lab.open(opened)?;
-            let inserted = Arc::new(AtomicU64::new(size.records));
-            let done = phases.iter().map(|&phase| {
-                lab.vary_device(|model| {
-                    if phase == "load" {
-                        model.read_latency = model.read_latency.div_f64(scale);
-                        model.metadata_latency = model.metadata_latency.div_f64(scale);
-                    }
-                });
-                measure(lab, &db, &records, size, draw(phase, size, &inserted))
-            });
-            let done: Vec<Phase> = done.collect::<Result<_>>()?;
+            if !is_loaded {
+                run_phases(lab, &db, data, size, scale, &["load"])?;
+            }
+            let done = run_phases(lab, &db, data, size, scale, &phases[1..])?;
             db.close()?;
             Ok(done)
         })?);
     }
-    Ok(Store { name, options, phases: all })
+    Ok(Store { name: loaded.name, options: loaded.options.clone(), phases: all })
 }
 
+fn run_phases(lab: &Lab, db: &Db, data: Data, size: Size, scale: f64, phases: &[&str]) -> Result<Vec<Phase>> {
+    let records = Arc::new(Records::new(InsertOrder::Hashed, KEY_BYTES, data.value_bytes)?);
+    let inserted = Arc::new(AtomicU64::new(size.records));
+    let done = phases.iter().map(|&phase| {
+        lab.vary_device(|model| {
+            if phase == "load" {
+                model.read_latency = model.read_latency.div_f64(scale);
+                model.metadata_latency = model.metadata_latency.div_f64(scale);
+            }
+        });
+        measure(lab, db, &records, size, draw(phase, size, &inserted))
+    });
+    done.collect()
+}
+
+/// A store of each shape, by the phases of `order`.
 pub(super) fn run_all(setting: &Setting, shapes: &[Shape], data: Data, order: Order) -> Result<Vec<Store>> {
-    shapes.iter().map(|&shape| run(setting, shape, data, order)).collect()
+    shapes.iter().map(|&shape| run(setting, &load(setting, shape, data)?, data, order)).collect()
+}
+
+/// As [`run_all`], with popular keys and with uniform ones behind the same load, which has neither.
+pub(super) fn run_both(
+    setting: &Setting,
+    shapes: &[Shape],
+    data: Data,
+    order: Order,
+) -> Result<[Vec<Store>; 2]> {
+    let [mut popular, mut all_alike] = [Vec::new(), Vec::new()];
+    for &shape in shapes {
+        let loaded = load(setting, shape, data)?;
+        popular.push(run(setting, &loaded, Data { uniform: false, ..data }, order)?);
+        all_alike.push(run(setting, &loaded, Data { uniform: true, ..data }, order)?);
+    }
+    Ok([popular, all_alike])
 }
 
 /// A data set at the scale of a run.
@@ -116,6 +164,17 @@ struct Size {
     operations: u64,
     uniform: bool,
     seed: u64,
+}
+
+impl Size {
+    fn of(setting: &Setting, data: Data) -> Self {
+        Self {
+            records: setting.scaled(data.records),
+            operations: setting.scaled(OPERATIONS),
+            uniform: data.uniform,
+            seed: setting.seed,
+        }
+    }
 }
 
 /// What clients do in a phase.
@@ -277,7 +336,7 @@ mod tests {
     #[test]
     fn the_whole_order_runs_and_values_are_right() {
         let setting = setting(50_000.0);
-        let store = run(&setting, GROUPED, SMALL, order::BOLT).unwrap();
+        let store = run_all(&setting, &[GROUPED], SMALL, order::BOLT).unwrap().remove(0);
         let counts: Vec<u64> = store.phases.iter().map(|phase| phase.latencies.count()).collect();
         assert_eq!(counts, [1000, 200, 200, 200, 300, 200, 1000, 200]);
         assert!(store.phases[0].written > 1000 * 1000);
