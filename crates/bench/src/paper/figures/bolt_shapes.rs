@@ -53,6 +53,8 @@ pub(super) fn grouped(setting: &Setting, group_mib: u64) -> Options {
 /// One kind of store: its name in the paper, and its options.
 pub(super) type Shape = (&'static str, fn(&Setting) -> Options);
 
+/// The store as it is, with more than BoLT in it.
+pub(super) const DEFAULT: Shape = ("Terrace", |setting| profile(setting, "default"));
 pub(super) const LEVELDB: Shape = ("LevelDB", |setting| profile(setting, "leveldb-2m"));
 pub(super) const LVL64MB: Shape = ("LVL64MB", |setting| profile(setting, "leveldb-64m"));
 pub(super) const ROCKSDB: Shape = ("RocksDB's shape", |setting| profile(setting, "rocksdb-64m"));

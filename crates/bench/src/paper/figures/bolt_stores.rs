@@ -3,8 +3,8 @@
 //! The other stores are Terrace with their shapes, so that nothing but the shape differs.
 
 use super::bolt_shapes::{
-    BOLT, BOLT_FOR_LARGE, GROUPED, HYPER_GROUPED, HYPER_LOGICAL, HYPER_SETTLED, HYPER_SHARED, HYPERBOLT,
-    HYPERLEVELDB, LEVELDB, LOGICAL, LVL64MB, ROCKSDB, SETTLED, SHARED, Shape,
+    BOLT, BOLT_FOR_LARGE, DEFAULT, GROUPED, HYPER_GROUPED, HYPER_LOGICAL, HYPER_SETTLED, HYPER_SHARED,
+    HYPERBOLT, HYPERLEVELDB, LEVELDB, LOGICAL, LVL64MB, ROCKSDB, SETTLED, SHARED, Shape,
 };
 use super::bolt_ycsb::{Data, LARGE, PHASES, SMALL, Store, curves, rates_and_bytes, run_all, run_both};
 use crate::Result;
@@ -136,10 +136,10 @@ pub fn figure_12b(setting: &Setting) -> Result<Findings> {
 pub fn figure_13(setting: &Setting) -> Result<Findings> {
     let setting = setting.with_scaled_syncs();
     let (mut series, mut relations) = (Vec::new(), Vec::new());
-    let shapes = [BOLT, LEVELDB, LVL64MB, HYPERLEVELDB, HYPERBOLT, ROCKSDB];
+    let shapes = [BOLT, LEVELDB, LVL64MB, HYPERLEVELDB, HYPERBOLT, ROCKSDB, DEFAULT];
     let both = run_both(&setting, &shapes, SMALL, order::BOLT)?;
     for ((uniform, keys), stores) in [(false, "zipfian"), (true, "uniform")].into_iter().zip(both) {
-        let [bolt, leveldb, large, hyper, hyperbolt, rocksdb] = &stores[..] else {
+        let [bolt, leveldb, large, hyper, hyperbolt, rocksdb, terrace] = &stores[..] else {
             return Err("a store is missing".into());
         };
         let name = |what: &str| format!("{keys}, {what}");
@@ -160,6 +160,8 @@ pub fn figure_13(setting: &Setting) -> Result<Findings> {
                     faster(hyper, large, LA),
                 ),
                 at_least("LA: HyperBoLT / HyperLevelDB", "1.44", 1.44, faster(hyperbolt, hyper, LA)),
+                at_least("LA: Terrace / LevelDB", "BoLT's 3.24", 3.24, faster(terrace, leveldb, LA)),
+                at_least("LA: Terrace / RocksDB's shape", "BoLT's 1.58", 1.58, faster(terrace, rocksdb, LA)),
             ]);
         }
         relations.extend([
@@ -196,15 +198,16 @@ pub fn figure_14a(setting: &Setting) -> Result<Findings> {
 /// Tail of lookups.
 pub fn figure_14b(setting: &Setting) -> Result<Findings> {
     let setting = setting.with_scaled_syncs();
-    let shapes = [BOLT, LEVELDB, LVL64MB, HYPERLEVELDB, HYPERBOLT, ROCKSDB];
+    let shapes = [BOLT, LEVELDB, LVL64MB, HYPERLEVELDB, HYPERBOLT, ROCKSDB, DEFAULT];
     let stores = stores(&setting, shapes, SMALL, &[&["load", "c"]])?;
-    let [bolt, .., rocksdb] = &stores;
+    let [bolt, .., rocksdb, terrace] = &stores;
     let lookups = 1;
     let jump = |store: &Store| store.percentile(lookups, 98.5) / store.percentile(lookups, 97.0);
     let p97 = bolt.percentile(lookups, 97.0) / rocksdb.percentile(lookups, 97.0);
     let relations = vec![
         Relation::within("p97 of BoLT / RocksDB's shape", "equal", 0.8..=1.25, p97),
         at_most("p98.5 / p97 of BoLT", "no jump", 1.5, jump(bolt)),
+        at_most("p98.5 / p97 of Terrace", "no jump", 1.5, jump(terrace)),
         at_least("p98.5 / p97 of RocksDB's shape", "a jump at p98", 1.5, jump(rocksdb)),
     ];
     Ok(findings(setting, Axis::logarithmic("latency of a lookup", "us"), curves(&stores, lookups), relations))
@@ -215,12 +218,14 @@ pub fn figure_15(setting: &Setting) -> Result<Findings> {
     let setting = setting.with_scaled_syncs();
     let (mut series, mut relations) = (Vec::new(), Vec::new());
     for (data, size, load) in [(LARGE[0], "1 KB", 1.58), (LARGE[1], "100 B", 1.0)] {
-        let stores = stores(&setting, [BOLT_FOR_LARGE, ROCKSDB], data, order::BOLT)?;
-        let [bolt, rocksdb] = &stores;
+        let stores = stores(&setting, [BOLT_FOR_LARGE, ROCKSDB, DEFAULT], data, order::BOLT)?;
+        let [bolt, rocksdb, terrace] = &stores;
         for (phase, least) in [(LA, load), (LE, load), (E, 1.0)] {
-            let name = format!("{size}, {}: BoLT / RocksDB's shape", PHASES[phase]);
             let claim = if least > 1.0 { "up to 1.58" } else { "lost in the paper; not to be lost here" };
-            relations.push(at_least(&name, claim, least, faster(bolt, rocksdb, phase)));
+            for store in [bolt, terrace] {
+                let name = format!("{size}, {}: {} / RocksDB's shape", PHASES[phase], store.name());
+                relations.push(at_least(&name, claim, least, faster(store, rocksdb, phase)));
+            }
         }
         series.extend(named(rates_and_bytes(&stores), size));
     }

@@ -266,6 +266,10 @@ pub(super) fn curves(stores: &[Store], phase: usize) -> Vec<Series> {
 }
 
 impl Store {
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Operations per second of a phase, the background work that they leave included.
     pub(super) fn rate(&self, phase: usize) -> f64 {
         self.phases[phase].rate
