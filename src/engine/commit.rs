@@ -147,7 +147,12 @@ impl Engine {
 
     /// Waits until every write that has a number is visible. Whoever holds the writer's lock keeps it so.
     pub(crate) fn settle(&self, writer: &Writer) -> Result<()> {
-        self.visibility.wait_for(writer.last_seq).map_err(|_| self.gave_up())
+        self.wait_visible(writer.last_seq)
+    }
+
+    /// Waits until everything up to `seq` is visible. Its writers need no lock for that.
+    pub(super) fn wait_visible(&self, seq: Seq) -> Result<()> {
+        self.visibility.wait_for(seq).map_err(|_| self.gave_up())
     }
 
     /// Why a write that others wait for will never be visible.

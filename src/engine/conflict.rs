@@ -51,22 +51,25 @@ impl Engine {
             let tree = trees.get(id).ok_or_else(dropped)?;
             let view = tree.view_arc();
             tree.check_exists()?;
-            if let Some(key) = self.find_newer(&view, range, condition.since)? {
+            if let Some((key, seq)) = self.find_newer(&view, range, condition.since)? {
+                // Whoever tries again sees what was in the way, instead of losing to it over and over.
+                self.wait_visible(seq)?;
                 return Err(conflict(tree, &key));
             }
         }
         Ok(())
     }
 
-    /// A key of `range` that was written or deleted after `since`.
-    fn find_newer(&self, view: &View, range: &KeyRange, since: Seq) -> Result<Option<Key>> {
+    /// A key of `range` that was written or deleted after `since`, and when; readers may not see that yet.
+    fn find_newer(&self, view: &View, range: &KeyRange, since: Seq) -> Result<Option<(Key, Seq)>> {
         for memtable in view.memtables() {
             let lists = memtable.visible_range_tombstones(Seq::MAX);
             if let Some(over) = lists.iter().find_map(|list| newer_over(list, range, since)) {
-                return Ok(Some(over.start));
+                return Ok(Some((over.range.start, over.seq)));
             }
-            if let Some(key) = walk(memtable.cursor(), range, since)? {
-                return Ok(Some(key));
+            let found = walk(memtable.cursor(), range, since)?;
+            if found.is_some() {
+                return Ok(found);
             }
         }
         for run in view.version.levels().flat_map(|(_, level)| &level.runs) {
@@ -74,24 +77,25 @@ impl Engine {
             let tables: Vec<Arc<TableMeta>> = newer.cloned().collect();
             for table in tables.iter().filter(|table| table.range_tombstones > 0) {
                 if let Some(over) = newer_over(self.cache.table(table)?.range_tombstones(), range, since) {
-                    return Ok(Some(over.start));
+                    return Ok(Some((over.range.start, over.seq)));
                 }
             }
-            if !tables.is_empty()
-                && let Some(key) = walk(TablesCursor::cached(self.cache.clone(), tables), range, since)?
-            {
-                return Ok(Some(key));
+            if !tables.is_empty() {
+                let found = walk(TablesCursor::cached(self.cache.clone(), tables), range, since)?;
+                if found.is_some() {
+                    return Ok(found);
+                }
             }
         }
         Ok(None)
     }
 }
 
-fn walk<C: Cursor>(mut cursor: C, range: &KeyRange, since: Seq) -> Result<Option<Key>, C::Error> {
+fn walk<C: Cursor>(mut cursor: C, range: &KeyRange, since: Seq) -> Result<Option<(Key, Seq)>, C::Error> {
     cursor.seek(&range.start, Stamp::MAX)?;
     while cursor.valid() && range.end.admits(cursor.key()) {
         if cursor.stamp().seq() > since {
-            return Ok(Some(cursor.key().into()));
+            return Ok(Some((cursor.key().into(), cursor.stamp().seq())));
         }
         cursor.next()?;
     }

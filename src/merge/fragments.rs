@@ -79,12 +79,15 @@ pub fn newest_over(fragments: &[RangeTombstone], key: &[u8], upto: Seq) -> Optio
     newest.flatten().map(|tombstone| tombstone.seq)
 }
 
-/// The keys of `range` under one of the fragmented tombstones that is newer than `since`, if there is any.
+/// One of the fragmented tombstones over keys of `range` that is newer than `since`, cut to `range`, if there is any.
 #[must_use]
-pub fn newer_over(fragments: &[RangeTombstone], range: &KeyRange, since: Seq) -> Option<KeyRange> {
+pub fn newer_over(fragments: &[RangeTombstone], range: &KeyRange, since: Seq) -> Option<RangeTombstone> {
     let reached = fragments[lower_bound(fragments, &range.start)..].iter();
     let newer = reached.take_while(|tombstone| range.end.admits(&tombstone.range.start));
-    newer.filter(|tombstone| tombstone.seq > since).find_map(|tombstone| tombstone.range.intersection(range))
+    newer.filter(|tombstone| tombstone.seq > since).find_map(|tombstone| {
+        let range = tombstone.range.intersection(range)?;
+        Some(RangeTombstone { range, seq: tombstone.seq })
+    })
 }
 
 /// Neighbouring keys over which the same tombstone is the newest, or none is.

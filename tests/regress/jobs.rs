@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use terrace::ErrorKind;
+use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, Operation, SimConfig, SimEnv};
 
 use crate::{fault, open, put_synced, seeds, spawn};
@@ -134,4 +136,33 @@ fn a_transaction_on_a_poisoned_store_is_told_of_that_and_not_of_a_conflict() {
         let updated = db.update("key", |_| Some("new"));
         assert_eq!(updated.map(drop).unwrap_err().kind(), ErrorKind::Poisoned);
     });
+}
+
+/// A transaction lost against a write that nobody saw yet, its sync being under way, and so did each that tried again:
+/// `Db::update` went round and round for as long as the sync took, in the simulation for ever. Now the loser waits for the
+/// write.
+#[test]
+fn who_loses_against_a_write_sees_it_when_trying_again() {
+    let config = SimConfig { device: DeviceModel::nvme(), ..SimConfig::default() };
+    let lost = SimEnv::run(config, |env| {
+        let db = open(&env).unwrap();
+        let mut lost = 0;
+        for n in 0..100 {
+            let (key, writing) = (format!("{n}"), db.clone());
+            let written = key.clone();
+            let writer = spawn(&env, move || put_synced(&writing, &written, b"theirs").unwrap());
+            // Somewhere between its beginning and the end of its sync.
+            env.sleep(Duration::from_micros(n));
+            let mut transaction = db.transaction();
+            transaction.put(&key, "mine");
+            if transaction.commit().is_err() {
+                assert_eq!(db.get(&key).unwrap().unwrap(), "theirs");
+                lost += 1;
+            }
+            writer.join();
+        }
+        db.close().unwrap();
+        lost
+    });
+    assert!(lost > 0, "nobody has lost");
 }
