@@ -85,6 +85,8 @@ impl Engine {
             writer.wal.durable().sync().map_err(|error| self.poison(error))?;
             let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
             self.install(Change { edit, ..Change::default() })?;
+            // Before any write is refused: whoever has been told that the keyspace is gone reads nothing of it.
+            tree.mark_dropped();
             self.change_trees(|trees| {
                 trees.remove(&id);
             });

@@ -163,9 +163,13 @@ impl Tree {
         if self.dropped.load(Ordering::Acquire) { Err(dropped()) } else { Ok(()) }
     }
 
-    /// Lets go of everything, once the keyspace is dropped. Iterators go on with the views that they have.
-    pub(crate) fn clear(&self) {
+    /// The keyspace is dropped: whoever comes from now on does not find it.
+    pub(crate) fn mark_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
+    }
+
+    /// Lets go of everything, once the keyspace is marked as dropped. Iterators go on with the views that they have.
+    pub(crate) fn clear(&self) {
         let version = Arc::new(Version::empty());
         self.view.store(Arc::new(View {
             active: new_memtable(&self.chunks, b""),

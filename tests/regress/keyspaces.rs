@@ -7,7 +7,7 @@ use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, Operation, SimConfig, SimEnv, Survival};
 use terrace::{Db, ErrorKind, WriteBatch};
 
-use crate::{fault, files, open, spawn, tiny};
+use crate::{fault, files, open, seeds, spawn, tiny};
 
 /// A flush syncs the log first where other keyspaces have older entries in it, lest a crash keep the flushed ones
 /// without them. It used to compare the numbers of single entries: those of one batch, in two keyspaces, are
@@ -192,4 +192,28 @@ fn flushes_go_on_while_the_merges_of_a_damaged_keyspace_fail() {
         assert_eq!(db.wait_idle().unwrap_err().kind(), ErrorKind::Corruption, "the merge still fails");
         assert!(db.stats().flush.jobs as usize >= runs + 10);
     });
+}
+
+/// A keyspace that was being dropped refused writes, and answered reads until the last merge in it had ended: a caller was
+/// told that it was gone, and then what was in it.
+#[test]
+fn what_is_gone_for_a_writer_is_gone_for_readers() {
+    for seed in seeds(50) {
+        SimEnv::run(SimConfig { seed, device: DeviceModel::nvme(), ..SimConfig::default() }, move |env| {
+            let db = open(&env).unwrap();
+            let passing = db.keyspace("passing").unwrap();
+            for n in 0..2000 {
+                passing.put(format!("{:05}", n * 7919 % 2000), [7; 100]).unwrap();
+            }
+            let dropping = db.clone();
+            let dropper = spawn(&env, move || dropping.drop_keyspace("passing").unwrap());
+            while let Ok(()) = passing.put("late", "") {
+                env.sleep(Duration::from_micros(10));
+            }
+            let read = passing.get("late").map_err(|error| error.kind());
+            assert_eq!(read, Err(ErrorKind::NotFound), "seed {seed}");
+            dropper.join();
+            db.close().unwrap();
+        });
+    }
 }
