@@ -1,9 +1,7 @@
 //! The store's main paths, by its public API on a real directory.
 
-mod common;
-
-use common::tiny;
 use terrace::{Db, Durability, ErrorKind, WriteBatch};
+use terrace_torture::tiny;
 
 fn key(n: u64) -> String {
     format!("key{:08}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 5000)

@@ -1,21 +1,19 @@
 //! Copies of a store: complete, of one moment, independent, and never taken for a store before they are whole.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::client::{DIR, open};
-use common::counter::{moment, write_batch};
-use common::{Replay, tiny};
 use terrace::env::simulated::{
     DeviceModel, FaultError, FaultRule, FaultTarget, Journal, SimConfig, SimEnv, Survival,
 };
 use terrace::env::{Env, Priority};
 use terrace::{Db, ErrorKind, Options, TreeOptions};
+use terrace_torture::client::{DIR, open};
+use terrace_torture::counter::{moment, write_batch};
+use terrace_torture::{Replay, tiny};
 
 const COPY: &str = "/backup/copy";
 

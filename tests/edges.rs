@@ -3,18 +3,16 @@
 //! `TERRACE_FULL=1` makes the hundred thousand operations on keyspaces a million.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::client::{DIR, open};
-use common::{Replay, Rng, switched_on, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
 use terrace::env::{Env, Priority};
 use terrace::{Db, ErrorKind, Options, Snapshot, Stats};
+use terrace_torture::client::{DIR, open};
+use terrace_torture::{Replay, Rng, switched_on, tiny};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const YEAR_MILLIS: i64 = 365 * 24 * 3600 * 1000;

@@ -1,159 +1,21 @@
-//! A call that fails, each one in turn.
-//!
-//! Each schedule is run once to count its calls, then again and again with one of them failing: with EIO, with a full
-//! device (syncs as well), with too many open files; that once, or from then on. Every operation succeeds or says what
-//! failed and where; reads stay right; nothing hangs, by a watch in virtual time. Afterwards the store is opened by
-//! another process on the same machine, and after a power cut: every synced write is there, and a batch that came
-//! back with an error is there as a whole or not at all.
-//!
-//! `TERRACE_FAULT_FULL=1` leaves no call out; otherwise a seeded share is tried. `TERRACE_SEED=n` draws another
-//! schedule of the threads and another share; `TERRACE_FAULT_ONLY=name` runs one schedule.
+//! What a failing call leads to, one by one: a failed sync poisons, what other writers were told holds, and an opening that
+//! fails leaves the store free. That every call may fail is shown by the suite `fault` of `crates/torture`.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-mod common;
-
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use common::client::{Client, DIR, History, Manners, open};
-use common::recovery::examine;
-use common::schedules::{SCHEDULES, Schedule};
-use common::{Replay, Rng, seed_or, switched_on, tiny};
 use terrace::env::simulated::{
     FaultError, FaultRule, FaultTarget, Journal, Operation, SimConfig, SimEnv, Survival,
 };
 use terrace::env::sync::Mutex;
 use terrace::env::{Env, Priority, Thread};
 use terrace::{Db, Durability, ErrorKind, Options, WriteBatch};
-
-/// Cases of each schedule that are tried unless all are.
-const CASES_SAMPLED: usize = 90;
-
-/// Virtual time that no schedule takes: a failed job is tried again every second.
-const PATIENCE: Duration = Duration::from_secs(1800);
-
-#[derive(Clone)]
-struct Case {
-    schedule: &'static str,
-    seed: u64,
-    journal: Journal,
-    rule: FaultRule,
-}
-
-impl fmt::Display for Case {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { schedule, seed, journal, rule } = self;
-        write!(f, "TERRACE_SEED={seed} TERRACE_FAULT_FULL=1 TERRACE_FAULT_ONLY={schedule:?}: ")?;
-        write!(f, "{journal:?}, {rule:?}")
-    }
-}
+use terrace_torture::client::{DIR, open};
+use terrace_torture::fault::Watch;
+use terrace_torture::{Replay, Rng, number, seed_or, tiny};
 
 fn machine(seed: u64, journal: Journal) -> Arc<SimEnv> {
     SimEnv::new(SimConfig { seed, journal, ..SimConfig::default() })
-}
-
-/// Panics when a simulation does not end in time: a store that waits for ever, or tries for ever.
-struct Watch(Arc<AtomicBool>);
-
-impl Watch {
-    fn start(env: &Arc<SimEnv>) -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let (env_of_watch, seen) = (env.clone(), over.clone());
-        let body = move || {
-            while !seen.load(Ordering::Relaxed) {
-                env_of_watch.sleep(Duration::from_secs(20));
-                assert!(env_of_watch.now() < PATIENCE, "the store hangs");
-            }
-        };
-        env.spawn("watch", Priority::Normal, Box::new(body)).expect("no fault strikes the first call");
-        Self(over)
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Runs a schedule on `machine` with whatever faults it has.
-fn run(schedule: &Schedule, machine: &Arc<SimEnv>) -> History {
-    let (options, steps) = ((schedule.options)(), schedule.run);
-    machine.simulate(move |env| {
-        let _watch = Watch::start(&env);
-        let mut client = Client::new(env, options, Manners::Tolerant);
-        let _ = steps(&mut client);
-        if client.is_open() {
-            let _ = client.check_reads("at the end");
-        }
-        let _ = client.close();
-        client.history
-    })
-}
-
-/// Every fault of a schedule that can strike, or a seeded share of them.
-fn cases(schedule: &Schedule, seed: u64, rng: &mut Rng) -> Vec<Case> {
-    let mut rules = Vec::new();
-    let whole = machine(seed, Journal::default());
-    let history = run(schedule, &whole);
-    assert_eq!(history.errors, 0, "{} fails by itself", schedule.name);
-    for error in [FaultError::Io, FaultError::NoSpace] {
-        for sticky in [false, true] {
-            // The first call starts the watch.
-            rules.extend((1..whole.calls()).map(|call| FaultRule {
-                target: FaultTarget::Call(call),
-                error,
-                sticky,
-                partial: call % 2 == 1,
-            }));
-        }
-    }
-    for operation in [Operation::Open, Operation::Create] {
-        for sticky in [false, true] {
-            rules.extend((0..whole.calls() / 8).map(|skipped| FaultRule {
-                target: FaultTarget::Matching { operation, path_suffix: String::new(), skipped },
-                error: FaultError::TooManyFiles,
-                sticky,
-                partial: false,
-            }));
-        }
-    }
-    if !switched_on("TERRACE_FAULT_FULL") {
-        let all = std::mem::take(&mut rules);
-        rules = (0..CASES_SAMPLED).map(|_| rng.pick(&all).clone()).collect();
-    }
-    let journal = |at: usize| if at.is_multiple_of(2) { Journal::None } else { Journal::Ext4Like };
-    let case = |(at, rule)| Case { schedule: schedule.name, seed, journal: journal(at), rule };
-    rules.into_iter().enumerate().map(case).collect()
-}
-
-#[test]
-fn a_failed_call_is_reported_and_does_no_harm() {
-    let seed = seed_or(1);
-    let only = std::env::var("TERRACE_FAULT_ONLY").ok();
-    let (mut total, mut struck) = (0, 0);
-    for schedule in SCHEDULES.iter().filter(|s| only.as_deref().is_none_or(|only| only == s.name)) {
-        let mut rng = Rng::new(seed);
-        let cases = cases(schedule, seed, &mut rng);
-        for (at, case) in cases.iter().enumerate() {
-            let _replay = Replay(case);
-            let machine = machine(case.seed, case.journal);
-            machine.fault(case.rule.clone());
-            let history = run(schedule, &machine);
-            struck += usize::from(machine.faults_fired() > 0);
-            machine.clear_faults();
-            let options = (schedule.options)();
-            for survival in [Survival::Nothing, Survival::Random(at as u64)] {
-                examine(&machine.crash(survival), &options, &history, at as u64);
-            }
-            examine(&machine, &options, &history.without_power_cut(), at as u64);
-        }
-        total += cases.len();
-        println!("{}: {} faults", schedule.name, cases.len());
-    }
-    println!("{total} faults in all, of which {struck} struck");
 }
 
 fn matching(operation: Operation, path_suffix: &str, skipped: u64) -> FaultRule {
@@ -361,9 +223,9 @@ fn check_together(machine: &Arc<SimEnv>, survival: Survival, told: &[Told]) {
 
 #[test]
 fn what_one_writer_is_told_holds_whatever_happens_to_another() {
-    let (first, full) = (seed_or(0), switched_on("TERRACE_FAULT_FULL"));
+    let first = seed_or(0);
     let mut struck = 0;
-    for seed in first..first + if full { 400 } else { 24 } {
+    for seed in first..first + number("TERRACE_SCHEDULES").unwrap_or(24) {
         let mut rng = Rng::new(seed);
         let (operation, suffix) = *rng.pick(&[
             (Operation::Sync, ".wal"),

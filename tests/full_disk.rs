@@ -5,17 +5,15 @@
 //! there is space again everything goes on.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use common::client::{DIR, open};
-use common::{Replay, sealed_packs, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use terrace::env::{Access, Env};
 use terrace::{Db, Error, ErrorKind, Options, RepairReport, Stats};
+use terrace_torture::client::{DIR, open};
+use terrace_torture::{Replay, sealed_packs, tiny};
 
 const PAGE_BYTES: u64 = 4096;
 const PLENTY_BYTES: u64 = 1 << 30;

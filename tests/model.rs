@@ -8,7 +8,6 @@
 //! On the simulated machine the threads run in an order that the seed draws. `TERRACE_SEED=n` runs that seed alone;
 //! `TERRACE_MODEL_SEEDS=n` runs so many.
 
-mod common;
 #[path = "model/run.rs"]
 mod run;
 #[path = "model/shapes.rs"]
@@ -16,10 +15,10 @@ mod shapes;
 
 use std::sync::Arc;
 
-use common::{Replay, Rng, number};
 use run::{Machine, Ran, Runner};
 use shapes::SHAPES;
 use terrace::env::simulated::{Journal, SimConfig, SimEnv};
+use terrace_torture::{Replay, Rng, number};
 
 /// Seeds of the simulated machine that are run unless told.
 const SEEDS: u64 = 48;

@@ -1,16 +1,14 @@
 //! Prefix rules: scans within one prefix leave tables unread, and nothing else changes.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use common::client::{DIR, open};
-use common::{Replay, Rng, tiny};
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::types::KeyRange;
 use terrace::{Db, Iter, Keyspace, KeyspaceOptions, Prefix, Stats};
+use terrace_torture::client::{DIR, open};
+use terrace_torture::{Replay, Rng, tiny};
 
 /// Keys are `g07/012`: a group, and a number in it.
 const RULE: Prefix = Prefix::Delimited { delimiter: b'/', count: 1 };

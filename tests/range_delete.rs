@@ -1,17 +1,15 @@
 //! Deleting ranges of keys: tombstones over tables, levels and snapshots, met from both sides.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-mod common;
-
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::client::DIR;
-use common::tiny;
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::{Db, Durability, Iter, KeyspaceOptions, Options, TreeOptions, WriteBatch};
+use terrace_torture::client::DIR;
+use terrace_torture::tiny;
 
 /// The longest key.
 const KEY_BYTES_MAX: usize = 65_535;

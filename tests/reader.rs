@@ -1,10 +1,8 @@
 //! Reading beside a writer: without a change, at one moment.
 //!
-//! The writer counts (see `common::counter`), so that each moment tells all that must be there.
+//! The writer counts (see `terrace_torture::counter`), so that each moment tells all that must be there.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -14,12 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::client::{DIR, open};
-use common::counter::{moment, write_batch};
-use common::{Replay, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
 use terrace::env::{Env, Priority, Thread};
 use terrace::{Db, ErrorKind, Snapshot, WriteBatch};
+use terrace_torture::client::{DIR, open};
+use terrace_torture::counter::{moment, write_batch};
+use terrace_torture::{Replay, tiny};
 
 /// Set in a child: the directory to write.
 const CHILD_DIR: &str = "TERRACE_READER_CHILD_DIR";

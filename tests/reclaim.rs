@@ -4,16 +4,10 @@
 //! that whole stretches of tables die; the machine is simulated, and so is its time.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::client::{DIR, open};
-use common::holders::{Held, KEYS, Model, check, key, verified};
-use common::large_packs::{options, put, value};
-use common::{Replay, Rng, sealed_packs as packs, seed_or};
 use terrace::env::posix::PosixEnv;
 use terrace::env::recording::RecordingEnv;
 use terrace::env::simulated::{
@@ -21,6 +15,10 @@ use terrace::env::simulated::{
 };
 use terrace::env::{Access, Env, File};
 use terrace::{Db, Options, PackLayout, PunchStats, Stats, TreeOptions};
+use terrace_torture::client::{DIR, open};
+use terrace_torture::holders::{Held, KEYS, Model, check, key, verified};
+use terrace_torture::large_packs::{options, put, value};
+use terrace_torture::{Replay, Rng, sealed_packs as packs, seed_or};
 
 /// Longer than the longest pause before a pack that something stood in the way of is tried again.
 const LONG: Duration = Duration::from_secs(200);

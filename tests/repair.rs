@@ -3,17 +3,15 @@
 //! Every key of the store has one value for ever, so an entry in the new store is right or it is made up.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::client::{DIR, open};
-use common::{Replay, sealed_packs as packs, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::{Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, RepairReport, WriteBatch};
+use terrace_torture::client::{DIR, open};
+use terrace_torture::{Replay, sealed_packs as packs, tiny};
 
 const TARGET: &str = "/repaired";
 const KEYS: usize = 420;

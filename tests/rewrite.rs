@@ -3,21 +3,19 @@
 //! The simulated file system says that it knows no holes, unless a test is about many packs of which very little is left.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-mod common;
-
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::client::{DIR, open};
-use common::holders::{Held, KEYS, Model, check, key, verified};
-use common::large_packs::{VALUE_BYTES, options, put, value};
-use common::{Replay, Rng, sealed_packs as packs, seed_or};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
 use terrace::env::{Access, Env, Priority, Thread};
 use terrace::{Db, Error, ErrorKind, EventListener, JobEnd, Options, PackLayout, Stats, TreeOptions};
+use terrace_torture::client::{DIR, open};
+use terrace_torture::holders::{Held, KEYS, Model, check, key, verified};
+use terrace_torture::large_packs::{VALUE_BYTES, options, put, value};
+use terrace_torture::{Replay, Rng, sealed_packs as packs, seed_or};
 
 /// Longer than the longest pause before a pack that something stood in the way of is tried again.
 const LONG: Duration = Duration::from_secs(200);

@@ -1,14 +1,12 @@
 //! Lookups of large records, which the cache keeps one by one: right for every reader, and cheaper in memory than blocks.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::client::open;
-use common::{Replay, Rng, seed_or, tiny};
 use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::{Db, Options};
+use terrace_torture::client::open;
+use terrace_torture::{Replay, Rng, seed_or, tiny};
 
 const KEYS: usize = 400;
 const MANY: usize = 2000;
@@ -44,7 +42,7 @@ fn every_reader_finds_its_version_of_a_large_record() {
                     db.delete(&key).unwrap();
                     model.remove(&key);
                 } else {
-                    let value = vec![rng.next() as u8; 600 + rng.below(3000)];
+                    let value = vec![rng.draw() as u8; 600 + rng.below(3000)];
                     db.put(&key, &value).unwrap();
                     model.insert(key, value);
                 }

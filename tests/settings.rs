@@ -2,20 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-mod common;
 mod rot;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::sealed_packs;
 use rot::{Seed, tiny};
 use terrace::env::posix::PosixEnv;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::{
     Compression, Db, Descriptors, Durability, ErrorKind, Options, PackLayout, TreeOptions, Victims,
 };
+use terrace_torture::sealed_packs;
 
 fn machine() -> Arc<SimEnv> {
     SimEnv::new(SimConfig::default())

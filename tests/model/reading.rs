@@ -6,8 +6,8 @@ use std::ops::Bound;
 use terrace::{Iter, Keyspace, Slice, Snapshot};
 
 use super::Runner;
-use crate::common::client::difference;
-use crate::common::oracle::{self, DEFAULT, Dump, show};
+use terrace_torture::client::difference;
+use terrace_torture::oracle::{self, DEFAULT, Dump, show};
 
 /// An iterator in the middle of its way, and what it must still show.
 pub(super) struct Walk {

@@ -13,10 +13,10 @@ use terrace::env::Env;
 use terrace::env::simulated::{SimEnv, Survival};
 use terrace::{Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, Prefix, WriteBatch};
 
-use crate::common::Rng;
-use crate::common::client::DIR;
-use crate::common::oracle::{self, Change, DEFAULT, Model, show};
 use reading::{View, Walk, as_slice, shown, starting_with};
+use terrace_torture::Rng;
+use terrace_torture::client::DIR;
+use terrace_torture::oracle::{self, Change, DEFAULT, Model, show};
 
 /// What the store runs on.
 pub enum Machine {
@@ -229,7 +229,7 @@ impl Runner {
         let survival = match self.rng.below(4) {
             0 => Survival::Nothing,
             1 => Survival::Everything,
-            _ => Survival::Random(self.rng.next()),
+            _ => Survival::Random(self.rng.draw()),
         };
         let Machine::Simulated(env) = &self.machine else { return };
         let restarted = env.crash(survival);
@@ -378,7 +378,7 @@ impl Runner {
             1 => 1500 + self.rng.below(3000),
             _ => 8 + self.rng.below(120),
         };
-        let mut value = self.rng.next().to_le_bytes()[..bytes.min(8)].to_vec();
+        let mut value = self.rng.draw().to_le_bytes()[..bytes.min(8)].to_vec();
         value.resize(bytes, b'v');
         Some(value)
     }

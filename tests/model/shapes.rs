@@ -2,7 +2,7 @@
 
 use terrace::{Compression, KeyspaceOptions, Options, PackLayout, Prefix, TreeOptions, Victims};
 
-use crate::common::tiny;
+use terrace_torture::tiny;
 
 pub struct Shape {
     pub name: &'static str,

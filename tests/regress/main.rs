@@ -4,8 +4,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod jobs;
 mod keyspaces;
 mod log;
@@ -25,9 +23,9 @@ fn tiny() -> Options {
         l0_trigger: 4,
         l0_slow: 12,
         l0_stop: 24,
-        ..common::tiny().tree
+        ..terrace_torture::tiny().tree
     };
-    Options { memtable_bytes: 32 << 10, wal_bytes_max: 1 << 20, tree, ..common::tiny() }
+    Options { memtable_bytes: 32 << 10, wal_bytes_max: 1 << 20, tree, ..terrace_torture::tiny() }
 }
 
 fn open(env: &Arc<SimEnv>) -> Result<Db> {

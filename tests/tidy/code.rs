@@ -18,7 +18,7 @@ const UNSAFE_FILES: &[&str] = &[
     "src/env/huge_pages.rs",
     "src/store/memtable/arena.rs",
     "src/store/memtable/skiplist.rs",
-    "tests/damage/main.rs",
+    "crates/torture/src/allocation.rs",
     "compare/src/store/c_api.rs",
     "compare/src/store/leveldb.rs",
     "compare/src/store/lmdb.rs",

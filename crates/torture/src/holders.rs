@@ -1,5 +1,4 @@
 //! Those who hold on to a moment of a store, each in its way, and read it to the end whatever has been done since.
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,8 +7,9 @@ use std::sync::Arc;
 use terrace::env::simulated::SimEnv;
 use terrace::{Db, Iter, Snapshot, VerifyReport};
 
-use super::client::DIR;
-use super::{Rng, tiny};
+use crate::client::DIR;
+use crate::options::tiny;
+use crate::seed::Rng;
 
 /// Keys that are looked up: those below [`key`] of this.
 pub const KEYS: usize = 200;

@@ -1,14 +1,19 @@
 //! Judges what a power cut has left.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use terrace::env::simulated::{SimEnv, Survival};
+use terrace::format::pack::PackDirectory;
 use terrace::{Db, Durability, Options};
 
-use super::client::{Client, Fate, History, Op, Outcome, open};
-use super::oracle::{self, DEFAULT, Dump, Model};
+use crate::client::{Client, Fate, History, Op, Outcome, open};
+use crate::files::pack_directories;
+use crate::oracle::{self, DEFAULT, Dump, Model};
+
+/// Packs, and the directories of those that are sealed.
+type Packs = BTreeMap<PathBuf, Option<PackDirectory>>;
 
 /// Opens the store on `image`, a machine after a power cut, and holds it against `history`: acknowledged and synced
 /// batches are there; what is there are the first batches up to some number, each whole. Then the store lives on: it
@@ -16,10 +21,20 @@ use super::oracle::{self, DEFAULT, Dump, Model};
 pub fn examine(image: &Arc<SimEnv>, options: &Options, history: &History, seed: u64) -> Dump {
     let (options, history) = (options.clone(), history.clone());
     image.simulate(move |env| {
+        let before = pack_directories(&env);
         let (db, found) = open_and_judge(&env, &options, &history);
-        live_on(env, options, db, &found, seed);
+        live_on(env.clone(), options, db, &found, seed);
+        check_names(&before, &pack_directories(&env));
         found
     })
+}
+
+/// No pack has the name of another one that was there `before` (I9): a reader beside the writer may still have that open.
+fn check_names(before: &Packs, after: &Packs) {
+    for (path, sealed) in after.iter().filter_map(|(path, sealed)| Some((path, sealed.as_ref()?))) {
+        let known = before.get(path);
+        assert!(known.is_none_or(|known| known.as_ref() == Some(sealed)), "I9: {path:?} is used twice");
+    }
 }
 
 /// Opens the store and compares it with `history`. Runs within a simulation.
@@ -121,7 +136,7 @@ fn check_files(env: &Arc<SimEnv>, db: &Db) {
 fn live_on(env: Arc<SimEnv>, options: Options, db: Db, found: &Dump, seed: u64) {
     let mut client = Client::resume(env.clone(), options.clone(), db, found);
     let went_on = |step| {
-        if let Err(super::client::Stop) = step {
+        if let Err(crate::client::Stop) = step {
             panic!("the recovered store fails");
         }
     };

@@ -16,7 +16,8 @@ use terrace::format::table::{BlockHandle, FOOTER_BYTES, Footer, open_block};
 use terrace::types::{Extent, TableId};
 use terrace::{Compression, Db, Durability, KeyspaceOptions, Options, WriteBatch};
 
-use crate::rot::{Random, tiny};
+use crate::options::small_levels;
+use crate::seed::Rng;
 
 pub const DIR: &str = "/db";
 
@@ -32,7 +33,7 @@ const MANIFEST_LOG: u64 = 1 << 63;
 const PAGE_BYTES: usize = 4 << 10;
 
 /// Keys are drawn from so many.
-pub const KEYS: u64 = 400;
+pub const KEYS: usize = 400;
 
 pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -48,8 +49,8 @@ pub struct History {
 
 impl History {
     fn new(seed: u64, len: usize) -> Self {
-        let mut random = Random(seed);
-        let records = (1..=len).map(|n| record(&mut random, n)).collect();
+        let mut rng = Rng::new(seed);
+        let records = (1..=len).map(|n| record(&mut rng, n)).collect();
         Self { records }
     }
 
@@ -70,14 +71,14 @@ impl History {
     }
 }
 
-fn record(random: &mut Random, n: usize) -> Record {
+fn record(rng: &mut Rng, n: usize) -> Record {
     let mut record = vec![(0, MARKER.into(), Some(n.to_string().into_bytes()))];
-    for _ in 0..1 + random.below(3) {
-        let (keyspace, key) = (random.below(2) as usize, format!("key{:03}", random.below(KEYS)));
-        let value = (random.below(5) > 0).then(|| {
+    for _ in 0..1 + rng.below(3) {
+        let (keyspace, key) = (rng.below(2), format!("key{:03}", rng.below(KEYS)));
+        let value = (rng.below(5) > 0).then(|| {
             let mut value = format!("record {n} ").into_bytes();
             // Half noise, half padding, so that LZ4 finds something to do.
-            value.extend((0..random.below(30)).map(|_| random.next() as u8));
+            value.extend((0..rng.below(30)).map(|_| rng.draw() as u8));
             value.resize(value.len() * 2, b'.');
             value
         });
@@ -92,12 +93,12 @@ pub struct Image {
     pub history: Arc<History>,
     /// All records up to this one are in tables.
     pub flushed: usize,
-    pub complete: [Contents; 2],
+    pub complete: Arc<[Contents; 2]>,
 }
 
 /// Options of the last opening, in which nothing is flushed.
 pub fn unflushed() -> Options {
-    Options { memtable_bytes: 256 << 10, ..tiny() }
+    Options { memtable_bytes: 256 << 10, ..small_levels() }
 }
 
 impl Image {
@@ -110,7 +111,7 @@ impl Image {
         let records = history.clone();
         let image = env.simulate(move |env| {
             let open = |options| Db::builder(DIR).env(env.clone()).options(options).open().unwrap();
-            let db = open(tiny());
+            let db = open(small_levels());
             let lz4 = KeyspaceOptions { compression: Compression::Lz4, ..KeyspaceOptions::default() };
             db.keyspace_with(KEYSPACES[1], lz4).unwrap();
             write(&db, &records.records[..900], |_| Durability::Buffered);
@@ -130,7 +131,7 @@ impl Image {
             image
         });
         remove_ahead(&image);
-        let complete = history.state(history.len());
+        let complete = Arc::new(history.state(history.len()));
         let image = Self { env: image, history, flushed, complete };
         // What the log is extended by ahead of its end says nothing, and would hide the end from the tests.
         for segment in image.files("wal") {
@@ -165,8 +166,19 @@ impl Image {
         self.env.read_file(path).unwrap()
     }
 
-    /// Puts `new` in place of the contents of a file.
-    pub fn put(&self, path: &Path, new: &[u8]) {
+    /// The same store on another machine.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let (history, complete) = (Arc::clone(&self.history), Arc::clone(&self.complete));
+        Self { env: self.env.crash(Survival::Everything), history, flushed: self.flushed, complete }
+    }
+
+    /// Puts `new` in place of the contents of a file, or removes it.
+    pub fn put(&self, path: &Path, new: Option<&[u8]>) {
+        let Some(new) = new else {
+            self.env.remove(path).unwrap();
+            return;
+        };
         self.env.truncate(path, new.len() as u64).unwrap();
         self.env.overwrite(path, 0, new).unwrap();
     }
@@ -298,7 +310,6 @@ impl PackMap {
     }
 }
 
-/// The number in the name of a file.
 /// Removes the files that were made ahead: nothing depends on them.
 fn remove_ahead(env: &SimEnv) {
     for (path, _) in env.files() {
@@ -322,6 +333,7 @@ fn own_directory(pack: u64, bytes: &[u8]) -> Option<PackDirectory> {
     (directory.pack.0 == pack).then_some(directory)
 }
 
+/// The number in the name of a file.
 pub fn number_of(path: &Path) -> u64 {
     let name = path.file_name().unwrap().to_string_lossy();
     name.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap()

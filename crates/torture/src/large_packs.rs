@@ -1,15 +1,14 @@
 //! A store whose packs live on while stretches of their tables die.
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use terrace::{Db, Options, PackLayout, TreeOptions};
 
-use super::holders::{Model, key};
-use super::tiny;
+use crate::holders::{Model, key};
+use crate::options::tiny;
 
 /// The value of each key takes this.
 pub const VALUE_BYTES: u64 = 4000;
 
-/// Tables of 32 KiB, eight keys each, in packs of a megabyte that holds all of [`super::holders::KEYS`].
+/// Tables of 32 KiB, eight keys each, in packs of a megabyte that holds all of [`crate::holders::KEYS`].
 pub fn options() -> Options {
     let tree = TreeOptions {
         table_bytes: 32 << 10,

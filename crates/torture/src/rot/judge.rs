@@ -1,13 +1,9 @@
 //! Opens a damaged store, reads all of it in every way, and holds the answers against the history.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use terrace::env::Env;
 use terrace::env::simulated::{SimEnv, Survival};
 use terrace::{Db, Error, ErrorKind};
 
-use crate::store::{DIR, History, Image, KEYS, KEYSPACES, MARKER, unflushed};
+use super::store::{DIR, History, Image, KEYS, KEYSPACES, MARKER, unflushed};
 
 /// What a damaged store said for itself.
 #[derive(Debug)]
@@ -39,7 +35,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    pub fn check(self, seen: &Seen, case: &str) {
+    pub fn check(self, seen: &Seen) {
         let right = match (self, seen) {
             (Self::Refused | Self::NoticedOrComplete | Self::Noticed, Seen::Refused(_)) => true,
             (Self::NoticedOrComplete, Seen::Opened { problems, failed, .. }) => {
@@ -51,17 +47,17 @@ impl Expected {
             }
             _ => false,
         };
-        assert!(right, "{case}: expected {self:?}, not {seen:?}");
+        assert!(right, "expected {self:?}, not {seen:?}");
     }
 }
 
-/// Reads the store through `env` without changing it.
-pub fn look(env: &Arc<SimEnv>, image: &Image, case: &str) -> Seen {
-    let opened = Db::builder(DIR).env(env.clone()).options(unflushed()).read_only().open();
+/// Reads the store without changing it.
+pub fn look(image: &Image) -> Seen {
+    let opened = Db::builder(DIR).env(image.env.clone()).options(unflushed()).read_only().open();
     match opened {
-        Ok(db) => examine(&db, image, case),
+        Ok(db) => examine(&db, image),
         Err(error) => {
-            check_error(&error, case);
+            check_error(&error);
             Seen::Refused(error)
         }
     }
@@ -69,33 +65,33 @@ pub fn look(env: &Arc<SimEnv>, image: &Image, case: &str) -> Seen {
 
 /// Opens the store as its owner would: what can be read must be what [`look`] has `seen`, also after another write and
 /// another opening; a refusal must leave every file as it is.
-pub fn own(image: &Image, seen: &Seen, case: &str) {
+pub fn own(image: &Image, seen: &Seen) {
     let env = image.env.crash(Survival::Everything);
     let before = contents(&env);
     let open = || Db::builder(DIR).env(env.clone()).options(unflushed()).open();
     match (open(), seen) {
         (Err(error), Seen::Refused(_)) => {
-            check_error(&error, case);
-            assert!(before == contents(&env), "{case}: a refused opening has changed a file");
+            check_error(&error);
+            assert!(before == contents(&env), "a refused opening has changed a file");
         }
         (Ok(db), Seen::Opened { record, problems, failed }) => {
-            let same = |db: &Db| match examine(db, image, case) {
+            let same = |db: &Db| match examine(db, image) {
                 Seen::Opened { record: now, problems: found, failed: f } => {
                     now == *record && found.len() == problems.len() && f == *failed
                 }
                 Seen::Refused(_) => false,
             };
             // A merge may stumble over the damage meanwhile, but then it changes nothing.
-            assert!(same(&db), "{case}: the owner reads something else");
+            assert!(same(&db), "the owner reads something else");
             db.put("~~", "written after the damage").unwrap();
             db.close().unwrap();
-            let db = open().unwrap_or_else(|error| panic!("{case}: {error} at the second opening"));
-            assert_eq!(db.get("~~").unwrap().unwrap(), "written after the damage", "{case}");
+            let db = open().unwrap_or_else(|error| panic!("{error} at the second opening"));
+            assert_eq!(db.get("~~").unwrap().unwrap(), "written after the damage");
             db.delete("~~").unwrap();
-            assert!(same(&db), "{case}: the owner reads something else after a write");
+            assert!(same(&db), "the owner reads something else after a write");
         }
-        (Ok(_), Seen::Refused(error)) => panic!("{case}: the owner gets in, a reader does not: {error:?}"),
-        (Err(error), seen) => panic!("{case}: a reader sees {seen:?}, the owner {error:?}"),
+        (Ok(_), Seen::Refused(error)) => panic!("the owner gets in, a reader does not: {error:?}"),
+        (Err(error), seen) => panic!("a reader sees {seen:?}, the owner {error:?}"),
     }
 }
 
@@ -106,16 +102,16 @@ fn contents(env: &SimEnv) -> Vec<(String, Vec<u8>)> {
 }
 
 /// An error about damage tells where it is.
-fn check_error(error: &Error, case: &str) {
+fn check_error(error: &Error) {
     let placed = error.file().is_some_and(|file| file.starts_with(DIR)) && error.offset().is_some();
-    assert!(error.kind() == ErrorKind::Corruption && placed, "{case}: {error:?}");
+    assert!(error.kind() == ErrorKind::Corruption && placed, "{error:?}");
 }
 
-fn examine(db: &Db, image: &Image, case: &str) -> Seen {
+fn examine(db: &Db, image: &Image) -> Seen {
     let complete = image.history.len();
     let mut failed = 0;
     let mut note = |error: &Error| {
-        check_error(error, case);
+        check_error(error);
         failed += 1;
     };
     let record = match db.get(MARKER) {
@@ -134,24 +130,24 @@ fn examine(db: &Db, image: &Image, case: &str) -> Seen {
         prefix = History::state(&image.history, record);
         &prefix
     };
-    assert_eq!(db.keyspaces(), KEYSPACES, "{case}");
+    assert_eq!(db.keyspaces(), KEYSPACES);
     for (name, expected) in KEYSPACES.iter().zip(state) {
         let keyspace = db.existing_keyspace(name).unwrap().unwrap();
-        scan(keyspace.iter().unwrap(), expected.iter(), case).as_ref().map(&mut note);
-        scan(keyspace.iter().unwrap().rev(), expected.iter().rev(), case).as_ref().map(&mut note);
+        scan(keyspace.iter().unwrap(), expected.iter()).as_ref().map(&mut note);
+        scan(keyspace.iter().unwrap().rev(), expected.iter().rev()).as_ref().map(&mut note);
         for n in 0..KEYS {
             let key = format!("key{n:03}");
             match keyspace.get(&key) {
                 Ok(found) => {
                     let expected = expected.get(key.as_bytes()).map(Vec::as_slice);
-                    assert_eq!(found.as_deref(), expected, "{case}: {name} {key}");
+                    assert_eq!(found.as_deref(), expected, "{name} {key}");
                 }
                 Err(error) => note(&error),
             }
         }
     }
     let problems = db.verify().unwrap().problems;
-    problems.iter().for_each(|error| check_error(error, case));
+    problems.iter().for_each(check_error);
     Seen::Opened { record, problems, failed }
 }
 
@@ -159,25 +155,17 @@ fn examine(db: &Db, image: &Image, case: &str) -> Seen {
 fn scan<'a>(
     found: impl Iterator<Item = terrace::Result<(terrace::Slice, terrace::Slice)>>,
     mut expected: impl Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)>,
-    case: &str,
 ) -> Option<Error> {
     for entry in found {
         match entry {
             Ok((key, value)) => {
                 let expected = expected.next();
                 let same = expected.is_some_and(|(k, v)| key == k.as_slice() && value == v.as_slice());
-                assert!(same, "{case}: a scan shows {key:?} {value:?} instead of {expected:?}");
+                assert!(same, "a scan shows {key:?} {value:?} instead of {expected:?}");
             }
             Err(error) => return Some(error),
         }
     }
-    assert_eq!(expected.next(), None::<(&Vec<u8>, &Vec<u8>)>, "{case}: a scan ends early");
+    assert_eq!(expected.next(), None::<(&Vec<u8>, &Vec<u8>)>, "a scan ends early");
     None
-}
-
-/// The names of all files, for tests that remove one.
-pub fn without(image: &Image, path: &Path) -> Arc<SimEnv> {
-    let env = image.env.crash(Survival::Everything);
-    env.remove(path).unwrap();
-    env
 }

@@ -1,139 +1,21 @@
-//! Scripted lives of a store, short enough to be cut off at every call.
+//! What happens in each schedule, step by step.
 
 use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use terrace::env::Env;
-use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimEnv};
-use terrace::{Durability, Options, PackLayout, TreeOptions};
+use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation};
+use terrace::{Durability, Options};
 
-use super::client::{Client, DIR, Jobs, Op, Step};
-use super::tiny;
+use crate::client::{Client, Op, Step};
 
-/// A life, and a proof that it has what it is named for.
-pub struct Schedule {
-    pub name: &'static str,
-    pub options: fn() -> Options,
-    pub run: fn(&mut Client) -> Step,
-    /// Looks at the store's life without cuts and faults.
-    pub proof: fn(&Jobs, &Arc<SimEnv>) -> bool,
+fn value(seed: usize, bytes: usize) -> Vec<u8> {
+    let mut value = format!("{seed}/").into_bytes();
+    value.extend((value.len()..bytes).map(|at| (seed * 31 + at * 7) as u8));
+    value
 }
 
-pub const SCHEDULES: &[Schedule] = &[
-    Schedule { name: "creation", options: tiny, run: creation, proof: |_, env| count(env, "CURRENT") == 1 },
-    Schedule { name: "puts", options: tiny, run: puts, proof: |jobs, _| jobs.flushes == 0 },
-    Schedule { name: "synced puts", options: tiny, run: synced_puts, proof: |jobs, _| jobs.flushes == 0 },
-    Schedule { name: "batches", options: tiny, run: batches, proof: |_, _| true },
-    Schedule { name: "flushes", options: tiny, run: flushes, proof: |jobs, _| jobs.flushes >= 6 },
-    Schedule { name: "merges", options: tiny, run: merges, proof: |jobs, _| jobs.merges >= 2 },
-    Schedule { name: "one table a file", options: one_table, run: merges, proof: |jobs, _| jobs.merges >= 2 },
-    Schedule { name: "moves", options: tiny, run: moves, proof: |jobs, _| jobs.moves >= 1 },
-    Schedule {
-        name: "moves beside merges",
-        options: tiny,
-        run: moves_beside_merges,
-        proof: |jobs, _| jobs.moves >= 2 && jobs.merges >= 2,
-    },
-    Schedule {
-        name: "manifest",
-        options: tiny,
-        run: manifest,
-        proof: |_, env| newest(env, "MANIFEST-") >= 3,
-    },
-    Schedule {
-        name: "log segments",
-        options: small_log,
-        run: segments,
-        proof: |_, env| newest(env, ".wal") >= 5,
-    },
-    Schedule { name: "log limit", options: small_log, run: log_limit, proof: |jobs, _| jobs.flushes >= 1 },
-    Schedule { name: "keyspaces", options: tiny, run: keyspaces, proof: |jobs, _| jobs.flushes >= 2 },
-    Schedule {
-        name: "removals beside flushes",
-        options: tiny,
-        run: many_removals,
-        proof: |jobs, _| jobs.flushes >= 4,
-    },
-    Schedule { name: "reopening", options: tiny, run: reopening, proof: |_, env| newest(env, ".wal") >= 10 },
-    Schedule { name: "big batches", options: tiny, run: big_batches, proof: |jobs, _| jobs.flushes >= 1 },
-    Schedule { name: "split batches", options: tiny, run: split_batches, proof: |jobs, _| jobs.flushes >= 1 },
-    Schedule { name: "compaction", options: tiny, run: compaction, proof: |jobs, _| jobs.merges >= 2 },
-    Schedule {
-        name: "range deletes",
-        options: tiny,
-        run: range_deletes,
-        proof: |jobs, _| jobs.flushes >= 4 && jobs.merges >= 1,
-    },
-    Schedule {
-        name: "full memtables",
-        options: tiny,
-        run: full_memtables,
-        proof: |jobs, _| jobs.merges >= 1,
-    },
-    Schedule { name: "ingests", options: tiny, run: ingests, proof: |jobs, _| jobs.flushes >= 3 },
-    Schedule { name: "transactions", options: tiny, run: transactions, proof: |jobs, _| jobs.flushes >= 2 },
-    Schedule { name: "settings", options: tiny, run: settings, proof: |jobs, _| jobs.merges >= 1 },
-    Schedule {
-        name: "spares and reserve",
-        options: with_reserve,
-        run: spares_and_reserve,
-        proof: |jobs, env| count(env, "RESERVE") == 1 && jobs.spare_bytes > 0,
-    },
-    Schedule {
-        name: "holes",
-        options: large_packs,
-        run: holes,
-        // No barrier: a power cut finds them un-synced.
-        proof: |jobs, _| jobs.punches >= 3 && jobs.hole_syncs == 0,
-    },
-    Schedule {
-        name: "rewrites",
-        options: large_packs,
-        run: rewrites,
-        proof: |jobs, _| jobs.rewrites >= 2 && jobs.punches == 0,
-    },
-    Schedule {
-        name: "packs ahead",
-        options: small_log,
-        run: packs_ahead,
-        // Most jobs find a pack whose name is durable.
-        proof: |jobs, _| jobs.ahead_syncs >= 4 && jobs.flushes + jobs.merges > jobs.directory_syncs,
-    },
-];
-
-fn one_table() -> Options {
-    let tree = TreeOptions { pack: PackLayout::OneTable, ..tiny().tree };
-    Options { tree, background_threads: Some(2), ..tiny() }
-}
-
-fn small_log() -> Options {
-    Options { memtable_bytes: 64 << 10, wal_bytes_max: 64 << 10, ..tiny() }
-}
-
-/// A stretch of a few tables is worth a hole.
-fn large_packs() -> Options {
-    let tree = TreeOptions {
-        table_bytes: 16 << 10,
-        block_bytes: 4 << 10,
-        level1_bytes: 8 << 20,
-        l0_trigger: 4,
-        ..tiny().tree
-    };
-    Options { memtable_bytes: 512 << 10, wal_bytes_max: 2 << 20, memory_bytes: Some(8 << 20), tree, ..tiny() }
-}
-
-fn with_reserve() -> Options {
-    Options { reserve_bytes: 32 << 10, ..small_log() }
-}
-
-fn names(env: &SimEnv) -> Vec<String> {
-    let in_dir = |path: &Path| Some(path.strip_prefix(DIR).ok()?.to_str()?.to_owned());
-    env.files().iter().filter_map(|(path, _)| in_dir(path)).collect()
-}
-
-fn many_removals(client: &mut Client) -> Step {
+pub(super) fn many_removals(client: &mut Client) -> Step {
     client.open()?;
     for round in 0..5 {
         client.create("doomed")?;
@@ -148,7 +30,7 @@ fn many_removals(client: &mut Client) -> Step {
 }
 
 /// Batches of many small operations: memtables are full while the segments of the log are not.
-fn split_batches(client: &mut Client) -> Step {
+pub(super) fn split_batches(client: &mut Client) -> Step {
     client.open()?;
     client.create("other")?;
     for round in 0..4u16 {
@@ -163,28 +45,12 @@ fn split_batches(client: &mut Client) -> Step {
     client.check_reads("after split batches")
 }
 
-fn count(env: &SimEnv, name: &str) -> usize {
-    names(env).iter().filter(|found| *found == name).count()
-}
-
-/// The largest number in the names that contain `part`.
-fn newest(env: &SimEnv, part: &str) -> u64 {
-    let numbers = names(env).into_iter().filter(|name| name.contains(part));
-    numbers.filter_map(|name| name.replace(part, "").parse().ok()).max().unwrap_or(0)
-}
-
-fn value(seed: usize, bytes: usize) -> Vec<u8> {
-    let mut value = format!("{seed}/").into_bytes();
-    value.extend((value.len()..bytes).map(|at| (seed * 31 + at * 7) as u8));
-    value
-}
-
-fn creation(client: &mut Client) -> Step {
+pub(super) fn creation(client: &mut Client) -> Step {
     client.open()?;
     client.close()
 }
 
-fn puts(client: &mut Client) -> Step {
+pub(super) fn puts(client: &mut Client) -> Step {
     client.open()?;
     for n in 0..10 {
         client.put("default", format!("key{}", n % 4), value(n, 20 + 300 * (n % 3)))?;
@@ -196,7 +62,7 @@ fn puts(client: &mut Client) -> Step {
     client.check_reads("after puts")
 }
 
-fn synced_puts(client: &mut Client) -> Step {
+pub(super) fn synced_puts(client: &mut Client) -> Step {
     client.open()?;
     for n in 0..12 {
         if n % 3 == 1 {
@@ -210,7 +76,7 @@ fn synced_puts(client: &mut Client) -> Step {
     client.close()
 }
 
-fn batches(client: &mut Client) -> Step {
+pub(super) fn batches(client: &mut Client) -> Step {
     client.open()?;
     client.create("left")?;
     client.create("right")?;
@@ -233,7 +99,7 @@ fn batches(client: &mut Client) -> Step {
     client.check_reads("after batches")
 }
 
-fn flushes(client: &mut Client) -> Step {
+pub(super) fn flushes(client: &mut Client) -> Step {
     client.open()?;
     client.create("other")?;
     for n in 0..4 {
@@ -247,7 +113,7 @@ fn flushes(client: &mut Client) -> Step {
     client.close()
 }
 
-fn merges(client: &mut Client) -> Step {
+pub(super) fn merges(client: &mut Client) -> Step {
     client.open()?;
     for round in 0..6 {
         for n in 0..6 {
@@ -266,7 +132,7 @@ fn merges(client: &mut Client) -> Step {
     client.close()
 }
 
-fn moves(client: &mut Client) -> Step {
+pub(super) fn moves(client: &mut Client) -> Step {
     client.open()?;
     // Rounds do not overlap, so tables sink as they are.
     for round in 0..9 {
@@ -281,7 +147,7 @@ fn moves(client: &mut Client) -> Step {
     client.close()
 }
 
-fn moves_beside_merges(client: &mut Client) -> Step {
+pub(super) fn moves_beside_merges(client: &mut Client) -> Step {
     client.open()?;
     for round in 0..4 {
         // Of the two runs one meets what the last round left, the other nothing.
@@ -299,7 +165,7 @@ fn moves_beside_merges(client: &mut Client) -> Step {
 }
 
 /// Keys so long that a few edits outgrow a manifest.
-fn manifest(client: &mut Client) -> Step {
+pub(super) fn manifest(client: &mut Client) -> Step {
     client.open()?;
     for n in 0..10u8 {
         for side in [b'a', b'z'] {
@@ -314,7 +180,7 @@ fn manifest(client: &mut Client) -> Step {
     client.close()
 }
 
-fn segments(client: &mut Client) -> Step {
+pub(super) fn segments(client: &mut Client) -> Step {
     client.open()?;
     client.create("slow")?;
     client.put("slow", "first", "holds the log back")?;
@@ -327,7 +193,17 @@ fn segments(client: &mut Client) -> Step {
     client.check_reads("after segments")
 }
 
-fn log_limit(client: &mut Client) -> Step {
+/// Nothing is synced: a power cut leaves some segments and not what comes before them.
+pub(super) fn lost_segments(client: &mut Client) -> Step {
+    client.open()?;
+    // Each fills a segment, and all together not the log.
+    for n in 0..4 {
+        client.put("default", format!("key{n}"), value(n, 16_384))?;
+    }
+    client.check_reads("in lost segments")
+}
+
+pub(super) fn log_limit(client: &mut Client) -> Step {
     client.open()?;
     for name in ["a", "b", "c"] {
         client.create(name)?;
@@ -341,7 +217,7 @@ fn log_limit(client: &mut Client) -> Step {
     client.close()
 }
 
-fn keyspaces(client: &mut Client) -> Step {
+pub(super) fn keyspaces(client: &mut Client) -> Step {
     client.open()?;
     for round in 0..3 {
         client.create("come and go")?;
@@ -364,7 +240,7 @@ fn keyspaces(client: &mut Client) -> Step {
     client.close()
 }
 
-fn reopening(client: &mut Client) -> Step {
+pub(super) fn reopening(client: &mut Client) -> Step {
     client.open()?;
     for n in 0..12 {
         client.put("default", format!("key{}", n % 5), value(n, 400))?;
@@ -378,7 +254,7 @@ fn reopening(client: &mut Client) -> Step {
     client.close()
 }
 
-fn big_batches(client: &mut Client) -> Step {
+pub(super) fn big_batches(client: &mut Client) -> Step {
     client.open()?;
     client.create("other")?;
     for n in 0..4 {
@@ -394,7 +270,7 @@ fn big_batches(client: &mut Client) -> Step {
     client.check_reads("after big batches")
 }
 
-fn compaction(client: &mut Client) -> Step {
+pub(super) fn compaction(client: &mut Client) -> Step {
     client.open()?;
     for n in 0..12 {
         client.put("default", format!("key{n:02}"), value(n, 600))?;
@@ -418,7 +294,7 @@ fn compaction(client: &mut Client) -> Step {
 }
 
 /// Ranges that reach over several tables go before, between and behind puts, in the log and in tables.
-fn range_deletes(client: &mut Client) -> Step {
+pub(super) fn range_deletes(client: &mut Client) -> Step {
     client.open()?;
     client.create("other")?;
     for round in 0..5 {
@@ -447,7 +323,7 @@ fn range_deletes(client: &mut Client) -> Step {
 }
 
 /// Memtables fill up by themselves, and jobs run beside the writer.
-fn full_memtables(client: &mut Client) -> Step {
+pub(super) fn full_memtables(client: &mut Client) -> Step {
     client.open()?;
     client.create("other")?;
     for n in 0..60 {
@@ -465,7 +341,7 @@ fn full_memtables(client: &mut Client) -> Step {
 }
 
 /// What was ingested lies between older and newer writes of the same keys, and where nothing is.
-fn ingests(client: &mut Client) -> Step {
+pub(super) fn ingests(client: &mut Client) -> Step {
     let entries = |keys: Range<usize>, bytes| -> Vec<_> {
         keys.map(|n| (format!("key{n:02}"), value(n, bytes))).collect()
     };
@@ -487,7 +363,7 @@ fn ingests(client: &mut Client) -> Step {
     client.close()
 }
 
-fn transactions(client: &mut Client) -> Step {
+pub(super) fn transactions(client: &mut Client) -> Step {
     client.open()?;
     for n in 0..5 {
         client.put("default", format!("key{n}"), value(n, 900))?;
@@ -505,7 +381,7 @@ fn transactions(client: &mut Client) -> Step {
 }
 
 /// Each change makes something due at once, or gives something up.
-fn settings(client: &mut Client) -> Step {
+pub(super) fn settings(client: &mut Client) -> Step {
     client.open()?;
     let changes: [fn(&mut Options); 4] = [
         |options| options.memtable_bytes = 64 << 10,
@@ -525,7 +401,7 @@ fn settings(client: &mut Client) -> Step {
 }
 
 /// Neighbouring tables die in packs that live on, while a snapshot holds others, and before and after an opening.
-fn holes(client: &mut Client) -> Step {
+pub(super) fn holes(client: &mut Client) -> Step {
     client.open()?;
     for n in 0..40 {
         client.put("default", format!("key{n:02}"), value(n, 6000))?;
@@ -551,7 +427,7 @@ fn holes(client: &mut Client) -> Step {
 
 /// The same where the file system knows no holes: what lives on is copied, beside a snapshot and writes, and once more after an
 /// opening.
-fn rewrites(client: &mut Client) -> Step {
+pub(super) fn rewrites(client: &mut Client) -> Step {
     let target =
         FaultTarget::Matching { operation: Operation::Punch, path_suffix: String::new(), skipped: 0 };
     let error = FaultError::Unsupported;
@@ -586,7 +462,7 @@ fn rewrites(client: &mut Client) -> Step {
 }
 
 /// Packs and segments die large enough to be written over.
-fn spares_and_reserve(client: &mut Client) -> Step {
+pub(super) fn spares_and_reserve(client: &mut Client) -> Step {
     client.open()?;
     for round in 0..5 {
         for n in 0..20 {
@@ -600,7 +476,7 @@ fn spares_and_reserve(client: &mut Client) -> Step {
 
 /// Jobs take packs that were made ahead, some of them of dead files, and go on where there is none: in the first flush of each
 /// opening, and where a merge is faster than who makes them.
-fn packs_ahead(client: &mut Client) -> Step {
+pub(super) fn packs_ahead(client: &mut Client) -> Step {
     client.open()?;
     for opening in 0..2 {
         for round in 0..4 {

@@ -11,7 +11,7 @@ use terrace::{
     Db, Durability, Error, ErrorKind, Isolation, Keyspace, Options, Snapshot, TransactionOptions, WriteBatch,
 };
 
-use super::oracle::{self, Change, DEFAULT, Dump, Entries, Model};
+use crate::oracle::{self, Change, DEFAULT, Dump, Entries, Model};
 
 /// Where every store lies.
 pub const DIR: &str = "/db";
@@ -492,7 +492,8 @@ impl Client {
             return;
         }
         let kind = error.kind();
-        let expected = matches!(kind, ErrorKind::Io | ErrorKind::DiskFull | ErrorKind::Poisoned);
+        let expected =
+            matches!(kind, ErrorKind::Io | ErrorKind::DiskFull | ErrorKind::ReadOnly | ErrorKind::Poisoned);
         assert!(expected, "a failed call came back as {error:?}");
         assert!(error.file().is_some(), "no file is named: {error:?}");
     }

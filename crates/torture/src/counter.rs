@@ -2,7 +2,6 @@
 //!
 //! Batch `n` puts `n` as the count and as a key of its own in two keyspaces, removes an old key, and is acknowledged before
 //! `n + 1` begins. So at any moment the two counts are equal, and tell every key there is.
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use terrace::{Db, Durability, Snapshot, WriteBatch};
 

@@ -1,0 +1,250 @@
+//! Power cuts at every call that changes the disk.
+//!
+//! Each schedule is run once to count its mutating calls, then again for each of them, with the power cut there. Of
+//! what was not synced nothing, everything or a random part survives, under two models of a file system. Whatever is
+//! left must open without an error, hold every synced write, and be a prefix of the history; the store then lives on,
+//! loses power again, and is judged again. For one survival of each cut, the power is cut once more at every mutating call
+//! of the opening that recovers it, and what is found must be what the whole recovery finds.
+
+use std::sync::Arc;
+
+use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
+
+use crate::client::{Client, History, Jobs, Manners, difference, open};
+use crate::oracle::Dump;
+use crate::recovery::examine;
+use crate::schedules::{SCHEDULES, Schedule};
+use crate::seed::Rng;
+use crate::suite::{Case, Cases, Round, Share, Suite, Tally, sample, shuffled, within};
+
+const JOURNALS: [Journal; 2] = [Journal::Ext4Like, Journal::None];
+
+/// Random survivals tried of each cut.
+const RANDOM_SURVIVALS: u64 = 16;
+
+/// Images of each schedule in a sample, second cuts, and the first cuts that those follow.
+const IMAGES_SAMPLED: usize = 300;
+const SECOND_CUTS_SAMPLED: usize = 60;
+const RECOVERIES_SAMPLED: usize = 6;
+
+/// The suite.
+pub struct Crash;
+
+impl Suite for Crash {
+    fn name(&self) -> &'static str {
+        "crash"
+    }
+
+    fn about(&self) -> &'static str {
+        "power cuts at every mutating call of every schedule, and again in the recovery"
+    }
+
+    fn cases(&self, round: Round) -> Cases {
+        let Round { seed, share } = round;
+        match share {
+            Share::All => {
+                let cuts = SCHEDULES.iter().flat_map(|schedule| Cut::all(schedule, seed)).collect();
+                Box::new(shuffled(cuts, seed).into_iter().map(boxed))
+            }
+            Share::Sample => {
+                let mut rng = Rng::new(seed);
+                let sampled = move |schedule| Cut::sampled(Cut::all(schedule, seed), &mut rng);
+                Box::new(SCHEDULES.iter().flat_map(sampled).map(boxed))
+            }
+        }
+    }
+
+    fn conclude(&self, tally: &Tally) -> Result<(), String> {
+        tally.require(&["images", "images of recoveries"], 100)
+    }
+}
+
+fn boxed(case: Cut) -> Box<dyn Case> {
+    Box::new(case)
+}
+
+/// A power cut, and what is tried of it.
+struct Cut {
+    schedule: &'static Schedule,
+    seed: u64,
+    journal: Journal,
+    /// Mutating calls before it.
+    cut: u64,
+    survivals: Vec<Survival>,
+    /// Survivals whose recovery is cut, too, each at so many calls at most.
+    recoveries: Vec<(Survival, usize)>,
+}
+
+/// The survivals that belong to a cut, by number.
+fn survivals(seed: u64, cut: u64) -> Vec<Survival> {
+    let random = (0..RANDOM_SURVIVALS).map(|n| Survival::Random(seed ^ cut << 20 ^ n << 50));
+    [Survival::Nothing, Survival::Everything].into_iter().chain(random).collect()
+}
+
+impl Cut {
+    /// All cuts of a schedule.
+    fn all(schedule: &'static Schedule, seed: u64) -> Vec<Self> {
+        let mut cuts = Vec::new();
+        for journal in JOURNALS {
+            // One more than there are calls: the power goes after the last.
+            for cut in 0..=mutations(schedule, seed, journal) {
+                let survivals = survivals(seed, cut);
+                let first = *Rng::new(seed ^ cut).pick(&survivals);
+                let recoveries = vec![(first, usize::MAX)];
+                cuts.push(Self { schedule, seed, journal, cut, survivals, recoveries });
+            }
+        }
+        cuts
+    }
+
+    /// A seeded share of these.
+    fn sampled(mut cuts: Vec<Self>, rng: &mut Rng) -> Vec<Self> {
+        let places = |cuts: &[Self]| -> Vec<_> {
+            let of_cut = |(at, cut): (usize, &Self)| {
+                cut.survivals.iter().map(move |survival| (at, *survival)).collect::<Vec<_>>()
+            };
+            cuts.iter().enumerate().flat_map(of_cut).collect()
+        };
+        let (mut images, mut firsts) = (places(&cuts), places(&cuts));
+        sample(&mut images, IMAGES_SAMPLED, rng);
+        sample(&mut firsts, RECOVERIES_SAMPLED, rng);
+        for cut in &mut cuts {
+            cut.survivals.clear();
+            cut.recoveries.clear();
+        }
+        images.into_iter().for_each(|(at, survival)| cuts[at].survivals.push(survival));
+        let seconds = SECOND_CUTS_SAMPLED / RECOVERIES_SAMPLED;
+        firsts.into_iter().for_each(|(at, survival)| cuts[at].recoveries.push((survival, seconds)));
+        cuts.retain(|cut| !cut.survivals.is_empty() || !cut.recoveries.is_empty());
+        cuts
+    }
+}
+
+impl Case for Cut {
+    fn name(&self) -> String {
+        format!("{}/{:?}/{}", self.schedule.name, self.journal, self.cut)
+    }
+
+    fn options(&self) -> String {
+        format!("{:?}", (self.schedule.options)())
+    }
+
+    fn run(&self, tally: &Tally) {
+        let wreck = Wreck::make(self.schedule, self.seed, self.journal, self.cut);
+        for &survival in &self.survivals {
+            within(|| format!("{survival:?} survives"), || wreck.examine(survival, self.cut));
+            tally.add("images", 1);
+        }
+        for &(first, cuts_max) in &self.recoveries {
+            let tried =
+                within(|| format!("{first:?} survives"), || wreck.cut_recoveries(first, cuts_max, self.seed));
+            tally.add("images of recoveries", tried);
+        }
+    }
+}
+
+/// A machine at the moment of a power cut, and what its client knew.
+pub struct Wreck {
+    pub schedule: &'static Schedule,
+    pub machine: Arc<SimEnv>,
+    pub history: History,
+}
+
+impl Wreck {
+    /// Runs a schedule up to the mutating call `cut`.
+    #[must_use]
+    pub fn make(schedule: &'static Schedule, seed: u64, journal: Journal, cut: u64) -> Self {
+        let machine = machine(seed, journal);
+        machine.cut_after(cut);
+        let (history, _) = run(schedule, &machine);
+        Self { schedule, machine, history }
+    }
+
+    /// Judges what is left if this survives.
+    pub fn examine(&self, survival: Survival, seed: u64) -> Dump {
+        let history = match survival {
+            // As if the process alone had died.
+            Survival::Everything => self.history.without_power_cut(),
+            _ => self.history.clone(),
+        };
+        examine(&self.machine.crash(survival), &(self.schedule.options)(), &history, seed)
+    }
+
+    /// Cuts the recovery of what is left at each of its mutating calls, or at a seeded share of so many, and judges what is
+    /// left of that. Returns how many were tried.
+    fn cut_recoveries(&self, first: Survival, cuts_max: usize, seed: u64) -> u64 {
+        let options = (self.schedule.options)();
+        let expected = examine(&self.machine.crash(first), &options, &self.history, 0);
+        let whole = self.machine.crash(first);
+        recover(self.schedule, &whole);
+        let mut rng = Rng::new(seed);
+        let mut cuts: Vec<u64> = (0..whole.mutations()).collect();
+        sample(&mut cuts, cuts_max, &mut rng);
+        for &cut in &cuts {
+            let survival = *rng.pick(&survivals(seed, cut));
+            let what = || format!("power cut again at call {cut} of the recovery, {survival:?} survives");
+            within(what, || {
+                let image = self.machine.crash(first);
+                image.cut_after(cut);
+                recover(self.schedule, &image);
+                let found = examine(&image.crash(survival), &options, &self.history, cut);
+                let difference = || difference(&expected, &found);
+                assert!(
+                    found == expected,
+                    "a power cut in recovery changes what is recovered: {}",
+                    difference()
+                );
+            });
+        }
+        cuts.len() as u64
+    }
+}
+
+fn machine(seed: u64, journal: Journal) -> Arc<SimEnv> {
+    SimEnv::new(SimConfig { seed, journal, ..SimConfig::default() })
+}
+
+/// Runs a schedule until the power is cut, if it is.
+fn run(schedule: &Schedule, machine: &Arc<SimEnv>) -> (History, Jobs) {
+    let (options, steps) = ((schedule.options)(), schedule.run);
+    machine.simulate(move |env| {
+        let mut client = Client::new(env, options, Manners::Strict);
+        let ended = steps(&mut client);
+        let history = client.history.clone();
+        if ended.is_ok() {
+            // The jobs of the last opening count, too. What closing makes durable does not.
+            let _ = client.close();
+        }
+        (history, client.jobs)
+    })
+}
+
+/// Mutating calls of a schedule, once it is known to do what it should.
+fn mutations(schedule: &Schedule, seed: u64, journal: Journal) -> u64 {
+    let machine = machine(seed, journal);
+    let (history, jobs) = run(schedule, &machine);
+    assert_eq!(history.errors, 0, "{} fails by itself", schedule.name);
+    assert!(
+        (schedule.proof)(&jobs, &machine),
+        "{} is not what it is named: {jobs:?}, {:?}",
+        schedule.name,
+        machine.files()
+    );
+    machine.mutations()
+}
+
+/// Opens and closes the store, as far as that goes.
+fn recover(schedule: &Schedule, image: &Arc<SimEnv>) {
+    let options = (schedule.options)();
+    image.simulate(move |env| {
+        let _ = open(&env, &options).and_then(|db| db.wait_idle().and_then(|()| db.close()));
+    });
+}
+
+/// A hash of all that a machine did in a schedule without cuts.
+#[must_use]
+pub fn fingerprint(schedule: &Schedule, seed: u64) -> u64 {
+    let machine = machine(seed, Journal::default());
+    run(schedule, &machine);
+    machine.fingerprint()
+}

@@ -1,0 +1,33 @@
+//! The machinery that tests a store by breaking what is under it, and the suites that do so at length.
+//!
+//! A store's life is told twice: to the store, and to an [`oracle`] outside of any disk. [`client`] is a caller that does
+//! both; [`schedules`] are scripted lives for it; [`recovery`] holds what a power cut has left against what the client was
+//! told. [`counter`] is a writer whose every moment can be told, [`holders`] are those who hold on to a moment, and
+//! [`large_packs`] is a store that they hold on to. All judges panic when something is wrong.
+//!
+//! A [`suite`](mod@suite) is a family of cases that can be told by a seed: [`crash`], [`fault`], [`rot`]. [`runner`] runs them, for
+//! as long as is wanted; `cargo test` runs a share of each by the same code.
+#![allow(missing_docs, reason = "steps of schedules and fields of histories are named after what they are")]
+#![expect(clippy::unwrap_used, reason = "what fails in a judge fails the case")]
+#![expect(clippy::disallowed_methods, reason = "what runs the suites lives in real time")]
+
+pub mod allocation;
+pub mod client;
+pub mod counter;
+pub mod crash;
+pub mod fault;
+pub mod files;
+pub mod holders;
+pub mod large_packs;
+pub mod options;
+pub mod oracle;
+pub mod recovery;
+pub mod rot;
+pub mod runner;
+pub mod schedules;
+pub mod seed;
+pub mod suite;
+
+pub use files::sealed_packs;
+pub use options::tiny;
+pub use seed::{Replay, Rng, number, seed_or, switched_on};

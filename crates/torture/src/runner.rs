@@ -1,0 +1,303 @@
+//! Runs suites: workers take cases, a clock ends them, and each failure says how to have it again.
+//!
+//! A case fails by a panic, or by not ending. A failed simulation leaves its threads parked, and a case that does not end
+//! keeps its worker, so a run ends early when there are many failures, and at once when a case hangs.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use terrace::env::sync::Mutex;
+
+use crate::seed::{seed_or, switched_on};
+use crate::suite::{Case, Cases, Round, Share, Suite, Tally};
+
+/// Failures after which a run ends.
+const FAILURES_MAX: usize = 25;
+
+/// How often the observer hears of the state.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How a suite is run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Of the first round; the next ones count on.
+    pub seed: u64,
+    pub share: Share,
+    /// Rounds follow each other for so long; without, there is one.
+    pub budget: Option<Duration>,
+    /// Cases that run at the same time.
+    pub jobs: usize,
+    /// The one case to run, or the family of cases whose names go on behind this with a slash.
+    pub only: Option<String>,
+}
+
+impl Settings {
+    /// What `cargo test` runs: a sampled round.
+    #[must_use]
+    pub fn sample(seed: u64) -> Self {
+        Self { seed, share: Share::Sample, budget: None, jobs: processors(), only: None }
+    }
+}
+
+/// The processors there are.
+#[must_use]
+pub fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// A case that went wrong.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// None for what is wrong with the suite as a whole.
+    pub case: Option<String>,
+    /// Of its round.
+    pub seed: u64,
+    pub options: String,
+    pub message: String,
+}
+
+impl Failure {
+    /// What went wrong, and the command that has it again.
+    #[must_use]
+    pub fn report(&self, suite: &dyn Suite) -> String {
+        let Self { case, seed, options, message } = self;
+        let name = suite.name();
+        let title = case.as_deref().unwrap_or("as a whole");
+        let options = if options.is_empty() { String::new() } else { format!("options: {options}\n") };
+        let case = case.as_ref().map_or(String::new(), |case| format!(" --case '{case}'"));
+        format!(
+            "FAILED {name}: {title}, seed {seed}\n{message}\n{options}\
+             again: cargo run --release -p terrace-torture -- --suite {name} --seed {seed}{case}\n"
+        )
+    }
+}
+
+/// How a run is going.
+#[derive(Clone, Default, Debug)]
+pub struct State {
+    pub passed: u64,
+    pub failures: Vec<Failure>,
+    /// Rounds that were run to their end.
+    pub rounds: u64,
+    /// Seed of the round under way.
+    pub seed: u64,
+    /// What was tried, counted.
+    pub tally: String,
+}
+
+impl State {
+    /// The last line that a run prints.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        format!("{} passed, {} failed", self.passed, self.failures.len())
+    }
+}
+
+struct Run {
+    suite: &'static dyn Suite,
+    settings: Settings,
+    deadline: Option<Instant>,
+    tally: Tally,
+    source: Mutex<Source>,
+    state: Mutex<State>,
+    /// What each worker is at, and since when; none for one that has ended.
+    workers: Mutex<Vec<Option<(String, u64, Instant)>>>,
+}
+
+/// Where the cases come from.
+struct Source {
+    round: Round,
+    cases: Option<Cases>,
+    is_over: bool,
+}
+
+/// Runs `suite`, and tells `observe` from time to time how it goes.
+pub fn run(suite: &'static dyn Suite, settings: Settings, mut observe: impl FnMut(&State)) -> State {
+    let jobs = if suite.is_alone() { 1 } else { settings.jobs.max(1) };
+    let round = Round { seed: settings.seed, share: settings.share };
+    let run = Arc::new(Run {
+        suite,
+        deadline: settings.budget.map(|budget| Instant::now() + budget),
+        tally: Tally::default(),
+        source: Mutex::new(Source { round, cases: None, is_over: false }),
+        state: Mutex::new(State { seed: settings.seed, ..State::default() }),
+        workers: Mutex::new(vec![Some((String::new(), settings.seed, Instant::now())); jobs]),
+        settings,
+    });
+    for worker in 0..jobs {
+        let run = Arc::clone(&run);
+        let name = format!("{} {worker}", suite.name());
+        thread::Builder::new().name(name).spawn(move || run.work(worker)).expect("a thread for a worker");
+    }
+    while run.workers.lock().iter().any(Option::is_some) && !run.is_hanging() {
+        thread::sleep(TICK);
+        observe(&run.state());
+    }
+    let mut state = run.state();
+    state.failures.extend(unclaimed_panics(run.settings.seed));
+    if state.failures.is_empty() && run.settings.only.is_some() && state.passed == 0 {
+        run.fail_whole(&mut state, "there is no such case");
+    }
+    if state.rounds > 0
+        && run.settings.only.is_none()
+        && let Err(missing) = suite.conclude(&run.tally)
+    {
+        run.fail_whole(&mut state, &missing);
+    }
+    observe(&state);
+    state
+}
+
+/// Runs the share of `suite` that a test has time for. `TERRACE_SEED` draws another one, `TERRACE_CASE` names a case or a family
+/// of these that is run alone, and `TERRACE_ALL=1` leaves nothing out.
+///
+/// # Panics
+///
+/// Panics with a report of each failure.
+pub fn pass_sample(suite: &'static dyn Suite, seed: u64) {
+    let only = std::env::var("TERRACE_CASE").ok();
+    let share = if switched_on("TERRACE_ALL") { Share::All } else { Share::Sample };
+    let state = run(suite, Settings { only, share, ..Settings::sample(seed_or(seed)) }, |_| {});
+    println!("{}: {}; {}", suite.name(), state.summary(), state.tally);
+    let reports: Vec<_> = state.failures.iter().map(|failure| failure.report(suite)).collect();
+    assert!(reports.is_empty(), "{}", reports.join("\n"));
+}
+
+impl Run {
+    fn state(&self) -> State {
+        State { tally: self.tally.to_string(), ..self.state.lock().clone() }
+    }
+
+    /// Notes what is wrong with the suite as a whole.
+    fn fail_whole(&self, state: &mut State, message: &str) {
+        let (seed, options) = (self.settings.seed, String::new());
+        state.failures.push(Failure { case: None, seed, options, message: message.into() });
+    }
+
+    /// Whether the case of that name is to be run.
+    fn is_meant(&self, name: &str) -> bool {
+        let behind = |only: &String| name.strip_prefix(only.as_str());
+        self.settings
+            .only
+            .as_ref()
+            .is_none_or(|only| behind(only).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+    }
+
+    /// Takes note of a case that does not end, if there is one.
+    fn is_hanging(&self) -> bool {
+        let workers = self.workers.lock();
+        let mut busy = workers.iter().flatten();
+        let Some((case, seed, since)) = busy.find(|(.., since)| since.elapsed() > self.suite.patience())
+        else {
+            return false;
+        };
+        let message = format!("does not end within {} s", since.elapsed().as_secs());
+        let (case, seed, options) = (Some(case.clone()), *seed, String::new());
+        self.state.lock().failures.push(Failure { case, seed, options, message });
+        true
+    }
+
+    fn work(&self, worker: usize) {
+        while let Some((seed, case)) = self.next() {
+            let name = case.name();
+            self.workers.lock()[worker] = Some((name.clone(), seed, Instant::now()));
+            let outcome = catch_unwind(AssertUnwindSafe(|| case.run(&self.tally)));
+            let mut state = self.state.lock();
+            match outcome {
+                Ok(()) => state.passed += 1,
+                Err(panic) => {
+                    let (options, message) = (case.options(), explained(&*panic));
+                    state.failures.push(Failure { case: Some(name), seed, options, message });
+                }
+            }
+        }
+        self.workers.lock()[worker] = None;
+    }
+
+    /// The next case and the seed of its round, as long as there is reason to go on.
+    fn next(&self) -> Option<(u64, Box<dyn Case>)> {
+        let mut source = self.source.lock();
+        loop {
+            let is_late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if source.is_over || is_late || self.state.lock().failures.len() >= FAILURES_MAX {
+                return None;
+            }
+            let round = source.round;
+            // Making a case may run a schedule, which may fail.
+            let made = catch_unwind(AssertUnwindSafe(|| {
+                source.cases.get_or_insert_with(|| self.suite.cases(round)).next()
+            }));
+            match made {
+                Ok(Some(case)) => {
+                    if self.is_meant(&case.name()) {
+                        return Some((round.seed, case));
+                    }
+                }
+                Ok(None) => {
+                    source.cases = None;
+                    source.round.seed += 1;
+                    source.is_over = self.deadline.is_none() || self.settings.only.is_some();
+                    let mut state = self.state.lock();
+                    (state.rounds, state.seed) = (state.rounds + 1, source.round.seed);
+                }
+                Err(panic) => {
+                    source.is_over = true;
+                    self.fail_whole(&mut self.state.lock(), &explained(&*panic));
+                }
+            }
+        }
+    }
+}
+
+/// What a panic says.
+#[must_use]
+pub fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without words").to_owned()
+}
+
+/// Panics that have been caught by the hook and that no case has reported yet: what they say, and where they were.
+static PANICS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+
+/// From here on, panics are kept for the reports instead of being printed.
+pub fn keep_panics() {
+    std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let thread = thread::current();
+        let backtrace = std::backtrace::Backtrace::capture();
+        let backtrace = match backtrace.status() {
+            std::backtrace::BacktraceStatus::Captured => format!("\n{backtrace}"),
+            _ => String::new(),
+        };
+        let where_it_was = format!("{place}, in thread {:?}{backtrace}", thread.name().unwrap_or_default());
+        // A caught panic's payload is what its message was, unless it is neither of these.
+        let message = message_of(panic.payload());
+        PANICS.lock().push((message, where_it_was));
+    }));
+}
+
+/// What a panic that a case has ended with says, and where it was.
+fn explained(panic: &(dyn Any + Send)) -> String {
+    let message = message_of(panic);
+    let mut panics = PANICS.lock();
+    match panics.iter().rposition(|(said, _)| message.ends_with(said.as_str())) {
+        Some(at) => format!("{message}\n(at {})", panics.swap_remove(at).1),
+        None => message,
+    }
+}
+
+/// Panics of threads that nobody waits for.
+fn unclaimed_panics(seed: u64) -> Vec<Failure> {
+    let panics = std::mem::take(&mut *PANICS.lock());
+    let failure = |(message, place)| Failure {
+        case: None,
+        seed,
+        options: String::new(),
+        message: format!("a thread that no case waited for panicked: {message}\n(at {place})"),
+    };
+    panics.into_iter().map(failure).collect()
+}

@@ -1,0 +1,194 @@
+//! Scripted lives of a store, short enough to be cut off at every call.
+
+mod lives;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use terrace::env::simulated::SimEnv;
+use terrace::{Options, PackLayout, TreeOptions};
+
+use crate::client::{Client, DIR, Jobs, Step};
+use crate::options::tiny;
+
+/// A life, and a proof that it has what it is named for.
+pub struct Schedule {
+    pub name: &'static str,
+    pub options: fn() -> Options,
+    pub run: fn(&mut Client) -> Step,
+    /// Looks at the store's life without cuts and faults.
+    pub proof: fn(&Jobs, &Arc<SimEnv>) -> bool,
+}
+
+pub const SCHEDULES: &[Schedule] = &[
+    Schedule {
+        name: "creation",
+        options: tiny,
+        run: lives::creation,
+        proof: |_, env| count(env, "CURRENT") == 1,
+    },
+    Schedule { name: "puts", options: tiny, run: lives::puts, proof: |jobs, _| jobs.flushes == 0 },
+    Schedule {
+        name: "synced puts",
+        options: tiny,
+        run: lives::synced_puts,
+        proof: |jobs, _| jobs.flushes == 0,
+    },
+    Schedule { name: "batches", options: tiny, run: lives::batches, proof: |_, _| true },
+    Schedule { name: "flushes", options: tiny, run: lives::flushes, proof: |jobs, _| jobs.flushes >= 6 },
+    Schedule { name: "merges", options: tiny, run: lives::merges, proof: |jobs, _| jobs.merges >= 2 },
+    Schedule {
+        name: "one table a file",
+        options: one_table,
+        run: lives::merges,
+        proof: |jobs, _| jobs.merges >= 2,
+    },
+    Schedule { name: "moves", options: tiny, run: lives::moves, proof: |jobs, _| jobs.moves >= 1 },
+    Schedule {
+        name: "moves beside merges",
+        options: tiny,
+        run: lives::moves_beside_merges,
+        proof: |jobs, _| jobs.moves >= 2 && jobs.merges >= 2,
+    },
+    Schedule {
+        name: "manifest",
+        options: tiny,
+        run: lives::manifest,
+        proof: |_, env| newest(env, "MANIFEST-") >= 3,
+    },
+    Schedule {
+        name: "log segments",
+        options: small_log,
+        run: lives::segments,
+        proof: |_, env| newest(env, ".wal") >= 5,
+    },
+    Schedule {
+        name: "lost segments",
+        options: long_log,
+        run: lives::lost_segments,
+        proof: |jobs, env| jobs.flushes == 0 && newest(env, ".wal") >= 4,
+    },
+    Schedule {
+        name: "log limit",
+        options: small_log,
+        run: lives::log_limit,
+        proof: |jobs, _| jobs.flushes >= 1,
+    },
+    Schedule { name: "keyspaces", options: tiny, run: lives::keyspaces, proof: |jobs, _| jobs.flushes >= 2 },
+    Schedule {
+        name: "removals beside flushes",
+        options: tiny,
+        run: lives::many_removals,
+        proof: |jobs, _| jobs.flushes >= 4,
+    },
+    Schedule {
+        name: "reopening",
+        options: tiny,
+        run: lives::reopening,
+        proof: |_, env| newest(env, ".wal") >= 10,
+    },
+    Schedule {
+        name: "big batches",
+        options: tiny,
+        run: lives::big_batches,
+        proof: |jobs, _| jobs.flushes >= 1,
+    },
+    Schedule {
+        name: "split batches",
+        options: tiny,
+        run: lives::split_batches,
+        proof: |jobs, _| jobs.flushes >= 1,
+    },
+    Schedule { name: "compaction", options: tiny, run: lives::compaction, proof: |jobs, _| jobs.merges >= 2 },
+    Schedule {
+        name: "range deletes",
+        options: tiny,
+        run: lives::range_deletes,
+        proof: |jobs, _| jobs.flushes >= 4 && jobs.merges >= 1,
+    },
+    Schedule {
+        name: "full memtables",
+        options: tiny,
+        run: lives::full_memtables,
+        proof: |jobs, _| jobs.merges >= 1,
+    },
+    Schedule { name: "ingests", options: tiny, run: lives::ingests, proof: |jobs, _| jobs.flushes >= 3 },
+    Schedule {
+        name: "transactions",
+        options: tiny,
+        run: lives::transactions,
+        proof: |jobs, _| jobs.flushes >= 2,
+    },
+    Schedule { name: "settings", options: tiny, run: lives::settings, proof: |jobs, _| jobs.merges >= 1 },
+    Schedule {
+        name: "spares and reserve",
+        options: with_reserve,
+        run: lives::spares_and_reserve,
+        proof: |jobs, env| count(env, "RESERVE") == 1 && jobs.spare_bytes > 0,
+    },
+    Schedule {
+        name: "holes",
+        options: large_packs,
+        run: lives::holes,
+        // No barrier: a power cut finds them un-synced.
+        proof: |jobs, _| jobs.punches >= 3 && jobs.hole_syncs == 0,
+    },
+    Schedule {
+        name: "rewrites",
+        options: large_packs,
+        run: lives::rewrites,
+        proof: |jobs, _| jobs.rewrites >= 2 && jobs.punches == 0,
+    },
+    Schedule {
+        name: "packs ahead",
+        options: small_log,
+        run: lives::packs_ahead,
+        // Most jobs find a pack whose name is durable.
+        proof: |jobs, _| jobs.ahead_syncs >= 4 && jobs.flushes + jobs.merges > jobs.directory_syncs,
+    },
+];
+
+fn one_table() -> Options {
+    let tree = TreeOptions { pack: PackLayout::OneTable, ..tiny().tree };
+    Options { tree, background_threads: Some(2), ..tiny() }
+}
+
+fn small_log() -> Options {
+    Options { memtable_bytes: 64 << 10, wal_bytes_max: 64 << 10, ..tiny() }
+}
+
+/// Several segments before anything is flushed.
+fn long_log() -> Options {
+    Options { memtable_bytes: 256 << 10, wal_bytes_max: 64 << 10, ..tiny() }
+}
+
+/// A stretch of a few tables is worth a hole.
+fn large_packs() -> Options {
+    let tree = TreeOptions {
+        table_bytes: 16 << 10,
+        block_bytes: 4 << 10,
+        level1_bytes: 8 << 20,
+        l0_trigger: 4,
+        ..tiny().tree
+    };
+    Options { memtable_bytes: 512 << 10, wal_bytes_max: 2 << 20, memory_bytes: Some(8 << 20), tree, ..tiny() }
+}
+
+fn with_reserve() -> Options {
+    Options { reserve_bytes: 32 << 10, ..small_log() }
+}
+
+fn names(env: &SimEnv) -> Vec<String> {
+    let in_dir = |path: &Path| Some(path.strip_prefix(DIR).ok()?.to_str()?.to_owned());
+    env.files().iter().filter_map(|(path, _)| in_dir(path)).collect()
+}
+
+fn count(env: &SimEnv, name: &str) -> usize {
+    names(env).iter().filter(|found| *found == name).count()
+}
+
+/// The largest number in the names that contain `part`.
+fn newest(env: &SimEnv, part: &str) -> u64 {
+    let numbers = names(env).into_iter().filter(|name| name.contains(part));
+    numbers.filter_map(|name| name.replace(part, "").parse().ok()).max().unwrap_or(0)
+}
