@@ -27,6 +27,9 @@ mod env {
     pub(crate) use super::huge_pages;
     pub use terrace::env::sync;
 }
+#[macro_use]
+#[path = "../src/planted.rs"]
+mod planted;
 #[path = "../src/env/huge_pages.rs"]
 mod huge_pages;
 #[path = "../src/store/memtable/mod.rs"]

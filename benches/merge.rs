@@ -15,6 +15,9 @@ use std::hint::black_box;
 use terrace::types;
 use types::{Kind, Seq, Stamp};
 
+#[macro_use]
+#[path = "../src/planted.rs"]
+mod planted;
 #[path = "../src/merge/mod.rs"]
 mod merge;
 

@@ -21,6 +21,9 @@
 //!
 //! `ARCHITECTURE.md` in the repository shows how it works, `docs/` has the guarantees, the formats and the invariants.
 
+#[macro_use]
+mod planted;
+
 mod batch;
 mod catalog;
 mod db;

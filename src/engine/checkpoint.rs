@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use crate::catalog::Catalog;
-use crate::env::FileLock;
+use crate::env::{Access, FileLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::identity::Identity;
 use crate::format::names::FileName;
@@ -77,10 +77,20 @@ impl Engine {
         // Between two appends, and before what the catalog's floor says is needed can be given up.
         let writer = self.writer()?.lock();
         let catalog = self.catalog.lock().catalog.clone();
+        let missed = planted!("checkpoint-misses-the-log");
         let needed = writer.wal.extents().filter(|&(id, _)| id >= catalog.counters.wal_floor);
-        let log =
-            needed.map(|(id, bytes)| Ok(Segment { id, bytes, file: self.device.hold(FileName::Wal(id))? }));
+        let needed = needed.map(|(id, bytes)| (id, if missed { 0 } else { bytes }));
+        let log = needed.map(|(id, bytes)| Ok(Segment { id, bytes, file: self.log_file(id)? }));
         Ok(Moment { log: log.collect::<Result<_>>()?, catalog })
+    }
+
+    /// A segment of the log, held: see [`Device::hold`].
+    fn log_file(&self, id: SegmentId) -> Result<StoreFile> {
+        let name = FileName::Wal(id);
+        if planted!("checkpoint-does-not-hold-the-log") {
+            return self.device.open(name, Access::Read);
+        }
+        self.device.hold(name)
     }
 
     fn copy(&self, moment: &Moment, target: &Device) -> Result<()> {
@@ -91,7 +101,10 @@ impl Engine {
         for (pack, mut ranges) in live {
             self.health.check_open()?;
             ranges.push(self.directory_of(pack, &moment.catalog)?);
-            target.copy(&self.device, FileName::Pack(pack), &ranges)?.sync(WriteCause::Merge)?;
+            let file = target.copy(&self.device, FileName::Pack(pack), &ranges)?;
+            if !planted!("checkpoint-packs-not-synced") {
+                file.sync(WriteCause::Merge)?;
+            }
         }
         for segment in &moment.log {
             let file = target.create(FileName::Wal(segment.id))?;

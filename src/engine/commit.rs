@@ -114,7 +114,9 @@ impl Engine {
         self.check_space(guard, batch)?;
         // Keyspaces come and go under this lock.
         let trees = self.find_trees(batch)?;
-        if let Some(condition) = condition {
+        if let Some(condition) = condition
+            && !planted!("condition-not-checked-under-the-lock")
+        {
             // What has a number is in the memtables then, and nothing gets one before this batch.
             self.settle(guard)?;
             self.check(&trees, condition)?;
@@ -124,7 +126,7 @@ impl Engine {
         let log = LogBatch { first, count, ops: batch.encoded() };
         self.with_space(|| writer.wal.append(std::iter::once(log))).map_err(|error| match error.kind() {
             // The next append goes to the same place; nothing is unknown.
-            ErrorKind::DiskFull => error,
+            ErrorKind::DiskFull if !planted!("full-disk-poisons") => error,
             _ => self.poison(error),
         })?;
         writer.last_seq = writer.last_seq.plus(count.into());
@@ -187,7 +189,10 @@ impl Engine {
             drop(state);
             // Read before the sync: this much is with the operating system.
             let upto = syncs.log.appended();
-            let result = syncs.log.sync().map_err(|error| self.poison(error));
+            let poison =
+                |error| if planted!("failed-sync-does-not-poison") { error } else { self.poison(error) };
+            let result = syncs.log.sync().map_err(poison);
+            let upto = if planted!("sync-credited-with-later-writes") { syncs.log.appended() } else { upto };
             state = syncs.state.lock();
             state.running = false;
             if result.is_ok() {
@@ -258,7 +263,9 @@ impl Engine {
         let full = writer.active_bytes >= settings.limits.memtable_bytes;
         let long = writer.wal.bytes() > settings.options.wal_bytes_max;
         if (full || long) && self.pressure.load().sealed_memtables < settings.limits.sealed_max {
-            self.settle(writer)?;
+            if !planted!("sealed-before-its-writes-are-in") {
+                self.settle(writer)?;
+            }
             let trees = self.trees.load();
             let tree = if full {
                 trees.values().max_by_key(|tree| tree.view().active.bytes())

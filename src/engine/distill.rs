@@ -58,12 +58,14 @@ pub(super) struct Outside<'a> {
 impl Outside<'_> {
     /// Whether one of them may hold an older version of `key` than `seq`.
     fn may_hold(&self, key: &[u8], seq: Seq) -> bool {
-        self.runs().filter_map(|run| run.find(key)).any(|table| self.is_older(table, seq))
+        !planted!("tombstone-dropped-above-older-tables")
+            && self.runs().filter_map(|run| run.find(key)).any(|table| self.is_older(table, seq))
     }
 
     /// Whether one of them may hold an older version than `seq` of a key of `range`.
     fn may_hold_any(&self, range: &KeyRange, seq: Seq) -> bool {
-        self.runs().flat_map(|run| run.overlapping(range)).any(|table| self.is_older(table, seq))
+        !planted!("range-tombstone-dropped-above-older-tables")
+            && self.runs().flat_map(|run| run.overlapping(range)).any(|table| self.is_older(table, seq))
     }
 
     fn runs(&self) -> impl Iterator<Item = &Run> {
@@ -71,7 +73,9 @@ impl Outside<'_> {
     }
 
     fn is_older(&self, table: &TableMeta, seq: Seq) -> bool {
-        table.min_seq < seq && !self.inputs.contains(&table.id)
+        let newest = planted!("table-judged-by-its-newest-entry");
+        let oldest = if newest { table.max_seq } else { table.min_seq };
+        oldest < seq && !self.inputs.contains(&table.id)
     }
 }
 
@@ -117,7 +121,8 @@ impl<S: Sink> Distillation<'_, S> {
             };
             if verdict == Verdict::Keep {
                 // Never inside a user key (I1); asked where a new key begins, even if its newest version went.
-                if !key_is_written && let Some(cutting) = &mut self.cutting {
+                let inside_key = key_is_written && !planted!("user-key-split-over-two-tables");
+                if !inside_key && let Some(cutting) = &mut self.cutting {
                     cut_between_keys(cutting, &mut self.output, |boundary| !boundary.admits(key))?;
                     if cutting.cut(&CutView { output_bytes: self.output.table_bytes(), next_key: key }) {
                         self.output.cut(&UpperBound::Excluded(key.into()))?;

@@ -39,7 +39,8 @@ impl Clock {
     /// The latest second that was seen, or now if that is later.
     fn now(&self, env: &dyn Env) -> u64 {
         let wall = env.unix_millis() / 1000;
-        self.0.fetch_max(wall, Relaxed).max(wall)
+        let seen = self.0.fetch_max(wall, Relaxed);
+        if planted!("expiry-by-a-clock-that-goes-back") { wall } else { seen.max(wall) }
     }
 
     /// The latest second that was seen.
@@ -147,8 +148,8 @@ impl Sieve {
             },
             None => value,
         };
-        let Some(filter) = self.filter.as_ref().filter(|_| first && stamp.seq() > self.newest_snapshot)
-        else {
+        let is_free = stamp.seq() > self.newest_snapshot || planted!("filter-decides-under-a-snapshot");
+        let Some(filter) = self.filter.as_ref().filter(|_| first && is_free) else {
             return Ok((stamp, value.into()));
         };
         let decision = catch_unwind(AssertUnwindSafe(|| filter.decide(key, body)))

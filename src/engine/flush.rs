@@ -33,7 +33,9 @@ impl Engine {
     /// Flushes the oldest sealed memtable of `tree`.
     pub(crate) fn flush(&self, tree: &Tree) -> Result<()> {
         let view = tree.view_arc();
-        let Some(sealed) = view.sealed.last() else { return Ok(()) };
+        let newest_first = planted!("newest-memtable-flushed-first");
+        let next = if newest_first { view.sealed.first() } else { view.sealed.last() };
+        let Some(sealed) = next else { return Ok(()) };
         let begin = JobBegin {
             keyspace: tree.record.name.clone(),
             level: LEVEL_0,
@@ -52,7 +54,7 @@ impl Engine {
         let edit = TreeEdit {
             keyspace: tree.id(),
             add: finished.tables.into_iter().map(|table| (LEVEL_0, table)).collect(),
-            flushed: Some(*upto),
+            flushed: Some(if planted!("flushed-beyond-the-memtable") { self.visible() } else { *upto }),
             ..TreeEdit::default()
         };
         let mut change = Change::of_tree(edit);
@@ -61,6 +63,9 @@ impl Engine {
         change.open = finished.open;
         change.flushed = Some(memtable.clone());
         change.wal_floor = Some(wal_floor);
+        if planted!("log-released-before-the-edit") {
+            self.release_log(wal_floor)?;
+        }
         self.install(change)?;
         self.tally.flushed(volume, memtable.bytes(), bytes, self.env.now().saturating_sub(start));
         self.release_log(wal_floor)?;
@@ -73,7 +78,8 @@ impl Engine {
         let cut_up = !current.options.tree.flush_single_table;
         let newest = view.version.level(LEVEL_0).runs.first().cloned().unwrap_or_else(Run::empty);
         let cutting = cut_up.then(|| current.policy.cutter.start_like(newest));
-        let snapshots = self.snapshots.list();
+        let ignored = planted!("snapshots-ignored-by-a-flush");
+        let snapshots = if ignored { Vec::new() } else { self.snapshots.list() };
         let distillation = Distillation {
             output: Output::new(self, Writing::Flush { bytes: memtable.bytes() }, settings),
             cutting,
@@ -97,10 +103,13 @@ impl Engine {
             let trees = self.trees.load();
             let first = trees.values().filter_map(|tree| tree.first_unflushed(Some(memtable))).min();
             let log = first.is_some_and(|first| first <= upto).then(|| writer.wal.durable().clone());
+            let first = first.filter(|_| !planted!("log-released-though-another-keyspace-needs-it"));
             (writer.wal.floor(first.unwrap_or(writer.last_seq.plus(1))), log)
         };
         // Without the writer's lock: what is appended meanwhile is newer, and needs no older segment.
-        if let Some(log) = log {
+        if let Some(log) = log
+            && !planted!("flush-before-the-log-is-synced")
+        {
             self.health.check_writable()?;
             log.sync().map_err(|error| self.poison(error))?;
         }

@@ -52,6 +52,9 @@ impl Engine {
         }
         self.number(&log.catalog, &mut change);
         let next = self.apply(&log.catalog, &change.edit)?;
+        if planted!("extents-freed-before-the-edit-is-durable") {
+            self.free_dropped(&log.catalog, &next);
+        }
         let Some(manifest) = log.manifest.as_mut() else {
             return Err(Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"));
         };
@@ -63,10 +66,15 @@ impl Engine {
             return Err(error.clone());
         }
         // The edit may be durable, whatever the call says.
-        if let Some(packs) = change.packs.as_mut() {
+        if let Some(packs) = change.packs.as_mut()
+            && !(planted!("outputs-removed-though-the-edit-may-count") && appended.is_err())
+        {
             packs.commit();
         }
         appended.map_err(|error| self.poison(error))?;
+        if planted!("extents-freed-under-readers") {
+            self.free_dropped(&log.catalog, &next);
+        }
         self.register(&change.edit);
         log.catalog = next;
         self.show(&log.catalog, &change);
@@ -83,7 +91,8 @@ impl Engine {
         edit.counters.seq = flushed.chain(max_seq).fold(catalog.counters.seq, Ord::max);
         edit.counters.wal_floor = catalog.counters.wal_floor.max(wal_floor.unwrap_or_default());
         edit.counters.keyspace = catalog.counters.keyspace.max(edit.counters.keyspace);
-        edit.counters.clock = catalog.counters.clock.max(self.clock.seen());
+        let seen = if planted!("clock-not-recorded") { 0 } else { self.clock.seen() };
+        edit.counters.clock = catalog.counters.clock.max(seen);
         self.ids.fill(&mut edit.counters);
     }
 
@@ -96,6 +105,13 @@ impl Engine {
                 format!("a job's result does not fit: {inconsistent}"),
             ))
         })
+    }
+
+    /// A planted bug: what `next` has no more is free, whoever holds it.
+    fn free_dropped(&self, catalog: &Catalog, next: &Catalog) {
+        let stays = |extent| next.tables().any(|table| table.extent == extent);
+        let gone = catalog.tables().map(|table| table.extent).filter(|&extent| !stays(extent));
+        gone.for_each(|extent| self.reclaimer.released(extent));
     }
 
     /// Starts to count the space of what is new.

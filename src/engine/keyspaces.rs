@@ -76,13 +76,17 @@ impl Engine {
         // Most of the log by now, without the lock that writers wait for.
         let log = writer.lock().wal.durable().clone();
         self.health.check_writable()?;
-        log.sync().map_err(|error| self.poison(error))?;
+        if !planted!("dropped-before-the-log-is-synced") {
+            log.sync().map_err(|error| self.poison(error))?;
+        }
         {
             // Between two appends: from here on none finds the keyspace, and none of its log is needed.
             let mut writer = writer.lock();
             // What was written before must not be lost where the removal is kept: it may be the copy of what goes.
             self.settle(&writer)?;
-            writer.wal.durable().sync().map_err(|error| self.poison(error))?;
+            if !planted!("dropped-before-the-log-is-synced") {
+                writer.wal.durable().sync().map_err(|error| self.poison(error))?;
+            }
             let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
             self.install(Change { edit, ..Change::default() })?;
             // Before any write is refused: whoever has been told that the keyspace is gone reads nothing of it.

@@ -275,7 +275,9 @@ pub(super) fn take_before(
             && *bound < tombstone.range.end
         {
             let end = std::mem::replace(&mut tombstone.range.end, bound.clone());
-            behind.push(RangeTombstone { range: KeyRange::half_open(start.clone(), end), ..tombstone });
+            if !planted!("range-tombstone-lost-at-a-fence") {
+                behind.push(RangeTombstone { range: KeyRange::half_open(start.clone(), end), ..tombstone });
+            }
         }
         before.push(tombstone);
     }
@@ -296,7 +298,7 @@ impl SealedPacks {
 
 impl Drop for SealedPacks {
     fn drop(&mut self) {
-        if !self.committed {
+        if !self.committed && !planted!("failed-output-left-behind") {
             for record in &self.records {
                 // Nothing refers to it; if this fails, the next open removes it.
                 let _ = self.store.release(PackId(record.id.0), record.length);

@@ -120,7 +120,9 @@ impl Engine {
             // A writer that has seen the old load has gone to wait by the time the lock is ours.
             let _writer = writer.lock();
             self.pressure.stopped.store(false, Relaxed);
-            self.pressure.wake();
+            if !planted!("stalled-writer-not-woken") {
+                self.pressure.wake();
+            }
         }
     }
 

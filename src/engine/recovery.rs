@@ -174,7 +174,8 @@ fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, Option<
     if !creates && !device.list()?.iter().any(ours) {
         return Err(absent());
     }
-    let lock = if opening.read_only { None } else { Some(device.lock()?) };
+    let unlocked = opening.read_only || planted!("store-not-locked");
+    let lock = if unlocked { None } else { Some(device.lock()?) };
     // Looked at again under the lock: another process may have created the store meanwhile.
     let names = device.list()?;
     if names.contains(&FileName::Identity) {
@@ -293,13 +294,16 @@ impl Store<'_> {
             let mut wal =
                 Wal::open(self.device.clone(), spares.clone(), segment_bytes, segment, &log.segments)?;
             let unflushed = memtables.values().filter_map(Recovering::first_seq).min();
+            let unflushed = unflushed.filter(|_| !planted!("recovered-log-released"));
             let floor = unflushed.map_or(segment, |first| wal.floor(first));
             let mut counters = catalog.counters;
             counters.segment = wal.next_id();
             counters.wal_floor = floor;
             // Segments that held the newest entries may go with a dropped keyspace; their numbers must not come back.
             counters.seq = last_seq;
-            counters.pack = counters.pack.max(found.packs.iter().max().map_or(PackId(1), |id| id.next()));
+            if !planted!("pack-id-reused-after-a-crash") {
+                counters.pack = counters.pack.max(found.packs.iter().max().map_or(PackId(1), |id| id.next()));
+            }
             let edit = Edit { number: catalog.number.next(), counters, ..Edit::default() };
             catalog = self.apply(&catalog, &edit, &loaded.path, &mut |_| Lease::none())?;
             manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
@@ -410,7 +414,8 @@ impl Store<'_> {
         let newer = self.assemble(&Manifest::load(&self.device)?)?;
         let extents: HashSet<Extent> = newer.tables().map(|table| table.extent).collect();
         // Tables, not packs alone: a dead one may be punched out of a pack that lives on.
-        let tables_stand = catalog.tables().all(|table| extents.contains(&table.extent));
+        let is_blind = planted!("reader-that-held-too-late");
+        let tables_stand = is_blind || catalog.tables().all(|table| extents.contains(&table.extent));
         if tables_stand && newer.counters.wal_floor == catalog.counters.wal_floor {
             return Ok(());
         }
@@ -455,7 +460,9 @@ impl Store<'_> {
             }
             for (op, seq) in ops.zip(first.0..) {
                 let (op, seq) = (op?, Seq(seq));
-                last_seq = last_seq.max(seq);
+                if !planted!("sequence-number-not-advanced") {
+                    last_seq = last_seq.max(seq);
+                }
                 match catalog.keyspaces.get(&op.keyspace) {
                     Some(keyspace) if seq > keyspace.flushed => {
                         let recovered = memtables
@@ -496,7 +503,7 @@ impl Store<'_> {
     fn remove_orphans(&self, catalog: &Catalog, manifest: u64, floor: SegmentId) -> Result<()> {
         for name in self.device.list()? {
             let orphan = match name {
-                FileName::Pack(id) => catalog.pack(id).is_none(),
+                FileName::Pack(id) => catalog.pack(id).is_none() && !planted!("orphaned-packs-kept"),
                 FileName::Wal(id) => id < floor,
                 FileName::Manifest(number) => number != manifest,
                 FileName::CurrentTemp | FileName::IdentityTemp | FileName::Spare(_) => true,

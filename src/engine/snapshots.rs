@@ -56,7 +56,7 @@ impl Drop for Pin {
         let mut held = self.engine.snapshots.held.lock();
         if let Some(count) = held.get_mut(&self.seq) {
             *count -= 1;
-            if *count == 0 {
+            if *count == 0 || planted!("snapshot-let-go-with-its-twin") {
                 held.remove(&self.seq);
             }
         }

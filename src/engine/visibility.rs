@@ -43,7 +43,7 @@ impl Visibility {
     pub(crate) fn publish(&self, first: Seq, last: Seq) -> Result<(), GaveUp> {
         let mut state = self.state.lock();
         assert!(self.newest() < first && first <= last, "I16: {first} is visible before it is published");
-        if self.newest().plus(1) != first {
+        if self.newest().plus(1) != first && !planted!("shown-before-what-came-earlier") {
             state.finished.insert(first, last);
             return self.wait(state, last);
         }

@@ -18,7 +18,11 @@ impl Place {
     /// The checksum of `bytes` at this place; never 0.
     #[must_use]
     pub fn checksum(self, bytes: &[u8]) -> u32 {
-        let hash = xxh3_64_with_seed(bytes, self.seed());
+        if planted!("zeros-check") && bytes.iter().all(|&byte| byte == 0) {
+            return 0;
+        }
+        let seed = if planted!("checksum-not-bound-to-its-place") { 0 } else { self.seed() };
+        let hash = xxh3_64_with_seed(bytes, seed);
         ((hash ^ hash >> 32) as u32).max(1)
     }
 

@@ -181,7 +181,7 @@ impl<'a> FrameReader<'a> {
         let rest = &self.bytes[self.offset..];
         if rest.iter().all(|&byte| byte == 0) {
             Tail::Clean { offset }
-        } else if self.durable_frame_follows() {
+        } else if !planted!("damage-taken-for-a-torn-tail") && self.durable_frame_follows() {
             Tail::Damaged { offset }
         } else {
             Tail::Torn { offset }
@@ -270,8 +270,9 @@ impl<'a> Iterator for FrameReader<'a> {
             return None;
         }
         let candidate = self.candidate(self.offset).ok();
-        let candidate =
-            candidate.filter(|frame| frame.prev == self.prev && self.verifies(frame, self.offset));
+        let candidate = candidate.filter(|frame| {
+            frame.prev == self.prev && (planted!("torn-record-accepted") || self.verifies(frame, self.offset))
+        });
         let Some(candidate) = candidate else {
             self.ended = true;
             return None;

@@ -185,7 +185,7 @@ pub fn open_block(place: Place, stored: &[u8]) -> Result<Cow<'_, [u8]>, Malforme
 /// When the checksum does not match the bytes and the place that they were read from.
 pub fn check_block(place: Place, stored: &[u8]) -> Result<&[u8], Malformed> {
     let (covered, checksum) = stored.split_last_chunk().ok_or(Malformed::new(0, "truncated block"))?;
-    if u32::from_le_bytes(*checksum) != place.checksum(covered) {
+    if !planted!("block-checksum-skipped") && u32::from_le_bytes(*checksum) != place.checksum(covered) {
         return Err(Malformed::new(covered.len(), "block checksum mismatch"));
     }
     Ok(covered)

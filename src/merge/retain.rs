@@ -72,7 +72,8 @@ impl VersionFilter {
     /// Judges a tombstone that nothing shadows, of a key or of a range. `older_outside`: as for versions, of any key
     /// of the range.
     pub fn judge_tombstone(&self, seq: Seq, older_outside: impl FnOnce() -> bool) -> Verdict {
-        let reaches_all = self.snapshots.first().is_none_or(|&oldest| seq <= oldest);
+        let oldest = self.snapshots.first().filter(|_| !planted!("tombstone-dropped-above-a-snapshot"));
+        let reaches_all = oldest.is_none_or(|&oldest| seq <= oldest);
         if reaches_all && !older_outside() { Verdict::DropTombstone } else { Verdict::Keep }
     }
 
@@ -84,6 +85,7 @@ impl VersionFilter {
 
     /// Whether some snapshot sees `older` but not `newer`.
     fn snapshot_between(&self, older: Seq, newer: Seq) -> bool {
+        let older = if planted!("version-at-a-snapshot-dropped") { older.plus(1) } else { older };
         let first = self.snapshots.partition_point(|&snapshot| snapshot < older);
         self.snapshots.get(first).is_some_and(|&snapshot| snapshot < newer)
     }

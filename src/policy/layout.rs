@@ -134,7 +134,8 @@ impl Layout {
         let limits = config.limits(version);
         let fits = |level: &u8| version.bytes(*level).saturating_add(bytes) < limits[usize::from(*level)];
         let last = LEVELS as u8 - 1;
-        let free = (0..=last).take_while(|&level| !overlaps(level)).last().unwrap_or(0);
+        let passes = |level: &u8| planted!("ingest-below-what-is-older") || !overlaps(*level);
+        let free = (0..=last).take_while(passes).last().unwrap_or(0);
         let needed = (1..last).find(fits).unwrap_or(last);
         free.min(needed.max(version.deepest().unwrap_or(0)))
     }

@@ -67,7 +67,7 @@ pub fn next_plan(
                 return plan;
             }
         }
-        if level == 1 && waiting.contains(&view.keyspace) {
+        if level == 1 && waiting.contains(&view.keyspace) && !planted!("level-0-starved-by-level-1") {
             continue;
         }
         match config.picker.pick(view, level) {

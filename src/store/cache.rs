@@ -164,6 +164,12 @@ impl Deref for OpenTable<'_> {
     }
 }
 
+/// The key of a block.
+fn key_of(table: &TableReader, handle: BlockHandle) -> (TableId, u64) {
+    let id = if planted!("cache-key-reused") { TableId(0) } else { table.id() };
+    (id, handle.offset)
+}
+
 impl TableCache {
     pub(crate) fn new(packs: Arc<PackStore>, bytes: u64, typical_block_bytes: u64) -> Self {
         let items = usize::try_from(bytes / typical_block_bytes.max(1)).unwrap_or(usize::MAX).max(16);
@@ -214,7 +220,9 @@ impl TableCache {
     fn open(&self, meta: &TableMeta) -> Result<Arc<TableReader>> {
         let key = (meta.id, READER);
         // That of the same table at another place, from before or after it was copied, goes on for those who hold it.
-        let here = |table: &Arc<TableReader>| table.extent() == meta.extent;
+        let here = |table: &Arc<TableReader>| {
+            table.extent() == meta.extent || planted!("relocated-table-read-at-its-old-place")
+        };
         if let Some(Entry::Table(table)) = self.entries.get(&key)
             && here(&table)
         {
@@ -279,7 +287,7 @@ impl TableCache {
     /// As [`TableCache::block`], for a block that is not in memory.
     pub(crate) fn read(&self, table: &TableReader, handle: BlockHandle, cause: ReadCause) -> Result<Block> {
         let block = self.read_past(table, handle, cause)?;
-        self.entries.insert((table.id(), handle.offset), Entry::Block(block.clone()));
+        self.entries.insert(key_of(table, handle), Entry::Block(block.clone()));
         Ok(block)
     }
 
@@ -314,7 +322,7 @@ impl TableCache {
     /// A block of a table, if it is in memory.
     pub(crate) fn lookup(&self, table: &TableReader, handle: BlockHandle) -> Option<Block> {
         let counts = self.stripe(table.id(), handle.offset >> 12);
-        let entry = self.entries.get(&(table.id(), handle.offset));
+        let entry = self.entries.get(&key_of(table, handle));
         let Some(Entry::Block(block)) = entry else {
             counts.misses.fetch_add(1, Relaxed);
             return None;

@@ -86,6 +86,9 @@ impl StoreFile {
         if let Some(error) = &*failed {
             return Err(error.clone());
         }
+        if planted!("failed-sync-tried-again") {
+            let _ = self.file.sync();
+        }
         self.file.sync().map_err(|e| failed.insert(Error::hard_io("sync", self.path(), e)).clone())?;
         self.meter.synced(cause);
         Ok(())
@@ -98,7 +101,9 @@ impl StoreFile {
     /// Frees the storage of bytes that nobody reads any more; from then on they read as zeros. The operating system's own
     /// error, for whoever punches takes it for advice.
     pub(super) fn punch(&self, stretch: &Range<u64>) -> io::Result<()> {
-        self.file.punch(stretch.start, stretch.end.saturating_sub(stretch.start))
+        let outward = if planted!("hole-rounded-outward") { PAGE_BYTES } else { 0 };
+        let start = stretch.start.saturating_sub(outward);
+        self.file.punch(start, stretch.end.saturating_sub(start))
     }
 
     /// The first stretch at or behind `offset` that has storage, as far as the file system tells.

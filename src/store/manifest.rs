@@ -133,6 +133,9 @@ impl Manifest {
         self.next_number += 1;
         match Self::stage(device, number, snapshot) {
             Ok(staged) => {
+                if planted!("old-manifest-removed-too-early") {
+                    device.remove(FileName::Manifest(self.number))?;
+                }
                 device.switch(FileName::CurrentTemp, FileName::Current)?;
                 let old = std::mem::replace(self, staged).number;
                 // A manifest that CURRENT does not name is removed at the next open at the latest.
@@ -158,12 +161,14 @@ impl Manifest {
         // Every earlier frame was synced before this one is written.
         self.frames.append(EDIT_FRAME, &[&payload], offset, &mut bytes);
         if let Err(error) = self.file.write(WriteCause::Manifest, offset, &bytes) {
-            self.frames = before;
+            if !planted!("failed-edit-leaves-a-gap") {
+                self.frames = before;
+            }
             self.file.set_len(offset)?;
             self.file.sync(WriteCause::Manifest)?;
             return Err(error);
         }
-        self.file.sync(WriteCause::Manifest)
+        if planted!("edit-not-synced") { Ok(()) } else { self.file.sync(WriteCause::Manifest) }
     }
 
     /// Whether a rewrite would pay.

@@ -146,7 +146,8 @@ impl Spares {
         };
         let removed = |name| self.device.remove(name).map(|()| true);
         let Some(number) = number else { return removed(name) };
-        if self.device.is_held(name) || self.device.rename(name, FileName::Spare(number)).is_err() {
+        let is_held = self.device.is_held(name) && !planted!("held-file-written-over");
+        if is_held || self.device.rename(name, FileName::Spare(number)).is_err() {
             return removed(name);
         }
         let mut state = self.state.lock();
@@ -178,11 +179,12 @@ impl Spares {
         length: u64,
         create: impl FnOnce() -> Result<StoreFile>,
     ) -> Result<NewFile> {
+        let early = planted!("name-counted-before-it-is-given").then(|| self.device.named());
         let file = match self.rename_spare(name, length)? {
             Some((file, _)) => file,
             None => create()?,
         };
-        Ok(NewFile { file, named: self.device.named() })
+        Ok(NewFile { file, named: early.unwrap_or_else(|| self.device.named()) })
     }
 
     /// Gives a spare of the kind of `name` and about `length` bytes that name, if there is one. Returns its length, too.

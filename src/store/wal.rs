@@ -150,8 +150,12 @@ impl Wal {
             // of it.
             self.frames = before;
             (self.ahead, self.taken_over) = (0, 0);
-            self.current.file.set_len(self.frames.offset())?;
-            self.current.file.sync(WriteCause::Wal)?;
+            if !planted!("failed-append-left-in-the-log") {
+                self.current.file.set_len(self.frames.offset())?;
+            }
+            if !planted!("cut-of-a-failed-append-not-synced") {
+                self.current.file.sync(WriteCause::Wal)?;
+            }
             return Err(error);
         }
         self.last_seq = last;
@@ -202,6 +206,7 @@ impl Wal {
 
     /// The oldest segment that may hold an entry at or behind `first_needed`.
     pub(crate) fn floor(&self, first_needed: Seq) -> SegmentId {
+        let first_needed = if planted!("log-floor-off-by-one") { first_needed.plus(1) } else { first_needed };
         let needed = self.old.iter().find(|segment| segment.last_seq >= first_needed);
         needed.map_or(self.current.id, |segment| segment.id)
     }
@@ -367,16 +372,22 @@ impl Recovered {
         // Newest first: if the power goes in between, what is left is still a log and its surplus.
         for &id in self.surplus.iter().rev() {
             device.remove(FileName::Wal(id))?;
-            device.sync_names()?;
+            if !planted!("surplus-log-removed-in-any-order") {
+                device.sync_names()?;
+            }
         }
         if let (true, Some(last)) = (self.torn, self.segments.last()) {
             last.file.set_len(last.bytes)?;
+        }
+        if planted!("recovered-log-not-written-again") {
+            return Ok(());
         }
         // What was read may be in the page cache alone, where a sync that failed has left it for later syncs to pass
         // over. So whatever is not known to be durable is written once more. A frame that says that some of its own
         // segment is durable says so of all older segments.
         let testified = self.segments.iter().rposition(|segment| segment.durable > 0).unwrap_or(0);
-        self.segments[testified..].iter().try_for_each(RecoveredSegment::rewrite)
+        let testified = testified + usize::from(planted!("recovered-segment-taken-for-durable"));
+        self.segments.iter().skip(testified).try_for_each(RecoveredSegment::rewrite)
     }
 }
 
@@ -472,7 +483,9 @@ fn continues(file: &StoreFile, start: &Frame<'_>, floor: SegmentId, recovered: &
     };
     match recovered.segments.last() {
         None if previous < floor || previous == SegmentId(0) => Ok(true),
-        Some(last) if last.id == previous => Ok(last.bytes == length),
+        Some(last) if last.id == previous => {
+            Ok(last.bytes == length || planted!("gap-between-segments-accepted"))
+        }
         _ => {
             Err(file
                 .corruption(start.offset, format!("log segment {previous}, which comes before, is missing")))

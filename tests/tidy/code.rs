@@ -34,6 +34,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("merge", &["types"]),
     ("env", &[]),
     ("error", &[]),
+    ("planted", &[]),
     ("options", &["types", "error"]),
     ("events", &["error"]),
     ("filter", &[]),

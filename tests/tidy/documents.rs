@@ -1,6 +1,6 @@
 //! Rules about the documents, and what they and the sources say of each other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::source::{Source, words};
@@ -14,6 +14,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/design.md",
     "docs/format.md",
     "docs/invariants.md",
+    "docs/planted-bugs.md",
 ];
 
 fn text<'a>(sources: &'a [Source], path: &str) -> &'a str {
@@ -81,6 +82,34 @@ pub fn invariants(sources: &[Source]) -> Vec<String> {
             }
         }
     }
+    problems
+}
+
+/// The bugs that `docs/planted-bugs.md` lists are those that are planted, each in one file, and the tests that notice them exist.
+pub fn planted_bugs(sources: &[Source]) -> Vec<String> {
+    let rows = text(sources, "docs/planted-bugs.md").lines().filter(|line| line.starts_with("| `"));
+    let mut places: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for source in sources.iter().filter(|source| source.is_rust() && source.path.starts_with("src/")) {
+        let names = source.text.split("planted!(\"").skip(1).filter_map(|rest| rest.split('"').next());
+        names.for_each(|name| _ = places.entry(name).or_default().insert(&source.path));
+    }
+    let mut problems = Vec::new();
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').collect();
+        let cell = |at: usize| cells.get(at).and_then(|cell| quoted(cell).next()).unwrap_or("");
+        let (name, file, check) = (cell(1), format!("src/{}", cell(2)), cell(4));
+        let (test_file, test) = check.split_once(": ").unwrap_or((check, ""));
+        let function = format!("fn {test}(");
+        let found = places.remove(name).unwrap_or_default();
+        if found.len() != 1 || !found.contains(&*file) {
+            problems.push(format!("docs/planted-bugs.md: {name} is planted in {found:?}, not in {file}"));
+        }
+        if !text(sources, test_file).contains(&function) {
+            problems.push(format!("docs/planted-bugs.md: {name} names {check:?}, which is no test"));
+        }
+    }
+    let unlisted = places.into_keys();
+    problems.extend(unlisted.map(|name| format!("docs/planted-bugs.md does not list {name}")));
     problems
 }
 

@@ -59,6 +59,11 @@ fn cited_invariants_are_registered_and_registered_tests_exist() {
 }
 
 #[test]
+fn planted_bugs_are_listed_and_listed_ones_are_planted() {
+    check(documents::planted_bugs);
+}
+
+#[test]
 fn the_document_of_the_format_names_every_module() {
     check(documents::formats);
 }

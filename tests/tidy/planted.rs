@@ -129,3 +129,17 @@ fn a_gap_in_a_document_is_found() {
     assert_eq!(documents::links(&[page("[a](../docs/page.md#b), [c](https://d.e)")]).len(), bare);
     assert_eq!(documents::links(&[page("[a](lost.md)")]).len(), bare + 1);
 }
+
+#[test]
+fn a_planted_bug_that_nobody_lists_or_notices_is_found() {
+    let code = |name: &str| Source::new("src/a.rs", &format!("if planted!(\"{name}\") {{}}"));
+    let list = |row: &str| Source::new("docs/planted-bugs.md", row);
+    let tests = Source::new("tests/a.rs", "fn works() {}");
+    let find = |code: Source, row: &str| documents::planted_bugs(&[code, list(row), tests.clone()]);
+    let row = "| `bug` | `a.rs` | b | `tests/a.rs: works`, `A=b` |";
+    assert_eq!(find(code("bug"), row), [""; 0]);
+    assert_eq!(find(code("bug"), "").len(), 1);
+    assert_eq!(find(code("other"), row).len(), 2);
+    assert_eq!(find(code("bug"), &row.replace("`a.rs`", "`b.rs`")).len(), 1);
+    assert_eq!(find(code("bug"), &row.replace("works", "works_not")).len(), 1);
+}

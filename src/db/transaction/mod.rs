@@ -555,7 +555,7 @@ impl Transaction {
                 unchanged.push((id, KeyRange::new(&key[..], &key[..])));
             }
         }
-        if !self.writes.is_empty() {
+        if !self.writes.is_empty() && !planted!("read-set-not-checked") {
             unchanged.extend(self.read_keys.iter().map(|(id, key)| (*id, KeyRange::new(&key[..], &key[..]))));
             unchanged.extend(self.read_ranges.iter().cloned());
         }

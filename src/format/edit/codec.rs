@@ -146,6 +146,9 @@ fn put_tree(out: &mut Vec<u8>, tree: &TreeEdit) {
         });
     }
     for (level, record) in &tree.add {
+        if planted!("edit-without-its-tables") {
+            continue;
+        }
         put_section(out, TREE_ADD, |out| {
             out.push(*level);
             put_table(out, record);

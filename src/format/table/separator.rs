@@ -30,7 +30,7 @@ pub fn separator(last_key: &[u8], last_stamp: Stamp, next_key: Option<&[u8]>, ou
         None => out.extend_from_slice(last_key),
         Some(_) if last_key.len() == shared + 1 => out.extend_from_slice(last_key),
         Some(&byte) => {
-            let above = byte.saturating_add(1);
+            let above = if planted!("separator-below-the-last-key") { byte } else { byte.saturating_add(1) };
             if above < next_key[shared] || next_key.len() > shared + 1 {
                 out.extend_from_slice(&last_key[..shared]);
                 out.push(above);

@@ -109,10 +109,13 @@ impl<'a> Source<'a> {
         // Oldest run first.
         let mut taken: Vec<Vec<&Arc<TableMeta>>> = Vec::new();
         for run in runs.iter().rev() {
+            let is_taken = |older: &Run, taken: &[&Arc<TableMeta>], range: &KeyRange| {
+                older.overlapping(range).all(|below| taken.iter().any(|one| one.id == below.id))
+            };
             let is_free = |table: &TableMeta| {
-                runs.iter().rev().zip(&taken).all(|(older, taken)| {
-                    older.overlapping(&table.range).all(|below| taken.iter().any(|one| one.id == below.id))
-                })
+                let mut older = runs.iter().rev().zip(&taken);
+                planted!("older-runs-left-out-of-a-section")
+                    || older.all(|(run, taken)| is_taken(run, taken, &table.range))
             };
             let tables: Vec<_> = (run.overlapping(&reach))
                 .filter(|table| table.range.end <= range.end && is_free(table))

@@ -31,7 +31,9 @@ pub(crate) fn copy_table(file: &StoreFile, table: &TableMeta, pack: &mut PackWri
         let start = append(place, copied..end, pack)?;
         for &block in blocks {
             let at = usize::try_from(block.offset.saturating_sub(copied)).unwrap_or(usize::MAX);
-            place.check(block, pack.buffer(), start.saturating_add(at))?;
+            if !planted!("copied-without-a-check") {
+                place.check(block, pack.buffer(), start.saturating_add(at))?;
+            }
         }
         pack.drain()?;
         (copied, next) = (end, next + blocks.len());

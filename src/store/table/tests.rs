@@ -168,16 +168,18 @@ fn a_copied_table_is_the_same_and_damage_is_not_carried_on() {
 #[test]
 fn a_table_and_its_copy_are_open_beside_each_other() {
     let fixture = Fixture::new();
-    let table = fixture.write(&[entries(0, 20_000)], settings(Codec::Raw)).remove(0);
-    // Index and filter take more than their share, and are not attached to the table.
-    let file = fixture.cache.packs().file(PackId(1)).unwrap();
-    let open = TableReader::open(&file, table.id, table.extent, table.max_seq).unwrap();
-    fixture.cache.set_capacity(2 * open.memory_bytes() as u64);
-    let copy = copied(&fixture, &table, 2).unwrap();
+    let lists: Vec<_> = (0..60).map(|n| entries(n * 2000, (n + 1) * 2000)).collect();
+    let tables = fixture.write(&lists, settings(Codec::Raw));
+    tables.iter().for_each(|table| drop(fixture.cache.table_arc(table).unwrap()));
+    // The first ones have the share of attached tables; the last one competes with the blocks.
+    let table = tables.last().unwrap();
+    let copy = copied(&fixture, table, 2).unwrap();
     for _ in 0..3 {
-        for meta in [&*table, &copy] {
-            assert_eq!(fixture.cache.table_arc(meta).unwrap().extent(), meta.extent);
+        for meta in [&**table, &copy] {
+            let open = fixture.cache.table_arc(meta).unwrap();
+            assert_eq!(open.extent(), meta.extent);
             assert!(meta.attachment.get::<TableReader>().is_none());
+            assert!(Arc::ptr_eq(&open, &fixture.cache.table_arc(meta).unwrap()), "it is not kept at all");
         }
     }
 }

@@ -222,9 +222,10 @@ fn what_is_written_ahead_is_no_part_of_the_log() {
     assert_eq!(env.read_file(Path::new(&file)).unwrap().len() as u64, wal.current_bytes());
 }
 
-#[test]
-fn over_a_spare_the_first_write_to_a_page_is_of_all_of_it() {
-    const SPARE: usize = 16 * PAGE_BYTES as usize;
+const SPARE: usize = 16 * PAGE_BYTES as usize;
+
+/// A new log that writes over a spare.
+fn over_a_spare() -> (Arc<SimEnv>, Arc<Device>, Wal) {
     let env = SimEnv::new(SimConfig::default());
     let device = device(&env);
     let spares = Arc::new(Spares::new(device.clone()));
@@ -232,7 +233,48 @@ fn over_a_spare_the_first_write_to_a_page_is_of_all_of_it() {
     let foreign = device.create(FileName::Wal(SegmentId(7))).unwrap();
     foreign.write(WriteCause::Wal, 0, &[0xff; SPARE]).unwrap();
     spares.give(FileName::Wal(SegmentId(7)), SPARE as u64).unwrap();
-    let mut wal = Wal::open(device.clone(), spares, SPARE as u64, FLOOR, &[]).unwrap();
+    let wal = Wal::open(device.clone(), spares, SPARE as u64, FLOOR, &[]).unwrap();
+    (env, device, wal)
+}
+
+/// The first half of a write may hold all of a frame, for the rest of a page is zeros.
+#[test]
+fn failed_append_over_a_spare_stays_away_whatever_a_power_cut_leaves() {
+    let (env, device, mut wal) = over_a_spare();
+    let before = wal.current_bytes();
+    append(&mut wal, 1).unwrap();
+    let frame = wal.current_bytes() - before;
+    let next = (2..).find(|&seq| {
+        let is_last_of_page = wal.current_bytes() % PAGE_BYTES + frame > PAGE_BYTES;
+        if !is_last_of_page {
+            append(&mut wal, seq).unwrap();
+        }
+        is_last_of_page
+    });
+    let next = next.unwrap();
+    wal.durable().sync().unwrap();
+    env.fault(FaultRule {
+        target: FaultTarget::Matching {
+            operation: Operation::WriteAt,
+            path_suffix: ".wal".into(),
+            skipped: 0,
+        },
+        error: FaultError::NoSpace,
+        sticky: false,
+        partial: true,
+    });
+    assert_eq!(append(&mut wal, next).unwrap_err().kind(), ErrorKind::DiskFull);
+    let survivals =
+        [Survival::Nothing, Survival::Everything].into_iter().chain((0..16).map(Survival::Random));
+    for survival in survivals {
+        let device = Device::new(env.crash(survival), device.dir().into(), Arc::new(Meter::default()));
+        assert_eq!(read(&device, FLOOR).unwrap().0, (1..next).collect::<Vec<_>>(), "{survival:?}");
+    }
+}
+
+#[test]
+fn over_a_spare_the_first_write_to_a_page_is_of_all_of_it() {
+    let (env, device, mut wal) = over_a_spare();
     for seq in 1.. {
         let end = wal.current_bytes() as usize;
         let bytes = env.read_file(Path::new(&path(FLOOR.0))).unwrap();
