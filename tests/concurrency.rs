@@ -1,8 +1,8 @@
 //! Threads: whatever runs at the same time, every reader sees one moment, no write is lost, and nobody waits for ever.
 //!
 //! Each scenario runs twice: on the operating system's threads, and on a simulated machine, where the seed decides the
-//! order of the threads and preempts them at their calls. `TERRACE_SEED` runs one schedule again;
-//! `TERRACE_SCHEDULES=1000` tries more of them.
+//! order of the threads and preempts them at their calls and, in every other schedule, at their locks. `TERRACE_SEED` runs
+//! one schedule again; `TERRACE_SCHEDULES=1000` tries more of them.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
@@ -94,7 +94,8 @@ fn simulate(seed: u64, scenario: fn(&Stage)) {
     // Some of the machines are quick, so that many things happen at one moment; some preempt at every second call.
     let device = if seed.is_multiple_of(3) { DeviceModel::instant() } else { DeviceModel::nvme() };
     let preemption_percent = [0, 20, 50][seed as usize / 3 % 3];
-    let config = SimConfig { seed, device, preemption_percent, ..SimConfig::default() };
+    let preempt_at_locks = seed % 4 < 2;
+    let config = SimConfig { seed, device, preemption_percent, preempt_at_locks, ..SimConfig::default() };
     SimEnv::run(config, move |env| scenario(&Stage { env, dir: "/db".into(), seed, scale: 1 }));
 }
 
@@ -526,7 +527,9 @@ fn a_power_cut_in_the_midst_of_everything_keeps_what_was_synced() {
     let chosen = number("TERRACE_SEED");
     for seed in chosen.map_or(500..500 + schedules, |seed| seed..seed + 1) {
         let _told = Seed(seed);
-        let config = SimConfig { seed, device: DeviceModel::nvme(), ..SimConfig::default() };
+        let preempt_at_locks = seed % 4 < 2;
+        let config =
+            SimConfig { seed, device: DeviceModel::nvme(), preempt_at_locks, ..SimConfig::default() };
         // The image is taken while everything goes on.
         let (env, before, after) = SimEnv::run(config, move |env| {
             let stage = Stage { env: env.clone(), dir: "/db".into(), seed, scale: 1 };

@@ -307,7 +307,8 @@ fn everywhere(life: fn(Arc<dyn Env>, &Path, u64, u64)) {
         let _told = Seed(seed);
         let device = if seed.is_multiple_of(2) { DeviceModel::instant() } else { DeviceModel::nvme() };
         let preemption_percent = [0, 20, 50][seed as usize % 3];
-        let config = SimConfig { seed, device, preemption_percent, ..SimConfig::default() };
+        let preempt_at_locks = seed % 4 < 2;
+        let config = SimConfig { seed, device, preemption_percent, preempt_at_locks, ..SimConfig::default() };
         SimEnv::run(config, move |env| life(env, Path::new("/db"), seed, 25));
     }
 }

@@ -42,6 +42,8 @@ impl<T: ?Sized> Mutex<T> {
     /// Waits until the mutex is free and takes it.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
+        #[cfg(debug_assertions)]
+        schedule::before_lock();
         match self.raw.try_lock() {
             Some(raw) => MutexGuard { mutex: self, raw },
             None => self.lock_contended(),

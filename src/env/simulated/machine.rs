@@ -41,6 +41,8 @@ pub struct SimConfig {
     pub journal: Journal,
     /// How often, in a hundred, a thread is preempted at a call, a notification or the start of a thread.
     pub preemption_percent: u8,
+    /// Whether it may be where it takes a lock, too. In builds without debug assertions locks do not ask.
+    pub preempt_at_locks: bool,
     /// Number of processors that the machine claims to have.
     pub cores: usize,
     /// Memory that the machine claims to have, in bytes.
@@ -55,6 +57,7 @@ impl Default for SimConfig {
             space_bytes: 1 << 40,
             journal: Journal::default(),
             preemption_percent: 20,
+            preempt_at_locks: false,
             cores: 2,
             memory_bytes: 4 << 30,
         }
@@ -125,8 +128,9 @@ impl SimEnv {
         body: impl FnOnce(Arc<Self>) -> R + Send + 'static,
     ) -> R {
         assert!(schedule::current().is_none(), "a simulation within a simulation");
-        let SimConfig { seed, preemption_percent, .. } = self.machine.config;
-        let start = Start { seed, preemption_percent, clock: Arc::clone(&self.machine.clock) };
+        let SimConfig { seed, preemption_percent, preempt_at_locks, .. } = self.machine.config;
+        let clock = Arc::clone(&self.machine.clock);
+        let start = Start { seed, preemption_percent, preempt_at_locks, clock };
         let env = Arc::clone(self);
         schedule::simulate(start, move || body(env))
     }

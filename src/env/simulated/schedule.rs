@@ -2,9 +2,9 @@
 //!
 //! The threads are the operating system's, but only the one that holds the baton runs; the others are parked. A thread
 //! passes the baton when it waits (for a contended mutex, a notification, a moment, the end of a thread), and may be
-//! preempted when it does I/O, notifies or starts a thread. The next one is drawn among those that can run. When none
-//! can, the clock jumps to the nearest moment that one waits for; work in between takes no time. When nobody waits for
-//! a moment, the threads are deadlocked.
+//! preempted when it does I/O, notifies or starts a thread and, if asked for, where it takes a lock. The next one is drawn
+//! among those that can run. When none can, the clock jumps to the nearest moment that one waits for; work in between takes
+//! no time. When nobody waits for a moment, the threads are deadlocked.
 //!
 //! A panic in any thread, or a deadlock, fails the whole simulation: the panic is passed on to whoever started it, and
 //! all other threads stay parked for good, because unwinding them would run code that expects to be scheduled.
@@ -51,6 +51,14 @@ pub(in crate::env) fn current() -> Option<Participant> {
     CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
 }
 
+/// Gives other threads a chance where the caller, which may be no part of a simulation, is about to take a lock.
+#[cfg(debug_assertions)]
+pub(in crate::env) fn before_lock() {
+    if let Some(thread) = current().filter(|thread| thread.schedule.preempt_at_locks) {
+        thread.preempt();
+    }
+}
+
 /// A thread of a simulation.
 #[derive(Clone)]
 pub(in crate::env) struct Participant {
@@ -64,6 +72,7 @@ const NOBODY: usize = usize::MAX;
 struct Schedule {
     seed: u64,
     preemption_percent: u8,
+    preempt_at_locks: bool,
     clock: Arc<Clock>,
     state: Mutex<State>,
     /// Notified when the simulation has ended or failed.
@@ -125,6 +134,7 @@ impl Wait {
 pub(super) struct Start {
     pub(super) seed: u64,
     pub(super) preemption_percent: u8,
+    pub(super) preempt_at_locks: bool,
     pub(super) clock: Arc<Clock>,
 }
 
@@ -135,6 +145,7 @@ pub(super) fn simulate<R: Send + 'static>(start: Start, body: impl FnOnce() -> R
     let schedule = Arc::new(Schedule {
         seed: start.seed,
         preemption_percent: start.preemption_percent,
+        preempt_at_locks: start.preempt_at_locks,
         clock: start.clock,
         state: Mutex::new(state),
         over: Condvar::new(),

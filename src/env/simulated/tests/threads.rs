@@ -58,6 +58,29 @@ fn a_seed_determines_the_whole_run() {
 }
 
 #[test]
+fn threads_that_only_take_locks_are_preempted_there_if_asked_for() {
+    let orders = |preempt_at_locks| {
+        let order = |seed| {
+            let config = SimConfig { preempt_at_locks, preemption_percent: 50, ..config(seed) };
+            SimEnv::run(config, |env| {
+                let text = Arc::new(Mutex::new(String::new()));
+                let threads = ["a", "b"].map(|name| {
+                    let text = Arc::clone(&text);
+                    spawn(&env, name, move || (0..5).for_each(|_| text.lock().push_str(name)))
+                });
+                threads.into_iter().for_each(Thread::join);
+                text.lock().clone()
+            })
+        };
+        assert_eq!(order(7), order(7));
+        (0..50).map(order).collect::<std::collections::BTreeSet<String>>()
+    };
+    let without = orders(false);
+    assert!(without.iter().map(String::as_str).eq(["aaaaabbbbb", "bbbbbaaaaa"]), "{without:?}");
+    assert_eq!(orders(true).len() > 10, cfg!(debug_assertions));
+}
+
+#[test]
 fn a_mutex_excludes_across_waits() {
     for seed in 0..20 {
         let (most, sum) = SimEnv::run(config(seed), |env| {
