@@ -1,7 +1,8 @@
 //! The order of precedence over keyspaces and levels.
 //!
-//! 1. Level 0 of a keyspace whose runs hold writers up, the fullest first, unless level 1 is fuller: each merge of level 0 writes
-//!    all of level 1 again, so it would take the longer the more often it went first.
+//! 1. Level 0 of a keyspace whose runs hold writers up, the fullest first. If its level 1 is fuller, then that, and the next ones as
+//!    far as each is fuller than the one above: each merge of level 0 writes all of level 1 again, so it would take the longer the
+//!    more often it went first.
 //! 2. Rewrites of packs, once far too much is dead and cannot be punched: or under writers that never rest nothing would
 //!    bound it (I11).
 //! 3. Every other level that is due, by score.
@@ -80,10 +81,12 @@ pub fn next_plan(
 }
 
 fn due_levels<'a>(view: &'a TreeView<'a>, config: &PolicyConfig) -> impl Iterator<Item = Due<'a>> {
-    let (pacer, scores) = (config.pacer, view.shape.scores);
+    let scores = view.shape.scores;
+    let presses = config.pacer.presses(view.version.level(0).runs.len() as u64);
+    let fuller = scores.windows(2).take_while(|pair| pair[1] > pair[0]).count();
     (0u8..).zip(scores).filter(|(_, score)| *score >= 1.0).map(move |(level, score)| {
-        let runs = view.version.level(0).runs.len() as u64;
-        let pressed = level == 0 && pacer.presses(runs) && score >= scores[1];
+        let is_in_turn = if fuller == 0 { level == 0 } else { (1..=fuller).contains(&level.into()) };
+        let pressed = presses && is_in_turn;
         Due { view, level, pressed, score }
     })
 }

@@ -5,9 +5,11 @@
 //! run, for only an emptied run lowers the count. If keys come in no order that is a sweep through all keys, by as many
 //! jobs at a time as there are, and it needs no cursor.
 //!
-//! The places where a section may end are where tables of one run begin. Flushes are cut where the run before
-//! them was (`policy::cutter`), so few tables of other runs reach over these.
+//! The places where a section may end are where tables of one run begin, the one with most of them. Flushes are cut where the run
+//! before them was (`policy::cutter`), so few tables of other runs reach over these. Where other runs are much finer, as when
+//! keys move on, their tables give the places.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::Source;
@@ -17,6 +19,9 @@ use crate::types::{Key, KeyRange, UpperBound};
 
 /// A section takes up to this many times the bytes of a group, of all runs together.
 const GROUPS: u64 = 4;
+
+/// Tables of another run begin at more places than this between two of the grid: then these are of the grid, too.
+const COARSE: usize = 4;
 
 /// What lies between two places at which a section may end.
 #[derive(Clone, Copy, Default)]
@@ -42,8 +47,7 @@ pub(super) fn choose(source: Source<'_>) -> Option<Choice<'_>> {
 /// oldest run.
 fn best_section(source: Source<'_>) -> Option<KeyRange> {
     let runs = &source.state.runs;
-    let grid = runs.iter().max_by_key(|run| run.len())?;
-    let starts: Vec<&Key> = grid.iter().skip(1).map(|table| &table.range.start).collect();
+    let starts = grid(runs);
     let range = |from: usize, to: usize| KeyRange {
         start: from.checked_sub(1).map_or_else(Key::default, |at| starts[at].clone()),
         end: starts.get(to).map_or(UpperBound::Unbounded, |start| UpperBound::Excluded((*start).clone())),
@@ -79,6 +83,31 @@ fn best_section(source: Source<'_>) -> Option<KeyRange> {
     best.map(|(_, range)| range)
 }
 
+/// The places at which a section may end, in their order.
+fn grid(runs: &[Run]) -> Vec<&Key> {
+    let mut by_size: Vec<_> = runs.iter().collect();
+    by_size.sort_by_key(|run| Reverse(run.len()));
+    let mut grid: Vec<&Key> = Vec::new();
+    for run in by_size {
+        let starts: Vec<_> = run.iter().skip(1).map(|table| &table.range.start).collect();
+        let mut finer: Vec<&Key> = Vec::new();
+        for within in starts.chunk_by(|a, b| place(&grid, a) == place(&grid, b)) {
+            if grid.is_empty() || within.len() > COARSE {
+                finer.extend(within);
+            }
+        }
+        grid.extend(finer);
+        grid.sort_unstable();
+    }
+    grid.dedup();
+    grid
+}
+
+/// Behind how many of `places` a key lies, or at them.
+fn place(places: &[&Key], key: &Key) -> usize {
+    places.partition_point(|place| *place <= key)
+}
+
 /// Tells each table of `run`, and before how many of `starts`, which ascend, it begins.
 fn each(run: &Run, starts: &[&Key], mut tell: impl FnMut(usize, &TableMeta)) {
     let mut at = 0;
@@ -88,6 +117,11 @@ fn each(run: &Run, starts: &[&Key], mut tell: impl FnMut(usize, &TableMeta)) {
         }
         tell(at, table);
     }
+}
+
+/// Whether `table` is one of `taken`, which are of its run and in its order.
+fn is_among(taken: &[&Arc<TableMeta>], table: &TableMeta) -> bool {
+    taken.binary_search_by(|one| one.range.start.cmp(&table.range.start)).is_ok()
 }
 
 impl<'a> Source<'a> {
@@ -110,7 +144,7 @@ impl<'a> Source<'a> {
         let mut taken: Vec<Vec<&Arc<TableMeta>>> = Vec::new();
         for run in runs.iter().rev() {
             let is_taken = |older: &Run, taken: &[&Arc<TableMeta>], range: &KeyRange| {
-                older.overlapping(range).all(|below| taken.iter().any(|one| one.id == below.id))
+                older.overlapping(range).all(|below| is_among(taken, below))
             };
             let is_free = |table: &TableMeta| {
                 let mut older = runs.iter().rev().zip(&taken);

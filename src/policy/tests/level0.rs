@@ -1,0 +1,149 @@
+//! Level 0 of large trees: which part of it is merged, and before what.
+
+use super::*;
+use crate::catalog::Lease;
+use crate::types::TableId;
+
+const MIB: u64 = 1 << 20;
+
+/// The default's limits of level 0, groups of 16 MiB.
+fn policy() -> PolicyConfig {
+    let mut config = PolicyConfig::leveldb_sized(MIB, 256 * MIB);
+    let Layout::Leveled(layout) = &mut config.layout;
+    (layout.ratio, layout.l0_trigger_max) = (None, 12);
+    *config.picker_mut() = PickerConfig {
+        group_bytes: 16 * MIB,
+        group_parts: 4,
+        settle: true,
+        expansion_bytes_max: 41 * MIB,
+        grandparent_bytes_max: 10 * MIB,
+    };
+    let Pacer::Governor(pacer) = &mut config.pacer;
+    (pacer.l0_slow, pacer.l0_stop) = (20, 36);
+    config
+}
+
+/// Runs of tables of 1 MiB, whose ids count on.
+#[derive(Default)]
+struct Runs {
+    ids: u64,
+    tables: Vec<(u8, TableRecord)>,
+}
+
+impl Runs {
+    /// `count` tables side by side over `keys`.
+    fn add(&mut self, level: u8, epoch: u64, keys: std::ops::Range<u64>, count: u64) {
+        let width = (keys.end - keys.start) / count;
+        for start in (keys.start..).step_by(width as usize).take(count as usize) {
+            self.ids += 1;
+            let [first, last] = [start, start + width - 1].map(|key| format!("{key:07}"));
+            let range = KeyRange::new(first.as_bytes(), last.as_bytes());
+            self.tables.push((level, table(self.ids, epoch, range, MIB)));
+        }
+    }
+
+    fn version(&mut self) -> Version {
+        version(std::mem::take(&mut self.tables))
+    }
+}
+
+fn view<'a>(id: u32, version: &'a Version, busy: &'a Busy, shape: &'a TreeShape) -> TreeView<'a> {
+    TreeView { keyspace: KeyspaceId(id), version, busy, shape }
+}
+
+fn pick(config: &PolicyConfig, tree: &Version) -> Plan {
+    let (busy, shape) = (Busy::default(), config.layout.measure(tree));
+    config.picker.pick(&view(0, tree, &busy, &shape), 0).unwrap()
+}
+
+#[test]
+fn a_wide_table_of_the_oldest_run_is_taken_before_long() {
+    let config = policy();
+    let mut runs = Runs::default();
+    // Sparse and old over the upper half; twelve dense runs there, and on a hot spot before it. Nothing of level 1 is below that.
+    runs.add(0, 2, 500_000..1_000_000, 1);
+    for epoch in 3..14 {
+        runs.add(0, epoch, 490_000..500_000, 8);
+        runs.add(0, epoch, 500_000..1_000_000, 56);
+    }
+    runs.add(1, 1, 500_000..1_000_000, 200);
+    let (mut tree, oldest) = (runs.version(), TableId(1));
+    for epoch in 14..44 {
+        let plan = pick(&config, &tree);
+        if plan.inputs.iter().any(|input| input.table == oldest) || plan.moves.contains(&oldest) {
+            return;
+        }
+        // Of what is merged one table is left, and another such run is flushed meanwhile.
+        let merged = plan.inputs.iter().map(|input| (input.level, input.table));
+        let drop: Vec<_> = merged.chain(plan.moves.iter().map(|id| (0, *id))).collect();
+        let moved = plan.moves.iter().map(|id| (1, tree.table(*id).unwrap().1.record()));
+        let mut add: Vec<_> = moved.collect();
+        if !plan.inputs.is_empty() {
+            runs.ids += 1;
+            add.push((1, table(runs.ids, 1, plan.range.clone(), MIB)));
+        }
+        runs.add(0, epoch, 490_000..500_000, 8);
+        runs.add(0, epoch, 500_000..1_000_000, 56);
+        add.append(&mut runs.tables);
+        tree = tree.apply(&TreeEdit { drop, add, ..TreeEdit::default() }, &mut |_| Lease::none()).unwrap();
+    }
+    panic!("30 jobs, and none has taken the oldest run's table: {} runs", tree.level(0).runs.len());
+}
+
+#[test]
+fn a_section_is_a_part_of_level_0_wherever_its_largest_run_lies() {
+    let config = policy();
+    let mut runs = Runs::default();
+    // The keys have moved on, as where one table of a database is loaded after another.
+    for epoch in 2..13 {
+        runs.add(0, epoch, 0..500_000, 63);
+    }
+    runs.add(0, 13, 500_000..1_000_000, 64);
+    runs.add(1, 1, 0..500_000, 700);
+    let plan = pick(&config, &runs.version());
+    assert!(plan.bytes <= 256 * MIB, "{} in one job", show_bytes(plan.bytes));
+}
+
+#[test]
+fn a_level_0_of_very_many_tables_is_merged_in_parts() {
+    let config = policy();
+    let mut runs = Runs::default();
+    runs.add(0, 2, 0..1_000_000, 100_000);
+    for epoch in 3..13 {
+        runs.add(0, epoch, 0..1_000_000, 64);
+    }
+    runs.add(1, 1, 0..1_000_000, 700);
+    let plan = pick(&config, &runs.version());
+    assert!(plan.bytes <= 256 * MIB, "{} in one job", show_bytes(plan.bytes));
+}
+
+/// Where the first job is, in a tree of that many runs and megabytes in levels 1 to 3, beside one that nobody writes to.
+fn first_job(runs: u64, levels: [u64; 3], beside: [u64; 3]) -> Option<(u32, u8)> {
+    let config = policy();
+    let trees = [(runs, levels), (0, beside)].map(|(level0, levels)| {
+        let mut runs = Runs::default();
+        for epoch in 2..2 + level0 {
+            runs.add(0, epoch, 0..1_000_000, 64);
+        }
+        for (level, count) in (1..).zip(levels).filter(|(_, count)| *count > 0) {
+            runs.add(level, 1, 0..1_000_000, count);
+        }
+        let version = runs.version();
+        (config.layout.measure(&version), version)
+    });
+    let busy = Busy::default();
+    let views: Vec<_> = (0..).zip(&trees).map(|(id, (shape, tree))| view(id, tree, &busy, shape)).collect();
+    let load = LoadState { l0_runs: runs, ..LoadState::default() };
+    let plan = next_plan(&views, &SpaceView::default(), &load, &config);
+    plan.map(|plan| (plan.keyspace.0, plan.source))
+}
+
+#[test]
+fn what_relieves_a_stopped_level_0_comes_before_other_keyspaces_and_fuller_levels_before_it() {
+    // Level 0 is 3 times full, level 1 about as much.
+    let (small, fuller, idle) = ([2_200, 3_000, 60_000], [2_400, 3_000, 60_000], [4_000, 20_000, 30_000]);
+    assert_eq!(first_job(36, small, idle), Some((0, 0)));
+    assert_eq!(first_job(36, fuller, idle), Some((0, 1)));
+    // Nobody waits: the fullest of all.
+    assert_eq!(first_job(4, fuller, idle), Some((1, 2)));
+}
