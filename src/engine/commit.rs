@@ -250,7 +250,7 @@ impl Engine {
         let owed = self.pressure.owed();
         if owed >= SLEEP_MIN {
             let start = self.env.now();
-            self.env.sleep(owed.min(SLEEP_MAX));
+            self.pressure.while_waiting(|| self.env.sleep(owed.min(SLEEP_MAX)));
             let slept = self.env.now().saturating_sub(start);
             self.pressure.paid(slept);
             self.tally.stall(reason, slept);

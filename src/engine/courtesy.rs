@@ -101,6 +101,10 @@ impl Engine {
 
     /// The share of its time that a merge may work.
     fn merge_share(&self, now: Duration) -> f64 {
+        // Who is stopped writes nothing by which the pacer could tell that merges are late.
+        if self.pressure.holds_up_a_writer() {
+            return 1.0;
+        }
         let count = || Counts { reads: self.cache.reads(), written_bytes: self.tally.user_bytes() };
         let users = self.courtesy.0.lock().look(now, count);
         self.settings().policy.pacer.merge_share(&self.pressure.load(), &users)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -43,6 +43,8 @@ pub(crate) struct Pressure {
     owed: AtomicU64,
     /// A writer has been told to stop by the load, and may wait for another one.
     stopped: AtomicBool,
+    /// Writers that wait until there is less to do.
+    waiting: AtomicUsize,
     changed: Condvar,
 }
 
@@ -80,7 +82,19 @@ impl Pressure {
 
     /// Releases the writer's lock until the load may have changed.
     pub(crate) fn wait_for_change(&self, guard: &mut MutexGuard<'_, Writer>) {
-        self.changed.wait(guard);
+        self.while_waiting(|| self.changed.wait(guard));
+    }
+
+    /// Counts a writer among those that wait while `wait` does.
+    pub(crate) fn while_waiting(&self, wait: impl FnOnce()) {
+        self.waiting.fetch_add(1, Relaxed);
+        wait();
+        self.waiting.fetch_sub(1, Relaxed);
+    }
+
+    /// Whether a writer waits now until there is less to do.
+    pub(crate) fn holds_up_a_writer(&self) -> bool {
+        self.waiting.load(Relaxed) > 0
     }
 }
 
