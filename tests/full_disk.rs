@@ -1,98 +1,27 @@
 //! A full disk: said clearly, survived without reopening, and recovered from by deleting.
 //!
-//! The simulated device is given so many pages more than it holds, from none up to what a whole life of the store takes,
-//! so that it fills up at every write there is. Nothing acknowledged is lost, nothing refused comes back, and as soon as
-//! there is space again everything goes on.
+//! Every size of a device is tried by a share of the suite `disk-full` of `crates/torture`, whose header says how; here are
+//! also the ways out of it, one by one.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use terrace::env::{Access, Env};
-use terrace::{Db, Error, ErrorKind, Options, RepairReport, Stats};
+use terrace::{Db, Options, RepairReport, Stats};
 use terrace_torture::client::{DIR, open};
-use terrace_torture::{Replay, sealed_packs, tiny};
-
-const PAGE_BYTES: u64 = 4096;
-const PLENTY_BYTES: u64 = 1 << 30;
-const KEYS: usize = 260;
-
-fn key(n: usize) -> String {
-    format!("{:05}", n * 7919 % 100_000)
-}
-
-fn value(n: usize) -> Vec<u8> {
-    vec![n as u8; 300]
-}
-
-fn limit(env: &SimEnv, more_bytes: u64) {
-    env.set_space(Path::new(DIR), env.used_bytes(Path::new(DIR)) + more_bytes);
-}
-
-fn check_full(error: &Error) {
-    assert_eq!(error.kind(), ErrorKind::DiskFull, "{error:?}");
-    assert!(error.file().is_some_and(|file| file.starts_with(DIR)), "{error:?}");
-}
-
-fn check_contents(db: &Db, there: &[usize], when: &str) {
-    let mut expected: Vec<String> = there.iter().map(|&n| key(n)).collect();
-    expected.sort();
-    let found = db.iter().unwrap().map(|entry| String::from_utf8(entry.unwrap().0.to_vec()).unwrap());
-    assert!(found.eq(expected), "wrong keys {when}");
-    for &n in there.iter().step_by(17) {
-        assert_eq!(db.get(key(n)).unwrap().unwrap(), value(n), "{when}");
-    }
-}
-
-/// Fills a device with `pages` free pages, gives it space, and goes on. Whether the device was too small.
-fn fill_up_and_go_on(pages: u64) -> bool {
-    let machine = SimEnv::new(SimConfig { seed: pages, ..SimConfig::default() });
-    let was_full = machine.simulate(move |env| {
-        let db = open(&env, &tiny()).unwrap();
-        limit(&env, pages * PAGE_BYTES);
-        let (there, refused): (Vec<_>, Vec<_>) = (0..KEYS).partition(|&n| match db.put(key(n), value(n)) {
-            Ok(()) => true,
-            Err(error) => {
-                check_full(&error);
-                false
-            }
-        });
-        let jobs = [db.flush(), db.compact(), db.keyspace("another").map(drop)];
-        jobs.iter().filter_map(|job| job.as_ref().err()).for_each(check_full);
-        check_contents(&db, &there, "on a full disk");
-
-        env.set_space(Path::new(DIR), PLENTY_BYTES);
-        for &n in &refused {
-            db.put(key(n), value(n)).unwrap();
-        }
-        db.keyspace("another").unwrap();
-        db.compact().unwrap();
-        check_contents(&db, &(0..KEYS).collect::<Vec<_>>(), "with space again");
-        assert!(db.verify().unwrap().problems.is_empty());
-        db.sync().unwrap();
-        !refused.is_empty() || jobs.iter().any(Result::is_err)
-    });
-    machine.crash(Survival::Nothing).simulate(|env| {
-        let db = open(&env, &tiny()).unwrap();
-        check_contents(&db, &(0..KEYS).collect::<Vec<_>>(), "after a power cut");
-    });
-    was_full
-}
+use terrace_torture::full_disk::{
+    FullDisk, KEYS, Kind, PAGE_BYTES, PLENTY_BYTES, Volume, check_contents, check_full, key, limit, value,
+    with_reserve,
+};
+use terrace_torture::runner::pass_sample;
+use terrace_torture::{sealed_packs, tiny};
 
 #[test]
 fn a_disk_that_fills_up_at_any_write_refuses_and_goes_on_with_space() {
-    let mut full = 0;
-    for pages in 0.. {
-        let _replay = Replay(format!("{pages} pages"));
-        if !fill_up_and_go_on(pages) {
-            break;
-        }
-        full += 1;
-    }
-    println!("{full} sizes were too small");
-    assert!(full > 40);
+    static SIMULATED: FullDisk = FullDisk { volumes: false };
+    pass_sample(&SIMULATED, 0);
 }
 
 /// One of its packs is written, the next one finds no room: both go, and the merge is done again where there is some.
@@ -286,10 +215,6 @@ fn a_full_disk_gets_the_space_of_dead_tables_in_living_packs() {
     }
 }
 
-fn with_reserve() -> Options {
-    Options { reserve_bytes: 1 << 20, ..tiny() }
-}
-
 #[test]
 fn on_a_full_disk_deletes_free_the_space_that_puts_need() {
     SimEnv::run(SimConfig::default(), |env| {
@@ -326,51 +251,11 @@ fn a_full_disk_opens_by_its_reserve() {
     });
 }
 
-/// A volume of its own, unmounted when dropped.
-struct Volume(tempfile::TempDir);
-
-impl Volume {
-    /// A file system of `bytes`, if the test may mount one.
-    fn mount(bytes: u64) -> Option<Self> {
-        let dir = tempfile::tempdir().unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "terrace-test"])
-            .arg(dir.path())
-            .output();
-        mounted.is_ok_and(|output| output.status.success()).then(|| Self(dir))
-    }
-}
-
-impl Drop for Volume {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
-    }
-}
-
 #[test]
 fn a_volume_of_the_operating_system_fills_up_and_recovers() {
-    let Some(volume) = Volume::mount(4 << 20) else {
+    let Some(volume) = Volume::mount(Kind::Tmpfs, 4 << 20) else {
         eprintln!("SKIPPED: only root can mount the small volume that this test fills");
         return;
     };
-    let dir = volume.0.path();
-    let db = Db::builder(dir.join("store")).options(with_reserve()).open().unwrap();
-    let mut there = Vec::new();
-    let error = (0..).find_map(|n| match db.put(key(n), value(n)) {
-        Ok(()) => {
-            there.push(n);
-            None
-        }
-        Err(error) => Some(error),
-    });
-    let error = error.unwrap();
-    assert_eq!(error.kind(), ErrorKind::DiskFull, "{error:?}");
-    assert!(error.file().is_some());
-    check_contents(&db, &there, "on a full volume");
-    let (deleted, kept) = there.split_at(there.len() * 3 / 4);
-    deleted.iter().for_each(|&n| db.delete(key(n)).unwrap());
-    db.compact().unwrap();
-    check_contents(&db, kept, "after deleting");
-    db.put("more", value(0)).unwrap();
-    db.close().unwrap();
+    volume.fill_up_and_recover(0, &with_reserve());
 }

@@ -15,6 +15,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/format.md",
     "docs/invariants.md",
     "docs/planted-bugs.md",
+    "docs/reliability.md",
 ];
 
 fn text<'a>(sources: &'a [Source], path: &str) -> &'a str {

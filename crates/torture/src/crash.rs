@@ -19,8 +19,11 @@ use crate::suite::{Case, Cases, Round, Share, Suite, Tally, sample, shuffled, wi
 
 const JOURNALS: [Journal; 2] = [Journal::Ext4Like, Journal::None];
 
-/// Random survivals tried of each cut.
+/// Random survivals of each cut.
 const RANDOM_SURVIVALS: u64 = 16;
+
+/// Random survivals of each cut that a sample is drawn from: few, so that those where nothing survives are many.
+const RANDOM_SURVIVALS_SAMPLED: u64 = 4;
 
 /// Images of each schedule in a sample, second cuts, and the first cuts that those follow.
 const IMAGES_SAMPLED: usize = 300;
@@ -39,29 +42,31 @@ impl Suite for Crash {
         "power cuts at every mutating call of every schedule, and again in the recovery"
     }
 
-    fn cases(&self, round: Round) -> Cases {
-        let Round { seed, share } = round;
+    fn cases(&self, round: &Round) -> Cases {
+        let Round { seed, share, .. } = *round;
+        let schedules = SCHEDULES.iter().filter(|schedule| round.may_want(schedule.name));
+        let boxed = |case| Box::new(case) as Box<dyn Case>;
         match share {
             Share::All => {
-                let cuts = SCHEDULES.iter().flat_map(|schedule| Cut::all(schedule, seed)).collect();
+                let cuts = schedules.flat_map(|schedule| Cut::all(schedule, seed)).collect();
                 Box::new(shuffled(cuts, seed).into_iter().map(boxed))
             }
             Share::Sample => {
-                let mut rng = Rng::new(seed);
-                let sampled = move |schedule| Cut::sampled(Cut::all(schedule, seed), &mut rng);
-                Box::new(SCHEDULES.iter().flat_map(sampled).map(boxed))
+                let schedules: Vec<_> = schedules.collect();
+                let sampled = move |schedule| Cut::sampled(schedule, seed);
+                Box::new(schedules.into_iter().flat_map(sampled).map(boxed))
             }
         }
     }
 
     fn conclude(&self, tally: &Tally) -> Result<(), String> {
-        tally.require(&["images", "images of recoveries"], 100)
+        tally.require(&[IMAGES, RECOVERY_IMAGES], 100)
     }
 }
 
-fn boxed(case: Cut) -> Box<dyn Case> {
-    Box::new(case)
-}
+/// What is counted.
+const IMAGES: &str = "images";
+const RECOVERY_IMAGES: &str = "images of recoveries";
 
 /// A power cut, and what is tried of it.
 struct Cut {
@@ -75,43 +80,50 @@ struct Cut {
     recoveries: Vec<(Survival, usize)>,
 }
 
-/// The survivals that belong to a cut, by number.
-fn survivals(seed: u64, cut: u64) -> Vec<Survival> {
-    let random = (0..RANDOM_SURVIVALS).map(|n| Survival::Random(seed ^ cut << 20 ^ n << 50));
+/// The survivals that belong to a cut, so many of them random.
+fn survivals(seed: u64, cut: u64, random: u64) -> Vec<Survival> {
+    let random = (0..random).map(|n| Survival::Random(seed ^ cut << 20 ^ n << 50));
     [Survival::Nothing, Survival::Everything].into_iter().chain(random).collect()
 }
 
 impl Cut {
-    /// All cuts of a schedule.
+    /// All cuts of a schedule, and all of each.
     fn all(schedule: &'static Schedule, seed: u64) -> Vec<Self> {
-        let mut cuts = Vec::new();
-        for journal in JOURNALS {
-            // One more than there are calls: the power goes after the last.
-            for cut in 0..=mutations(schedule, seed, journal) {
-                let survivals = survivals(seed, cut);
-                let first = *Rng::new(seed ^ cut).pick(&survivals);
-                let recoveries = vec![(first, usize::MAX)];
-                cuts.push(Self { schedule, seed, journal, cut, survivals, recoveries });
-            }
+        let mut cuts = Self::bare(schedule, seed);
+        for cut in &mut cuts {
+            cut.survivals = survivals(seed, cut.cut, RANDOM_SURVIVALS);
+            let first = *Rng::new(seed ^ cut.cut).pick(&cut.survivals);
+            cut.recoveries.push((first, usize::MAX));
         }
         cuts
     }
 
-    /// A seeded share of these.
-    fn sampled(mut cuts: Vec<Self>, rng: &mut Rng) -> Vec<Self> {
-        let places = |cuts: &[Self]| -> Vec<_> {
-            let of_cut = |(at, cut): (usize, &Self)| {
-                cut.survivals.iter().map(move |survival| (at, *survival)).collect::<Vec<_>>()
-            };
-            cuts.iter().enumerate().flat_map(of_cut).collect()
+    /// All cuts of a schedule, with nothing to try.
+    fn bare(schedule: &'static Schedule, seed: u64) -> Vec<Self> {
+        let of_journal = |journal| {
+            // One more than there are calls: the power goes after the last.
+            (0..=mutations(schedule, seed, journal)).map(move |cut| Self {
+                schedule,
+                seed,
+                journal,
+                cut,
+                survivals: Vec::new(),
+                recoveries: Vec::new(),
+            })
         };
-        let (mut images, mut firsts) = (places(&cuts), places(&cuts));
-        sample(&mut images, IMAGES_SAMPLED, rng);
-        sample(&mut firsts, RECOVERIES_SAMPLED, rng);
-        for cut in &mut cuts {
-            cut.survivals.clear();
-            cut.recoveries.clear();
-        }
+        JOURNALS.into_iter().flat_map(of_journal).collect()
+    }
+
+    /// A seeded share of the cuts of a schedule, and of what there is to try of each.
+    fn sampled(schedule: &'static Schedule, seed: u64) -> Vec<Self> {
+        let mut cuts = Self::bare(schedule, seed);
+        let of_cut = |(at, cut): (usize, &Self)| {
+            survivals(seed, cut.cut, RANDOM_SURVIVALS_SAMPLED).into_iter().map(move |survival| (at, survival))
+        };
+        let mut images: Vec<_> = cuts.iter().enumerate().flat_map(of_cut).collect();
+        let mut firsts = images.clone();
+        sample(&mut images, IMAGES_SAMPLED, &mut Rng::new(seed));
+        sample(&mut firsts, RECOVERIES_SAMPLED, &mut Rng::new(seed));
         images.into_iter().for_each(|(at, survival)| cuts[at].survivals.push(survival));
         let seconds = SECOND_CUTS_SAMPLED / RECOVERIES_SAMPLED;
         firsts.into_iter().for_each(|(at, survival)| cuts[at].recoveries.push((survival, seconds)));
@@ -133,12 +145,12 @@ impl Case for Cut {
         let wreck = Wreck::make(self.schedule, self.seed, self.journal, self.cut);
         for &survival in &self.survivals {
             within(|| format!("{survival:?} survives"), || wreck.examine(survival, self.cut));
-            tally.add("images", 1);
+            tally.add(IMAGES, 1);
         }
         for &(first, cuts_max) in &self.recoveries {
             let tried =
                 within(|| format!("{first:?} survives"), || wreck.cut_recoveries(first, cuts_max, self.seed));
-            tally.add("images of recoveries", tried);
+            tally.add(RECOVERY_IMAGES, tried);
         }
     }
 }
@@ -177,11 +189,11 @@ impl Wreck {
         let expected = examine(&self.machine.crash(first), &options, &self.history, 0);
         let whole = self.machine.crash(first);
         recover(self.schedule, &whole);
-        let mut rng = Rng::new(seed);
+        let mut rng = Rng::new(seed ^ self.machine.mutations() << 32);
         let mut cuts: Vec<u64> = (0..whole.mutations()).collect();
         sample(&mut cuts, cuts_max, &mut rng);
         for &cut in &cuts {
-            let survival = *rng.pick(&survivals(seed, cut));
+            let survival = *rng.pick(&survivals(seed, cut, RANDOM_SURVIVALS_SAMPLED));
             let what = || format!("power cut again at call {cut} of the recovery, {survival:?} survives");
             within(what, || {
                 let image = self.machine.crash(first);

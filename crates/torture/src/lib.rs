@@ -5,8 +5,9 @@
 //! told. [`counter`] is a writer whose every moment can be told, [`holders`] are those who hold on to a moment, and
 //! [`large_packs`] is a store that they hold on to. All judges panic when something is wrong.
 //!
-//! A [`suite`](mod@suite) is a family of cases that can be told by a seed: [`crash`], [`fault`], [`rot`]. [`runner`] runs them, for
-//! as long as is wanted; `cargo test` runs a share of each by the same code.
+//! A [`suite`](mod@suite) is a family of cases that can be told by a seed: [`crash`], [`fault`], [`rot`], [`kill`],
+//! [`model`](mod@model), [`full_disk`], [`soak`]. [`runner`] runs them, for as long as is wanted; `cargo test` runs a share of
+//! each by the same code. [`shapes`] are the sets of options that they run under.
 #![allow(missing_docs, reason = "steps of schedules and fields of histories are named after what they are")]
 #![expect(clippy::unwrap_used, reason = "what fails in a judge fails the case")]
 #![expect(clippy::disallowed_methods, reason = "what runs the suites lives in real time")]
@@ -17,8 +18,11 @@ pub mod counter;
 pub mod crash;
 pub mod fault;
 pub mod files;
+pub mod full_disk;
 pub mod holders;
+pub mod kill;
 pub mod large_packs;
+pub mod model;
 pub mod options;
 pub mod oracle;
 pub mod recovery;
@@ -26,6 +30,8 @@ pub mod rot;
 pub mod runner;
 pub mod schedules;
 pub mod seed;
+pub mod shapes;
+pub mod soak;
 pub mod suite;
 
 pub use files::sealed_packs;

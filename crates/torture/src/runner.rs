@@ -53,8 +53,9 @@ pub fn processors() -> usize {
 pub struct Failure {
     /// None for what is wrong with the suite as a whole.
     pub case: Option<String>,
-    /// Of its round.
+    /// Of its round, as is the share.
     pub seed: u64,
+    pub share: Share,
     pub options: String,
     pub message: String,
 }
@@ -63,14 +64,15 @@ impl Failure {
     /// What went wrong, and the command that has it again.
     #[must_use]
     pub fn report(&self, suite: &dyn Suite) -> String {
-        let Self { case, seed, options, message } = self;
+        let Self { case, seed, share, options, message } = self;
         let name = suite.name();
         let title = case.as_deref().unwrap_or("as a whole");
         let options = if options.is_empty() { String::new() } else { format!("options: {options}\n") };
         let case = case.as_ref().map_or(String::new(), |case| format!(" --case '{case}'"));
+        let sample = if *share == Share::Sample { " --sample" } else { "" };
         format!(
             "FAILED {name}: {title}, seed {seed}\n{message}\n{options}\
-             again: cargo run --release -p terrace-torture -- --suite {name} --seed {seed}{case}\n"
+             again: cargo run --release -p terrace-torture -- --suite {name} --seed {seed}{sample}{case}\n"
         )
     }
 }
@@ -117,7 +119,7 @@ struct Source {
 /// Runs `suite`, and tells `observe` from time to time how it goes.
 pub fn run(suite: &'static dyn Suite, settings: Settings, mut observe: impl FnMut(&State)) -> State {
     let jobs = if suite.is_alone() { 1 } else { settings.jobs.max(1) };
-    let round = Round { seed: settings.seed, share: settings.share };
+    let round = Round { seed: settings.seed, share: settings.share, only: settings.only.clone() };
     let run = Arc::new(Run {
         suite,
         deadline: settings.budget.map(|budget| Instant::now() + budget),
@@ -137,7 +139,7 @@ pub fn run(suite: &'static dyn Suite, settings: Settings, mut observe: impl FnMu
         observe(&run.state());
     }
     let mut state = run.state();
-    state.failures.extend(unclaimed_panics(run.settings.seed));
+    state.failures.extend(unclaimed_panics(&run.settings));
     if state.failures.is_empty() && run.settings.only.is_some() && state.passed == 0 {
         run.fail_whole(&mut state, "there is no such case");
     }
@@ -173,17 +175,14 @@ impl Run {
 
     /// Notes what is wrong with the suite as a whole.
     fn fail_whole(&self, state: &mut State, message: &str) {
-        let (seed, options) = (self.settings.seed, String::new());
-        state.failures.push(Failure { case: None, seed, options, message: message.into() });
-    }
-
-    /// Whether the case of that name is to be run.
-    fn is_meant(&self, name: &str) -> bool {
-        let behind = |only: &String| name.strip_prefix(only.as_str());
-        self.settings
-            .only
-            .as_ref()
-            .is_none_or(|only| behind(only).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+        let Settings { seed, share, .. } = self.settings;
+        state.failures.push(Failure {
+            case: None,
+            seed,
+            share,
+            options: String::new(),
+            message: message.into(),
+        });
     }
 
     /// Takes note of a case that does not end, if there is one.
@@ -195,8 +194,8 @@ impl Run {
             return false;
         };
         let message = format!("does not end within {} s", since.elapsed().as_secs());
-        let (case, seed, options) = (Some(case.clone()), *seed, String::new());
-        self.state.lock().failures.push(Failure { case, seed, options, message });
+        let (case, seed, share, options) = (Some(case.clone()), *seed, self.settings.share, String::new());
+        self.state.lock().failures.push(Failure { case, seed, share, options, message });
         true
     }
 
@@ -210,7 +209,8 @@ impl Run {
                 Ok(()) => state.passed += 1,
                 Err(panic) => {
                     let (options, message) = (case.options(), explained(&*panic));
-                    state.failures.push(Failure { case: Some(name), seed, options, message });
+                    let share = self.settings.share;
+                    state.failures.push(Failure { case: Some(name), seed, share, options, message });
                 }
             }
         }
@@ -225,21 +225,21 @@ impl Run {
             if source.is_over || is_late || self.state.lock().failures.len() >= FAILURES_MAX {
                 return None;
             }
-            let round = source.round;
+            let round = source.round.clone();
             // Making a case may run a schedule, which may fail.
             let made = catch_unwind(AssertUnwindSafe(|| {
-                source.cases.get_or_insert_with(|| self.suite.cases(round)).next()
+                source.cases.get_or_insert_with(|| self.suite.cases(&round)).next()
             }));
             match made {
                 Ok(Some(case)) => {
-                    if self.is_meant(&case.name()) {
+                    if round.wants(&case.name()) {
                         return Some((round.seed, case));
                     }
                 }
                 Ok(None) => {
                     source.cases = None;
                     source.round.seed += 1;
-                    source.is_over = self.deadline.is_none() || self.settings.only.is_some();
+                    source.is_over = self.deadline.is_none();
                     let mut state = self.state.lock();
                     (state.rounds, state.seed) = (state.rounds + 1, source.round.seed);
                 }
@@ -281,7 +281,7 @@ pub fn keep_panics() {
 }
 
 /// What a panic that a case has ended with says, and where it was.
-fn explained(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn explained(panic: &(dyn Any + Send)) -> String {
     let message = message_of(panic);
     let mut panics = PANICS.lock();
     match panics.iter().rposition(|(said, _)| message.ends_with(said.as_str())) {
@@ -291,11 +291,12 @@ fn explained(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Panics of threads that nobody waits for.
-fn unclaimed_panics(seed: u64) -> Vec<Failure> {
+fn unclaimed_panics(settings: &Settings) -> Vec<Failure> {
     let panics = std::mem::take(&mut *PANICS.lock());
     let failure = |(message, place)| Failure {
         case: None,
-        seed,
+        seed: settings.seed,
+        share: settings.share,
         options: String::new(),
         message: format!("a thread that no case waited for panicked: {message}\n(at {place})"),
     };

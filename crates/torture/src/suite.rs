@@ -11,7 +11,15 @@ use crate::runner::message_of;
 use crate::seed::Rng;
 
 /// All suites, in the order in which they are listed.
-pub static SUITES: &[&dyn Suite] = &[&crate::crash::Crash, &crate::fault::Fault, &crate::rot::Rot];
+pub static SUITES: &[&dyn Suite] = &[
+    &crate::crash::Crash,
+    &crate::fault::Fault,
+    &crate::rot::Rot,
+    &crate::kill::KILL,
+    &crate::model::MODEL,
+    &crate::full_disk::FULL_DISK,
+    &crate::soak::Soak,
+];
 
 /// The suite of that name.
 #[must_use]
@@ -28,10 +36,31 @@ pub enum Share {
 }
 
 /// One time through a suite. Equal rounds have equal cases, unless the suite runs in real time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Round {
     pub seed: u64,
     pub share: Share,
+    /// The case, or group of cases, that is run alone. A group is what the names of its cases have before a `/`.
+    pub only: Option<String>,
+}
+
+impl Round {
+    /// Whether the case of that name is to be run.
+    #[must_use]
+    pub fn wants(&self, name: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| is_within(name, only))
+    }
+
+    /// Whether any case of that group may be run.
+    #[must_use]
+    pub fn may_want(&self, group: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| is_within(only, group) || is_within(group, only))
+    }
+}
+
+/// Whether `name` is that of `group` or of something in it.
+fn is_within(name: &str, group: &str) -> bool {
+    name.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The cases of a round, made as they are asked for.
@@ -51,7 +80,7 @@ pub trait Suite: Sync {
     }
 
     /// The cases of a round. Whatever share they are of, their names are the same.
-    fn cases(&self, round: Round) -> Cases;
+    fn cases(&self, round: &Round) -> Cases;
 
     /// Real time that no case takes.
     fn patience(&self) -> Duration {

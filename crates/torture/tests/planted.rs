@@ -99,9 +99,10 @@ impl Suite for Planted {
         "fails"
     }
 
-    fn cases(&self, round: Round) -> Cases {
+    fn cases(&self, round: &Round) -> Cases {
         let names: &[_] = if self.hangs { &["right", "endless"] } else { &["right", "wrong"] };
-        let case = move |&name| Box::new(PlantedCase { name, seed: round.seed }) as Box<dyn Case>;
+        let seed = round.seed;
+        let case = move |&name| Box::new(PlantedCase { name, seed }) as Box<dyn Case>;
         Box::new(names.iter().map(case))
     }
 
@@ -140,7 +141,7 @@ fn a_failed_case_is_reported_with_its_seed_its_options_and_a_way_to_have_it_agai
     let state = run(&PLANTED, Settings { share: Share::All, ..Settings::sample(5) }, |_| {});
     assert_eq!(state.summary(), "1 passed, 2 failed");
     let report = state.failures[0].report(&PLANTED);
-    for part in ["seed 5 is wrong", "all of them", "--suite planted --seed 5 --case 'wrong'"] {
+    for part in ["seed 5 is wrong", "all of them", "--suite planted --seed 5 --case 'wrong'\n"] {
         assert!(report.contains(part), "{report}");
     }
     let whole = &state.failures[1];

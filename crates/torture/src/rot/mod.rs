@@ -48,8 +48,8 @@ impl Suite for Rot {
         "every byte of every file changed; files cut, grown, zeroed, exchanged, replaced by older parts, missing"
     }
 
-    fn cases(&self, round: Round) -> Cases {
-        let Round { seed, share } = round;
+    fn cases(&self, round: &Round) -> Cases {
+        let Round { seed, share, .. } = *round;
         let patient = Arc::new(Patient::new(seed));
         let mut stretches = Vec::new();
         for path in patient.paths() {
@@ -61,6 +61,7 @@ impl Suite for Rot {
                     kind,
                     start,
                     end: count.min(start + STRETCH),
+                    count,
                     share,
                 }));
             }
@@ -122,13 +123,16 @@ struct Stretch {
     kind: Kind,
     start: usize,
     end: usize,
+    /// Damages of the kind to the file.
+    count: usize,
     share: Share,
 }
 
 impl Stretch {
     fn chosen(&self) -> impl Iterator<Item = usize> {
         let stride = if self.share == Share::All { 1 } else { self.kind.stride(&self.path) };
-        (self.start..self.end).filter(move |number| number.is_multiple_of(stride))
+        let last = self.count - 1;
+        (self.start..self.end).filter(move |&number| number.is_multiple_of(stride) || number == last)
     }
 
     fn is_any(&self) -> bool {
@@ -160,8 +164,8 @@ impl Case for Stretch {
             if self.kind == Kind::Bytes {
                 self.count_byte(number, tally);
             }
-            for wound in self.kind.wounds(&self.patient, &self.path, number) {
-                let is_owned = self.kind == Kind::Missing || number.is_multiple_of(OWNED_EVERY);
+            for (at, wound) in self.kind.wounds(&self.patient, &self.path, number).into_iter().enumerate() {
+                let is_owned = self.kind == Kind::Missing || (number + at).is_multiple_of(OWNED_EVERY);
                 within(
                     || wound.to_string(),
                     || {

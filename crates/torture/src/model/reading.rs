@@ -5,9 +5,9 @@ use std::ops::Bound;
 
 use terrace::{Iter, Keyspace, Slice, Snapshot};
 
-use super::Runner;
-use terrace_torture::client::difference;
-use terrace_torture::oracle::{self, DEFAULT, Dump, show};
+use super::run::Runner;
+use crate::client::difference;
+use crate::oracle::{self, DEFAULT, Dump, show};
 
 /// An iterator in the middle of its way, and what it must still show.
 pub(super) struct Walk {

@@ -1,10 +1,6 @@
 //! A random caller, and the map that it compares the store with.
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-#[path = "reading.rs"]
-mod reading;
-
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +9,12 @@ use terrace::env::Env;
 use terrace::env::simulated::{SimEnv, Survival};
 use terrace::{Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, Prefix, WriteBatch};
 
-use reading::{View, Walk, as_slice, shown, starting_with};
-use terrace_torture::Rng;
-use terrace_torture::client::DIR;
-use terrace_torture::oracle::{self, Change, DEFAULT, Model, show};
+use super::diary::Diary;
+use super::reading::{View, Walk, as_slice, shown, starting_with};
+use crate::client::DIR;
+use crate::oracle::{self, Change, DEFAULT, Model, show};
+use crate::seed::Rng;
+use crate::suite::Tally;
 
 /// What the store runs on.
 pub enum Machine {
@@ -47,80 +45,61 @@ pub struct Ran {
 }
 
 impl Ran {
-    pub fn add(&mut self, other: &Self) {
-        self.flushes += other.flushes;
-        self.merges += other.merges;
-        self.moves += other.moves;
-        self.cache_misses += other.cache_misses;
-        self.denied += other.denied;
-        self.stalls += other.stalls;
-        self.batches += other.batches;
-        self.range_deletes += other.range_deletes;
-        self.iterators += other.iterators;
-        self.snapshots += other.snapshots;
-        self.removals += other.removals;
-        self.openings += other.openings;
-        self.power_cuts += other.power_cuts;
-        self.taken += other.taken;
-        self.deepest = self.deepest.max(other.deepest);
-    }
-
-    /// Jobs are counted out only where a seed orders threads: on real files their number is chance.
-    pub fn assert_everything_ran(&self, simulated: bool) {
-        let jobs = [self.flushes, self.merges, self.moves, self.cache_misses, self.denied];
-        let least = if simulated { 10 } else { 0 };
-        assert!(jobs.iter().all(|&count| count > least), "something hardly ran: {self:?}");
-        let operations = [self.batches, self.range_deletes, self.iterators, self.snapshots, self.removals];
-        let operations = [&operations[..], &[self.openings]].concat();
-        assert!(operations.iter().all(|&count| count > 10), "something hardly ran: {self:?}");
-        assert!(self.deepest >= 3, "no tree got deep: {self:?}");
-        assert!(
-            !simulated || self.power_cuts > 10 && self.taken > 10,
-            "no power cut took anything: {self:?}"
-        );
+    /// Adds this to what has been tried.
+    pub fn tell(&self, tally: &Tally) {
+        let counts = [
+            ("flushes", self.flushes),
+            ("merges", self.merges),
+            ("moves", self.moves),
+            ("cache misses", self.cache_misses),
+            ("denied tables", self.denied),
+            ("stalls", self.stalls),
+            ("batches", self.batches),
+            ("range deletes", self.range_deletes),
+            ("iterators", self.iterators),
+            ("snapshots", self.snapshots),
+            ("removals", self.removals),
+            ("openings", self.openings),
+            ("power cuts", self.power_cuts),
+            ("batches taken", self.taken),
+            ("deep trees", u64::from(self.deepest >= 3)),
+        ];
+        counts.into_iter().for_each(|(what, count)| tally.add(what, count));
     }
 }
-
-/// How many operations back a failure tells.
-const LAST_OPERATIONS: usize = 30;
 
 pub struct Runner {
     machine: Machine,
     options: Options,
-    rng: Rng,
+    seed: u64,
+    /// Of the operation under way.
+    pub(super) rng: Rng,
     db: Option<Db>,
-    spaces: BTreeMap<String, Keyspace>,
-    model: Model,
+    pub(super) spaces: BTreeMap<String, Keyspace>,
+    pub(super) model: Model,
     /// Batches up to this number survive a power cut.
     durable: u64,
-    walks: Vec<Walk>,
-    views: Vec<View>,
-    done: VecDeque<String>,
-    ran: Ran,
-}
-
-impl Drop for Runner {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("the last operations:");
-            self.done.iter().for_each(|operation| eprintln!("  {operation}"));
-        }
-    }
+    pub(super) walks: Vec<Walk>,
+    pub(super) views: Vec<View>,
+    diary: Diary,
+    pub(super) ran: Ran,
 }
 
 impl Runner {
-    pub fn new(machine: Machine, options: Options, rng: Rng) -> Self {
+    /// A caller of a store that it opens. `seed` and its number tell all of an operation, whichever go before it.
+    pub fn new(machine: Machine, options: Options, seed: u64, diary: Diary) -> Self {
         let mut runner = Self {
             machine,
             options,
-            rng,
+            seed,
+            rng: Rng::new(seed),
             db: None,
             spaces: BTreeMap::new(),
             model: Model::default(),
             durable: 0,
             walks: Vec::new(),
             views: Vec::new(),
-            done: VecDeque::new(),
+            diary,
             ran: Ran::default(),
         };
         runner.model.add_space(DEFAULT);
@@ -128,8 +107,10 @@ impl Runner {
         runner
     }
 
-    /// One operation.
-    pub fn step(&mut self) {
+    /// The operation of that number.
+    pub fn step(&mut self, number: usize) {
+        self.diary.begin(number);
+        self.rng = Rng::new(Rng::new(self.seed).draw() ^ number as u64);
         match self.rng.below(1000) {
             0..430 => self.write(),
             430..640 => self.lookup(),
@@ -165,14 +146,11 @@ impl Runner {
         self.ran
     }
 
-    fn note(&mut self, operation: impl Into<String>) {
-        if self.done.len() == LAST_OPERATIONS {
-            self.done.pop_front();
-        }
-        self.done.push_back(operation.into());
+    pub(super) fn note(&self, operation: impl Into<String>) {
+        self.diary.note(operation.into());
     }
 
-    fn db(&self) -> &Db {
+    pub(super) fn db(&self) -> &Db {
         self.db.as_ref().expect("open between operations")
     }
 
@@ -356,14 +334,14 @@ impl Runner {
 
     // Choices.
 
-    fn any_space(&mut self) -> Keyspace {
+    pub(super) fn any_space(&mut self) -> Keyspace {
         let names: Vec<&String> = self.spaces.keys().collect();
         let name = (*self.rng.pick(&names)).clone();
         self.spaces[&name].clone()
     }
 
     /// Short keys over few bytes, so that they are neighbours and prefixes of each other; the empty one, too.
-    fn key(&mut self) -> Vec<u8> {
+    pub(super) fn key(&mut self) -> Vec<u8> {
         const ALPHABET: [u8; 6] = [0, 1, b'a', b'b', 254, 255];
         let len = *self.rng.pick(&[0, 1, 2, 2, 3, 3, 3, 4, 4]);
         (0..len).map(|_| *self.rng.pick(&ALPHABET)).collect()

@@ -1,12 +1,72 @@
 //! Options under which the same operations take different ways.
 
-use terrace::{Compression, KeyspaceOptions, Options, PackLayout, Prefix, TreeOptions, Victims};
+use terrace::{Compression, Descriptors, KeyspaceOptions, Options, PackLayout, Prefix, TreeOptions, Victims};
 
-use terrace_torture::tiny;
+use crate::options::tiny;
+use crate::seed::Rng;
 
+/// A standard set of options.
 pub struct Shape {
     pub name: &'static str,
     pub options: fn() -> Options,
+}
+
+/// The `n`-th set of options and its name: the standard ones in turn.
+#[must_use]
+pub fn standard(n: u64) -> (String, Options) {
+    let shape = &SHAPES[n as usize % SHAPES.len()];
+    (shape.name.into(), (shape.options)())
+}
+
+/// A random set of options, and its name.
+#[must_use]
+pub fn random(seed: u64) -> (String, Options) {
+    let rng = &mut Rng::new(seed);
+    let filter_bits_per_key = *rng.pick(&[0, 3, 10, 20]);
+    let compression = *rng.pick(&[Compression::None, Compression::Lz4]);
+    let prefix = *rng.pick(&[
+        None,
+        Some(Prefix::Fixed(1)),
+        Some(Prefix::Fixed(3)),
+        Some(Prefix::Delimited { delimiter: b'b', count: 1 }),
+    ]);
+    let l0_trigger = *rng.pick(&[1, 2, 4]);
+    let l0_slow = l0_trigger + rng.below(4);
+    let debt_slow_bytes = *rng.pick(&[64 << 10, 1 << 20, 64 << 20]);
+    let tree = TreeOptions {
+        table_bytes: *rng.pick(&[1 << 10, 2 << 10, 5 << 10, 16 << 10, 64 << 10]),
+        pack: *rng.pick(&[
+            PackLayout::OneTable,
+            PackLayout::Many { bytes_max: 1 << 20 },
+            PackLayout::Many { bytes_max: 4 << 20 },
+        ]),
+        group_bytes: *rng.pick(&[0, 4 << 10, 12 << 10, 64 << 10]),
+        group_parts: *rng.pick(&[1, 2, 10]),
+        victims: *rng.pick(&[Victims::Cursor, Victims::LeastOverlap]),
+        settle: rng.percent(70),
+        descriptors: *rng.pick(&[Descriptors::PerPack, Descriptors::PerTable]),
+        flush_single_table: rng.percent(30),
+        block_bytes: *rng.pick(&[256, 512, 4 << 10]),
+        level1_bytes: *rng.pick(&[4 << 10, 16 << 10, 64 << 10, 256 << 10]),
+        level_ratio: *rng.pick(&[None, Some(2), Some(4), Some(10)]),
+        l0_trigger,
+        l0_slow,
+        l0_stop: l0_slow + 1 + rng.below(4),
+        debt_slow_bytes,
+        debt_stop_bytes: debt_slow_bytes * 4,
+        merges_yield: rng.percent(50),
+    };
+    let options = Options {
+        memory_bytes: Some(*rng.pick(&[1 << 20, 2 << 20, 8 << 20])),
+        memtable_bytes: *rng.pick(&[4 << 10, 6 << 10, 16 << 10, 48 << 10]),
+        wal_bytes_max: *rng.pick(&[64 << 10, 128 << 10, 1 << 20]),
+        reserve_bytes: *rng.pick(&[0, 32 << 10]),
+        background_threads: Some(*rng.pick(&[1, 2, 3])),
+        keyspace: KeyspaceOptions { compression, filter_bits_per_key, prefix, ttl: None },
+        tree,
+        ..Options::default()
+    };
+    (format!("random by {seed}"), options)
 }
 
 pub const SHAPES: &[Shape] = &[
