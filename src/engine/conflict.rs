@@ -53,7 +53,9 @@ impl Engine {
             tree.check_exists()?;
             if let Some((key, seq)) = self.find_newer(&view, range, condition.since)? {
                 // Whoever tries again sees what was in the way, instead of losing to it over and over.
-                self.wait_visible(seq)?;
+                if !planted!("loser-does-not-wait") {
+                    self.wait_visible(seq)?;
+                }
                 return Err(conflict(tree, &key));
             }
         }

@@ -90,7 +90,9 @@ impl Engine {
             let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
             self.install(Change { edit, ..Change::default() })?;
             // Before any write is refused: whoever has been told that the keyspace is gone reads nothing of it.
-            tree.mark_dropped();
+            if !planted!("dropped-keyspace-still-read") {
+                tree.mark_dropped();
+            }
             self.change_trees(|trees| {
                 trees.remove(&id);
             });

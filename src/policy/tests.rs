@@ -17,6 +17,7 @@
 //! > scores | debt                          the layout's measures
 //! > writer l0=7..12                        verdicts, for each value of one signal
 //! > cut L3 a:1M |b b:1M ...                outputs of a merge above level 3: entries with their bytes, fences
+//! > cut L0 a:1M b:1M ...                   outputs of a flush over the newest run
 //! ```
 
 use std::collections::BTreeMap;
@@ -258,8 +259,8 @@ impl Case {
             ("debt", []) => show_bytes(shape.debt_bytes),
             ("writer", [sweep]) => self.writer(sweep),
             ("cut", [level, entries @ ..]) => {
-                let run = version.level(parse_level(level)).run().cloned().unwrap_or_default();
-                cut(&self.config.cutter, run, entries)
+                let run = version.level(parse_level(level)).runs.first().cloned().unwrap_or_default();
+                cut(&self.config.cutter, parse_level(level), run, entries)
             }
             _ => panic!("no command {command} {arguments:?}"),
         }
@@ -307,11 +308,11 @@ impl Case {
     }
 }
 
-/// The outputs of a merge: their keys, a line each.
-fn cut(cutter: &Cutter, grandparents: Run, entries: &[&str]) -> String {
+/// The outputs of a merge, or of a flush over a run of level 0: their keys, a line each.
+fn cut(cutter: &Cutter, level: u8, beside: Run, entries: &[&str]) -> String {
     let fences: Vec<Key> =
         entries.iter().filter_map(|entry| Some(entry.strip_prefix('|')?.as_bytes().into())).collect();
-    let mut state = cutter.start(grandparents, &fences);
+    let mut state = if level == 0 { cutter.start_like(beside) } else { cutter.start(beside, &fences) };
     let (mut lines, mut output_bytes) = (String::new(), 0);
     for (key, bytes) in entries.iter().filter_map(|entry| entry.split_once(':')) {
         if state.cut(&CutView { output_bytes, next_key: key.as_bytes() }) && output_bytes > 0 {

@@ -28,7 +28,7 @@ pub enum Outcome {
     Failed,
     /// Not within the time limit.
     Hung,
-    /// No test of that name ran, or it ended otherwise than tests do.
+    /// No test of that name ran, or several, or it ended otherwise than tests do.
     Broken,
 }
 
@@ -123,10 +123,9 @@ impl Suites {
 
 /// What a test's status and words say.
 fn outcome(status: ExitStatus, text: &str) -> Outcome {
-    let ran_none = text.contains("0 passed; 0 failed");
-    match (status.success(), text.contains("test result: FAILED.")) {
-        (true, false) if !ran_none && text.contains("test result: ok.") => Outcome::Passed,
-        (false, true) => Outcome::Failed,
+    match status.success() {
+        true if text.contains("test result: ok. 1 passed; 0 failed") => Outcome::Passed,
+        false if text.contains("test result: FAILED. 0 passed; 1 failed") => Outcome::Failed,
         _ => Outcome::Broken,
     }
 }
@@ -143,6 +142,8 @@ mod unit_tests {
         assert_eq!(outcome(good, passed), Outcome::Passed);
         assert_eq!(outcome(bad, "test result: FAILED. 0 passed; 1 failed; 0 ignored"), Outcome::Failed);
         assert_eq!(outcome(good, "test result: ok. 0 passed; 0 failed; 0 ignored"), Outcome::Broken);
+        assert_eq!(outcome(good, "test result: ok. 2 passed; 0 failed; 0 ignored"), Outcome::Broken);
+        assert_eq!(outcome(bad, "test result: FAILED. 1 passed; 1 failed; 0 ignored"), Outcome::Broken);
         assert_eq!(outcome(killed, ""), Outcome::Broken);
         assert_eq!(outcome(bad, passed), Outcome::Broken);
     }
