@@ -12,10 +12,10 @@ use terrace::env::{Access, Env};
 use terrace::{Db, Options, RepairReport, Stats};
 use terrace_torture::client::{DIR, open};
 use terrace_torture::full_disk::{
-    FullDisk, KEYS, Kind, PAGE_BYTES, PLENTY_BYTES, Volume, check_contents, check_full, key, limit, value,
-    with_reserve,
+    FullDisk, KEYS, PAGE_BYTES, PLENTY_BYTES, check_contents, check_full, key, limit, value, with_reserve,
 };
 use terrace_torture::runner::pass_sample;
+use terrace_torture::volume::{Kind, Volume};
 use terrace_torture::{sealed_packs, tiny};
 
 #[test]

@@ -7,7 +7,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::{Db, Error, ErrorKind, Options};
@@ -16,6 +15,7 @@ use crate::client::{DIR, open};
 use crate::options::tiny;
 use crate::shapes::SHAPES;
 use crate::suite::{Case, Cases, Round, Share, Suite, Tally, shuffled};
+use crate::volume::{Kind, Volume};
 
 /// Bytes of a page of the simulated device.
 pub const PAGE_BYTES: u64 = 4096;
@@ -195,54 +195,7 @@ impl Case for Filling {
     }
 }
 
-/// File systems that are filled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// In memory.
-    Tmpfs,
-    /// In a file, by a loop device.
-    Ext4,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Tmpfs => "tmpfs",
-            Self::Ext4 => "ext4",
-        }
-    }
-}
-
-/// A volume of its own, unmounted when dropped.
-pub struct Volume {
-    /// Where it is mounted, beside the file that it lies in, if it does.
-    dir: tempfile::TempDir,
-}
-
 impl Volume {
-    /// A file system of so many bytes, if this process may mount one.
-    #[must_use]
-    pub fn mount(kind: Kind, bytes: u64) -> Option<Self> {
-        let dir = tempfile::tempdir().ok()?;
-        let (place, image) = (dir.path().join("volume"), dir.path().join("image"));
-        fs::create_dir(&place).ok()?;
-        let run = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
-        let mut mount = Command::new("mount");
-        match kind {
-            Kind::Tmpfs => mount.args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "terrace-test"]),
-            Kind::Ext4 => {
-                fs::write(&image, "")
-                    .and_then(|()| fs::OpenOptions::new().write(true).open(&image)?.set_len(bytes))
-                    .ok()?;
-                if !run(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image)) {
-                    return None;
-                }
-                mount.args(["-o", "loop"]).arg(&image)
-            }
-        };
-        run(mount.arg(&place)).then_some(Self { dir })
-    }
-
     /// Fills it up with a store, `ballast_bytes` being taken by others, frees space by deletes alone, and goes on, also after
     /// another opening.
     ///
@@ -250,7 +203,7 @@ impl Volume {
     ///
     /// Panics if the store does not behave.
     pub fn fill_up_and_recover(&self, ballast_bytes: u64, options: &Options) {
-        let place = self.dir.path().join("volume");
+        let place = self.place();
         fs::write(place.join("ballast"), vec![1; ballast_bytes as usize]).unwrap();
         let open = || Db::builder(place.join("store")).options(options.clone()).open().unwrap();
         let db = open();
@@ -276,12 +229,6 @@ impl Volume {
         db.close().unwrap();
         check_contents(&open(), &[again, kept].concat(), "after another opening");
         assert!(!gone.is_empty(), "the volume held nothing");
-    }
-}
-
-impl Drop for Volume {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.dir.path().join("volume")).status();
     }
 }
 

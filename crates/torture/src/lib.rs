@@ -5,7 +5,7 @@
 //! told. [`counter`] is a writer whose every moment can be told, [`holders`] are those who hold on to a moment, and
 //! [`large_packs`] is a store that they hold on to. All judges panic when something is wrong.
 //!
-//! A [`suite`](mod@suite) is a family of cases that can be told by a seed: [`crash`], [`fault`], [`rot`], [`kill`],
+//! A [`suite`](mod@suite) is a family of cases that can be told by a seed: [`crash`], [`fault`], [`rot`], [`kill`], [`power`], [`blocks`](mod@blocks),
 //! [`model`](mod@model), [`full_disk`], [`soak`]. [`runner`] runs them, for as long as is wanted; `cargo test` runs a share of
 //! each by the same code. [`shapes`] are the sets of options that they run under.
 #![allow(missing_docs, reason = "steps of schedules and fields of histories are named after what they are")]
@@ -13,6 +13,7 @@
 #![expect(clippy::disallowed_methods, reason = "what runs the suites lives in real time")]
 
 pub mod allocation;
+pub mod blocks;
 pub mod client;
 pub mod counter;
 pub mod crash;
@@ -25,6 +26,7 @@ pub mod large_packs;
 pub mod model;
 pub mod options;
 pub mod oracle;
+pub mod power;
 pub mod recovery;
 pub mod rot;
 pub mod runner;
@@ -33,6 +35,8 @@ pub mod seed;
 pub mod shapes;
 pub mod soak;
 pub mod suite;
+pub mod volume;
+pub mod writer;
 
 pub use files::sealed_packs;
 pub use options::tiny;

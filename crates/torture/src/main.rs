@@ -81,7 +81,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 fn main() -> ExitCode {
-    if terrace_torture::kill::child() {
+    if terrace_torture::writer::child() {
         return ExitCode::SUCCESS;
     }
     let arguments = Arguments::parse();

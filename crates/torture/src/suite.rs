@@ -16,6 +16,8 @@ pub static SUITES: &[&dyn Suite] = &[
     &crate::fault::Fault,
     &crate::rot::Rot,
     &crate::kill::KILL,
+    &crate::power::Power,
+    &crate::blocks::Blocks,
     &crate::model::MODEL,
     &crate::full_disk::FULL_DISK,
     &crate::soak::Soak,

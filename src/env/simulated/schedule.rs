@@ -72,6 +72,7 @@ const NOBODY: usize = usize::MAX;
 struct Schedule {
     seed: u64,
     preemption_percent: u8,
+    #[cfg_attr(not(debug_assertions), expect(dead_code, reason = "locks do not ask then"))]
     preempt_at_locks: bool,
     clock: Arc<Clock>,
     state: Mutex<State>,

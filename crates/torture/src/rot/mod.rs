@@ -1,6 +1,6 @@
 //! Rot: every kind of damage to every kind of file ends in an error that names the place, or in the right answer.
 //!
-//! Never in a wrong value, a panic, a hang, or an allocation out of proportion. What is [`expect`](mod@expect)ed is
+//! Never in a wrong value, a panic, a hang, or an allocation out of proportion. What is `expect`ed is
 //! computed from the format, not from what the store says: in a pack, every byte but the padding is guarded; in the log,
 //! damage before bytes that a later frame testifies to have been durable is refused, and later damage cuts the history
 //! there; in the manifest, all but the last edit is guarded by the edits behind it.
@@ -8,7 +8,7 @@
 //! Known limits, which the expectations state: nothing testifies to the last frames of the log and of the manifest, nor to
 //! the existence of the last segment, so their loss looks like a crash that kept them from the disk.
 //!
-//! A round damages one [`store`]. The [`damage`]s of a kind to a file are numbered; a case is a stretch of the numbers. A
+//! A round damages one `store`. The `damage`s of a kind to a file are numbered; a case is a stretch of the numbers. A
 //! sample leaves numbers out, with strides that share no factor with the sizes in the format.
 
 pub mod damage;
