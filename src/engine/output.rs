@@ -300,8 +300,9 @@ impl Drop for SealedPacks {
     fn drop(&mut self) {
         if !self.committed && !planted!("failed-output-left-behind") {
             for record in &self.records {
-                // Nothing refers to it; if this fails, the next open removes it.
-                let _ = self.store.release(PackId(record.id.0), record.length);
+                // Nothing refers to it; if this fails, the next open removes it. It is no spare: those count as space that can be
+                // made on a full disk, and a job would begin anew, for ever, in what it has taken itself.
+                let _ = self.store.remove(PackId(record.id.0));
             }
         }
     }

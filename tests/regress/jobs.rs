@@ -166,3 +166,27 @@ fn who_loses_against_a_write_sees_it_when_trying_again() {
     });
     assert!(lost > 0, "nobody has lost");
 }
+
+/// The packs of a flush that had found the disk full became spares, spares were given up to make space for it, and so it began
+/// anew, for ever, in the space that it had taken itself. It took a store of one table a file, of which a flush writes several.
+#[test]
+fn a_flush_that_frees_only_what_it_took_itself_gives_up() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let mut options = crate::tiny();
+        options.tree.pack = terrace::PackLayout::OneTable;
+        let shared: Arc<dyn Env> = env.clone();
+        let db = terrace::Db::builder("/db").env(shared).options(options).open().unwrap();
+        for n in 0..60 {
+            db.put(format!("{n:05}"), [7; 200]).unwrap();
+        }
+        // Room for the log's next segment and one table, but not for two.
+        for pages in 0..40 {
+            env.set_space(Path::new("/db"), env.used_bytes(Path::new("/db")) + pages * 4096);
+            match db.flush() {
+                Ok(()) => return,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::DiskFull),
+            }
+        }
+        panic!("40 pages are enough");
+    });
+}

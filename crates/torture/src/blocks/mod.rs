@@ -90,10 +90,12 @@ impl Recording {
         {
             let volume = Volume::mount_image(kind, tempfile::tempdir()?, disk.file(), String::new())?;
             let mut writer = Writer::start(&volume.place().join("store"), history, true);
-            for n in writer.acknowledgements().take(records) {
+            let mut acknowledgements = writer.acknowledgements();
+            for n in acknowledgements.by_ref().take(records) {
                 acknowledged.push((n, log.lock().len()));
             }
             writer.kill();
+            acknowledged.extend(acknowledgements.map(|n| (n, log.lock().len())));
             writer.wait(Duration::MAX);
         }
         drop(disk);
