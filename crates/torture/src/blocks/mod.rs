@@ -29,6 +29,10 @@ const SAMPLED_CUTS: usize = 8;
 /// Records of each.
 const RECORDS: usize = 1200;
 
+/// Images whose file system the kernel refuses: it has lost itself, which is not the store's fault. XFS does so once in some
+/// thousand images.
+const UNMOUNTED: &str = "images that cannot be mounted";
+
 /// The suite.
 pub struct Blocks;
 
@@ -57,7 +61,11 @@ impl Suite for Blocks {
 
     fn conclude(&self, tally: &Tally) -> Result<(), String> {
         tally.require(&["images"], 1)?;
-        tally.require(&["images that lack a write"], tally.get("images") / 8)
+        tally.require(&["images that lack a write"], tally.get("images") / 8)?;
+        match tally.get(UNMOUNTED) * 100 > tally.get("images") {
+            true => Err(format!("the kernel refuses too many file systems; in all: {tally}")),
+            false => Ok(()),
+        }
     }
 }
 
@@ -129,7 +137,7 @@ impl Life {
     }
 
     /// Makes the disk as it may have been after so many changes, mounts it and judges the store. `image` holds what came before
-    /// the last flush.
+    /// the last flush. How many writes are not whole; nothing if it cannot be mounted.
     fn judge(
         &self,
         recording: &Recording,
@@ -138,7 +146,7 @@ impl Life {
         fate: Fate,
         judge: &mut Judge,
         random: &mut Rng,
-    ) -> u64 {
+    ) -> Option<u64> {
         let dir = tempfile::tempdir().unwrap();
         let cut = dir.path().join("image");
         copy(image, &cut).unwrap();
@@ -146,11 +154,11 @@ impl Life {
         let unsafe_changes = &recording.changes[unflushed(&recording.changes[..at])];
         let harmed = survive(&file, unsafe_changes, fate, random).unwrap();
         drop(file);
-        let volume = Volume::mount_image(self.kind, dir, cut, String::new()).unwrap();
+        let volume = Volume::mount_image(self.kind, dir, cut, String::new()).ok()?;
         let durable = self.history().durable(recording.acknowledged_by(at));
         let last = recording.acknowledged.last().map_or(0, |(n, _)| *n);
         judge.judge(&volume.place().join("store"), durable..=last + 1, random);
-        harmed
+        Some(harmed)
     }
 }
 
@@ -183,7 +191,10 @@ impl Case for Life {
                 || self.judge(&recording, recording.before.path(), at, fate, &mut judge, &mut random),
             );
             tally.add("images", 1);
-            tally.add("images that lack a write", u64::from(harmed > 0));
+            match harmed {
+                Some(harmed) => tally.add("images that lack a write", u64::from(harmed > 0)),
+                None => tally.add(UNMOUNTED, 1),
+            }
         }
         tally.add("changes", recording.changes.len() as u64);
         tally.add("records", recording.acknowledged.len() as u64);
