@@ -1,0 +1,493 @@
+//! A short life of a store, told by the input: options first, then operations. Every answer is held against an ordered map, and
+//! what a power cut leaves against the history.
+//!
+//! The machine is simulated, so that an input replays to the byte.
+#![no_main]
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
+use terrace::{
+    Compression, Db, Descriptors, Durability, Iter, Keyspace, KeyspaceOptions, Options, PackLayout, Prefix,
+    Slice, Snapshot, TreeOptions, Victims, WriteBatch,
+};
+
+/// The keyspace that comes and goes. Ids are never reused: each that comes is another one.
+const OTHER: &str = "other";
+
+/// Snapshots that are held at a time.
+const SNAPSHOTS_MAX: usize = 3;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut input = Input(bytes.to_vec().into());
+    let config = SimConfig {
+        seed: input.byte().into(),
+        journal: input.pick(&[Journal::Ext4Like, Journal::None]),
+        preemption_percent: input.pick(&[0, 20]),
+        ..SimConfig::default()
+    };
+    SimEnv::run(config, |env| Life::begin(env, input).go_on());
+});
+
+/// What the store holds: values by id of the keyspace and key.
+type State = BTreeMap<(u32, Vec<u8>), Value>;
+
+type Value = Arc<[u8]>;
+
+type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+const EVERYTHING: KeyRange = (Bound::Unbounded, Bound::Unbounded);
+
+/// A store, and what is known of it.
+struct Life {
+    input: Input,
+    env: Arc<SimEnv>,
+    options: Options,
+    /// None between two openings: a handle that lives keeps the store locked.
+    db: Option<Db>,
+    /// "default" and, if it exists, [`OTHER`].
+    spaces: Vec<Keyspace>,
+    /// The states of which a power cut must leave one; the last is what reads must show.
+    history: VecDeque<State>,
+    snapshots: Vec<(Snapshot, State)>,
+    walk: Option<Walk>,
+    /// Batches so far: each value tells its batch.
+    batches: u32,
+}
+
+/// An iterator in the midst of its way, and what it must still show.
+struct Walk {
+    iter: Iter,
+    rest: VecDeque<(Vec<u8>, Value)>,
+}
+
+/// A batch, and what the store is to hold after it.
+struct Pending {
+    batch: WriteBatch,
+    state: State,
+}
+
+impl Life {
+    fn begin(env: Arc<SimEnv>, mut input: Input) -> Self {
+        let options = input.options();
+        let history = [State::new()].into();
+        let (db, spaces, snapshots, walk, batches) = (None, Vec::new(), Vec::new(), None, 0);
+        let mut life = Self { input, env, options, db, spaces, history, snapshots, walk, batches };
+        life.open();
+        life
+    }
+
+    fn go_on(mut self) {
+        while !self.input.is_empty() {
+            self.step();
+        }
+        self.compare();
+        self.leave().close().unwrap();
+    }
+
+    /// One operation. The shares are such that a life of a hundred has a few of those that take long.
+    fn step(&mut self) {
+        match self.input.byte() % 128 {
+            0..28 => self.write(1),
+            28..36 => self.write(3),
+            36..44 => self.fill(),
+            44..52 => self.delete_range(),
+            52..62 => self.get(),
+            62..66 => self.multi_get(),
+            66..76 => self.start_walk(),
+            76..84 => self.walk_on(),
+            84..90 => self.take_snapshot(),
+            90..96 => self.read_snapshot(),
+            96..98 => self.drop_snapshot(),
+            98..103 => self.db().flush().unwrap(),
+            103..106 => self.db().compact().unwrap(),
+            106..108 => self.compact_range(),
+            108..110 => self.db().wait_idle().unwrap(),
+            110..112 => self.sync(),
+            112..116 => self.create_or_drop(),
+            116..118 => self.compare(),
+            118..120 => self.reopen(),
+            120..125 => self.lose_power(),
+            _ => self.lose_power_within(),
+        }
+    }
+
+    // Writes.
+
+    fn begin_batch(&mut self) -> Pending {
+        self.batches += 1;
+        Pending { batch: WriteBatch::new(), state: self.newest().clone() }
+    }
+
+    fn write(&mut self, operations: usize) {
+        let mut pending = self.begin_batch();
+        for _ in 0..operations {
+            let (space, key) = (self.space(), self.input.key());
+            match self.input.value(self.batches) {
+                Some(value) => pending.put(&space, key, value),
+                None => pending.delete(&space, key),
+            }
+        }
+        self.commit(pending);
+    }
+
+    /// Sixteen neighbours at once, so that a few bytes of input fill a memtable.
+    fn fill(&mut self) {
+        let mut pending = self.begin_batch();
+        let (space, first, value) = (self.space(), self.input.byte(), self.input.value(self.batches));
+        for key in (0..16).map(|step| key_of(first.wrapping_add(step))) {
+            match &value {
+                Some(value) => pending.put(&space, key, value.clone()),
+                None => pending.delete(&space, key),
+            }
+        }
+        self.commit(pending);
+    }
+
+    fn delete_range(&mut self) {
+        let mut pending = self.begin_batch();
+        let (space, range) = (self.space(), self.input.range());
+        pending.delete_range(&space, &range);
+        self.commit(pending);
+    }
+
+    fn commit(&mut self, Pending { batch, state }: Pending) {
+        let durability = self.input.pick(&[Durability::Buffered, Durability::Buffered, Durability::Synced]);
+        let result = self.db().write_with(batch, durability);
+        self.history.push_back(state);
+        result.unwrap();
+        if durability == Durability::Synced {
+            self.all_durable();
+        }
+    }
+
+    fn sync(&mut self) {
+        self.db().sync().unwrap();
+        self.all_durable();
+    }
+
+    fn create_or_drop(&mut self) {
+        if self.spaces.len() == 1 {
+            let options = self.input.keyspace_options();
+            let space = self.db().keyspace_with(OTHER, options).unwrap();
+            return self.spaces.push(space);
+        }
+        let space = self.spaces.remove(1);
+        self.db().drop_keyspace(OTHER).unwrap();
+        assert!(space.put("", "").is_err() && space.get("").is_err(), "a dropped keyspace answers");
+        // The removal is durable, and so is what came before it.
+        self.all_durable();
+        let states = self.history.iter_mut().chain(self.snapshots.iter_mut().map(|(_, state)| state));
+        states.for_each(|state| state.retain(|(id, _), _| *id != space.id()));
+    }
+
+    // Reads.
+
+    fn get(&mut self) {
+        let (space, key) = (self.space(), self.input.key());
+        let found = space.get(&key).unwrap();
+        assert_eq!(found.as_deref(), value(self.newest(), &space, &key), "{key:?}");
+    }
+
+    fn multi_get(&mut self) {
+        let (space, keys) = (self.space(), [(); 4].map(|()| self.input.key()));
+        let found = space.multi_get(&keys).unwrap();
+        assert_eq!(found.len(), keys.len());
+        for (key, found) in keys.iter().zip(&found) {
+            assert_eq!(found.as_deref(), value(self.newest(), &space, key), "{key:?} of {keys:?}");
+        }
+    }
+
+    fn start_walk(&mut self) {
+        let (space, range) = (self.space(), self.input.range());
+        let (iter, state) = match self.snapshots.first() {
+            Some((snapshot, state)) if self.input.coin() => {
+                (snapshot.keyspace(&space).range(range.clone()), state)
+            }
+            _ => (space.range(range.clone()), self.newest()),
+        };
+        let rest = entries(state, &space, &range);
+        self.walk = Some(Walk { iter: iter.unwrap(), rest });
+    }
+
+    /// Up to eight steps from one end.
+    fn walk_on(&mut self) {
+        let (back, lending, steps) = (self.input.coin(), self.input.coin(), self.input.byte() % 8 + 1);
+        let Some(walk) = &mut self.walk else { return };
+        (0..steps).for_each(|_| walk.step(back, lending));
+    }
+
+    fn take_snapshot(&mut self) {
+        if self.snapshots.len() < SNAPSHOTS_MAX {
+            self.snapshots.push((self.db().snapshot(), self.newest().clone()));
+        }
+    }
+
+    fn read_snapshot(&mut self) {
+        let (space, key) = (self.space(), self.input.key());
+        for (snapshot, state) in &self.snapshots {
+            let found = snapshot.keyspace(&space).get(&key).unwrap();
+            assert_eq!(found.as_deref(), value(state, &space, &key), "{key:?}");
+        }
+    }
+
+    fn drop_snapshot(&mut self) {
+        if !self.snapshots.is_empty() {
+            self.snapshots.remove(usize::from(self.input.byte()) % self.snapshots.len());
+        }
+    }
+
+    fn compact_range(&mut self) {
+        let (space, range) = (self.space(), self.input.range());
+        space.compact_range(range).unwrap();
+    }
+
+    /// Everything, and all that the store can find out about itself.
+    fn compare(&mut self) {
+        assert!(self.dump() == *self.newest(), "found {:?}, expected {:?}", self.dump(), self.newest());
+        let report = self.db().verify().unwrap();
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+    }
+
+    fn dump(&self) -> State {
+        let names: Vec<&str> = self.spaces.iter().map(|space| space.name()).collect();
+        assert_eq!(self.db().keyspaces(), names);
+        let all = |space: &Keyspace| {
+            let id = space.id();
+            space.iter().unwrap().map(move |entry| {
+                let (key, value) = entry.unwrap();
+                ((id, key.to_vec()), Value::from(&value[..]))
+            })
+        };
+        self.spaces.iter().flat_map(all).collect()
+    }
+
+    // Ends and beginnings.
+
+    fn open(&mut self) {
+        let builder = Db::builder("/db").env(self.env.clone()).options(self.options.clone());
+        let db = self.db.insert(builder.open().unwrap());
+        let other = db.existing_keyspace(OTHER).unwrap();
+        self.spaces = [db.keyspace("default").unwrap()].into_iter().chain(other).collect();
+    }
+
+    /// Lets go of all that belongs to this opening.
+    fn leave(&mut self) -> Db {
+        self.walk = None;
+        self.snapshots.clear();
+        self.spaces.clear();
+        self.db.take().expect("open between operations")
+    }
+
+    fn reopen(&mut self) {
+        let known = self.ids();
+        self.leave().close().unwrap();
+        self.all_durable();
+        self.open();
+        assert_eq!(self.ids(), known);
+    }
+
+    /// What the old machine still does concerns nobody.
+    fn lose_power(&mut self) {
+        let survival = match self.input.byte() {
+            0 => Survival::Nothing,
+            1 => Survival::Everything,
+            seed => Survival::Random(seed.into()),
+        };
+        self.env = self.env.crash(survival);
+        let known = self.ids();
+        drop(self.leave());
+        self.open();
+        assert_eq!(self.ids(), known);
+        let found = self.dump();
+        if survival == Survival::Everything {
+            self.all_durable();
+        }
+        assert!(self.history.contains(&found), "found {found:?}, expected one of {:?}", self.history);
+        self.history = [found].into();
+        self.compare();
+    }
+
+    /// Loses power at one of the next calls that change the disk, while somebody waits for them.
+    fn lose_power_within(&mut self) {
+        self.env.cut_after((self.input.byte() % 32).into());
+        // The cut may come late, or strike a thread whose failure concerns no caller: any result is right.
+        let durable = match self.input.byte() % 4 {
+            0 => self.db().flush().and_then(|()| self.db().sync()).is_ok(),
+            1 => self.db().compact().and_then(|()| self.db().sync()).is_ok(),
+            2 => self.db().sync().is_ok(),
+            _ => {
+                let mut pending = self.begin_batch();
+                self.spaces.iter().for_each(|space| pending.delete_range(space, &EVERYTHING));
+                self.history.push_back(pending.state);
+                self.db().write_with(pending.batch, Durability::Synced).is_ok()
+            }
+        };
+        if durable {
+            self.all_durable();
+        }
+        self.lose_power();
+    }
+
+    // What is there.
+
+    fn newest(&self) -> &State {
+        self.history.back().expect("there always is one")
+    }
+
+    fn all_durable(&mut self) {
+        self.history.drain(..self.history.len() - 1);
+    }
+
+    fn db(&self) -> &Db {
+        self.db.as_ref().expect("open between operations")
+    }
+
+    fn ids(&self) -> Vec<u32> {
+        self.spaces.iter().map(Keyspace::id).collect()
+    }
+
+    fn space(&mut self) -> Keyspace {
+        let choice = usize::from(self.input.coin());
+        self.spaces.get(choice).unwrap_or(&self.spaces[0]).clone()
+    }
+}
+
+impl Pending {
+    fn put(&mut self, space: &Keyspace, key: Vec<u8>, value: Value) {
+        self.batch.put_in(space, &key, &value);
+        self.state.insert((space.id(), key), value);
+    }
+
+    fn delete(&mut self, space: &Keyspace, key: Vec<u8>) {
+        self.batch.delete_in(space, &key);
+        self.state.remove(&(space.id(), key));
+    }
+
+    fn delete_range(&mut self, space: &Keyspace, range: &KeyRange) {
+        self.batch.delete_range_in(space, range.clone());
+        self.state.retain(|(id, key), _| *id != space.id() || !range.contains(key));
+    }
+}
+
+impl Walk {
+    fn step(&mut self, back: bool, lending: bool) {
+        let lent = |entry: Option<(&[u8], &[u8])>| entry.map(|(key, value)| (key.to_vec(), value.into()));
+        let owned = |entry: (Slice, Slice)| (entry.0.to_vec(), (&entry.1[..]).into());
+        let found: Option<(Vec<u8>, Value)> = match (back, lending) {
+            (false, true) => lent(self.iter.advance().unwrap()),
+            (true, true) => lent(self.iter.advance_back().unwrap()),
+            (false, false) => self.iter.next().map(|entry| owned(entry.unwrap())),
+            (true, false) => self.iter.next_back().map(|entry| owned(entry.unwrap())),
+        };
+        let expected = if back { self.rest.pop_back() } else { self.rest.pop_front() };
+        assert_eq!(found, expected, "from the {}", if back { "back" } else { "front" });
+    }
+}
+
+fn value<'a>(state: &'a State, space: &Keyspace, key: &[u8]) -> Option<&'a [u8]> {
+    state.get(&(space.id(), key.to_vec())).map(|value| &value[..])
+}
+
+fn entries(state: &State, space: &Keyspace, range: &KeyRange) -> VecDeque<(Vec<u8>, Value)> {
+    let inside = state.iter().filter(|((id, key), _)| *id == space.id() && range.contains(key));
+    inside.map(|((_, key), value)| (key.clone(), value.clone())).collect()
+}
+
+/// Up to three of four letters, so that keys collide, are neighbours and prefixes of each other; the empty one, too.
+fn key_of(byte: u8) -> Vec<u8> {
+    let letter = |place: u8| [0, b'a', b'b', 255][usize::from(byte >> (2 * place) & 3)];
+    (0..byte >> 6).map(letter).collect()
+}
+
+/// The rest of the bytes. When they are used up there are zeros.
+struct Input(VecDeque<u8>);
+
+impl Input {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.0.pop_front().unwrap_or(0)
+    }
+
+    fn coin(&mut self) -> bool {
+        self.byte() & 1 == 1
+    }
+
+    fn pick<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[usize::from(self.byte()) % choices.len()].clone()
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        key_of(self.byte())
+    }
+
+    /// A value that tells its batch, or none: the key is to be deleted.
+    fn value(&mut self, batch: u32) -> Option<Value> {
+        let bytes = self.pick(&[Some(4), None, Some(60), Some(300), Some(700), Some(0)])?;
+        let mut value = batch.to_le_bytes().to_vec();
+        value.resize(bytes, b'v');
+        Some(value.into())
+    }
+
+    /// Any two bounds: the range may be inverted.
+    fn range(&mut self) -> KeyRange {
+        (self.bound(), self.bound())
+    }
+
+    fn bound(&mut self) -> Bound<Vec<u8>> {
+        match self.byte() % 3 {
+            0 => Bound::Included(self.key()),
+            1 => Bound::Excluded(self.key()),
+            _ => Bound::Unbounded,
+        }
+    }
+
+    /// Options under which a hundred entries make every kind of job run. One merging thread: starting threads is most of a run.
+    fn options(&mut self) -> Options {
+        let tree = TreeOptions {
+            table_bytes: self.pick(&[1 << 10, 4 << 10]),
+            pack: self.pick(&[PackLayout::Many { bytes_max: 1 << 20 }, PackLayout::OneTable]),
+            group_bytes: self.pick(&[0, 4 << 10]),
+            group_parts: 2,
+            victims: self.pick(&[Victims::Cursor, Victims::LeastOverlap]),
+            settle: self.coin(),
+            descriptors: self.pick(&[Descriptors::PerPack, Descriptors::PerTable]),
+            flush_single_table: self.coin(),
+            block_bytes: self.pick(&[256, 4 << 10]),
+            level1_bytes: 4 << 10,
+            level_ratio: self.pick(&[Some(2), None]),
+            l0_trigger: self.pick(&[1, 2]),
+            l0_slow: 4,
+            l0_stop: 6,
+            ..TreeOptions::default()
+        };
+        Options {
+            memory_bytes: Some(1 << 20),
+            memtable_bytes: 4 << 10,
+            wal_bytes_max: 64 << 10,
+            background_threads: Some(1),
+            keyspace: self.keyspace_options(),
+            tree,
+            ..Options::default()
+        }
+    }
+
+    fn keyspace_options(&mut self) -> KeyspaceOptions {
+        KeyspaceOptions {
+            compression: self.pick(&[Compression::None, Compression::Lz4]),
+            filter_bits_per_key: self.pick(&[10, 0]),
+            prefix: self.pick(&[
+                None,
+                Some(Prefix::Fixed(1)),
+                Some(Prefix::Delimited { delimiter: b'a', count: 1 }),
+            ]),
+            ttl: None,
+        }
+    }
+}
