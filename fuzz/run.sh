@@ -26,17 +26,19 @@ for target in ${*:-$(sed -n 's/^name = "\([a-z]*\)"$/\1/p' Cargo.toml)}; do
         # AddressSanitizer does, stacks of allocations and stacks in the heap take longest.
         operations)
             limits="-max_len=128 -detect_leaks=0"
+            # What is covered counts, not how often: that would keep nearly every life.
+            merge=-use_counters=0
             asan=malloc_context_size=0:detect_stack_use_after_return=0 ;;
         *)
-            limits="-max_len=4096"
+            limits=-max_len=4096
+            merge=
             asan=${ASAN_OPTIONS:-} ;;
     esac
     echo "== $target"
     if [ "${MINIMISE:-0}" = 1 ]; then
         rm -rf found/merged && mkdir found/merged
-        # What is covered counts, not how often: that would keep nearly every life.
         # shellcheck disable=SC2086
-        ASAN_OPTIONS=$asan "$fuzzer" -set_cover_merge=1 -use_counters=0 $limits -rss_limit_mb=1024 \
+        ASAN_OPTIONS=$asan "$fuzzer" -set_cover_merge=1 $merge $limits -rss_limit_mb=1024 \
             found/merged "$corpus" "$found" > "$log" 2>&1 || { tail -40 "$log"; exit 1; }
         rm -rf "$corpus" "$found" && mv found/merged "$corpus"
         echo "$(ls "$corpus" | wc -l) inputs, $(cat "$corpus"/* | wc -c) bytes"
