@@ -33,6 +33,9 @@ const RECORDS: usize = 1200;
 /// thousand images.
 const UNMOUNTED: &str = "images that cannot be mounted";
 
+/// Fewer images say nothing of how many lack what.
+const FEW: u64 = 100;
+
 /// The suite.
 pub struct Blocks;
 
@@ -61,6 +64,9 @@ impl Suite for Blocks {
 
     fn conclude(&self, tally: &Tally) -> Result<(), String> {
         tally.require(&["images"], 1)?;
+        if tally.get("images") < FEW {
+            return Ok(());
+        }
         tally.require(&["images that lack a write"], tally.get("images") / 8)?;
         match tally.get(UNMOUNTED) * 100 > tally.get("images") {
             true => Err(format!("the kernel refuses too many file systems; in all: {tally}")),
