@@ -286,8 +286,9 @@ pub struct Options {
     /// recovery time. Default: 256 MiB.
     pub wal_bytes_max: u64,
     /// Space that a file takes up until the disk is full, in bytes. It is given up then, so that deletes, and the merges
-    /// that turn them into free space, go on while everything else is refused. Room for the largest merge, some 64 MiB
-    /// with the default tables, is enough. Default: 0, none.
+    /// that turn them into free space, go on while everything else is refused. Deletes may take half of it; those beyond
+    /// are refused, too, until [`crate::Db::compact`] has freed what is deleted. Twice the room for the largest flush or
+    /// merge, some 64 MiB each with the default memtable and tables, is enough. Default: 0, none.
     pub reserve_bytes: u64,
     /// Threads that merge, 1 to 64. Default: 2, on machines with one processor 1.
     pub background_threads: Option<usize>,

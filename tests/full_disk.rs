@@ -235,6 +235,30 @@ fn on_a_full_disk_deletes_free_the_space_that_puts_need() {
     });
 }
 
+/// What deletes cannot free yet must not take what the merges need that free it later.
+#[test]
+fn deletes_leave_jobs_their_part_of_the_reserve() {
+    let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };
+    SimEnv::run(config, |env| {
+        let mut options = Options { memtable_bytes: 128 << 10, wal_bytes_max: 2 << 20, ..with_reserve() };
+        options.tree.table_bytes = 32 << 10;
+        let db = open(&env, &options).unwrap();
+        limit(&env, 3 << 20);
+        let long = |n: usize| format!("{n:0300}");
+        let count = (0..).find(|&n| db.put(long(n), "value").is_err()).unwrap();
+        let snapshot = db.snapshot();
+        let deleted = (0..count).find(|&n| db.delete(long(n)).is_err()).expect("what is kept takes no space");
+        check_full(&db.delete(long(deleted)).unwrap_err());
+        assert!(deleted > 1000, "{deleted}");
+        drop(snapshot);
+        db.compact().unwrap();
+        (deleted..count).for_each(|n| db.delete(long(n)).unwrap());
+        db.compact().unwrap();
+        assert_eq!(db.iter().unwrap().count(), 0);
+        db.put(key(0), value(0)).unwrap();
+    });
+}
+
 #[test]
 fn a_full_disk_opens_by_its_reserve() {
     SimEnv::run(SimConfig::default(), |env| {

@@ -124,10 +124,12 @@ impl Engine {
         let writer = &mut **guard;
         let (first, count) = (writer.last_seq.plus(1), batch.count());
         let log = LogBatch { first, count, ops: batch.encoded() };
-        self.with_space(|| writer.wal.append(std::iter::once(log))).map_err(|error| match error.kind() {
-            // The next append goes to the same place; nothing is unknown.
-            ErrorKind::DiskFull if !planted!("full-disk-poisons") => error,
-            _ => self.poison(error),
+        self.with_space_for_log(|| writer.wal.append(std::iter::once(log))).map_err(|error| {
+            match error.kind() {
+                // The next append goes to the same place; nothing is unknown.
+                ErrorKind::DiskFull if !planted!("full-disk-poisons") => error,
+                _ => self.poison(error),
+            }
         })?;
         writer.last_seq = writer.last_seq.plus(count.into());
         writer.active_bytes += batch.user_bytes()

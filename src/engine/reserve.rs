@@ -5,15 +5,18 @@
 //!
 //! What frees space needs some first: a delete its record in the log, a merge its outputs. So the file RESERVE takes up
 //! [`Options::reserve_bytes`](crate::Options) of zeros, and is given up when a write or a job finds the disk full. Until it
-//! has been made again, batches that put anything are refused and those that delete alone go on, as do flushes and
-//! merges, one at a time. It is made again, by the first batch that needs it, where twice its size is free.
+//! has been made again, batches that put anything are refused, and flushes and merges go on one at a time. Batches that
+//! delete alone may take half of it; the rest, [`for_jobs`], is left to the jobs without which deletes free nothing,
+//! and where those have taken it, made again by the next delete or that is refused, too. All of it is made again by the first
+//! batch that puts, where twice its size is free.
 //!
 //! The file means nothing to recovery: it may be missing, short, or left over.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Engine;
 use crate::batch::WriteBatch;
+use crate::env::Access;
 use crate::env::sync::Mutex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
@@ -31,8 +34,8 @@ const FREED_BYTES: u64 = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct Reserve {
     bytes: u64,
-    /// Whether the file is there; always, as far as anybody cares, where `bytes` is 0.
-    held: AtomicBool,
+    /// Length of the file: all of it, what is left for jobs, or nothing.
+    held: AtomicU64,
     /// Held while the file comes or goes.
     changing: Mutex<()>,
 }
@@ -40,44 +43,64 @@ pub(crate) struct Reserve {
 impl Reserve {
     /// The reserve of the store in `device`, made if there is room for it.
     pub(crate) fn open(device: &Device, bytes: u64) -> Result<Self> {
-        let held = match prepare(device, bytes) {
-            Err(error) if error.kind() == ErrorKind::DiskFull => false,
-            prepared => prepared.map(|()| true)?,
-        };
+        let mut held = 0;
+        for part in [bytes, for_jobs(bytes)] {
+            match prepare(device, part) {
+                Err(error) if error.kind() == ErrorKind::DiskFull => {}
+                prepared => {
+                    prepared?;
+                    held = part;
+                    break;
+                }
+            }
+        }
         Ok(Self { bytes, held: held.into(), changing: Mutex::new(()) })
     }
 
     /// A store that is only read needs none.
     pub(crate) fn none() -> Self {
-        Self { bytes: 0, held: true.into(), changing: Mutex::new(()) }
+        Self { bytes: 0, held: 0.into(), changing: Mutex::new(()) }
+    }
+
+    /// Whether at least `bytes` of it are there.
+    fn holds(&self, bytes: u64) -> bool {
+        self.held.load(Ordering::Relaxed) >= bytes
     }
 }
 
 impl Engine {
     /// Does `write`. Where that finds the disk full, does it again in what space can be made, until none can.
-    pub(crate) fn with_space<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
+    pub(crate) fn with_space<T>(&self, write: impl FnMut() -> Result<T>) -> Result<T> {
+        self.with_space_but(0, write)
+    }
+
+    /// As [`Engine::with_space`], for what writers put into the log: jobs keep their part of the reserve.
+    pub(crate) fn with_space_for_log<T>(&self, write: impl FnMut() -> Result<T>) -> Result<T> {
+        self.with_space_but(for_jobs(self.reserve.bytes), write)
+    }
+
+    fn with_space_but<T>(&self, kept: u64, mut write: impl FnMut() -> Result<T>) -> Result<T> {
         loop {
             match self.spares.yielding(&mut write) {
                 // Under whatever lock: again and again rather than long.
-                Err(error) if self.make_space(&error, FREED_BYTES) => {}
+                Err(error)
+                    if error.kind() == ErrorKind::DiskFull
+                        && (self.free_dead(FREED_BYTES)
+                            || self.free_spares()
+                            || self.give_up_reserve(kept)) => {}
                 written => return written,
             }
         }
     }
 
-    /// Makes `bytes` of space if `error` is a full disk, or what can be made; whether there is more now.
-    pub(crate) fn make_space(&self, error: &Error, bytes: u64) -> bool {
-        error.kind() == ErrorKind::DiskFull
-            && (self.free_dead(bytes) || self.free_spares() || self.give_up_reserve())
+    /// Makes space if `error` is a full disk, for a job, which needs much and holds no lock; whether there is more now.
+    pub(crate) fn make_space_for_job(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::DiskFull && (self.free_space(u64::MAX) || self.give_up_reserve(0))
     }
 
-    /// As [`Engine::make_space`], for a job, which needs much and holds no lock.
-    pub(crate) fn make_space_for_job(&self, error: &Error) -> bool {
-        error.kind() == ErrorKind::DiskFull
-            && (self.free_dead(u64::MAX)
-                || self.free_spares()
-                || self.rewrite_for_space()
-                || self.give_up_reserve())
+    /// Frees `bytes` of what nobody needs, or what can be; whether there is more now. No lock may be held.
+    fn free_space(&self, bytes: u64) -> bool {
+        self.free_dead(bytes) || self.free_spares() || self.rewrite_for_space()
     }
 
     /// A pack that died before anybody asked for space may have become a spare since.
@@ -85,36 +108,57 @@ impl Engine {
         matches!(self.spares.free(), Ok(true))
     }
 
-    /// Whether the reserve is given up.
+    /// Whether the reserve is given up, all or in part.
     pub(crate) fn is_short_of_space(&self) -> bool {
-        !self.reserve.held.load(Ordering::Relaxed)
+        !self.reserve.holds(self.reserve.bytes)
     }
 
-    fn give_up_reserve(&self) -> bool {
-        if self.reserve.bytes == 0 {
+    /// Gives up the reserve but for `kept` bytes; whether that was more before.
+    fn give_up_reserve(&self, kept: u64) -> bool {
+        let _changing = self.reserve.changing.lock();
+        if self.reserve.held.fetch_min(kept, Ordering::Relaxed) <= kept {
             return false;
         }
-        let _changing = self.reserve.changing.lock();
-        // Space is free once no power cut can bring the file back.
-        let give_up = || self.device.remove(FileName::Reserve).and_then(|()| self.device.sync_names());
-        self.reserve.held.swap(false, Ordering::Relaxed) && give_up().is_ok()
+        // Space is free once no power cut can bring it back.
+        let give_up = || match kept {
+            0 => self.device.remove(FileName::Reserve).and_then(|()| self.device.sync_names()),
+            _ => {
+                let file = self.device.open(FileName::Reserve, Access::ReadWrite)?;
+                file.set_len(kept).and_then(|()| file.sync(WriteCause::Manifest))
+            }
+        };
+        give_up().is_ok()
     }
 
-    /// Refuses a batch that needs more space than it may come to free, while the reserve is given up.
+    /// Refuses a batch that needs more space than it may come to free, while the reserve is given up, and one that deletes
+    /// while the part for jobs is.
     pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
         let reserve = &self.reserve;
-        if reserve.held.load(Ordering::Relaxed)
-            || batch.iter().all(|op| !matches!(op.action, Action::Put { .. }))
-        {
+        if reserve.holds(reserve.bytes) {
             return Ok(());
         }
+        let puts = batch.iter().any(|op| matches!(op.action, Action::Put { .. }));
+        let made = if puts { self.make_reserve() } else { self.make_reserve_for_jobs() };
+        if made {
+            return Ok(());
+        }
+        let action = match puts {
+            true => "write more than deletes until there is room for the reserve again",
+            false => "delete more until merges have freed what is deleted already",
+        };
+        let full = std::io::ErrorKind::StorageFull.into();
+        Err(Error::io(action, &self.device.path(FileName::Reserve), full))
+    }
+
+    /// Makes the reserve again, if there is room for more than that.
+    fn make_reserve(&self) -> bool {
         // Under no lock.
         while !self.has_room() && (self.free_spares() || self.rewrite_for_space()) {}
         if self.health.is_poisoned() {
             self.wake_writers();
         }
+        let reserve = &self.reserve;
         let _changing = reserve.changing.lock();
-        let held = reserve.held.load(Ordering::Relaxed);
         let room = || {
             self.has_room() || self.spares.free().is_ok_and(|freed| freed && self.has_room()) || {
                 // Also where nothing was freed: what became a hole meanwhile counts for nobody.
@@ -122,14 +166,29 @@ impl Engine {
                 self.has_room()
             }
         };
-        let made = held || room() && prepare(&self.device, reserve.bytes).is_ok();
-        reserve.held.store(made, Ordering::Relaxed);
-        if made {
-            return Ok(());
+        reserve.holds(reserve.bytes) || room() && self.prepare_reserve(reserve.bytes)
+    }
+
+    /// Makes what jobs need of the reserve again. What is free is no guide: a file system keeps some for root, and for itself.
+    fn make_reserve_for_jobs(&self) -> bool {
+        let reserve = &self.reserve;
+        let bytes = for_jobs(reserve.bytes);
+        loop {
+            let changing = reserve.changing.lock();
+            if reserve.holds(bytes) || self.prepare_reserve(bytes) {
+                return true;
+            }
+            drop(changing);
+            if !self.free_space(bytes) {
+                return false;
+            }
         }
-        let full = std::io::ErrorKind::StorageFull.into();
-        let action = "write more than deletes until there is room for the reserve again";
-        Err(Error::io(action, &self.device.path(FileName::Reserve), full))
+    }
+
+    fn prepare_reserve(&self, bytes: u64) -> bool {
+        let made = prepare(&self.device, bytes).is_ok();
+        self.reserve.held.store(if made { bytes } else { 0 }, Ordering::Relaxed);
+        made
     }
 
     fn has_room(&self) -> bool {
@@ -138,11 +197,16 @@ impl Engine {
     }
 }
 
+/// How much of a reserve of `bytes` only jobs may take.
+fn for_jobs(bytes: u64) -> u64 {
+    if planted!("deletes-take-the-whole-reserve") { 0 } else { bytes / 2 }
+}
+
 /// Makes the file as large as it should be.
 fn prepare(device: &Device, bytes: u64) -> Result<()> {
     let name = FileName::Reserve;
     if device.list()?.contains(&name) {
-        if bytes > 0 && device.open(name, crate::env::Access::Read)?.len()? == bytes {
+        if bytes > 0 && device.open(name, Access::Read)?.len()? == bytes {
             return Ok(());
         }
         device.remove(name)?;
