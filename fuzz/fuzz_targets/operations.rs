@@ -213,9 +213,9 @@ impl Life {
         self.walk = Some(Walk { iter: iter.unwrap(), rest });
     }
 
-    /// Up to eight steps from one end.
+    /// Some steps from one end.
     fn walk_on(&mut self) {
-        let (back, lending, steps) = (self.input.coin(), self.input.coin(), self.input.byte() % 8 + 1);
+        let (back, lending, steps) = (self.input.coin(), self.input.coin(), self.input.byte() % 32 + 1);
         let Some(walk) = &mut self.walk else { return };
         (0..steps).for_each(|_| walk.step(back, lending));
     }
@@ -227,10 +227,12 @@ impl Life {
     }
 
     fn read_snapshot(&mut self) {
-        let (space, key) = (self.space(), self.input.key());
+        let (space, key, range) = (self.space(), self.input.key(), self.input.range());
         for (snapshot, state) in &self.snapshots {
-            let found = snapshot.keyspace(&space).get(&key).unwrap();
-            assert_eq!(found.as_deref(), value(state, &space, &key), "{key:?}");
+            let snapshot = snapshot.keyspace(&space);
+            assert_eq!(snapshot.get(&key).unwrap().as_deref(), value(state, &space, &key), "{key:?}");
+            let found: VecDeque<_> = snapshot.range(range.clone()).unwrap().map(owned).collect();
+            assert_eq!(found, entries(state, &space, &range));
         }
     }
 
@@ -247,7 +249,14 @@ impl Life {
 
     /// Everything, and all that the store can find out about itself.
     fn compare(&mut self) {
-        assert!(self.dump() == *self.newest(), "found {:?}, expected {:?}", self.dump(), self.newest());
+        assert_eq!(self.dump(), *self.newest());
+        for space in &self.spaces {
+            let found: VecDeque<_> = space.iter().unwrap().rev().map(owned).collect();
+            assert!(
+                found.iter().rev().eq(&entries(self.newest(), space, &EVERYTHING)),
+                "backwards: {found:?}"
+            );
+        }
         let report = self.db().verify().unwrap();
         assert!(report.problems.is_empty(), "{:?}", report.problems);
     }
@@ -257,10 +266,7 @@ impl Life {
         assert_eq!(self.db().keyspaces(), names);
         let all = |space: &Keyspace| {
             let id = space.id();
-            space.iter().unwrap().map(move |entry| {
-                let (key, value) = entry.unwrap();
-                ((id, key.to_vec()), Value::from(&value[..]))
-            })
+            space.iter().unwrap().map(owned).map(move |(key, value)| ((id, key), value))
         };
         self.spaces.iter().flat_map(all).collect()
     }
@@ -286,8 +292,12 @@ impl Life {
         let known = self.ids();
         self.leave().close().unwrap();
         self.all_durable();
+        if self.input.coin() {
+            self.env = self.env.crash(Survival::Nothing);
+        }
         self.open();
         assert_eq!(self.ids(), known);
+        self.compare();
     }
 
     /// What the old machine still does concerns nobody.
@@ -375,12 +385,11 @@ impl Pending {
 impl Walk {
     fn step(&mut self, back: bool, lending: bool) {
         let lent = |entry: Option<(&[u8], &[u8])>| entry.map(|(key, value)| (key.to_vec(), value.into()));
-        let owned = |entry: (Slice, Slice)| (entry.0.to_vec(), (&entry.1[..]).into());
         let found: Option<(Vec<u8>, Value)> = match (back, lending) {
             (false, true) => lent(self.iter.advance().unwrap()),
             (true, true) => lent(self.iter.advance_back().unwrap()),
-            (false, false) => self.iter.next().map(|entry| owned(entry.unwrap())),
-            (true, false) => self.iter.next_back().map(|entry| owned(entry.unwrap())),
+            (false, false) => self.iter.next().map(owned),
+            (true, false) => self.iter.next_back().map(owned),
         };
         let expected = if back { self.rest.pop_back() } else { self.rest.pop_front() };
         assert_eq!(found, expected, "from the {}", if back { "back" } else { "front" });
@@ -394,6 +403,12 @@ fn value<'a>(state: &'a State, space: &Keyspace, key: &[u8]) -> Option<&'a [u8]>
 fn entries(state: &State, space: &Keyspace, range: &KeyRange) -> VecDeque<(Vec<u8>, Value)> {
     let inside = state.iter().filter(|((id, key), _)| *id == space.id() && range.contains(key));
     inside.map(|((_, key), value)| (key.clone(), value.clone())).collect()
+}
+
+/// An entry that an iterator has shown.
+fn owned(entry: terrace::Result<(Slice, Slice)>) -> (Vec<u8>, Value) {
+    let (key, value) = entry.unwrap();
+    (key.to_vec(), (&value[..]).into())
 }
 
 /// Up to three of four letters, so that keys collide, are neighbours and prefixes of each other; the empty one, too.
