@@ -1,13 +1,14 @@
 //! How hard the writers press, and what the pacer makes of it.
 
 use std::fmt;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
 use super::{Engine, Writer};
+use crate::env::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::env::sync::atomic::{AtomicBool, fence};
 use crate::env::sync::{Condvar, MutexGuard};
 use crate::policy::{self, LoadState, WriterVerdict};
 
@@ -42,10 +43,33 @@ pub(crate) struct Pressure {
     /// lock alone.
     owed: AtomicU64,
     /// A writer has been told to stop by the load, and may wait for another one.
-    stopped: AtomicBool,
+    stopped: StopMark,
     /// Writers that wait until there is less to do.
     waiting: AtomicUsize,
     changed: Condvar,
+}
+
+/// Of a writer that may wait for another load and somebody who changes the load, one at least learns of the other: the writer
+/// sees the change, or the other one the mark.
+#[derive(Debug, Default)]
+struct StopMark(AtomicBool);
+
+impl StopMark {
+    /// For the writer, before it looks at the load for the last time.
+    fn set(&self) {
+        self.0.store(true, Relaxed);
+        fence(SeqCst);
+    }
+
+    /// For who has changed the load.
+    fn is_set(&self) -> bool {
+        fence(SeqCst);
+        self.0.load(Relaxed)
+    }
+
+    fn clear(&self) {
+        self.0.store(false, Relaxed);
+    }
 }
 
 impl Pressure {
@@ -103,8 +127,7 @@ impl Engine {
     pub(crate) fn sample_load(&self) -> bool {
         // Taken anew if there is another one by then: an older sample never takes the place of a newer one.
         self.pressure.load.rcu(|_| self.load_now());
-        fence(SeqCst);
-        self.pressure.stopped.load(Relaxed)
+        self.pressure.stopped.is_set()
     }
 
     /// What writers may do while the active memtables hold `active_bytes`. Asked with the writer's lock held.
@@ -119,9 +142,7 @@ impl Engine {
                 WriterVerdict::Go
             }
             WriterVerdict::Stop { .. } => {
-                // Either the next sample finds the mark, or it is here already.
-                self.pressure.stopped.store(true, Relaxed);
-                fence(SeqCst);
+                self.pressure.stopped.set();
                 verdict()
             }
             delayed => delayed,
@@ -133,7 +154,7 @@ impl Engine {
         if let Some(writer) = &self.writer {
             // A writer that has seen the old load has gone to wait by the time the lock is ours.
             let _writer = writer.lock();
-            self.pressure.stopped.store(false, Relaxed);
+            self.pressure.stopped.clear();
             if !planted!("stalled-writer-not-woken") {
                 self.pressure.wake();
             }
@@ -161,3 +182,6 @@ impl Engine {
         load
     }
 }
+
+#[cfg(all(test, loom))]
+mod interleavings;

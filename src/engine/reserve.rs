@@ -113,6 +113,18 @@ impl Engine {
         !self.reserve.holds(self.reserve.bytes)
     }
 
+    /// What jobs may still take of a reserve that is given up in part.
+    pub(super) fn rest_of_reserve(&self) -> u64 {
+        if self.is_short_of_space() { self.reserve.held.load(Ordering::Relaxed) } else { 0 }
+    }
+
+    /// Lets a job that writes `bytes` have that, if it needs it.
+    pub(super) fn take_rest_of_reserve(&self, bytes: u64) {
+        if self.rest_of_reserve() > 0 && bytes > self.free_bytes() / 2 {
+            self.give_up_reserve(0);
+        }
+    }
+
     /// Gives up the reserve but for `kept` bytes; whether that was more before.
     fn give_up_reserve(&self, kept: u64) -> bool {
         let _changing = self.reserve.changing.lock();

@@ -40,11 +40,11 @@ impl Engine {
     }
 
     /// Bytes that a rewrite may take before it gives any back. At leisure a memtable's worth is left to writers, what the
-    /// reserve asks for to be held, and what is beyond the budget. For who needs space it is half of what is free on the disk,
-    /// as the flushes and merges that the reserve is for need room as well; beyond a budget it goes while it runs, as merges do.
+    /// reserve asks for to be held, and what is beyond the budget. For who needs space it is half of what is free on the disk
+    /// or left of the reserve, as the flushes and merges that the reserve is for need room as well; beyond a budget it goes while it runs, as merges do.
     fn bytes_to_copy(&self, is_short: bool) -> u64 {
         if is_short {
-            return self.free_bytes() / 2;
+            return (self.free_bytes() + self.rest_of_reserve()) / 2;
         }
         let settings = self.settings();
         let kept = settings.limits.memtable_bytes + 2 * settings.options.reserve_bytes;

@@ -8,6 +8,15 @@
 //! others anyway. A mutex is not shared between simulated and other threads.
 #![expect(clippy::disallowed_types, reason = "this module is what the rest of the crate uses instead")]
 
+/// The standard library's atomics or, where `--cfg loom` asks for them, those of loom, which tries every order that the
+/// memory model allows: for the parts that work without locks.
+pub mod atomic {
+    #[cfg(loom)]
+    pub use loom::sync::atomic::*;
+    #[cfg(not(loom))]
+    pub use std::sync::atomic::*;
+}
+
 #[cfg(test)]
 mod tests;
 

@@ -33,6 +33,7 @@ impl Source {
             || self.path.contains("/tests/")
             || stem.ends_with("/tests")
             || stem.ends_with("/testing")
+            || stem.ends_with("/interleavings")
     }
 
     /// The text with comments, strings and characters replaced by blanks, line by line.

@@ -20,7 +20,7 @@ impl Engine {
         state: MutexGuard<'a, State>,
         plan: &Plan,
     ) -> MutexGuard<'a, State> {
-        drop(self.rewrite_claimed(state, plan));
+        drop(self.rewrite_claimed(state, plan, || {}));
         if self.health.is_poisoned() {
             self.wake_writers();
         }
@@ -29,16 +29,18 @@ impl Engine {
         self.scheduler.state.lock()
     }
 
-    /// Claims what `plan`, a rewrite, touches, runs it, and takes the claim back. Takes no lock that stands before the
+    /// Claims what `plan`, a rewrite, touches, runs it after `prepare`, and takes the claim back. Takes no lock that stands before the
     /// catalog's, and waits for nobody who does.
     fn rewrite_claimed<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         plan: &Plan,
+        prepare: impl FnOnce(),
     ) -> (MutexGuard<'a, State>, Result<bool>) {
         state.claim(plan);
         state.rewrites += 1;
         drop(state);
+        prepare();
         let result = self.rewrite_or_block(plan);
         let mut state = self.scheduler.state.lock();
         state.rewrites -= 1;
@@ -66,7 +68,8 @@ impl Engine {
             loop {
                 let plan = if self.health.check_writable().is_ok() { self.rewrite_due(&state) } else { None };
                 let Some(plan) = plan else { return false };
-                let (guard, result) = self.rewrite_claimed(state, &plan);
+                let (guard, result) =
+                    self.rewrite_claimed(state, &plan, || self.take_rest_of_reserve(plan.bytes));
                 state = guard;
                 match result {
                     Ok(true) => break,

@@ -20,12 +20,12 @@
 
 use crate::env::huge_pages::{HUGE_PAGE_BYTES, prefer_huge_pages};
 use crate::env::sync::Mutex;
+use crate::env::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::env::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 
 /// Every allocation starts at a multiple of this many bytes.
 pub(super) const ALIGN: usize = 8;
@@ -117,8 +117,8 @@ impl Arena {
     pub(super) fn new(first_chunk_bytes: usize, pool: Arc<ChunkPool>) -> Self {
         Self {
             pool,
-            current: AtomicPtr::default(),
-            large: AtomicPtr::default(),
+            current: AtomicPtr::new(ptr::null_mut()),
+            large: AtomicPtr::new(ptr::null_mut()),
             large_bytes: AtomicU64::new(0),
             first_chunk_bytes: first_chunk_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX),
         }
@@ -217,7 +217,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        for list in [*self.current.get_mut(), *self.large.get_mut()] {
+        for list in [self.current.load(Relaxed), self.large.load(Relaxed)] {
             let mut chunk = list;
             while !chunk.is_null() {
                 // SAFETY: (3): each chunk is in one list once, and `&mut self` says that nobody uses any.

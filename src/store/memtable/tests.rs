@@ -16,6 +16,11 @@ use std::sync::{Arc, Barrier};
 
 const CHUNK: usize = 64 << 10;
 
+/// Miri takes a thousand times as long.
+const fn under_miri(few: u64, many: u64) -> u64 {
+    if cfg!(miri) { few } else { many }
+}
+
 type Place = (Vec<u8>, Reverse<Stamp>);
 type Model = BTreeMap<Place, Vec<u8>>;
 
@@ -106,7 +111,7 @@ fn key_strategy() -> impl Strategy<Value = Vec<u8>> {
 
 fn config() -> ProptestConfig {
     ProptestConfig {
-        cases: 128,
+        cases: under_miri(4, 128) as u32,
         failure_persistence: None,
         rng_seed: RngSeed::Fixed(1),
         ..ProptestConfig::default()
@@ -141,6 +146,7 @@ proptest! {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "the other list is not sound by stacked borrows")]
 fn many_entries_agree_with_another_skip_list() {
     let memtable = fresh(CHUNK);
     let oracle = SkipMap::new();
@@ -171,19 +177,21 @@ fn many_entries_agree_with_another_skip_list() {
 #[test]
 fn every_version_of_a_hot_key_is_found_at_its_own_sequence_number() {
     let memtable = fresh(CHUNK);
-    for seq in (1..=2_000).rev().map(|half: u64| 2 * half) {
+    let newest = under_miri(100, 4_000);
+    for seq in (1..=newest / 2).rev().map(|half| 2 * half) {
         memtable.insert(b"hot", put(seq), &seq.to_le_bytes());
     }
     memtable.insert(b"hos", put(5_001), b"before");
     memtable.insert(b"hot\0", put(5_002), b"behind");
     assert!(get(&memtable, b"hot", Seq(1)).is_none());
-    for seq in 2..=4_001 {
+    for seq in 2..=newest + 1 {
         let (stamp, value) = get(&memtable, b"hot", Seq(seq)).unwrap();
         assert_eq!((stamp, &*value), (put(seq & !1), &(seq & !1).to_le_bytes()[..]));
     }
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "40 MiB")]
 fn large_keys_and_values_are_kept_whole() {
     let memtable = fresh(CHUNK);
     let big_key = vec![0xab; KEY_BYTES_MAX];
@@ -211,14 +219,15 @@ fn memory_is_accounted_as_entries_come() {
     let memtable = fresh(CHUNK);
     assert_eq!(memtable.bytes(), 0);
     let mut before = 0;
-    for seq in 1..=50_000u64 {
+    let entries = under_miri(500, 50_000);
+    for seq in 1..=entries {
         memtable.insert(&seq.to_le_bytes(), put(seq), &[1; 100]);
         let now = memtable.bytes();
         // A node of 24 bytes, at least one link, and what a full chunk loses at its end.
         assert!((24 + 16 + 108..1024).contains(&(now - before)), "{before} -> {now} at {seq}");
         before = now;
     }
-    let per_entry = before as f64 / 50_000.0;
+    let per_entry = before as f64 / entries as f64;
     assert!((160.0..170.0).contains(&per_entry), "{per_entry} bytes per entry");
 }
 
@@ -239,7 +248,7 @@ fn a_pinned_value_and_a_cursor_outlive_the_memtable() {
 }
 
 const WRITERS: u64 = 4;
-const PER_WRITER: u64 = 10_000;
+const PER_WRITER: u64 = under_miri(50, 10_000);
 
 /// Keys of all writers interleave; the value repeats the key.
 fn write_share(memtable: &Memtable, writer: u64) {
@@ -320,26 +329,28 @@ fn concurrent_writers_lose_nothing_and_readers_see_order() {
 
 #[test]
 fn memory_is_used_again_up_to_the_bound_of_its_pool() {
+    let (entries, value_len) = (under_miri(90, 6000), under_miri(60_000, 900) as usize);
     for kept in [0, 1, 3, 100] {
         let pool = Arc::new(ChunkPool::new(kept * HUGE_PAGE_BYTES as u64));
         let first = Memtable::new(CHUNK, &pool, b"");
         let fill = |memtable: &Memtable, byte: u8| {
-            for i in 1..=6000 {
-                memtable.insert(&u64::to_be_bytes(i), put(i), &[byte; 900]);
+            for i in 1..=entries {
+                memtable.insert(&u64::to_be_bytes(i), put(i), &vec![byte; value_len]);
             }
         };
         fill(&first, 1);
-        let pinned = get(&first, &u64::to_be_bytes(6000), Seq::MAX).map(|(_, value)| value);
+        let pinned = get(&first, &u64::to_be_bytes(entries), Seq::MAX).map(|(_, value)| value);
         drop(first);
         // The pinned value's memory is not the pool's yet.
         let second = Memtable::new(CHUNK, &pool, b"");
         fill(&second, 2);
-        assert_eq!(pinned.as_deref(), Some(&[1; 900][..]));
+        assert_eq!(pinned.as_deref(), Some(&vec![1; value_len][..]));
         drop((pinned, second));
         let third = Memtable::new(CHUNK, &pool, b"");
         fill(&third, 3);
+        let value = vec![3; value_len];
         assert!(
-            (1..=6000).all(|i| third.find(&u64::to_be_bytes(i), Seq::MAX) == Some((put(i), &[3; 900][..])))
+            (1..=entries).all(|i| third.find(&u64::to_be_bytes(i), Seq::MAX) == Some((put(i), &value[..])))
         );
         drop(third);
         assert!(pool.kept() <= kept as usize && (kept == 0) == (pool.kept() == 0), "{kept}");
@@ -371,7 +382,7 @@ fn keys_are_in_order_whatever_prefix_is_expected_of_them() {
     let parts: [&[u8]; 6] = [b"", b"a", b"b", b"user1", b"\0", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff"];
     let twos = parts.iter().flat_map(|front| parts.iter().map(|back| [*front, *back].concat()));
     let keys: BTreeSet<Vec<u8>> = twos.collect();
-    for prefix in &keys {
+    for prefix in keys.iter().step_by(under_miri(12, 1) as usize) {
         let memtable = Memtable::new(CHUNK, &Arc::new(ChunkPool::new(0)), prefix);
         let mut model = Model::new();
         let mut random = Random(1);
