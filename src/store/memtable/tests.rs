@@ -330,9 +330,11 @@ fn concurrent_writers_lose_nothing_and_readers_see_order() {
 #[test]
 fn memory_is_used_again_up_to_the_bound_of_its_pool() {
     let (entries, value_len) = (under_miri(90, 6000), under_miri(60_000, 900) as usize);
+    // Large values have no place in small chunks.
+    let chunk = under_miri(HUGE_PAGE_BYTES as u64, CHUNK as u64) as usize;
     for kept in [0, 1, 3, 100] {
         let pool = Arc::new(ChunkPool::new(kept * HUGE_PAGE_BYTES as u64));
-        let first = Memtable::new(CHUNK, &pool, b"");
+        let first = Memtable::new(chunk, &pool, b"");
         let fill = |memtable: &Memtable, byte: u8| {
             for i in 1..=entries {
                 memtable.insert(&u64::to_be_bytes(i), put(i), &vec![byte; value_len]);
@@ -342,11 +344,11 @@ fn memory_is_used_again_up_to_the_bound_of_its_pool() {
         let pinned = get(&first, &u64::to_be_bytes(entries), Seq::MAX).map(|(_, value)| value);
         drop(first);
         // The pinned value's memory is not the pool's yet.
-        let second = Memtable::new(CHUNK, &pool, b"");
+        let second = Memtable::new(chunk, &pool, b"");
         fill(&second, 2);
         assert_eq!(pinned.as_deref(), Some(&vec![1; value_len][..]));
         drop((pinned, second));
-        let third = Memtable::new(CHUNK, &pool, b"");
+        let third = Memtable::new(chunk, &pool, b"");
         fill(&third, 3);
         let value = vec![3; value_len];
         assert!(

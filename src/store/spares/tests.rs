@@ -1,10 +1,10 @@
 //! Dead files on a simulated disk.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::env::Env;
-use crate::env::simulated::{SimConfig, SimEnv};
+use crate::env::simulated::{SimConfig, SimEnv, Survival};
+use crate::env::{Env, Priority};
 use crate::error::Error;
 use crate::store::meter::{Meter, ReadCause, WriteCause};
 use crate::types::{PackId, SegmentId};
@@ -85,4 +85,31 @@ fn a_full_disk_finds_the_space_of_spares_that_were_removed_a_moment_before() {
     assert_eq!((spares.bytes(), spares.device.list().unwrap().len()), (0, 0));
     assert!(spares.free().unwrap(), "a power cut may bring the name back: not free yet");
     assert!(!spares.free().unwrap());
+}
+
+/// A sync that had begun before knows nothing of it.
+#[test]
+fn a_name_is_durable_by_a_sync_that_came_after_it() {
+    let durable = |env: Arc<SimEnv>| {
+        let spares = spares_of(&env);
+        let device = Arc::clone(&spares.device);
+        let sync = move || (0..8).for_each(|_| device.sync_names().unwrap());
+        let thread = env.spawn("sync", Priority::Normal, Box::new(sync)).unwrap();
+        let mut taken = Vec::new();
+        let mut durable = 0;
+        for pack in 1..=8 {
+            taken.push((spares.device.path(name(pack)), spares.take(name(pack), LENGTH).unwrap().named));
+            let counted = taken.iter().filter(|(_, named)| spares.device.is_durable(*named));
+            let counted: Vec<_> = counted.map(|(path, _)| path).collect();
+            let there = env.crash(Survival::Nothing).files();
+            let is_there = |path: &PathBuf| there.iter().any(|(other, _)| other == path);
+            assert!(counted.iter().all(|path| is_there(path)), "{counted:?} of {there:?}");
+            durable += counted.len();
+        }
+        thread.join();
+        durable
+    };
+    let config = |seed| SimConfig { seed, preempt_at_locks: true, ..SimConfig::default() };
+    let count: usize = (0..64).map(|seed| SimEnv::run(config(seed), durable)).sum();
+    assert!(count > 10, "{count}");
 }
