@@ -300,27 +300,16 @@ impl Life {
         self.compare();
     }
 
-    /// What the old machine still does concerns nobody.
     fn lose_power(&mut self) {
-        let survival = match self.input.byte() {
-            0 => Survival::Nothing,
-            1 => Survival::Everything,
-            seed => Survival::Random(seed.into()),
-        };
-        self.env = self.env.crash(survival);
-        let known = self.ids();
-        drop(self.leave());
-        self.open();
-        assert_eq!(self.ids(), known);
-        let found = self.dump();
+        let survival = self.input.survival();
         if survival == Survival::Everything {
             self.all_durable();
         }
-        assert!(self.history.contains(&found), "found {found:?}, expected one of {:?}", self.history);
-        self.history = [found].into();
+        self.crash(survival);
     }
 
-    /// Loses power at one of the next calls that change the disk, while somebody waits for them.
+    /// Loses power at one of the next calls that change the disk, while somebody waits for them. What a cut batch leaves is
+    /// unknown, even if all survives that came before the cut.
     fn lose_power_within(&mut self) {
         self.env.cut_after((self.input.byte() % 32).into());
         // The cut may come late, or strike a thread whose failure concerns no caller: any result is right.
@@ -338,7 +327,20 @@ impl Life {
         if durable {
             self.all_durable();
         }
-        self.lose_power();
+        let survival = self.input.survival();
+        self.crash(survival);
+    }
+
+    /// What the old machine still does concerns nobody.
+    fn crash(&mut self, survival: Survival) {
+        self.env = self.env.crash(survival);
+        let known = self.ids();
+        drop(self.leave());
+        self.open();
+        assert_eq!(self.ids(), known);
+        let found = self.dump();
+        assert!(self.history.contains(&found), "found {found:?}, expected one of {:?}", self.history);
+        self.history = [found].into();
     }
 
     // What is there.
@@ -447,6 +449,14 @@ impl Input {
         let mut value = batch.to_le_bytes().to_vec();
         value.resize(bytes, b'v');
         Some(value.into())
+    }
+
+    fn survival(&mut self) -> Survival {
+        match self.byte() {
+            0 => Survival::Nothing,
+            1 => Survival::Everything,
+            seed => Survival::Random(seed.into()),
+        }
     }
 
     /// Any two bounds: the range may be inverted.
