@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use terrace::env::{Access, Env};
-use terrace::{Db, Options, RepairReport, Stats};
+use terrace::{Db, ErrorKind, Options, RepairReport, Stats};
 use terrace_torture::client::{DIR, open};
 use terrace_torture::full_disk::{
     FullDisk, KEYS, PAGE_BYTES, PLENTY_BYTES, check_contents, check_full, key, limit, value, with_reserve,
@@ -272,6 +272,27 @@ fn a_full_disk_opens_by_its_reserve() {
         check_full(&db.put("more", value(0)).unwrap_err());
         env.set_space(Path::new(DIR), PLENTY_BYTES);
         db.put("more", value(0)).unwrap();
+    });
+}
+
+#[test]
+fn what_keeps_the_reserve_from_being_made_again_is_told() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let (db, there) = filled(&env, &with_reserve());
+        check_full(&db.put("more", value(0)).unwrap_err());
+        env.set_space(Path::new(DIR), PLENTY_BYTES);
+        let target = FaultTarget::Matching {
+            operation: Operation::WriteAt,
+            path_suffix: "RESERVE".to_owned(),
+            skipped: 0,
+        };
+        env.fault(FaultRule { target, error: FaultError::Io, sticky: false, partial: false });
+        let error = db.put("more", value(0)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert!(error.to_string().contains("RESERVE"), "{error}");
+        db.put("more", value(0)).unwrap();
+        db.delete("more").unwrap();
+        check_contents(&db, &there, "with space again");
     });
 }
 

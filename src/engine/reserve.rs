@@ -151,7 +151,7 @@ impl Engine {
         }
         let puts = batch.iter().any(|op| matches!(op.action, Action::Put { .. }));
         let made = if puts { self.make_reserve() } else { self.make_reserve_for_jobs() };
-        if made {
+        if made? {
             return Ok(());
         }
         let action = match puts {
@@ -163,7 +163,7 @@ impl Engine {
     }
 
     /// Makes the reserve again, if there is room for more than that.
-    fn make_reserve(&self) -> bool {
+    fn make_reserve(&self) -> Result<bool> {
         // Under no lock.
         while !self.has_room() && (self.free_spares() || self.rewrite_for_space()) {}
         if self.health.is_poisoned() {
@@ -178,29 +178,33 @@ impl Engine {
                 self.has_room()
             }
         };
-        reserve.holds(reserve.bytes) || room() && self.prepare_reserve(reserve.bytes)
+        Ok(reserve.holds(reserve.bytes) || room() && self.prepare_reserve(reserve.bytes)?)
     }
 
     /// Makes what jobs need of the reserve again. What is free is no guide: a file system keeps some for root, and for itself.
-    fn make_reserve_for_jobs(&self) -> bool {
+    fn make_reserve_for_jobs(&self) -> Result<bool> {
         let reserve = &self.reserve;
         let bytes = for_jobs(reserve.bytes);
         loop {
             let changing = reserve.changing.lock();
-            if reserve.holds(bytes) || self.prepare_reserve(bytes) {
-                return true;
+            if reserve.holds(bytes) || self.prepare_reserve(bytes)? {
+                return Ok(true);
             }
             drop(changing);
             if !self.free_space(bytes) {
-                return false;
+                return Ok(false);
             }
         }
     }
 
-    fn prepare_reserve(&self, bytes: u64) -> bool {
-        let made = prepare(&self.device, bytes).is_ok();
-        self.reserve.held.store(if made { bytes } else { 0 }, Ordering::Relaxed);
-        made
+    /// Whether there was room for it.
+    fn prepare_reserve(&self, bytes: u64) -> Result<bool> {
+        let made = prepare(&self.device, bytes);
+        self.reserve.held.store(if made.is_ok() { bytes } else { 0 }, Ordering::Relaxed);
+        match made {
+            Err(error) if error.kind() == ErrorKind::DiskFull => Ok(false),
+            made => made.map(|()| true),
+        }
     }
 
     fn has_room(&self) -> bool {
