@@ -7,6 +7,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use crate::store::memtable::PinnedValue;
+use crate::types::Buffer;
 
 /// A cheap, shared view of bytes: a key or a value.
 ///
@@ -24,14 +25,14 @@ pub struct Slice(Repr);
 #[derive(Clone)]
 enum Repr {
     Shared(Arc<[u8]>),
-    Block(Arc<[u8]>, Range<usize>),
+    Block(Buffer, Range<usize>),
     /// All but the last bytes, as many as the number says.
     Memtable(PinnedValue, usize),
 }
 
 impl Slice {
     /// Bytes of a block, which keep its buffer.
-    pub(crate) fn from_block((buffer, span): (Arc<[u8]>, Range<usize>)) -> Self {
+    pub(crate) fn from_block((buffer, span): (Buffer, Range<usize>)) -> Self {
         Self(Repr::Block(buffer, span))
     }
 

@@ -1,4 +1,4 @@
-//! Buffers that blocks are read into, used again and again.
+//! Buffers that pieces of tables are read into past the cache, used again and again.
 //!
 //! Memory that the process touches for the first time costs far more than the read that fills it, and so do large
 //! allocations that come and go. A buffer may be shared by the blocks in it and by the values that callers hold; it is
@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::env::sync::{Mutex, MutexGuard};
+use crate::types::Buffer;
 
 /// Sizes come in so many steps from one power of two to the next: a buffer is at most a sixteenth too long.
 const STEPS: usize = 16;
@@ -27,22 +28,22 @@ pub(crate) struct Buffers([Mutex<Stock>; STOCKS]);
 #[derive(Debug, Default)]
 struct Stock {
     /// By size class, made as needed.
-    lists: Vec<Vec<Arc<[u8]>>>,
+    lists: Vec<Vec<Buffer>>,
     bytes: usize,
 }
 
 impl Buffers {
     /// A buffer of at least `bytes`, its contents left over from its last use, held by nobody else.
-    pub(crate) fn take(&self, bytes: usize) -> Arc<[u8]> {
+    pub(crate) fn take(&self, bytes: usize) -> Buffer {
         let Some((class, size)) = class_of(bytes) else { return zeroed(bytes) };
         self.stock().and_then(|mut stock| stock.take(class)).unwrap_or_else(|| zeroed(size))
     }
 
     /// Lets go of a buffer, to be taken again if nobody else holds it.
-    pub(crate) fn give(&self, mut buffer: Arc<[u8]>) {
+    pub(crate) fn give(&self, mut buffer: Buffer) {
         let size = buffer.len();
         let Some((class, _)) = class_of(size).filter(|&(_, rounded)| rounded == size) else { return };
-        if Arc::get_mut(&mut buffer).is_none() {
+        if buffer.get_mut().is_none() {
             return;
         }
         if let Some(mut stock) = self.stock()
@@ -59,13 +60,13 @@ impl Buffers {
 }
 
 impl Stock {
-    fn take(&mut self, class: usize) -> Option<Arc<[u8]>> {
+    fn take(&mut self, class: usize) -> Option<Buffer> {
         let buffer = self.lists.get_mut(class)?.pop()?;
         self.bytes -= buffer.len();
         Some(buffer)
     }
 
-    fn give(&mut self, class: usize, buffer: Arc<[u8]>) {
+    fn give(&mut self, class: usize, buffer: Buffer) {
         self.bytes += buffer.len();
         if self.lists.len() <= class {
             self.lists.resize_with(class + 1, Vec::new);
@@ -82,8 +83,8 @@ fn class_of(bytes: usize) -> Option<(usize, usize)> {
     (size <= KEPT_BYTES_MAX).then_some((class, size))
 }
 
-fn zeroed(bytes: usize) -> Arc<[u8]> {
-    std::iter::repeat_n(0, bytes).collect()
+fn zeroed(bytes: usize) -> Buffer {
+    Buffer::alone(bytes, &Arc::default())
 }
 
 #[cfg(test)]

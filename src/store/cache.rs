@@ -3,7 +3,8 @@
 //! Blocks are keyed by (table, offset within the table), so that a table that moves to another level, pack or device
 //! keeps its warm blocks. An open table is attached to its [`TableMeta`], where a read finds it without a search, until
 //! the table goes; attached tables take at most [`ATTACHED_SHARE`] of the budget, and those beyond it compete with the
-//! blocks. What a job writes is attached at once, so that no reader pays for it after each merge.
+//! blocks. What a job writes is attached at once, so that no reader pays for it after each merge. All else that is kept lies in
+//! [`Frames`], whose memory is the rest of the budget: what is kept in them is a little less.
 
 mod rows;
 mod stretches;
@@ -14,12 +15,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use foldhash::quality::FixedState;
-use quick_cache::sync::Cache;
-use quick_cache::{Lifecycle, Weighter};
+use quick_cache::Weighter;
+use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use self::rows::{Misses, Row};
 pub(crate) use self::stretches::Stretch;
 use super::buffers::Buffers;
+use super::frames::{self, Frames};
 use super::meter::ReadCause;
 use super::pack::{PackStore, PackWriter};
 use super::table::{TablePlace, TableReader};
@@ -28,13 +30,17 @@ use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::edit::TableRecord;
 use crate::format::table::BlockHandle;
-use crate::types::TableId;
+use crate::types::buffer::Tag;
+use crate::types::{Buffer, TableId};
 
 /// Offset under which a table's index and filter are kept.
 const READER: u64 = u64::MAX;
 
-/// What an entry costs besides its bytes: the cache's own bookkeeping and the allocation.
+/// What an entry costs besides its bytes: the cache's own bookkeeping.
 const ENTRY_OVERHEAD_BYTES: u64 = 96;
+
+/// One part in so many of the blocks' part of the budget is for frames that nothing is kept in.
+const FREE_FRAMES_PART: u64 = 16;
 
 /// Attached tables take at most one part in so many of the budget. An index and a filter are about 1.5 % of a table.
 const ATTACHED_SHARE: u64 = 4;
@@ -64,28 +70,11 @@ impl Weighter<(TableId, u64), Entry> for ByBytes {
     fn weight(&self, _: &(TableId, u64), entry: &Entry) -> u64 {
         ENTRY_OVERHEAD_BYTES
             + match entry {
-                Entry::Block(block) => block.memory_bytes() as u64,
-                Entry::Row(row) => row.buffer.len() as u64,
+                Entry::Block(block) => frames::memory_bytes(block.buffer().len()) as u64,
+                Entry::Row(row) => frames::memory_bytes(row.buffer.len()) as u64,
                 Entry::Stretch(stretch) => stretch.memory_bytes() as u64,
                 Entry::Table(table) => table.memory_bytes() as u64,
             }
-    }
-}
-
-/// Hands the buffers of evicted blocks on.
-#[derive(Clone, Debug)]
-struct Recycle(Arc<Buffers>);
-
-impl Lifecycle<(TableId, u64), Entry> for Recycle {
-    type RequestState = ();
-
-    fn on_evict(&self, (): &mut (), _: (TableId, u64), entry: Entry) {
-        match entry {
-            Entry::Block(block) => self.0.give(block.into_buffer()),
-            Entry::Row(row) => self.0.give(row.buffer),
-            Entry::Stretch(stretch) => self.0.give(stretch.into_buffer()),
-            Entry::Table(_) => {}
-        }
     }
 }
 
@@ -93,9 +82,10 @@ impl Lifecycle<(TableId, u64), Entry> for Recycle {
 #[derive(Debug)]
 pub(crate) struct TableCache {
     packs: Arc<PackStore>,
-    buffers: Arc<Buffers>,
+    buffers: Buffers,
+    frames: Frames,
     /// Hashed by a fixed seed, so that a simulation evicts what it evicted the last time.
-    entries: Cache<(TableId, u64), Entry, ByBytes, FixedState, Recycle>,
+    entries: Cache<(TableId, u64), Entry, ByBytes, FixedState>,
     capacity: AtomicU64,
     attached_bytes: Arc<AtomicU64>,
     counts: [Counts; COUNT_STRIPES],
@@ -173,12 +163,12 @@ fn key_of(table: &TableReader, handle: BlockHandle) -> (TableId, u64) {
 impl TableCache {
     pub(crate) fn new(packs: Arc<PackStore>, bytes: u64, typical_block_bytes: u64) -> Self {
         let items = usize::try_from(bytes / typical_block_bytes.max(1)).unwrap_or(usize::MAX).max(16);
-        let buffers = Arc::<Buffers>::default();
-        let recycle = Recycle(buffers.clone());
+        let kept = bytes - bytes / FREE_FRAMES_PART;
         Self {
             packs,
-            buffers,
-            entries: Cache::with(items, bytes, ByBytes, FixedState::default(), recycle),
+            buffers: Buffers::default(),
+            frames: Frames::new(bytes),
+            entries: Cache::with(items, kept, ByBytes, FixedState::default(), DefaultLifecycle::default()),
             capacity: bytes.into(),
             attached_bytes: Arc::default(),
             counts: Default::default(),
@@ -190,14 +180,46 @@ impl TableCache {
     /// Changes the budget; blocks beyond it go at once, attached tables with their metadata.
     pub(crate) fn set_capacity(&self, bytes: u64) {
         self.capacity.store(bytes, Relaxed);
-        self.entries.set_capacity(bytes.saturating_sub(self.attached_bytes.load(Relaxed)));
+        self.set_blocks_bytes(bytes.saturating_sub(self.attached_bytes.load(Relaxed)));
+    }
+
+    /// Changes what blocks may take of the budget.
+    fn set_blocks_bytes(&self, bytes: u64) {
+        self.entries.set_capacity(bytes - bytes / FREE_FRAMES_PART);
+        self.frames.set_bytes_max(bytes, |tag| self.evict(tag));
+    }
+
+    /// Lets go of what is kept under the key that `tag` is.
+    fn evict(&self, [table, offset]: Tag) {
+        self.entries.remove(&(TableId(table), offset));
+    }
+
+    /// Keeps what lies in `buffers`.
+    fn keep<'a>(&self, key: (TableId, u64), buffers: impl IntoIterator<Item = &'a Buffer>, entry: Entry) {
+        let (TableId(table), offset) = key;
+        buffers.into_iter().for_each(|buffer| buffer.set_tag([table, offset]));
+        self.entries.insert(key, entry);
+    }
+
+    /// A buffer for something that may be kept.
+    fn frame(&self, bytes: usize) -> Buffer {
+        self.frames.take(bytes, |tag| self.evict(tag))
+    }
+
+    /// `bytes` in such a buffer.
+    pub(crate) fn copy(&self, bytes: &[u8]) -> Buffer {
+        let mut buffer = self.frame(bytes.len());
+        if let Some(own) = buffer.get_mut() {
+            own.copy_from_slice(bytes);
+        }
+        buffer
     }
 
     pub(crate) fn packs(&self) -> &Arc<PackStore> {
         &self.packs
     }
 
-    /// Buffers for blocks that are read past the cache.
+    /// Buffers for pieces that are read past the cache.
     pub(crate) fn buffers(&self) -> &Buffers {
         &self.buffers
     }
@@ -271,7 +293,7 @@ impl TableCache {
         }
         let step = (capacity / CAPACITY_STEPS).max(1);
         if before / step != after / step {
-            self.entries.set_capacity(capacity.saturating_sub(after.next_multiple_of(step)));
+            self.set_blocks_bytes(capacity.saturating_sub(after.next_multiple_of(step)));
         }
         Some(charge)
     }
@@ -287,7 +309,7 @@ impl TableCache {
     /// As [`TableCache::block`], for a block that is not in memory.
     pub(crate) fn read(&self, table: &TableReader, handle: BlockHandle, cause: ReadCause) -> Result<Block> {
         let block = self.read_past(table, handle, cause)?;
-        self.entries.insert(key_of(table, handle), Entry::Block(block.clone()));
+        self.keep(key_of(table, handle), [block.buffer()], Entry::Block(block.clone()));
         Ok(block)
     }
 
@@ -295,13 +317,11 @@ impl TableCache {
     fn read_past(&self, table: &TableReader, handle: BlockHandle, cause: ReadCause) -> Result<Block> {
         let file = self.packs.table_file(table.extent())?;
         let place = TablePlace { file: &file, id: table.id(), extent: table.extent() };
-        let mut buffer = self.buffers.take(place.length(handle)?);
-        if let Some(bytes) = Arc::get_mut(&mut buffer) {
+        let mut buffer = self.frame(place.length(handle)?);
+        if let Some(bytes) = buffer.get_mut() {
             self.timed(|| place.read(cause, handle.offset..handle.end(), bytes))?;
         }
-        let block = place.block(handle, &buffer, 0)?;
-        self.buffers.give(buffer);
-        Ok(block)
+        place.block(handle, &buffer, 0, |bytes| self.copy(bytes))
     }
 
     /// Counts a read, and how long it takes.

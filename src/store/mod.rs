@@ -4,6 +4,7 @@ pub(crate) mod buffers;
 pub(crate) mod cache;
 pub(crate) mod device;
 pub(crate) mod file;
+pub(crate) mod frames;
 pub(crate) mod manifest;
 pub(crate) mod memtable;
 pub(crate) mod meter;

@@ -1,6 +1,6 @@
 //! Keys, stamps, ids, prefixes, ranges and range tombstones: the words every other layer speaks.
 //!
-//! Pure values with ordering and arithmetic, nothing else.
+//! Pure values with ordering and arithmetic, and the memory that bytes of blocks are shared in.
 //!
 //! ```
 //! use terrace::types::{KeyRange, Kind, Seq, Stamp, TableId};
@@ -11,12 +11,15 @@
 //! assert_eq!(TableId(1).next(), TableId(2));
 //! ```
 
+pub(crate) mod buffer;
 mod extent;
 mod ids;
 mod prefix;
 mod range;
 mod stamp;
 
+pub use buffer::Buffer;
+pub(crate) use buffer::Chunk;
 pub use extent::Extent;
 pub use ids::{DeviceId, EditNo, Epoch, KeyspaceId, PackId, SegmentId, TableId};
 pub use prefix::Prefix;

@@ -3,10 +3,9 @@
 use super::{BLOCK_HEADER_BYTES, KEY_ENDS, KEY_ENDS_WIDE, OWN_KINDS, VALUE_ENDS, VALUE_ENDS_WIDE};
 use crate::format::Malformed;
 use crate::format::coding::Decoder;
-use crate::types::{KEY_BYTES_MAX, Kind, Seq, Stamp};
+use crate::types::{Buffer, KEY_BYTES_MAX, Kind, Seq, Stamp};
 use std::cmp::Ordering;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// A checked block, in a buffer that it may share with others. Entries are numbered from 0.
 ///
@@ -14,7 +13,7 @@ use std::sync::Arc;
 /// Methods that take the number of an entry may panic, or answer nonsense, if it is not below [`Block::len`].
 #[derive(Clone, Debug)]
 pub struct Block {
-    buffer: Arc<[u8]>,
+    buffer: Buffer,
     /// Where the block lies in the buffer.
     start: u32,
     end: u32,
@@ -34,7 +33,7 @@ impl Block {
     /// # Errors
     /// When a section does not add up, an end runs backwards, or a stamp does not exist. The order of the entries is
     /// not looked at: see [`check_order`](Self::check_order).
-    pub fn decode(bytes: impl Into<Arc<[u8]>>) -> Result<Self, Malformed> {
+    pub fn decode(bytes: impl Into<Buffer>) -> Result<Self, Malformed> {
         let buffer = bytes.into();
         let range = 0..buffer.len();
         Self::decode_part(buffer, range)
@@ -44,7 +43,7 @@ impl Block {
     ///
     /// # Errors
     /// As [`decode`](Self::decode), and when the range is not one of the buffer, or ends beyond 4 GiB.
-    pub fn decode_part(buffer: Arc<[u8]>, range: Range<usize>) -> Result<Self, Malformed> {
+    pub fn decode_part(buffer: Buffer, range: Range<usize>) -> Result<Self, Malformed> {
         let (Some(bytes), Ok(end)) = (buffer.get(range.clone()), u32::try_from(range.end)) else {
             return Err(Malformed::new(0, "block outside its buffer"));
         };
@@ -128,25 +127,15 @@ impl Block {
         size_of::<Self>() + self.buffer.len()
     }
 
-    /// Whether the block lies in `buffer`.
-    pub(crate) fn is_in(&self, buffer: &Arc<[u8]>) -> bool {
-        Arc::ptr_eq(&self.buffer, buffer)
-    }
-
-    /// The buffer, to be used again for something else.
-    pub(crate) fn into_buffer(self) -> Arc<[u8]> {
-        self.buffer
-    }
-
     /// Value of entry `index`, to outlive the block: its buffer, and where in it the value lies.
-    pub(crate) fn pin_value(&self, index: usize) -> (Arc<[u8]>, Range<usize>) {
+    pub(crate) fn pin_value(&self, index: usize) -> (Buffer, Range<usize>) {
         let (start, span) = (self.start as usize, self.value_span(index));
         (self.buffer.clone(), start + span.start..start + span.end)
     }
 
     /// The buffer that the block lies in.
     #[inline]
-    pub(crate) fn buffer(&self) -> &Arc<[u8]> {
+    pub(crate) fn buffer(&self) -> &Buffer {
         &self.buffer
     }
 

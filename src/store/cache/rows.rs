@@ -8,7 +8,6 @@
 //! there, for every reader who may see all of its table.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::{Entry, Stretch, TableCache};
@@ -18,7 +17,7 @@ use crate::format::block::Block;
 use crate::format::table::BlockHandle;
 use crate::store::meter::ReadCause;
 use crate::store::table::TableReader;
-use crate::types::{Seq, Stamp, TableId};
+use crate::types::{Buffer, Seq, Stamp, TableId};
 
 /// Records are large where a table takes this much for each: then what a row costs besides the record is little.
 const LARGE_BYTES: u64 = 512;
@@ -29,7 +28,7 @@ const MISSES: usize = 1024;
 /// A record, in a buffer of its own: the key, then the value.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    pub(super) buffer: Arc<[u8]>,
+    pub(super) buffer: Buffer,
     key: u32,
     end: u32,
     stamp: Stamp,
@@ -55,7 +54,7 @@ impl Misses {
 }
 
 /// A value in its buffer.
-pub(crate) type Pinned = (Arc<[u8]>, Range<usize>);
+pub(crate) type Pinned = (Buffer, Range<usize>);
 
 /// The place of a row in the cache. No block has an offset that large.
 fn place(table: TableId, hash: u64) -> (TableId, u64) {
@@ -113,17 +112,17 @@ impl TableCache {
     ) -> Pinned {
         let value = block.value(entry);
         let end = key.len() + value.len();
-        let mut buffer = self.buffers.take(end);
-        if let Some(bytes) = Arc::get_mut(&mut buffer).and_then(|bytes| bytes.get_mut(..end)) {
+        let mut buffer = self.frame(end);
+        if let Some(bytes) = buffer.get_mut() {
             let (front, back) = bytes.split_at_mut(key.len());
             front.copy_from_slice(key);
             back.copy_from_slice(value);
         }
-        self.buffers.give(block.into_buffer());
+        drop(block);
         let kept = (buffer.clone(), key.len()..end);
         // A record is far shorter than 4 GiB.
         let row = Row { buffer, key: key.len() as u32, end: end as u32, stamp };
-        self.entries.insert(place(table, hash), Entry::Row(row));
+        self.keep(place(table, hash), [&kept.0], Entry::Row(row));
         kept
     }
 }

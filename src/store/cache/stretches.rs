@@ -11,9 +11,10 @@ use super::{Entry, TableCache};
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::table::BlockHandle;
+use crate::store::frames;
 use crate::store::meter::ReadCause;
 use crate::store::table::{TablePlace, TableReader};
-use crate::types::TableId;
+use crate::types::{Buffer, TableId};
 
 /// A stretch holds the blocks that begin in one section of this length of their table. With twice as much, the cache keeps
 /// more of what lies beside scans, and these take as long as with blocks alone.
@@ -24,8 +25,8 @@ const STRETCH_BYTES: u64 = 16 << 10;
 pub(crate) struct Stretch {
     /// Each block with its offset in the table.
     blocks: Arc<[(u64, Block)]>,
-    /// What was read, which raw blocks share; empty if there are none.
-    buffer: Arc<[u8]>,
+    /// What was read, if it has raw blocks: they share it.
+    buffer: Option<Buffer>,
 }
 
 impl Stretch {
@@ -42,14 +43,15 @@ impl Stretch {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        let unpacked = self.blocks.iter().filter(|(_, block)| !block.is_in(&self.buffer));
-        let unpacked: usize = unpacked.map(|(_, block)| block.bytes().len()).sum();
-        self.buffer.len() + unpacked + size_of_val(&*self.blocks)
+        let frames = self.buffers().map(|buffer| frames::memory_bytes(buffer.len()));
+        frames.sum::<usize>() + size_of_val(&*self.blocks)
     }
 
-    /// Lets go of the blocks; what is left is the buffer.
-    pub(super) fn into_buffer(self) -> Arc<[u8]> {
-        self.buffer
+    /// What it lies in.
+    fn buffers(&self) -> impl Iterator<Item = &Buffer> {
+        let shared = self.buffer.as_ref();
+        let unpacked = self.blocks.iter().map(|(_, block)| block.buffer());
+        shared.into_iter().chain(unpacked.filter(move |own| !shared.is_some_and(|shared| shared.is(own))))
     }
 }
 
@@ -93,20 +95,21 @@ impl TableCache {
         let length = end.checked_sub(start).filter(|&length| length <= 2 * STRETCH_BYTES);
         let length =
             length.ok_or_else(|| file.corruption(table.extent().offset, "blocks are out of order"))?;
-        let mut buffer = self.buffers.take(length as usize);
-        if let Some(bytes) = Arc::get_mut(&mut buffer) {
+        let mut buffer = self.frame(length as usize);
+        if let Some(bytes) = buffer.get_mut() {
             self.timed(|| from.read(cause, start..end, bytes))?;
         }
         let block = |handle: &BlockHandle| {
             let at = handle.offset.checked_sub(start).and_then(|at| usize::try_from(at).ok());
-            Ok((handle.offset, from.block(*handle, &buffer, at.unwrap_or(usize::MAX))?))
+            Ok((
+                handle.offset,
+                from.block(*handle, &buffer, at.unwrap_or(usize::MAX), |bytes| self.copy(bytes))?,
+            ))
         };
         let blocks: Vec<_> = handles.iter().map(block).collect::<Result<_>>()?;
-        if !blocks.iter().any(|(_, block)| block.is_in(&buffer)) {
-            self.buffers.give(std::mem::take(&mut buffer));
-        }
-        let stretch = Stretch { blocks: blocks.into(), buffer };
-        self.entries.insert(place(table.id(), handle), Entry::Stretch(stretch.clone()));
+        let is_shared = blocks.iter().any(|(_, block)| block.buffer().is(&buffer));
+        let stretch = Stretch { blocks: blocks.into(), buffer: is_shared.then_some(buffer) };
+        self.keep(place(table.id(), handle), stretch.buffers(), Entry::Stretch(stretch.clone()));
         Ok(stretch)
     }
 }

@@ -11,7 +11,7 @@ use crate::format::table::BlockHandle;
 use crate::merge::Cursor;
 use crate::store::cache::{Stretch, TableCache};
 use crate::store::meter::ReadCause;
-use crate::types::Stamp;
+use crate::types::{Buffer, Stamp};
 
 /// A merge reads its inputs in pieces of this size.
 const MERGE_PIECE_BYTES: u64 = 256 * 1024;
@@ -69,7 +69,7 @@ impl Fetch {
 #[derive(Debug)]
 struct Piece {
     start: u64,
-    buffer: Arc<[u8]>,
+    buffer: Buffer,
     length: usize,
 }
 
@@ -119,7 +119,7 @@ impl TableCursor {
     }
 
     /// The current entry's value, to outlive the cursor: a buffer, and where in it the value lies.
-    pub(crate) fn pin_value(&self) -> Option<(Arc<[u8]>, Range<usize>)> {
+    pub(crate) fn pin_value(&self) -> Option<(Buffer, Range<usize>)> {
         self.block.as_ref().map(|block| (block.buffer().clone(), self.value.clone()))
     }
 
@@ -188,7 +188,7 @@ impl TableCursor {
         place.length(handle)?;
         self.drop_piece();
         let mut buffer = self.cache.buffers().take(length);
-        if let Some(bytes) = Arc::get_mut(&mut buffer) {
+        if let Some(bytes) = buffer.get_mut() {
             let cause = match self.fetch {
                 Fetch::Cached { .. } => ReadCause::Scan,
                 Fetch::Ahead => ReadCause::Merge,
@@ -200,12 +200,12 @@ impl TableCursor {
     }
 
     /// The block that lies at `found` of the piece.
-    fn block_of_piece(&self, handle: BlockHandle, found: usize) -> Result<Block> {
+    fn block_of_piece(&mut self, handle: BlockHandle, found: usize) -> Result<Block> {
         let extent = self.table.extent();
         let file = self.cache.packs().table_file(extent)?;
         let place = TablePlace { file: &file, id: self.table.id(), extent };
-        let buffer = self.piece.as_ref().map(|piece| piece.buffer.clone()).unwrap_or_default();
-        place.block(handle, &buffer, found)
+        let Some(piece) = &self.piece else { return self.read(handle) };
+        place.block(handle, &piece.buffer, found, |bytes| self.cache.copy(bytes))
     }
 
     fn drop_piece(&mut self) {
@@ -430,7 +430,7 @@ impl<L: TableList> TablesCursor<L> {
     }
 
     /// See [`TableCursor::pin_value`].
-    pub(crate) fn pin_value(&self) -> Option<(Arc<[u8]>, Range<usize>)> {
+    pub(crate) fn pin_value(&self) -> Option<(Buffer, Range<usize>)> {
         self.table.as_ref().and_then(TableCursor::pin_value)
     }
 

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::heads::Heads;
 use crate::error::Result;
@@ -17,7 +16,7 @@ use crate::merge::key_head;
 use crate::store::cache::Charge;
 use crate::store::file::StoreFile;
 use crate::store::meter::ReadCause;
-use crate::types::{Extent, RangeTombstone, Seq, Stamp, TableId};
+use crate::types::{Buffer, Extent, RangeTombstone, Seq, Stamp, TableId};
 
 /// Part of a table that is read at once to open it. What is not data takes a 60th of a table with entries of 100 bytes
 /// and 10 bits of filter for each, and less with larger ones.
@@ -279,12 +278,19 @@ impl TablePlace<'_> {
         }
     }
 
-    /// The block under `handle`, whose sealed bytes lie at `at` of `buffer`. A raw one shares the buffer.
-    pub(crate) fn block(self, handle: BlockHandle, buffer: &Arc<[u8]>, at: usize) -> Result<Block> {
+    /// The block under `handle`, whose sealed bytes lie at `at` of `buffer`. A raw one shares the buffer, another one is to be
+    /// copied to its own.
+    pub(crate) fn block(
+        self,
+        handle: BlockHandle,
+        buffer: &Buffer,
+        at: usize,
+        copy: impl FnOnce(&[u8]) -> Buffer,
+    ) -> Result<Block> {
         let opened = open_block(self.place(handle), self.sealed(handle, buffer, at)?);
         let block = opened.and_then(|payload| match payload {
             Cow::Borrowed(raw) => Block::decode_part(buffer.clone(), at..at + raw.len()),
-            Cow::Owned(bytes) => Block::decode(bytes),
+            Cow::Owned(bytes) => Block::decode(copy(&bytes)),
         });
         block.map_err(|e| self.malformed(handle, &e))
     }

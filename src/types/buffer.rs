@@ -1,0 +1,449 @@
+//! Bytes in memory that several hold.
+//!
+//! A [`Buffer`] is to its holders what an `Arc<[u8]>` is. It lies in a frame of a [`Chunk`], memory that is carved into frames of
+//! one size: so whoever hands frames out can use them again, and can give up a chunk as a whole, where a heap would be left with
+//! holes that are too short for what comes next. A buffer may also be by itself, in a chunk of one frame.
+//!
+//! # Why it is sound
+//!
+//! 1. A frame whose bit is set in `Chunk::free` belongs to nobody. Who clears the bit (Acquire) has the frame alone, as a
+//!    [`Frame`] and then as the first holder of a [`Buffer`]. The last holder sets it again (Release), after an Acquire fence
+//!    behind the Release decrements of all others: so uses of a frame by its owners follow one another.
+//! 2. Each `Frame`, and the holders of each `Buffer` together, have one strong count of their chunk: the memory is there until the
+//!    last has gone, and [`Chunk::into_memory`], which asks for the only count, carves no memory anew that anyone holds.
+//! 3. The bytes of a buffer are written through [`Buffer::get_mut`] alone, which has its only holder exclusively.
+//! 4. Headers are atomics, which any bytes are valid for, and no bytes of a buffer lie in the header of a frame of its chunk:
+//!    [`Chunk::tags`] may read them at any time. All memory is initialised: with zeros, when it comes.
+#![expect(unsafe_code, reason = "frames of shared memory; see the module header")]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, fence};
+
+/// Frames begin at multiples of this many bytes: a cache line.
+pub(crate) const FRAME_ALIGN: usize = 64;
+
+/// What the owner of a frame may note with it: under which key it is to be found.
+pub(crate) type Tag = [u64; 2];
+
+/// Of a frame that nothing is noted with.
+const UNTAGGED: Tag = [u64::MAX; 2];
+
+/// The front of a frame; the bytes of the buffer follow it.
+struct Header {
+    holders: AtomicUsize,
+    /// The chunk, as a strong count of it, while the frame has an owner.
+    chunk: AtomicPtr<Chunk>,
+    tag: [AtomicU64; 2],
+}
+
+/// Bytes of a frame that its buffer cannot have.
+pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
+const _: () = assert!(align_of::<Header>() <= FRAME_ALIGN && HEADER_BYTES <= FRAME_ALIGN);
+
+/// More holders than this have been forgotten, as there is no memory for so many: the count must not wrap.
+const HOLDERS_MAX: usize = isize::MAX as usize;
+
+/// Memory for a chunk, counted in a total for as long as it is there.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    start: NonNull<u8>,
+    bytes: usize,
+    total: Arc<AtomicU64>,
+}
+
+// SAFETY: it is the only owner of its allocation.
+unsafe impl Send for Memory {}
+// SAFETY: nothing can be done through a shared reference but to read its fields.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    pub(crate) fn zeroed(bytes: usize, total: &Arc<AtomicU64>) -> Self {
+        let layout = Self::layout(bytes);
+        // SAFETY: the layout is not of length 0.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        total.fetch_add(bytes as u64, Relaxed);
+        Self { start, bytes, total: total.clone() }
+    }
+
+    /// No frame is shorter than a header; a length that does not exist would be one that no slice can have.
+    fn layout(bytes: usize) -> Layout {
+        let layout = Layout::from_size_align(bytes.max(HEADER_BYTES), FRAME_ALIGN);
+        layout.unwrap_or_else(|_| handle_alloc_error(Layout::new::<Header>()))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.bytes as u64, Relaxed);
+        // SAFETY: allocated with this layout, by (2) not in use any more.
+        unsafe { dealloc(self.start.as_ptr(), Self::layout(self.bytes)) }
+    }
+}
+
+/// Memory in frames of one size.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    memory: Memory,
+    frame_bytes: usize,
+    frames: usize,
+    /// A bit for each frame, set while it has no owner.
+    free: Box<[AtomicU64]>,
+}
+
+impl Chunk {
+    /// Carves `memory`, of which at least one frame can be made.
+    ///
+    /// # Panics
+    /// When there is no room for a frame, or frames would lie askew.
+    pub(crate) fn new(memory: Memory, frame_bytes: usize) -> Arc<Self> {
+        let frames = memory.bytes / frame_bytes;
+        let askew = frames > 1 && !frame_bytes.is_multiple_of(FRAME_ALIGN);
+        assert!(frames > 0 && frame_bytes >= HEADER_BYTES && !askew, "frames of {frame_bytes} bytes");
+        let bits = |word: usize| match frames - word * 64 {
+            64.. => u64::MAX,
+            rest => (1 << rest) - 1,
+        };
+        let free = (0..frames.div_ceil(64)).map(|word| AtomicU64::new(bits(word))).collect();
+        Arc::new(Self { memory, frame_bytes, frames, free })
+    }
+
+    /// As [`Chunk::new`], with its first frame taken.
+    ///
+    /// # Panics
+    /// As that.
+    pub(crate) fn with_frame(memory: Memory, frame_bytes: usize) -> (Arc<Self>, Frame) {
+        let chunk = Self::new(memory, frame_bytes);
+        chunk.free[0].fetch_and(!1, Relaxed);
+        (chunk.clone(), Frame { chunk, at: 0 })
+    }
+
+    /// A frame that is free, if there is one: of those, one that is near the front.
+    pub(crate) fn take(self: &Arc<Self>) -> Option<Frame> {
+        for (at, word) in self.free.iter().enumerate() {
+            let mut free = word.load(Relaxed);
+            while free != 0 {
+                let bit = free & free.wrapping_neg();
+                free = word.fetch_and(!bit, Acquire);
+                if free & bit != 0 {
+                    return Some(Frame { chunk: self.clone(), at: at * 64 + bit.trailing_zeros() as usize });
+                }
+            }
+        }
+        None
+    }
+
+    pub(crate) fn frames(&self) -> usize {
+        self.frames
+    }
+
+    pub(crate) fn frame_bytes(&self) -> usize {
+        self.frame_bytes
+    }
+
+    /// Frames that have an owner, as seen by one who has the chunk besides them.
+    pub(crate) fn owned(self: &Arc<Self>) -> usize {
+        Arc::strong_count(self) - 1
+    }
+
+    /// What is noted with the frames that have an owner; where that is new, perhaps what an earlier one has noted.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = Tag> {
+        let owned = (0..self.frames).filter(|at| self.free[at / 64].load(Acquire) & 1 << (at % 64) == 0);
+        owned.map(|at| {
+            // SAFETY: (4).
+            let Header { tag: [first, second], .. } = unsafe { self.header(at).as_ref() };
+            [first.load(Relaxed), second.load(Relaxed)]
+        })
+    }
+
+    /// The memory, to be carved anew; the chunk as it is where frames have an owner yet.
+    pub(crate) fn into_memory(self: Arc<Self>) -> Result<Memory, Arc<Self>> {
+        Arc::try_unwrap(self).map(|chunk| chunk.memory)
+    }
+
+    fn header(&self, at: usize) -> NonNull<Header> {
+        debug_assert!(at < self.frames);
+        // SAFETY: the frame lies within the memory, see `new`.
+        unsafe { self.memory.start.add(at * self.frame_bytes) }.cast()
+    }
+
+    /// Makes the frame of this header free. The caller owns it, and lets go of it.
+    fn release(&self, header: NonNull<Header>) {
+        let at = (header.addr().get() - self.memory.start.addr().get()) / self.frame_bytes;
+        self.free[at / 64].fetch_or(1 << (at % 64), Release);
+    }
+}
+
+/// A frame that somebody has taken, to make a buffer of it.
+#[derive(Debug)]
+#[must_use = "it is lost for its chunk otherwise"]
+pub(crate) struct Frame {
+    chunk: Arc<Chunk>,
+    at: usize,
+}
+
+impl Frame {
+    /// A buffer of `bytes`, its contents left over from whatever lay there before.
+    ///
+    /// # Panics
+    /// When the frame is too short.
+    pub(crate) fn into_buffer(self, bytes: usize) -> Buffer {
+        let Self { chunk, at } = self;
+        assert!(
+            bytes <= chunk.frame_bytes - HEADER_BYTES,
+            "{bytes} bytes in a frame of {}",
+            chunk.frame_bytes
+        );
+        let header = chunk.header(at);
+        {
+            // SAFETY: (1), (4).
+            let Header { holders, chunk: owner, tag } = unsafe { header.as_ref() };
+            holders.store(1, Relaxed);
+            tag.iter().zip(UNTAGGED).for_each(|(word, untagged)| word.store(untagged, Relaxed));
+            owner.store(Arc::into_raw(chunk).cast_mut(), Relaxed);
+        }
+        Buffer { header, bytes }
+    }
+}
+
+/// Bytes in memory, shared by those who hold them, and gone with the last of them.
+///
+/// ```
+/// use terrace::types::Buffer;
+/// let mut buffer = Buffer::from(b"bytes".to_vec());
+/// buffer.get_mut().unwrap()[0] = b'B';
+/// let again = buffer.clone();
+/// assert_eq!((&*again, buffer.get_mut()), (&b"Bytes"[..], None));
+/// ```
+pub struct Buffer {
+    header: NonNull<Header>,
+    bytes: usize,
+}
+
+// SAFETY: as an `Arc<[u8]>`: shared bytes are only read, and counted by atomics. (1) to (3).
+unsafe impl Send for Buffer {}
+// SAFETY: the same.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// A buffer of `bytes` zeros by itself, whose memory is counted in `total`.
+    pub(crate) fn alone(bytes: usize, total: &Arc<AtomicU64>) -> Self {
+        let frame_bytes = Self::alone_bytes(bytes);
+        Chunk::with_frame(Memory::zeroed(frame_bytes, total), frame_bytes).1.into_buffer(bytes)
+    }
+
+    /// Bytes of memory that a buffer of `bytes` takes by itself.
+    pub(crate) fn alone_bytes(bytes: usize) -> usize {
+        HEADER_BYTES.saturating_add(bytes)
+    }
+
+    /// The bytes, to be written, if nobody else holds them.
+    pub fn get_mut(&mut self) -> Option<&mut [u8]> {
+        if self.header().holders.load(Acquire) != 1 {
+            return None;
+        }
+        // SAFETY: (3); Acquire orders it behind what the other holders did, by their Release decrements.
+        Some(unsafe { slice::from_raw_parts_mut(self.start().as_ptr(), self.bytes) })
+    }
+
+    /// Notes what the buffer is to be found under.
+    pub(crate) fn set_tag(&self, tag: Tag) {
+        self.header().tag.iter().zip(tag).for_each(|(word, tag)| word.store(tag, Relaxed));
+    }
+
+    /// Whether both are one.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.header == other.header
+    }
+
+    #[inline]
+    fn header(&self) -> &Header {
+        // SAFETY: (2), (4).
+        unsafe { self.header.as_ref() }
+    }
+
+    #[inline]
+    fn start(&self) -> NonNull<u8> {
+        // SAFETY: a frame has at least its header; see `into_buffer`.
+        unsafe { self.header.cast::<u8>().add(HEADER_BYTES) }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: (2), (3), (4); `into_buffer` has checked the length.
+        unsafe { slice::from_raw_parts(self.start().as_ptr(), self.bytes) }
+    }
+}
+
+impl Clone for Buffer {
+    #[inline]
+    fn clone(&self) -> Self {
+        // As in `Arc`: who holds a buffer needs no order to hand it on.
+        let holders = self.header().holders.fetch_add(1, Relaxed);
+        assert!(holders < HOLDERS_MAX, "holders are forgotten");
+        Self { header: self.header, bytes: self.bytes }
+    }
+}
+
+impl Drop for Buffer {
+    #[inline]
+    fn drop(&mut self) {
+        let header = self.header();
+        if header.holders.fetch_sub(1, Release) != 1 {
+            return;
+        }
+        fence(Acquire);
+        // SAFETY: the count that `into_buffer` put there, which (2) the last holder takes back.
+        let chunk = unsafe { Arc::from_raw(header.chunk.load(Relaxed).cast_const()) };
+        chunk.release(self.header);
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.bytes)
+    }
+}
+
+impl From<&[u8]> for Buffer {
+    fn from(bytes: &[u8]) -> Self {
+        let mut buffer = Self::alone(bytes.len(), &Arc::default());
+        if let Some(own) = buffer.get_mut() {
+            own.copy_from_slice(bytes);
+        }
+        buffer
+    }
+}
+
+impl From<Vec<u8>> for Buffer {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::from(&*bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(bytes: usize, frame_bytes: usize) -> (Arc<Chunk>, Arc<AtomicU64>) {
+        let total = Arc::default();
+        (Chunk::new(Memory::zeroed(bytes, &total), frame_bytes), total)
+    }
+
+    fn filled(chunk: &Arc<Chunk>, bytes: usize, with: u8) -> Option<Buffer> {
+        let mut buffer = chunk.take()?.into_buffer(bytes);
+        buffer.get_mut().unwrap().fill(with);
+        Some(buffer)
+    }
+
+    #[test]
+    fn every_frame_is_had_once_and_again_when_its_last_holder_has_gone() {
+        let (chunk, _) = chunk(70 * 128 + 127, 128);
+        let bytes = 128 - HEADER_BYTES;
+        let mut buffers: Vec<_> = (0..70).map(|n| filled(&chunk, bytes, n).unwrap()).collect();
+        assert!(chunk.take().is_none() && chunk.owned() == 70);
+        let held = buffers[66].clone();
+        assert!(buffers[66].get_mut().is_none());
+        buffers.remove(66);
+        assert!(chunk.take().is_none(), "somebody reads it still");
+        assert!(
+            buffers.iter().zip((0..70).filter(|&n| n != 66)).all(|(buffer, n)| **buffer == vec![n; bytes])
+        );
+        assert_eq!(*held, vec![66; bytes]);
+        let start = held.as_ptr();
+        drop(held);
+        assert_eq!(chunk.take().unwrap().into_buffer(1).as_ptr(), start);
+    }
+
+    #[test]
+    fn memory_is_carved_anew_when_nobody_holds_a_frame() {
+        let (chunk, total) = chunk(4096, 1024);
+        let buffer = filled(&chunk, 900, 1).unwrap();
+        let chunk = chunk.into_memory().unwrap_err();
+        assert_eq!(*buffer, [1; 900]);
+        drop(buffer);
+        let chunk = Chunk::new(chunk.into_memory().unwrap(), 256);
+        assert_eq!((0..).map_while(|_| chunk.take()).count(), 16);
+        assert_eq!(total.load(Relaxed), 4096);
+        drop(chunk.into_memory());
+        assert_eq!(total.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn a_buffer_outlives_who_handed_it_out() {
+        let (chunk, total) = chunk(4096, 1024);
+        let buffer = filled(&chunk, 992, 7).unwrap();
+        drop(chunk);
+        let again = buffer.clone();
+        std::thread::scope(|scope| scope.spawn(move || drop(buffer)).join()).unwrap();
+        assert_eq!(*again, [7; 992]);
+        assert_eq!(total.load(Relaxed), 4096);
+        drop(again);
+        assert_eq!(total.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn what_is_noted_is_that_of_frames_with_owners() {
+        let (chunk, _) = chunk(1024, 256);
+        let [first, second] = [1, 2].map(|with| filled(&chunk, 10, with).unwrap());
+        first.set_tag([1, 11]);
+        assert_eq!(chunk.tags().collect::<Vec<_>>(), [[1, 11], UNTAGGED]);
+        drop(first);
+        assert_eq!(chunk.tags().collect::<Vec<_>>(), [UNTAGGED]);
+        let first = filled(&chunk, 224, 1).unwrap();
+        assert_eq!(chunk.tags().collect::<Vec<_>>(), [UNTAGGED; 2]);
+        drop((first, second));
+    }
+
+    #[test]
+    fn buffers_by_themselves_have_any_length() {
+        for bytes in [0, 1, 31, 32, 33, 4096, 100_001] {
+            let total = Arc::default();
+            let mut buffer = Buffer::alone(bytes, &total);
+            assert_eq!(*buffer, vec![0; bytes]);
+            buffer.get_mut().unwrap().fill(9);
+            assert_eq!(*buffer.clone(), vec![9; bytes]);
+            assert_eq!(total.load(Relaxed) as usize, Buffer::alone_bytes(bytes));
+            assert_eq!(*Buffer::from(vec![3; bytes]), vec![3; bytes]);
+        }
+    }
+
+    #[test]
+    fn threads_take_fill_share_and_drop() {
+        let (chunk, _) = chunk(8 * 64, 64);
+        let rounds = if cfg!(miri) { 40 } else { 20_000 };
+        std::thread::scope(|scope| {
+            for thread in 0..3_u8 {
+                let (chunk, sender) = (&chunk, std::sync::mpsc::sync_channel::<(Buffer, u8)>(2));
+                let (sender, receiver) = sender;
+                scope.spawn(move || {
+                    for (buffer, with) in receiver {
+                        assert_eq!(*buffer, [with; 32]);
+                    }
+                });
+                scope.spawn(move || {
+                    for round in 0..rounds {
+                        let with = thread.wrapping_mul(80).wrapping_add(round as u8);
+                        let Some(buffer) = filled(chunk, 32, with) else { continue };
+                        buffer.set_tag([u64::from(with); 2]);
+                        sender.send((buffer.clone(), with)).unwrap();
+                        assert!(chunk.tags().count() <= 8);
+                        assert_eq!(*buffer, [with; 32]);
+                    }
+                });
+            }
+        });
+        assert_eq!(chunk.owned(), 0);
+        assert_eq!((0..).map_while(|_| chunk.take()).count(), 8);
+    }
+}
