@@ -84,6 +84,8 @@ impl Engine {
             self.health.check_writable()
         })?;
         let (bytes_out, moved_bytes) = self.install_output(version, plan, output.finish()?)?;
+        let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
+        dropped.for_each(|(_, table)| self.cache.forget(table));
         let time: Duration = self.env.now().saturating_sub(start + courteous.paused());
         self.tally.merged(volume, inputs.bytes, bytes_out, time);
         if !plan.moves.is_empty() {

@@ -4,8 +4,6 @@
 //! allocations that come and go. A buffer may be shared by the blocks in it and by the values that callers hold; it is
 //! free again once [`Buffers::give`] is called by its last holder.
 
-use std::sync::Arc;
-
 use crate::env::sync::{Mutex, MutexGuard};
 use crate::types::Buffer;
 
@@ -84,7 +82,7 @@ fn class_of(bytes: usize) -> Option<(usize, usize)> {
 }
 
 fn zeroed(bytes: usize) -> Buffer {
-    Buffer::alone(bytes, &Arc::default())
+    Buffer::alone(bytes)
 }
 
 #[cfg(test)]

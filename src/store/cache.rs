@@ -21,7 +21,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use self::rows::{Misses, Row};
 pub(crate) use self::stretches::Stretch;
 use super::buffers::Buffers;
-use super::frames::{self, Frames};
+use super::frames::{Charge, Frames, Keeper};
 use super::meter::ReadCause;
 use super::pack::{PackStore, PackWriter};
 use super::table::{TablePlace, TableReader};
@@ -41,6 +41,9 @@ const ENTRY_OVERHEAD_BYTES: u64 = 96;
 
 /// One part in so many of the blocks' part of the budget is for frames that nothing is kept in.
 const FREE_FRAMES_PART: u64 = 16;
+
+/// What is longer than one part in so many of what a shard of the cache may keep is not kept: much else would go for it.
+const KEPT_PART: u64 = 2;
 
 /// Attached tables take at most one part in so many of the budget. An index and a filter are about 1.5 % of a table.
 const ATTACHED_SHARE: u64 = 4;
@@ -63,18 +66,45 @@ enum Entry {
     Table(Arc<TableReader>),
 }
 
+impl Entry {
+    /// What it lies in.
+    fn buffers(&self) -> impl Iterator<Item = &Buffer> {
+        let (single, stretch) = match self {
+            Self::Block(block) => (Some(block.buffer()), None),
+            Self::Row(row) => (Some(&row.buffer), None),
+            Self::Stretch(stretch) => (None, Some(stretch.buffers())),
+            Self::Table(_) => (None, None),
+        };
+        single.into_iter().chain(stretch.into_iter().flatten())
+    }
+
+    /// Bytes of memory that it takes, and how many of those are in no frame.
+    fn memory(&self) -> (usize, usize) {
+        let others = match self {
+            Self::Block(_) | Self::Row(_) => 0,
+            Self::Stretch(stretch) => stretch.blocks_bytes(),
+            Self::Table(table) => table.memory_bytes(),
+        };
+        let tables = if matches!(self, Self::Table(_)) { others } else { 0 };
+        self.buffers().map(Buffer::memory).fold((others, tables), |(all, apart), (bytes, is_alone)| {
+            (all + bytes, apart + if is_alone { bytes } else { 0 })
+        })
+    }
+}
+
+/// An entry, with what it is charged for memory that is in no frame.
+#[derive(Clone, Debug)]
+struct Kept {
+    entry: Entry,
+    _charge: Option<Arc<Charge>>,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct ByBytes;
 
-impl Weighter<(TableId, u64), Entry> for ByBytes {
-    fn weight(&self, _: &(TableId, u64), entry: &Entry) -> u64 {
-        ENTRY_OVERHEAD_BYTES
-            + match entry {
-                Entry::Block(block) => frames::memory_bytes(block.buffer().len()) as u64,
-                Entry::Row(row) => frames::memory_bytes(row.buffer.len()) as u64,
-                Entry::Stretch(stretch) => stretch.memory_bytes() as u64,
-                Entry::Table(table) => table.memory_bytes() as u64,
-            }
+impl Weighter<(TableId, u64), Kept> for ByBytes {
+    fn weight(&self, _: &(TableId, u64), kept: &Kept) -> u64 {
+        ENTRY_OVERHEAD_BYTES + kept.entry.memory().0 as u64
     }
 }
 
@@ -85,7 +115,9 @@ pub(crate) struct TableCache {
     buffers: Buffers,
     frames: Frames,
     /// Hashed by a fixed seed, so that a simulation evicts what it evicted the last time.
-    entries: Cache<(TableId, u64), Entry, ByBytes, FixedState>,
+    entries: Cache<(TableId, u64), Kept, ByBytes, FixedState>,
+    /// What takes more is not kept.
+    entry_bytes_max: AtomicU64,
     capacity: AtomicU64,
     attached_bytes: Arc<AtomicU64>,
     counts: [Counts; COUNT_STRIPES],
@@ -107,19 +139,6 @@ struct Reads {
 struct Counts {
     hits: AtomicU64,
     misses: AtomicU64,
-}
-
-/// Bytes of the budget that something takes for as long as it lives.
-#[derive(Debug)]
-pub(crate) struct Charge {
-    bytes: u64,
-    total: Arc<AtomicU64>,
-}
-
-impl Drop for Charge {
-    fn drop(&mut self) {
-        self.total.fetch_sub(self.bytes, Relaxed);
-    }
 }
 
 /// How the cache did, since the store was opened.
@@ -164,11 +183,13 @@ impl TableCache {
     pub(crate) fn new(packs: Arc<PackStore>, bytes: u64, typical_block_bytes: u64) -> Self {
         let items = usize::try_from(bytes / typical_block_bytes.max(1)).unwrap_or(usize::MAX).max(16);
         let kept = bytes - bytes / FREE_FRAMES_PART;
+        let entries = Cache::with(items, kept, ByBytes, FixedState::default(), DefaultLifecycle::default());
         Self {
             packs,
             buffers: Buffers::default(),
             frames: Frames::new(bytes),
-            entries: Cache::with(items, kept, ByBytes, FixedState::default(), DefaultLifecycle::default()),
+            entry_bytes_max: (entries.shard_capacity() / KEPT_PART).into(),
+            entries,
             capacity: bytes.into(),
             attached_bytes: Arc::default(),
             counts: Default::default(),
@@ -180,30 +201,41 @@ impl TableCache {
     /// Changes the budget; blocks beyond it go at once, attached tables with their metadata.
     pub(crate) fn set_capacity(&self, bytes: u64) {
         self.capacity.store(bytes, Relaxed);
+        self.frames.suit(bytes);
         self.set_blocks_bytes(bytes.saturating_sub(self.attached_bytes.load(Relaxed)));
     }
 
     /// Changes what blocks may take of the budget.
     fn set_blocks_bytes(&self, bytes: u64) {
         self.entries.set_capacity(bytes - bytes / FREE_FRAMES_PART);
-        self.frames.set_bytes_max(bytes, |tag| self.evict(tag));
+        self.entry_bytes_max.store(self.entries.shard_capacity() / KEPT_PART, Relaxed);
+        self.frames.set_bytes_max(bytes, self);
     }
 
-    /// Lets go of what is kept under the key that `tag` is.
-    fn evict(&self, [table, offset]: Tag) {
-        self.entries.remove(&(TableId(table), offset));
+    fn entry(&self, key: &(TableId, u64)) -> Option<Entry> {
+        self.entries.get(key).map(|kept| kept.entry)
     }
 
-    /// Keeps what lies in `buffers`.
-    fn keep<'a>(&self, key: (TableId, u64), buffers: impl IntoIterator<Item = &'a Buffer>, entry: Entry) {
+    /// Whether something of `bytes` would be kept.
+    fn keeps(&self, bytes: usize) -> bool {
+        bytes as u64 <= self.entry_bytes_max.load(Relaxed)
+    }
+
+    /// Keeps `entry`, unless it is too large.
+    fn keep(&self, key: (TableId, u64), entry: Entry) {
+        let (bytes, apart) = entry.memory();
+        if !self.keeps(bytes) {
+            return;
+        }
         let (TableId(table), offset) = key;
-        buffers.into_iter().for_each(|buffer| buffer.set_tag([table, offset]));
-        self.entries.insert(key, entry);
+        entry.buffers().for_each(|buffer| buffer.set_tag([table, offset]));
+        let charge = (apart > 0).then(|| Arc::new(self.frames.charge(apart as u64, self)));
+        self.entries.insert(key, Kept { entry, _charge: charge });
     }
 
     /// A buffer for something that may be kept.
     fn frame(&self, bytes: usize) -> Buffer {
-        self.frames.take(bytes, |tag| self.evict(tag))
+        if self.keeps(bytes) { self.frames.take(bytes, self) } else { Buffer::alone(bytes) }
     }
 
     /// `bytes` in such a buffer.
@@ -245,7 +277,7 @@ impl TableCache {
         let here = |table: &Arc<TableReader>| {
             table.extent() == meta.extent || planted!("relocated-table-read-at-its-old-place")
         };
-        if let Some(Entry::Table(table)) = self.entries.get(&key)
+        if let Some(Entry::Table(table)) = self.entry(&key)
             && here(&table)
         {
             return Ok(table);
@@ -259,7 +291,7 @@ impl TableCache {
         if fits {
             meta.attachment.set(table.clone());
         } else {
-            self.entries.insert(key, Entry::Table(table.clone()));
+            self.keep(key, Entry::Table(table.clone()));
         }
         Ok(table)
     }
@@ -284,8 +316,7 @@ impl TableCache {
 
     /// Room for an attached table of so many bytes, unless those that there are take their share already.
     fn charge(&self, bytes: u64) -> Option<Charge> {
-        let before = self.attached_bytes.fetch_add(bytes, Relaxed);
-        let charge = Charge { bytes, total: self.attached_bytes.clone() };
+        let (charge, before) = Charge::new(bytes, &self.attached_bytes);
         let after = before + bytes;
         let capacity = self.capacity.load(Relaxed);
         if after > capacity / ATTACHED_SHARE {
@@ -309,7 +340,7 @@ impl TableCache {
     /// As [`TableCache::block`], for a block that is not in memory.
     pub(crate) fn read(&self, table: &TableReader, handle: BlockHandle, cause: ReadCause) -> Result<Block> {
         let block = self.read_past(table, handle, cause)?;
-        self.keep(key_of(table, handle), [block.buffer()], Entry::Block(block.clone()));
+        self.keep(key_of(table, handle), Entry::Block(block.clone()));
         Ok(block)
     }
 
@@ -342,13 +373,25 @@ impl TableCache {
     /// A block of a table, if it is in memory.
     pub(crate) fn lookup(&self, table: &TableReader, handle: BlockHandle) -> Option<Block> {
         let counts = self.stripe(table.id(), handle.offset >> 12);
-        let entry = self.entries.get(&key_of(table, handle));
+        let entry = self.entry(&key_of(table, handle));
         let Some(Entry::Block(block)) = entry else {
             counts.misses.fetch_add(1, Relaxed);
             return None;
         };
         counts.hits.fetch_add(1, Relaxed);
         Some(block)
+    }
+
+    /// Lets go of the blocks of a table that has left the tree: others have a use for their place at once. Rows stay until
+    /// theirs is needed, for nothing says which there are.
+    pub(crate) fn forget(&self, meta: &TableMeta) {
+        let Some(table) = meta.attachment.get::<TableReader>() else { return };
+        for &handle in table.handles_in(0..u64::MAX) {
+            self.entries.remove(&key_of(table, handle));
+        }
+        if Self::has_large_records(meta) {
+            self.forget_stretches(table);
+        }
     }
 
     /// Number of the reads of blocks and stretches for lookups and iterators, and the time that they took.
@@ -368,5 +411,15 @@ impl TableCache {
             bytes: self.entries.weight() + self.attached_bytes.load(Relaxed),
             capacity: self.capacity.load(Relaxed),
         }
+    }
+}
+
+impl Keeper for TableCache {
+    fn has(&self, [table, offset]: Tag) -> bool {
+        self.entries.contains_key(&(TableId(table), offset))
+    }
+
+    fn evict(&self, [table, offset]: Tag) {
+        self.entries.remove(&(TableId(table), offset));
     }
 }

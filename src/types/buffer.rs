@@ -49,12 +49,13 @@ const _: () = assert!(align_of::<Header>() <= FRAME_ALIGN && HEADER_BYTES <= FRA
 /// More holders than this have been forgotten, as there is no memory for so many: the count must not wrap.
 const HOLDERS_MAX: usize = isize::MAX as usize;
 
-/// Memory for a chunk, counted in a total for as long as it is there.
+/// Memory for a chunk, counted in a total, if it has one, for as long as it is there.
 #[derive(Debug)]
 pub(crate) struct Memory {
     start: NonNull<u8>,
     bytes: usize,
-    total: Arc<AtomicU64>,
+    layout: Layout,
+    total: Option<Arc<AtomicU64>>,
 }
 
 // SAFETY: it is the only owner of its allocation.
@@ -63,27 +64,39 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
+    /// For many frames.
     pub(crate) fn zeroed(bytes: usize, total: &Arc<AtomicU64>) -> Self {
-        let layout = Self::layout(bytes);
+        total.fetch_add(bytes as u64, Relaxed);
+        Self::of(bytes, FRAME_ALIGN, Some(total.clone()))
+    }
+
+    /// For a single frame: it is aligned as any allocation is, so that an allocator may have zeros at hand.
+    fn for_one(bytes: usize) -> Self {
+        Self::of(bytes, align_of::<Header>(), None)
+    }
+
+    fn of(bytes: usize, align: usize, total: Option<Arc<AtomicU64>>) -> Self {
+        // No frame is shorter than a header; a length that does not exist would be one that no slice can have.
+        let layout = Layout::from_size_align(bytes.max(HEADER_BYTES), align);
+        let layout = layout.unwrap_or_else(|_| handle_alloc_error(Layout::new::<Header>()));
         // SAFETY: the layout is not of length 0.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        total.fetch_add(bytes as u64, Relaxed);
-        Self { start, bytes, total: total.clone() }
+        Self { start, bytes, layout, total }
     }
 
-    /// No frame is shorter than a header; a length that does not exist would be one that no slice can have.
-    fn layout(bytes: usize) -> Layout {
-        let layout = Layout::from_size_align(bytes.max(HEADER_BYTES), FRAME_ALIGN);
-        layout.unwrap_or_else(|_| handle_alloc_error(Layout::new::<Header>()))
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.total.fetch_sub(self.bytes as u64, Relaxed);
+        if let Some(total) = &self.total {
+            total.fetch_sub(self.bytes as u64, Relaxed);
+        }
         // SAFETY: allocated with this layout, by (2) not in use any more.
-        unsafe { dealloc(self.start.as_ptr(), Self::layout(self.bytes)) }
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
 
@@ -139,12 +152,12 @@ impl Chunk {
         None
     }
 
-    pub(crate) fn frames(&self) -> usize {
-        self.frames
+    pub(crate) fn bytes(&self) -> usize {
+        self.memory.bytes
     }
 
-    pub(crate) fn frame_bytes(&self) -> usize {
-        self.frame_bytes
+    pub(crate) fn frames(&self) -> usize {
+        self.frames
     }
 
     /// Frames that have an owner, as seen by one who has the chunk besides them.
@@ -232,15 +245,17 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// A buffer of `bytes` zeros by itself, whose memory is counted in `total`.
-    pub(crate) fn alone(bytes: usize, total: &Arc<AtomicU64>) -> Self {
-        let frame_bytes = Self::alone_bytes(bytes);
-        Chunk::with_frame(Memory::zeroed(frame_bytes, total), frame_bytes).1.into_buffer(bytes)
+    /// A buffer of `bytes` zeros by itself.
+    pub(crate) fn alone(bytes: usize) -> Self {
+        let frame_bytes = HEADER_BYTES.saturating_add(bytes);
+        Chunk::with_frame(Memory::for_one(frame_bytes), frame_bytes).1.into_buffer(bytes)
     }
 
-    /// Bytes of memory that a buffer of `bytes` takes by itself.
-    pub(crate) fn alone_bytes(bytes: usize) -> usize {
-        HEADER_BYTES.saturating_add(bytes)
+    /// Bytes of memory that it takes, with its part of what is left over of the chunk, and whether it is by itself.
+    pub(crate) fn memory(&self) -> (usize, bool) {
+        // SAFETY: (2).
+        let chunk = unsafe { &*self.header().chunk.load(Relaxed) };
+        (chunk.memory.bytes / chunk.frames, chunk.frames == 1)
     }
 
     /// The bytes, to be written, if nobody else holds them.
@@ -317,7 +332,7 @@ impl fmt::Debug for Buffer {
 
 impl From<&[u8]> for Buffer {
     fn from(bytes: &[u8]) -> Self {
-        let mut buffer = Self::alone(bytes.len(), &Arc::default());
+        let mut buffer = Self::alone(bytes.len());
         if let Some(own) = buffer.get_mut() {
             own.copy_from_slice(bytes);
         }
@@ -369,6 +384,7 @@ mod tests {
     fn memory_is_carved_anew_when_nobody_holds_a_frame() {
         let (chunk, total) = chunk(4096, 1024);
         let buffer = filled(&chunk, 900, 1).unwrap();
+        assert_eq!(buffer.memory(), (1024, false));
         let chunk = chunk.into_memory().unwrap_err();
         assert_eq!(*buffer, [1; 900]);
         drop(buffer);
@@ -408,12 +424,11 @@ mod tests {
     #[test]
     fn buffers_by_themselves_have_any_length() {
         for bytes in [0, 1, 31, 32, 33, 4096, 100_001] {
-            let total = Arc::default();
-            let mut buffer = Buffer::alone(bytes, &total);
+            let mut buffer = Buffer::alone(bytes);
             assert_eq!(*buffer, vec![0; bytes]);
             buffer.get_mut().unwrap().fill(9);
             assert_eq!(*buffer.clone(), vec![9; bytes]);
-            assert_eq!(total.load(Relaxed) as usize, Buffer::alone_bytes(bytes));
+            assert_eq!(buffer.memory(), (bytes + HEADER_BYTES, true));
             assert_eq!(*Buffer::from(vec![3; bytes]), vec![3; bytes]);
         }
     }

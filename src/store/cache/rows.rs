@@ -76,7 +76,7 @@ impl TableCache {
 
     /// The newest version of `key`, of that `hash`, in a table, if it is in memory.
     pub(crate) fn row(&self, table: TableId, hash: u64, key: &[u8]) -> Option<(Stamp, Pinned)> {
-        let Some(Entry::Row(row)) = self.entries.get(&place(table, hash)) else { return None };
+        let Some(Entry::Row(row)) = self.entry(&place(table, hash)) else { return None };
         let (start, end) = (row.key as usize, row.end as usize);
         if row.buffer.get(..start) != Some(key) {
             return None;
@@ -112,6 +112,9 @@ impl TableCache {
     ) -> Pinned {
         let value = block.value(entry);
         let end = key.len() + value.len();
+        if !self.keeps(end) {
+            return block.pin_value(entry);
+        }
         let mut buffer = self.frame(end);
         if let Some(bytes) = buffer.get_mut() {
             let (front, back) = bytes.split_at_mut(key.len());
@@ -122,7 +125,7 @@ impl TableCache {
         let kept = (buffer.clone(), key.len()..end);
         // A record is far shorter than 4 GiB.
         let row = Row { buffer, key: key.len() as u32, end: end as u32, stamp };
-        self.keep(place(table, hash), [&kept.0], Entry::Row(row));
+        self.keep(place(table, hash), Entry::Row(row));
         kept
     }
 }

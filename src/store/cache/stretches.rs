@@ -11,7 +11,6 @@ use super::{Entry, TableCache};
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::table::BlockHandle;
-use crate::store::frames;
 use crate::store::meter::ReadCause;
 use crate::store::table::{TablePlace, TableReader};
 use crate::types::{Buffer, TableId};
@@ -42,13 +41,13 @@ impl Stretch {
         self.blocks.iter().find(|(offset, _)| *offset == handle.offset).map(|(_, block)| block)
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
-        let frames = self.buffers().map(|buffer| frames::memory_bytes(buffer.len()));
-        frames.sum::<usize>() + size_of_val(&*self.blocks)
+    /// Bytes of memory that it takes besides its buffers.
+    pub(super) fn blocks_bytes(&self) -> usize {
+        size_of_val(&*self.blocks)
     }
 
     /// What it lies in.
-    fn buffers(&self) -> impl Iterator<Item = &Buffer> {
+    pub(super) fn buffers(&self) -> impl Iterator<Item = &Buffer> {
         let shared = self.buffer.as_ref();
         let unpacked = self.blocks.iter().map(|(_, block)| block.buffer());
         shared.into_iter().chain(unpacked.filter(move |own| !shared.is_some_and(|shared| shared.is(own))))
@@ -68,13 +67,24 @@ impl TableCache {
     /// The stretch that holds the block under `handle`, if it is in memory.
     pub(crate) fn stretch(&self, table: &TableReader, handle: BlockHandle) -> Option<Stretch> {
         let counts = self.stripe(table.id(), handle.offset >> 12);
-        let entry = self.entries.get(&place(table.id(), handle));
+        let entry = self.entry(&place(table.id(), handle));
         let Some(Entry::Stretch(stretch)) = entry else {
             counts.misses.fetch_add(1, Relaxed);
             return None;
         };
         counts.hits.fetch_add(1, Relaxed);
         Some(stretch)
+    }
+
+    /// Lets go of all stretches of a table.
+    pub(super) fn forget_stretches(&self, table: &TableReader) {
+        let mut last = None;
+        for &handle in table.handles_in(0..u64::MAX) {
+            let place = place(table.id(), handle);
+            if last.replace(place) != Some(place) {
+                self.entries.remove(&place);
+            }
+        }
     }
 
     /// As [`TableCache::stretch`], for one that is not in memory. Fails if any of its blocks is damaged.
@@ -109,7 +119,7 @@ impl TableCache {
         let blocks: Vec<_> = handles.iter().map(block).collect::<Result<_>>()?;
         let is_shared = blocks.iter().any(|(_, block)| block.buffer().is(&buffer));
         let stretch = Stretch { blocks: blocks.into(), buffer: is_shared.then_some(buffer) };
-        self.keep(place(table.id(), handle), stretch.buffers(), Entry::Stretch(stretch.clone()));
+        self.keep(place(table.id(), handle), Entry::Stretch(stretch.clone()));
         Ok(stretch)
     }
 }

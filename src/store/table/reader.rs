@@ -13,8 +13,8 @@ use crate::format::filter::{Filter, PrefixProbe};
 use crate::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, check_block, open_block};
 use crate::format::tombstones;
 use crate::merge::key_head;
-use crate::store::cache::Charge;
 use crate::store::file::StoreFile;
+use crate::store::frames::Charge;
 use crate::store::meter::ReadCause;
 use crate::types::{Buffer, Extent, RangeTombstone, Seq, Stamp, TableId};
 
