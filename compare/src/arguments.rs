@@ -13,6 +13,9 @@ use crate::store::Engine;
 /// Most threads of a load.
 const LOAD_THREADS_MAX: usize = 64;
 
+/// Least cache of a store.
+const CACHE_BYTES_MIN: u64 = 1 << 20;
+
 /// Measures Terrace beside other stores: a scorecard of twelve workloads, in interleaved rounds.
 ///
 /// Databases live in a temporary directory below --dir, which is removed at the end, also of an interrupted or failed run.
@@ -58,6 +61,10 @@ pub struct Arguments {
     /// Threads of load-r
     #[arg(long, default_value_t = 1, value_name = "THREADS")]
     load_threads: usize,
+
+    /// Cache of the stores of small records, in bytes [default: twice their data, at most 3.75 GiB]
+    #[arg(long, value_name = "BYTES")]
+    cache_bytes: Option<u64>,
 
     /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
@@ -122,6 +129,7 @@ impl Arguments {
             value_bytes: self.value_bytes,
             large_records: or(self.large_records, 500_000, 4_000_000),
             load_threads: self.load_threads,
+            cache_bytes: self.cache_bytes,
             seed: self.seed,
             seconds: f64::MAX,
             scale: 1.0,
@@ -140,6 +148,11 @@ impl Arguments {
         let most = LOAD_THREADS_MAX;
         ensure!((1..=most).contains(&settings.load_threads), "--load-threads takes 1 to {most}");
         ensure!(matches!(self.tail_rates.len(), 0 | 2), "--tail-rates takes two numbers");
+        let least = CACHE_BYTES_MIN;
+        ensure!(
+            settings.cache_bytes.is_none_or(|bytes| bytes >= least),
+            "--cache-bytes takes {least} and more"
+        );
         let positive = |rates: (f64, f64)| rates.0 > 0.0 && rates.1 > 0.0;
         ensure!(settings.tail_rates.is_none_or(positive), "rates must be above 0");
         let told = [Workload::LoadR, Workload::GetU].iter().all(|one| settings.workloads.contains(one));
@@ -231,6 +244,7 @@ mod tests {
             &["--value-bytes", "65537"],
             &["--load-threads", "0"],
             &["--load-threads", "65"],
+            &["--cache-bytes", "1048575"],
             &["--engines", "sled"],
             &["--tail-rates", "0,1"],
             &["--workloads", "tail"],

@@ -15,7 +15,7 @@ pub enum Workload {
     LoadR,
     /// Batches of 100 small records in ascending order
     LoadS,
-    /// Synced puts by 1 and by 8 threads
+    /// Synced puts by 1, 4 and 8 threads
     Sync,
     /// Lookups of any key, a tenth of them absent, by 1 and by 2 threads, and 32 at once
     GetU,
@@ -167,6 +167,7 @@ const PHASES: &[Phase] = &[
     timed(phase("ycsb-e", Workload::YcsbE, Work::ScanMix { inserts: 5 }, ZIPFIAN, 2, 15.0)),
     phase("load-s", Workload::LoadS, Work::LoadBatches, UNIFORM, 1, 15.0),
     timed(phase("sync-1", Workload::Sync, mix(0, 0, 100), UNIFORM, 1, 6.0)),
+    timed(phase("sync-4", Workload::Sync, mix(0, 0, 100), UNIFORM, 4, 6.0)),
     timed(phase("sync-8", Workload::Sync, mix(0, 0, 100), UNIFORM, 8, 6.0)),
     timed(phase("overwrite-l", Workload::OverwriteL, mix(100, 0, 0), UNIFORM, 2, 25.0)),
     phase("get-l", Workload::GetL, Work::Gets { absent: 0 }, UNIFORM, 2, 5.0),

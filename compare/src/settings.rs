@@ -41,6 +41,8 @@ pub struct Settings {
     pub large_records: u64,
     /// Threads of `load-r`.
     pub load_threads: usize,
+    /// Cache of the stores whose memory is not limited; what suits their data if there is none.
+    pub cache_bytes: Option<u64>,
     pub seed: u64,
     /// Time for the whole run.
     pub seconds: f64,
@@ -113,6 +115,9 @@ impl Settings {
         if self.load_threads > 1 && self.workloads.contains(&Workload::LoadR) {
             sets.push(format!("load-r by {} threads", self.load_threads));
         }
+        if let Some(bytes) = self.cache_bytes {
+            sets.push(format!("a cache of {bytes} bytes"));
+        }
         sets.join(", ")
     }
 
@@ -126,10 +131,14 @@ impl Settings {
         group.large().then(|| (self.data_bytes(group) / 4).max(LIMIT_BYTES_MIN))
     }
 
-    /// How the stores of `group` are opened. Twice the data fits in the cache, at most 3.75 GiB, or a quarter of the limit.
+    /// How the stores of `group` are opened. Twice the data fits in the cache, at most 3.75 GiB, unless it is given; a quarter of
+    /// the limit where there is one.
     pub fn opening(&self, group: Group) -> Opening {
         let (cache, memtable) = match self.limit_bytes(group) {
-            None => ((2 * self.data_bytes(group)).clamp(64 << 20, 3840 << 20), 64 << 20),
+            None => {
+                let twice = (2 * self.data_bytes(group)).clamp(64 << 20, 3840 << 20);
+                (self.cache_bytes.unwrap_or(twice), 64 << 20)
+            }
             Some(limit) => (limit / 4, limit / 16),
         };
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -157,6 +166,7 @@ pub(crate) mod tests {
             value_bytes: 100,
             large_records: 4_000_000,
             load_threads: 1,
+            cache_bytes: None,
             seed: 1,
             seconds: f64::MAX,
             scale: 1.0,
@@ -201,5 +211,9 @@ pub(crate) mod tests {
         let large = "4000000 records of 16 + 1024 bytes";
         assert_eq!(small.data(), format!("1000000 records of 16 + 100 bytes, {large}"));
         assert_eq!(wide.data(), format!("1000000 records of 16 + 1024 bytes, {large}, load-r by 2 threads"));
+        let given = Settings { cache_bytes: Some(64 << 20), ..small.clone() };
+        assert_eq!(given.opening(Group::Small).cache_bytes, 64 << 20);
+        assert_eq!(given.opening(Group::Large).cache_bytes, small.opening(Group::Large).cache_bytes);
+        assert_eq!(given.data(), format!("{}, a cache of 67108864 bytes", small.data()));
     }
 }
