@@ -19,6 +19,8 @@ struct Load {
     put: u64,
     written: u64,
     largest: u64,
+    /// Most bytes of the tree and of what a job writes beside its inputs.
+    peak: u64,
 }
 
 fn place(key: &Key) -> u64 {
@@ -41,6 +43,7 @@ impl Load {
             put: 0,
             written: 0,
             largest: 0,
+            peak: 0,
         }
     }
 
@@ -115,7 +118,13 @@ impl Load {
             edit.add.extend(self.tables(1, places, bytes).into_iter().map(|table| (plan.target, table)));
         }
         self.largest = self.largest.max(plan.bytes);
+        let bytes = self.bytes() + edit.add.iter().map(|(_, table)| table.extent.length).sum::<u64>();
+        self.peak = self.peak.max(bytes);
         self.change(&edit);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.tree.levels().map(|(_, state)| state.bytes()).sum()
     }
 
     /// Merges until nothing is due.
@@ -172,22 +181,27 @@ fn config(ratio: Option<u64>) -> PolicyConfig {
     config
 }
 
-/// Bytes written for each that was put, for a load of `gib` and for half as much again over the same records.
+/// Bytes written for each that was put, for a load of `gib` and for as much again over the same records, and the most space
+/// that these took then.
 fn amplifications(ratio: Option<u64>, gib: u64) -> (f64, f64) {
     let mut load = Load::new(config(ratio));
     load.put(gib << 30);
     let grown = load.amplification();
-    load.records = Some(load.tree.levels().map(|(_, state)| state.bytes()).sum());
-    load.put(gib << 29);
+    let records = load.bytes();
+    load.peak = 0;
+    load.records = Some(records);
+    load.put(gib << 30);
+    let peak = load.peak as f64 / records as f64;
     let steady = load.amplification();
     check_version(&load.tree).unwrap();
     println!(
-        "{ratio:?}: load of {gib} GiB {grown:.2}, updates {steady:.2}, largest job {}; {}",
+        "{ratio:?}: load of {gib} GiB {grown:.2}, updates {steady:.2}, space {peak:.2}, largest job {}; {}",
         show_bytes(load.largest),
         load.shape()
     );
     if ratio.is_none() {
         assert!(load.largest <= 256 << 20);
+        assert!(peak <= 1.6, "{gib} GiB: {peak}");
     }
     (grown, steady)
 }
