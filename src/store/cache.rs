@@ -18,7 +18,7 @@ use foldhash::quality::FixedState;
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
-use self::rows::{Misses, Row};
+use self::rows::{MISSES, Misses, Row};
 pub(crate) use self::stretches::Stretch;
 use super::buffers::Buffers;
 use super::frames::{Charge, Frames, Keeper};
@@ -122,7 +122,10 @@ pub(crate) struct TableCache {
     attached_bytes: Arc<AtomicU64>,
     counts: [Counts; COUNT_STRIPES],
     reads: Reads,
+    /// Of lookups, by block.
     misses: Misses,
+    /// Of scans, by stretch.
+    missed_stretches: Misses,
 }
 
 /// What blocks that were not in memory have cost.
@@ -194,7 +197,8 @@ impl TableCache {
             attached_bytes: Arc::default(),
             counts: Default::default(),
             reads: Reads::default(),
-            misses: Misses::default(),
+            misses: Misses::new(MISSES),
+            missed_stretches: stretches::misses(bytes),
         }
     }
 

@@ -22,8 +22,8 @@ use crate::types::{Buffer, Seq, Stamp, TableId};
 /// Records are large where a table takes this much for each: then what a row costs besides the record is little.
 const LARGE_BYTES: u64 = 512;
 
-/// Blocks whose last miss is remembered.
-const MISSES: usize = 1024;
+/// Blocks whose last miss by a lookup is remembered.
+pub(super) const MISSES: usize = 1024;
 
 /// A record, in a buffer of its own: the key, then the value.
 #[derive(Clone, Debug)]
@@ -34,22 +34,21 @@ pub(super) struct Row {
     stamp: Stamp,
 }
 
-/// Blocks that were not in memory when they were asked for lately.
+/// Blocks, or stretches of them, that were not in memory when they were asked for lately.
 #[derive(Debug)]
 pub(super) struct Misses(Box<[AtomicU64]>);
 
-impl Default for Misses {
-    fn default() -> Self {
-        Self((0..MISSES).map(|_| AtomicU64::new(0)).collect())
-    }
-}
-
 impl Misses {
+    /// Remembers about the last `count`, which is not 0.
+    pub(super) fn new(count: usize) -> Self {
+        Self((0..count).map(|_| AtomicU64::new(0)).collect())
+    }
+
     /// Notes a miss; whether it is the second one within a short while.
-    fn again(&self, table: TableId, offset: u64) -> bool {
+    pub(super) fn again(&self, table: TableId, place: u64) -> bool {
         // The high bits of the product depend on all bits of both.
-        let tag = (table.0.rotate_left(32) ^ offset).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        self.0[(tag >> 54) as usize % MISSES].swap(tag, Relaxed) == tag
+        let tag = (table.0.rotate_left(32) ^ place).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        self.0[(tag >> 32) as usize % self.0.len()].swap(tag, Relaxed) == tag
     }
 }
 
@@ -136,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_second_miss_of_a_block_within_a_short_while_is_told() {
-        let misses = Misses::default();
+        let misses = Misses::new(MISSES);
         assert!(!misses.again(TableId(1), 4096));
         assert!(misses.again(TableId(1), 4096));
         assert!(!misses.again(TableId(2), 4096));

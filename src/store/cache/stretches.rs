@@ -3,10 +3,16 @@
 //! Where records are large, a scan walks over many blocks. To find each of them in the cache, or to read it, costs more than
 //! to walk over it. So iterators over such tables read and keep stretches of about four blocks; lookups, which keep rows,
 //! find their blocks in them.
+//!
+//! Once the cache is full, a stretch is kept only if it was missed a while ago as well. What is read once goes into a buffer that is
+//! in the processor's cache from its last use: to find a place for it in memory, and to evict what is there, takes as long as
+//! the read.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::rows::{MISSES, Misses};
 use super::{Entry, TableCache};
 use crate::error::Result;
 use crate::format::block::Block;
@@ -18,6 +24,14 @@ use crate::types::{Buffer, TableId};
 /// A stretch holds the blocks that begin in one section of this length of their table. With twice as much, the cache keeps
 /// more of what lies beside scans, and these take as long as with blocks alone.
 const STRETCH_BYTES: u64 = 16 << 10;
+
+/// Missed stretches are remembered as long as about as many fit into the cache, within bounds: 8 bytes each.
+const MISSES_MAX: usize = 1 << 17;
+
+/// The memory of stretches that were missed, for a cache of `bytes`.
+pub(super) fn misses(bytes: u64) -> Misses {
+    Misses::new(usize::try_from(bytes / STRETCH_BYTES).unwrap_or(MISSES_MAX).clamp(MISSES, MISSES_MAX))
+}
 
 /// Blocks that follow one another in a table.
 #[derive(Clone, Debug)]
@@ -87,6 +101,49 @@ impl TableCache {
         }
     }
 
+    /// Whether the stretch with the block under `handle`, which a scan has not found in memory, is to be kept.
+    pub(crate) fn admits_stretch(&self, table: &TableReader, handle: BlockHandle) -> bool {
+        let again = self.missed_stretches.again(table.id(), section(handle));
+        again || self.frames.has_room()
+    }
+
+    /// The bytes of the stretch with the block under `handle`, past the cache: a buffer, which may be longer, and where in the
+    /// table they lie.
+    pub(crate) fn read_stretch_past(
+        &self,
+        table: &TableReader,
+        handle: BlockHandle,
+        cause: ReadCause,
+    ) -> Result<(Buffer, Range<u64>)> {
+        let (_, range) = self.blocks_of_stretch(table, handle)?;
+        let file = self.packs.table_file(table.extent())?;
+        let from = TablePlace { file: &file, id: table.id(), extent: table.extent() };
+        let mut buffer = self.buffers.take((range.end - range.start) as usize);
+        if let Some(bytes) = buffer.get_mut() {
+            self.timed(|| from.read(cause, range.clone(), bytes))?;
+        }
+        Ok((buffer, range))
+    }
+
+    /// The blocks of the stretch with the block under `handle`, and where in the table they lie.
+    fn blocks_of_stretch(
+        &self,
+        table: &TableReader,
+        handle: BlockHandle,
+    ) -> Result<(Vec<BlockHandle>, Range<u64>)> {
+        let start = section(handle) * STRETCH_BYTES;
+        let handles = table.handles_in(start..start.saturating_add(STRETCH_BYTES));
+        let handles: Vec<BlockHandle> =
+            handles.iter().copied().filter(|&handle| Stretch::has(handle)).collect();
+        let (start, end) =
+            handles.first().zip(handles.last()).map_or((0, 0), |(first, last)| (first.offset, last.end()));
+        if end.checked_sub(start).is_none_or(|length| length > 2 * STRETCH_BYTES) {
+            let file = self.packs.table_file(table.extent())?;
+            return Err(file.corruption(table.extent().offset, "blocks are out of order"));
+        }
+        Ok((handles, start..end))
+    }
+
     /// As [`TableCache::stretch`], for one that is not in memory. Fails if any of its blocks is damaged.
     pub(crate) fn read_stretch(
         &self,
@@ -94,20 +151,13 @@ impl TableCache {
         handle: BlockHandle,
         cause: ReadCause,
     ) -> Result<Stretch> {
+        let (handles, range) = self.blocks_of_stretch(table, handle)?;
         let file = self.packs.table_file(table.extent())?;
         let from = TablePlace { file: &file, id: table.id(), extent: table.extent() };
-        let start = section(handle) * STRETCH_BYTES;
-        let handles = table.handles_in(start..start.saturating_add(STRETCH_BYTES));
-        let handles: Vec<BlockHandle> =
-            handles.iter().copied().filter(|&handle| Stretch::has(handle)).collect();
-        let (start, end) =
-            handles.first().zip(handles.last()).map_or((0, 0), |(first, last)| (first.offset, last.end()));
-        let length = end.checked_sub(start).filter(|&length| length <= 2 * STRETCH_BYTES);
-        let length =
-            length.ok_or_else(|| file.corruption(table.extent().offset, "blocks are out of order"))?;
-        let mut buffer = self.frame(length as usize);
+        let start = range.start;
+        let mut buffer = self.frame((range.end - start) as usize);
         if let Some(bytes) = buffer.get_mut() {
-            self.timed(|| from.read(cause, start..end, bytes))?;
+            self.timed(|| from.read(cause, range, bytes))?;
         }
         let block = |handle: &BlockHandle| {
             let at = handle.offset.checked_sub(start).and_then(|at| usize::try_from(at).ok());

@@ -22,6 +22,12 @@ const SINGLE_UNITS: u32 = 2;
 const SCAN_PIECE_BYTES_MIN: u64 = 16 * 1024;
 const SCAN_PIECE_BYTES_MAX: u64 = 256 * 1024;
 
+/// What lies between the last value of a block and the first one of the next: headers, and keys of large records.
+const BETWEEN_VALUES_BYTES: usize = 256;
+
+/// No more than so much of the next value is brought from memory ahead: behind that, the processor reads ahead by itself.
+const PREFETCH_BYTES_MAX: usize = 2048;
+
 /// Where a cursor's blocks come from.
 #[derive(Debug)]
 pub(crate) enum Fetch {
@@ -89,6 +95,8 @@ pub(crate) struct TableCursor {
     fetch: Fetch,
     piece: Option<Piece>,
     stretch: Option<Stretch>,
+    /// Whether the stretch was found in memory, where its bytes may be far away; what has just been read is near.
+    is_far: bool,
     at: usize,
     block: Option<Block>,
     entry: usize,
@@ -108,6 +116,7 @@ impl TableCursor {
             fetch,
             piece: None,
             stretch: None,
+            is_far: false,
             at: 0,
             block: None,
             entry: 0,
@@ -157,22 +166,40 @@ impl TableCursor {
             Fetch::Ahead => None,
             Fetch::Cached { stretches: true, .. } if Stretch::has(handle) => {
                 self.stretch = self.cache.stretch(&self.table, handle);
+                self.is_far = self.stretch.is_some();
                 self.of_stretch(handle)
             }
             Fetch::Cached { .. } => self.cache.lookup(&self.table, handle),
         }
     }
 
-    /// Reads the block under `handle`, and what the cache keeps with it.
+    /// Reads the block under `handle`, and what is read with it.
     fn read(&mut self, handle: BlockHandle) -> Result<Block> {
-        if matches!(self.fetch, Fetch::Cached { stretches: true, .. }) && Stretch::has(handle) {
-            // One block that cannot be read must not hide those around it.
-            self.stretch = self.cache.read_stretch(&self.table, handle, ReadCause::Scan).ok();
-            if let Some(block) = self.of_stretch(handle) {
-                return Ok(block);
-            }
+        self.is_far = false;
+        if !matches!(self.fetch, Fetch::Cached { stretches: true, .. }) || !Stretch::has(handle) {
+            return self.cache.read(&self.table, handle, ReadCause::Scan);
         }
-        self.cache.read(&self.table, handle, ReadCause::Scan)
+        // One block that cannot be read must not hide those around it.
+        let found = if self.cache.admits_stretch(&self.table, handle) {
+            self.stretch = self.cache.read_stretch(&self.table, handle, ReadCause::Scan).ok();
+            self.of_stretch(handle)
+        } else {
+            self.read_past(handle).ok()
+        };
+        found.map_or_else(|| self.cache.read(&self.table, handle, ReadCause::Scan), Ok)
+    }
+
+    /// Reads the block under `handle` with the others of its stretch past the cache.
+    fn read_past(&mut self, handle: BlockHandle) -> Result<Block> {
+        self.drop_piece();
+        let (buffer, range) = self.cache.read_stretch_past(&self.table, handle, ReadCause::Scan)?;
+        let piece = Piece { start: range.start, buffer, length: (range.end - range.start) as usize };
+        let found = piece.find(handle);
+        self.piece = Some(piece);
+        match found {
+            Some(found) => self.block_of_piece(handle, found),
+            None => self.cache.read(&self.table, handle, ReadCause::Scan),
+        }
     }
 
     /// Reads block `at` and as many behind it as fit into `bytes`.
@@ -187,6 +214,7 @@ impl TableCursor {
         let length = usize::try_from(end - handle.offset).unwrap_or(usize::MAX);
         place.length(handle)?;
         self.drop_piece();
+        self.is_far = false;
         let mut buffer = self.cache.buffers().take(length);
         if let Some(bytes) = buffer.get_mut() {
             let cause = match self.fetch {
@@ -253,8 +281,18 @@ impl TableCursor {
         let found = self.block.as_ref().is_some_and(|block| self.entry + 1 < block.len());
         if found {
             self.move_to(self.entry + 1);
+            self.prefetch_next();
         }
         found
+    }
+
+    /// Has the next value, which may begin in the block behind this one, brought near while the caller is busy with this one.
+    #[inline]
+    fn prefetch_next(&mut self) {
+        if let (true, Some(block)) = (self.is_far, &self.block) {
+            let Range { start, end } = self.value;
+            block.buffer().prefetch(end..end + (end - start + BETWEEN_VALUES_BYTES).min(PREFETCH_BYTES_MAX));
+        }
     }
 
     /// Goes to the previous entry of the block, if there is one.
@@ -270,6 +308,7 @@ impl TableCursor {
     fn first_of(&mut self, at: usize) -> Result<()> {
         self.load(at)?;
         self.stand(0);
+        self.prefetch_next();
         Ok(())
     }
 
@@ -327,6 +366,7 @@ impl Cursor for TableCursor {
             let entry = block.seek(key, stamp);
             if entry < block.len() {
                 self.stand(entry);
+                self.prefetch_next();
             } else {
                 // The separator lies behind the block's last entry, and so does the target.
                 self.first_of(at + 1)?;

@@ -294,6 +294,38 @@ fn a_short_walk_over_large_records_keeps_stretches_that_lookups_find() {
 }
 
 #[test]
+fn a_full_cache_keeps_a_stretch_that_scans_miss_twice() {
+    for codec in [Codec::Raw, Codec::Lz4] {
+        let fixture = Fixture::new();
+        let written = large_entries(3000);
+        let table = fixture.write(std::slice::from_ref(&written), settings(codec)).remove(0);
+        let reader = fixture.cache.table_arc(&table).unwrap();
+        let walk = |at: usize| {
+            for forward in [true, false] {
+                let mut cursor = fixture.cursor(&table, Fetch::cached(&table));
+                cursor.seek(&written[at].0, Stamp::MAX).unwrap();
+                for step in 0..10 {
+                    let at = if forward { at + step } else { at - step };
+                    assert_eq!(current(&cursor).as_ref(), Some(&written[at]));
+                    if forward { cursor.next().unwrap() } else { cursor.prev().unwrap() }
+                }
+            }
+        };
+        let handle = |at: usize| reader.handle(reader.block_for(&written[at].0, Stamp::MAX)).unwrap();
+        (10..2800).step_by(15).for_each(walk);
+        let kept = fixture.cache.counts().bytes;
+        assert!(kept > 700 << 10, "{kept} bytes fill no cache of a mebibyte");        assert!(kept > 700 << 10, "{kept} bytes fill no cache of a mebibyte");
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&table));
+        for is_kept in [false, true] {
+            cursor.seek(&written[2900].0, Stamp::MAX).unwrap();
+            assert_eq!(cursor.key(), written[2900].0);
+            assert_eq!(fixture.cache.stretch(&reader, handle(2900)).is_some(), is_kept);
+            cursor = fixture.cursor(&table, Fetch::cached(&table));
+        }
+    }
+}
+
+#[test]
 fn a_stretch_leaves_a_block_out_that_reaches_far_beyond() {
     let fixture = Fixture::new();
     let mut written = large_entries(300);
