@@ -19,9 +19,11 @@ const FREED_BYTES_MIN: u64 = 1 << 20;
 const LOG_SEGMENTS: u64 = 2;
 
 impl Engine {
-    /// Keeps as many spares as the live data and the options allow now: at the end of each job.
+    /// Keeps as many spares as the live data and the options allow now, and tells the cache how much there is: at the end of each
+    /// job.
     pub(super) fn fit_spares(&self) {
         let (limits, space) = (self.settings().limits, self.reclaimer.space());
+        self.cache.expect(space.live_bytes);
         let dead = space.total_bytes.saturating_sub(space.live_bytes);
         let surplus =
             (space.live_bytes / SURPLUS_PARTS).saturating_sub(dead + LOG_SEGMENTS * limits.segment_bytes);

@@ -23,7 +23,9 @@ const STOCKS: usize = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Buffers([Mutex<Stock>; STOCKS]);
 
+/// In a cache line of its own.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 struct Stock {
     /// By size class, made as needed.
     lists: Vec<Vec<Buffer>>,

@@ -6,6 +6,7 @@
 //! blocks. What a job writes is attached at once, so that no reader pays for it after each merge. All else that is kept lies in
 //! [`Frames`], whose memory is the rest of the budget: what is kept in them is a little less.
 
+mod misses;
 mod rows;
 mod stretches;
 
@@ -18,7 +19,9 @@ use foldhash::quality::FixedState;
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
-use self::rows::{MISSES, Misses, Row};
+use self::misses::{MISSES_MIN, Misses};
+use self::rows::Row;
+use self::stretches::Admission;
 pub(crate) use self::stretches::Stretch;
 use super::buffers::Buffers;
 use super::frames::{Charge, Frames, Keeper};
@@ -124,8 +127,7 @@ pub(crate) struct TableCache {
     reads: Reads,
     /// Of lookups, by block.
     misses: Misses,
-    /// Of scans, by stretch.
-    missed_stretches: Misses,
+    admission: Admission,
 }
 
 /// What blocks that were not in memory have cost.
@@ -197,8 +199,8 @@ impl TableCache {
             attached_bytes: Arc::default(),
             counts: Default::default(),
             reads: Reads::default(),
-            misses: Misses::new(MISSES),
-            missed_stretches: stretches::misses(bytes),
+            misses: Misses::new(MISSES_MIN),
+            admission: Admission::new(bytes),
         }
     }
 
@@ -206,6 +208,7 @@ impl TableCache {
     pub(crate) fn set_capacity(&self, bytes: u64) {
         self.capacity.store(bytes, Relaxed);
         self.frames.suit(bytes);
+        self.admission.suit(bytes);
         self.set_blocks_bytes(bytes.saturating_sub(self.attached_bytes.load(Relaxed)));
     }
 

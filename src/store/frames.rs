@@ -163,11 +163,6 @@ impl Frames {
         self.make_room(0, usize::MAX, keeper);
     }
 
-    /// Whether half of the budget has not been used yet: what is kept now takes nobody's place. (A small cache is never quite full.)
-    pub(crate) fn has_room(&self) -> bool {
-        self.total.load(Relaxed) < self.bytes_max.load(Relaxed) / 2
-    }
-
     /// A buffer of `bytes`, its contents left over from its last use, held by nobody else. Where the budget has no room for
     /// its frame, `keeper` is to let go of what was noted with others.
     pub(crate) fn take(&self, bytes: usize, keeper: &impl Keeper) -> Buffer {

@@ -8,7 +8,7 @@
 //! there, for every reader who may see all of its table.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Entry, Stretch, TableCache};
 use crate::catalog::TableMeta;
@@ -22,9 +22,6 @@ use crate::types::{Buffer, Seq, Stamp, TableId};
 /// Records are large where a table takes this much for each: then what a row costs besides the record is little.
 const LARGE_BYTES: u64 = 512;
 
-/// Blocks whose last miss by a lookup is remembered.
-pub(super) const MISSES: usize = 1024;
-
 /// A record, in a buffer of its own: the key, then the value.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
@@ -32,24 +29,6 @@ pub(super) struct Row {
     key: u32,
     end: u32,
     stamp: Stamp,
-}
-
-/// Blocks, or stretches of them, that were not in memory when they were asked for lately.
-#[derive(Debug)]
-pub(super) struct Misses(Box<[AtomicU64]>);
-
-impl Misses {
-    /// Remembers about the last `count`, which is not 0.
-    pub(super) fn new(count: usize) -> Self {
-        Self((0..count).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    /// Notes a miss; whether it is the second one within a short while.
-    pub(super) fn again(&self, table: TableId, place: u64) -> bool {
-        // The high bits of the product depend on all bits of both.
-        let tag = (table.0.rotate_left(32) ^ place).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        self.0[(tag >> 32) as usize % self.0.len()].swap(tag, Relaxed) == tag
-    }
 }
 
 /// A value in its buffer.
@@ -126,21 +105,5 @@ impl TableCache {
         let row = Row { buffer, key: key.len() as u32, end: end as u32, stamp };
         self.keep(place(table, hash), Entry::Row(row));
         kept
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_second_miss_of_a_block_within_a_short_while_is_told() {
-        let misses = Misses::new(MISSES);
-        assert!(!misses.again(TableId(1), 4096));
-        assert!(misses.again(TableId(1), 4096));
-        assert!(!misses.again(TableId(2), 4096));
-        // So many others that each place has seen one.
-        (0..64 * MISSES as u64).for_each(|n| _ = misses.again(TableId(3), 4096 * n));
-        assert!(!misses.again(TableId(1), 4096));
     }
 }

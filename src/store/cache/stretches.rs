@@ -1,22 +1,25 @@
 //! Stretches: blocks that follow one another, read and kept as one.
 //!
 //! Where records are large, a scan walks over many blocks. To find each of them in the cache, or to read it, costs more than
-//! to walk over it. So iterators over such tables read and keep stretches of about four blocks; lookups, which keep rows,
-//! find their blocks in them.
+//! to walk over it. So iterators over such tables read stretches of about four blocks; lookups, which keep rows, find their
+//! blocks in those that are kept.
 //!
-//! Once the cache is full, a stretch is kept only if it was missed a while ago as well. What is read once goes into a buffer that is
-//! in the processor's cache from its last use: to find a place for it in memory, and to evict what is there, takes as long as
-//! the read.
+//! In a cache that is about full, and too small for all that there is, a stretch is kept if it was missed before, no longer ago
+//! than as many misses as it holds stretches. What is read once goes into a buffer that is in the processor's cache from its last use: to find a place for it in
+//! memory, and to evict what is there, takes as long as the read.
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use super::rows::{MISSES, Misses};
+use arc_swap::ArcSwap;
+
+use super::misses::{MISSES_MIN, Misses};
 use super::{Entry, TableCache};
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::table::BlockHandle;
+use crate::store::file::StoreFile;
 use crate::store::meter::ReadCause;
 use crate::store::table::{TablePlace, TableReader};
 use crate::types::{Buffer, TableId};
@@ -25,12 +28,39 @@ use crate::types::{Buffer, TableId};
 /// more of what lies beside scans, and these take as long as with blocks alone.
 const STRETCH_BYTES: u64 = 16 << 10;
 
-/// Missed stretches are remembered as long as about as many fit into the cache, within bounds: 8 bytes each.
-const MISSES_MAX: usize = 1 << 17;
+/// The cache is about full where more than three quarters of what it may keep are there: a small one, in shards, seldom is quite.
+const FULL: (u64, u64) = (3, 4);
 
-/// The memory of stretches that were missed, for a cache of `bytes`.
-pub(super) fn misses(bytes: u64) -> Misses {
-    Misses::new(usize::try_from(bytes / STRETCH_BYTES).unwrap_or(MISSES_MAX).clamp(MISSES, MISSES_MAX))
+/// That is looked at once in so many misses.
+const MISSES_PER_LOOK: u64 = 64;
+
+/// Which stretches that scans have missed are to be kept.
+#[derive(Debug)]
+pub(super) struct Admission {
+    /// About as many as fit into the cache: 8 bytes for each 16 KiB of it.
+    misses: ArcSwap<Misses>,
+    missed: AtomicU64,
+    /// Bytes of all tables.
+    data_bytes: AtomicU64,
+    /// Whether what is kept takes the place of something else that may be asked for.
+    is_scarce: AtomicBool,
+}
+
+impl Admission {
+    /// That of an empty cache of `bytes`.
+    pub(super) fn new(bytes: u64) -> Self {
+        let misses = ArcSwap::from_pointee(Misses::new(Self::remembered(bytes)));
+        Self { misses, missed: 0.into(), data_bytes: 0.into(), is_scarce: false.into() }
+    }
+
+    /// Suits a cache of `bytes` from now on.
+    pub(super) fn suit(&self, bytes: u64) {
+        self.misses.store(Arc::new(Misses::new(Self::remembered(bytes))));
+    }
+
+    fn remembered(bytes: u64) -> usize {
+        usize::try_from(bytes / STRETCH_BYTES).unwrap_or(usize::MAX).max(MISSES_MIN)
+    }
 }
 
 /// Blocks that follow one another in a table.
@@ -101,20 +131,30 @@ impl TableCache {
         }
     }
 
-    /// Whether the stretch with the block under `handle`, which a scan has not found in memory, is to be kept.
-    pub(crate) fn admits_stretch(&self, table: &TableReader, handle: BlockHandle) -> bool {
-        let again = self.missed_stretches.again(table.id(), section(handle));
-        again || self.frames.has_room()
+    /// Tells how much there is to be kept: bytes of all tables.
+    pub(crate) fn expect(&self, data_bytes: u64) {
+        self.admission.data_bytes.store(data_bytes, Relaxed);
     }
 
-    /// The bytes of the stretch with the block under `handle`, past the cache: a buffer, which may be longer, and where in the
-    /// table they lie.
+    /// Whether the stretch with the block under `handle`, which a scan has not found in memory, is to be kept.
+    pub(crate) fn admits_stretch(&self, table: &TableReader, handle: BlockHandle) -> bool {
+        let Admission { misses, missed, data_bytes, is_scarce } = &self.admission;
+        if missed.fetch_add(1, Relaxed).is_multiple_of(MISSES_PER_LOOK) {
+            let ((full, of), capacity) = (FULL, self.entries.capacity());
+            let fits = data_bytes.load(Relaxed) <= capacity;
+            is_scarce.store(!fits && self.entries.weight() > capacity / of * full, Relaxed);
+        }
+        misses.load().again(table.id(), section(handle)) || !is_scarce.load(Relaxed)
+    }
+
+    /// The bytes of the stretch with the block under `handle`, past the cache: a buffer, which may be longer, where in the table
+    /// they lie, and the file.
     pub(crate) fn read_stretch_past(
         &self,
         table: &TableReader,
         handle: BlockHandle,
         cause: ReadCause,
-    ) -> Result<(Buffer, Range<u64>)> {
+    ) -> Result<(Buffer, Range<u64>, Arc<StoreFile>)> {
         let (_, range) = self.blocks_of_stretch(table, handle)?;
         let file = self.packs.table_file(table.extent())?;
         let from = TablePlace { file: &file, id: table.id(), extent: table.extent() };
@@ -122,7 +162,7 @@ impl TableCache {
         if let Some(bytes) = buffer.get_mut() {
             self.timed(|| from.read(cause, range.clone(), bytes))?;
         }
-        Ok((buffer, range))
+        Ok((buffer, range, file))
     }
 
     /// The blocks of the stretch with the block under `handle`, and where in the table they lie.

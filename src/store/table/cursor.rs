@@ -10,14 +10,15 @@ use crate::format::block::Block;
 use crate::format::table::BlockHandle;
 use crate::merge::Cursor;
 use crate::store::cache::{Stretch, TableCache};
+use crate::store::file::StoreFile;
 use crate::store::meter::ReadCause;
 use crate::types::{Buffer, Stamp};
 
 /// A merge reads its inputs in pieces of this size.
 const MERGE_PIECE_BYTES: u64 = 256 * 1024;
 
-/// An iterator reads this many units in a row by themselves, and leaves them in the cache. If it goes on, it is a long one:
-/// it reads pieces past the cache, of which each is twice as long as the last, between these bounds.
+/// An iterator reads this many units in a row by themselves, and the cache may keep them. If it goes on, it is a long one: it reads
+/// pieces past the cache, of which each is twice as long as the last, between these bounds.
 const SINGLE_UNITS: u32 = 2;
 const SCAN_PIECE_BYTES_MIN: u64 = 16 * 1024;
 const SCAN_PIECE_BYTES_MAX: u64 = 256 * 1024;
@@ -77,6 +78,7 @@ struct Piece {
     start: u64,
     buffer: Buffer,
     length: usize,
+    file: Arc<StoreFile>,
 }
 
 impl Piece {
@@ -139,6 +141,7 @@ impl TableCursor {
         self.at = at;
         let Some(handle) = self.table.handle(at) else { return Ok(()) };
         let block = if let Some(found) = self.piece.as_ref().and_then(|piece| piece.find(handle)) {
+            self.is_far = false;
             self.block_of_piece(handle, found)?
         } else if let Some(block) = self.of_stretch(handle) {
             block
@@ -192,8 +195,8 @@ impl TableCursor {
     /// Reads the block under `handle` with the others of its stretch past the cache.
     fn read_past(&mut self, handle: BlockHandle) -> Result<Block> {
         self.drop_piece();
-        let (buffer, range) = self.cache.read_stretch_past(&self.table, handle, ReadCause::Scan)?;
-        let piece = Piece { start: range.start, buffer, length: (range.end - range.start) as usize };
+        let (buffer, range, file) = self.cache.read_stretch_past(&self.table, handle, ReadCause::Scan)?;
+        let piece = Piece { start: range.start, buffer, length: (range.end - range.start) as usize, file };
         let found = piece.find(handle);
         self.piece = Some(piece);
         match found {
@@ -223,17 +226,16 @@ impl TableCursor {
             };
             place.read(cause, handle.offset..end, bytes)?;
         }
-        self.piece = Some(Piece { start: handle.offset, buffer, length });
+        self.piece = Some(Piece { start: handle.offset, buffer, length, file });
         Ok(())
     }
 
     /// The block that lies at `found` of the piece.
     fn block_of_piece(&mut self, handle: BlockHandle, found: usize) -> Result<Block> {
-        let extent = self.table.extent();
-        let file = self.cache.packs().table_file(extent)?;
-        let place = TablePlace { file: &file, id: self.table.id(), extent };
         let Some(piece) = &self.piece else { return self.read(handle) };
-        place.block(handle, &piece.buffer, found, |bytes| self.cache.copy(bytes))
+        let place = TablePlace { file: &piece.file, id: self.table.id(), extent: self.table.extent() };
+        // Nobody keeps it: no frame of the cache for what is unpacked.
+        place.block(handle, &piece.buffer, found, |bytes| Buffer::from(bytes))
     }
 
     fn drop_piece(&mut self) {

@@ -299,6 +299,7 @@ fn a_full_cache_keeps_a_stretch_that_scans_miss_twice() {
         let fixture = Fixture::new();
         let written = large_entries(3000);
         let table = fixture.write(std::slice::from_ref(&written), settings(codec)).remove(0);
+        fixture.cache.expect(table.extent.length);
         let reader = fixture.cache.table_arc(&table).unwrap();
         let walk = |at: usize| {
             for forward in [true, false] {
@@ -314,7 +315,7 @@ fn a_full_cache_keeps_a_stretch_that_scans_miss_twice() {
         let handle = |at: usize| reader.handle(reader.block_for(&written[at].0, Stamp::MAX)).unwrap();
         (10..2800).step_by(15).for_each(walk);
         let kept = fixture.cache.counts().bytes;
-        assert!(kept > 700 << 10, "{kept} bytes fill no cache of a mebibyte");        assert!(kept > 700 << 10, "{kept} bytes fill no cache of a mebibyte");
+        assert!(kept > 700 << 10, "{kept} bytes fill no cache of a mebibyte");
         let mut cursor = fixture.cursor(&table, Fetch::cached(&table));
         for is_kept in [false, true] {
             cursor.seek(&written[2900].0, Stamp::MAX).unwrap();
@@ -350,10 +351,22 @@ fn a_stretch_leaves_a_block_out_that_reaches_far_beyond() {
 
 #[test]
 fn a_damaged_block_hides_no_other_of_its_stretch() {
+    for is_full in [false, true] {
+        damaged_block(is_full);
+    }
+}
+
+/// In a stretch that the cache would keep, or not, for others have filled it.
+fn damaged_block(is_full: bool) {
     let fixture = Fixture::new();
-    let written = large_entries(300);
+    let written = large_entries(if is_full { 3000 } else { 300 });
     let table = fixture.write(std::slice::from_ref(&written), settings(Codec::Raw)).remove(0);
+    fixture.cache.expect(table.extent.length);
     let reader = fixture.cache.table_arc(&table).unwrap();
+    for (key, ..) in written.iter().skip(200).step_by(10) {
+        fixture.cursor(&table, Fetch::cached(&table)).seek(key, Stamp::MAX).unwrap();
+    }
+    assert_eq!(fixture.cache.counts().bytes > 700 << 10, is_full);
     let damaged = reader.block_for(b"key00103", Stamp::MAX);
     let handle = reader.handle(damaged).unwrap();
     let path = Path::new("/db/000001.pack");
