@@ -200,7 +200,7 @@ impl TableCache {
             counts: Default::default(),
             reads: Reads::default(),
             misses: Misses::new(MISSES_MIN),
-            admission: Admission::new(bytes),
+            admission: Admission::default(),
         }
     }
 
@@ -208,7 +208,6 @@ impl TableCache {
     pub(crate) fn set_capacity(&self, bytes: u64) {
         self.capacity.store(bytes, Relaxed);
         self.frames.suit(bytes);
-        self.admission.suit(bytes);
         self.set_blocks_bytes(bytes.saturating_sub(self.attached_bytes.load(Relaxed)));
     }
 

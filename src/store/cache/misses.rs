@@ -17,6 +17,11 @@ impl Misses {
         Self((0..count).map(|_| AtomicU64::new(0)).collect())
     }
 
+    /// How many it remembers.
+    pub(super) fn remembered(&self) -> usize {
+        self.0.len()
+    }
+
     /// Notes a miss; whether it is the second one within a short while.
     pub(super) fn again(&self, table: TableId, place: u64) -> bool {
         // The high bits of the product depend on all bits of both.

@@ -37,7 +37,7 @@ const MISSES_PER_LOOK: u64 = 64;
 /// Which stretches that scans have missed are to be kept.
 #[derive(Debug)]
 pub(super) struct Admission {
-    /// About as many as fit into the cache: 8 bytes for each 16 KiB of it.
+    /// About as many as fit into the cache, where not all does: 8 bytes for each 16 KiB of it.
     misses: ArcSwap<Misses>,
     missed: AtomicU64,
     /// Bytes of all tables.
@@ -46,20 +46,22 @@ pub(super) struct Admission {
     is_scarce: AtomicBool,
 }
 
-impl Admission {
-    /// That of an empty cache of `bytes`.
-    pub(super) fn new(bytes: u64) -> Self {
-        let misses = ArcSwap::from_pointee(Misses::new(Self::remembered(bytes)));
+impl Default for Admission {
+    fn default() -> Self {
+        let misses = ArcSwap::from_pointee(Misses::new(MISSES_MIN));
         Self { misses, missed: 0.into(), data_bytes: 0.into(), is_scarce: false.into() }
     }
+}
 
-    /// Suits a cache of `bytes` from now on.
-    pub(super) fn suit(&self, bytes: u64) {
-        self.misses.store(Arc::new(Misses::new(Self::remembered(bytes))));
-    }
-
-    fn remembered(bytes: u64) -> usize {
-        usize::try_from(bytes / STRETCH_BYTES).unwrap_or(usize::MAX).max(MISSES_MIN)
+impl Admission {
+    /// Tells how much there is to be kept in a cache of `capacity`.
+    fn expect(&self, data_bytes: u64, capacity: u64) {
+        self.data_bytes.store(data_bytes, Relaxed);
+        let fit = usize::try_from(capacity / STRETCH_BYTES).unwrap_or(usize::MAX);
+        // Less than a thousandth of the tables takes that, however large the budget.
+        if data_bytes > capacity && self.misses.load().remembered() < fit {
+            self.misses.store(Arc::new(Misses::new(fit)));
+        }
     }
 }
 
@@ -133,7 +135,7 @@ impl TableCache {
 
     /// Tells how much there is to be kept: bytes of all tables.
     pub(crate) fn expect(&self, data_bytes: u64) {
-        self.admission.data_bytes.store(data_bytes, Relaxed);
+        self.admission.expect(data_bytes, self.entries.capacity());
     }
 
     /// Whether the stretch with the block under `handle`, which a scan has not found in memory, is to be kept.
