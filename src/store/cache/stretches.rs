@@ -5,8 +5,8 @@
 //! blocks in those that are kept.
 //!
 //! In a cache that is about full, and too small for all that there is, a stretch is kept if it was missed before, no longer ago
-//! than as many misses as it holds stretches. What is read once goes into a buffer that is in the processor's cache from its last use: to find a place for it in
-//! memory, and to evict what is there, takes as long as the read.
+//! than as many misses as it holds stretches. What is read once goes into a buffer that is in the processor's cache from its
+//! last use: to find a place for it in memory, and to evict what is there, takes as long as the read.
 
 use std::ops::Range;
 use std::sync::Arc;
