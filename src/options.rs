@@ -191,13 +191,14 @@ pub struct TreeOptions {
     pub flush_single_table: bool,
     /// Size of a block, in bytes; 256 B to 1 MiB. One cache miss of a lookup reads one block.
     pub block_bytes: u32,
-    /// Size of level 1, in bytes; 4 KiB or more. See `l0_trigger`.
+    /// Size of level 1, in bytes; 4 KiB or more. Without `level_ratio`: what level 0 may hold before it is merged; up to three times
+    /// as much, where that is no more than a quarter of the data.
     pub level1_bytes: u64,
     /// How many times larger each further level is, 2 to 100; `None` for as many levels, and the ratio between them, as write
     /// least for the data that there is.
     pub level_ratio: Option<u32>,
-    /// Flushed runs in level 0 that start a merge; 1 or more. Without `level_ratio`, a tree of which they are less than a quarter
-    /// waits for more, up to three times as many, and has a level 1 that is larger by as much: so less is written.
+    /// Flushed runs in level 0 that start a merge; 1 or more. Without `level_ratio` they do not count, but what they hold, up to
+    /// seven tenths of `l0_slow` runs; `level1_bytes` is then what so many full ones hold.
     pub l0_trigger: usize,
     /// Flushed runs in level 0 at which writers begin to slow down; at least `l0_trigger`.
     pub l0_slow: usize,
@@ -227,8 +228,8 @@ impl Default for TreeOptions {
             level1_bytes: 256 << 20,
             level_ratio: None,
             l0_trigger: 4,
-            l0_slow: 20,
-            l0_stop: 36,
+            l0_slow: 26,
+            l0_stop: 42,
             debt_slow_bytes: 4 << 30,
             debt_stop_bytes: 64 << 30,
             merges_yield: true,

@@ -127,9 +127,10 @@ fn torture(env: &Arc<SimEnv>, seed: u64) -> (u64, u64) {
     let mut rng = Rng::new(seed);
     // Small levels in half of the runs, so that packs have tables in several; and little memory, so that open tables are
     // found by their ids.
-    let level1_bytes = if seed.is_multiple_of(2) { 128 << 10 } else { 64 << 20 };
+    let (level1_bytes, level_ratio) =
+        if seed.is_multiple_of(2) { (128 << 10, Some(10)) } else { (64 << 20, None) };
     let memory_bytes = Some(if seed % 4 < 2 { 16 << 20 } else { 1 << 20 });
-    let tree = TreeOptions { level1_bytes, ..options().tree };
+    let tree = TreeOptions { level1_bytes, level_ratio, ..options().tree };
     let memtable_bytes = if seed % 4 < 2 { 2 << 20 } else { 128 << 10 };
     let db = without_holes(env, &Options { tree, memory_bytes, memtable_bytes, ..options() });
     let (mut model, mut held) = (Model::new(), Vec::new());
@@ -185,7 +186,7 @@ fn i8_whoever_holds_on_to_a_table_reads_it_whatever_is_rewritten() {
         let config = SimConfig { seed, preemption_percent: 50, ..SimConfig::default() };
         let (jobs, errors) = SimEnv::run(config, move |env| torture(&env, seed));
         println!("seed {seed}: {jobs} rewrites");
-        assert!(jobs >= 2 && errors == 0, "{jobs} rewrites, {errors} errors");
+        assert!(jobs > 0 && errors == 0, "{jobs} rewrites, {errors} errors");
     }
 }
 
@@ -512,7 +513,9 @@ fn a_repair_takes_the_copy_of_an_ingested_table_for_as_new_as_it_is() {
     repair_without_the_edit(|env| {
         let mut model = Model::new();
         let mut small = options();
-        small.tree.level1_bytes = 128 << 10;
+        (small.tree.level1_bytes, small.tree.level_ratio) = (128 << 10, Some(10));
+        // Whatever is merged is one job, and in one pack.
+        (small.tree.group_bytes, small.tree.group_parts) = (16 << 20, 1);
         let db = open(env, &small).unwrap();
         put(&db, &mut model, 150..KEYS, 0);
         db.compact().unwrap();

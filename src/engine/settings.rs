@@ -174,11 +174,9 @@ fn policy(options: &Options) -> PolicyConfig {
             level1_bytes: tree.level1_bytes,
             ratio: tree.level_ratio.map(u64::from),
             l0_trigger: tree.l0_trigger as u64,
-            l0_trigger_max: match tree.level_ratio {
-                Some(_) => tree.l0_trigger as u64,
-                // Merges that keep up leave writers alone.
-                None => (LEVEL0_GROWTH * tree.l0_trigger as u64).min(tree.l0_slow as u64 * 3 / 5),
-            },
+            l0_full_max: LEVEL0_GROWTH * tree.l0_trigger as u64,
+            // Merges that keep up leave writers alone.
+            l0_runs_max: (tree.l0_slow as u64 * 7 / 10).max(tree.l0_trigger as u64),
         }),
         picker: match tree.victims {
             Victims::Cursor => Picker::Cursor(picker),

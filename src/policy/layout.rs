@@ -6,17 +6,18 @@
 //!
 //! Without a given ratio the limits follow the tree. A level costs each byte that goes through it about one write, and half
 //! a write for each time that it is larger than the one above: behind the cursor, which goes round, the target is emptier
-//! than at the place that is reached last. Level 1 is about what level 0 brings at a time, the deepest level holds what
-//! there is, and between the two as many levels as cost least grow by one ratio, which is 2.5 to 6. With LevelDB's 10, the
-//! deepest level but one is full however little lies below it, and the work of a level falls on one step out of two or three.
-//! Level 0 follows the tree as well. Each of its merges writes level 1 anew, whatever it brings, so it is due at
-//! as many runs as are a quarter of the tree, within bounds, and level 1 grows with what it brings. Lookups then ask more filters;
-//! scans pay for a merge where that is worth it. In a tree that is not much larger than level 0, where reads mostly come from
-//! memory, little changes.
+//! than at the place that is reached last. Level 0 is a level like the others here: it is merged in sections (`picker/level0.rs`), each
+//! where it holds most, so it is due by its bytes, a quarter of the data within bounds, and what it holds beyond them is what must
+//! go. The deepest level holds what there is, and between the two as many levels as cost least grow by one ratio. That is none
+//! at all up to some gigabytes. With LevelDB's level 1 and ratio of 10, each byte is written once more on its way through
+//! a level 1 that is no larger than level 0, and the deepest level but one is full however little lies below it.
+//! Lookups ask more filters of level 0, and fewer of other levels; scans pay for a merge where that is worth it.
 //! (`policy/tests/volume.rs` reckons the difference: of what is written with the ratio of 10, from 3 GiB on about half is left.)
+//! What counts as data is the largest level below level 0: it has no key twice, so not less than that is live, and updates, however
+//! far merges are behind, do not make the limits larger.
 //! A tree that has outgrown its levels moves its tables into a new deepest one; nothing is written for that.
 
-use crate::catalog::Version;
+use crate::catalog::{LevelState, Version};
 use crate::types::{KeyRange, LEVELS, UpperBound};
 
 /// What merging costs as much as one seek does whose block is cached, in bytes: what a merge gets through in the 0.7 us that
@@ -48,12 +49,17 @@ pub struct LeveledConfig {
     pub ratio: Option<u64>,
     /// Runs at which level 0 is due, at least 1.
     pub l0_trigger: u64,
-    /// Runs at which level 0 is due in a tree of which it is a small part; at least `l0_trigger`.
-    pub l0_trigger_max: u64,
+    /// Without a ratio, level 0 is due at as many bytes as so many full runs have, at the latest; at least `l0_trigger`.
+    pub l0_full_max: u64,
+    /// Without a ratio, level 0 is due at so many runs, whatever they hold; at least `l0_trigger`.
+    pub l0_runs_max: u64,
 }
 
-/// Level 0 may be one part in so many of a tree.
+/// Level 0 may be one part in so many of the data.
 const LEVEL0_PARTS: u64 = 4;
+
+/// Level 0 may have so many times the runs that it had if all were full: sections of the older ones are merged already.
+const LEVEL0_PARTIAL: u64 = 2;
 
 /// What a level costs beside the ratio, in writes: one, and half a one for the readers, who ask all levels.
 const LEVEL_COST: f64 = 1.5;
@@ -87,11 +93,10 @@ impl Layout {
         let Self::Leveled(config) = self;
         let (mut scores, limits) = ([0.0; LEVELS], config.limits(version));
         for (level, state) in version.levels().take(LEVELS - 1) {
-            let (value, limit) = match level {
-                0 => (state.runs.len() as u64, config.level0_runs(version)),
-                _ => (state.bytes(), limits[usize::from(level)]),
+            scores[usize::from(level)] = match level {
+                0 => config.level0(version).score(state),
+                _ => state.bytes() as f64 / limits[usize::from(level)] as f64,
             };
-            scores[usize::from(level)] = value as f64 / limit as f64;
         }
         scores
     }
@@ -105,9 +110,11 @@ impl Layout {
         let limits = config.limits(version);
         let l0 = version.level(0);
         let (mut debt, mut incoming) = (0u64, 0u64);
-        if l0.runs.len() as u64 >= config.level0_runs(version) {
-            incoming = l0.bytes();
-            debt = incoming.saturating_add(version.bytes(1));
+        let level0 = config.level0(version);
+        if level0.score(l0) >= 1.0 {
+            incoming = l0.bytes().saturating_sub(level0.left_bytes);
+            let met = incoming as f64 * (version.bytes(1) as f64 / l0.bytes().max(1) as f64);
+            debt = incoming.saturating_add(met as u64);
         }
         for (level, state) in version.levels().take(LEVELS - 1).skip(1) {
             let bytes = state.bytes().saturating_add(incoming);
@@ -194,49 +201,76 @@ fn moving_bytes(version: &Version, level: u8) -> u64 {
     if behind(level + 1, &range) == 0 { behind(level, &range) } else { 0 }
 }
 
+/// When level 0 is due.
+struct Level0Limits {
+    /// Number of its runs.
+    runs: u64,
+    /// Its bytes.
+    bytes: u64,
+    /// Bytes that may stay when it has been due.
+    left_bytes: u64,
+}
+
+impl Level0Limits {
+    fn score(&self, level: &LevelState) -> f64 {
+        (level.runs.len() as f64 / self.runs as f64).max(level.bytes() as f64 / self.bytes as f64)
+    }
+}
+
 impl LeveledConfig {
     fn limits(&self, version: &Version) -> [u64; LEVELS] {
-        let (ratio, levels) = match self.ratio {
-            Some(ratio) => (ratio as f64, LEVELS - 1),
+        let (level1_bytes, ratio, deepest) = match self.ratio {
+            Some(ratio) => (self.level1_bytes as f64, ratio as f64, LEVELS - 1),
             None => self.even(version),
         };
         let mut limits = [u64::MAX; LEVELS];
         limits[0] = 0;
-        let level1_bytes = self.level1_bytes(version) as f64;
-        for (above, limit) in (0..).zip(&mut limits[1..levels]) {
+        for (above, limit) in (0..).zip(&mut limits[1..deepest]) {
             *limit = (level1_bytes * ratio.powi(above)) as u64;
         }
         limits
     }
 
-    /// Runs at which level 0 is due. They do not become more while it is merged, section by section: that makes no byte.
-    fn level0_runs(&self, version: &Version) -> u64 {
-        let run_bytes = (self.level1_bytes / self.l0_trigger).max(1);
-        let runs = bytes_of(version) / LEVEL0_PARTS / run_bytes;
-        runs.clamp(self.l0_trigger, self.l0_trigger_max.max(self.l0_trigger))
+    /// When level 0 is due.
+    fn level0(&self, version: &Version) -> Level0Limits {
+        if self.ratio.is_some() {
+            return Level0Limits { runs: self.l0_trigger, bytes: u64::MAX, left_bytes: 0 };
+        }
+        let bytes = self.level0_bytes(version);
+        let full_runs = bytes.div_ceil(self.run_bytes());
+        let runs = (LEVEL0_PARTIAL * full_runs).clamp(self.l0_trigger, self.l0_runs_max);
+        Level0Limits { runs, bytes, left_bytes: bytes }
     }
 
-    /// Bytes at which level 1 is due: `level1_bytes`, and more where level 0 brings more at a time.
-    fn level1_bytes(&self, version: &Version) -> u64 {
-        let bytes = u128::from(self.level1_bytes) * u128::from(self.level0_runs(version));
-        u64::try_from(bytes / u128::from(self.l0_trigger)).unwrap_or(u64::MAX)
+    /// Bytes of a full run.
+    fn run_bytes(&self) -> u64 {
+        (self.level1_bytes / self.l0_trigger).max(1)
     }
 
-    /// The ratio of each level to the one above, and the number of the deepest level.
-    fn even(&self, version: &Version) -> (f64, usize) {
-        let growth = (bytes_of(version) as f64 / self.level1_bytes(version) as f64).max(1.0);
-        let ratio = |steps: usize| growth.powf(1.0 / steps as f64);
-        let cost = |steps: usize| steps as f64 * (LEVEL_COST + ratio(steps) / 2.0);
-        let cheapest = (1..LEVELS - 1).min_by(|one, other| cost(*one).total_cmp(&cost(*other)));
+    /// Bytes at which level 0 is due.
+    fn level0_bytes(&self, version: &Version) -> u64 {
+        let bytes_max = self.run_bytes().saturating_mul(self.l0_full_max).max(self.level1_bytes);
+        (data_bytes(version) / LEVEL0_PARTS).clamp(self.level1_bytes, bytes_max)
+    }
+
+    /// Bytes at which level 1 is due, the ratio of each level to the one above, and the number of the deepest level.
+    fn even(&self, version: &Version) -> (f64, f64, usize) {
+        // A merge takes most of a section of level 0, but of another level only what lies behind the cursor.
+        let level0_bytes = self.level0_bytes(version) as f64 / 2.0;
+        let growth = (data_bytes(version) as f64 / level0_bytes).max(1.0);
+        let ratio = |levels: usize| growth.powf(1.0 / levels as f64);
+        let cost = |levels: usize| levels as f64 * (LEVEL_COST + ratio(levels) / 2.0);
+        let cheapest = (1..LEVELS).min_by(|one, other| cost(*one).total_cmp(&cost(*other)));
         // A level that is there stays.
-        let there = usize::from(version.deepest().unwrap_or(0).saturating_sub(1));
-        let steps = cheapest.unwrap_or(1).max(there);
-        (ratio(steps), steps + 1)
+        let levels = cheapest.unwrap_or(1).max(version.deepest().unwrap_or(0).into());
+        (level0_bytes * ratio(levels), ratio(levels), levels)
     }
 }
 
-fn bytes_of(version: &Version) -> u64 {
-    version.levels().map(|(_, state)| state.bytes()).sum()
+/// Bytes of the largest level below level 0; of level 0 if there is none.
+fn data_bytes(version: &Version) -> u64 {
+    let largest = version.levels().skip(1).map(|(_, state)| state.bytes()).max().unwrap_or(0);
+    if largest > 0 { largest } else { version.bytes(0) }
 }
 
 #[cfg(test)]

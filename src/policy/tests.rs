@@ -47,7 +47,8 @@ impl PolicyConfig {
                 level1_bytes,
                 ratio: Some(10),
                 l0_trigger: 4,
-                l0_trigger_max: 4,
+                l0_full_max: 12,
+                l0_runs_max: 18,
             }),
             picker: Picker::Cursor(PickerConfig {
                 group_bytes: 0,
@@ -180,7 +181,7 @@ impl Case {
         match name {
             "level1" => layout.level1_bytes = value,
             "ratio" => layout.ratio = Some(value).filter(|ratio| *ratio > 0),
-            "trigger" => (layout.l0_trigger, layout.l0_trigger_max) = (value, value),
+            "trigger" => (layout.l0_trigger, layout.l0_full_max, layout.l0_runs_max) = (value, value, value),
             "table" => cutter.table_bytes = value,
             "group" => picker.group_bytes = value,
             "parts" => picker.group_parts = value,

@@ -17,7 +17,7 @@ use super::choice::Choice;
 use crate::catalog::{Run, TableMeta};
 use crate::types::{Key, KeyRange, UpperBound};
 
-/// A section takes up to this many times the bytes of a group, of all runs together.
+/// A section takes up to this many times the bytes of a group, of all runs and the target together.
 const GROUPS: u64 = 4;
 
 /// Tables of another run begin at more places than this between two of the grid: then these are of the grid, too.
@@ -63,18 +63,18 @@ fn best_section(source: Source<'_>) -> Option<KeyRange> {
     let bytes_max = source.config.group_bytes.saturating_mul(GROUPS);
     let mut best: Option<(f64, KeyRange)> = None;
     for from in 0..cells.len() {
-        let (mut bytes, mut is_oldest, mut to) = (0, false, from);
+        let (mut bytes, mut met, mut is_oldest, mut to) = (0, 0, false, from);
         for (at, cell) in cells.iter().enumerate().skip(from) {
-            if cell.is_busy || bytes > 0 && bytes + cell.bytes > bytes_max {
+            let meets = source.target.map_or(0, |run| run.overlap_bytes(&range(from, at)));
+            if cell.is_busy || bytes > 0 && bytes + cell.bytes + meets > bytes_max {
                 break;
             }
-            (bytes, is_oldest, to) = (bytes + cell.bytes, is_oldest || cell.is_oldest, at);
+            (bytes, met, is_oldest, to) = (bytes + cell.bytes, meets, is_oldest || cell.is_oldest, at);
         }
         if !is_oldest && !planted!("section-without-the-oldest-run") {
             continue;
         }
         let section = range(from, to);
-        let met = source.target.map_or(0, |run| run.overlap_bytes(&section));
         let gain = bytes as f64 / (bytes + met) as f64;
         if best.as_ref().is_none_or(|(most, _)| gain > *most) {
             best = Some((gain, section));

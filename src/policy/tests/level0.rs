@@ -10,7 +10,7 @@ const MIB: u64 = 1 << 20;
 fn policy() -> PolicyConfig {
     let mut config = PolicyConfig::leveldb_sized(MIB, 256 * MIB);
     let Layout::Leveled(layout) = &mut config.layout;
-    (layout.ratio, layout.l0_trigger_max) = (None, 12);
+    layout.ratio = None;
     *config.picker_mut() = PickerConfig {
         group_bytes: 16 * MIB,
         group_parts: 4,
@@ -19,7 +19,7 @@ fn policy() -> PolicyConfig {
         grandparent_bytes_max: 10 * MIB,
     };
     let Pacer::Governor(pacer) = &mut config.pacer;
-    (pacer.l0_slow, pacer.l0_stop) = (20, 36);
+    (pacer.l0_slow, pacer.l0_stop) = (26, 42);
     config
 }
 
@@ -141,7 +141,7 @@ fn first_job(runs: u64, levels: [u64; 3], beside: [u64; 3]) -> Option<(u32, u8)>
 #[test]
 fn what_relieves_a_stopped_level_0_comes_before_other_keyspaces_and_fuller_levels_before_it() {
     // Level 0 is 3 times full, level 1 about as much.
-    let (small, fuller, idle) = ([2_200, 3_000, 60_000], [2_400, 3_000, 60_000], [4_000, 20_000, 30_000]);
+    let (small, fuller, idle) = ([6_000, 3_000, 60_000], [7_000, 3_000, 60_000], [4_000, 27_000, 30_000]);
     assert_eq!(first_job(36, small, idle), Some((0, 0)));
     assert_eq!(first_job(36, fuller, idle), Some((0, 1)));
     // Nobody waits: the fullest of all.

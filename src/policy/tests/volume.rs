@@ -168,9 +168,6 @@ fn config(ratio: Option<u64>) -> PolicyConfig {
     let mut config = PolicyConfig::leveldb_sized(1 << 20, 256 << 20);
     let Layout::Leveled(layout) = &mut config.layout;
     layout.ratio = ratio;
-    if ratio.is_none() {
-        layout.l0_trigger_max = 12;
-    }
     *config.picker_mut() = PickerConfig {
         group_bytes: 16 << 20,
         group_parts: 4,
@@ -190,6 +187,9 @@ fn amplifications(ratio: Option<u64>, gib: u64) -> (f64, f64) {
     let records = load.bytes();
     load.peak = 0;
     load.records = Some(records);
+    load.put(3 * gib << 30);
+    load.amplification();
+    load.peak = 0;
     load.put(gib << 30);
     let peak = load.peak as f64 / records as f64;
     let steady = load.amplification();
