@@ -64,7 +64,7 @@ fn a_wide_table_of_the_oldest_run_is_taken_before_long() {
     runs.add(0, 2, 500_000..1_000_000, 1);
     for epoch in 3..14 {
         runs.add(0, epoch, 490_000..500_000, 8);
-        runs.add(0, epoch, 500_000..1_000_000, 56);
+        runs.add(0, epoch, 500_000..1_000_000, 14);
     }
     runs.add(1, 1, 500_000..1_000_000, 200);
     let (mut tree, oldest) = (runs.version(), TableId(1));
@@ -83,7 +83,7 @@ fn a_wide_table_of_the_oldest_run_is_taken_before_long() {
             add.push((1, table(runs.ids, 1, plan.range.clone(), MIB)));
         }
         runs.add(0, epoch, 490_000..500_000, 8);
-        runs.add(0, epoch, 500_000..1_000_000, 56);
+        runs.add(0, epoch, 500_000..1_000_000, 14);
         add.append(&mut runs.tables);
         tree = tree.apply(&TreeEdit { drop, add, ..TreeEdit::default() }, &mut |_| Lease::none()).unwrap();
     }
