@@ -154,7 +154,7 @@ pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOpti
     }
 }
 
-/// Where limits follow the tree, level 0 is due at up to so many times the runs of the option.
+/// Where limits follow the tree, level 0 is due at up to so many times what the runs of the option hold when they are full.
 const LEVEL0_GROWTH: u64 = 3;
 
 /// The policies that the options describe.
