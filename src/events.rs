@@ -41,7 +41,7 @@ pub trait EventListener: Send + Sync + 'static {
         let _ = flush;
     }
 
-    /// A merge begins. Moves, which rewrite nothing, are not told.
+    /// A merge begins, or a fold, whose target is its level. Moves, which rewrite nothing, are not told.
     fn merge_begin(&self, merge: &JobBegin) {
         let _ = merge;
     }

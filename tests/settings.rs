@@ -79,6 +79,54 @@ fn level_0_is_merged_once_scans_have_paid_for_it() {
     assert_eq!(runs(), "0");
 }
 
+/// Where much lies below, they pay for less: one run instead of six, and level 1 as it was.
+#[test]
+fn level_0_is_folded_once_scans_have_paid_for_that() {
+    let trigger = TreeOptions { l0_trigger: 100, l0_slow: 200, l0_stop: 300, ..tiny().tree };
+    let tree = TreeOptions { level_ratio: None, group_bytes: 64 << 10, level1_bytes: 64 << 20, ..trigger };
+    let db =
+        open(&machine(), Options { tree, memory_bytes: Some(64 << 20), memtable_bytes: 1 << 20, ..tiny() });
+    let key = |n: u32| format!("{n:04}");
+    (0..3000).for_each(|n| db.put(key(n), [n as u8; 1000]).unwrap());
+    db.compact().unwrap();
+    let files = |level| db.property(&format!("terrace.num-files-at-level{level}")).unwrap();
+    let below: Vec<_> = (1..7).map(files).collect();
+    let pinned = db.snapshot();
+    for run in 0..6 {
+        (0..3000).filter(|n| n % 6 >= run).for_each(|n| db.put(key(n), [run as u8]).unwrap());
+        db.delete_range(key(100 * run)..key(100 * run + 10)).unwrap();
+        db.flush().unwrap();
+    }
+    let runs = || {
+        let levels = db.property("terrace.levelstats").unwrap();
+        levels.lines().nth(1).unwrap().split_whitespace().nth(1).unwrap().parse::<u32>().unwrap()
+    };
+    assert!(runs() >= 6);
+    for scans in 1.. {
+        assert!(scans < 4096 && db.iter().unwrap().next().is_some());
+        if scans % 64 == 0 {
+            db.wait_idle().unwrap();
+            if runs() == 1 {
+                break;
+            }
+        }
+    }
+    assert_eq!((1..7).map(files).collect::<Vec<_>>(), below);
+    let expected = |n: u32| {
+        let last_deleted = (0..6).filter(|run| (100 * run..100 * run + 10).contains(&n)).max();
+        Some((n % 6) as u8).filter(|&written| last_deleted.is_none_or(|run| u32::from(written) > run))
+    };
+    for n in 0..3000 {
+        assert_eq!(
+            db.get(key(n)).unwrap().map(|value| value.to_vec()),
+            expected(n).map(|run| vec![run]),
+            "{n}"
+        );
+        assert_eq!(pinned.get(key(n)).unwrap().unwrap(), [n as u8; 1000]);
+    }
+    assert!(db.verify().unwrap().problems.is_empty());
+}
+
 #[test]
 fn a_lower_trigger_starts_merges_by_itself() {
     let db = six_runs();

@@ -176,6 +176,7 @@ fn report(stats: &Stats) -> String {
         "Merges",
         format!("{}, {} bytes in, {} out", stats.merge.jobs, stats.merge.bytes_in, stats.merge.bytes_out),
     );
+    line("Folds", stats.merge.folds.to_string());
     line("Moves", stats.merge.moves.to_string());
     line(
         "Holes punched",

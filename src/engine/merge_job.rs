@@ -1,4 +1,4 @@
-//! Merges: tables of one level and of the next become tables of the next. What moves in the same plan does so in the same
+//! Merges: tables of one level and of the next become tables of the next, or tables of level 0 tables of one of its runs. What moves in the same plan does so in the same
 //! edit.
 
 use std::collections::{BTreeMap, HashSet};
@@ -88,6 +88,9 @@ impl Engine {
         dropped.for_each(|(_, table)| self.cache.forget(table));
         let time: Duration = self.env.now().saturating_sub(start + courteous.paused());
         self.tally.merged(volume, inputs.bytes, bytes_out, time);
+        if plan.target == plan.source {
+            self.tally.folded();
+        }
         if !plan.moves.is_empty() {
             self.tally.moved(moved_bytes);
         }
@@ -157,8 +160,11 @@ fn tree_edit(version: &Version, plan: &Plan, retainer: &Retainer) -> Result<Tree
     Ok(edit)
 }
 
-/// The run of the level after the target of `plan`.
+/// The run of the level after the target of `plan`. None for a fold: as with a flush, what lies below level 0 cuts nothing.
 fn grandparents(version: &Version, plan: &Plan) -> Run {
+    if plan.target == 0 {
+        return Run::empty();
+    }
     let below = version.levels().find(|&(level, _)| level == plan.target + 1);
     below.and_then(|(_, level)| level.run()).cloned().unwrap_or_else(Run::empty)
 }

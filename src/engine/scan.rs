@@ -170,6 +170,14 @@ impl Cursor for Source {
         each!(self, cursor => cursor.kept())
     }
 
+    #[inline]
+    fn waits(&self) -> bool {
+        match self {
+            Self::Run(cursor) => cursor.waits(),
+            Self::Memtable(_) | Self::Masked(_) => false,
+        }
+    }
+
     fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
         each!(self, cursor => cursor.seek(key, stamp))
     }
@@ -265,6 +273,9 @@ fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> 
         let (source, own) = source?;
         let own = own.map(Arc::new);
         match source {
+            Some(Source::Run(cursor)) if newer.is_empty() && own.is_none() => {
+                sources.push(Source::Run(cursor.waiting()));
+            }
             Some(source) if newer.is_empty() && own.is_none() => sources.push(source),
             Some(source) => {
                 let masked = Masked::new(source, newer.clone(), own.clone());

@@ -410,9 +410,12 @@ impl Engine {
                 let version = tree.view().version.clone();
                 let layout = &self.settings().policy.layout;
                 let mut shape = layout.measure(&version);
-                if layout.price_of_level0(&version).is_some_and(|price| tree.paid() >= price) {
+                let paid = tree.paid();
+                if layout.price_of_level0(&version).is_some_and(|price| paid >= price) {
                     shape.scores[0] = shape.scores[0].max(1.0);
                 }
+                // Others need the space more.
+                shape.paid_bytes = if self.is_short_of_space() { 0 } else { paid };
                 (tree.id(), version, shape)
             })
             .collect();

@@ -22,6 +22,7 @@ pub(crate) struct Tally {
     user_bytes: AtomicU64,
     flush: JobTally,
     merge: JobTally,
+    folds: AtomicU64,
     moves: AtomicU64,
     moved_bytes: AtomicU64,
     rewrites: RewriteTally,
@@ -86,6 +87,11 @@ impl Tally {
 
     pub(super) fn merged(&self, volume: Volume, bytes_in: u64, bytes_out: u64, time: Duration) {
         self.merge.add(volume, bytes_in, bytes_out, time);
+    }
+
+    /// The merge that has just been counted was a fold.
+    pub(super) fn folded(&self) {
+        self.folds.fetch_add(1, Relaxed);
     }
 
     /// Tables of `bytes` together have moved.
@@ -174,6 +180,7 @@ impl Engine {
             },
             merge: MergeStats {
                 jobs: merge.jobs.load(Relaxed),
+                folds: self.tally.folds.load(Relaxed),
                 moves: self.tally.moves.load(Relaxed),
                 moved_bytes: self.tally.moved_bytes.load(Relaxed),
                 records_in: merge.records_in.load(Relaxed),

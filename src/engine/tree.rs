@@ -19,6 +19,9 @@ const ARENA_BYTES: usize = 64 * 1024;
 /// How often, in scans, they pay, and somebody looks whether it is enough for a merge.
 const SCANS_PER_CHECK: u64 = 256;
 
+/// Somebody is told once what is paid has grown by one part in so many: to plan costs more, the more tables level 0 has.
+const PAID_STEPS: u64 = 16;
+
 /// An open keyspace.
 #[derive(Debug)]
 pub(crate) struct Tree {
@@ -29,6 +32,8 @@ pub(crate) struct Tree {
     scans: AtomicU64,
     /// What scans have paid since level 0 got a run or became empty, in bytes of merging ([`seeks_worth`]).
     paid: AtomicU64,
+    /// What they had paid when somebody was told last.
+    told: AtomicU64,
     /// Blocks that had been asked for when it was last paid.
     asked: Mutex<BlocksAsked>,
 }
@@ -89,6 +94,7 @@ impl Tree {
             dropped: AtomicBool::new(false),
             scans: AtomicU64::new(0),
             paid: AtomicU64::new(0),
+            told: AtomicU64::new(0),
             asked: Default::default(),
         }
     }
@@ -136,19 +142,25 @@ impl Tree {
         // A merge of level 0 that scans have paid for goes on, section by section, until nothing is left of it.
         if runs > before || runs == 0 {
             self.paid.store(0, Ordering::Relaxed);
+            self.told.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Counts a scan; whether [`Tree::paid`] has grown, and something may be due. `asked` tells what blocks have been asked
-    /// for since the store was opened.
+    /// Counts a scan; whether [`Tree::paid`] has grown by more than a little, and something may be due. `asked` tells what blocks
+    /// have been asked for since the store was opened.
     pub(crate) fn scanned(&self, asked: impl FnOnce() -> BlocksAsked) -> bool {
         if !(self.scans.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(SCANS_PER_CHECK) {
             return false;
         }
         let now = asked();
         let lately = now.since(&std::mem::replace(&mut self.asked.lock(), now));
-        self.paid.fetch_add(seeks_worth(SCANS_PER_CHECK, &lately), Ordering::Relaxed);
-        true
+        let worth = seeks_worth(SCANS_PER_CHECK, &lately);
+        let paid = self.paid.fetch_add(worth, Ordering::Relaxed).saturating_add(worth);
+        let grown = paid.saturating_sub(self.told.load(Ordering::Relaxed)) >= paid / PAID_STEPS;
+        if grown {
+            self.told.store(paid, Ordering::Relaxed);
+        }
+        grown
     }
 
     /// What scans have paid for each run of level 0 since it got one or became empty, in bytes of merging; it grows only when

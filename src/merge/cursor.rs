@@ -28,6 +28,14 @@ pub trait Cursor {
         0
     }
 
+    /// Whether the cursor stands in front of entries that it has not looked at, as `seek` may leave it where no entry
+    /// of the key can be: none of them comes before its `key`, at [`Stamp::MAX`]. There is no `value`, and `next` goes to the
+    /// first of them.
+    #[inline]
+    fn waits(&self) -> bool {
+        false
+    }
+
     /// Stands on the first entry at or behind (`key`, `stamp`).
     fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<(), Self::Error>;
 

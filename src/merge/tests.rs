@@ -20,6 +20,9 @@ struct VecCursor {
     records: Rc<Vec<Record>>,
     position: Option<usize>,
     fuse: usize,
+    /// Whether a seek may leave it in front of an entry; then, at this key.
+    may_wait: bool,
+    gate: Option<Vec<u8>>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -28,14 +31,19 @@ struct Burnt;
 impl VecCursor {
     fn new(records: Vec<Record>) -> Self {
         assert!(records.is_sorted());
-        Self { records: Rc::new(records), position: None, fuse: usize::MAX }
+        Self { records: Rc::new(records), position: None, fuse: usize::MAX, may_wait: false, gate: None }
     }
 
     fn to(&mut self, position: Option<usize>) -> Result<(), Burnt> {
-        self.position = None;
+        (self.position, self.gate) = (None, None);
         self.fuse = self.fuse.checked_sub(1).ok_or(Burnt)?;
         self.position = position.filter(|&position| position < self.records.len());
         Ok(())
+    }
+
+    /// One that waits wherever it may.
+    fn waiting(records: Vec<Record>) -> Self {
+        Self { may_wait: true, ..Self::new(records) }
     }
 
     fn record(&self) -> &Record {
@@ -54,20 +62,31 @@ impl Cursor for VecCursor {
         self.position.is_some()
     }
 
+    fn waits(&self) -> bool {
+        self.gate.is_some()
+    }
+
     fn key(&self) -> &[u8] {
-        &self.record().0
+        self.gate.as_ref().unwrap_or_else(|| &self.record().0)
     }
 
     fn stamp(&self) -> Stamp {
-        self.record().1.0
+        if self.waits() { Stamp::MAX } else { self.record().1.0 }
     }
 
     fn value(&self) -> &[u8] {
+        assert!(!self.waits());
         &self.record().2
     }
 
     fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<(), Burnt> {
-        self.to(Some(self.lower_bound(key, stamp)))
+        let at = self.lower_bound(key, stamp);
+        self.to(Some(at))?;
+        if self.may_wait && self.valid() && self.key() > key {
+            // The first key that is behind, or one before it.
+            self.gate = Some(if at % 2 == 0 { self.record().0.clone() } else { [key, &[0]].concat() });
+        }
+        Ok(())
     }
 
     fn seek_before(&mut self, key: &[u8], stamp: Stamp) -> Result<(), Burnt> {
@@ -83,7 +102,7 @@ impl Cursor for VecCursor {
     }
 
     fn next(&mut self) -> Result<(), Burnt> {
-        self.to(Some(self.position.unwrap() + 1))
+        self.to(Some(self.position.unwrap() + usize::from(!self.waits())))
     }
 
     fn prev(&mut self) -> Result<(), Burnt> {
@@ -134,8 +153,10 @@ fn sources_strategy(count: Range<usize>) -> impl Strategy<Value = Vec<Vec<Record
     prop::collection::vec(source, count)
 }
 
+/// Of each two one that waits.
 fn cursors(sources: &[Vec<Record>]) -> Vec<VecCursor> {
-    sources.iter().cloned().map(VecCursor::new).collect()
+    let make = [VecCursor::new, VecCursor::waiting];
+    sources.iter().cloned().enumerate().map(|(at, records)| make[at % 2](records)).collect()
 }
 
 fn union(sources: &[Vec<Record>]) -> Vec<Record> {

@@ -15,7 +15,8 @@
 //!
 //! * Every loser's entry comes behind, or equals, that of the winner of its match, as both stand now.
 //! * Sources with the same (key, stamp) meet in a match, for everything between them is equal as well; the one with
-//!   the higher index loses and is marked as a duplicate. A step passes over marked winners.
+//!   the higher index loses and is marked as passed. A step passes over marked winners.
+//! * A source that waits is marked, too: it looks at its entries once it has won.
 //!
 //! It deliberately does not know of visibility, bounds or where entries come from.
 
@@ -56,11 +57,11 @@ struct Slot {
     /// Smaller comes first. The largest when not live.
     rank: u64,
     live: bool,
-    /// An equal entry of another source comes before this one.
-    duplicate: bool,
+    /// No entry of the merge: an equal one of another source comes before it, or the source waits.
+    passed: bool,
 }
 
-const EXHAUSTED: Slot = Slot { rank: u64::MAX, live: false, duplicate: false };
+const EXHAUSTED: Slot = Slot { rank: u64::MAX, live: false, passed: false };
 
 /// Who waits for a match that nobody has come to, while the tree is built.
 const NOBODY: usize = usize::MAX;
@@ -197,7 +198,7 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
                 ranked_anew = true;
             }
             let slot = self.slots[self.winner];
-            if !slot.duplicate {
+            if !slot.passed {
                 self.crown();
                 return Ok(ranked_anew || slot.rank == left);
             }
@@ -223,7 +224,7 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
         let mut first_live = true;
         for (source, slot) in self.sources.iter_mut().zip(&mut self.slots) {
             seek(source)?;
-            *slot = Slot { live: source.valid(), ..EXHAUSTED };
+            *slot = Slot { live: source.valid(), passed: source.waits(), ..EXHAUSTED };
             if slot.live && first_live {
                 self.prefix.extend_from_slice(source.key());
                 first_live = false;
@@ -239,7 +240,12 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
         if !self.sources.is_empty() {
             self.rank_all();
             self.build();
-            self.crown();
+            if self.slots[self.winner].passed {
+                D::step(&mut self.sources[self.winner])?;
+                self.contest(0)?;
+            } else {
+                self.crown();
+            }
         }
         Ok(())
     }
@@ -252,7 +258,7 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
             self.slots[source] = EXHAUSTED;
             return true;
         }
-        self.slots[source] = Slot { live: true, ..EXHAUSTED };
+        self.slots[source] = Slot { live: true, passed: cursor.waits(), ..EXHAUSTED };
         let key = cursor.key();
         if let Some(rest) = key.strip_prefix(&self.prefix[..]) {
             self.slots[source].rank = D::rank(key_head(rest));
@@ -332,7 +338,7 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
             Ordering::Less => true,
             Ordering::Greater => false,
             Ordering::Equal => {
-                self.slots[a.max(b)].duplicate = true;
+                self.slots[a.max(b)].passed = true;
                 a < b
             }
         }

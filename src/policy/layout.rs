@@ -2,7 +2,8 @@
 //!
 //! `Leveled` is LevelDB's: runs of flushed tables in level 0, one run in every deeper level, limits that grow by a
 //! ratio. A level is due at score 1: level 0 by its number of runs, a deeper one by its bytes. The deepest
-//! level has nowhere to go and is never due. Level 0 is due as well once scans have paid for its merge.
+//! level has nowhere to go and is never due. Level 0 is due as well once scans have paid for its merge; without a given ratio they
+//! may pay for less before: that runs of it become one.
 //!
 //! Without a given ratio the limits follow the tree. A level costs each byte that goes through it about one write, and half
 //! a write for each time that it is larger than the one above: behind the cursor, which goes round, the target is emptier
@@ -16,6 +17,8 @@
 //! What counts as data is the largest level below level 0: it has no key twice, so not less than that is live, and updates, however
 //! far merges are behind, do not make the limits larger.
 //! A tree that has outgrown its levels moves its tables into a new deepest one; nothing is written for that.
+
+use std::ops::Range;
 
 use crate::catalog::{LevelState, Version};
 use crate::types::{KeyRange, LEVELS, UpperBound};
@@ -32,6 +35,12 @@ const SEEK_BYTES_MAX: u64 = 16 << 10;
 
 /// What a merge costs however small it is, for its barriers, in bytes of merging.
 const MERGE_BYTES: u64 = 1 << 20;
+
+/// Newest runs of level 0 among which windows to fold are sought.
+const FOLDED_RUNS_MAX: usize = 64;
+
+/// As many windows are looked at, where nothing of the cheapest can be folded.
+const FOLDS_MAX: usize = 4;
 
 /// The layouts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -71,13 +80,15 @@ pub struct TreeShape {
     pub scores: [f64; LEVELS],
     /// Bytes to merge until no level is due, as far as can be told.
     pub debt_bytes: u64,
+    /// What scans have paid for each run of level 0, in bytes of merging ([`seeks_worth`]).
+    pub paid_bytes: u64,
 }
 
 impl Layout {
     /// Measures `version`.
     #[must_use]
     pub fn measure(&self, version: &Version) -> TreeShape {
-        TreeShape { scores: self.scores(version), debt_bytes: self.debt(version) }
+        TreeShape { scores: self.scores(version), debt_bytes: self.debt(version), paid_bytes: 0 }
     }
 
     /// Bytes at which each level is due: 0 for level 0, whose runs are counted, and [`u64::MAX`] for one that never is.
@@ -156,6 +167,35 @@ impl Layout {
         let l0 = version.level(0);
         let cost = l0.bytes().saturating_add(version.bytes(1)).saturating_add(MERGE_BYTES);
         Some(cost.checked_div(l0.runs.len() as u64)?.max(1))
+    }
+}
+
+impl Layout {
+    /// The windows of neighbouring runs of level 0, newest first, that scans have paid for to be folded into one run, with their
+    /// prices as in [`Layout::price_of_level0`]: the cheapest few, the cheapest first. What is paid for is one run less; to fold them
+    /// writes no byte of the level below, and serves scans as long as level 0 stays. None with a given ratio: there, level 0 is
+    /// LevelDB's.
+    #[must_use]
+    pub fn folds(&self, version: &Version, paid_bytes: u64) -> Vec<(Range<usize>, u64)> {
+        let Self::Leveled(config) = self;
+        let runs = &version.level(0).runs;
+        let runs = &runs[..runs.len().min(FOLDED_RUNS_MAX)];
+        // No window costs less.
+        if config.ratio.is_some() || runs.len() < 2 || paid_bytes < MERGE_BYTES / (runs.len() as u64 - 1) {
+            return Vec::new();
+        }
+        let mut windows = Vec::new();
+        for from in 0..runs.len() {
+            let mut cost = runs[from].bytes().saturating_add(MERGE_BYTES);
+            for (saved, to) in (1..).zip(from + 1..runs.len()) {
+                cost = cost.saturating_add(runs[to].bytes());
+                windows.push((from..to + 1, cost / saved));
+            }
+        }
+        windows.retain(|(_, price)| *price <= paid_bytes);
+        windows.sort_by_key(|(_, price)| *price);
+        windows.truncate(FOLDS_MAX);
+        windows
     }
 }
 

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::types::{Key, KeyRange, KeyspaceId, TableId};
 
-/// A background change of one tree: tables to merge into the next level, tables to move there unread, or both at once; or
-/// tables that stay in their level and are to lie elsewhere on the disk.
+/// A background change of one tree: tables to merge into the next level, tables to move there unread, or both at once; tables
+/// of level 0 to merge into one run of it; or tables that stay in their level and are to lie elsewhere on the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// Whose tree.
@@ -16,8 +16,8 @@ pub struct Plan {
     pub source: u8,
     /// Level that receives the outputs.
     pub target: u8,
-    /// Tables to merge: of the source level, then of the target level, newest run first, in key order. Of a rewrite, whose
-    /// source is its target: the tables to copy.
+    /// Tables to merge: of the source level, then of the target level, newest run first, in key order. The source of a fold is
+    /// its target, as is that of a rewrite: of this, the tables to copy.
     pub inputs: Vec<PlanInput>,
     /// Tables of the source level that go to the target as they are, in key order.
     pub moves: Vec<TableId>,
@@ -64,6 +64,8 @@ pub enum Reason {
     Level0Runs,
     /// The level has as many bytes as the layout allows.
     LevelBytes,
+    /// Scans have paid for fewer runs in level 0.
+    Scans,
     /// Packs hold little that lives.
     DeadSpace,
     /// The user asked for it.
@@ -75,6 +77,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Level0Runs => "level 0 runs",
             Self::LevelBytes => "level bytes",
+            Self::Scans => "scans",
             Self::DeadSpace => "dead space",
             Self::Manual => "manual",
         })

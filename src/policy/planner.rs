@@ -6,7 +6,8 @@
 //! 2. Rewrites of packs, once far too much is dead and cannot be punched: or under writers that never rest nothing would
 //!    bound it (I11).
 //! 3. Every other level that is due, by score.
-//! 4. Rewrites that can wait.
+//! 4. Folds of level 0 that scans have paid for: where it is due, it is merged away.
+//! 5. Rewrites that can wait.
 //!
 //! A level 0 that waits for jobs in level 1 to end keeps that level's next jobs from starting, or they would hold it
 //! up for ever; nor does a rewrite start in its keyspace. Which tables are taken is the picker's business, whether a plan may run the pacer's.
@@ -77,7 +78,13 @@ pub fn next_plan(
             _ => {}
         }
     }
-    rewrite(&waiting)
+    let late_rewrite = if late { rewrite(&waiting) } else { None };
+    let folding = views.iter().filter(|view| view.shape.scores[0] < 1.0);
+    let mut folds = folding.flat_map(|view| {
+        let windows = config.layout.folds(view.version, view.shape.paid_bytes);
+        windows.into_iter().filter_map(|(window, _)| config.picker.fold(view, &window))
+    });
+    late_rewrite.or_else(|| folds.find(admitted)).or_else(|| rewrite(&waiting))
 }
 
 fn due_levels<'a>(view: &'a TreeView<'a>, config: &PolicyConfig) -> impl Iterator<Item = Due<'a>> {

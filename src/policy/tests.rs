@@ -257,6 +257,18 @@ impl Case {
                 if shown.is_empty() { "all 0".into() } else { shown.join("  ") }
             }
             ("price", []) => self.config.layout.price_of_level0(&version).map_or("never".into(), show_bytes),
+            ("folds", [paid]) => {
+                let folds = self.config.layout.folds(&version, parse_bytes(paid)).into_iter();
+                let shown = folds.map(|(window, price)| {
+                    format!(
+                        "runs {window:?} {}: {}",
+                        show_bytes(price),
+                        show(self.config.picker.fold(&view, &window))
+                    )
+                });
+                let shown: Vec<_> = shown.collect();
+                if shown.is_empty() { "none".into() } else { shown.join("\n") }
+            }
             ("debt", []) => show_bytes(shape.debt_bytes),
             ("writer", [sweep]) => self.writer(sweep),
             ("cut", [level, entries @ ..]) => {
@@ -364,6 +376,7 @@ fn show_plan(version: &Version, plan: &Plan) -> String {
     };
     let moves = plan.moves.iter().map(|id| range_of(*id)).collect::<Vec<_>>().join(" ");
     let mut what = match plan.kind {
+        PlanKind::Merge if plan.source == plan.target => format!("[{}]", of_level(plan.source)),
         PlanKind::Merge => format!("[{}] with [{}]", of_level(plan.source), of_level(plan.target)),
         PlanKind::Move => format!("[{moves}]"),
         PlanKind::Rewrite => format!("[{}]", of_level(plan.source)),

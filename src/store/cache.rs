@@ -96,10 +96,18 @@ impl Entry {
 }
 
 /// An entry, with what it is charged for memory that is in no frame.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Kept {
     entry: Entry,
-    _charge: Option<Arc<Charge>>,
+    _charge: Option<Charge>,
+}
+
+/// For a reader: what is kept is charged once. (To share the charge would cost each lookup a wait for memory.)
+impl Clone for Kept {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self { entry: self.entry.clone(), _charge: None }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -235,7 +243,7 @@ impl TableCache {
         }
         let (TableId(table), offset) = key;
         entry.buffers().for_each(|buffer| buffer.set_tag([table, offset]));
-        let charge = (apart > 0).then(|| Arc::new(self.frames.charge(apart as u64, self)));
+        let charge = (apart > 0).then(|| self.frames.charge(apart as u64, self));
         self.entries.insert(key, Kept { entry, _charge: charge });
     }
 

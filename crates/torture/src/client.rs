@@ -83,6 +83,8 @@ const UNKNOWN_MAX: usize = 3;
 pub struct Jobs {
     pub flushes: u64,
     pub merges: u64,
+    /// Merges within level 0.
+    pub folds: u64,
     pub moves: u64,
     /// Bytes of dead files that were kept when the openings ended.
     pub spare_bytes: u64,
@@ -209,6 +211,7 @@ impl Client {
         let stats = db.stats();
         self.jobs.flushes += stats.flush.jobs;
         self.jobs.merges += stats.merge.jobs;
+        self.jobs.folds += stats.merge.folds;
         self.jobs.moves += stats.merge.moves;
         self.jobs.punches += stats.punch.punches;
         self.jobs.hole_syncs += stats.syncs.reclaim;
@@ -403,6 +406,12 @@ impl Client {
     pub fn wait_idle(&mut self) -> Step {
         let result = self.db().wait_idle();
         self.done(result)
+    }
+
+    /// Seeks the first key of the default keyspace.
+    pub fn scan_first(&mut self) -> Step {
+        let result = self.db().iter().and_then(|mut iter| iter.next().transpose());
+        self.done(result.map(drop))
     }
 
     /// Holds a snapshot and what it must show from now on; the one before goes.

@@ -43,6 +43,7 @@ pub const SCHEDULES: &[Schedule] = &[
         run: lives::merges,
         proof: |jobs, _| jobs.merges >= 2,
     },
+    Schedule { name: "folds", options: many_runs, run: lives::folds, proof: |jobs, _| jobs.folds >= 1 },
     Schedule { name: "moves", options: tiny, run: lives::moves, proof: |jobs, _| jobs.moves >= 1 },
     Schedule {
         name: "moves beside merges",
@@ -155,6 +156,20 @@ fn one_table() -> Options {
 
 fn small_log() -> Options {
     Options { memtable_bytes: 64 << 10, wal_bytes_max: 64 << 10, ..tiny() }
+}
+
+/// Level 0 may have many runs, and what lies below is large beside them.
+fn many_runs() -> Options {
+    let tree = TreeOptions {
+        level_ratio: None,
+        level1_bytes: 1 << 20,
+        l0_trigger: 50,
+        l0_slow: 80,
+        l0_stop: 90,
+        group_bytes: 64 << 10,
+        ..tiny().tree
+    };
+    Options { memtable_bytes: 256 << 10, wal_bytes_max: 1 << 20, tree, ..tiny() }
 }
 
 /// Several segments before anything is flushed.

@@ -18,7 +18,7 @@ use crate::catalog::{Run, TableMeta};
 use crate::types::{Key, KeyRange, UpperBound};
 
 /// A section takes up to this many times the bytes of a group, of all runs and the target together.
-const GROUPS: u64 = 2;
+pub(super) const GROUPS: u64 = 2;
 
 /// Tables of another run begin at more places than this between two of the grid: then these are of the grid, too.
 const COARSE: usize = 4;

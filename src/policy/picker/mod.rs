@@ -17,6 +17,8 @@
 //! keys come in no order, all of level 0 and of level 1 in one job. What is newer may stay: a job takes a section of all
 //! runs, its inputs and outputs stand beside each other for a shorter while and in less space, and two jobs can work on level 0.
 //!
+//! Scans may pay for less than that: for runs of level 0 that become one of them (`fold`).
+//!
 //! `LeastOverlap` takes the group's other victims wherever they are merged at the least cost (`overlap`).
 //!
 //! With `settle` (BoLT's settled compaction) victims are judged one by one (`choice`): partners are what overlaps a
@@ -25,8 +27,11 @@
 
 mod choice;
 mod cursor;
+mod fold;
 mod level0;
 mod overlap;
+
+use std::ops::Range;
 
 use super::{Plan, Reason, TreeView};
 use crate::catalog::{LevelState, Run};
@@ -82,6 +87,12 @@ impl Picker {
             Self::Cursor(_) => cursor::choose(source).map(with_cursor)?,
         };
         Some(choice.plan(reason, cursor))
+    }
+
+    /// The next fold of the runs of level 0 in `window`, if there is one that no running job is in the way of.
+    #[must_use]
+    pub fn fold(&self, view: &TreeView<'_>, window: &Range<usize>) -> Option<Plan> {
+        fold::choose(self.source(view, 0)?, window)
     }
 
     /// The next step of a manual merge: what `level` holds of `range` (`None`: of everything) goes into the next

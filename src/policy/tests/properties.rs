@@ -59,16 +59,45 @@ fn islands(plan: &Plan, tree: &Version) -> Vec<(KeyRange, u64)> {
     parts.map(hull).collect()
 }
 
+/// The outputs of a fold: one between each two fences, with all that it may have of the inputs there.
+fn folded(plan: &Plan, tree: &Version, id: u64) -> Vec<(u8, TableRecord)> {
+    let inputs: Vec<_> = plan.inputs.iter().map(|input| tree.table(input.table).unwrap().1).collect();
+    let epoch = inputs.iter().map(|table| table.epoch.0).max().unwrap();
+    let starts = std::iter::once(Key::default()).chain(plan.fences.iter().cloned());
+    let ends = plan.fences.iter().cloned().map(UpperBound::Excluded).chain([UpperBound::Unbounded]);
+    let outputs = starts.zip(ends).zip(1000 * id..).filter_map(|((start, end), id)| {
+        let part = KeyRange { start, end };
+        let here: Vec<_> = inputs.iter().filter(|table| table.range.overlaps(&part)).collect();
+        let range = here.iter().map(|table| table.range.clone()).reduce(|hull, range| hull.hull(&range))?;
+        let mut output = table(id, epoch, range.intersection(&part).unwrap(), 1 << 20);
+        output.min_seq = here.iter().map(|table| table.min_seq).min().unwrap();
+        output.max_seq = here.iter().map(|table| table.max_seq).max().unwrap();
+        Some((0, output))
+    });
+    outputs.collect()
+}
+
+/// Any two and more neighbouring runs of level 0.
+fn random_window(tree: &Version, dice: &mut Dice) -> std::ops::Range<usize> {
+    let from = dice.below(5) as usize;
+    from..(from + 2 + dice.below(5) as usize).min(tree.level(0).runs.len()).max(from)
+}
+
 /// The edit that carries `plan` out: an output over each island, as wide as any can be; moves as they are.
 fn carried_out(plan: &Plan, tree: &Version, id: u64) -> TreeEdit {
     let drop: Vec<_> = (plan.inputs.iter().map(|input| (input.level, input.table)))
         .chain(plan.moves.iter().map(|id| (plan.source, *id)))
         .collect();
     let moved = plan.moves.iter().map(|id| (plan.target, tree.table(*id).unwrap().1.record()));
-    let merged = islands(plan, tree).into_iter().zip(1000 * id..).map(|((range, bytes), id)| {
-        assert_eq!(plan.claims.iter().filter(|claim| claim.covers(&range)).count(), 1, "{plan}");
-        (plan.target, table(id, 1, range, bytes.min(5 << 20)))
-    });
+    let merged: Vec<_> = if plan.target == 0 {
+        folded(plan, tree, id)
+    } else {
+        let outputs = islands(plan, tree).into_iter().zip(1000 * id..).map(|((range, bytes), id)| {
+            assert_eq!(plan.claims.iter().filter(|claim| claim.covers(&range)).count(), 1, "{plan}");
+            (plan.target, table(id, 1, range, bytes.min(5 << 20)))
+        });
+        outputs.collect()
+    };
     let cursors = plan.cursor.iter().map(|key| (plan.source, key.clone())).collect();
     TreeEdit { drop, add: moved.chain(merged).collect(), cursors, ..TreeEdit::default() }
 }
@@ -76,16 +105,25 @@ fn carried_out(plan: &Plan, tree: &Version, id: u64) -> TreeEdit {
 #[test]
 fn i2_i12_every_plan_is_closed_and_apart_from_running_jobs() {
     for mut config in configs() {
-        let (plans, beside, mixed) = plans_beside_each_other(&config);
+        let Counts { plans, beside, mixed, folds } = plans_beside_each_other(&config);
         assert!(plans > 300 && beside > 100, "{config:?}: {plans} plans, {beside} beside others");
-        let settle = config.picker_mut().settle;
+        let PickerConfig { settle, group_bytes, .. } = *config.picker_mut();
+        assert_eq!(folds > 50, group_bytes > 0, "{config:?}: {folds} folds");
         assert_eq!(mixed > 30, settle, "{config:?}: {mixed} mixed plans");
     }
 }
 
-/// Numbers of plans, of those beside running jobs, and of those that both merge and move.
-fn plans_beside_each_other(config: &PolicyConfig) -> (u32, u32, u32) {
-    let (mut plans, mut beside, mut mixed) = (0, 0, 0);
+/// Numbers of plans, of those beside running jobs, of those that both merge and move, and of folds.
+#[derive(Default)]
+struct Counts {
+    plans: u32,
+    beside: u32,
+    mixed: u32,
+    folds: u32,
+}
+
+fn plans_beside_each_other(config: &PolicyConfig) -> Counts {
+    let mut counts = Counts::default();
     for seed in 0..200 {
         let mut dice = Dice(seed);
         let tree = random_tree(&mut dice);
@@ -95,19 +133,21 @@ fn plans_beside_each_other(config: &PolicyConfig) -> (u32, u32, u32) {
         let mut running: Vec<Plan> = Vec::new();
         loop {
             let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
-            let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), config) else {
-                break;
-            };
+            let window = random_window(&tree, &mut dice);
+            let fold = if dice.below(3) == 0 { config.picker.fold(&view, &window) } else { None };
+            let next = || next_plan(&[view], &SpaceView::default(), &LoadState::default(), config);
+            let Some(plan) = fold.or_else(next) else { break };
             let edit = carried_out(&plan, &tree, 900);
             check_edit(&tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
             let bytes: u64 = edit.drop.iter().map(|(_, id)| tree.table(*id).unwrap().1.bytes()).sum();
             assert_eq!(plan.bytes, bytes);
             assert!(!busy.conflicts_with(&plan), "seed {seed}: {plan}");
             busy.claim(&plan);
-            beside += u32::from(!running.is_empty());
-            mixed += u32::from(!plan.moves.is_empty() && !plan.inputs.is_empty());
+            counts.beside += u32::from(!running.is_empty());
+            counts.mixed += u32::from(!plan.moves.is_empty() && !plan.inputs.is_empty());
+            counts.folds += u32::from(plan.target == 0);
+            counts.plans += 1;
             running.push(plan);
-            plans += 1;
         }
         // The jobs end in another order than they began; each step is valid on what the others left.
         let mut now = tree.clone();
@@ -121,7 +161,96 @@ fn plans_beside_each_other(config: &PolicyConfig) -> (u32, u32, u32) {
         }
         assert!(busy.is_empty());
     }
-    (plans, beside, mixed)
+    counts
+}
+
+/// A picker of groups, with folds.
+fn folding() -> PolicyConfig {
+    let mut config = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
+    config.picker_mut().group_bytes = 16 << 20;
+    let Layout::Leveled(layout) = &mut config.layout;
+    layout.ratio = None;
+    config
+}
+
+#[test]
+fn folds_that_are_paid_for_leave_no_key_in_two_runs_of_a_window() {
+    let config = folding();
+    let mut fewer = 0;
+    for seed in 0..100 {
+        let mut tree = random_tree(&mut Dice(seed));
+        let runs = tree.level(0).runs.len();
+        for step in 0.. {
+            let shape = TreeShape { paid_bytes: u64::MAX, ..TreeShape::default() };
+            let busy = Busy::default();
+            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
+                break;
+            };
+            assert!(plan.source == 0 && plan.target == 0 && step < 100, "seed {seed}: {plan}");
+            let edit = carried_out(&plan, &tree, 1000 + step);
+            check_edit(&tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
+            tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
+            check_version(&tree).unwrap();
+        }
+        let left = &tree.level(0).runs;
+        fewer += u32::from(left.len() < runs);
+        for (window, _) in config.layout.folds(&tree, u64::MAX) {
+            for (at, run) in left[window.clone()].iter().enumerate() {
+                let older = &left[window.clone()][at + 1..];
+                let met =
+                    run.iter().filter(|table| older.iter().any(|run| run.overlap_bytes(&table.range) > 0));
+                assert_eq!(met.count(), 0, "seed {seed}: {left:?}");
+            }
+        }
+    }
+    assert!(fewer > 60, "{fewer} of 100 trees have fewer runs");
+}
+
+/// What an older fold has left behind lies below tables that hold much older entries elsewhere.
+#[test]
+fn i3_holds_whatever_is_folded_between_flushes_and_merges() {
+    let (mut config, mut fenced, mut folds) = (folding(), 0, 0);
+    config.picker_mut().group_bytes = 3 << 20;
+    for seed in 0..150 {
+        let mut dice = Dice(seed);
+        let mut tree = random_tree(&mut dice);
+        for step in 0..40 {
+            let (busy, shape) = Default::default();
+            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let window = random_window(&tree, &mut dice);
+            let plan = match dice.below(8) {
+                0 => None,
+                1 => config.picker.pick(&view, 0),
+                _ => config.picker.fold(&view, &window),
+            };
+            let edit = match &plan {
+                Some(plan) => {
+                    fenced += u32::from(plan.target == 0 && !plan.fences.is_empty());
+                    folds += u32::from(plan.target == 0);
+                    carried_out(plan, &tree, 1000 + step)
+                }
+                None => {
+                    let mut at = dice.below(100);
+                    let mut flush = TreeEdit::default();
+                    while at < 300 {
+                        let to = at + dice.below(90);
+                        let range =
+                            KeyRange::new(format!("{at:03}").as_bytes(), format!("{to:03}").as_bytes());
+                        flush.add.push((0, table(900_000 + 1000 * step + at, 100 + step, range, 1 << 20)));
+                        at = to + 1 + dice.below(60);
+                    }
+                    flush
+                }
+            };
+            let fails = |error| panic!("seed {seed}, {step}: {plan:?}: {error} in {tree:?}");
+            check_edit(&tree, &edit).unwrap_or_else(fails);
+            let next = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
+            check_version(&next).unwrap_or_else(fails);
+            tree = next;
+        }
+    }
+    assert!(folds > 1000 && fenced > 100, "{folds} folds, {fenced} with fences");
 }
 
 #[test]

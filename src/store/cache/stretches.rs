@@ -68,10 +68,8 @@ impl Admission {
 /// Blocks that follow one another in a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Stretch {
-    /// Each block with its offset in the table.
+    /// Each block with its offset in the table. Raw ones share a buffer: what was read.
     blocks: Arc<[(u64, Block)]>,
-    /// What was read, if it has raw blocks: they share it.
-    buffer: Option<Buffer>,
 }
 
 impl Stretch {
@@ -92,11 +90,11 @@ impl Stretch {
         size_of_val(&*self.blocks)
     }
 
-    /// What it lies in.
+    /// What it lies in, the shared buffer once.
     pub(super) fn buffers(&self) -> impl Iterator<Item = &Buffer> {
-        let shared = self.buffer.as_ref();
-        let unpacked = self.blocks.iter().map(|(_, block)| block.buffer());
-        shared.into_iter().chain(unpacked.filter(move |own| !shared.is_some_and(|shared| shared.is(own))))
+        let buffer = |at: usize| self.blocks[at].1.buffer();
+        let is_first = move |&at: &usize| !(0..at).any(|before| buffer(before).is(buffer(at)));
+        (0..self.blocks.len()).filter(is_first).map(buffer)
     }
 }
 
@@ -209,8 +207,7 @@ impl TableCache {
             ))
         };
         let blocks: Vec<_> = handles.iter().map(block).collect::<Result<_>>()?;
-        let is_shared = blocks.iter().any(|(_, block)| block.buffer().is(&buffer));
-        let stretch = Stretch { blocks: blocks.into(), buffer: is_shared.then_some(buffer) };
+        let stretch = Stretch { blocks: blocks.into() };
         self.keep(place(table.id(), handle), Entry::Stretch(stretch.clone()));
         Ok(stretch)
     }

@@ -456,19 +456,29 @@ pub(crate) struct TablesCursor<L> {
     cache: Arc<TableCache>,
     list: L,
     cached: bool,
+    /// Whether a seek may leave the table behind a gap unopened.
+    may_wait: bool,
     at: usize,
     table: Option<TableCursor>,
+    /// Stands before the table at `at`, which is not open.
+    waits: bool,
 }
 
 impl<L: TableList> TablesCursor<L> {
     /// Through the block cache.
     pub(crate) fn cached(cache: Arc<TableCache>, list: L) -> Self {
-        Self { cache, list, cached: true, at: 0, table: None }
+        Self { cache, list, cached: true, may_wait: false, at: 0, table: None, waits: false }
     }
 
     /// In large pieces past the cache.
     pub(crate) fn ahead(cache: Arc<TableCache>, list: L) -> Self {
-        Self { cache, list, cached: false, at: 0, table: None }
+        Self { cache, list, cached: false, may_wait: false, at: 0, table: None, waits: false }
+    }
+
+    /// The same, but where a seek ends between two tables, it waits there ([`Cursor::waits`]): most scans end before the second
+    /// one. A run of level 0 has gaps where it has been merged.
+    pub(crate) fn waiting(self) -> Self {
+        Self { may_wait: true, ..self }
     }
 
     /// See [`TableCursor::pin_value`].
@@ -477,6 +487,7 @@ impl<L: TableList> TablesCursor<L> {
     }
 
     fn open(&mut self, at: usize) -> Result<Option<&mut TableCursor>> {
+        self.waits = false;
         if self.at == at && self.table.is_some() {
             return Ok(self.table.as_mut());
         }
@@ -490,10 +501,27 @@ impl<L: TableList> TablesCursor<L> {
         Ok(self.table.as_mut())
     }
 
+    /// The start of the table that the cursor stands before.
+    #[cold]
+    fn gate(&self) -> &[u8] {
+        self.list.table(self.at).filter(|_| self.waits).map_or(&[], |table| &table.range.start)
+    }
+
+    /// Whether a seek to `key` ends before table `at`, which is not open.
+    fn is_gate(&self, at: usize, key: &[u8]) -> bool {
+        let is_open = self.at == at && self.table.is_some();
+        self.may_wait && !is_open && self.list.table(at).is_some_and(|table| *key < *table.range.start)
+    }
+
     /// [`Cursor::next`] at the end of a block.
     #[inline(never)]
     fn next_block(&mut self) -> Result<()> {
-        let moved = self.table.as_mut().map_or(Ok(()), Cursor::next);
+        let moved = if self.waits {
+            let opened = self.open(self.at);
+            opened.and_then(|table| table.map_or(Ok(()), Cursor::seek_first))
+        } else {
+            self.table.as_mut().map_or(Ok(()), Cursor::next)
+        };
         let result = moved.and_then(|()| self.settle_forward());
         self.guard(result)
     }
@@ -501,6 +529,9 @@ impl<L: TableList> TablesCursor<L> {
     /// [`Cursor::prev`] at the start of a block.
     #[inline(never)]
     fn prev_block(&mut self) -> Result<()> {
+        if self.waits {
+            return self.seek_before(&self.gate().to_vec(), Stamp::MAX);
+        }
         let moved = self.table.as_mut().map_or(Ok(()), Cursor::prev);
         let result = moved.and_then(|()| self.settle_backward());
         self.guard(result)
@@ -545,12 +576,20 @@ impl<L: TableList> Cursor for TablesCursor<L> {
 
     #[inline]
     fn valid(&self) -> bool {
-        self.table.as_ref().is_some_and(Cursor::valid)
+        self.table.as_ref().map_or(self.waits, Cursor::valid)
+    }
+
+    #[inline]
+    fn waits(&self) -> bool {
+        self.waits
     }
 
     #[inline]
     fn key(&self) -> &[u8] {
-        self.table.as_ref().map_or(&[], Cursor::key)
+        match &self.table {
+            Some(table) => table.key(),
+            None => self.gate(),
+        }
     }
 
     #[inline]
@@ -570,7 +609,12 @@ impl<L: TableList> Cursor for TablesCursor<L> {
 
     fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
         let walk = |cursor: &mut Self| {
-            if let Some(table) = cursor.open(cursor.list.position(key))? {
+            let at = cursor.list.position(key);
+            if cursor.is_gate(at, key) {
+                (cursor.at, cursor.table, cursor.waits) = (at, None, true);
+                return Ok(());
+            }
+            if let Some(table) = cursor.open(at)? {
                 table.seek(key, stamp)?;
             }
             cursor.settle_forward()

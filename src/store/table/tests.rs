@@ -228,7 +228,8 @@ fn seeks_find_the_neighbours_of_every_position() {
         .flatten()
         .map(|(key, stamp, value)| ((key.clone(), std::cmp::Reverse(*stamp)), value.clone()))
         .collect();
-    let mut cursor = TablesCursor::cached(fixture.cache.clone(), tables);
+    let mut cursor = TablesCursor::cached(fixture.cache.clone(), tables.clone());
+    let mut waiting = TablesCursor::cached(fixture.cache.clone(), tables).waiting();
     for n in 0..310 {
         for (suffix, stamp) in [("", Stamp::MAX), ("", Stamp::upto(Seq(n * 10 + 2))), ("x", Stamp::MAX)] {
             let key = format!("key{n:05}{suffix}").into_bytes();
@@ -242,6 +243,13 @@ fn seeks_find_the_neighbours_of_every_position() {
                 all.range(target.clone()..).next().map(unpack),
                 "{n}{suffix} {stamp:?}"
             );
+            waiting.seek(&key, stamp).unwrap();
+            if waiting.waits() {
+                assert!(waiting.key() > &key[..] && waiting.key() <= cursor.key());
+                assert_eq!(waiting.stamp(), Stamp::MAX);
+                waiting.next().unwrap();
+            }
+            assert_eq!(current(&waiting), current(&cursor), "{n}{suffix} {stamp:?}");
             cursor.seek_before(&key, stamp).unwrap();
             assert_eq!(
                 current(&cursor),
@@ -250,6 +258,27 @@ fn seeks_find_the_neighbours_of_every_position() {
             );
         }
     }
+}
+
+#[test]
+fn a_cursor_that_waits_between_tables_has_read_nothing() {
+    let fixture = Fixture::new();
+    let tables = fixture.write(&[entries(10, 60), entries(200, 300)], settings(Codec::Raw));
+    let mut cursor = TablesCursor::cached(fixture.cache.clone(), tables).waiting();
+    let read = || fixture.cache.counts().misses;
+    cursor.seek(b"key00100", Stamp::MAX).unwrap();
+    assert_eq!((cursor.valid(), cursor.waits(), cursor.key(), read()), (true, true, &b"key00200"[..], 0));
+    cursor.prev().unwrap();
+    assert_eq!((cursor.waits(), cursor.key(), read()), (false, &b"key00059"[..], 2));
+    cursor.seek(b"key00150", Stamp::MAX).unwrap();
+    assert!(cursor.waits());
+    cursor.next().unwrap();
+    assert_eq!((cursor.waits(), cursor.key(), read()), (false, &b"key00200"[..], 2));
+    // An open table has its first entry at hand; behind the last one there is nothing to wait for.
+    cursor.seek(b"key00150", Stamp::MAX).unwrap();
+    assert_eq!((cursor.waits(), cursor.key()), (false, &b"key00200"[..]));
+    cursor.seek(b"key00400", Stamp::MAX).unwrap();
+    assert_eq!((cursor.waits(), cursor.valid()), (false, false));
 }
 
 #[test]

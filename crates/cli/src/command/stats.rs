@@ -125,6 +125,7 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
 fn merge_to_json(merge: &MergeStats) -> Value {
     json!({
         "jobs": merge.jobs,
+        "folds": merge.folds,
         "moves": merge.moves,
         "moved_bytes": merge.moved_bytes,
         "records_in": merge.records_in,

@@ -27,6 +27,7 @@ pub enum Machine {
 pub struct Ran {
     pub flushes: u64,
     pub merges: u64,
+    pub folds: u64,
     pub moves: u64,
     pub cache_misses: u64,
     /// Tables that scans left out for their prefix.
@@ -50,6 +51,7 @@ impl Ran {
         let counts = [
             ("flushes", self.flushes),
             ("merges", self.merges),
+            ("folds", self.folds),
             ("moves", self.moves),
             ("cache misses", self.cache_misses),
             ("denied tables", self.denied),
@@ -188,6 +190,7 @@ impl Runner {
         let stats = db.stats();
         self.ran.flushes += stats.flush.jobs;
         self.ran.merges += stats.merge.jobs;
+        self.ran.folds += stats.merge.folds;
         self.ran.moves += stats.merge.moves;
         self.ran.cache_misses += stats.cache.misses;
         self.ran.denied += stats.prefix_filter.denied;

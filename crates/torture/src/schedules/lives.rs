@@ -294,6 +294,34 @@ pub(super) fn compaction(client: &mut Client) -> Step {
 }
 
 /// Ranges that reach over several tables go before, between and behind puts, in the log and in tables.
+/// Scans pay for fewer runs in level 0.
+pub(super) fn folds(client: &mut Client) -> Step {
+    client.open()?;
+    for n in 0..12 {
+        client.put("default", format!("key{n:02}"), value(n, 130_000))?;
+    }
+    client.compact()?;
+    client.hold_snapshot();
+    for round in 0..8 {
+        for n in round..10 {
+            client.put("default", format!("key{n:02}"), value(round * 10 + n, 200))?;
+        }
+        client.delete("default", format!("key{:02}", round + 1))?;
+        client.delete_range("default", ["key07", "key05"][round % 2].."key08", Durability::Buffered)?;
+        client.flush()?;
+    }
+    for _ in 0..768 {
+        client.scan_first()?;
+    }
+    client.wait_idle()?;
+    client.check_reads("after a fold")?;
+    client.put("default", "key03", value(3, 700))?;
+    client.flush()?;
+    client.compact()?;
+    client.check_reads("after a compaction")?;
+    client.close()
+}
+
 pub(super) fn range_deletes(client: &mut Client) -> Step {
     client.open()?;
     client.create("other")?;

@@ -1,0 +1,121 @@
+//! Folds: runs of level 0 become one of them. (RocksDB's intra-L0 compaction.)
+//!
+//! A scan seeks in every run of level 0, and to merge level 0 away writes the level below again, however large. So where scans
+//! have paid for it (`Layout::folds`), a window of neighbouring runs is merged within level 0, part by part: what that writes
+//! are these runs, once.
+//!
+//! Tables of the window that share keys, directly or by way of others, make a *knot*. A job takes whole knots that follow one
+//! another. So whatever of the window overlaps their hull is among its inputs, and the outputs may carry the newest epoch of
+//! these: of each key, what is newer than all inputs lies in newer runs, what is older in older ones, and nothing has an epoch
+//! between theirs.
+//!
+//! I3 asks more of two tables that overlap: that all entries of one are newer than all of the other. Inputs may be older folds, and
+//! reach from where they hold very old entries to where a table of a run behind the window, which was no input then, has newer
+//! ones. Such a table outside of the window gets outputs of its own: they are cut where it begins and ends. What lies in its range
+//! comes from tables that overlapped it before, as I3 has it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Source;
+use super::level0::GROUPS;
+use crate::catalog::{Run, TableMeta};
+use crate::policy::{Plan, PlanInput, PlanKind, Reason};
+use crate::types::{Key, KeyRange, Seq, UpperBound};
+
+/// A knot by itself may have up to this many times the bytes of a group.
+const KNOT_GROUPS: u64 = 8;
+
+/// Tables that share keys.
+struct Knot {
+    range: KeyRange,
+    bytes: u64,
+    tables: usize,
+}
+
+/// The first part of the runs in `window` that is worth a job, if no running one is in the way.
+pub(super) fn choose(source: Source<'_>, window: &Range<usize>) -> Option<Plan> {
+    let runs = source.state.runs.get(window.clone())?;
+    let knots = knots(runs);
+    let part = &knots[part(source, &knots)?];
+    let range = part.iter().map(|knot| knot.range.clone()).reduce(|hull, range| hull.hull(&range))?;
+    let is_left = |at: usize| planted!("fold-around-a-run") && at == 1 && runs.len() > 2;
+    let taken = runs.iter().enumerate().filter(|(at, _)| !is_left(*at));
+    let inputs: Vec<_> = taken.flat_map(|(_, run)| run.overlapping(&range)).collect();
+    let level = source.level;
+    Some(Plan {
+        keyspace: source.view.keyspace,
+        kind: PlanKind::Merge,
+        source: level,
+        target: level,
+        inputs: inputs.iter().map(|table| PlanInput { level, table: table.id }).collect(),
+        moves: Vec::new(),
+        fences: fences(source, window, &range, &inputs),
+        claims: vec![range.clone()],
+        range,
+        bytes: part.iter().map(|knot| knot.bytes).sum(),
+        cursor: None,
+        reason: Reason::Scans,
+    })
+}
+
+/// The first knots that are worth a job, and that no running one is in the way of: from one of several tables to another.
+fn part(source: Source<'_>, knots: &[Knot]) -> Option<Range<usize>> {
+    let [bytes_max, knot_bytes_max] =
+        [GROUPS, KNOT_GROUPS].map(|groups| source.config.group_bytes.saturating_mul(groups));
+    let is_free = |knot: &Knot| !source.view.busy.conflicts(source.level, &knot.range);
+    let is_first = |knot: &Knot| knot.tables > 1 && knot.bytes <= knot_bytes_max && is_free(knot);
+    let from = knots.iter().position(is_first)?;
+    let mut bytes = knots[from].bytes;
+    let fits = |knot: &&Knot| {
+        bytes += knot.bytes;
+        bytes <= bytes_max && is_free(knot)
+    };
+    let more = knots[from + 1..].iter().take_while(fits).collect::<Vec<_>>();
+    let last = more.iter().rposition(|knot| knot.tables > 1).map_or(from, |at| from + 1 + at);
+    Some(from..last + 1)
+}
+
+/// The knots of `runs`, in key order.
+fn knots(runs: &[Run]) -> Vec<Knot> {
+    let mut tables: Vec<&Arc<TableMeta>> = runs.iter().flat_map(Run::iter).collect();
+    tables.sort_by(|one, other| one.range.start.cmp(&other.range.start));
+    let mut knots: Vec<Knot> = Vec::new();
+    for table in tables {
+        match knots.last_mut().filter(|knot| knot.range.overlaps(&table.range)) {
+            Some(knot) => {
+                knot.range = knot.range.hull(&table.range);
+                knot.bytes += table.bytes();
+                knot.tables += 1;
+            }
+            None => knots.push(Knot { range: table.range.clone(), bytes: table.bytes(), tables: 1 }),
+        }
+    }
+    knots
+}
+
+/// Where outputs are cut, so that none overlaps a table outside of `window` that is not wholly older, or newer, than it.
+fn fences(
+    source: Source<'_>,
+    window: &Range<usize>,
+    range: &KeyRange,
+    inputs: &[&Arc<TableMeta>],
+) -> Vec<Key> {
+    let oldest = inputs.iter().map(|table| table.min_seq).min().unwrap_or(Seq::MAX);
+    let newest = inputs.iter().map(|table| table.max_seq).max().unwrap_or(Seq::ZERO);
+    let (newer, older) = (&source.state.runs[..window.start], &source.state.runs[window.end..]);
+    let newer = newer.iter().flat_map(|run| run.overlapping(range)).filter(|table| table.min_seq <= newest);
+    let older = older.iter().flat_map(|run| run.overlapping(range)).filter(|table| table.max_seq >= oldest);
+    let ends = newer.chain(older).flat_map(|table| {
+        let end = match &table.range.end {
+            UpperBound::Excluded(end) => Some(end),
+            UpperBound::Unbounded => None,
+        };
+        end.into_iter().chain([&table.range.start])
+    });
+    let inside = |key: &&Key| **key > range.start && range.end.admits(key);
+    let mut fences: Vec<Key> = ends.filter(inside).cloned().collect();
+    fences.sort();
+    fences.dedup();
+    if planted!("fold-across-what-stays") { Vec::new() } else { fences }
+}
