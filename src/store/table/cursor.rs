@@ -530,7 +530,8 @@ impl<L: TableList> TablesCursor<L> {
     #[inline(never)]
     fn prev_block(&mut self) -> Result<()> {
         if self.waits {
-            return self.seek_before(&self.gate().to_vec(), Stamp::MAX);
+            let gate = self.gate().to_vec();
+            return self.seek_before(&gate, Stamp::MAX);
         }
         let moved = self.table.as_mut().map_or(Ok(()), Cursor::prev);
         let result = moved.and_then(|()| self.settle_backward());
