@@ -84,7 +84,8 @@ impl Cursor for VecCursor {
         self.to(Some(at))?;
         if self.may_wait && self.valid() && self.key() > key {
             // The first key that is behind, or one before it.
-            self.gate = Some(if at % 2 == 0 { self.record().0.clone() } else { [key, &[0]].concat() });
+            self.gate =
+                Some(if at.is_multiple_of(2) { self.record().0.clone() } else { [key, &[0]].concat() });
         }
         Ok(())
     }
