@@ -163,8 +163,8 @@ impl Tree {
         grown
     }
 
-    /// What scans have paid for each run of level 0 since it got one or became empty, in bytes of merging; it grows only when
-    /// somebody is told.
+    /// What scans have paid for each run of level 0 since it got one or became empty, in bytes of merging; somebody is
+    /// told once it has grown by more than a little.
     pub(crate) fn paid(&self) -> u64 {
         self.paid.load(Ordering::Relaxed)
     }

@@ -293,7 +293,6 @@ pub(super) fn compaction(client: &mut Client) -> Step {
     client.close()
 }
 
-/// Ranges that reach over several tables go before, between and behind puts, in the log and in tables.
 /// Scans pay for fewer runs in level 0.
 pub(super) fn folds(client: &mut Client) -> Step {
     client.open()?;
@@ -322,6 +321,7 @@ pub(super) fn folds(client: &mut Client) -> Step {
     client.close()
 }
 
+/// Ranges that reach over several tables go before, between and behind puts, in the log and in tables.
 pub(super) fn range_deletes(client: &mut Client) -> Step {
     client.open()?;
     client.create("other")?;
