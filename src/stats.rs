@@ -173,7 +173,7 @@ pub struct PrefixFilterStats {
 pub struct MergeStats {
     /// Merges finished.
     pub jobs: u64,
-    /// Of these, folds: runs of level 0 have become one of them, for the sake of scans.
+    /// Of these, folds: runs of level 0 have become one of them, for the sake of readers.
     pub folds: u64,
     /// Jobs in which tables sank to the next level without being rewritten, alone or beside a merge.
     pub moves: u64,

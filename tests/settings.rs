@@ -82,6 +82,26 @@ fn level_0_is_merged_once_scans_have_paid_for_it() {
 /// Where much lies below, they pay for less: one run instead of six, and level 1 as it was.
 #[test]
 fn level_0_is_folded_once_scans_have_paid_for_that() {
+    folded_for(4096, &|db| assert!(db.iter().unwrap().next().is_some()));
+}
+
+#[test]
+fn level_0_is_folded_once_lookups_have_paid_for_that() {
+    // Of keys that level 0 does not have: a range tombstone over one ends its lookup there.
+    folded_for(1 << 20, &|db| assert!(db.get("2999~").unwrap().is_none()));
+}
+
+#[test]
+fn lookups_pay_for_nothing_with_a_given_ratio() {
+    let db = six_runs();
+    (0..100_000).for_each(|_| assert!(db.get("kez").unwrap().is_none()));
+    db.wait_idle().unwrap();
+    assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "6");
+    assert_eq!(db.stats().merge.folds, 0);
+}
+
+/// Six runs become one after at most so many reads.
+fn folded_for(reads_max: u32, read: &dyn Fn(&Db)) {
     let trigger = TreeOptions { l0_trigger: 100, l0_slow: 200, l0_stop: 300, ..tiny().tree };
     let tree = TreeOptions { level_ratio: None, group_bytes: 64 << 10, level1_bytes: 64 << 20, ..trigger };
     let db =
@@ -102,9 +122,10 @@ fn level_0_is_folded_once_scans_have_paid_for_that() {
         levels.lines().nth(1).unwrap().split_whitespace().nth(1).unwrap().parse::<u32>().unwrap()
     };
     assert!(runs() >= 6);
-    for scans in 1.. {
-        assert!(scans < 4096 && db.iter().unwrap().next().is_some());
-        if scans % 64 == 0 {
+    for reads in 1.. {
+        assert!(reads < reads_max);
+        read(&db);
+        if reads % (reads_max / 64) == 0 {
             db.wait_idle().unwrap();
             if runs() == 1 {
                 break;

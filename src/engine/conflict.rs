@@ -17,6 +17,7 @@ use crate::catalog::TableMeta;
 use crate::error::{Error, ErrorKind, Result};
 use crate::merge::{Cursor, newer_over};
 use crate::options::Durability;
+use crate::store::cache::Unit;
 use crate::store::table::TablesCursor;
 use crate::types::{Key, KeyRange, KeyspaceId, Seq, Stamp};
 
@@ -74,7 +75,9 @@ impl Engine {
                 return Ok(found);
             }
         }
-        for run in view.version.levels().flat_map(|(_, level)| &level.runs) {
+        let runs =
+            view.version.levels().flat_map(|(level, state)| state.runs.iter().map(move |run| (level, run)));
+        for (level, run) in runs {
             let newer = run.overlapping(range).filter(|table| table.max_seq > since);
             let tables: Vec<Arc<TableMeta>> = newer.cloned().collect();
             let unchecked = planted!("range-tombstones-not-checked");
@@ -84,7 +87,8 @@ impl Engine {
                 }
             }
             if !tables.is_empty() {
-                let found = walk(TablesCursor::cached(self.cache.clone(), tables), range, since)?;
+                let tables = TablesCursor::cached(self.cache.clone(), tables, Unit::of_level(level));
+                let found = walk(tables, range, since)?;
                 if found.is_some() {
                     return Ok(found);
                 }

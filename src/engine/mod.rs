@@ -38,6 +38,7 @@ mod keyspaces;
 mod merge_job;
 mod multi_get;
 mod output;
+mod payments;
 mod pressure;
 mod read;
 mod reclaim;
@@ -90,6 +91,7 @@ use courtesy::Courtesy;
 use events::{Event, Events, ToldStall};
 use expiry::Clock;
 use health::Health;
+use payments::Lookups;
 use pressure::Pressure;
 use reclaim::Reclaimer;
 use reserve::Reserve;
@@ -137,6 +139,7 @@ pub(crate) struct Engine {
     reserve: Reserve,
     ids: Ids,
     tally: Tally,
+    lookups: Lookups,
     events: Arc<Events>,
     clock: Clock,
     /// Bytes of tables that running merges read.

@@ -9,10 +9,13 @@ use crate::error::Result;
 use crate::format::filter;
 use crate::merge::newest_over;
 use crate::slice::Slice;
-use crate::store::cache::TableCache;
+use crate::store::cache::{TableCache, Unit};
 use crate::store::meter::ReadCause;
 use crate::store::table::TableReader;
 use crate::types::{Kind, Seq, Stamp};
+
+/// So many tables are found before the first of them is asked, and the parts of their filters brought from memory at once.
+const ABREAST: usize = 8;
 
 impl Engine {
     /// The value of `key` at `upto`, or at the newest visible state.
@@ -22,38 +25,54 @@ impl Engine {
         let view = tree.view();
         tree.check_exists()?;
         let upto = upto.unwrap_or_else(|| self.visible());
-        let value = self.get_in(&view, key, upto)?;
+        let hash = filter::hash(key);
+        let (value, has_passed) = self.get_in(&view, (hash, key), upto)?;
+        if has_passed && self.lookups.count(hash) && tree.payments.looked(&self.settings().policy.layout) {
+            self.scheduler.wake();
+        }
         Ok(match self.expiry(tree) {
             Some(expiry) => value.and_then(|value| expiry.keep(value)),
             None => value,
         })
     }
 
-    fn get_in(&self, view: &View, key: &[u8], upto: Seq) -> Result<Option<Slice>> {
-        let hash = filter::hash(key);
+    /// The value of `key`, and whether it was looked for in several runs of level 0 and was in none.
+    fn get_in(&self, view: &View, (hash, key): (u64, &[u8]), upto: Seq) -> Result<(Option<Slice>, bool)> {
         for memtable in view.memtables() {
             let over = memtable.newest_over(key, upto);
             if let Some(found) = decide(memtable.get(key, hash, upto), over) {
-                return Ok(found.map(Slice::from_memtable));
+                return Ok((found.map(Slice::from_memtable), false));
             }
         }
+        let has_several = view.version.level(0).runs.len() > 1;
         // Ordered slots, newest first: the first version met is the newest that is visible (I2).
-        for (_, level) in view.version.levels() {
-            for table in level.runs.iter().filter_map(|run| run.find(key)) {
-                if let Some(found) = self.get_from(table, key, hash, upto)? {
-                    return Ok(found);
+        let levels = view.version.levels();
+        let mut tables = levels.flat_map(|(level, state)| {
+            state.runs.iter().filter_map(move |run| Some((level, run.find(key)?)))
+        });
+        loop {
+            let mut abreast = [None; ABREAST];
+            for (place, (level, table)) in abreast.iter_mut().zip(tables.by_ref()) {
+                if let Some(reader) = table.attachment.get::<TableReader>() {
+                    reader.prefetch_filter(hash);
+                }
+                *place = Some((level, table));
+            }
+            for &place in &abreast {
+                let Some((level, table)) = place else { return Ok((None, has_several)) };
+                if let Some(found) = self.get_from(table, Unit::of_level(level), (hash, key), upto)? {
+                    return Ok((found, has_several && level > 0));
                 }
             }
         }
-        Ok(None)
     }
 
     /// What one table says of `key` at `upto`; nothing if older tables are to be asked.
     fn get_from(
         &self,
         meta: &Arc<TableMeta>,
-        key: &[u8],
-        hash: u64,
+        unit: Unit,
+        (hash, key): (u64, &[u8]),
         upto: Seq,
     ) -> Result<Option<Option<Slice>>> {
         if meta.min_seq > upto {
@@ -64,7 +83,7 @@ impl Engine {
         let newest = if !table.may_contain(hash) {
             None
         } else if TableCache::has_rows(meta, upto) {
-            self.newest_row(&table, key, hash, upto)?
+            self.newest_row(&table, unit, (hash, key), upto)?
         } else {
             self.newest_in(&table, key, upto)?
         };
@@ -84,8 +103,8 @@ impl Engine {
     fn newest_row(
         &self,
         table: &TableReader,
-        key: &[u8],
-        hash: u64,
+        unit: Unit,
+        (hash, key): (u64, &[u8]),
         upto: Seq,
     ) -> Result<Option<(Stamp, Slice)>> {
         if let Some((stamp, value)) = self.cache.row(table.id(), hash, key) {
@@ -93,7 +112,7 @@ impl Engine {
         }
         let mut is_kept = false;
         let found = table.find(key, Stamp::upto(upto), |handle| {
-            let (block, kept) = self.cache.block_for_row(table, handle)?;
+            let (block, kept) = self.cache.block_for_row(table, handle, unit)?;
             is_kept = kept;
             Ok(block)
         })?;

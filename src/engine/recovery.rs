@@ -365,6 +365,7 @@ impl Store<'_> {
             reserve: parts.reserve,
             ids: Ids::new(&parts.catalog.counters),
             tally: Default::default(),
+            lookups: Default::default(),
             clock: Clock::starting_at(parts.catalog.counters.clock),
             merging_bytes: AtomicU64::new(0),
             filters: self.opening.filters.clone(),

@@ -15,7 +15,7 @@ use crate::merge::{
 };
 use crate::policy::BlocksAsked;
 use crate::slice::Slice;
-use crate::store::cache::TableCache;
+use crate::store::cache::{TableCache, Unit};
 use crate::store::memtable::{MemtableCursor, TombstoneTree};
 use crate::store::table::TablesCursor;
 use crate::types::{Key, KeyRange, Prefix, Seq, Stamp, UpperBound, successor};
@@ -252,17 +252,18 @@ impl Sought {
 /// that is `sought`. Range tombstones count wherever they are.
 fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> Result<Vec<Source>> {
     let cache = &engine.cache;
-    let runs = view.version.levels().flat_map(|(_, level)| &level.runs).filter(|run| !run.is_empty());
+    let runs =
+        view.version.levels().flat_map(|(level, state)| state.runs.iter().map(move |run| (level, run)));
     let memtables = view.memtables().map(|memtable| {
         let lists = memtable.visible_range_tombstones(upto);
         let tombstones = (!lists.is_empty()).then(|| SourceTombstones::Memtable(lists, upto));
         Ok((Some(Source::Memtable(memtable.cursor())), tombstones))
     });
-    let runs = runs.map(|run| {
+    let runs = runs.filter(|(_, run)| !run.is_empty()).map(|(level, run)| {
         let tombstones = || SourceTombstones::Run(cache.clone(), run.clone(), upto);
         let tombstones = (run.range_tombstones() > 0).then(tombstones);
         let wanted = sought.map_or(Ok(true), |sought| sought.may_be_in(engine, run))?;
-        let cursor = wanted.then(|| TablesCursor::cached(cache.clone(), run.clone()));
+        let cursor = wanted.then(|| TablesCursor::cached(cache.clone(), run.clone(), Unit::of_level(level)));
         Ok((cursor.map(Source::Run), tombstones))
     });
     let runs_at_most: usize = view.version.levels().map(|(_, level)| level.runs.len()).sum();
@@ -328,7 +329,7 @@ impl Scan {
             let counts = engine.cache.counts();
             BlocksAsked { cached: counts.hits, read: counts.reads, read_nanos: counts.read_nanos }
         };
-        if !view.version.level(0).runs.is_empty() && tree.scanned(asked) {
+        if !view.version.level(0).runs.is_empty() && tree.payments.scanned(asked) {
             engine.scheduler.wake();
         }
         let range = bounds.range();

@@ -410,7 +410,7 @@ impl Engine {
                 let version = tree.view().version.clone();
                 let layout = &self.settings().policy.layout;
                 let mut shape = layout.measure(&version);
-                let paid = tree.paid();
+                let paid = tree.payments.paid();
                 if layout.price_of_level0(&version).is_some_and(|price| paid >= price) {
                     shape.scores[0] = shape.scores[0].max(1.0);
                 }

@@ -1,26 +1,19 @@
 //! A keyspace at work: its memtables and its version.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 
+use super::payments::Payments;
 use crate::catalog::Version;
-use crate::env::sync::Mutex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
-use crate::policy::{BlocksAsked, seeks_worth};
 use crate::store::memtable::{ChunkPool, Memtable};
 use crate::types::{KeyspaceId, Seq};
 
 /// First chunk of a memtable's arena, in bytes; a keyspace that is hardly used costs little more.
 const ARENA_BYTES: usize = 64 * 1024;
-
-/// How often, in scans, they pay, and somebody looks whether it is enough for a merge.
-const SCANS_PER_CHECK: u64 = 256;
-
-/// Somebody is told once what is paid has grown by one part in so many: to plan costs more, the more tables level 0 has.
-const PAID_STEPS: u64 = 16;
 
 /// An open keyspace.
 #[derive(Debug)]
@@ -29,13 +22,7 @@ pub(crate) struct Tree {
     chunks: Arc<ChunkPool>,
     view: ArcSwap<View>,
     dropped: AtomicBool,
-    scans: AtomicU64,
-    /// What scans have paid since level 0 got a run or became empty, in bytes of merging ([`seeks_worth`]).
-    paid: AtomicU64,
-    /// What they had paid when somebody was told last.
-    told: AtomicU64,
-    /// Blocks that had been asked for when it was last paid.
-    asked: Mutex<BlocksAsked>,
+    pub(super) payments: Payments,
 }
 
 /// Everything that a read needs: immutable but for the active memtable, which only grows.
@@ -87,16 +74,7 @@ pub(crate) fn common_prefix(version: &Version, memtable: Option<&Memtable>) -> V
 impl Tree {
     pub(crate) fn new(record: KeyspaceRecord, chunks: Arc<ChunkPool>, view: View) -> Self {
         let view = ArcSwap::from_pointee(view);
-        Self {
-            record,
-            chunks,
-            view,
-            dropped: AtomicBool::new(false),
-            scans: AtomicU64::new(0),
-            paid: AtomicU64::new(0),
-            told: AtomicU64::new(0),
-            asked: Default::default(),
-        }
+        Self { record, chunks, view, dropped: AtomicBool::new(false), payments: Payments::default() }
     }
 
     pub(crate) fn id(&self) -> KeyspaceId {
@@ -139,34 +117,10 @@ impl Tree {
             version: version.clone(),
         });
         let (before, runs) = (before.version.level(0).runs.len(), version.level(0).runs.len());
-        // A merge of level 0 that scans have paid for goes on, section by section, until nothing is left of it.
+        // A merge of level 0 that readers have paid for goes on, section by section, until nothing is left of it.
         if runs > before || runs == 0 {
-            self.paid.store(0, Ordering::Relaxed);
-            self.told.store(0, Ordering::Relaxed);
+            self.payments.begin();
         }
-    }
-
-    /// Counts a scan; whether [`Tree::paid`] has grown by more than a little, and something may be due. `asked` tells what blocks
-    /// have been asked for since the store was opened.
-    pub(crate) fn scanned(&self, asked: impl FnOnce() -> BlocksAsked) -> bool {
-        if !(self.scans.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(SCANS_PER_CHECK) {
-            return false;
-        }
-        let now = asked();
-        let lately = now.since(&std::mem::replace(&mut self.asked.lock(), now));
-        let worth = seeks_worth(SCANS_PER_CHECK, &lately);
-        let paid = self.paid.fetch_add(worth, Ordering::Relaxed).saturating_add(worth);
-        let grown = paid.saturating_sub(self.told.load(Ordering::Relaxed)) >= paid / PAID_STEPS;
-        if grown {
-            self.told.store(paid, Ordering::Relaxed);
-        }
-        grown
-    }
-
-    /// What scans have paid for each run of level 0 since it got one or became empty, in bytes of merging; somebody is
-    /// told once it has grown by more than a little.
-    pub(crate) fn paid(&self) -> u64 {
-        self.paid.load(Ordering::Relaxed)
     }
 
     /// Fails once the keyspace is dropped. Asked after a view was taken: a view that is empty for that reason comes after

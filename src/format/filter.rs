@@ -17,7 +17,7 @@
 use super::Malformed;
 use super::coding::Decoder;
 use super::prefix::{self, PREFIX_RULE_BYTES};
-use crate::types::Prefix;
+use crate::types::{Prefix, prefetch};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes of a line.
@@ -167,6 +167,12 @@ impl Filter {
         // No branch on a single bit: which probe fails first cannot be predicted.
         let bits = Probes::new(hash).take(self.probes.into());
         bits.fold(1, |all, bit| all & words[bit / 64] >> (bit % 64)) == 1
+    }
+
+    /// Has what [`Filter::may_contain`] reads brought near.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        prefetch(&self.lines[line_of(hash, self.lines.len())]);
     }
 
     /// Whether a key with the prefix of `probe` may have been added; if not, it certainly was not.

@@ -26,6 +26,8 @@ use crate::types::{KeyRange, LEVELS, UpperBound};
 /// What merging costs as much as one seek does whose block is cached, in bytes: what a merge gets through in the 0.7 us that
 /// one run more takes of a scan of 50 rows.
 const SEEK_CACHED_BYTES: u64 = 1 << 8;
+/// The same for a look into a filter, of the 30 ns that one run more takes of a lookup.
+const LOOK_BYTES: u64 = 12;
 /// What it gets through in a microsecond more, which a block takes that must be read: two if the operating system has it in
 /// memory, a hundred on a disk.
 const MERGED_BYTES_PER_MICRO: u64 = 340;
@@ -171,6 +173,14 @@ impl Layout {
 }
 
 impl Layout {
+    /// What could have been merged instead of `looks` into the filter of a run of level 0, in bytes. Nothing with a given ratio,
+    /// where none but scans pay.
+    #[must_use]
+    pub fn looks_worth(&self, looks: u64) -> u64 {
+        let Self::Leveled(config) = self;
+        if config.ratio.is_some() { 0 } else { looks.saturating_mul(LOOK_BYTES) }
+    }
+
     /// The windows of neighbouring runs of level 0, newest first, that scans have paid for to be folded into one run, with their
     /// prices as in [`Layout::price_of_level0`]: the cheapest few, the cheapest first. What is paid for is one run less; to fold them
     /// writes no byte of the level below, and serves scans as long as level 0 stays. None with a given ratio: there, level 0 is

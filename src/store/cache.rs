@@ -6,7 +6,7 @@
 //! blocks. What a job writes is attached at once, so that no reader pays for it after each merge. All else that is kept lies in
 //! [`Frames`], whose memory is the rest of the budget: what is kept in them is a little less.
 
-mod misses;
+mod admission;
 mod rows;
 mod stretches;
 
@@ -19,14 +19,14 @@ use foldhash::quality::FixedState;
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
-use self::misses::{MISSES_MIN, Misses};
+use self::admission::Admission;
 use self::rows::Row;
-use self::stretches::Admission;
-pub(crate) use self::stretches::Stretch;
+pub(crate) use self::stretches::{Stretch, Unit};
 use super::buffers::Buffers;
 use super::frames::{Charge, Frames, Keeper};
 use super::meter::ReadCause;
 use super::pack::{PackStore, PackWriter};
+use super::stripes::Stripes;
 use super::table::{TablePlace, TableReader};
 use crate::catalog::TableMeta;
 use crate::error::Result;
@@ -58,8 +58,8 @@ const WRITTEN_SHARE: u64 = 2 * ATTACHED_SHARE;
 /// The blocks' part of the budget changes in steps of one part in so many.
 const CAPACITY_STEPS: u64 = 64;
 
-/// Counters that threads rarely share, for each lookup adds to one.
-const COUNT_STRIPES: usize = 16;
+/// One read in so many is timed.
+const TIMED_READS: u64 = 4;
 
 #[derive(Clone, Debug)]
 enum Entry {
@@ -131,27 +131,18 @@ pub(crate) struct TableCache {
     entry_bytes_max: AtomicU64,
     capacity: AtomicU64,
     attached_bytes: Arc<AtomicU64>,
-    counts: [Counts; COUNT_STRIPES],
-    reads: Reads,
-    /// Of lookups, by block.
-    misses: Misses,
+    counts: Stripes<Counts>,
     admission: Admission,
 }
 
-/// What blocks that were not in memory have cost.
+/// What was asked for, and what was not in memory.
 #[derive(Debug, Default)]
-#[repr(align(64))]
-struct Reads {
-    count: AtomicU64,
-    nanos: AtomicU64,
-}
-
-/// A cache line of its own.
-#[derive(Debug, Default)]
-#[repr(align(64))]
 struct Counts {
     hits: AtomicU64,
     misses: AtomicU64,
+    reads: AtomicU64,
+    /// About the time that the reads took, in nanoseconds.
+    read_nanos: AtomicU64,
 }
 
 /// How the cache did, since the store was opened.
@@ -161,7 +152,7 @@ pub(crate) struct CacheCounts {
     pub(crate) misses: u64,
     /// Reads of blocks and stretches for lookups and iterators.
     pub(crate) reads: u64,
-    /// Time that these took, in nanoseconds.
+    /// About the time that these took, in nanoseconds.
     pub(crate) read_nanos: u64,
     pub(crate) bytes: u64,
     pub(crate) capacity: u64,
@@ -206,8 +197,6 @@ impl TableCache {
             capacity: bytes.into(),
             attached_bytes: Arc::default(),
             counts: Default::default(),
-            reads: Reads::default(),
-            misses: Misses::new(MISSES_MIN),
             admission: Admission::default(),
         }
     }
@@ -358,30 +347,44 @@ impl TableCache {
         Ok(block)
     }
 
-    /// Reads a block past the cache.
-    fn read_past(&self, table: &TableReader, handle: BlockHandle, cause: ReadCause) -> Result<Block> {
+    /// Reads a block that is not to be kept.
+    pub(crate) fn read_past(
+        &self,
+        table: &TableReader,
+        handle: BlockHandle,
+        cause: ReadCause,
+    ) -> Result<Block> {
         let file = self.packs.table_file(table.extent())?;
         let place = TablePlace { file: &file, id: table.id(), extent: table.extent() };
         let mut buffer = self.frame(place.length(handle)?);
         if let Some(bytes) = buffer.get_mut() {
-            self.timed(|| place.read(cause, handle.offset..handle.end(), bytes))?;
+            self.timed(table, handle, || place.read(cause, handle.offset..handle.end(), bytes))?;
         }
         place.block(handle, &buffer, 0, |bytes| self.copy(bytes))
     }
 
-    /// Counts a read, and how long it takes.
-    fn timed<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    /// Counts a read of what is under `handle`, and how long it takes.
+    fn timed<T>(
+        &self,
+        table: &TableReader,
+        handle: BlockHandle,
+        read: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let counts = self.stripe(table.id(), handle.offset >> 12);
+        if !counts.reads.fetch_add(1, Relaxed).is_multiple_of(TIMED_READS) {
+            return read();
+        }
         let device = self.packs.device();
         let started = device.now();
         let done = read()?;
-        self.reads.count.fetch_add(1, Relaxed);
         let nanos = device.now().saturating_sub(started).as_nanos();
-        self.reads.nanos.fetch_add(u64::try_from(nanos).unwrap_or(u64::MAX), Relaxed);
+        let nanos = u64::try_from(nanos).unwrap_or(u64::MAX).saturating_mul(TIMED_READS);
+        counts.read_nanos.fetch_add(nanos, Relaxed);
         Ok(done)
     }
 
     fn stripe(&self, table: TableId, place: u64) -> &Counts {
-        &self.counts[(table.0 ^ place) as usize % COUNT_STRIPES]
+        self.counts.at(table.0 ^ place)
     }
 
     /// A block of a table, if it is in memory.
@@ -408,9 +411,10 @@ impl TableCache {
         }
     }
 
-    /// Number of the reads of blocks and stretches for lookups and iterators, and the time that they took.
+    /// Number of the reads of blocks and stretches for lookups and iterators, and about the time that they took.
     pub(crate) fn reads(&self) -> (u64, Duration) {
-        (self.reads.count.load(Relaxed), Duration::from_nanos(self.reads.nanos.load(Relaxed)))
+        let CacheCounts { reads, read_nanos, .. } = self.counts();
+        (reads, Duration::from_nanos(read_nanos))
     }
 
     pub(crate) fn counts(&self) -> CacheCounts {
@@ -420,8 +424,8 @@ impl TableCache {
         CacheCounts {
             hits: sum(|counts| &counts.hits),
             misses: sum(|counts| &counts.misses),
-            reads: self.reads.count.load(Relaxed),
-            read_nanos: self.reads.nanos.load(Relaxed),
+            reads: sum(|counts| &counts.reads),
+            read_nanos: sum(|counts| &counts.read_nanos),
             bytes: self.entries.weight() + self.attached_bytes.load(Relaxed),
             capacity: self.capacity.load(Relaxed),
         }

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::stripes::Stripes;
+
 /// Why bytes are written or synced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WriteCause {
@@ -41,7 +43,7 @@ pub(crate) enum ReadCause {
 pub(crate) struct Meter {
     written: [AtomicU64; WriteCause::Ahead as usize + 1],
     syncs: [AtomicU64; WriteCause::Ahead as usize + 1],
-    read: [AtomicU64; ReadCause::Open as usize + 1],
+    read: Stripes<[AtomicU64; ReadCause::Open as usize + 1]>,
 }
 
 impl Meter {
@@ -55,9 +57,9 @@ impl Meter {
         self.syncs[cause as usize].fetch_add(1, Relaxed);
     }
 
-    /// Adds bytes read.
-    pub(crate) fn read(&self, cause: ReadCause, bytes: usize) {
-        self.read[cause as usize].fetch_add(bytes as u64, Relaxed);
+    /// Adds bytes read at `offset` of a file.
+    pub(crate) fn read(&self, cause: ReadCause, offset: u64, bytes: usize) {
+        self.read.at(offset >> 12)[cause as usize].fetch_add(bytes as u64, Relaxed);
     }
 
     /// Bytes written for `cause`.
@@ -72,6 +74,6 @@ impl Meter {
 
     /// Bytes read for `cause`.
     pub(crate) fn bytes_read(&self, cause: ReadCause) -> u64 {
-        self.read[cause as usize].load(Relaxed)
+        self.read.iter().map(|read| read[cause as usize].load(Relaxed)).sum()
     }
 }

@@ -12,5 +12,6 @@ pub(crate) mod pack;
 pub(crate) mod pool;
 pub(crate) mod punch;
 pub(crate) mod spares;
+pub(crate) mod stripes;
 pub(crate) mod table;
 pub(crate) mod wal;

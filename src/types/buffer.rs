@@ -285,14 +285,8 @@ impl Buffer {
     /// seen some of. Changes nothing.
     #[inline]
     pub(crate) fn prefetch(&self, range: Range<usize>) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        for line in self[range.start.min(self.bytes)..range.end.min(self.bytes)].chunks(CACHE_LINE_BYTES) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: this is advice for any address, and that of a byte of the buffer at that; every such processor knows it.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = range;
+        let asked = &self[range.start.min(self.bytes)..range.end.min(self.bytes)];
+        asked.chunks(CACHE_LINE_BYTES).for_each(|line| prefetch(&line[0]));
     }
 
     #[inline]
@@ -306,6 +300,19 @@ impl Buffer {
         // SAFETY: a frame has at least its header; see `into_buffer`.
         unsafe { self.header.cast::<u8>().add(HEADER_BYTES) }
     }
+}
+
+/// Asks the processor to have the cache line that `thing` begins in at hand soon. Changes nothing.
+#[inline]
+pub(crate) fn prefetch<T>(thing: &T) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: this is advice for any address, and that of a thing that lives at that; every such processor knows it.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(thing).cast()) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = thing;
 }
 
 impl Deref for Buffer {

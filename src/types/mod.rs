@@ -19,7 +19,7 @@ mod range;
 mod stamp;
 
 pub use buffer::Buffer;
-pub(crate) use buffer::Chunk;
+pub(crate) use buffer::{Chunk, prefetch};
 pub use extent::Extent;
 pub use ids::{DeviceId, EditNo, Epoch, KeyspaceId, PackId, SegmentId, TableId};
 pub use prefix::Prefix;

@@ -2,7 +2,7 @@
 //!
 //! Where records are large, a block holds few of them, and to keep a whole block for one that is asked for again and again
 //! wastes most of its place. So a lookup in a table of large records keeps the record instead. Where a block is missed twice
-//! within a short while, its stretch is kept after all: then it is the neighbourhood that is hot.
+//! within a short while, it, or its stretch, is kept after all: then it is the neighbourhood that is hot.
 //!
 //! A row is the newest version that its table holds of a key. Tables never change, so it is right for as long as it is
 //! there, for every reader who may see all of its table.
@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Entry, Stretch, TableCache};
+use super::{Entry, Stretch, TableCache, Unit};
 use crate::catalog::TableMeta;
 use crate::error::Result;
 use crate::format::block::Block;
@@ -20,7 +20,7 @@ use crate::store::table::TableReader;
 use crate::types::{Buffer, Seq, Stamp, TableId};
 
 /// Records are large where a table takes this much for each: then what a row costs besides the record is little.
-const LARGE_BYTES: u64 = 512;
+pub(super) const LARGE_BYTES: u64 = 512;
 
 /// A record, in a buffer of its own: the key, then the value.
 #[derive(Clone, Debug)]
@@ -63,16 +63,25 @@ impl TableCache {
         Some((row.stamp, (row.buffer, start..end)))
     }
 
-    /// As [`TableCache::block`], for the sake of one record; whether the block is in the cache now.
-    pub(crate) fn block_for_row(&self, table: &TableReader, handle: BlockHandle) -> Result<(Block, bool)> {
-        if !Stretch::has(handle) {
+    /// As [`TableCache::block`], for the sake of one record, in a table where scans keep `unit`s; whether the block is in the cache
+    /// now.
+    pub(crate) fn block_for_row(
+        &self,
+        table: &TableReader,
+        handle: BlockHandle,
+        unit: Unit,
+    ) -> Result<(Block, bool)> {
+        if unit == Unit::Block || !Stretch::has(handle) {
             return match self.lookup(table, handle) {
                 Some(block) => Ok((block, true)),
+                None if unit == Unit::Block && self.is_hot(table.id(), handle.offset) => {
+                    Ok((self.read(table, handle, ReadCause::Get)?, true))
+                }
                 None => Ok((self.read_past(table, handle, ReadCause::Get)?, false)),
             };
         }
         let mut stretch = self.stretch(table, handle);
-        if stretch.is_none() && self.misses.again(table.id(), handle.offset) {
+        if stretch.is_none() && self.is_hot(table.id(), handle.offset) {
             stretch = self.read_stretch(table, handle, ReadCause::Get).ok();
         }
         if let Some(block) = stretch.as_ref().and_then(|stretch| stretch.block(handle)) {
@@ -81,7 +90,7 @@ impl TableCache {
         Ok((self.read_past(table, handle, ReadCause::Get)?, false))
     }
 
-    /// Keeps a record of a `block` that is not kept, and returns its value to the caller.
+    /// Keeps a record of a `block` that is not kept, unless it is not to be, and returns its value to the caller.
     pub(crate) fn keep_row(
         &self,
         table: TableId,
@@ -90,7 +99,7 @@ impl TableCache {
     ) -> Pinned {
         let value = block.value(entry);
         let end = key.len() + value.len();
-        if !self.keeps(end) {
+        if !self.keeps(end) || !self.admits_row(table, hash) {
             return block.pin_value(entry);
         }
         let mut buffer = self.frame(end);

@@ -2,19 +2,14 @@
 //!
 //! Where records are large, a scan walks over many blocks. To find each of them in the cache, or to read it, costs more than
 //! to walk over it. So iterators over such tables read stretches of about four blocks; lookups, which keep rows, find their
-//! blocks in those that are kept.
+//! blocks in those that are kept. In level 0 both go by blocks ([`Unit`]).
 //!
-//! In a cache that is about full, and too small for all that there is, a stretch is kept if it was missed before, no longer ago
-//! than as many misses as it holds stretches. What is read once goes into a buffer that is in the processor's cache from its
-//! last use: to find a place for it in memory, and to evict what is there, takes as long as the read.
+//! What is not to be kept ([`admission`](super::admission)) goes into a buffer that is in the processor's cache from its last use.
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-use arc_swap::ArcSwap;
-
-use super::misses::{MISSES_MIN, Misses};
 use super::{Entry, TableCache};
 use crate::error::Result;
 use crate::format::block::Block;
@@ -26,42 +21,22 @@ use crate::types::{Buffer, TableId};
 
 /// A stretch holds the blocks that begin in one section of this length of their table. With twice as much, the cache keeps
 /// more of what lies beside scans, and these take as long as with blocks alone.
-const STRETCH_BYTES: u64 = 16 << 10;
+pub(super) const STRETCH_BYTES: u64 = 16 << 10;
 
-/// The cache is about full where more than three quarters of what it may keep are there: a small one, in shards, seldom is quite.
-const FULL: (u64, u64) = (3, 4);
-
-/// That is looked at once in so many misses.
-const MISSES_PER_LOOK: u64 = 64;
-
-/// Which stretches that scans have missed are to be kept.
-#[derive(Debug)]
-pub(super) struct Admission {
-    /// About as many as fit into the cache, where not all does: 8 bytes for each 16 KiB of it.
-    misses: ArcSwap<Misses>,
-    missed: AtomicU64,
-    /// Bytes of all tables.
-    data_bytes: AtomicU64,
-    /// Whether what is kept takes the place of something else that may be asked for.
-    is_scarce: AtomicBool,
+/// What scans read and keep at once of a table of large records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unit {
+    /// In level 0: of each of its runs, which are many and hold a small part of the keys, a scan sees a record or two.
+    Block,
+    /// Elsewhere.
+    Stretch,
 }
 
-impl Default for Admission {
-    fn default() -> Self {
-        let misses = ArcSwap::from_pointee(Misses::new(MISSES_MIN));
-        Self { misses, missed: 0.into(), data_bytes: 0.into(), is_scarce: false.into() }
-    }
-}
-
-impl Admission {
-    /// Tells how much there is to be kept in a cache of `capacity`.
-    fn expect(&self, data_bytes: u64, capacity: u64) {
-        self.data_bytes.store(data_bytes, Relaxed);
-        let fit = usize::try_from(capacity / STRETCH_BYTES).unwrap_or(usize::MAX);
-        // Less than a thousandth of the tables takes that, however large the budget.
-        if data_bytes > capacity && self.misses.load().remembered() < fit {
-            self.misses.store(Arc::new(Misses::new(fit)));
-        }
+impl Unit {
+    /// That of tables in `level`.
+    #[inline]
+    pub(crate) fn of_level(level: u8) -> Self {
+        if level == 0 { Self::Block } else { Self::Stretch }
     }
 }
 
@@ -131,20 +106,9 @@ impl TableCache {
         }
     }
 
-    /// Tells how much there is to be kept: bytes of all tables.
-    pub(crate) fn expect(&self, data_bytes: u64) {
-        self.admission.expect(data_bytes, self.entries.capacity());
-    }
-
     /// Whether the stretch with the block under `handle`, which a scan has not found in memory, is to be kept.
     pub(crate) fn admits_stretch(&self, table: &TableReader, handle: BlockHandle) -> bool {
-        let Admission { misses, missed, data_bytes, is_scarce } = &self.admission;
-        if missed.fetch_add(1, Relaxed).is_multiple_of(MISSES_PER_LOOK) {
-            let ((full, of), capacity) = (FULL, self.entries.capacity());
-            let fits = data_bytes.load(Relaxed) <= capacity;
-            is_scarce.store(!fits && self.entries.weight() > capacity / of * full, Relaxed);
-        }
-        misses.load().again(table.id(), section(handle)) || !is_scarce.load(Relaxed)
+        self.admits_unit(table.id(), section(handle))
     }
 
     /// The bytes of the stretch with the block under `handle`, past the cache: a buffer, which may be longer, where in the table
@@ -160,7 +124,7 @@ impl TableCache {
         let from = TablePlace { file: &file, id: table.id(), extent: table.extent() };
         let mut buffer = self.buffers.take((range.end - range.start) as usize);
         if let Some(bytes) = buffer.get_mut() {
-            self.timed(|| from.read(cause, range.clone(), bytes))?;
+            self.timed(table, handle, || from.read(cause, range.clone(), bytes))?;
         }
         Ok((buffer, range, file))
     }
@@ -197,7 +161,7 @@ impl TableCache {
         let start = range.start;
         let mut buffer = self.frame((range.end - start) as usize);
         if let Some(bytes) = buffer.get_mut() {
-            self.timed(|| from.read(cause, range, bytes))?;
+            self.timed(table, handle, || from.read(cause, range, bytes))?;
         }
         let block = |handle: &BlockHandle| {
             let at = handle.offset.checked_sub(start).and_then(|at| usize::try_from(at).ok());

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::block::Block;
 use crate::format::table::BlockHandle;
 use crate::merge::Cursor;
-use crate::store::cache::{Stretch, TableCache};
+use crate::store::cache::{Stretch, TableCache, Unit};
 use crate::store::file::StoreFile;
 use crate::store::meter::ReadCause;
 use crate::types::{Buffer, Stamp};
@@ -34,8 +34,8 @@ const PREFETCH_BYTES_MAX: usize = 2048;
 pub(crate) enum Fetch {
     /// From the block cache, and in pieces once the walk has gone on for a while: for iterators.
     Cached {
-        /// Whether the units of the cache are stretches, or else blocks.
-        stretches: bool,
+        /// By what the cache holds large records.
+        large: Option<Unit>,
         /// Units in a row that were not in memory.
         missed: u32,
         /// Length of the next piece.
@@ -46,10 +46,10 @@ pub(crate) enum Fetch {
 }
 
 impl Fetch {
-    /// Through the block cache.
-    pub(crate) fn cached(table: &TableMeta) -> Self {
-        let stretches = TableCache::has_large_records(table);
-        Self::Cached { stretches, missed: 0, piece_bytes: SCAN_PIECE_BYTES_MIN }
+    /// Through the block cache, which holds large records by `unit`.
+    pub(crate) fn cached(table: &TableMeta, unit: Unit) -> Self {
+        let large = TableCache::has_large_records(table).then_some(unit);
+        Self::Cached { large, missed: 0, piece_bytes: SCAN_PIECE_BYTES_MIN }
     }
 
     fn hit(&mut self) {
@@ -167,7 +167,7 @@ impl TableCursor {
     fn lookup(&mut self, handle: BlockHandle) -> Option<Block> {
         match self.fetch {
             Fetch::Ahead => None,
-            Fetch::Cached { stretches: true, .. } if Stretch::has(handle) => {
+            Fetch::Cached { large: Some(Unit::Stretch), .. } if Stretch::has(handle) => {
                 self.stretch = self.cache.stretch(&self.table, handle);
                 self.is_far = self.stretch.is_some();
                 self.of_stretch(handle)
@@ -179,21 +179,27 @@ impl TableCursor {
     /// Reads the block under `handle`, and what is read with it.
     fn read(&mut self, handle: BlockHandle) -> Result<Block> {
         self.is_far = false;
-        if !matches!(self.fetch, Fetch::Cached { stretches: true, .. }) || !Stretch::has(handle) {
-            return self.cache.read(&self.table, handle, ReadCause::Scan);
+        match self.fetch {
+            Fetch::Cached { large: Some(Unit::Stretch), .. } if Stretch::has(handle) => {}
+            Fetch::Cached { large: Some(Unit::Block), .. }
+                if !self.cache.admits_unit(self.table.id(), handle.offset) =>
+            {
+                return self.cache.read_past(&self.table, handle, ReadCause::Scan);
+            }
+            _ => return self.cache.read(&self.table, handle, ReadCause::Scan),
         }
         // One block that cannot be read must not hide those around it.
         let found = if self.cache.admits_stretch(&self.table, handle) {
             self.stretch = self.cache.read_stretch(&self.table, handle, ReadCause::Scan).ok();
             self.of_stretch(handle)
         } else {
-            self.read_past(handle).ok()
+            self.read_stretch_past(handle).ok()
         };
         found.map_or_else(|| self.cache.read(&self.table, handle, ReadCause::Scan), Ok)
     }
 
     /// Reads the block under `handle` with the others of its stretch past the cache.
-    fn read_past(&mut self, handle: BlockHandle) -> Result<Block> {
+    fn read_stretch_past(&mut self, handle: BlockHandle) -> Result<Block> {
         self.drop_piece();
         let (buffer, range, file) = self.cache.read_stretch_past(&self.table, handle, ReadCause::Scan)?;
         let piece = Piece { start: range.start, buffer, length: (range.end - range.start) as usize, file };
@@ -455,7 +461,8 @@ impl TableList for Vec<Arc<TableMeta>> {
 pub(crate) struct TablesCursor<L> {
     cache: Arc<TableCache>,
     list: L,
-    cached: bool,
+    /// Through the block cache, which holds large records by this; or else in large pieces past it.
+    cached: Option<Unit>,
     /// Whether a seek may leave the table behind a gap unopened.
     may_wait: bool,
     at: usize,
@@ -465,14 +472,14 @@ pub(crate) struct TablesCursor<L> {
 }
 
 impl<L: TableList> TablesCursor<L> {
-    /// Through the block cache.
-    pub(crate) fn cached(cache: Arc<TableCache>, list: L) -> Self {
-        Self { cache, list, cached: true, may_wait: false, at: 0, table: None, waits: false }
+    /// Through the block cache, which holds large records by `unit`.
+    pub(crate) fn cached(cache: Arc<TableCache>, list: L, unit: Unit) -> Self {
+        Self { cache, list, cached: Some(unit), may_wait: false, at: 0, table: None, waits: false }
     }
 
     /// In large pieces past the cache.
     pub(crate) fn ahead(cache: Arc<TableCache>, list: L) -> Self {
-        Self { cache, list, cached: false, may_wait: false, at: 0, table: None, waits: false }
+        Self { cache, list, cached: None, may_wait: false, at: 0, table: None, waits: false }
     }
 
     /// The same, but where a seek ends between two tables, it waits there ([`Cursor::waits`]): most scans end before the second
@@ -495,7 +502,7 @@ impl<L: TableList> TablesCursor<L> {
         self.at = at;
         if let Some(meta) = self.list.table(at) {
             let reader = self.cache.table_arc(meta)?;
-            let fetch = if self.cached { Fetch::cached(meta) } else { Fetch::Ahead };
+            let fetch = self.cached.map_or(Fetch::Ahead, |unit| Fetch::cached(meta, unit));
             self.table = Some(TableCursor::new(self.cache.clone(), reader, fetch));
         }
         Ok(self.table.as_mut())

@@ -127,6 +127,14 @@ impl TableReader {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
     }
 
+    /// Has what [`TableReader::may_contain`] reads brought near.
+    #[inline]
+    pub(crate) fn prefetch_filter(&self, hash: u64) {
+        if let Some(filter) = &self.filter {
+            filter.prefetch(hash);
+        }
+    }
+
     /// Whether an entry of the table may have a key with this prefix.
     pub(crate) fn may_contain_prefix(&self, probe: &PrefixProbe) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain_prefix(probe))

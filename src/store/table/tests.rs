@@ -13,7 +13,7 @@ use crate::format::edit::TableRecord;
 use crate::format::filter;
 use crate::format::table::Codec;
 use crate::merge::Cursor;
-use crate::store::cache::{Stretch, TableCache};
+use crate::store::cache::{Stretch, TableCache, Unit};
 use crate::store::device::Device;
 use crate::store::meter::{Meter, ReadCause, WriteCause};
 use crate::store::pack::PackStore;
@@ -198,7 +198,7 @@ fn walks_back_and_forth(written: &Entries, codec: Codec) {
     let table = fixture.write(std::slice::from_ref(written), settings(codec)).remove(0);
     assert_eq!(table.entries, written.len() as u64);
     assert_eq!(table.extent.offset % PAGE_BYTES, 0);
-    for fetch in [Fetch::cached(&table), Fetch::Ahead] {
+    for fetch in [Fetch::cached(&table, Unit::Stretch), Fetch::Ahead] {
         let mut cursor = fixture.cursor(&table, fetch);
         let mut found = Entries::new();
         cursor.seek_first().unwrap();
@@ -228,8 +228,8 @@ fn seeks_find_the_neighbours_of_every_position() {
         .flatten()
         .map(|(key, stamp, value)| ((key.clone(), std::cmp::Reverse(*stamp)), value.clone()))
         .collect();
-    let mut cursor = TablesCursor::cached(fixture.cache.clone(), tables.clone());
-    let mut waiting = TablesCursor::cached(fixture.cache.clone(), tables).waiting();
+    let mut cursor = TablesCursor::cached(fixture.cache.clone(), tables.clone(), Unit::Stretch);
+    let mut waiting = TablesCursor::cached(fixture.cache.clone(), tables, Unit::Stretch).waiting();
     for n in 0..310 {
         for (suffix, stamp) in [("", Stamp::MAX), ("", Stamp::upto(Seq(n * 10 + 2))), ("x", Stamp::MAX)] {
             let key = format!("key{n:05}{suffix}").into_bytes();
@@ -264,7 +264,7 @@ fn seeks_find_the_neighbours_of_every_position() {
 fn a_cursor_that_waits_between_tables_has_read_nothing() {
     let fixture = Fixture::new();
     let tables = fixture.write(&[entries(10, 60), entries(200, 300)], settings(Codec::Raw));
-    let mut cursor = TablesCursor::cached(fixture.cache.clone(), tables).waiting();
+    let mut cursor = TablesCursor::cached(fixture.cache.clone(), tables, Unit::Stretch).waiting();
     let read = || fixture.cache.counts().misses;
     cursor.seek(b"key00100", Stamp::MAX).unwrap();
     assert_eq!((cursor.valid(), cursor.waits(), cursor.key(), read()), (true, true, &b"key00200"[..], 0));
@@ -287,7 +287,7 @@ fn a_long_walk_reads_in_pieces_past_the_cache() {
     let table = fixture.write(&[entries(0, 20_000)], settings(Codec::Raw)).remove(0);
     let reader = fixture.cache.table_arc(&table).unwrap();
     let before = fixture.cache.counts();
-    let mut cursor = fixture.cursor(&table, Fetch::cached(&table));
+    let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
     cursor.seek_first().unwrap();
     while cursor.valid() {
         cursor.next().unwrap();
@@ -305,7 +305,7 @@ fn a_short_walk_over_large_records_keeps_stretches_that_lookups_find() {
         let table = fixture.write(&[large_entries(300)], settings(codec)).remove(0);
         let reader = fixture.cache.table_arc(&table).unwrap();
         let walk = || {
-            let mut cursor = fixture.cursor(&table, Fetch::cached(&table));
+            let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
             cursor.seek(b"key00100", Stamp::MAX).unwrap();
             (0..10).for_each(|_| cursor.next().unwrap());
         };
@@ -315,7 +315,7 @@ fn a_short_walk_over_large_records_keeps_stretches_that_lookups_find() {
         assert!(first.misses > before.misses && first.bytes > before.bytes);
         walk();
         let handle = reader.handle(reader.block_for(b"key00105", Stamp::MAX)).unwrap();
-        let (block, is_kept) = fixture.cache.block_for_row(&reader, handle).unwrap();
+        let (block, is_kept) = fixture.cache.block_for_row(&reader, handle, Unit::Stretch).unwrap();
         assert!(is_kept && block.seek(b"key00105", Stamp::MAX) < block.len());
         let second = fixture.cache.counts();
         assert_eq!((second.misses, second.bytes), (first.misses, first.bytes), "all of it was in memory");
@@ -332,7 +332,7 @@ fn a_full_cache_keeps_a_stretch_that_scans_miss_twice() {
         let reader = fixture.cache.table_arc(&table).unwrap();
         let walk = |at: usize| {
             for forward in [true, false] {
-                let mut cursor = fixture.cursor(&table, Fetch::cached(&table));
+                let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
                 cursor.seek(&written[at].0, Stamp::MAX).unwrap();
                 for step in 0..10 {
                     let at = if forward { at + step } else { at - step };
@@ -345,13 +345,75 @@ fn a_full_cache_keeps_a_stretch_that_scans_miss_twice() {
         (10..2800).step_by(15).for_each(walk);
         let kept = fixture.cache.counts().bytes;
         assert!(kept > 700 << 10, "{kept} bytes fill no cache of a mebibyte");
-        let mut cursor = fixture.cursor(&table, Fetch::cached(&table));
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
         for is_kept in [false, true] {
             cursor.seek(&written[2900].0, Stamp::MAX).unwrap();
             assert_eq!(cursor.key(), written[2900].0);
             assert_eq!(fixture.cache.stretch(&reader, handle(2900)).is_some(), is_kept);
-            cursor = fixture.cursor(&table, Fetch::cached(&table));
+            cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
         }
+    }
+}
+
+#[test]
+fn a_walk_by_blocks_reads_no_more_than_it_needs_and_lookups_find_it() {
+    let fixture = Fixture::new();
+    let table = fixture.write(&[large_entries(300)], settings(Codec::Raw)).remove(0);
+    let reader = fixture.cache.table_arc(&table).unwrap();
+    let handle = reader.handle(reader.block_for(b"key00100", Stamp::MAX)).unwrap();
+    let bytes = |unit| {
+        let before = fixture.cache.counts().bytes;
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, unit));
+        cursor.seek(b"key00100", Stamp::MAX).unwrap();
+        assert_eq!(cursor.key(), b"key00100");
+        fixture.cache.counts().bytes - before
+    };
+    let block = bytes(Unit::Block);
+    assert!(block > u64::from(handle.length) && block < 2 * u64::from(handle.length), "{block} bytes");
+    let (_, is_kept) = fixture.cache.block_for_row(&reader, handle, Unit::Block).unwrap();
+    assert!(is_kept);
+    assert!(bytes(Unit::Stretch) > 2 * block);
+    // What is not there comes into the cache when it is missed twice within a short while.
+    let other = reader.handle(reader.block_for(b"key00200", Stamp::MAX)).unwrap();
+    for is_hot in [false, true, true] {
+        assert_eq!(fixture.cache.block_for_row(&reader, other, Unit::Block).unwrap().1, is_hot);
+    }
+}
+
+#[test]
+fn a_full_cache_keeps_a_record_or_a_block_that_is_missed_twice() {
+    let fixture = Fixture::new();
+    let written = large_entries(3000);
+    let table = fixture.write(std::slice::from_ref(&written), settings(Codec::Raw)).remove(0);
+    fixture.cache.expect(table.extent.length);
+    let reader = fixture.cache.table_arc(&table).unwrap();
+    // As a lookup of a record does; whether it was in memory.
+    let look_up = |at: usize| {
+        let (key, _, value) = &written[at];
+        let hash = filter::hash(key);
+        if let Some((_, (buffer, place))) = fixture.cache.row(table.id, hash, key) {
+            assert_eq!(buffer[place], value[..]);
+            return true;
+        }
+        let fetch = |handle| Ok(fixture.cache.block_for_row(&reader, handle, Unit::Stretch)?.0);
+        let (block, entry) = reader.find(key, Stamp::MAX, fetch).unwrap().unwrap();
+        let stamp = block.stamp(entry);
+        let (buffer, place) = fixture.cache.keep_row(table.id, (hash, key), (stamp, block, entry));
+        assert_eq!(buffer[place], value[..]);
+        false
+    };
+    assert!(!look_up(5) && look_up(5), "there is room");
+    (10..2000).for_each(|at| assert!(!look_up(at)));
+    let full = fixture.cache.counts().bytes;
+    assert!(full > 700 << 10, "{full} bytes fill no cache of a mebibyte");
+    assert_eq!([2500; 3].map(look_up), [false, false, true]);
+
+    let handle = reader.handle(reader.block_for(&written[2900].0, Stamp::MAX)).unwrap();
+    for is_kept in [false, true] {
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Block));
+        cursor.seek(&written[2900].0, Stamp::MAX).unwrap();
+        assert_eq!(cursor.key(), written[2900].0);
+        assert_eq!(fixture.cache.lookup(&reader, handle).is_some(), is_kept);
     }
 }
 
@@ -370,11 +432,11 @@ fn a_stretch_leaves_a_block_out_that_reaches_far_beyond() {
     assert!(stretch.block(handle(b"key00102")).is_some() && stretch.block(long).is_none());
     assert!(fixture.cache.counts().bytes - before < 50_000);
     for _ in 0..2 {
-        let mut cursor = fixture.cursor(&table, Fetch::cached(&table));
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
         cursor.seek(b"key00103", Stamp::MAX).unwrap();
         assert_eq!(cursor.value().len(), 60_000);
     }
-    let (_, is_kept) = fixture.cache.block_for_row(&reader, long).unwrap();
+    let (_, is_kept) = fixture.cache.block_for_row(&reader, long, Unit::Stretch).unwrap();
     assert!(is_kept, "the walk has left the long block in the cache by itself");
 }
 
@@ -393,7 +455,7 @@ fn damaged_block(is_full: bool) {
     fixture.cache.expect(table.extent.length);
     let reader = fixture.cache.table_arc(&table).unwrap();
     for (key, ..) in written.iter().skip(200).step_by(10) {
-        fixture.cursor(&table, Fetch::cached(&table)).seek(key, Stamp::MAX).unwrap();
+        fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch)).seek(key, Stamp::MAX).unwrap();
     }
     assert_eq!(fixture.cache.counts().bytes > 700 << 10, is_full);
     let damaged = reader.block_for(b"key00103", Stamp::MAX);
@@ -403,7 +465,7 @@ fn damaged_block(is_full: bool) {
     let byte = fixture.env.read_file(path).unwrap()[at as usize];
     fixture.env.overwrite(path, at, &[byte ^ 1]).unwrap();
     for (key, stamp, value) in &written[95..112] {
-        let mut cursor = fixture.cursor(&table, Fetch::cached(&table));
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
         let sought = cursor.seek(key, *stamp);
         if reader.block_for(key, *stamp) == damaged {
             assert_eq!(sought.unwrap_err().kind(), ErrorKind::Corruption);
@@ -536,7 +598,7 @@ fn a_table_of_range_tombstones_alone_has_a_range_and_no_entry() {
     assert_eq!((reader.range_tombstones(), reader.blocks()), (&tombstones[..], 0));
     let file = fixture.cache.packs().file(PackId(1)).unwrap();
     assert!(reader.properties(&file).unwrap().tell(&record));
-    let mut cursor = TablesCursor::cached(fixture.cache.clone(), vec![meta]);
+    let mut cursor = TablesCursor::cached(fixture.cache.clone(), vec![meta], Unit::Stretch);
     cursor.seek_first().unwrap();
     assert!(!cursor.valid());
     cursor.seek(b"c", Stamp::MAX).unwrap();

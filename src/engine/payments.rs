@@ -1,0 +1,84 @@
+//! What readers pay for fewer runs in level 0.
+//!
+//! Each run costs every scan a seek, and every lookup that finds nothing newer a look into a filter. What that takes could have
+//! gone into a merge instead: once readers have spent as much as one costs, it is begun ([`Layout`] has the
+//! prices).
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::env::sync::Mutex;
+use crate::policy::{BlocksAsked, Layout, seeks_worth};
+use crate::store::stripes::Stripes;
+
+/// How often, in scans, they pay.
+const SCANS_PER_PAYMENT: u64 = 256;
+
+/// The same for lookups.
+const LOOKUPS_PER_PAYMENT: u64 = 1024;
+
+/// Somebody is told once what is paid has grown by one part in so many: to plan costs more, the more tables level 0 has.
+const PAID_STEPS: u64 = 16;
+
+/// The payments of one tree's readers.
+#[derive(Debug, Default)]
+pub(super) struct Payments {
+    scans: AtomicU64,
+    /// Since level 0 got a run or became empty, for each of its runs, in bytes of merging.
+    paid: AtomicU64,
+    /// What they had paid when somebody was told last.
+    told: AtomicU64,
+    /// Blocks that had been asked for when scans paid last.
+    asked: Mutex<BlocksAsked>,
+}
+
+impl Payments {
+    /// Begins anew.
+    pub(super) fn begin(&self) {
+        self.paid.store(0, Relaxed);
+        self.told.store(0, Relaxed);
+    }
+
+    /// Counts a scan; whether something may be due now. `asked` tells what blocks have been asked for since the store was opened.
+    pub(super) fn scanned(&self, asked: impl FnOnce() -> BlocksAsked) -> bool {
+        if !(self.scans.fetch_add(1, Relaxed) + 1).is_multiple_of(SCANS_PER_PAYMENT) {
+            return false;
+        }
+        let now = asked();
+        let lately = now.since(&std::mem::replace(&mut self.asked.lock(), now));
+        self.pay(seeks_worth(SCANS_PER_PAYMENT, &lately))
+    }
+
+    /// As many lookups as pay at once have gone through level 0; whether something may be due now.
+    pub(super) fn looked(&self, layout: &Layout) -> bool {
+        self.pay(layout.looks_worth(LOOKUPS_PER_PAYMENT))
+    }
+
+    fn pay(&self, worth: u64) -> bool {
+        if worth == 0 {
+            return false;
+        }
+        let paid = self.paid.fetch_add(worth, Relaxed).saturating_add(worth);
+        let grown = paid.saturating_sub(self.told.load(Relaxed)) >= paid / PAID_STEPS;
+        if grown {
+            self.told.store(paid, Relaxed);
+        }
+        grown
+    }
+
+    /// What has been paid for each run of level 0 since it got one or became empty, in bytes of merging.
+    pub(super) fn paid(&self) -> u64 {
+        self.paid.load(Relaxed)
+    }
+}
+
+/// Lookups in all trees: the one that completes a number pays for it.
+#[derive(Debug, Default)]
+pub(super) struct Lookups(Stripes<AtomicU64>);
+
+impl Lookups {
+    /// Counts a lookup of a key of this `hash`; whether it is to pay.
+    #[inline]
+    pub(super) fn count(&self, hash: u64) -> bool {
+        (self.0.at(hash).fetch_add(1, Relaxed) + 1).is_multiple_of(LOOKUPS_PER_PAYMENT)
+    }
+}

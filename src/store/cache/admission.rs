@@ -1,0 +1,137 @@
+//! What is kept of what was not in memory.
+//!
+//! In a cache that is about full, and too small for all that there is, a record, or what a scan reads at once, is kept if it was
+//! missed before, no longer ago than as many misses as the cache holds of its kind. Of what is read once, most is not asked for
+//! again in time: to find a place for it, and to evict what is there, takes as long as the read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use arc_swap::ArcSwap;
+
+use super::TableCache;
+use super::rows::LARGE_BYTES;
+use super::stretches::STRETCH_BYTES;
+use crate::types::TableId;
+
+/// Least number of misses that are remembered.
+const MISSES_MIN: usize = 1024;
+
+/// The cache is about full where more than three quarters of what it may keep are there: a small one, in shards, seldom is quite.
+const FULL: (u64, u64) = (3, 4);
+
+/// That is looked at by misses of one place in so many.
+const PLACES_PER_LOOK: u64 = 64;
+
+/// An odd number without a pattern: the golden ratio's digits.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Which of what was missed is to be kept.
+#[derive(Debug)]
+pub(super) struct Admission {
+    /// Of records: about as many as fit into the cache, where not all does: 4 bytes for each of at least [`LARGE_BYTES`].
+    rows: ArcSwap<Misses>,
+    /// Of what scans read at once, as if all were stretches.
+    units: ArcSwap<Misses>,
+    /// Of blocks, for the sake of single records.
+    blocks: Misses,
+    /// Bytes of all tables.
+    data_bytes: AtomicU64,
+    /// Whether what is kept takes the place of something else that may be asked for.
+    is_scarce: AtomicBool,
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        let [rows, units] = [(); 2].map(|()| ArcSwap::from_pointee(Misses::new(MISSES_MIN)));
+        let blocks = Misses::new(MISSES_MIN);
+        Self { rows, units, blocks, data_bytes: 0.into(), is_scarce: false.into() }
+    }
+}
+
+impl TableCache {
+    /// Tells how much there is to be kept: bytes of all tables.
+    pub(crate) fn expect(&self, data_bytes: u64) {
+        let Admission { rows, units, .. } = &self.admission;
+        self.admission.data_bytes.store(data_bytes, Relaxed);
+        let capacity = self.entries.capacity();
+        for (misses, bytes) in [(rows, 2 * LARGE_BYTES), (units, STRETCH_BYTES)] {
+            let fit = usize::try_from(capacity / bytes).unwrap_or(usize::MAX);
+            // Less than a hundredth of the tables takes that, however large the budget.
+            if data_bytes > capacity && misses.load().remembered() < fit {
+                misses.store(Arc::new(Misses::new(fit)));
+            }
+        }
+    }
+
+    /// Whether a record that was not in memory is to be kept.
+    pub(super) fn admits_row(&self, table: TableId, hash: u64) -> bool {
+        self.admission.rows.load().again(table, hash) || !self.is_scarce(hash)
+    }
+
+    /// Whether what a scan reads at once, at a `place` of its table, is to be kept.
+    pub(crate) fn admits_unit(&self, table: TableId, place: u64) -> bool {
+        self.admission.units.load().again(table, place) || !self.is_scarce(table.0 ^ place)
+    }
+
+    /// Whether the neighbourhood of a record is asked for again and again: that of `offset` in its table.
+    pub(super) fn is_hot(&self, table: TableId, offset: u64) -> bool {
+        self.admission.blocks.again(table, offset)
+    }
+
+    /// Asked for something at a `place`.
+    fn is_scarce(&self, place: u64) -> bool {
+        let Admission { data_bytes, is_scarce, .. } = &self.admission;
+        if place.is_multiple_of(PLACES_PER_LOOK) {
+            let ((full, of), capacity) = (FULL, self.entries.capacity());
+            let fits = data_bytes.load(Relaxed) <= capacity;
+            is_scarce.store(!fits && self.entries.weight() > capacity / of * full, Relaxed);
+        }
+        is_scarce.load(Relaxed)
+    }
+}
+
+/// What was not in memory when it was asked for lately.
+#[derive(Debug)]
+struct Misses(Box<[AtomicU32]>);
+
+impl Misses {
+    /// Remembers about the last `count`, which is not 0.
+    fn new(count: usize) -> Self {
+        Self((0..count).map(|_| AtomicU32::new(0)).collect())
+    }
+
+    /// How many it remembers.
+    fn remembered(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Notes a miss; whether it is the second one within a short while.
+    fn again(&self, table: TableId, place: u64) -> bool {
+        // Folded, so that all bits depend on all bits of both.
+        let wide = u128::from(table.0.rotate_left(32) ^ place) * u128::from(MULTIPLIER);
+        let mixed = (wide >> 64) as u64 ^ wide as u64;
+        let at = (u128::from(mixed) * self.0.len() as u128) >> 64;
+        let tag = mixed as u32 | 1;
+        // No exchange, which would make all that follows wait for memory; what another thread notes in between may be lost.
+        let before = self.0[at as usize].load(Relaxed);
+        self.0[at as usize].store(tag, Relaxed);
+        before == tag
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_miss_of_a_block_within_a_short_while_is_told() {
+        let misses = Misses::new(MISSES_MIN);
+        assert!(!misses.again(TableId(1), 4096));
+        assert!(misses.again(TableId(1), 4096));
+        assert!(!misses.again(TableId(2), 4096));
+        // So many others that each place has seen one.
+        (0..64 * MISSES_MIN as u64).for_each(|n| _ = misses.again(TableId(3), 4096 * n));
+        assert!(!misses.again(TableId(1), 4096));
+    }
+}
