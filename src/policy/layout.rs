@@ -173,6 +173,14 @@ impl Layout {
 }
 
 impl Layout {
+    /// About the bytes of a tree without the versions that merges will drop: of its largest level below level 0, which has no key
+    /// twice; of level 0, if there is no other.
+    #[must_use]
+    pub fn data_bytes(&self, version: &Version) -> u64 {
+        let Self::Leveled(_) = self;
+        data_bytes(version)
+    }
+
     /// What could have been merged instead of `looks` into the filter of a run of level 0, in bytes. Nothing with a given ratio,
     /// where none but scans pay.
     #[must_use]
