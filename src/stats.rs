@@ -189,9 +189,6 @@ pub struct MergeStats {
     pub bytes_out: u64,
     /// Time taken, in microseconds.
     pub micros: u64,
-    /// Of each thousand entries that the latest merges took out of level 0, so many were dropped, or as many below: what newer
-    /// writes have replaced, deleted or let expire.
-    pub garbage_permille: u64,
 }
 
 impl MergeStats {

@@ -60,32 +60,6 @@ fn six_runs() -> Db {
     db
 }
 
-/// Writers are slowed by that (`Pressure::Garbage`).
-#[test]
-fn merges_of_level_0_tell_how_much_of_it_is_garbage() {
-    let tree = TreeOptions { level_ratio: None, level1_bytes: 128 << 10, ..tiny().tree };
-    let db = open(&machine(), Options { tree, ..tiny() });
-    let mix = |state: &mut u32| {
-        *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        *state
-    };
-    let write_all = || {
-        for n in 0..2000_u32 {
-            // Nothing that could be compressed.
-            let mut state = n;
-            let value: Vec<u8> = (0..200).map(|_| (mix(&mut state) >> 24) as u8).collect();
-            db.put(format!("{:04}", n * 77 % 2000), value).unwrap();
-            if n % 100 == 99 {
-                db.flush().unwrap();
-            }
-        }
-        db.wait_idle().unwrap();
-        db.stats().merge.garbage_permille
-    };
-    let garbage = [write_all(), write_all()];
-    assert!(garbage[0] < 100 && garbage[1] > 700, "{garbage:?}: all keys were new, then all were there");
-}
-
 /// Without a write, and without being asked: scans seek in every run.
 #[test]
 fn level_0_is_merged_once_scans_have_paid_for_it() {

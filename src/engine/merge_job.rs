@@ -90,9 +90,6 @@ impl Engine {
         self.tally.merged(volume, inputs.bytes, bytes_out, time);
         if plan.target == plan.source {
             self.tally.folded();
-        } else if plan.source == 0 {
-            let dropped = volume.records_in.saturating_sub(volume.records_out);
-            self.tally.merged_level0(inputs.level0_entries, dropped);
         }
         if !plan.moves.is_empty() {
             self.tally.moved(moved_bytes);
@@ -192,14 +189,11 @@ struct Inputs {
     /// Recency of the output: that of the newest input (I3).
     epoch: Epoch,
     bytes: u64,
-    /// Entries of those of level 0.
-    level0_entries: u64,
 }
 
 impl Inputs {
     fn of(version: &Version, plan: &Plan) -> Result<Self> {
-        let (lists, ids) = (BTreeMap::new(), HashSet::new());
-        let mut inputs = Self { lists, ids, epoch: Epoch(0), bytes: 0, level0_entries: 0 };
+        let mut inputs = Self { lists: BTreeMap::new(), ids: HashSet::new(), epoch: Epoch(0), bytes: 0 };
         for id in plan.inputs.iter().map(|input| input.table) {
             let (level, table) = version.table(id).ok_or_else(|| vanished(id))?;
             // Deeper levels are one run, whatever the epochs of its tables.
@@ -208,7 +202,6 @@ impl Inputs {
             inputs.ids.insert(id);
             inputs.epoch = inputs.epoch.max(table.epoch);
             inputs.bytes += table.extent.length;
-            inputs.level0_entries += if level == 0 { table.entries } else { 0 };
         }
         for list in inputs.lists.values_mut() {
             list.sort_by(|a, b| a.range.start.cmp(&b.range.start));

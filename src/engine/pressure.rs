@@ -28,7 +28,6 @@ impl fmt::Display for StallReason {
             policy::Pressure::Memtables => "memtables wait for their flush",
             policy::Pressure::Level0Runs => "level 0 has too many runs",
             policy::Pressure::Debt => "too much waits to be merged",
-            policy::Pressure::Garbage => "too much waits to be dropped by merges",
         })
     }
 }
@@ -177,10 +176,8 @@ impl Engine {
             let l0 = view.version.level(0);
             load.l0_runs = load.l0_runs.max(l0.runs.len() as u64);
             load.l0_bytes = load.l0_bytes.max(l0.bytes());
-            let layout = &self.settings().policy.layout;
-            load.debt_bytes = load.debt_bytes.saturating_add(layout.debt(&view.version));
-            load.data_bytes += layout.data_bytes(&view.version);
-            load.garbage_bytes += self.tally.garbage_in(layout.level0_beyond(&view.version));
+            load.debt_bytes =
+                load.debt_bytes.saturating_add(self.settings().policy.layout.debt(&view.version));
         }
         load
     }

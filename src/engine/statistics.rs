@@ -15,12 +15,6 @@ use crate::stats::{
 };
 use crate::store::meter::{ReadCause, WriteCause};
 
-/// What shares are counted in.
-const WHOLE: u64 = 1 << 10;
-
-/// The garbage is averaged over about so many merges.
-const GARBAGE_JOBS: u64 = 4;
-
 /// Counters of the engine's own; bytes and syncs are counted by the files.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -28,9 +22,6 @@ pub(crate) struct Tally {
     user_bytes: AtomicU64,
     flush: JobTally,
     merge: JobTally,
-    /// Of what merges of level 0 took from there, the part that they dropped, or as much from below: in [`WHOLE`], averaged over
-    /// the latest of them.
-    garbage: AtomicU64,
     folds: AtomicU64,
     moves: AtomicU64,
     moved_bytes: AtomicU64,
@@ -96,18 +87,6 @@ impl Tally {
 
     pub(super) fn merged(&self, volume: Volume, bytes_in: u64, bytes_out: u64, time: Duration) {
         self.merge.add(volume, bytes_in, bytes_out, time);
-    }
-
-    /// A merge has taken `from_level0` entries out of level 0, and dropped as many as `dropped` all in all.
-    pub(super) fn merged_level0(&self, from_level0: u64, dropped: u64) {
-        let now = dropped.min(from_level0).saturating_mul(WHOLE) / from_level0.max(1);
-        let before = self.garbage.load(Relaxed);
-        self.garbage.store((before * (GARBAGE_JOBS - 1) + now) / GARBAGE_JOBS, Relaxed);
-    }
-
-    /// What merges will drop for so many bytes of level 0.
-    pub(super) fn garbage_in(&self, level0_bytes: u64) -> u64 {
-        level0_bytes / WHOLE * self.garbage.load(Relaxed)
     }
 
     /// The merge that has just been counted was a fold.
@@ -209,7 +188,6 @@ impl Engine {
                 bytes_in: merge.bytes_in.load(Relaxed),
                 bytes_out: merge.bytes_out.load(Relaxed),
                 micros: merge.micros.load(Relaxed),
-                garbage_permille: self.tally.garbage.load(Relaxed) * 1000 / WHOLE,
             },
             flush: FlushStats {
                 jobs: flush.jobs.load(Relaxed),
@@ -314,25 +292,5 @@ impl Engine {
                 score,
             });
         Shape { levels: levels.collect() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn garbage_is_what_the_latest_merges_of_level_0_have_dropped() {
-        let tally = Tally::default();
-        assert_eq!(tally.garbage_in(1 << 30), 0, "nothing is known");
-        (0..40).for_each(|_| tally.merged_level0(1 << 20, 1 << 19));
-        let half = tally.garbage_in(1 << 30);
-        assert!((500 << 20..=512 << 20).contains(&half), "{half}");
-        // Beside older versions, what a range tombstone covers: more than came from level 0.
-        (0..40).for_each(|_| tally.merged_level0(1 << 20, 1 << 22));
-        let all = tally.garbage_in(1 << 30);
-        assert!((1020 << 20..=1 << 30).contains(&all), "{all}");
-        (0..40).for_each(|_| tally.merged_level0(0, 0));
-        assert!(tally.garbage_in(1 << 30) < 8 << 20);
     }
 }

@@ -181,13 +181,6 @@ impl Layout {
         data_bytes(version)
     }
 
-    /// Bytes in level 0 beyond those at which it is due; 0 with a given ratio, where only its runs count.
-    #[must_use]
-    pub fn level0_beyond(&self, version: &Version) -> u64 {
-        let Self::Leveled(config) = self;
-        version.level(0).bytes().saturating_sub(config.level0(version).bytes)
-    }
-
     /// What could have been merged instead of `looks` into the filter of a run of level 0, in bytes. Nothing with a given ratio,
     /// where none but scans pay.
     #[must_use]

@@ -5,9 +5,6 @@
 //! rate: from the rate at which the store drains, at pressure 0, down to a floor at pressure 1, geometrically, so that
 //! a writer too fast by any factor meets its balance somewhere on the way and seldom a stop.
 //!
-//! Where levels follow the tree there is one signal more, of space: updates that come faster than merges can drop what they
-//! replace would let the files grow to twice the data. A load of new keys leaves no such garbage, and is not slowed.
-//!
 //! The count of runs in level 0 is a coarse signal; the fill of the active memtable, which will be the next run, is
 //! its fraction. Writers stop at the hard limits alone. Merges and moves are always admitted, and flushes do not even ask; a
 //! rewrite, which makes no room for writers, waits while level 0 holds them up.
@@ -29,11 +26,6 @@ const HURRY_SECONDS: (f64, f64) = (20.0, 5.0);
 
 /// What a byte that is written adds to the debt, about: it is merged once for each level that it passes.
 const DEBT_PER_BYTE: f64 = 4.0;
-
-/// Eighths of the data: as much garbage in level 0 beyond its limit slows writers, and slows them as far as they go. They meet
-/// their balance in the first quarter of the way. (From nothing on, files take a tenth of the data less at the peak, and half a
-/// million updates after a load of two million take 1.8 times as long.)
-const GARBAGE_EIGHTHS: (u64, u64) = (1, 3);
 
 /// A read that takes less was not from a disk but from the operating system's memory, where merges are not in the way.
 const DISK_READ_MIN: Duration = Duration::from_micros(30);
@@ -105,8 +97,6 @@ pub enum Pressure {
     Level0Runs,
     /// The levels are too far over their limits.
     Debt,
-    /// Too much space is taken by versions that merges will drop.
-    Garbage,
 }
 
 /// What writers may do.
@@ -205,11 +195,9 @@ impl Pacer {
 }
 
 impl GovernorConfig {
-    fn signals(&self, load: &LoadState) -> [Signal; 4] {
+    fn signals(&self, load: &LoadState) -> [Signal; 3] {
         let fill = (load.active_bytes as f64 / load.active_bytes_max.max(1) as f64).min(1.0);
         let sealed = load.sealed_memtables >= self.sealed_memtables_max;
-        let [garbage_slow, garbage_stop] = [GARBAGE_EIGHTHS.0, GARBAGE_EIGHTHS.1]
-            .map(|eighths| (load.data_bytes * eighths / 8).max(eighths) as f64);
         let l0 = load.l0_runs as f64 + if load.l0_runs >= self.l0_slow { fill } else { 0.0 };
         [
             Signal {
@@ -231,11 +219,6 @@ impl GovernorConfig {
                 ),
                 stops: load.debt_bytes >= self.debt_stop_bytes,
             },
-            Signal {
-                reason: Pressure::Garbage,
-                pressure: between(load.garbage_bytes as f64, garbage_slow, garbage_stop),
-                stops: false,
-            },
         ]
     }
 
@@ -243,8 +226,7 @@ impl GovernorConfig {
     fn room_bytes(&self, load: &LoadState) -> f64 {
         let runs = self.l0_slow.saturating_sub(load.l0_runs) as f64 * load.active_bytes_max as f64;
         let debt = self.debt_slow_bytes.saturating_sub(load.debt_bytes) as f64 / DEBT_PER_BYTE;
-        let garbage = (load.data_bytes / 8 * GARBAGE_EIGHTHS.0).saturating_sub(load.garbage_bytes) as f64;
-        if load.garbage_bytes > 0 { runs.min(debt).min(garbage) } else { runs.min(debt) }
+        runs.min(debt)
     }
 
     /// Bytes per second at `pressure`, over all writers.
@@ -295,23 +277,6 @@ mod tests {
     }
 
     #[test]
-    fn garbage_slows_writers_in_proportion_to_the_data_and_stops_none() {
-        let load = |garbage_bytes, data_bytes| LoadState {
-            garbage_bytes,
-            data_bytes,
-            active_bytes_max: 100,
-            flush_bytes_per_second: 10_000,
-            ..LoadState::default()
-        };
-        let verdict = |garbage_bytes, data_bytes| pacer(true).writer(&load(garbage_bytes, data_bytes));
-        let delay = |bytes_per_second| WriterVerdict::Delay { bytes_per_second, reason: Pressure::Garbage };
-        assert_eq!([0, 50, 100].map(|garbage| verdict(garbage, 800)), [WriterVerdict::Go; 3]);
-        assert_eq!([150, 200, 300, 900].map(|garbage| verdict(garbage, 800)), [1000, 100, 1, 1].map(delay));
-        assert_eq!(verdict(900, 8000), WriterVerdict::Go);
-        assert_eq!([verdict(0, 0), verdict(1, 0)], [WriterVerdict::Go; 2]);
-    }
-
-    #[test]
     fn merges_leave_readers_the_less_the_sooner_writers_are_slowed() {
         let load = |l0_runs, debt_bytes| LoadState {
             l0_runs,
@@ -327,8 +292,6 @@ mod tests {
         assert_eq!([0, 9, 10, 11].map(|runs| share(runs, 0, writing(4))), [0.1, 0.1, 1.0, 1.0]);
         assert_eq!([0, 1000, 1500].map(|debt| share(1, debt, writing(4))), [0.1, 1.0, 1.0]);
         assert_eq!([0, 10, 20].map(|runs| share(runs, 2000, writing(0))), [0.1; 3], "nobody writes");
-        let garbage = LoadState { garbage_bytes: 100, data_bytes: 800, ..load(0, 0) };
-        assert_eq!(pacer(true).merge_share(&garbage, &writing(4)), 1.0);
         assert_eq!(share(0, 0, reads(100_000, 3)), 1.0);
         assert_eq!(pacer(false).merge_share(&LoadState::default(), &writing(0)), 1.0);
     }

@@ -122,11 +122,6 @@ pub struct LoadState {
     pub l0_bytes: u64,
     /// Bytes to merge until no level is over its limit, over all keyspaces.
     pub debt_bytes: u64,
-    /// Of what level 0 holds beyond the bytes at which it is due, what merges will drop, or as much below: over all keyspaces,
-    /// as far as the latest merges tell.
-    pub garbage_bytes: u64,
-    /// Bytes without the versions that merges will drop, about, over all keyspaces.
-    pub data_bytes: u64,
     /// What flushes write, in bytes per second.
     pub flush_bytes_per_second: u64,
     /// What merges write, in bytes per second.

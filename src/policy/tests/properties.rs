@@ -325,8 +325,6 @@ fn i11_verdicts_are_monotone_and_stop_only_at_hard_limits() {
             sealed_memtables: dice.below(3),
             l0_runs: dice.below(15),
             debt_bytes: dice.below(300 << 30),
-            garbage_bytes: [0, dice.below(8 << 30)][dice.below(2) as usize],
-            data_bytes: dice.below(16 << 30),
             flush_bytes_per_second: [0, dice.below(1 << 30)][dice.below(2) as usize],
             merge_bytes_per_second: [0, dice.below(1 << 30)][dice.below(2) as usize],
             ..LoadState::default()
@@ -344,7 +342,6 @@ fn i11_verdicts_are_monotone_and_stop_only_at_hard_limits() {
             LoadState { sealed_memtables: load.sealed_memtables + 1, ..load },
             LoadState { l0_runs: load.l0_runs + 1, ..load },
             LoadState { debt_bytes: load.debt_bytes + (more << 12), ..load },
-            LoadState { garbage_bytes: load.garbage_bytes + (more << 9), ..load },
         ] {
             assert!(freedom(config.pacer.writer(&worse)) <= freedom(verdict), "{load:?} {worse:?}");
         }

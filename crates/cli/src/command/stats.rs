@@ -126,7 +126,6 @@ fn merge_to_json(merge: &MergeStats) -> Value {
     json!({
         "jobs": merge.jobs,
         "folds": merge.folds,
-        "garbage_permille": merge.garbage_permille,
         "moves": merge.moves,
         "moved_bytes": merge.moved_bytes,
         "records_in": merge.records_in,
