@@ -121,7 +121,7 @@ impl Version {
     /// The table with `id`, and its level.
     #[must_use]
     pub fn table(&self, id: TableId) -> Option<(u8, &Arc<TableMeta>)> {
-        let place = self.places.find(|other| *other < id)?;
+        let (_, place) = self.places.find(|other| *other < id)?;
         (place.table.id == id).then_some((place.level, &place.table))
     }
 

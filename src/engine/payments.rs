@@ -13,8 +13,8 @@ use crate::store::stripes::Stripes;
 /// How often, in scans, they pay.
 const SCANS_PER_PAYMENT: u64 = 256;
 
-/// The same for lookups.
-const LOOKUPS_PER_PAYMENT: u64 = 1024;
+/// The same for lookups: a prime, so that among those that take turns in several trees none pays for the others.
+const LOOKUPS_PER_PAYMENT: u64 = 1021;
 
 /// Somebody is told once what is paid has grown by one part in so many: to plan costs more, the more tables level 0 has.
 const PAID_STEPS: u64 = 16;

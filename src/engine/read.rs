@@ -36,7 +36,7 @@ impl Engine {
         })
     }
 
-    /// The value of `key`, and whether it was looked for in several runs of level 0 and was in none.
+    /// The value of `key`, and whether several tables of level 0 were asked and had none.
     fn get_in(&self, view: &View, (hash, key): (u64, &[u8]), upto: Seq) -> Result<(Option<Slice>, bool)> {
         for memtable in view.memtables() {
             let over = memtable.newest_over(key, upto);
@@ -44,12 +44,12 @@ impl Engine {
                 return Ok((found.map(Slice::from_memtable), false));
             }
         }
-        let has_several = view.version.level(0).runs.len() > 1;
         // Ordered slots, newest first: the first version met is the newest that is visible (I2).
         let levels = view.version.levels();
         let mut tables = levels.flat_map(|(level, state)| {
             state.runs.iter().filter_map(move |run| Some((level, run.find(key)?)))
         });
+        let mut asked_in_level0 = 0;
         loop {
             let mut abreast = [None; ABREAST];
             for (place, (level, table)) in abreast.iter_mut().zip(tables.by_ref()) {
@@ -59,10 +59,11 @@ impl Engine {
                 *place = Some((level, table));
             }
             for &place in &abreast {
-                let Some((level, table)) = place else { return Ok((None, has_several)) };
+                let Some((level, table)) = place else { return Ok((None, asked_in_level0 > 1)) };
                 if let Some(found) = self.get_from(table, Unit::of_level(level), (hash, key), upto)? {
-                    return Ok((found, has_several && level > 0));
+                    return Ok((found, level > 0 && asked_in_level0 > 1));
                 }
+                asked_in_level0 += u32::from(level == 0);
             }
         }
     }

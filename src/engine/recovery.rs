@@ -341,6 +341,8 @@ impl Store<'_> {
             parts.limits.cache_bytes,
             u64::from(options.tree.block_bytes),
         );
+        // Nobody else tells those who open for reading alone.
+        cache.expect(parts.reclaimer.space().live_bytes);
         Engine {
             env: self.opening.env.clone(),
             device: self.device.clone(),

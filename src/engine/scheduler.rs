@@ -139,7 +139,7 @@ impl Scheduler {
         (state.flushing.is_some().into(), state.merges as u64)
     }
 
-    /// Tells the threads that something may be due: a memtable was sealed, or scans have become many.
+    /// Tells the threads that something may be due: a memtable was sealed, or readers have paid for something.
     pub(crate) fn wake(&self) {
         self.state.lock().wakes += 1;
         self.work.notify_all();

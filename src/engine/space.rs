@@ -7,10 +7,9 @@ use crate::batch::WriteBatch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 
-/// Spares are kept as long as what is not live takes no more than one part in so many of what is, and all files together no more
-/// than the data and so many eighths of it; of a store too small for that, a few bytes all the same.
+/// Spares are kept as long as what is not live takes no more than one part in so many of what is; of a store too small for
+/// that, a few bytes all the same.
 const SURPLUS_PARTS: u64 = 8;
-const BEYOND_EIGHTHS: u64 = 3;
 const SPARE_BYTES_MIN: u64 = 1 << 20;
 
 /// A writer that needs space makes so much at a time, or the next one would need some again.
@@ -25,20 +24,10 @@ impl Engine {
     pub(super) fn fit_spares(&self) {
         let (limits, space) = (self.settings().limits, self.reclaimer.space());
         self.cache.expect(space.live_bytes);
-        let log_bytes = LOG_SEGMENTS * limits.segment_bytes;
         let dead = space.total_bytes.saturating_sub(space.live_bytes);
-        // Level 0 holds older versions of what is below, or newer ones: it grows where merges are behind.
-        let data = self.data_bytes();
-        let merging = self.merging_bytes.load(Relaxed);
-        let all = (data + data / 8 * BEYOND_EIGHTHS).saturating_sub(space.live_bytes + merging);
-        let surplus = (space.live_bytes / SURPLUS_PARTS).min(all).saturating_sub(dead + log_bytes);
+        let surplus =
+            (space.live_bytes / SURPLUS_PARTS).saturating_sub(dead + LOG_SEGMENTS * limits.segment_bytes);
         self.spares.keep_up_to(surplus.max(SPARE_BYTES_MIN).min(limits.spare_bytes));
-    }
-
-    /// About what there is without the versions that merges will drop.
-    fn data_bytes(&self) -> u64 {
-        let layout = &self.settings().policy.layout;
-        self.trees.load().values().map(|tree| layout.data_bytes(&tree.view().version)).sum()
     }
 
     /// Refuses a batch for which the budget of space has no room, unless it adds nothing: deletes make space in the end.

@@ -2,7 +2,7 @@
 //!
 //! `Leveled` is LevelDB's: runs of flushed tables in level 0, one run in every deeper level, limits that grow by a
 //! ratio. A level is due at score 1: level 0 by its number of runs, a deeper one by its bytes. The deepest
-//! level has nowhere to go and is never due. Level 0 is due as well once scans have paid for its merge; without a given ratio they
+//! level has nowhere to go and is never due. Level 0 is due as well once readers have paid for its merge; without a given ratio they
 //! may pay for less before: that runs of it become one.
 //!
 //! Without a given ratio the limits follow the tree. A level costs each byte that goes through it about one write, and half
@@ -12,7 +12,7 @@
 //! go. The deepest level holds what there is, and between the two as many levels as cost least grow by one ratio. That is none
 //! at all up to some gigabytes. With LevelDB's level 1 and ratio of 10, each byte is written once more on its way through
 //! a level 1 that is no larger than level 0, and the deepest level but one is full however little lies below it.
-//! Lookups ask more filters of level 0, and fewer of other levels; scans pay for a merge where that is worth it.
+//! Lookups ask more filters of level 0, and fewer of other levels; readers pay for a merge where that is worth it.
 //! (`policy/tests/volume.rs` reckons the difference: of what is written with the ratio of 10, from 3 GiB on about half is left.)
 //! What counts as data is the largest level below level 0: it has no key twice, so not less than that is live, and updates, however
 //! far merges are behind, do not make the limits larger.
@@ -82,7 +82,7 @@ pub struct TreeShape {
     pub scores: [f64; LEVELS],
     /// Bytes to merge until no level is due, as far as can be told.
     pub debt_bytes: u64,
-    /// What scans have paid for each run of level 0, in bytes of merging ([`seeks_worth`]).
+    /// What readers have paid for each run of level 0, in bytes of merging ([`seeks_worth`], [`Layout::looks_worth`]).
     pub paid_bytes: u64,
 }
 
@@ -162,8 +162,8 @@ impl Layout {
 }
 
 impl Layout {
-    /// What scans must have paid in seeks of a run ([`seeks_worth`]) for level 0, though not full, to be merged, in bytes:
-    /// every scan seeks in each of its runs. `None` if there is nothing to merge.
+    /// What readers must have paid for a run ([`seeks_worth`], [`Layout::looks_worth`]) for level 0, though not full, to be merged, in bytes:
+    /// every scan seeks in each of its runs, and lookups ask their filters. `None` if there is nothing to merge.
     #[must_use]
     pub fn price_of_level0(&self, version: &Version) -> Option<u64> {
         let l0 = version.level(0);
@@ -173,14 +173,6 @@ impl Layout {
 }
 
 impl Layout {
-    /// About the bytes of a tree without the versions that merges will drop: of its largest level below level 0, which has no key
-    /// twice; of level 0, if there is no other.
-    #[must_use]
-    pub fn data_bytes(&self, version: &Version) -> u64 {
-        let Self::Leveled(_) = self;
-        data_bytes(version)
-    }
-
     /// What could have been merged instead of `looks` into the filter of a run of level 0, in bytes. Nothing with a given ratio,
     /// where none but scans pay.
     #[must_use]
@@ -189,9 +181,9 @@ impl Layout {
         if config.ratio.is_some() { 0 } else { looks.saturating_mul(LOOK_BYTES) }
     }
 
-    /// The windows of neighbouring runs of level 0, newest first, that scans have paid for to be folded into one run, with their
+    /// The windows of neighbouring runs of level 0, newest first, that readers have paid for to be folded into one run, with their
     /// prices as in [`Layout::price_of_level0`]: the cheapest few, the cheapest first. What is paid for is one run less; to fold them
-    /// writes no byte of the level below, and serves scans as long as level 0 stays. None with a given ratio: there, level 0 is
+    /// writes no byte of the level below, and serves readers as long as level 0 stays. None with a given ratio: there, level 0 is
     /// LevelDB's.
     #[must_use]
     pub fn folds(&self, version: &Version, paid_bytes: u64) -> Vec<(Range<usize>, u64)> {

@@ -64,8 +64,8 @@ pub enum Reason {
     Level0Runs,
     /// The level has as many bytes as the layout allows.
     LevelBytes,
-    /// Scans have paid for fewer runs in level 0.
-    Scans,
+    /// Readers have paid for fewer runs in level 0.
+    Readers,
     /// Packs hold little that lives.
     DeadSpace,
     /// The user asked for it.
@@ -77,7 +77,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Level0Runs => "level 0 runs",
             Self::LevelBytes => "level bytes",
-            Self::Scans => "scans",
+            Self::Readers => "readers",
             Self::DeadSpace => "dead space",
             Self::Manual => "manual",
         })

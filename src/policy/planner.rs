@@ -6,7 +6,7 @@
 //! 2. Rewrites of packs, once far too much is dead and cannot be punched: or under writers that never rest nothing would
 //!    bound it (I11).
 //! 3. Every other level that is due, by score.
-//! 4. Folds of level 0 that scans have paid for: where it is due, it is merged away.
+//! 4. Folds of level 0 that readers have paid for: where it is due, it is merged away.
 //! 5. Rewrites that can wait.
 //!
 //! A level 0 that waits for jobs in level 1 to end keeps that level's next jobs from starting, or they would hold it

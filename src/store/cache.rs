@@ -1,7 +1,7 @@
 //! The block cache: blocks and open tables under one budget of bytes.
 //!
 //! Blocks are keyed by (table, offset within the table), so that a table that moves to another level, pack or device
-//! keeps its warm blocks. An open table is attached to its [`TableMeta`], where a read finds it without a search, until
+//! keeps its warm blocks. (But for one of large records that leaves level 0, where other [units](Unit) are kept.) An open table is attached to its [`TableMeta`], where a read finds it without a search, until
 //! the table goes; attached tables take at most [`ATTACHED_SHARE`] of the budget, and those beyond it compete with the
 //! blocks. What a job writes is attached at once, so that no reader pays for it after each merge. All else that is kept lies in
 //! [`Frames`], whose memory is the rest of the budget: what is kept in them is a little less.
@@ -57,9 +57,6 @@ const WRITTEN_SHARE: u64 = 2 * ATTACHED_SHARE;
 
 /// The blocks' part of the budget changes in steps of one part in so many.
 const CAPACITY_STEPS: u64 = 64;
-
-/// One read in so many is timed.
-const TIMED_READS: u64 = 4;
 
 #[derive(Clone, Debug)]
 enum Entry {
@@ -141,7 +138,7 @@ struct Counts {
     hits: AtomicU64,
     misses: AtomicU64,
     reads: AtomicU64,
-    /// About the time that the reads took, in nanoseconds.
+    /// Time that the reads took, in nanoseconds.
     read_nanos: AtomicU64,
 }
 
@@ -152,7 +149,7 @@ pub(crate) struct CacheCounts {
     pub(crate) misses: u64,
     /// Reads of blocks and stretches for lookups and iterators.
     pub(crate) reads: u64,
-    /// About the time that these took, in nanoseconds.
+    /// Time that these took, in nanoseconds.
     pub(crate) read_nanos: u64,
     pub(crate) bytes: u64,
     pub(crate) capacity: u64,
@@ -370,16 +367,13 @@ impl TableCache {
         handle: BlockHandle,
         read: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let counts = self.stripe(table.id(), handle.offset >> 12);
-        if !counts.reads.fetch_add(1, Relaxed).is_multiple_of(TIMED_READS) {
-            return read();
-        }
         let device = self.packs.device();
         let started = device.now();
         let done = read()?;
         let nanos = device.now().saturating_sub(started).as_nanos();
-        let nanos = u64::try_from(nanos).unwrap_or(u64::MAX).saturating_mul(TIMED_READS);
-        counts.read_nanos.fetch_add(nanos, Relaxed);
+        let counts = self.stripe(table.id(), handle.offset >> 12);
+        counts.reads.fetch_add(1, Relaxed);
+        counts.read_nanos.fetch_add(u64::try_from(nanos).unwrap_or(u64::MAX), Relaxed);
         Ok(done)
     }
 
@@ -411,7 +405,7 @@ impl TableCache {
         }
     }
 
-    /// Number of the reads of blocks and stretches for lookups and iterators, and about the time that they took.
+    /// Number of the reads of blocks and stretches for lookups and iterators, and the time that they took.
     pub(crate) fn reads(&self) -> (u64, Duration) {
         let CacheCounts { reads, read_nanos, .. } = self.counts();
         (reads, Duration::from_nanos(read_nanos))

@@ -1,8 +1,8 @@
 //! Folds: runs of level 0 become one of them. (RocksDB's intra-L0 compaction.)
 //!
-//! A scan seeks in every run of level 0, and to merge level 0 away writes the level below again, however large. So where scans
-//! have paid for it (`Layout::folds`), a window of neighbouring runs is merged within level 0, part by part: what that writes
-//! are these runs, once.
+//! A scan seeks in every run of level 0, a lookup asks the filters of all, and to merge level 0 away writes the level below
+//! again, however large. So where readers have paid for it (`Layout::folds`), a window of neighbouring runs is merged within
+//! level 0, part by part: what that writes are these runs, once.
 //!
 //! Tables of the window that share keys, directly or by way of others, make a *knot*. A job takes whole knots that follow one
 //! another. So whatever of the window overlaps their hull is among its inputs, and the outputs may carry the newest epoch of
@@ -55,7 +55,7 @@ pub(super) fn choose(source: Source<'_>, window: &Range<usize>) -> Option<Plan> 
         range,
         bytes: part.iter().map(|knot| knot.bytes).sum(),
         cursor: None,
-        reason: Reason::Scans,
+        reason: Reason::Readers,
     })
 }
 

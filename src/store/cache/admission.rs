@@ -1,7 +1,7 @@
-//! What is kept of what was not in memory.
+//! What is kept of large records that were not in memory.
 //!
-//! In a cache that is about full, and too small for all that there is, a record, or what a scan reads at once, is kept if it was
-//! missed before, no longer ago than as many misses as the cache holds of its kind. Of what is read once, most is not asked for
+//! In a cache that is about full, and too small for all that there is, a record that is looked up by itself, or what a scan reads
+//! at once, is kept if it was missed before, no longer ago than as many misses as the cache holds of its kind. Of what is read once, most is not asked for
 //! again in time: to find a place for it, and to evict what is there, takes as long as the read.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const MISSES_MIN: usize = 1024;
 const FULL: (u64, u64) = (3, 4);
 
 /// That is looked at by misses of one place in so many.
-const PLACES_PER_LOOK: u64 = 64;
+const PLACES_PER_LOOK: u32 = 64;
 
 /// An odd number without a pattern: the golden ratio's digits.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -29,7 +29,7 @@ const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Which of what was missed is to be kept.
 #[derive(Debug)]
 pub(super) struct Admission {
-    /// Of records: about as many as fit into the cache, where not all does: 4 bytes for each of at least [`LARGE_BYTES`].
+    /// Of records: about as many as fit into the cache, where not all does: 4 bytes for each of twice [`LARGE_BYTES`].
     rows: ArcSwap<Misses>,
     /// Of what scans read at once, as if all were stretches.
     units: ArcSwap<Misses>,
@@ -66,29 +66,35 @@ impl TableCache {
 
     /// Whether a record that was not in memory is to be kept.
     pub(super) fn admits_row(&self, table: TableId, hash: u64) -> bool {
-        self.admission.rows.load().again(table, hash) || !self.is_scarce(hash)
+        self.admits(&self.admission.rows, table, hash)
     }
 
     /// Whether what a scan reads at once, at a `place` of its table, is to be kept.
     pub(crate) fn admits_unit(&self, table: TableId, place: u64) -> bool {
-        self.admission.units.load().again(table, place) || !self.is_scarce(table.0 ^ place)
+        self.admits(&self.admission.units, table, place)
     }
 
     /// Whether the neighbourhood of a record is asked for again and again: that of `offset` in its table.
     pub(super) fn is_hot(&self, table: TableId, offset: u64) -> bool {
-        self.admission.blocks.again(table, offset)
+        self.admission.blocks.again(mixed(table, offset))
     }
 
-    /// Asked for something at a `place`.
-    fn is_scarce(&self, place: u64) -> bool {
+    fn admits(&self, misses: &ArcSwap<Misses>, table: TableId, place: u64) -> bool {
         let Admission { data_bytes, is_scarce, .. } = &self.admission;
-        if place.is_multiple_of(PLACES_PER_LOOK) {
+        let mixed = mixed(table, place);
+        if (mixed as u32).is_multiple_of(PLACES_PER_LOOK) {
             let ((full, of), capacity) = (FULL, self.entries.capacity());
             let fits = data_bytes.load(Relaxed) <= capacity;
             is_scarce.store(!fits && self.entries.weight() > capacity / of * full, Relaxed);
         }
-        is_scarce.load(Relaxed)
+        misses.load().again(mixed) || !is_scarce.load(Relaxed)
     }
+}
+
+/// A number of which all bits depend on all bits of both: a folded product.
+fn mixed(table: TableId, place: u64) -> u64 {
+    let wide = u128::from(table.0.rotate_left(32) ^ place) * u128::from(MULTIPLIER);
+    (wide >> 64) as u64 ^ wide as u64
 }
 
 /// What was not in memory when it was asked for lately.
@@ -106,11 +112,8 @@ impl Misses {
         self.0.len()
     }
 
-    /// Notes a miss; whether it is the second one within a short while.
-    fn again(&self, table: TableId, place: u64) -> bool {
-        // Folded, so that all bits depend on all bits of both.
-        let wide = u128::from(table.0.rotate_left(32) ^ place) * u128::from(MULTIPLIER);
-        let mixed = (wide >> 64) as u64 ^ wide as u64;
+    /// Notes a miss of what is told by the number `mixed`; whether it is the second one within a short while.
+    fn again(&self, mixed: u64) -> bool {
         let at = (u128::from(mixed) * self.0.len() as u128) >> 64;
         let tag = mixed as u32 | 1;
         // No exchange, which would make all that follows wait for memory; what another thread notes in between may be lost.
@@ -127,11 +130,12 @@ mod tests {
     #[test]
     fn the_second_miss_of_a_block_within_a_short_while_is_told() {
         let misses = Misses::new(MISSES_MIN);
-        assert!(!misses.again(TableId(1), 4096));
-        assert!(misses.again(TableId(1), 4096));
-        assert!(!misses.again(TableId(2), 4096));
+        let again = |table, place| misses.again(mixed(TableId(table), place));
+        assert!(!again(1, 4096));
+        assert!(again(1, 4096));
+        assert!(!again(2, 4096));
         // So many others that each place has seen one.
-        (0..64 * MISSES_MIN as u64).for_each(|n| _ = misses.again(TableId(3), 4096 * n));
-        assert!(!misses.again(TableId(1), 4096));
+        (0..64 * MISSES_MIN as u64).for_each(|n| _ = again(3, 4096 * n));
+        assert!(!again(1, 4096));
     }
 }

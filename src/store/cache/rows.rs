@@ -75,7 +75,8 @@ impl TableCache {
             return match self.lookup(table, handle) {
                 Some(block) => Ok((block, true)),
                 None if unit == Unit::Block && self.is_hot(table.id(), handle.offset) => {
-                    Ok((self.read(table, handle, ReadCause::Get)?, true))
+                    let block = self.read(table, handle, ReadCause::Get)?;
+                    Ok((block, self.keeps(handle.length as usize)))
                 }
                 None => Ok((self.read_past(table, handle, ReadCause::Get)?, false)),
             };

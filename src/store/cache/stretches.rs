@@ -4,7 +4,7 @@
 //! to walk over it. So iterators over such tables read stretches of about four blocks; lookups, which keep rows, find their
 //! blocks in those that are kept. In level 0 both go by blocks ([`Unit`]).
 //!
-//! What is not to be kept ([`admission`](super::admission)) goes into a buffer that is in the processor's cache from its last use.
+//! A stretch that is not to be kept ([`admission`](super::admission)) goes into a buffer that is in the processor's cache from its last use.
 
 use std::ops::Range;
 use std::sync::Arc;
