@@ -4,7 +4,6 @@
 //! started from. Because the tables are disjoint, order by start and order by end agree; the run is
 //! sorted by where they end, so that the one table that may hold a key is the first one not wholly before it.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -21,32 +20,10 @@ pub struct Run {
 }
 
 /// Where a table ends, its first 16 bytes in a word of the same order.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct TableEnd {
     prefix: u128,
     bound: UpperBound,
-    /// The same of where it starts, for searches alone: most need not look at the table for that.
-    start: u128,
-}
-
-impl PartialEq for TableEnd {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for TableEnd {}
-
-impl PartialOrd for TableEnd {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for TableEnd {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.prefix.cmp(&other.prefix).then_with(|| self.bound.cmp(&other.bound))
-    }
 }
 
 /// Sums over tables.
@@ -77,7 +54,7 @@ impl Element for Arc<TableMeta> {
             UpperBound::Excluded(key) => prefix(key),
             UpperBound::Unbounded => u128::MAX,
         };
-        TableEnd { prefix, bound, start: self::prefix(&self.range.start) }
+        TableEnd { prefix, bound }
     }
 
     fn total(&self) -> Sums {
@@ -209,9 +186,8 @@ impl Run {
     /// The table whose range contains `user_key`: the only one that may hold it.
     #[must_use]
     pub fn find(&self, user_key: &[u8]) -> Option<&Arc<TableMeta>> {
-        let (end, table) = self.tables.find(before(user_key))?;
-        let starts = end.start.cmp(&prefix(user_key)).then_with(|| (*table.range.start).cmp(user_key));
-        starts.is_le().then_some(table)
+        let table = self.tables.find(before(user_key))?;
+        (*table.range.start <= *user_key).then_some(table)
     }
 
     /// Index of the first table that is not wholly before `user_key`; the number of tables if there is none.

@@ -126,13 +126,13 @@ impl<E: Element> Sequence<E> {
         }
     }
 
-    /// The first element whose key is not `before` the place that the caller looks for, with that key.
-    pub fn find(&self, before: impl Fn(&E::Key) -> bool) -> Option<(&E::Key, &E)> {
+    /// The first element whose key is not `before` the place that the caller looks for.
+    pub fn find(&self, before: impl Fn(&E::Key) -> bool) -> Option<&E> {
         let mut node = &*self.root.node;
         loop {
             let slot = node.keys.partition_point(&before);
             match &node.slots {
-                Slots::Elements(elements) => return node.keys.get(slot).zip(elements.get(slot)),
+                Slots::Elements(elements) => return elements.get(slot),
                 Slots::Children(children) => node = &*children.get(slot)?.node,
             }
         }

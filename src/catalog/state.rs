@@ -122,7 +122,7 @@ impl Catalog {
     /// The pack with `id`, as long as it has a live table.
     #[must_use]
     pub fn pack(&self, id: PackId) -> Option<&PackState> {
-        self.packs.find(|other| *other < id).map(|(_, pack)| pack).filter(|pack| pack.record.id == id)
+        self.packs.find(|other| *other < id).filter(|pack| pack.record.id == id)
     }
 
     /// Every table of every keyspace.

@@ -97,6 +97,11 @@ impl Version {
         (0u8..).zip(&self.levels)
     }
 
+    /// All runs with their levels, from the newest to the oldest.
+    pub fn runs(&self) -> impl Iterator<Item = (u8, &Run)> {
+        self.levels().flat_map(|(level, state)| state.runs.iter().map(move |run| (level, run)))
+    }
+
     /// Length of the tables of `level`, in bytes.
     ///
     /// # Panics
@@ -121,7 +126,7 @@ impl Version {
     /// The table with `id`, and its level.
     #[must_use]
     pub fn table(&self, id: TableId) -> Option<(u8, &Arc<TableMeta>)> {
-        let (_, place) = self.places.find(|other| *other < id)?;
+        let place = self.places.find(|other| *other < id)?;
         (place.table.id == id).then_some((place.level, &place.table))
     }
 

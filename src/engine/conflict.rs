@@ -75,9 +75,7 @@ impl Engine {
                 return Ok(found);
             }
         }
-        let runs =
-            view.version.levels().flat_map(|(level, state)| state.runs.iter().map(move |run| (level, run)));
-        for (level, run) in runs {
+        for (level, run) in view.version.runs() {
             let newer = run.overlapping(range).filter(|table| table.max_seq > since);
             let tables: Vec<Arc<TableMeta>> = newer.cloned().collect();
             let unchecked = planted!("range-tombstones-not-checked");

@@ -69,7 +69,7 @@ impl Outside<'_> {
     }
 
     fn runs(&self) -> impl Iterator<Item = &Run> {
-        self.version.levels().flat_map(|(_, level)| &level.runs)
+        self.version.runs().map(|(_, run)| run)
     }
 
     fn is_older(&self, table: &TableMeta, seq: Seq) -> bool {

@@ -47,7 +47,7 @@ impl Engine {
                 decided.is_none()
             });
         }
-        for run in view.version.levels().flat_map(|(_, level)| &level.runs) {
+        for (_, run) in view.version.runs() {
             let mut finger = Finger { engine: self, run, upto, table: None };
             let mut left = Vec::with_capacity(undecided.len());
             for sought in undecided {

@@ -1,8 +1,7 @@
 //! What readers pay for fewer runs in level 0.
 //!
 //! Each run costs every scan a seek, and every lookup that finds nothing newer a look into a filter. What that takes could have
-//! gone into a merge instead: once readers have spent as much as one costs, it is begun ([`Layout`] has the
-//! prices).
+//! gone into a merge instead: once readers have spent as much as one costs, it is begun ([`Layout`] has the prices).
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -45,10 +45,7 @@ impl Engine {
             }
         }
         // Ordered slots, newest first: the first version met is the newest that is visible (I2).
-        let levels = view.version.levels();
-        let mut tables = levels.flat_map(|(level, state)| {
-            state.runs.iter().filter_map(move |run| Some((level, run.find(key)?)))
-        });
+        let mut tables = view.version.runs().filter_map(|(level, run)| Some((level, run.find(key)?)));
         let mut asked_in_level0 = 0;
         loop {
             let mut abreast = [None; ABREAST];

@@ -252,8 +252,7 @@ impl Sought {
 /// that is `sought`. Range tombstones count wherever they are.
 fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> Result<Vec<Source>> {
     let cache = &engine.cache;
-    let runs =
-        view.version.levels().flat_map(|(level, state)| state.runs.iter().map(move |run| (level, run)));
+    let runs = view.version.runs();
     let memtables = view.memtables().map(|memtable| {
         let lists = memtable.visible_range_tombstones(upto);
         let tombstones = (!lists.is_empty()).then(|| SourceTombstones::Memtable(lists, upto));

@@ -62,7 +62,7 @@ pub(crate) fn new_memtable(chunks: &Arc<ChunkPool>, prefix: &[u8]) -> Arc<Memtab
 
 /// What all keys of `version`, and of `memtable`, begin with.
 pub(crate) fn common_prefix(version: &Version, memtable: Option<&Memtable>) -> Vec<u8> {
-    let runs = version.levels().flat_map(|(_, level)| &level.runs);
+    let runs = version.runs().map(|(_, run)| run);
     let ends = runs.filter_map(|run| Some((&*run.first()?.range.start, run.last()?.range.end.as_bytes())));
     let mut keys = ends.chain(memtable.and_then(Memtable::ends)).flat_map(|(first, last)| [first, last]);
     let first = keys.next().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! The block cache: blocks and open tables under one budget of bytes.
 //!
 //! Blocks are keyed by (table, offset within the table), so that a table that moves to another level, pack or device
-//! keeps its warm blocks. (But for one of large records that leaves level 0, where other [units](Unit) are kept.) An open table is attached to its [`TableMeta`], where a read finds it without a search, until
-//! the table goes; attached tables take at most [`ATTACHED_SHARE`] of the budget, and those beyond it compete with the
+//! keeps its warm blocks. (But for one of large records that leaves level 0, where other [units](Unit) are kept.) An open
+//! table is attached to its [`TableMeta`], where a read finds it without a search, until the table goes; attached tables take at most [`ATTACHED_SHARE`] of the budget, and those beyond it compete with the
 //! blocks. What a job writes is attached at once, so that no reader pays for it after each merge. All else that is kept lies in
 //! [`Frames`], whose memory is the rest of the budget: what is kept in them is a little less.
 

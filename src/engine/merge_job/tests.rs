@@ -274,7 +274,7 @@ impl Lab {
 
     /// What a reader at `upto` finds of `key`, slot by slot.
     fn answer(&self, key: &[u8], upto: Seq) -> Option<&[u8]> {
-        for run in self.version.levels().flat_map(|(_, level)| &level.runs) {
+        for (_, run) in self.version.runs() {
             let Some(table) = run.find(key) else { continue };
             let Contents { entries, tombstones } = &*self.contents[&table.id];
             let from = entries.partition_point(|(k, s, _)| (&k[..], *s) < (key, Reverse(Stamp::upto(upto))));

@@ -1,8 +1,8 @@
 //! What is kept of large records that were not in memory.
 //!
-//! In a cache that is about full, and too small for all that there is, a record that is looked up by itself, or what a scan reads
-//! at once, is kept if it was missed before, no longer ago than as many misses as the cache holds of its kind. Of what is read once, most is not asked for
-//! again in time: to find a place for it, and to evict what is there, takes as long as the read.
+//! In a cache that is about full, and too small for all that there is, a record that is looked up by itself, or what a scan
+//! reads at once, is kept if it was missed before, no longer ago than as many misses as the cache holds of its kind. Of what is
+//! read once, most is not asked for again in time: to find a place for it, and to evict what is there, takes as long as the read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
