@@ -71,7 +71,8 @@ fn a_lookup_goes_through_any_number_of_runs_in_their_order() {
             for key in (run..20).chain([100]) {
                 db.put([0, key], vec![run; large]).unwrap();
             }
-            db.put([255], [run]).unwrap();
+            // Each run reaches over all keys.
+            [0, 255].iter().for_each(|&end| db.put([end], [run]).unwrap());
             db.flush().unwrap();
             for key in 0..20 {
                 let newest = key.min(run);
