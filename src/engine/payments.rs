@@ -22,7 +22,7 @@ const PAID_STEPS: u64 = 16;
 #[derive(Debug, Default)]
 pub(super) struct Payments {
     scans: AtomicU64,
-    /// Since level 0 got a run or became empty, for each of its runs, in bytes of merging.
+    /// Since level 0 became empty, for each of its runs, in bytes of merging: of one that came later, the mean.
     paid: AtomicU64,
     /// What they had paid when somebody was told last.
     told: AtomicU64,
@@ -31,10 +31,13 @@ pub(super) struct Payments {
 }
 
 impl Payments {
-    /// Begins anew.
-    pub(super) fn begin(&self) {
-        self.paid.store(0, Relaxed);
-        self.told.store(0, Relaxed);
+    /// Level 0 has got runs: what was paid for all of them together stays, so that a flush neither ends a merge that was paid for nor
+    /// puts it off. Or it has become empty: to begin anew.
+    pub(super) fn share(&self, before: usize, runs: usize) {
+        for paid in [&self.paid, &self.told] {
+            let all = paid.load(Relaxed).saturating_mul(before as u64);
+            paid.store(all.checked_div(runs as u64).unwrap_or(0), Relaxed);
+        }
     }
 
     /// Counts a scan; whether something may be due now. `asked` tells what blocks have been asked for since the store was opened.
@@ -64,7 +67,7 @@ impl Payments {
         grown
     }
 
-    /// What has been paid for each run of level 0 since it got one or became empty, in bytes of merging.
+    /// What has been paid for each run of level 0 since that became empty, in bytes of merging.
     pub(super) fn paid(&self) -> u64 {
         self.paid.load(Relaxed)
     }
@@ -79,5 +82,34 @@ impl Lookups {
     #[inline]
     pub(super) fn count(&self, hash: u64) -> bool {
         (self.0.at(hash).fetch_add(1, Relaxed) + 1).is_multiple_of(LOOKUPS_PER_PAYMENT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_paid_for_all_runs_stays_when_one_comes() {
+        let payments = Payments::default();
+        payments.pay(900);
+        payments.share(2, 3);
+        assert_eq!(payments.paid(), 600);
+        payments.pay(40);
+        assert_eq!(payments.paid(), 640);
+        payments.share(3, 0);
+        assert_eq!(payments.paid(), 0);
+        payments.pay(10);
+        payments.share(0, 1);
+        assert_eq!(payments.paid(), 0, "nobody pays for no runs");
+    }
+
+    #[test]
+    fn somebody_is_told_of_what_grows_by_a_part_alone() {
+        let payments = Payments::default();
+        assert!(!payments.pay(0) && payments.pay(1600));
+        assert!(!payments.pay(50) && payments.pay(60));
+        payments.share(1, 2);
+        assert!(!payments.pay(40) && payments.pay(20));
     }
 }

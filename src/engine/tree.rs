@@ -117,9 +117,10 @@ impl Tree {
             version: version.clone(),
         });
         let (before, runs) = (before.version.level(0).runs.len(), version.level(0).runs.len());
-        // A merge of level 0 that readers have paid for goes on, section by section, until nothing is left of it.
+        // A merge of level 0 that readers have paid for goes on, section by section, until nothing is left of it, whatever is
+        // flushed meanwhile.
         if runs > before || runs == 0 {
-            self.payments.begin();
+            self.payments.share(before, runs);
         }
     }
 

@@ -16,7 +16,7 @@ use crate::format::block::Block;
 use crate::format::table::BlockHandle;
 use crate::store::file::StoreFile;
 use crate::store::meter::ReadCause;
-use crate::store::table::{TablePlace, TableReader};
+use crate::store::table::{TablePlace, TableReader, Towards};
 use crate::types::{Buffer, TableId};
 
 /// A stretch holds the blocks that begin in one section of this length of their table. With twice as much, the cache keeps
@@ -111,15 +111,20 @@ impl TableCache {
         self.admits_unit(table.id(), section(handle))
     }
 
-    /// The bytes of the stretch with the block under `handle`, past the cache: a buffer, which may be longer, where in the table
-    /// they lie, and the file.
+    /// The bytes of the stretch with the block under `handle`, from there on, past the cache: a buffer, which may be longer, where in the
+    /// table they lie, and the file.
     pub(crate) fn read_stretch_past(
         &self,
         table: &TableReader,
         handle: BlockHandle,
+        towards: Towards,
         cause: ReadCause,
     ) -> Result<(Buffer, Range<u64>, Arc<StoreFile>)> {
-        let (_, range) = self.blocks_of_stretch(table, handle)?;
+        let (_, mut range) = self.blocks_of_stretch(table, handle)?;
+        match towards {
+            Towards::End => range.start = handle.offset.clamp(range.start, range.end),
+            Towards::Start => range.end = handle.end().clamp(range.start, range.end),
+        }
         let file = self.packs.table_file(table.extent())?;
         let from = TablePlace { file: &file, id: table.id(), extent: table.extent() };
         let mut buffer = self.buffers.take((range.end - range.start) as usize);

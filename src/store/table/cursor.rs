@@ -72,6 +72,15 @@ impl Fetch {
     }
 }
 
+/// Which way a walk goes from the block that it asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Towards {
+    /// To greater keys.
+    End,
+    /// To smaller ones.
+    Start,
+}
+
 /// A part of a table, read past the cache.
 #[derive(Debug)]
 struct Piece {
@@ -135,7 +144,7 @@ impl TableCursor {
     }
 
     /// Loads block `at`, if there is one: the caller is to stand on one of its entries.
-    fn load(&mut self, at: usize) -> Result<()> {
+    fn load(&mut self, at: usize, towards: Towards) -> Result<()> {
         let goes_on = at == self.at + 1;
         self.block = None;
         self.at = at;
@@ -152,7 +161,7 @@ impl TableCursor {
             self.read_piece(at, handle, piece_bytes)?;
             self.block_of_piece(handle, 0)?
         } else {
-            self.read(handle)?
+            self.read(handle, towards)?
         };
         self.block = Some(block);
         Ok(())
@@ -177,7 +186,7 @@ impl TableCursor {
     }
 
     /// Reads the block under `handle`, and what is read with it.
-    fn read(&mut self, handle: BlockHandle) -> Result<Block> {
+    fn read(&mut self, handle: BlockHandle, towards: Towards) -> Result<Block> {
         self.is_far = false;
         match self.fetch {
             Fetch::Cached { large: Some(Unit::Stretch), .. } if Stretch::has(handle) => {}
@@ -193,15 +202,16 @@ impl TableCursor {
             self.stretch = self.cache.read_stretch(&self.table, handle, ReadCause::Scan).ok();
             self.of_stretch(handle)
         } else {
-            self.read_stretch_past(handle).ok()
+            self.read_stretch_past(handle, towards).ok()
         };
         found.map_or_else(|| self.cache.read(&self.table, handle, ReadCause::Scan), Ok)
     }
 
-    /// Reads the block under `handle` with the others of its stretch past the cache.
-    fn read_stretch_past(&mut self, handle: BlockHandle) -> Result<Block> {
+    /// Reads the block under `handle` with what follows it of its stretch past the cache.
+    fn read_stretch_past(&mut self, handle: BlockHandle, towards: Towards) -> Result<Block> {
         self.drop_piece();
-        let (buffer, range, file) = self.cache.read_stretch_past(&self.table, handle, ReadCause::Scan)?;
+        let (buffer, range, file) =
+            self.cache.read_stretch_past(&self.table, handle, towards, ReadCause::Scan)?;
         let piece = Piece { start: range.start, buffer, length: (range.end - range.start) as usize, file };
         let found = piece.find(handle);
         self.piece = Some(piece);
@@ -237,8 +247,10 @@ impl TableCursor {
     }
 
     /// The block that lies at `found` of the piece.
-    fn block_of_piece(&mut self, handle: BlockHandle, found: usize) -> Result<Block> {
-        let Some(piece) = &self.piece else { return self.read(handle) };
+    fn block_of_piece(&self, handle: BlockHandle, found: usize) -> Result<Block> {
+        let Some(piece) = &self.piece else {
+            return self.cache.read(&self.table, handle, ReadCause::Scan);
+        };
         let place = TablePlace { file: &piece.file, id: self.table.id(), extent: self.table.extent() };
         // Nobody keeps it: no frame of the cache for what is unpacked.
         place.block(handle, &piece.buffer, found, |bytes| Buffer::from(bytes))
@@ -314,7 +326,7 @@ impl TableCursor {
     }
 
     fn first_of(&mut self, at: usize) -> Result<()> {
-        self.load(at)?;
+        self.load(at, Towards::End)?;
         self.stand(0);
         self.prefetch_next();
         Ok(())
@@ -323,7 +335,7 @@ impl TableCursor {
     fn last_of(&mut self, at: Option<usize>) -> Result<()> {
         self.block = None;
         if let Some(at) = at {
-            self.load(at)?;
+            self.load(at, Towards::Start)?;
         }
         if let Some(last) = self.block.as_ref().map(|block| block.len() - 1) {
             self.stand(last);
@@ -369,7 +381,7 @@ impl Cursor for TableCursor {
 
     fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
         let at = self.table.block_for(key, stamp);
-        self.load(at)?;
+        self.load(at, Towards::End)?;
         if let Some(block) = &self.block {
             let entry = block.seek(key, stamp);
             if entry < block.len() {
@@ -386,7 +398,7 @@ impl Cursor for TableCursor {
 
     fn seek_before(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
         let at = self.table.block_for(key, stamp);
-        self.load(at)?;
+        self.load(at, Towards::Start)?;
         let Some(block) = &self.block else { return self.seek_last() };
         match block.seek(key, stamp) {
             // As in `seek`.

@@ -10,5 +10,5 @@ mod tests;
 
 pub(crate) use builder::{TableBuilder, TableSettings};
 pub(crate) use copy::copy_table;
-pub(crate) use cursor::{Fetch, TableCursor, TablesCursor};
+pub(crate) use cursor::{Fetch, TableCursor, TablesCursor, Towards};
 pub(crate) use reader::{TablePlace, TableReader};

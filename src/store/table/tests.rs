@@ -28,6 +28,7 @@ type Entries = Vec<(Vec<u8>, Stamp, Vec<u8>)>;
 
 struct Fixture {
     env: Arc<SimEnv>,
+    meter: Arc<Meter>,
     cache: Arc<TableCache>,
 }
 
@@ -36,10 +37,11 @@ impl Fixture {
         let env = SimEnv::new(SimConfig::default());
         let dir = Path::new("/db");
         env.create_dir(dir).unwrap();
-        let device = Arc::new(Device::new(env.clone(), dir.into(), Arc::new(Meter::default())));
+        let meter = Arc::new(Meter::default());
+        let device = Arc::new(Device::new(env.clone(), dir.into(), meter.clone()));
         let spares = Arc::new(Spares::new(device.clone()));
         let packs = Arc::new(PackStore::new(device, spares, Default::default(), false));
-        Self { env, cache: Arc::new(TableCache::new(packs, 1 << 20, 4096)) }
+        Self { env, meter, cache: Arc::new(TableCache::new(packs, 1 << 20, 4096)) }
     }
 
     /// Writes each list of entries as a table of one pack.
@@ -351,6 +353,30 @@ fn a_full_cache_keeps_a_stretch_that_scans_miss_twice() {
             assert_eq!(cursor.key(), written[2900].0);
             assert_eq!(fixture.cache.stretch(&reader, handle(2900)).is_some(), is_kept);
             cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
+        }
+        // What is not kept is read from the block that is sought on, and no further than the stretch goes.
+        for (forward, places) in [(true, 2810..2840), (false, 2850..2880)] {
+            let stretch = |at: usize| {
+                let start = handle(at).offset >> 14 << 14;
+                let blocks = reader.handles_in(start..start + (1 << 14));
+                blocks[0].offset..blocks[blocks.len() - 1].end()
+            };
+            let is_inside = |at: &usize| {
+                let (block, stretch) = (handle(*at), stretch(*at));
+                stretch.start < block.offset && block.end() < stretch.end
+            };
+            let at = places.clone().find(is_inside).unwrap();
+            let before = fixture.meter.bytes_read(ReadCause::Scan);
+            let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
+            let expected = if forward {
+                cursor.seek(&written[at].0, Stamp::MAX).unwrap();
+                stretch(at).end - handle(at).offset
+            } else {
+                cursor.seek_before(&written[at].0, Stamp::new(Seq::ZERO, Kind::Put)).unwrap();
+                handle(at).end() - stretch(at).start
+            };
+            assert_eq!(current(&cursor).as_ref(), Some(&written[at]));
+            assert_eq!(fixture.meter.bytes_read(ReadCause::Scan) - before, expected);
         }
     }
 }
