@@ -30,8 +30,8 @@ use rustix::fs::{FlockOperation, flock};
 use super::lock::{Claim, LockRegistry};
 use super::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread};
 
-/// Niceness of [`Priority::Background`] threads: the lowest that the system knows.
-const BACKGROUND_NICENESS: i32 = 19;
+/// Niceness of [`Priority::Background`] threads: a ninth of the weight of a thread of normal priority.
+const BACKGROUND_NICENESS: i32 = 10;
 
 /// The operating system, as the engine sees it.
 pub struct PosixEnv {
