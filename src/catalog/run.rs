@@ -129,6 +129,12 @@ impl Run {
         Ok(run)
     }
 
+    /// The tables that overlap `range`.
+    #[must_use]
+    pub fn within(&self, range: &KeyRange) -> Self {
+        Self { tables: Sequence::from_sorted(self.overlapping(range).cloned().collect()) }
+    }
+
     /// Number of tables.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -96,6 +96,19 @@ impl<E: Element> Default for Sequence<E> {
 }
 
 impl<E: Element> Sequence<E> {
+    /// The sequence of `elements`, which are sorted by unique keys.
+    pub fn from_sorted(elements: Vec<E>) -> Self {
+        Self::over(Subtree::leaf_nodes(elements))
+    }
+
+    /// The sequence of what `level` holds, subtrees of one height.
+    fn over(mut level: Vec<Subtree<E>>) -> Self {
+        while level.len() > 1 {
+            level = Subtree::inner_nodes(level);
+        }
+        level.pop().map_or_else(Self::default, |root| Self { root })
+    }
+
     /// Number of elements.
     pub fn len(&self) -> usize {
         self.root.len
@@ -191,11 +204,7 @@ impl<E: Element> Sequence<E> {
         if changes.is_empty() {
             return Ok(self.clone());
         }
-        let mut level = self.root.with(changes)?;
-        while level.len() > 1 {
-            level = Subtree::inner_nodes(level);
-        }
-        let Some(mut root) = level.pop() else { return Ok(Self::default()) };
+        let Self { mut root } = Self::over(self.root.with(changes)?);
         loop {
             let only = match &root.node.slots {
                 Slots::Children(children) if children.len() == 1 => children[0].clone(),

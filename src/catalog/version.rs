@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::sequence::{Element, Sequence};
 use super::{Run, TableMeta};
-use crate::types::{Key, LEVELS, TableId};
+use crate::types::{Key, KeyRange, LEVELS, TableId};
 
 /// The tree of one keyspace at one moment. Cloning shares the tables and most of the structure.
 ///
@@ -128,6 +128,24 @@ impl Version {
     pub fn table(&self, id: TableId) -> Option<(u8, &Arc<TableMeta>)> {
         let place = self.places.find(|other| *other < id)?;
         (place.table.id == id).then_some((place.level, &place.table))
+    }
+
+    /// The tables that overlap `range`, in their runs. Who holds them holds no others.
+    #[must_use]
+    pub fn within(&self, range: &KeyRange) -> Self {
+        let mut part = Self::default();
+        let mut places = Vec::new();
+        for ((level, state), kept) in self.levels().zip(&mut part.levels) {
+            kept.cursor.clone_from(&state.cursor);
+            for run in &state.runs {
+                let run = run.within(range);
+                places.extend(run.iter().map(|table| Place { level, table: table.clone() }));
+                kept.runs.extend((!run.is_empty()).then_some(run));
+            }
+        }
+        places.sort_by_key(Element::key);
+        part.places = Sequence::from_sorted(places);
+        part
     }
 
     /// Number of tables.

@@ -43,7 +43,7 @@ impl Engine {
     }
 
     fn run_merge(&self, tree: &Tree, plan: &Plan) -> Result<()> {
-        let version = tree.view().version.clone();
+        let version = concerned(&tree.view().version, plan);
         let inputs = Inputs::of(&version, plan)?;
         let begin = JobBegin {
             keyspace: tree.record.name.clone(),
@@ -158,6 +158,12 @@ fn tree_edit(version: &Version, plan: &Plan, retainer: &Retainer) -> Result<Tree
         edit.add.push((plan.target, table.record()));
     }
     Ok(edit)
+}
+
+/// What of `version` a merge by `plan` reads, writes and asks about. To hold all of it would keep what dies elsewhere on the disk
+/// for as long as the job takes.
+fn concerned(version: &Version, plan: &Plan) -> Version {
+    version.within(&plan.range)
 }
 
 /// The run of the level after the target of `plan`. None for a fold: as with a flush, what lies below level 0 cuts nothing.

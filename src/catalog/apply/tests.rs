@@ -115,6 +115,31 @@ fn cursors_are_kept_until_they_move() {
     assert!(debug.contains("L1 [t1[a..c]e1 4096B #10..#19]") && debug.contains("L1 cursor=c"), "{debug}");
 }
 
+#[test]
+fn a_part_of_a_tree_has_what_overlaps_a_range_and_holds_nothing_else() {
+    let sink = Arc::new(Released::default());
+    let mut adopt = |record: &TableRecord| Lease::new(Arc::clone(&sink) as _, record.extent);
+    let add = vec![
+        (0, record(1, "a", "c")),
+        (0, flushed(2, record(2, "b", "e"))),
+        (1, record(3, "a", "b")),
+        (1, record(4, "c", "d")),
+        (1, record(5, "e", "g")),
+        (2, record(6, "f", "z")),
+    ];
+    let tree = Version::empty().apply(&edit(&[], add), &mut adopt).unwrap();
+    let part = tree.within(&KeyRange::new(&b"d"[..], &b"e"[..]));
+    let ids = |tree: &Version| tree.tables().map(|(level, table)| (level, table.id.0)).collect::<Vec<_>>();
+    assert_eq!(ids(&part), [(0, 2), (1, 4), (1, 5)]);
+    let found = |id| part.table(TableId(id)).map(|(level, table)| (level, table.id.0));
+    assert_eq!([1, 2, 3, 4, 5, 6].map(found), [None, Some((0, 2)), None, Some((1, 4)), Some((1, 5)), None]);
+    assert_eq!(part.level(1).bytes(), tree.level(1).bytes() / 3 * 2);
+    assert_eq!(tree.within(&KeyRange::everything()).len(), 6);
+    drop(tree);
+    let sent = [1, 3, 6].map(|pack| 1 << (8 * pack)).iter().sum::<u64>();
+    assert_eq!(sink.0.load(Ordering::Relaxed), sent);
+}
+
 #[derive(Debug, Default)]
 struct Released(AtomicU64);
 

@@ -322,7 +322,7 @@ impl Lab {
 
     /// What `plan` comes to when it starts now: as in `Engine::merge`.
     fn carry_out(&self, plan: &Plan, cutter: &Cutter, id: u64) -> (TreeEdit, Written) {
-        let (version, snapshots) = (&self.version, &self.snapshots);
+        let (version, snapshots) = (&concerned(&self.version, plan), &self.snapshots);
         let mut edit = tree_edit(version, plan, &Retainer::Drop).unwrap();
         let mut inputs = Inputs::of(version, plan).unwrap();
         let tables = inputs.lists.values().flatten();
