@@ -129,10 +129,13 @@ impl Run {
         Ok(run)
     }
 
-    /// The tables that overlap `range`.
+    /// The tables that overlap one of `ranges`, which are disjoint and ascend.
     #[must_use]
-    pub fn within(&self, range: &KeyRange) -> Self {
-        Self { tables: Sequence::from_sorted(self.overlapping(range).cloned().collect()) }
+    pub fn within(&self, ranges: &[KeyRange]) -> Self {
+        let mut tables: Vec<_> = ranges.iter().flat_map(|range| self.overlapping(range)).cloned().collect();
+        // One that reaches from one range to the next.
+        tables.dedup_by_key(|table| table.id);
+        Self { tables: Sequence::from_sorted(tables) }
     }
 
     /// Number of tables.

@@ -130,15 +130,15 @@ impl Version {
         (place.table.id == id).then_some((place.level, &place.table))
     }
 
-    /// The tables that overlap `range`, in their runs. Who holds them holds no others.
+    /// The tables that overlap one of `ranges`, which are disjoint and ascend, in their runs. Who holds them holds no others.
     #[must_use]
-    pub fn within(&self, range: &KeyRange) -> Self {
+    pub fn within(&self, ranges: &[KeyRange]) -> Self {
         let mut part = Self::default();
         let mut places = Vec::new();
         for ((level, state), kept) in self.levels().zip(&mut part.levels) {
             kept.cursor.clone_from(&state.cursor);
             for run in &state.runs {
-                let run = run.within(range);
+                let run = run.within(ranges);
                 places.extend(run.iter().map(|table| Place { level, table: table.clone() }));
                 kept.runs.extend((!run.is_empty()).then_some(run));
             }

@@ -163,7 +163,7 @@ fn tree_edit(version: &Version, plan: &Plan, retainer: &Retainer) -> Result<Tree
 /// What of `version` a merge by `plan` reads, writes and asks about. To hold all of it would keep what dies elsewhere on the disk
 /// for as long as the job takes.
 fn concerned(version: &Version, plan: &Plan) -> Version {
-    version.within(&plan.range)
+    version.within(&plan.claims)
 }
 
 /// The run of the level after the target of `plan`. None for a fold: as with a flush, what lies below level 0 cuts nothing.

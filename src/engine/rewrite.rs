@@ -15,6 +15,7 @@
 //! caller runs the job itself ([`Engine::rewrite_for_space`]).
 
 use std::collections::BTreeSet;
+use std::slice;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Engine;
@@ -79,7 +80,7 @@ impl Engine {
     }
 
     pub(super) fn run_rewrite(&self, tree: &Tree, plan: &Plan) -> Result<()> {
-        let version = tree.view().version.clone();
+        let version = tree.view().version.within(slice::from_ref(&plan.range));
         let begin = JobBegin {
             keyspace: tree.record.name.clone(),
             level: plan.source,

@@ -561,7 +561,14 @@ impl Engine {
             let shape = self.settings().policy.layout.measure(&version);
             let busy = state.busy.get(&tree.id()).unwrap_or(&none);
             let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape };
-            match self.settings().policy.picker.pick_range(&view, level, Some(range)) {
+            let pick = self.settings().policy.picker.pick_range(&view, level, Some(range));
+            let end = match &pick {
+                RangePick::Plan(plan) => end_of(plan, &version, level),
+                RangePick::Done | RangePick::Busy => None,
+            };
+            // Or what dies while a job runs, or is waited for, would stay on the disk.
+            drop(version);
+            match pick {
                 RangePick::Done => return Ok(None),
                 RangePick::Plan(_)
                     if state.held.contains(&tree.id()) || state.merges > 0 && self.is_short_of_space() =>
@@ -575,10 +582,7 @@ impl Engine {
                         state = held;
                         continue;
                     }
-                    drop(held);
-                    let taken = plan.inputs.iter().filter(|input| input.level == level);
-                    let tables = taken.filter_map(|input| Some(version.table(input.table)?.1));
-                    return Ok(tables.map(|table| table.range.end.clone()).max());
+                    return Ok(end);
                 }
             }
         }
@@ -597,4 +601,11 @@ impl Engine {
         state.wakes += 1;
         self.scheduler.work.notify_all();
     }
+}
+
+/// Where the furthest input of `plan` in `level` ends.
+fn end_of(plan: &Plan, version: &Version, level: u8) -> Option<UpperBound> {
+    let taken = plan.inputs.iter().filter(|input| input.level == level);
+    let tables = taken.filter_map(|input| Some(version.table(input.table)?.1));
+    tables.map(|table| table.range.end.clone()).max()
 }

@@ -173,7 +173,7 @@ pub enum LockKind {
 pub enum Priority {
     /// As the caller's own threads.
     Normal,
-    /// Only what the others leave.
+    /// Little, where others want it as well.
     Background,
 }
 

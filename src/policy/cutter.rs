@@ -9,7 +9,7 @@
 //! there would be merged by two sections.
 //!
 //! And always at the fences of the plan: between them lie tables that the job leaves where they are, or moves, and that
-//! no output may span (I1).
+//! no output may span (I1); or keys that none of a fold should (`picker/fold.rs`).
 
 use std::sync::Arc;
 

@@ -23,14 +23,15 @@ use std::ops::Range;
 use crate::catalog::{LevelState, Version};
 use crate::types::{KeyRange, LEVELS, UpperBound};
 
-/// What merging costs as much as one seek does whose block is cached, in bytes: what a merge gets through in the 0.7 us that
-/// one run more takes of a scan of 50 rows.
-const SEEK_CACHED_BYTES: u64 = 1 << 8;
+/// What a merge gets through in a microsecond, in bytes.
+const MERGED_BYTES_PER_MICRO: u64 = 525;
+/// What merging costs as much as one seek does whose block is cached, in bytes: 0.7 us, which one run more takes of a scan of 50 rows.
+const SEEK_CACHED_BYTES: u64 = 3 << 7;
 /// The same for a look into a filter, of the 30 ns that one run more takes of a lookup.
-const LOOK_BYTES: u64 = 12;
-/// What it gets through in a microsecond more, which a block takes that must be read: two if the operating system has it in
-/// memory, a hundred on a disk.
-const MERGED_BYTES_PER_MICRO: u64 = 340;
+const LOOK_BYTES: u64 = 1 << 4;
+/// Where blocks must be read, a scan takes for each run about so many times what a read does: it often reads two of them, and each
+/// is missed, checked and let go. (3 us, where reads from the operating system's memory take 1.9.)
+const READ_TIMES: u64 = 2;
 /// At most so much for one seek: LevelDB's estimate of one on a disk (`db/version_set.cc`: `allowed_seeks`). Where reads take
 /// longer, merges do as well.
 const SEEK_BYTES_MAX: u64 = 16 << 10;
@@ -214,7 +215,7 @@ impl Layout {
 #[must_use]
 pub fn seeks_worth(seeks: u64, asked: &BlocksAsked) -> u64 {
     let BlocksAsked { cached, read, read_nanos } = *asked;
-    let waited = read_nanos / 1000 * MERGED_BYTES_PER_MICRO;
+    let waited = read_nanos / 1000 * READ_TIMES * MERGED_BYTES_PER_MICRO;
     let waited = waited.min(read.saturating_mul(SEEK_BYTES_MAX - SEEK_CACHED_BYTES));
     seeks.saturating_mul(SEEK_CACHED_BYTES + waited / cached.saturating_add(read).max(1))
 }
@@ -333,7 +334,10 @@ mod tests {
         assert_eq!(seeks_worth(256, &BlocksAsked::default()), 256 * SEEK_CACHED_BYTES);
         assert_eq!(seeks_worth(256, &asked(1000, 0, 0)), 256 * SEEK_CACHED_BYTES);
         let (in_memory, on_disk) = (asked(0, 1000, 2000), asked(0, 1000, 92_000));
-        assert_eq!(seeks_worth(256, &in_memory), 256 * (SEEK_CACHED_BYTES + 2 * MERGED_BYTES_PER_MICRO));
+        assert_eq!(
+            seeks_worth(256, &in_memory),
+            256 * (SEEK_CACHED_BYTES + 2 * READ_TIMES * MERGED_BYTES_PER_MICRO)
+        );
         assert_eq!(seeks_worth(256, &on_disk), 256 * SEEK_BYTES_MAX);
         assert_eq!(seeks_worth(2, &asked(7, 7, 7 * 92)), SEEK_CACHED_BYTES + SEEK_BYTES_MAX);
         assert_eq!(seeks_worth(u64::MAX, &on_disk), u64::MAX);

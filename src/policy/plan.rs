@@ -22,7 +22,7 @@ pub struct Plan {
     /// Tables of the source level that go to the target as they are, in key order.
     pub moves: Vec<TableId>,
     /// Keys before which outputs are cut, ascending. Between the inputs on both sides of one lie tables that the plan
-    /// moves or leaves in the target.
+    /// moves or leaves in the target, or, of a fold, what its outputs are to leave to others.
     pub fences: Vec<Key>,
     /// Hull of all tables concerned.
     pub range: KeyRange,

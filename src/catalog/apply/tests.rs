@@ -128,13 +128,18 @@ fn a_part_of_a_tree_has_what_overlaps_a_range_and_holds_nothing_else() {
         (2, record(6, "f", "z")),
     ];
     let tree = Version::empty().apply(&edit(&[], add), &mut adopt).unwrap();
-    let part = tree.within(&KeyRange::new(&b"d"[..], &b"e"[..]));
+    let range = |from: &str, to: &str| KeyRange::new(from.as_bytes(), to.as_bytes());
+    let part = tree.within(&[range("d", "e")]);
     let ids = |tree: &Version| tree.tables().map(|(level, table)| (level, table.id.0)).collect::<Vec<_>>();
     assert_eq!(ids(&part), [(0, 2), (1, 4), (1, 5)]);
     let found = |id| part.table(TableId(id)).map(|(level, table)| (level, table.id.0));
     assert_eq!([1, 2, 3, 4, 5, 6].map(found), [None, Some((0, 2)), None, Some((1, 4)), Some((1, 5)), None]);
     assert_eq!(part.level(1).bytes(), tree.level(1).bytes() / 3 * 2);
-    assert_eq!(tree.within(&KeyRange::everything()).len(), 6);
+    assert_eq!(tree.within(&[KeyRange::everything()]).len(), 6);
+    assert_eq!(
+        ids(&tree.within(&[range("a", "a"), range("g", "g"), range("h", "j")])),
+        [(0, 1), (1, 3), (1, 5), (2, 6)]
+    );
     drop(tree);
     let sent = [1, 3, 6].map(|pack| 1 << (8 * pack)).iter().sum::<u64>();
     assert_eq!(sink.0.load(Ordering::Relaxed), sent);

@@ -111,8 +111,8 @@ impl TableCache {
         self.admits_unit(table.id(), section(handle))
     }
 
-    /// The bytes of the stretch with the block under `handle`, from there on, past the cache: a buffer, which may be longer, where in the
-    /// table they lie, and the file.
+    /// The bytes of the stretch with the block under `handle`, from there on or up to there, past the cache: a buffer, which may be
+    /// longer, where in the table they lie, and the file.
     pub(crate) fn read_stretch_past(
         &self,
         table: &TableReader,

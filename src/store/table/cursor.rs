@@ -207,7 +207,7 @@ impl TableCursor {
         found.map_or_else(|| self.cache.read(&self.table, handle, ReadCause::Scan), Ok)
     }
 
-    /// Reads the block under `handle` with what follows it of its stretch past the cache.
+    /// Reads the block under `handle`, with what of its stretch lies `towards`, past the cache.
     fn read_stretch_past(&mut self, handle: BlockHandle, towards: Towards) -> Result<Block> {
         self.drop_piece();
         let (buffer, range, file) =
