@@ -20,7 +20,7 @@ use crate::format::table::Codec;
 use crate::merge::{Coverage, MergeForward, VersionFilter, fragment};
 use crate::policy::{Fate, Plan, PlanKind, Retainer};
 use crate::store::table::{TableSettings, TablesCursor};
-use crate::types::{Epoch, Seq, TableId};
+use crate::types::{Epoch, KeyRange, Seq, TableId};
 
 impl Engine {
     /// Carries `plan` out.
@@ -45,6 +45,10 @@ impl Engine {
     fn run_merge(&self, tree: &Tree, plan: &Plan) -> Result<()> {
         let version = concerned(&tree.view().version, plan);
         let inputs = Inputs::of(&version, plan)?;
+        debug_assert!(
+            inputs.lie_in(&plan.claims),
+            "I5: a job reads keys that it knows no older tables of: {plan}"
+        );
         let begin = JobBegin {
             keyspace: tree.record.name.clone(),
             level: plan.source,
@@ -213,6 +217,12 @@ impl Inputs {
             list.sort_by(|a, b| a.range.start.cmp(&b.range.start));
         }
         Ok(inputs)
+    }
+
+    /// Whether each lies in one of `claims`, and so its keys in what the job knows of the tree ([`concerned`]).
+    fn lie_in(&self, claims: &[KeyRange]) -> bool {
+        let is_claimed = |table: &Arc<TableMeta>| claims.iter().any(|claim| claim.covers(&table.range));
+        self.lists.values().flatten().all(is_claimed)
     }
 }
 

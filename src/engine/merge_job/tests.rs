@@ -17,7 +17,7 @@ use crate::merge::{Cursor, newest_over};
 use crate::policy::{
     Busy, Cutter, Picker, PickerConfig, PlanInput, RangePick, SizeConfig, TreeShape, TreeView,
 };
-use crate::types::{DeviceId, Extent, KeyRange, KeyspaceId, Kind, PackId, RangeTombstone, Stamp, UpperBound};
+use crate::types::{DeviceId, Extent, KeyspaceId, Kind, PackId, RangeTombstone, Stamp, UpperBound};
 
 const KEYS: u64 = 48;
 
@@ -488,6 +488,8 @@ fn i4_no_plan_changes_an_answer_and_no_tampered_one_passes_that_does() {
             let mut running = Vec::new();
             // Each starts on the same tree, and ends whenever it does.
             for (plan, number) in random_plans(&lab, &picker, &mut dice).into_iter().zip(1..) {
+                let inputs = Inputs::of(&lab.version, &plan).unwrap();
+                assert!(inputs.lie_in(&plan.claims), "I5: seed {seed}: {plan} reads outside of its claims");
                 let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id + 1000 * number);
                 for fault in FAULTS {
                     let Some(plan) = tampered(&plan, fault, &mut dice) else { continue };
