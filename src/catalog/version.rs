@@ -136,7 +136,6 @@ impl Version {
         let mut part = Self::default();
         let mut places = Vec::new();
         for ((level, state), kept) in self.levels().zip(&mut part.levels) {
-            kept.cursor.clone_from(&state.cursor);
             for run in &state.runs {
                 let run = run.within(ranges);
                 places.extend(run.iter().map(|table| Place { level, table: table.clone() }));
