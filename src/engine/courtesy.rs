@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::Engine;
 use crate::env::sync::Mutex;
 use crate::policy::UserLoad;
+use crate::store::cache::CacheCounts;
 
 /// Users are looked at over this long.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -23,8 +24,9 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(super) struct Courtesy(Mutex<Seen>);
 
+/// What users did over the last period.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+pub(super) struct Seen {
     at: Duration,
     counts: Counts,
     load: UserLoad,
@@ -32,7 +34,9 @@ struct Seen {
 
 /// Since the store was opened.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+pub(super) struct Counts {
+    /// Blocks that were asked for.
+    asked: u64,
     /// Reads of blocks, and the time that they took.
     reads: (u64, Duration),
     written_bytes: u64,
@@ -75,14 +79,28 @@ fn pause(worked: Duration, share: f64) -> Option<Duration> {
     (pause >= PAUSE_MIN).then_some(pause)
 }
 
+impl Counts {
+    pub(super) fn of(engine: &Engine) -> Self {
+        let CacheCounts { hits, misses, reads, read_nanos, .. } = engine.cache.counts();
+        let reads = (reads, Duration::from_nanos(read_nanos));
+        Self { asked: hits + misses, reads, written_bytes: engine.tally.user_bytes() }
+    }
+}
+
 impl Seen {
-    /// What users did over the last period, which ends now if it has lasted long enough.
-    fn look(&mut self, now: Duration, count: impl FnOnce() -> Counts) -> UserLoad {
+    /// What users did over the last period, which ends now if it has lasted for `period_min`.
+    pub(super) fn look(
+        &mut self,
+        now: Duration,
+        period_min: Duration,
+        count: impl FnOnce() -> Counts,
+    ) -> UserLoad {
         let period = now.saturating_sub(self.at);
-        if period >= PERIOD {
+        if period >= period_min {
             let (before, counts) = (self.counts, count());
             let load = UserLoad {
                 period,
+                asked: counts.asked.saturating_sub(before.asked),
                 reads: u32::try_from(counts.reads.0 - before.reads.0).unwrap_or(u32::MAX),
                 read_time: counts.reads.1.saturating_sub(before.reads.1),
                 written_bytes: counts.written_bytes.saturating_sub(before.written_bytes),
@@ -105,8 +123,7 @@ impl Engine {
         if self.pressure.holds_up_a_writer() {
             return 1.0;
         }
-        let count = || Counts { reads: self.cache.reads(), written_bytes: self.tally.user_bytes() };
-        let users = self.courtesy.0.lock().look(now, count);
+        let users = self.courtesy.0.lock().look(now, PERIOD, || Counts::of(self));
         self.settings().policy.pacer.merge_share(&self.pressure.load(), &users)
     }
 }
@@ -127,13 +144,17 @@ mod tests {
 
     #[test]
     fn what_users_do_counts_for_the_period_that_it_was_in() {
-        let counts = |reads, ms, written_bytes| Counts { reads: (reads, ms * MS), written_bytes };
+        let counts =
+            |reads, ms, written_bytes| Counts { asked: 2 * reads, reads: (reads, ms * MS), written_bytes };
         let mut seen = Seen::default();
-        assert_eq!(seen.look(19 * MS, || counts(100, 30, 7)), UserLoad::default());
-        let first = UserLoad { period: 20 * MS, reads: 120, read_time: 36 * MS, written_bytes: 9 };
-        assert_eq!(seen.look(20 * MS, || counts(120, 36, 9)), first);
-        assert_eq!(seen.look(39 * MS, || counts(200, 60, 10)), first);
-        let second = UserLoad { period: 30 * MS, reads: 100, read_time: 34 * MS, written_bytes: 2 };
-        assert_eq!(seen.look(50 * MS, || counts(220, 70, 11)), second);
+        let mut look = |ms, counts| seen.look(ms * MS, PERIOD, || counts);
+        assert_eq!(look(19, counts(100, 30, 7)), UserLoad::default());
+        let first =
+            UserLoad { period: 20 * MS, asked: 240, reads: 120, read_time: 36 * MS, written_bytes: 9 };
+        assert_eq!(look(20, counts(120, 36, 9)), first);
+        assert_eq!(look(39, counts(200, 60, 10)), first);
+        let second =
+            UserLoad { period: 30 * MS, asked: 200, reads: 100, read_time: 34 * MS, written_bytes: 2 };
+        assert_eq!(look(50, counts(220, 70, 11)), second);
     }
 }

@@ -32,6 +32,7 @@ mod events;
 mod expiry;
 mod flush;
 mod health;
+mod idleness;
 mod ingest;
 mod install;
 mod keyspaces;
@@ -91,6 +92,7 @@ use courtesy::Courtesy;
 use events::{Event, Events, ToldStall};
 use expiry::Clock;
 use health::Health;
+use idleness::Idleness;
 use payments::Lookups;
 use pressure::Pressure;
 use reclaim::Reclaimer;
@@ -128,6 +130,7 @@ pub(crate) struct Engine {
     scheduler: Scheduler,
     pressure: Pressure,
     courtesy: Courtesy,
+    idleness: Idleness,
     pub(crate) health: Health,
     reclaimer: Arc<Reclaimer>,
     spares: Arc<Spares>,

@@ -40,6 +40,11 @@ impl Payments {
         }
     }
 
+    /// For each run at least `price` counts as paid.
+    pub(super) fn raise(&self, price: u64) {
+        self.paid.fetch_max(price, Relaxed);
+    }
+
     /// Counts a scan; whether something may be due now. `asked` tells what blocks have been asked for since the store was opened.
     pub(super) fn scanned(&self, asked: impl FnOnce() -> BlocksAsked) -> bool {
         if !(self.scans.fetch_add(1, Relaxed) + 1).is_multiple_of(SCANS_PER_PAYMENT) {

@@ -359,6 +359,7 @@ impl Store<'_> {
             scheduler: Default::default(),
             pressure: Default::default(),
             courtesy: Default::default(),
+            idleness: Default::default(),
             health: Default::default(),
             reclaimer: parts.reclaimer,
             spares: parts.spares,

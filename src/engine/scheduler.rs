@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use super::Engine;
 use super::events::Event;
+use super::idleness::IDLE_PERIOD;
 use super::tree::Tree;
 use crate::catalog::{TableMeta, Version};
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
@@ -223,7 +224,7 @@ impl Engine {
         while !state.stopping {
             let due = if self.paused(&state, Job::Flush) { None } else { self.flush_due() };
             let Some(tree) = due else {
-                self.wait_for_work(&mut state, Job::Flush);
+                self.wait_for_work(&mut state, Job::Flush, None);
                 continue;
             };
             state.flushing = Some(tree.id());
@@ -241,6 +242,7 @@ impl Engine {
         while !state.stopping && number < self.settings().limits.background_threads {
             let (changes, wakes) = (state.changes, state.wakes);
             let full = state.merges > 0 && self.is_short_of_space();
+            let mut look_again = None;
             let plan = if full || self.paused(&state, Job::Merge) {
                 None
             } else {
@@ -249,6 +251,9 @@ impl Engine {
                 state.planning += 1;
                 drop(state);
                 let plan = self.merge_due(&busy, rewrites, |keyspace| !barred.contains(&keyspace));
+                if plan.is_none() && self.idleness_pays() {
+                    look_again = Some(IDLE_PERIOD);
+                }
                 state = self.scheduler.state.lock();
                 state.planning -= 1;
                 self.scheduler.planned.notify_all();
@@ -261,7 +266,9 @@ impl Engine {
                         PlanKind::Merge | PlanKind::Move => self.run_claimed(state, &plan).0,
                     }
                 }
-                None if state.wakes == wakes && !state.stopping => self.wait_for_work(&mut state, Job::Merge),
+                None if state.wakes == wakes && !state.stopping => {
+                    self.wait_for_work(&mut state, Job::Merge, look_again);
+                }
                 _ => {}
             }
         }
@@ -336,14 +343,13 @@ impl Engine {
         setback.as_ref().is_some_and(|setback| setback.until > self.env.now()) || self.health.is_poisoned()
     }
 
-    fn wait_for_work(&self, state: &mut MutexGuard<'_, State>, job: Job) {
-        let pause =
-            state.setbacks[job as usize].as_ref().map(|setback| setback.until.saturating_sub(self.env.now()));
-        match pause {
-            Some(pause) if !pause.is_zero() => {
-                self.scheduler.work.wait_for(state, pause);
-            }
-            _ => self.scheduler.work.wait(state),
+    /// Until something may be due, or to `look_again` after so long.
+    fn wait_for_work(&self, state: &mut MutexGuard<'_, State>, job: Job, look_again: Option<Duration>) {
+        let setback = state.setbacks[job as usize].as_ref();
+        let pause = setback.map(|setback| setback.until.saturating_sub(self.env.now()));
+        match pause.filter(|pause| !pause.is_zero()).or(look_again) {
+            Some(pause) => _ = self.scheduler.work.wait_for(state, pause),
+            None => self.scheduler.work.wait(state),
         }
     }
 

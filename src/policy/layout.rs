@@ -18,6 +18,7 @@
 //! far merges are behind, do not make the limits larger.
 //! A tree that has outgrown its levels moves its tables into a new deepest one; nothing is written for that.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use crate::catalog::{LevelState, Version};
@@ -44,6 +45,10 @@ const FOLDED_RUNS_MAX: usize = 64;
 
 /// As many windows are looked at, where nothing of the cheapest can be folded.
 const FOLDS_MAX: usize = 4;
+
+/// Idle time folds runs of which none holds more than one part in so many of all: so a byte is folded the fewer times, the larger
+/// the run is that it lies in, and no more than twice on its way from full runs to a level 0 that is due.
+const IDLE_FOLD_PARTS: u64 = 4;
 
 /// The layouts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -188,25 +193,60 @@ impl Layout {
     /// LevelDB's.
     #[must_use]
     pub fn folds(&self, version: &Version, paid_bytes: u64) -> Vec<(Range<usize>, u64)> {
-        let Self::Leveled(config) = self;
-        let runs = &version.level(0).runs;
-        let runs = &runs[..runs.len().min(FOLDED_RUNS_MAX)];
         // No window costs less.
-        if config.ratio.is_some() || runs.len() < 2 || paid_bytes < MERGE_BYTES / (runs.len() as u64 - 1) {
+        let saved_max = (version.level(0).runs.len() as u64).saturating_sub(1);
+        if saved_max == 0 || paid_bytes < MERGE_BYTES / saved_max {
             return Vec::new();
         }
+        let windows = self.windows(version).into_iter();
+        let mut windows: Vec<_> = windows.map(|window| (window.price(), window.runs)).collect();
+        windows.retain(|(price, _)| *price <= paid_bytes);
+        windows.sort_by_key(|(price, _)| *price);
+        windows.truncate(FOLDS_MAX);
+        windows.into_iter().map(|(price, runs)| (runs, price)).collect()
+    }
+
+    /// What idle time pays for each run of level 0, as if readers had: the price of the fold that saves most runs among those that write
+    /// no byte too often ([`IDLE_FOLD_PARTS`]). `None` if there is no such fold.
+    #[must_use]
+    pub fn idle_price(&self, version: &Version) -> Option<u64> {
+        let windows = self.windows(version).into_iter();
+        let allowed = windows.filter(|window| window.largest_bytes <= window.bytes / IDLE_FOLD_PARTS);
+        allowed.max_by_key(|window| (window.runs.len(), Reverse(window.price()))).map(|window| window.price())
+    }
+
+    /// All windows of neighbouring runs of level 0; none with a given ratio.
+    fn windows(&self, version: &Version) -> Vec<Window> {
+        let Self::Leveled(config) = self;
+        let runs = &version.level(0).runs;
+        let runs = if config.ratio.is_some() { &[] } else { &runs[..runs.len().min(FOLDED_RUNS_MAX)] };
         let mut windows = Vec::new();
         for from in 0..runs.len() {
-            let mut cost = runs[from].bytes().saturating_add(MERGE_BYTES);
-            for (saved, to) in (1..).zip(from + 1..runs.len()) {
-                cost = cost.saturating_add(runs[to].bytes());
-                windows.push((from..to + 1, cost / saved));
+            let (mut bytes, mut largest_bytes) = (0u64, 0);
+            for (to, run) in runs.iter().enumerate().skip(from) {
+                bytes = bytes.saturating_add(run.bytes());
+                largest_bytes = largest_bytes.max(run.bytes());
+                if to > from {
+                    windows.push(Window { runs: from..to + 1, bytes, largest_bytes });
+                }
             }
         }
-        windows.retain(|(_, price)| *price <= paid_bytes);
-        windows.sort_by_key(|(_, price)| *price);
-        windows.truncate(FOLDS_MAX);
         windows
+    }
+}
+
+/// Neighbouring runs of level 0, two at least.
+struct Window {
+    runs: Range<usize>,
+    bytes: u64,
+    /// Of the largest of them.
+    largest_bytes: u64,
+}
+
+impl Window {
+    /// What it costs to fold them for each run that is saved, in bytes.
+    fn price(&self) -> u64 {
+        self.bytes.saturating_add(MERGE_BYTES) / (self.runs.len() as u64 - 1)
     }
 }
 

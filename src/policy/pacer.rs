@@ -33,6 +33,9 @@ const DISK_READ_MIN: Duration = Duration::from_micros(30);
 /// Readers wait for the disk if together they spend at least one part in so many of the time so.
 const WAITING_PARTS: u32 = 10;
 
+/// Idle users ask for no more than a block each millisecond, which takes a hundredth of a processor, and write no more than this.
+const IDLE_BYTES_PER_MILLI: u128 = 1 << 10;
+
 /// The pacers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pacer {
@@ -67,6 +70,8 @@ pub struct GovernorConfig {
 pub struct UserLoad {
     /// How long the while was.
     pub period: Duration,
+    /// Number of blocks that lookups and iterators asked for.
+    pub asked: u64,
     /// Number of reads of lookups and iterators that were not answered from memory.
     pub reads: u32,
     /// What those took together.
@@ -80,6 +85,13 @@ impl UserLoad {
     #[must_use]
     pub fn waits_for_disk(&self) -> bool {
         self.read_time > DISK_READ_MIN * self.reads && self.read_time > self.period / WAITING_PARTS
+    }
+
+    /// Whether users leave the machine alone, or next to.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let millis = self.period.as_millis();
+        u128::from(self.asked) <= millis && u128::from(self.written_bytes) <= millis * IDLE_BYTES_PER_MILLI
     }
 
     /// Bytes written per second.
@@ -265,7 +277,7 @@ mod tests {
     /// Reads that took so many microseconds each, of a second.
     fn reads(reads: u32, micros: u64) -> UserLoad {
         let read_time = Duration::from_micros(micros) * reads;
-        UserLoad { period: Duration::from_secs(1), reads, read_time, written_bytes: 0 }
+        UserLoad { period: Duration::from_secs(1), asked: reads.into(), reads, read_time, written_bytes: 0 }
     }
 
     #[test]
@@ -274,6 +286,14 @@ mod tests {
         assert!(!reads(500, 100).waits_for_disk(), "a twentieth of the time");
         assert!(!reads(100_000, 3).waits_for_disk(), "from memory");
         assert!(!UserLoad::default().waits_for_disk());
+    }
+
+    #[test]
+    fn users_are_idle_if_they_next_to_neither_read_nor_write() {
+        let users = |asked, written_bytes| UserLoad { asked, written_bytes, ..reads(0, 0) };
+        assert!(users(1_000, 1_024_000).is_idle());
+        assert!(!users(1_001, 0).is_idle());
+        assert!(!users(0, 1_024_001).is_idle());
     }
 
     #[test]

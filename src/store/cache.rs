@@ -13,7 +13,6 @@ mod stretches;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
 use foldhash::quality::FixedState;
 use quick_cache::Weighter;
@@ -403,12 +402,6 @@ impl TableCache {
         if Self::has_large_records(meta) {
             self.forget_stretches(table);
         }
-    }
-
-    /// Number of the reads of blocks and stretches for lookups and iterators, and the time that they took.
-    pub(crate) fn reads(&self) -> (u64, Duration) {
-        let CacheCounts { reads, read_nanos, .. } = self.counts();
-        (reads, Duration::from_nanos(read_nanos))
     }
 
     pub(crate) fn counts(&self) -> CacheCounts {
