@@ -77,7 +77,10 @@ impl Engine {
         let current = self.settings();
         let cut_up = !current.options.tree.flush_single_table;
         let newest = view.version.level(LEVEL_0).runs.first().cloned().unwrap_or_else(Run::empty);
-        let cutting = cut_up.then(|| current.policy.cutter.start_like(newest));
+        let level1 = view.version.level(1).run().cloned().unwrap_or_default();
+        let cutter = &current.policy.cutter;
+        let guards = cutter.guards(&level1, memtable.bytes());
+        let cutting = cut_up.then(|| cutter.start_like(newest, &guards));
         let ignored = planted!("snapshots-ignored-by-a-flush");
         let snapshots = if ignored { Vec::new() } else { self.snapshots.list() };
         let distillation = Distillation {

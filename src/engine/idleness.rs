@@ -45,7 +45,7 @@ impl Engine {
 
     fn is_idle(&self) -> bool {
         let users = self.idleness.0.lock().look(self.env.now(), IDLE_PERIOD, || Counts::of(self));
-        // Who was there during a long one may have come just now.
-        users.period < 2 * IDLE_PERIOD && users.is_idle()
+        // Nobody has looked yet; or for so long that users who were seen may have come just now.
+        (IDLE_PERIOD..2 * IDLE_PERIOD).contains(&users.period) && users.is_idle()
     }
 }

@@ -110,6 +110,16 @@ mod tests {
     }
 
     #[test]
+    fn idle_time_pays_what_is_missing() {
+        let payments = Payments::default();
+        payments.pay(100);
+        payments.raise(70);
+        assert_eq!(payments.paid(), 100);
+        payments.raise(130);
+        assert_eq!(payments.paid(), 130);
+    }
+
+    #[test]
     fn somebody_is_told_of_what_grows_by_a_part_alone() {
         let payments = Payments::default();
         assert!(!payments.pay(0) && payments.pay(1600));

@@ -8,13 +8,27 @@
 //! be full, a section of level 0 would reach one table further in each run than in the next newer one, and what level 1 has
 //! there would be merged by two sections.
 //!
+//! But a cut falls between two keys of the run, and those of the next run lie elsewhere: to be cut where that one was lets each run
+//! reach a little over the cuts of the last, and over ten runs everything hangs together. So flushes are cut at guards as well: some
+//! starts of tables of level 1, each picked by its own hash, so that all flushes pick the same. (After PebblesDB's guards: "PebblesDB:
+//! Building Key-Value Stores using Fragmented Log-Structured Merge Trees", section 3.) They change where level 1 is merged, which
+//! takes from level 0 what was cut there before.
+//!
 //! And always at the fences of the plan: between them lie tables that the job leaves where they are, or moves, and that
 //! no output may span (I1); or keys that none of a fold should (`picker/fold.rs`).
 
 use std::sync::Arc;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::catalog::{Run, TableMeta};
 use crate::types::{Key, UpperBound};
+
+/// About so many guards, if the flush is not small: as many as a full level 0 makes sections of 16 MiB, and a full memtable tables.
+const GUARDS: u64 = 48;
+
+/// Guards part a small flush into pieces of at least about one part in so many of a table.
+const GUARDED_PARTS: u64 = 8;
 
 /// The cutters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,21 +77,35 @@ impl Cutter {
     #[must_use]
     pub fn start(&self, grandparents: Run, fences: &[Key]) -> CutState {
         debug_assert!(fences.is_sorted(), "fences must ascend");
+        let Self::Size(config) = *self;
         let fences = fences.iter().rev().cloned().map(UpperBound::Excluded).collect();
-        CutState { fences, ..self.beside(grandparents, false) }
+        let current = grandparents.first().cloned();
+        CutState { config, beside: grandparents, alike: false, next: 1, current, passed_bytes: 0, fences }
     }
 
     /// Starts to cut a stream of keys, in order, into a run over `run`, and at the same places: a table of that size
-    /// where `run` has none, of half of it to half as much again where it has.
+    /// where `run` has none, of half of it to half as much again where it has. And at `guards`, which ascend.
     #[must_use]
-    pub fn start_like(&self, run: Run) -> CutState {
-        self.beside(run, true)
+    pub fn start_like(&self, run: Run, guards: &[Key]) -> CutState {
+        CutState { alike: true, ..self.start(run, guards) }
     }
 
-    fn beside(self, beside: Run, alike: bool) -> CutState {
+    /// The guards for a flush of so many bytes over `level1`: those for a smaller one are among them.
+    #[must_use]
+    pub fn guards(&self, level1: &Run, bytes: u64) -> Vec<Key> {
         let Self::Size(config) = self;
-        let current = beside.first().cloned();
-        CutState { config, beside, alike, next: 1, current, passed_bytes: 0, fences: Vec::new() }
+        let count = bytes.saturating_mul(GUARDED_PARTS) / config.table_bytes.max(1);
+        let starts: Vec<_> = level1.iter().skip(1).map(|table| &table.range.start).collect();
+        let hashes: Vec<u64> = starts.iter().map(|start| xxh3_64(start)).collect();
+        let Some(reach) = (starts.len() as u64 / 2).checked_div(count.min(GUARDS)) else { return Vec::new() };
+        // The least of those around it: evenly spread, and none changes for what happens elsewhere.
+        let is_guard = |at: usize| {
+            (1..=reach as usize).all(|away| {
+                let around = [at.checked_sub(away), Some(at + away)].into_iter().flatten();
+                around.filter_map(|other| hashes.get(other)).all(|other| *other > hashes[at])
+            })
+        };
+        (0..starts.len()).filter(|at| is_guard(*at)).map(|at| starts[at].clone()).collect()
     }
 }
 

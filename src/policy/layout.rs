@@ -24,6 +24,8 @@ use std::ops::Range;
 use crate::catalog::{LevelState, Version};
 use crate::types::{KeyRange, LEVELS, UpperBound};
 
+use super::knots::knots;
+
 /// What a merge gets through in a microsecond, in bytes.
 const MERGED_BYTES_PER_MICRO: u64 = 525;
 /// What merging costs as much as one seek does whose block is cached, in bytes: 0.7 us, which one run more takes of a scan of 50 rows.
@@ -46,9 +48,9 @@ const FOLDED_RUNS_MAX: usize = 64;
 /// As many windows are looked at, where nothing of the cheapest can be folded.
 const FOLDS_MAX: usize = 4;
 
-/// Idle time folds runs of which none holds more than one part in so many of all: so a byte is folded the fewer times, the larger
-/// the run is that it lies in, and no more than twice on its way from full runs to a level 0 that is due.
-const IDLE_FOLD_PARTS: u64 = 4;
+/// Idle time folds runs of which none holds more than one part in so many of all, such as four of about a size. The run that a byte
+/// lies in becomes three times as large each time: on the way from full runs to a level 0 that is due, twice or three times.
+const IDLE_FOLD_PARTS: u64 = 3;
 
 /// The layouts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -212,22 +214,39 @@ impl Layout {
     pub fn idle_price(&self, version: &Version) -> Option<u64> {
         let windows = self.windows(version).into_iter();
         let allowed = windows.filter(|window| window.largest_bytes <= window.bytes / IDLE_FOLD_PARTS);
-        allowed.max_by_key(|window| (window.runs.len(), Reverse(window.price()))).map(|window| window.price())
+        allowed.max_by_key(|window| (window.saved, Reverse(window.price()))).map(|window| window.price())
     }
 
-    /// All windows of neighbouring runs of level 0; none with a given ratio.
+    /// The windows of neighbouring runs of level 0 that share keys; none with a given ratio.
     fn windows(&self, version: &Version) -> Vec<Window> {
         let Self::Leveled(config) = self;
         let runs = &version.level(0).runs;
         let runs = if config.ratio.is_some() { &[] } else { &runs[..runs.len().min(FOLDED_RUNS_MAX)] };
+        let knots = knots(runs);
         let mut windows = Vec::new();
         for from in 0..runs.len() {
-            let (mut bytes, mut largest_bytes) = (0u64, 0);
-            for (to, run) in runs.iter().enumerate().skip(from) {
-                bytes = bytes.saturating_add(run.bytes());
-                largest_bytes = largest_bytes.max(run.bytes());
-                if to > from {
-                    windows.push(Window { runs: from..to + 1, bytes, largest_bytes });
+            // Of each run what shares a knot with others of the window; of each knot its bytes, and the only run that has any.
+            let mut shared = vec![0; runs.len()];
+            let mut alone: Vec<Option<(usize, u64)>> = vec![None; knots.len()];
+            let mut met = vec![false; knots.len()];
+            for to in from..runs.len() {
+                for (at, knot) in knots.iter().enumerate().filter(|(_, knot)| knot.run_bytes[to] > 0) {
+                    let bytes = knot.run_bytes[to];
+                    if !std::mem::replace(&mut met[at], true) {
+                        alone[at] = Some((to, bytes));
+                        continue;
+                    }
+                    shared[to] += bytes;
+                    if let Some((first, bytes)) = alone[at].take() {
+                        shared[first] += bytes;
+                    }
+                }
+                let saved = shared.iter().filter(|bytes| **bytes > 0).count().saturating_sub(1) as u64;
+                // Without a run at either end that shares nothing, it is another window.
+                if shared[from] > 0 && shared[to] > 0 {
+                    let (bytes, largest_bytes) =
+                        (shared.iter().sum(), shared.iter().copied().max().unwrap_or(0));
+                    windows.push(Window { runs: from..to + 1, saved, bytes, largest_bytes });
                 }
             }
         }
@@ -235,18 +254,21 @@ impl Layout {
     }
 }
 
-/// Neighbouring runs of level 0, two at least.
+/// Neighbouring runs of level 0 that share keys. What a run has alone in a range of keys does not count: to fold them need not
+/// write it, and what has been folded already is that.
 struct Window {
     runs: Range<usize>,
+    /// How many runs fewer there are, once they are folded.
+    saved: u64,
     bytes: u64,
-    /// Of the largest of them.
+    /// Of the run that has most of them.
     largest_bytes: u64,
 }
 
 impl Window {
     /// What it costs to fold them for each run that is saved, in bytes.
     fn price(&self) -> u64 {
-        self.bytes.saturating_add(MERGE_BYTES) / (self.runs.len() as u64 - 1)
+        self.bytes.saturating_add(MERGE_BYTES) / self.saved
     }
 }
 

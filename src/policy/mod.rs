@@ -9,6 +9,7 @@
 //! that decisions can be tested as text (`tests/policy/`) and replayed from a log.
 
 mod cutter;
+mod knots;
 mod layout;
 mod pacer;
 mod picker;

@@ -257,6 +257,7 @@ impl Case {
                 if shown.is_empty() { "all 0".into() } else { shown.join("  ") }
             }
             ("price", []) => self.config.layout.price_of_level0(&version).map_or("never".into(), show_bytes),
+            ("idle", []) => self.config.layout.idle_price(&version).map_or("nothing".into(), show_bytes),
             ("folds", [paid]) => {
                 let folds = self.config.layout.folds(&version, parse_bytes(paid)).into_iter();
                 let shown = folds.map(|(window, price)| {
@@ -325,7 +326,8 @@ impl Case {
 fn cut(cutter: &Cutter, level: u8, beside: Run, entries: &[&str]) -> String {
     let fences: Vec<Key> =
         entries.iter().filter_map(|entry| Some(entry.strip_prefix('|')?.as_bytes().into())).collect();
-    let mut state = if level == 0 { cutter.start_like(beside) } else { cutter.start(beside, &fences) };
+    let mut state =
+        if level == 0 { cutter.start_like(beside, &fences) } else { cutter.start(beside, &fences) };
     let (mut lines, mut output_bytes) = (String::new(), 0);
     for (key, bytes) in entries.iter().filter_map(|entry| entry.split_once(':')) {
         if state.cut(&CutView { output_bytes, next_key: key.as_bytes() }) && output_bytes > 0 {

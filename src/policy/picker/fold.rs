@@ -4,8 +4,7 @@
 //! again, however large. So where readers have paid for it (`Layout::folds`), a window of neighbouring runs is merged within
 //! level 0, part by part: what that writes are these runs, once.
 //!
-//! Tables of the window that share keys, directly or by way of others, make a *knot*. A job takes whole knots that follow one
-//! another. So whatever of the window overlaps their hull is among its inputs, and the outputs may carry the newest epoch of
+//! A job takes whole knots of the window (`policy/knots.rs`) that follow one another. So whatever of the window overlaps their hull is among its inputs, and the outputs may carry the newest epoch of
 //! these: of each key, what is newer than all inputs lies in newer runs, what is older in older ones, and nothing has an epoch
 //! between theirs.
 //!
@@ -22,19 +21,13 @@ use std::sync::Arc;
 
 use super::Source;
 use super::level0::GROUPS;
-use crate::catalog::{Run, TableMeta};
+use crate::catalog::TableMeta;
+use crate::policy::knots::{Knot, knots};
 use crate::policy::{Plan, PlanInput, PlanKind, Reason};
 use crate::types::{Key, KeyRange, Seq, UpperBound};
 
 /// A knot by itself may have up to this many times the bytes of a group.
 const KNOT_GROUPS: u64 = 8;
-
-/// Tables that share keys.
-struct Knot {
-    range: KeyRange,
-    bytes: u64,
-    tables: usize,
-}
 
 /// The first part of the runs in `window` that is worth a job, if no running one is in the way.
 pub(super) fn choose(source: Source<'_>, window: &Range<usize>) -> Option<Plan> {
@@ -56,7 +49,7 @@ pub(super) fn choose(source: Source<'_>, window: &Range<usize>) -> Option<Plan> 
         fences: fences(source, window, &range, &inputs, part),
         claims: vec![range.clone()],
         range,
-        bytes: part.iter().map(|knot| knot.bytes).sum(),
+        bytes: part.iter().map(|knot| knot.bytes()).sum(),
         cursor: None,
         reason: Reason::Readers,
     })
@@ -67,34 +60,16 @@ fn part(source: Source<'_>, knots: &[Knot]) -> Option<Range<usize>> {
     let [bytes_max, knot_bytes_max] =
         [GROUPS, KNOT_GROUPS].map(|groups| source.config.group_bytes.saturating_mul(groups));
     let is_free = |knot: &Knot| !source.view.busy.conflicts(source.level, &knot.range);
-    let is_first = |knot: &Knot| knot.tables > 1 && knot.bytes <= knot_bytes_max && is_free(knot);
+    let is_first = |knot: &Knot| knot.tables > 1 && knot.bytes() <= knot_bytes_max && is_free(knot);
     let from = knots.iter().position(is_first)?;
-    let mut bytes = knots[from].bytes;
+    let mut bytes = knots[from].bytes();
     let fits = |knot: &&Knot| {
-        bytes += knot.bytes;
+        bytes += knot.bytes();
         bytes <= bytes_max && is_free(knot)
     };
     let more = knots[from + 1..].iter().take_while(fits).collect::<Vec<_>>();
     let last = more.iter().rposition(|knot| knot.tables > 1).map_or(from, |at| from + 1 + at);
     Some(from..last + 1)
-}
-
-/// The knots of `runs`, in key order.
-fn knots(runs: &[Run]) -> Vec<Knot> {
-    let mut tables: Vec<&Arc<TableMeta>> = runs.iter().flat_map(Run::iter).collect();
-    tables.sort_by(|one, other| one.range.start.cmp(&other.range.start));
-    let mut knots: Vec<Knot> = Vec::new();
-    for table in tables {
-        match knots.last_mut().filter(|knot| knot.range.overlaps(&table.range)) {
-            Some(knot) => {
-                knot.range = knot.range.hull(&table.range);
-                knot.bytes += table.bytes();
-                knot.tables += 1;
-            }
-            None => knots.push(Knot { range: table.range.clone(), bytes: table.bytes(), tables: 1 }),
-        }
-    }
-    knots
 }
 
 /// Where outputs are cut: where a knot of `part` begins, and so that none overlaps a table outside of `window` that is not wholly

@@ -117,6 +117,39 @@ fn a_level_0_of_very_many_tables_is_merged_in_parts() {
     assert!(plan.bytes <= 256 * MIB, "{} in one job", show_bytes(plan.bytes));
 }
 
+#[test]
+fn guards_are_the_same_for_all_flushes_but_where_level_1_has_changed() {
+    let cutter = policy().cutter;
+    let level1 = |changed: std::ops::Range<u64>| {
+        let mut runs = Runs::default();
+        runs.add(1, 1, 0..changed.start, changed.start / 500);
+        runs.add(1, 2, changed.start..changed.end, 31);
+        runs.add(1, 3, changed.end..1_000_000, (1_000_000 - changed.end) / 500);
+        cutter.guards(runs.version().level(1).run().unwrap(), 64 * MIB)
+    };
+    let (guards, later) = (level1(400_000..430_000), level1(600_000..630_000));
+    assert!((24..=96).contains(&guards.len()), "{}", guards.len());
+    let far = |guards: &[Key]| -> Vec<Key> {
+        let is_far = |key: &&Key| ***key < b"0350000"[..] || ***key > b"0680000"[..];
+        guards.iter().filter(is_far).cloned().collect()
+    };
+    assert!(far(&guards).len() > 16);
+    assert_eq!(far(&guards), far(&later));
+}
+
+#[test]
+fn small_flushes_have_some_of_the_guards_and_tiny_ones_none() {
+    let cutter = policy().cutter;
+    let mut runs = Runs::default();
+    runs.add(1, 1, 0..1_000_000, 2_000);
+    let tree = runs.version();
+    let guards = |bytes| cutter.guards(tree.level(1).run().unwrap(), bytes);
+    let (all, few, none) = (guards(64 * MIB), guards(MIB), guards(MIB / 9));
+    assert!(few.len() < all.len() / 2 && few.len() > 2, "{} of {}", few.len(), all.len());
+    assert!(few.iter().all(|guard| all.contains(guard)));
+    assert_eq!(none, Vec::<Key>::new());
+}
+
 /// Where the first job is, in a tree of that many runs and megabytes in levels 1 to 3, beside one that nobody writes to.
 fn first_job(runs: u64, levels: [u64; 3], beside: [u64; 3]) -> Option<(u32, u8)> {
     let config = policy();
