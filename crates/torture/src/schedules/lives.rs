@@ -465,7 +465,7 @@ pub(super) fn rewrites(client: &mut Client) -> Step {
         client.put("default", format!("key{n:02}"), value(n, 6000))?;
     }
     client.compact()?;
-    for round in 0..4 {
+    for round in 0..6 {
         if round == 1 {
             client.hold_snapshot();
         }
