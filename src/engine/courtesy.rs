@@ -88,6 +88,11 @@ impl Counts {
 }
 
 impl Seen {
+    /// Nobody was there before `now`, nor is anything known of later.
+    pub(super) fn since(now: Duration) -> Self {
+        Self { at: now, ..Self::default() }
+    }
+
     /// What users did over the last period, which ends now if it has lasted for `period_min`.
     pub(super) fn look(
         &mut self,

@@ -40,11 +40,6 @@ impl Payments {
         }
     }
 
-    /// For each run at least `price` counts as paid.
-    pub(super) fn raise(&self, price: u64) {
-        self.paid.fetch_max(price, Relaxed);
-    }
-
     /// Counts a scan; whether something may be due now. `asked` tells what blocks have been asked for since the store was opened.
     pub(super) fn scanned(&self, asked: impl FnOnce() -> BlocksAsked) -> bool {
         if !(self.scans.fetch_add(1, Relaxed) + 1).is_multiple_of(SCANS_PER_PAYMENT) {
@@ -107,16 +102,6 @@ mod tests {
         payments.pay(10);
         payments.share(0, 1);
         assert_eq!(payments.paid(), 0, "nobody pays for no runs");
-    }
-
-    #[test]
-    fn idle_time_pays_what_is_missing() {
-        let payments = Payments::default();
-        payments.pay(100);
-        payments.raise(70);
-        assert_eq!(payments.paid(), 100);
-        payments.raise(130);
-        assert_eq!(payments.paid(), 130);
     }
 
     #[test]

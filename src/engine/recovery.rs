@@ -20,6 +20,7 @@ use arc_swap::ArcSwap;
 use super::commit::SyncGroup;
 use super::events::{Events, Listener};
 use super::expiry::Clock;
+use super::idleness::Idleness;
 use super::reclaim::{Reclaimer, gaps};
 use super::reserve::Reserve;
 use super::settings::{Limits, Settings, keyspace_record};
@@ -359,7 +360,7 @@ impl Store<'_> {
             scheduler: Default::default(),
             pressure: Default::default(),
             courtesy: Default::default(),
-            idleness: Default::default(),
+            idleness: Idleness::since(self.opening.env.now()),
             health: Default::default(),
             reclaimer: parts.reclaimer,
             spares: parts.spares,

@@ -250,9 +250,15 @@ impl Engine {
                 let (busy, rewrites) = (state.busy.clone(), state.rewrites);
                 state.planning += 1;
                 drop(state);
-                let plan = self.merge_due(&busy, rewrites, |keyspace| !barred.contains(&keyspace));
-                if plan.is_none() && self.idleness_pays() {
-                    look_again = Some(IDLE_PERIOD);
+                let due =
+                    |idle| self.merge_due(&busy, rewrites, |keyspace| !barred.contains(&keyspace), idle);
+                let mut plan = due(false);
+                if plan.is_none() && self.could_use_idle_time() {
+                    if self.is_idle() {
+                        plan = due(true);
+                    } else {
+                        look_again = Some(IDLE_PERIOD);
+                    }
                 }
                 state = self.scheduler.state.lock();
                 state.planning -= 1;
@@ -384,18 +390,19 @@ impl Engine {
     }
 
     /// The best plan, for keyspaces that `may` have one, that no running job, of which so many are `rewrites`, is in the way
-    /// of.
+    /// of. While nobody is there (`idle`), one that is not due if need be.
     fn merge_due(
         &self,
         busy: &BTreeMap<KeyspaceId, Busy>,
         rewrites: usize,
         may: impl Fn(KeyspaceId) -> bool,
+        idle: bool,
     ) -> Option<Plan> {
         let space = match rewrites {
             0 => self.space_view(self.is_short_of_space()),
             _ => SpaceView::default(),
         };
-        self.with_views(busy, may, |views| {
+        self.with_views(busy, may, idle, |views| {
             next_plan(views, &space, &self.pressure.load(), &self.settings().policy)
         })
     }
@@ -405,6 +412,7 @@ impl Engine {
         &self,
         busy: &BTreeMap<KeyspaceId, Busy>,
         may: impl Fn(KeyspaceId) -> bool,
+        idle: bool,
         plan: impl FnOnce(&[TreeView<'_>]) -> T,
     ) -> T {
         let none = Busy::default();
@@ -421,7 +429,8 @@ impl Engine {
                     shape.scores[0] = shape.scores[0].max(1.0);
                 }
                 // Others need the space more.
-                shape.paid_bytes = if self.is_short_of_space() { 0 } else { paid };
+                (shape.paid_bytes, shape.idle) =
+                    if self.is_short_of_space() { (0, false) } else { (paid, idle) };
                 (tree.id(), version, shape)
             })
             .collect();
@@ -459,7 +468,7 @@ impl Engine {
         loop {
             self.check_progress(&mut state, Job::Flush)?;
             self.check_progress(&mut state, Job::Merge)?;
-            let due = self.merge_due(&state.busy, state.rewrites, |_| true);
+            let due = self.merge_due(&state.busy, state.rewrites, |_| true, false);
             let idle =
                 state.flushing.is_none() && state.merges == 0 && self.flush_due().is_none() && due.is_none();
             if idle && state.planning > 0 {

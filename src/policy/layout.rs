@@ -92,13 +92,15 @@ pub struct TreeShape {
     pub debt_bytes: u64,
     /// What readers have paid for each run of level 0, in bytes of merging ([`seeks_worth`], [`Layout::looks_worth`]).
     pub paid_bytes: u64,
+    /// Whether nobody is there, so that a fold holds up nobody.
+    pub idle: bool,
 }
 
 impl Layout {
     /// Measures `version`.
     #[must_use]
     pub fn measure(&self, version: &Version) -> TreeShape {
-        TreeShape { scores: self.scores(version), debt_bytes: self.debt(version), paid_bytes: 0 }
+        TreeShape { scores: self.scores(version), debt_bytes: self.debt(version), paid_bytes: 0, idle: false }
     }
 
     /// Bytes at which each level is due: 0 for level 0, whose runs are counted, and [`u64::MAX`] for one that never is.
@@ -208,13 +210,13 @@ impl Layout {
         windows.into_iter().map(|(price, runs)| (runs, price)).collect()
     }
 
-    /// What idle time pays for each run of level 0, as if readers had: the price of the fold that saves most runs among those that write
-    /// no byte too often ([`IDLE_FOLD_PARTS`]). `None` if there is no such fold.
+    /// The window of neighbouring runs of level 0 to fold while nobody is there: the one that saves most runs among those that have no
+    /// byte written too often ([`IDLE_FOLD_PARTS`]). None with a given ratio.
     #[must_use]
-    pub fn idle_price(&self, version: &Version) -> Option<u64> {
+    pub fn idle_fold(&self, version: &Version) -> Option<Range<usize>> {
         let windows = self.windows(version).into_iter();
         let allowed = windows.filter(|window| window.largest_bytes <= window.bytes / IDLE_FOLD_PARTS);
-        allowed.max_by_key(|window| (window.saved, Reverse(window.price()))).map(|window| window.price())
+        allowed.max_by_key(|window| (window.saved, Reverse(window.price()))).map(|window| window.runs)
     }
 
     /// The windows of neighbouring runs of level 0 that share keys; none with a given ratio.

@@ -33,8 +33,10 @@ const DISK_READ_MIN: Duration = Duration::from_micros(30);
 /// Readers wait for the disk if together they spend at least one part in so many of the time so.
 const WAITING_PARTS: u32 = 10;
 
-/// Idle users ask for no more than a block each millisecond, which takes a hundredth of a processor, and write no more than this.
-const IDLE_BYTES_PER_MILLI: u128 = 1 << 10;
+/// Idle users ask for no more than so many blocks, and write no more than so many bytes, however long the while is: had there been
+/// many of them at its end, there were more. In a tenth of a second, this takes a hundredth of a processor.
+const IDLE_ASKED: u64 = 100;
+const IDLE_BYTES: u64 = 100 << 10;
 
 /// The pacers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,11 +89,10 @@ impl UserLoad {
         self.read_time > DISK_READ_MIN * self.reads && self.read_time > self.period / WAITING_PARTS
     }
 
-    /// Whether users leave the machine alone, or next to.
+    /// Whether users left the machine alone for a while, or next to.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        let millis = self.period.as_millis();
-        u128::from(self.asked) <= millis && u128::from(self.written_bytes) <= millis * IDLE_BYTES_PER_MILLI
+        !self.period.is_zero() && self.asked <= IDLE_ASKED && self.written_bytes <= IDLE_BYTES
     }
 
     /// Bytes written per second.
@@ -291,9 +292,10 @@ mod tests {
     #[test]
     fn users_are_idle_if_they_next_to_neither_read_nor_write() {
         let users = |asked, written_bytes| UserLoad { asked, written_bytes, ..reads(0, 0) };
-        assert!(users(1_000, 1_024_000).is_idle());
-        assert!(!users(1_001, 0).is_idle());
-        assert!(!users(0, 1_024_001).is_idle());
+        assert!(users(100, 102_400).is_idle());
+        assert!(!users(101, 0).is_idle());
+        assert!(!users(0, 102_401).is_idle());
+        assert!(!UserLoad::default().is_idle(), "nothing is known yet");
     }
 
     #[test]

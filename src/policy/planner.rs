@@ -82,7 +82,9 @@ pub fn next_plan(
     let folding = views.iter().filter(|view| view.shape.scores[0] < 1.0);
     let mut folds = folding.flat_map(|view| {
         let windows = config.layout.folds(view.version, view.shape.paid_bytes);
-        windows.into_iter().filter_map(|(window, _)| config.picker.fold(view, &window))
+        let windows = windows.into_iter().map(|(window, _)| window);
+        let idle = view.shape.idle.then(|| config.layout.idle_fold(view.version)).flatten();
+        windows.chain(idle).filter_map(|window| config.picker.fold(view, &window))
     });
     late_rewrite.or_else(|| folds.find(admitted)).or_else(|| rewrite(&waiting))
 }

@@ -257,7 +257,9 @@ impl Case {
                 if shown.is_empty() { "all 0".into() } else { shown.join("  ") }
             }
             ("price", []) => self.config.layout.price_of_level0(&version).map_or("never".into(), show_bytes),
-            ("idle", []) => self.config.layout.idle_price(&version).map_or("nothing".into(), show_bytes),
+            ("idle", []) => show(
+                self.config.layout.idle_fold(&version).and_then(|runs| self.config.picker.fold(&view, &runs)),
+            ),
             ("folds", [paid]) => {
                 let folds = self.config.layout.folds(&version, parse_bytes(paid)).into_iter();
                 let shown = folds.map(|(window, price)| {

@@ -95,6 +95,6 @@ impl Engine {
             return None;
         }
         let may = |keyspace| !state.held.contains(&keyspace) && !state.waiting.contains_key(&keyspace);
-        self.with_views(&state.busy, may, |views| next_rewrite(views, &space))
+        self.with_views(&state.busy, may, false, |views| next_rewrite(views, &space))
     }
 }
