@@ -10,6 +10,7 @@ use super::Engine;
 use crate::env::sync::Mutex;
 use crate::policy::UserLoad;
 use crate::store::cache::CacheCounts;
+use crate::store::meter::ReadCause;
 
 /// Users are looked at over this long.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -35,7 +36,7 @@ pub(super) struct Seen {
 /// Since the store was opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
-    /// Blocks that were asked for.
+    /// Blocks that were asked for, and those of 4 KiB that were read.
     asked: u64,
     /// Reads of blocks, and the time that they took.
     reads: (u64, Duration),
@@ -83,7 +84,9 @@ impl Counts {
     pub(super) fn of(engine: &Engine) -> Self {
         let CacheCounts { hits, misses, reads, read_nanos, .. } = engine.cache.counts();
         let reads = (reads, Duration::from_nanos(read_nanos));
-        Self { asked: hits + misses, reads, written_bytes: engine.tally.user_bytes() }
+        let read_bytes = engine.meter.bytes_read(ReadCause::Get) + engine.meter.bytes_read(ReadCause::Scan);
+        let asked = hits + misses + read_bytes / (4 << 10);
+        Self { asked, reads, written_bytes: engine.tally.user_bytes() }
     }
 }
 

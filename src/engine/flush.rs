@@ -77,10 +77,12 @@ impl Engine {
         let current = self.settings();
         let cut_up = !current.options.tree.flush_single_table;
         let newest = view.version.level(LEVEL_0).runs.first().cloned().unwrap_or_else(Run::empty);
-        let level1 = view.version.level(1).run().cloned().unwrap_or_default();
-        let cutter = &current.policy.cutter;
-        let guards = cutter.guards(&level1, memtable.bytes());
-        let cutting = cut_up.then(|| cutter.start_like(newest, &guards));
+        let policy = &current.policy;
+        let cutting = cut_up.then(|| {
+            let level1 = view.version.level(1).run().filter(|_| policy.layout.has_folds());
+            let guards = level1.map(|run| policy.cutter.guards(run, memtable.bytes())).unwrap_or_default();
+            policy.cutter.start_like(newest, &guards)
+        });
         let ignored = planted!("snapshots-ignored-by-a-flush");
         let snapshots = if ignored { Vec::new() } else { self.snapshots.list() };
         let distillation = Distillation {

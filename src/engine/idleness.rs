@@ -3,9 +3,9 @@
 //! Readers pay for a fold once they have been held up for as long as it takes ([`payments`](super::payments)). While nobody is
 //! there it holds up nobody, so it is done before they come. ("DLC: A New Compaction Scheme for LSM-tree with High Stability and Low
 //! Latency", section 3, has merges of level 0 wait for times of low load; these have no other reason to wait.) What it writes is
-//! bounded ([`Layout::idle_fold`]). It is done part by part, and when users come back the next part waits.
+//! bounded ([`Layout::idle_folds`]). It is done part by part, and when users come back the next part waits.
 //!
-//! [`Layout::idle_fold`]: crate::policy::Layout::idle_fold
+//! [`Layout::idle_folds`]: crate::policy::Layout::idle_folds
 
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ impl Engine {
     /// Whether there may be something to do in idle time.
     pub(super) fn could_use_idle_time(&self) -> bool {
         let could_fold = |runs: usize| runs >= RUNS_MIN;
-        !self.is_short_of_space()
+        self.settings().policy.layout.has_folds()
+            && !self.is_short_of_space()
             && self.trees().values().any(|tree| could_fold(tree.view().version.level(0).runs.len()))
     }
 

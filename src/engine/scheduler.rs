@@ -31,6 +31,9 @@ use crate::types::{KeyRange, KeyspaceId, LEVELS, UpperBound};
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(8);
 
+/// A job that is not due may write one part in so many of the free space.
+const IDLE_ROOM: u64 = 4;
+
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
     state: Mutex<State>,
@@ -222,9 +225,10 @@ impl Engine {
     fn flush_forever(&self) {
         let mut state = self.scheduler.state.lock();
         while !state.stopping {
-            let due = if self.paused(&state, Job::Flush) { None } else { self.flush_due() };
+            let paused = self.paused(&state, Job::Flush);
+            let due = if paused { None } else { self.flush_due() };
             let Some(tree) = due else {
-                self.wait_for_work(&mut state, Job::Flush, None);
+                self.wait_for_work(&mut state, Job::Flush, paused, None);
                 continue;
             };
             state.flushing = Some(tree.id());
@@ -243,7 +247,10 @@ impl Engine {
             let (changes, wakes) = (state.changes, state.wakes);
             let full = state.merges > 0 && self.is_short_of_space();
             let mut look_again = None;
-            let plan = if full || self.paused(&state, Job::Merge) {
+            let paused = self.paused(&state, Job::Merge);
+            // What is not due must not fail again and again, nor be in the way of who waits.
+            let may_use_idle_time = state.setbacks[Job::Merge as usize].is_none() && state.waiting.is_empty();
+            let plan = if full || paused {
                 None
             } else {
                 let barred: BTreeSet<KeyspaceId> = state.waiting.keys().chain(&state.held).copied().collect();
@@ -253,9 +260,9 @@ impl Engine {
                 let due =
                     |idle| self.merge_due(&busy, rewrites, |keyspace| !barred.contains(&keyspace), idle);
                 let mut plan = due(false);
-                if plan.is_none() && self.could_use_idle_time() {
+                if plan.is_none() && may_use_idle_time && self.could_use_idle_time() {
                     if self.is_idle() {
-                        plan = due(true);
+                        plan = due(true).filter(|plan| self.free_bytes() / IDLE_ROOM >= plan.bytes);
                     } else {
                         look_again = Some(IDLE_PERIOD);
                     }
@@ -273,7 +280,7 @@ impl Engine {
                     }
                 }
                 None if state.wakes == wakes && !state.stopping => {
-                    self.wait_for_work(&mut state, Job::Merge, look_again);
+                    self.wait_for_work(&mut state, Job::Merge, paused, look_again);
                 }
                 _ => {}
             }
@@ -349,11 +356,19 @@ impl Engine {
         setback.as_ref().is_some_and(|setback| setback.until > self.env.now()) || self.health.is_poisoned()
     }
 
-    /// Until something may be due, or to `look_again` after so long.
-    fn wait_for_work(&self, state: &mut MutexGuard<'_, State>, job: Job, look_again: Option<Duration>) {
-        let setback = state.setbacks[job as usize].as_ref();
+    /// Until something may be due, a pause in which nothing was looked for has ended, or to `look_again` after so long.
+    fn wait_for_work(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        job: Job,
+        paused: bool,
+        look_again: Option<Duration>,
+    ) {
+        let is_poisoned = self.health.is_poisoned();
+        let setback = state.setbacks[job as usize].as_ref().filter(|_| paused && !is_poisoned);
         let pause = setback.map(|setback| setback.until.saturating_sub(self.env.now()));
-        match pause.filter(|pause| !pause.is_zero()).or(look_again) {
+        match pause.or(look_again) {
+            Some(Duration::ZERO) => {}
             Some(pause) => _ = self.scheduler.work.wait_for(state, pause),
             None => self.scheduler.work.wait(state),
         }

@@ -24,7 +24,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::catalog::{Run, TableMeta};
 use crate::types::{Key, UpperBound};
 
-/// About so many guards, if the flush is not small: as many as a full level 0 makes sections of 16 MiB, and a full memtable tables.
+/// About so many guards, less than twice as many at most, if the flush is not small: as many as a full level 0 makes sections of 16 MiB, and a full memtable tables.
 const GUARDS: u64 = 48;
 
 /// Guards part a small flush into pieces of at least about one part in so many of a table.
@@ -94,13 +94,16 @@ impl Cutter {
     #[must_use]
     pub fn guards(&self, level1: &Run, bytes: u64) -> Vec<Key> {
         let Self::Size(config) = self;
-        let count = bytes.saturating_mul(GUARDED_PARTS) / config.table_bytes.max(1);
+        let count = (bytes.saturating_mul(GUARDED_PARTS) / config.table_bytes.max(1)).min(GUARDS);
+        if count == 0 {
+            return Vec::new();
+        }
         let starts: Vec<_> = level1.iter().skip(1).map(|table| &table.range.start).collect();
         let hashes: Vec<u64> = starts.iter().map(|start| xxh3_64(start)).collect();
-        let Some(reach) = (starts.len() as u64 / 2).checked_div(count.min(GUARDS)) else { return Vec::new() };
+        let reach = starts.len() / 2 / count as usize;
         // The least of those around it: evenly spread, and none changes for what happens elsewhere.
         let is_guard = |at: usize| {
-            (1..=reach as usize).all(|away| {
+            (1..=reach).all(|away| {
                 let around = [at.checked_sub(away), Some(at + away)].into_iter().flatten();
                 around.filter_map(|other| hashes.get(other)).all(|other| *other > hashes[at])
             })

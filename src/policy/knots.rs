@@ -5,6 +5,9 @@ use std::sync::Arc;
 use crate::catalog::{Run, TableMeta};
 use crate::types::KeyRange;
 
+/// Of runs that are to be of about a size, none may hold more than one part in so many of all.
+pub(super) const EVEN_PARTS: u64 = 3;
+
 /// Tables that share keys, and no keys with any other table of the runs that were looked at.
 pub(super) struct Knot {
     pub(super) range: KeyRange,
@@ -15,6 +18,11 @@ pub(super) struct Knot {
 }
 
 impl Knot {
+    /// Whether no run holds more than a third of it, so that the run which its bytes come to lie in is three times as large as before.
+    pub(super) fn is_even(&self) -> bool {
+        self.run_bytes.iter().all(|bytes| *bytes <= self.bytes() / EVEN_PARTS)
+    }
+
     /// Bytes of all tables.
     pub(super) fn bytes(&self) -> u64 {
         self.run_bytes.iter().sum()

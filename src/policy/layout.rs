@@ -24,7 +24,7 @@ use std::ops::Range;
 use crate::catalog::{LevelState, Version};
 use crate::types::{KeyRange, LEVELS, UpperBound};
 
-use super::knots::knots;
+use super::knots::{EVEN_PARTS, knots};
 
 /// What a merge gets through in a microsecond, in bytes.
 const MERGED_BYTES_PER_MICRO: u64 = 525;
@@ -46,11 +46,7 @@ const MERGE_BYTES: u64 = 1 << 20;
 const FOLDED_RUNS_MAX: usize = 64;
 
 /// As many windows are looked at, where nothing of the cheapest can be folded.
-const FOLDS_MAX: usize = 4;
-
-/// Idle time folds runs of which none holds more than one part in so many of all, such as four of about a size. The run that a byte
-/// lies in becomes three times as large each time: on the way from full runs to a level 0 that is due, twice or three times.
-const IDLE_FOLD_PARTS: u64 = 3;
+const FOLDS_MAX: usize = 16;
 
 /// The layouts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -210,21 +206,35 @@ impl Layout {
         windows.into_iter().map(|(price, runs)| (runs, price)).collect()
     }
 
-    /// The window of neighbouring runs of level 0 to fold while nobody is there: the one that saves most runs among those that have no
-    /// byte written too often ([`IDLE_FOLD_PARTS`]). None with a given ratio.
+    /// The windows of neighbouring runs of level 0 to fold where they are even while nobody is there: some of those of which no run holds
+    /// more than a third, those that save most runs first. So a byte is written again the fewer times, the larger the run is that
+    /// it lies in: on the way from full runs to a level 0 that is due, twice or three times. None with a given ratio.
     #[must_use]
-    pub fn idle_fold(&self, version: &Version) -> Option<Range<usize>> {
-        let windows = self.windows(version).into_iter();
-        let allowed = windows.filter(|window| window.largest_bytes <= window.bytes / IDLE_FOLD_PARTS);
-        allowed.max_by_key(|window| (window.saved, Reverse(window.price()))).map(|window| window.runs)
+    pub fn idle_folds(&self, version: &Version) -> Vec<Range<usize>> {
+        let mut windows = self.windows(version);
+        windows.retain(|window| window.largest_bytes <= window.bytes / EVEN_PARTS);
+        windows.sort_by_key(|window| (Reverse(window.saved), window.price()));
+        windows.truncate(FOLDS_MAX);
+        windows.into_iter().map(|window| window.runs).collect()
+    }
+
+    /// Whether runs of level 0 are folded at all: without a given ratio.
+    #[must_use]
+    pub fn has_folds(&self) -> bool {
+        let Self::Leveled(config) = self;
+        config.ratio.is_none()
     }
 
     /// The windows of neighbouring runs of level 0 that share keys; none with a given ratio.
     fn windows(&self, version: &Version) -> Vec<Window> {
-        let Self::Leveled(config) = self;
         let runs = &version.level(0).runs;
-        let runs = if config.ratio.is_some() { &[] } else { &runs[..runs.len().min(FOLDED_RUNS_MAX)] };
+        let runs = if self.has_folds() { &runs[..runs.len().min(FOLDED_RUNS_MAX)] } else { &[] };
         let knots = knots(runs);
+        let parts_of = |run: usize| {
+            let parts = knots.iter().enumerate().map(move |(at, knot)| (at, knot.run_bytes[run]));
+            parts.filter(|(_, bytes)| *bytes > 0).collect()
+        };
+        let parts: Vec<Vec<(usize, u64)>> = (0..runs.len()).map(parts_of).collect();
         let mut windows = Vec::new();
         for from in 0..runs.len() {
             // Of each run what shares a knot with others of the window; of each knot its bytes, and the only run that has any.
@@ -232,8 +242,7 @@ impl Layout {
             let mut alone: Vec<Option<(usize, u64)>> = vec![None; knots.len()];
             let mut met = vec![false; knots.len()];
             for to in from..runs.len() {
-                for (at, knot) in knots.iter().enumerate().filter(|(_, knot)| knot.run_bytes[to] > 0) {
-                    let bytes = knot.run_bytes[to];
+                for &(at, bytes) in &parts[to] {
                     if !std::mem::replace(&mut met[at], true) {
                         alone[at] = Some((to, bytes));
                         continue;

@@ -23,7 +23,7 @@ mod view;
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
 pub use layout::{BlocksAsked, Layout, LeveledConfig, TreeShape, seeks_worth};
 pub use pacer::{Admission, GovernorConfig, Pacer, Pressure, UserLoad, WriterVerdict};
-pub use picker::{Picker, PickerConfig, RangePick};
+pub use picker::{Evenness, Picker, PickerConfig, RangePick};
 pub use placer::{PlaceView, Placer};
 pub use plan::{Plan, PlanInput, PlanKind, Reason};
 pub use planner::{PolicyConfig, next_plan};

@@ -72,7 +72,7 @@ pub struct GovernorConfig {
 pub struct UserLoad {
     /// How long the while was.
     pub period: Duration,
-    /// Number of blocks that lookups and iterators asked for.
+    /// Number of blocks that lookups and iterators asked for, and of those of 4 KiB that iterators read in longer pieces.
     pub asked: u64,
     /// Number of reads of lookups and iterators that were not answered from memory.
     pub reads: u32,
@@ -92,7 +92,10 @@ impl UserLoad {
     /// Whether users left the machine alone for a while, or next to.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        !self.period.is_zero() && self.asked <= IDLE_ASKED && self.written_bytes <= IDLE_BYTES
+        !self.period.is_zero()
+            && self.asked <= IDLE_ASKED
+            && self.read_time <= self.period / WAITING_PARTS
+            && self.written_bytes <= IDLE_BYTES
     }
 
     /// Bytes written per second.
@@ -295,6 +298,7 @@ mod tests {
         assert!(users(100, 102_400).is_idle());
         assert!(!users(101, 0).is_idle());
         assert!(!users(0, 102_401).is_idle());
+        assert!(reads(50, 1_000).is_idle() && !reads(50, 3_000).is_idle(), "from a slow disk");
         assert!(!UserLoad::default().is_idle(), "nothing is known yet");
     }
 

@@ -13,8 +13,8 @@
 //! up for ever; nor does a rewrite start in its keyspace. Which tables are taken is the picker's business, whether a plan may run the pacer's.
 
 use super::{
-    Admission, Cutter, Layout, LoadState, Pacer, Picker, Placer, Plan, Retainer, SpaceView, TreeView,
-    next_rewrite,
+    Admission, Cutter, Evenness, Layout, LoadState, Pacer, Picker, Placer, Plan, Retainer, SpaceView,
+    TreeView, next_rewrite,
 };
 use crate::types::KeyspaceId;
 
@@ -82,9 +82,10 @@ pub fn next_plan(
     let folding = views.iter().filter(|view| view.shape.scores[0] < 1.0);
     let mut folds = folding.flat_map(|view| {
         let windows = config.layout.folds(view.version, view.shape.paid_bytes);
-        let windows = windows.into_iter().map(|(window, _)| window);
-        let idle = view.shape.idle.then(|| config.layout.idle_fold(view.version)).flatten();
-        windows.chain(idle).filter_map(|window| config.picker.fold(view, &window))
+        let paid =
+            windows.into_iter().filter_map(|(window, _)| config.picker.fold(view, &window, Evenness::Any));
+        let idle = if view.shape.idle { config.layout.idle_folds(view.version) } else { Vec::new() };
+        paid.chain(idle.into_iter().filter_map(|window| config.picker.fold(view, &window, Evenness::Even)))
     });
     late_rewrite.or_else(|| folds.find(admitted)).or_else(|| rewrite(&waiting))
 }

@@ -257,16 +257,17 @@ impl Case {
                 if shown.is_empty() { "all 0".into() } else { shown.join("  ") }
             }
             ("price", []) => self.config.layout.price_of_level0(&version).map_or("never".into(), show_bytes),
-            ("idle", []) => show(
-                self.config.layout.idle_fold(&version).and_then(|runs| self.config.picker.fold(&view, &runs)),
-            ),
+            ("idle", []) => {
+                let mut windows = self.config.layout.idle_folds(&version).into_iter();
+                show(windows.find_map(|window| self.config.picker.fold(&view, &window, Evenness::Even)))
+            }
             ("folds", [paid]) => {
                 let folds = self.config.layout.folds(&version, parse_bytes(paid)).into_iter();
                 let shown = folds.map(|(window, price)| {
                     format!(
                         "runs {window:?} {}: {}",
                         show_bytes(price),
-                        show(self.config.picker.fold(&view, &window))
+                        show(self.config.picker.fold(&view, &window, Evenness::Any))
                     )
                 });
                 let shown: Vec<_> = shown.collect();

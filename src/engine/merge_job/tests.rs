@@ -15,7 +15,7 @@ use crate::engine::output::take_before;
 use crate::format::edit::TableRecord;
 use crate::merge::{Cursor, newest_over};
 use crate::policy::{
-    Busy, Cutter, Picker, PickerConfig, PlanInput, RangePick, SizeConfig, TreeShape, TreeView,
+    Busy, Cutter, Evenness, Picker, PickerConfig, PlanInput, RangePick, SizeConfig, TreeShape, TreeView,
 };
 use crate::types::{DeviceId, Extent, KeyspaceId, Kind, PackId, RangeTombstone, Stamp, UpperBound};
 
@@ -421,7 +421,8 @@ fn random_plans(lab: &Lab, picker: &Picker, dice: &mut Dice) -> Vec<Plan> {
         let level = dice.below(u64::from(DEEPEST) + 1) as u8;
         let plan = if level == 0 && dice.below(3) == 0 {
             let (from, runs) = (dice.below(2) as usize, lab.version.level(0).runs.len());
-            picker.fold(&view, &(from..(from + 2 + dice.below(3) as usize).min(runs).max(from)))
+            let window = from..(from + 2 + dice.below(3) as usize).min(runs).max(from);
+            picker.fold(&view, &window, Evenness::Any)
         } else if dice.below(4) > 0 {
             picker.pick(&view, level)
         } else {

@@ -26,14 +26,24 @@ use crate::policy::knots::{Knot, knots};
 use crate::policy::{Plan, PlanInput, PlanKind, Reason};
 use crate::types::{Key, KeyRange, Seq, UpperBound};
 
+/// Which knots a fold takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Evenness {
+    /// All.
+    Any,
+    /// Those to which each run has something like an equal part: where a large run has been joined by small ones, what is large is not
+    /// written again for their sake.
+    Even,
+}
+
 /// A knot by itself may have up to this many times the bytes of a group.
 const KNOT_GROUPS: u64 = 8;
 
 /// The first part of the runs in `window` that is worth a job, if no running one is in the way.
-pub(super) fn choose(source: Source<'_>, window: &Range<usize>) -> Option<Plan> {
+pub(super) fn choose(source: Source<'_>, window: &Range<usize>, evenness: Evenness) -> Option<Plan> {
     let runs = source.state.runs.get(window.clone())?;
     let knots = knots(runs);
-    let part = &knots[part(source, &knots)?];
+    let part = &knots[part(source, &knots, evenness)?];
     let range = part.iter().map(|knot| knot.range.clone()).reduce(|hull, range| hull.hull(&range))?;
     let is_left = |at: usize| planted!("fold-around-a-run") && at == 1 && runs.len() > 2;
     let taken = runs.iter().enumerate().filter(|(at, _)| !is_left(*at));
@@ -56,10 +66,11 @@ pub(super) fn choose(source: Source<'_>, window: &Range<usize>) -> Option<Plan> 
 }
 
 /// The first knots that are worth a job, and that no running one is in the way of: from one of several tables to another.
-fn part(source: Source<'_>, knots: &[Knot]) -> Option<Range<usize>> {
+fn part(source: Source<'_>, knots: &[Knot], evenness: Evenness) -> Option<Range<usize>> {
     let [bytes_max, knot_bytes_max] =
         [GROUPS, KNOT_GROUPS].map(|groups| source.config.group_bytes.saturating_mul(groups));
-    let is_free = |knot: &Knot| !source.view.busy.conflicts(source.level, &knot.range);
+    let suits = |knot: &Knot| evenness == Evenness::Any || knot.tables == 1 || knot.is_even();
+    let is_free = |knot: &Knot| suits(knot) && !source.view.busy.conflicts(source.level, &knot.range);
     let is_first = |knot: &Knot| knot.tables > 1 && knot.bytes() <= knot_bytes_max && is_free(knot);
     let from = knots.iter().position(is_first)?;
     let mut bytes = knots[from].bytes();

@@ -38,6 +38,7 @@ use crate::catalog::{LevelState, Run};
 use crate::types::KeyRange;
 
 use choice::Choice;
+pub use fold::Evenness;
 
 /// The pickers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,8 +92,8 @@ impl Picker {
 
     /// The next fold of the runs of level 0 in `window`, if there is one that no running job is in the way of.
     #[must_use]
-    pub fn fold(&self, view: &TreeView<'_>, window: &Range<usize>) -> Option<Plan> {
-        fold::choose(self.source(view, 0)?, window)
+    pub fn fold(&self, view: &TreeView<'_>, window: &Range<usize>, evenness: Evenness) -> Option<Plan> {
+        fold::choose(self.source(view, 0)?, window, evenness)
     }
 
     /// The next step of a manual merge: what `level` holds of `range` (`None`: of everything) goes into the next

@@ -134,7 +134,8 @@ fn plans_beside_each_other(config: &PolicyConfig) -> Counts {
         loop {
             let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
             let window = random_window(&tree, &mut dice);
-            let fold = if dice.below(3) == 0 { config.picker.fold(&view, &window) } else { None };
+            let fold =
+                if dice.below(3) == 0 { config.picker.fold(&view, &window, Evenness::Any) } else { None };
             let next = || next_plan(&[view], &SpaceView::default(), &LoadState::default(), config);
             let Some(plan) = fold.or_else(next) else { break };
             let edit = carried_out(&plan, &tree, 900);
@@ -171,6 +172,34 @@ fn folding() -> PolicyConfig {
     let Layout::Leveled(layout) = &mut config.layout;
     layout.ratio = None;
     config
+}
+
+#[test]
+fn idle_folds_end_and_write_no_byte_more_than_some_times_over() {
+    let config = folding();
+    let mut folded = 0;
+    for seed in 0..100 {
+        let mut tree = random_tree(&mut Dice(seed));
+        let bytes = tree.level(0).bytes();
+        let mut written = 0;
+        for step in 0.. {
+            let shape = TreeShape { idle: true, ..TreeShape::default() };
+            let busy = Busy::default();
+            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
+                break;
+            };
+            assert!(plan.source == 0 && plan.target == 0 && step < 100, "seed {seed}: {plan}");
+            written += plan.bytes;
+            let edit = carried_out(&plan, &tree, 1000 + step);
+            check_edit(&tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
+            tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
+            check_version(&tree).unwrap();
+        }
+        assert!(written <= 2 * bytes, "seed {seed}: {written} written of {bytes}");
+        folded += u32::from(written > 0);
+    }
+    assert!(folded > 10, "{folded} of 100 trees were folded");
 }
 
 #[test]
@@ -222,7 +251,7 @@ fn i3_holds_whatever_is_folded_between_flushes_and_merges() {
             let plan = match dice.below(8) {
                 0 => None,
                 1 => config.picker.pick(&view, 0),
-                _ => config.picker.fold(&view, &window),
+                _ => config.picker.fold(&view, &window, Evenness::Any),
             };
             let edit = match &plan {
                 Some(plan) => {
