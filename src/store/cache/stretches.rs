@@ -14,7 +14,6 @@ use super::{Entry, TableCache};
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::table::BlockHandle;
-use crate::store::file::StoreFile;
 use crate::store::meter::ReadCause;
 use crate::store::table::{TablePlace, TableReader, Towards};
 use crate::types::{Buffer, TableId};
@@ -111,46 +110,26 @@ impl TableCache {
         self.admits_unit(table.id(), section(handle))
     }
 
-    /// The bytes of the stretch with the block under `handle`, from there on or up to there, past the cache: a buffer, which may be
-    /// longer, where in the table they lie, and the file.
+    /// The bytes of the stretch with the block under `handle`, from there on or up to there, read from `from` past the cache: a
+    /// buffer, which may be longer, and where in the table they lie.
     pub(crate) fn read_stretch_past(
         &self,
         table: &TableReader,
+        from: TablePlace<'_>,
         handle: BlockHandle,
         towards: Towards,
         cause: ReadCause,
-    ) -> Result<(Buffer, Range<u64>, Arc<StoreFile>)> {
-        let (_, mut range) = self.blocks_of_stretch(table, handle)?;
+    ) -> Result<(Buffer, Range<u64>)> {
+        let (_, mut range) = blocks_of_stretch(table, from, handle)?;
         match towards {
             Towards::End => range.start = handle.offset.clamp(range.start, range.end),
             Towards::Start => range.end = handle.end().clamp(range.start, range.end),
         }
-        let file = self.packs.table_file(table.extent())?;
-        let from = TablePlace { file: &file, id: table.id(), extent: table.extent() };
         let mut buffer = self.buffers.take((range.end - range.start) as usize);
         if let Some(bytes) = buffer.get_mut() {
             self.timed(table, handle, || from.read(cause, range.clone(), bytes))?;
         }
-        Ok((buffer, range, file))
-    }
-
-    /// The blocks of the stretch with the block under `handle`, and where in the table they lie.
-    fn blocks_of_stretch(
-        &self,
-        table: &TableReader,
-        handle: BlockHandle,
-    ) -> Result<(Vec<BlockHandle>, Range<u64>)> {
-        let start = section(handle) * STRETCH_BYTES;
-        let handles = table.handles_in(start..start.saturating_add(STRETCH_BYTES));
-        let handles: Vec<BlockHandle> =
-            handles.iter().copied().filter(|&handle| Stretch::has(handle)).collect();
-        let (start, end) =
-            handles.first().zip(handles.last()).map_or((0, 0), |(first, last)| (first.offset, last.end()));
-        if end.checked_sub(start).is_none_or(|length| length > 2 * STRETCH_BYTES) {
-            let file = self.packs.table_file(table.extent())?;
-            return Err(file.corruption(table.extent().offset, "blocks are out of order"));
-        }
-        Ok((handles, start..end))
+        Ok((buffer, range))
     }
 
     /// As [`TableCache::stretch`], for one that is not in memory. Fails if any of its blocks is damaged.
@@ -160,9 +139,9 @@ impl TableCache {
         handle: BlockHandle,
         cause: ReadCause,
     ) -> Result<Stretch> {
-        let (handles, range) = self.blocks_of_stretch(table, handle)?;
         let file = self.packs.table_file(table.extent())?;
         let from = TablePlace { file: &file, id: table.id(), extent: table.extent() };
+        let (handles, range) = blocks_of_stretch(table, from, handle)?;
         let start = range.start;
         let mut buffer = self.frame((range.end - start) as usize);
         if let Some(bytes) = buffer.get_mut() {
@@ -180,4 +159,26 @@ impl TableCache {
         self.keep(place(table.id(), handle), Entry::Stretch(stretch.clone()));
         Ok(stretch)
     }
+}
+
+/// The blocks of the stretch with the block under `handle`, and where in the table they lie.
+fn blocks_of_stretch<'a>(
+    table: &'a TableReader,
+    place: TablePlace<'_>,
+    handle: BlockHandle,
+) -> Result<(&'a [BlockHandle], Range<u64>)> {
+    let start = section(handle) * STRETCH_BYTES;
+    let mut handles = table.handles_in(start..start.saturating_add(STRETCH_BYTES));
+    // Blocks follow one another: no other one reaches out of the section.
+    if let [before @ .., last] = handles
+        && !Stretch::has(*last)
+    {
+        handles = before;
+    }
+    let (start, end) =
+        handles.first().zip(handles.last()).map_or((0, 0), |(first, last)| (first.offset, last.end()));
+    if end.checked_sub(start).is_none_or(|length| length > 2 * STRETCH_BYTES) {
+        return Err(place.file.corruption(place.extent.offset, "blocks are out of order"));
+    }
+    Ok((handles, start..end))
 }

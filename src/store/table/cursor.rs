@@ -1,10 +1,10 @@
-//! Walks along a table, and along a list of tables that follow one another.
+//! A walk along one table.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::reader::{TablePlace, TableReader};
-use crate::catalog::{Run, TableMeta};
+use crate::catalog::TableMeta;
 use crate::error::{Error, Result};
 use crate::format::block::Block;
 use crate::format::table::BlockHandle;
@@ -87,7 +87,6 @@ struct Piece {
     start: u64,
     buffer: Buffer,
     length: usize,
-    file: Arc<StoreFile>,
 }
 
 impl Piece {
@@ -104,6 +103,8 @@ pub(crate) struct TableCursor {
     cache: Arc<TableCache>,
     table: Arc<TableReader>,
     fetch: Fetch,
+    /// Where the table lies, once a piece of it was read: to find it costs as much as a small read.
+    file: Option<Arc<StoreFile>>,
     piece: Option<Piece>,
     stretch: Option<Stretch>,
     /// Whether the stretch was found in memory, where its bytes may be far away; what has just been read is near.
@@ -125,6 +126,7 @@ impl TableCursor {
             cache,
             table,
             fetch,
+            file: None,
             piece: None,
             stretch: None,
             is_far: false,
@@ -210,9 +212,10 @@ impl TableCursor {
     /// Reads the block under `handle`, with what of its stretch lies `towards`, past the cache.
     fn read_stretch_past(&mut self, handle: BlockHandle, towards: Towards) -> Result<Block> {
         self.drop_piece();
-        let (buffer, range, file) =
-            self.cache.read_stretch_past(&self.table, handle, towards, ReadCause::Scan)?;
-        let piece = Piece { start: range.start, buffer, length: (range.end - range.start) as usize, file };
+        let from = place_of(&self.table, &self.cache, &mut self.file)?;
+        let (buffer, range) =
+            self.cache.read_stretch_past(&self.table, from, handle, towards, ReadCause::Scan)?;
+        let piece = Piece { start: range.start, buffer, length: (range.end - range.start) as usize };
         let found = piece.find(handle);
         self.piece = Some(piece);
         match found {
@@ -223,17 +226,15 @@ impl TableCursor {
 
     /// Reads block `at` and as many behind it as fit into `bytes`.
     fn read_piece(&mut self, at: usize, handle: BlockHandle, bytes: u64) -> Result<()> {
-        let (extent, id) = (self.table.extent(), self.table.id());
         // Whole blocks alone, so that no byte is read twice.
         let behind = (at + 1..self.table.blocks()).map_while(|at| self.table.handle(at));
         let ends = behind.map(BlockHandle::end).take_while(|&end| end <= handle.offset + bytes);
         let end = ends.fold(handle.end(), u64::max);
-        let file = self.cache.packs().table_file(extent)?;
-        let place = TablePlace { file: &file, id, extent };
         let length = usize::try_from(end - handle.offset).unwrap_or(usize::MAX);
-        place.length(handle)?;
         self.drop_piece();
         self.is_far = false;
+        let place = place_of(&self.table, &self.cache, &mut self.file)?;
+        place.length(handle)?;
         let mut buffer = self.cache.buffers().take(length);
         if let Some(bytes) = buffer.get_mut() {
             let cause = match self.fetch {
@@ -242,16 +243,16 @@ impl TableCursor {
             };
             place.read(cause, handle.offset..end, bytes)?;
         }
-        self.piece = Some(Piece { start: handle.offset, buffer, length, file });
+        self.piece = Some(Piece { start: handle.offset, buffer, length });
         Ok(())
     }
 
     /// The block that lies at `found` of the piece.
     fn block_of_piece(&self, handle: BlockHandle, found: usize) -> Result<Block> {
-        let Some(piece) = &self.piece else {
+        let (Some(piece), Some(file)) = (&self.piece, &self.file) else {
             return self.cache.read(&self.table, handle, ReadCause::Scan);
         };
-        let place = TablePlace { file: &piece.file, id: self.table.id(), extent: self.table.extent() };
+        let place = TablePlace { file, id: self.table.id(), extent: self.table.extent() };
         // Nobody keeps it: no frame of the cache for what is unpacked.
         place.block(handle, &piece.buffer, found, |bytes| Buffer::from(bytes))
     }
@@ -297,7 +298,7 @@ impl TableCursor {
 
     /// Goes to the next entry of the block, if there is one.
     #[inline]
-    fn next_in_block(&mut self) -> bool {
+    pub(super) fn next_in_block(&mut self) -> bool {
         let found = self.block.as_ref().is_some_and(|block| self.entry + 1 < block.len());
         if found {
             self.move_to(self.entry + 1);
@@ -317,7 +318,7 @@ impl TableCursor {
 
     /// Goes to the previous entry of the block, if there is one.
     #[inline]
-    fn prev_in_block(&mut self) -> bool {
+    pub(super) fn prev_in_block(&mut self) -> bool {
         let found = self.block.is_some() && self.entry > 0;
         if found {
             self.move_to(self.entry - 1);
@@ -342,6 +343,20 @@ impl TableCursor {
         }
         Ok(())
     }
+}
+
+/// Where the blocks of `table` are read from; `file` once that is known.
+fn place_of<'a>(
+    table: &TableReader,
+    cache: &TableCache,
+    file: &'a mut Option<Arc<StoreFile>>,
+) -> Result<TablePlace<'a>> {
+    let (id, extent) = (table.id(), table.extent());
+    let file = match file {
+        Some(file) => file,
+        None => file.insert(cache.packs().table_file(extent)?),
+    };
+    Ok(TablePlace { file, id, extent })
 }
 
 impl Drop for TableCursor {
@@ -427,268 +442,5 @@ impl Cursor for TableCursor {
         } else {
             self.last_of(self.at.checked_sub(1))
         }
-    }
-}
-
-/// Tables in key order, disjoint in user keys.
-pub(crate) trait TableList {
-    /// The table at `index`.
-    fn table(&self, index: usize) -> Option<&Arc<TableMeta>>;
-    /// Number of tables.
-    fn tables(&self) -> usize;
-    /// Index of the first table that is not wholly before `key`.
-    fn position(&self, key: &[u8]) -> usize;
-}
-
-impl TableList for Run {
-    fn table(&self, index: usize) -> Option<&Arc<TableMeta>> {
-        self.get(index)
-    }
-
-    fn tables(&self) -> usize {
-        self.len()
-    }
-
-    fn position(&self, key: &[u8]) -> usize {
-        self.lower_bound(key)
-    }
-}
-
-impl TableList for Vec<Arc<TableMeta>> {
-    fn table(&self, index: usize) -> Option<&Arc<TableMeta>> {
-        self.get(index)
-    }
-
-    fn tables(&self) -> usize {
-        self.len()
-    }
-
-    fn position(&self, key: &[u8]) -> usize {
-        self.partition_point(|table| !table.range.end.admits(key))
-    }
-}
-
-/// A walk along a list of tables, each opened when the walk reaches it.
-#[derive(Debug)]
-pub(crate) struct TablesCursor<L> {
-    cache: Arc<TableCache>,
-    list: L,
-    /// Through the block cache, which holds large records by this; or else in large pieces past it.
-    cached: Option<Unit>,
-    /// Whether a seek may leave the table behind a gap unopened.
-    may_wait: bool,
-    at: usize,
-    table: Option<TableCursor>,
-    /// Stands before the table at `at`, which is not open.
-    waits: bool,
-}
-
-impl<L: TableList> TablesCursor<L> {
-    /// Through the block cache, which holds large records by `unit`.
-    pub(crate) fn cached(cache: Arc<TableCache>, list: L, unit: Unit) -> Self {
-        Self { cache, list, cached: Some(unit), may_wait: false, at: 0, table: None, waits: false }
-    }
-
-    /// In large pieces past the cache.
-    pub(crate) fn ahead(cache: Arc<TableCache>, list: L) -> Self {
-        Self { cache, list, cached: None, may_wait: false, at: 0, table: None, waits: false }
-    }
-
-    /// The same, but where a seek ends between two tables, it waits there ([`Cursor::waits`]): most scans end before the second
-    /// one. A run of level 0 has gaps where it has been merged.
-    pub(crate) fn waiting(self) -> Self {
-        Self { may_wait: true, ..self }
-    }
-
-    /// See [`TableCursor::pin_value`].
-    pub(crate) fn pin_value(&self) -> Option<(Buffer, Range<usize>)> {
-        self.table.as_ref().and_then(TableCursor::pin_value)
-    }
-
-    fn open(&mut self, at: usize) -> Result<Option<&mut TableCursor>> {
-        self.waits = false;
-        if self.at == at && self.table.is_some() {
-            return Ok(self.table.as_mut());
-        }
-        self.table = None;
-        self.at = at;
-        if let Some(meta) = self.list.table(at) {
-            let reader = self.cache.table_arc(meta)?;
-            let fetch = self.cached.map_or(Fetch::Ahead, |unit| Fetch::cached(meta, unit));
-            self.table = Some(TableCursor::new(self.cache.clone(), reader, fetch));
-        }
-        Ok(self.table.as_mut())
-    }
-
-    /// The start of the table that the cursor stands before.
-    #[cold]
-    fn gate(&self) -> &[u8] {
-        self.list.table(self.at).filter(|_| self.waits).map_or(&[], |table| &table.range.start)
-    }
-
-    /// Whether a seek to `key` ends before table `at`, which is not open.
-    fn is_gate(&self, at: usize, key: &[u8]) -> bool {
-        let is_open = self.at == at && self.table.is_some();
-        self.may_wait && !is_open && self.list.table(at).is_some_and(|table| *key < *table.range.start)
-    }
-
-    /// [`Cursor::next`] at the end of a block.
-    #[inline(never)]
-    fn next_block(&mut self) -> Result<()> {
-        let moved = if self.waits {
-            let opened = self.open(self.at);
-            opened.and_then(|table| table.map_or(Ok(()), Cursor::seek_first))
-        } else {
-            self.table.as_mut().map_or(Ok(()), Cursor::next)
-        };
-        let result = moved.and_then(|()| self.settle_forward());
-        self.guard(result)
-    }
-
-    /// [`Cursor::prev`] at the start of a block.
-    #[inline(never)]
-    fn prev_block(&mut self) -> Result<()> {
-        if self.waits {
-            let gate = self.gate().to_vec();
-            return self.seek_before(&gate, Stamp::MAX);
-        }
-        let moved = self.table.as_mut().map_or(Ok(()), Cursor::prev);
-        let result = moved.and_then(|()| self.settle_backward());
-        self.guard(result)
-    }
-
-    /// Goes on to the next table if the current one is exhausted.
-    fn settle_forward(&mut self) -> Result<()> {
-        while self.table.as_ref().is_some_and(|table| !table.valid()) {
-            if let Some(table) = self.open(self.at + 1)? {
-                table.seek_first()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn settle_backward(&mut self) -> Result<()> {
-        while self.table.as_ref().is_some_and(|table| !table.valid()) {
-            match self.at.checked_sub(1) {
-                Some(previous) => {
-                    if let Some(table) = self.open(previous)? {
-                        table.seek_last()?;
-                        if planted!("entry-skipped-between-tables-in-reverse") {
-                            table.prev()?;
-                        }
-                    }
-                }
-                None => self.table = None,
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the cursor invalid after a failure, as [`Cursor`] asks.
-    fn guard(&mut self, result: Result<()>) -> Result<()> {
-        let result = result.inspect_err(|_| self.table = None);
-        if planted!("read-error-taken-for-the-end") { Ok(()) } else { result }
-    }
-}
-
-impl<L: TableList> Cursor for TablesCursor<L> {
-    type Error = Error;
-
-    #[inline]
-    fn valid(&self) -> bool {
-        self.table.as_ref().map_or(self.waits, Cursor::valid)
-    }
-
-    #[inline]
-    fn waits(&self) -> bool {
-        self.waits
-    }
-
-    #[inline]
-    fn key(&self) -> &[u8] {
-        match &self.table {
-            Some(table) => table.key(),
-            None => self.gate(),
-        }
-    }
-
-    #[inline]
-    fn stamp(&self) -> Stamp {
-        self.table.as_ref().map_or(Stamp::MAX, Cursor::stamp)
-    }
-
-    #[inline]
-    fn value(&self) -> &[u8] {
-        self.table.as_ref().map_or(&[], Cursor::value)
-    }
-
-    #[inline]
-    fn kept(&self) -> usize {
-        self.table.as_ref().map_or(0, Cursor::kept)
-    }
-
-    fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
-        let walk = |cursor: &mut Self| {
-            let at = cursor.list.position(key);
-            if cursor.is_gate(at, key) {
-                (cursor.at, cursor.table, cursor.waits) = (at, None, true);
-                return Ok(());
-            }
-            if let Some(table) = cursor.open(at)? {
-                table.seek(key, stamp)?;
-            }
-            cursor.settle_forward()
-        };
-        let result = walk(self);
-        self.guard(result)
-    }
-
-    fn seek_before(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
-        let walk = |cursor: &mut Self| {
-            let at = cursor.list.position(key);
-            if at == cursor.list.tables() {
-                return cursor.seek_last();
-            }
-            if let Some(table) = cursor.open(at)? {
-                table.seek_before(key, stamp)?;
-            }
-            cursor.settle_backward()
-        };
-        let result = walk(self);
-        self.guard(result)
-    }
-
-    fn seek_first(&mut self) -> Result<()> {
-        let walk = |cursor: &mut Self| {
-            if let Some(table) = cursor.open(0)? {
-                table.seek_first()?;
-            }
-            cursor.settle_forward()
-        };
-        let result = walk(self);
-        self.guard(result)
-    }
-
-    fn seek_last(&mut self) -> Result<()> {
-        let walk = |cursor: &mut Self| {
-            if let Some(last) = cursor.list.tables().checked_sub(1)
-                && let Some(table) = cursor.open(last)?
-            {
-                table.seek_last()?;
-            }
-            cursor.settle_backward()
-        };
-        let result = walk(self);
-        self.guard(result)
-    }
-
-    #[inline]
-    fn next(&mut self) -> Result<()> {
-        if self.table.as_mut().is_some_and(TableCursor::next_in_block) { Ok(()) } else { self.next_block() }
-    }
-
-    #[inline]
-    fn prev(&mut self) -> Result<()> {
-        if self.table.as_mut().is_some_and(TableCursor::prev_in_block) { Ok(()) } else { self.prev_block() }
     }
 }

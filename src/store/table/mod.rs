@@ -4,11 +4,13 @@ mod builder;
 mod copy;
 mod cursor;
 mod heads;
+mod list_cursor;
 mod reader;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use builder::{TableBuilder, TableSettings};
 pub(crate) use copy::copy_table;
-pub(crate) use cursor::{Fetch, TableCursor, TablesCursor, Towards};
+pub(crate) use cursor::{Fetch, TableCursor, Towards};
+pub(crate) use list_cursor::TablesCursor;
 pub(crate) use reader::{TablePlace, TableReader};

@@ -171,8 +171,11 @@ impl TableReader {
 
     /// The blocks that begin in `range` of the table.
     pub(crate) fn handles_in(&self, range: Range<u64>) -> &[BlockHandle] {
-        let position = |offset| self.handles.partition_point(|handle| handle.offset < offset);
-        self.handles.get(position(range.start)..position(range.end)).unwrap_or_default()
+        let first = self.handles.partition_point(|handle| handle.offset < range.start);
+        let behind = self.handles.get(first..).unwrap_or_default();
+        // Few are asked for, or each is looked at: a second search would cost more.
+        let count = behind.iter().take_while(|handle| handle.offset < range.end).count();
+        &behind[..count]
     }
 
     /// The newest version of `key` at or below `stamp`: its block, among those that `fetch` brings, and its place there.

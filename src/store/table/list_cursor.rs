@@ -1,0 +1,274 @@
+//! A walk along a list of tables that follow one another: a run, or the inputs of a merge from one level.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::cursor::{Fetch, TableCursor};
+use crate::catalog::{Run, TableMeta};
+use crate::error::{Error, Result};
+use crate::merge::Cursor;
+use crate::store::cache::{TableCache, Unit};
+use crate::types::{Buffer, Stamp};
+
+/// Tables in key order, disjoint in user keys.
+pub(crate) trait TableList {
+    /// The table at `index`.
+    fn table(&self, index: usize) -> Option<&Arc<TableMeta>>;
+    /// Number of tables.
+    fn tables(&self) -> usize;
+    /// Index of the first table that is not wholly before `key`.
+    fn position(&self, key: &[u8]) -> usize;
+}
+
+impl TableList for Run {
+    fn table(&self, index: usize) -> Option<&Arc<TableMeta>> {
+        self.get(index)
+    }
+
+    fn tables(&self) -> usize {
+        self.len()
+    }
+
+    fn position(&self, key: &[u8]) -> usize {
+        self.lower_bound(key)
+    }
+}
+
+impl TableList for Vec<Arc<TableMeta>> {
+    fn table(&self, index: usize) -> Option<&Arc<TableMeta>> {
+        self.get(index)
+    }
+
+    fn tables(&self) -> usize {
+        self.len()
+    }
+
+    fn position(&self, key: &[u8]) -> usize {
+        self.partition_point(|table| !table.range.end.admits(key))
+    }
+}
+
+/// A walk along a list of tables, each opened when the walk reaches it.
+#[derive(Debug)]
+pub(crate) struct TablesCursor<L> {
+    cache: Arc<TableCache>,
+    list: L,
+    /// Through the block cache, which holds large records by this; or else in large pieces past it.
+    cached: Option<Unit>,
+    /// Whether a seek may leave the table behind a gap unopened.
+    may_wait: bool,
+    at: usize,
+    table: Option<TableCursor>,
+    /// Stands before the table at `at`, which is not open.
+    waits: bool,
+}
+
+impl<L: TableList> TablesCursor<L> {
+    /// Through the block cache, which holds large records by `unit`.
+    pub(crate) fn cached(cache: Arc<TableCache>, list: L, unit: Unit) -> Self {
+        Self { cache, list, cached: Some(unit), may_wait: false, at: 0, table: None, waits: false }
+    }
+
+    /// In large pieces past the cache.
+    pub(crate) fn ahead(cache: Arc<TableCache>, list: L) -> Self {
+        Self { cache, list, cached: None, may_wait: false, at: 0, table: None, waits: false }
+    }
+
+    /// The same, but where a seek ends between two tables, it waits there ([`Cursor::waits`]): most scans end before the second
+    /// one. A run of level 0 has gaps where it has been merged.
+    pub(crate) fn waiting(self) -> Self {
+        Self { may_wait: true, ..self }
+    }
+
+    /// See [`TableCursor::pin_value`].
+    pub(crate) fn pin_value(&self) -> Option<(Buffer, Range<usize>)> {
+        self.table.as_ref().and_then(TableCursor::pin_value)
+    }
+
+    fn open(&mut self, at: usize) -> Result<Option<&mut TableCursor>> {
+        self.waits = false;
+        if self.at == at && self.table.is_some() {
+            return Ok(self.table.as_mut());
+        }
+        self.table = None;
+        self.at = at;
+        if let Some(meta) = self.list.table(at) {
+            let reader = self.cache.table_arc(meta)?;
+            let fetch = self.cached.map_or(Fetch::Ahead, |unit| Fetch::cached(meta, unit));
+            self.table = Some(TableCursor::new(self.cache.clone(), reader, fetch));
+        }
+        Ok(self.table.as_mut())
+    }
+
+    /// The start of the table that the cursor stands before.
+    #[cold]
+    fn gate(&self) -> &[u8] {
+        self.list.table(self.at).filter(|_| self.waits).map_or(&[], |table| &table.range.start)
+    }
+
+    /// Whether a seek to `key` ends before table `at`, which is not open.
+    fn is_gate(&self, at: usize, key: &[u8]) -> bool {
+        let is_open = self.at == at && self.table.is_some();
+        self.may_wait && !is_open && self.list.table(at).is_some_and(|table| *key < *table.range.start)
+    }
+
+    /// [`Cursor::next`] at the end of a block.
+    #[inline(never)]
+    fn next_block(&mut self) -> Result<()> {
+        let moved = if self.waits {
+            let opened = self.open(self.at);
+            opened.and_then(|table| table.map_or(Ok(()), Cursor::seek_first))
+        } else {
+            self.table.as_mut().map_or(Ok(()), Cursor::next)
+        };
+        let result = moved.and_then(|()| self.settle_forward());
+        self.guard(result)
+    }
+
+    /// [`Cursor::prev`] at the start of a block.
+    #[inline(never)]
+    fn prev_block(&mut self) -> Result<()> {
+        if self.waits {
+            let gate = self.gate().to_vec();
+            return self.seek_before(&gate, Stamp::MAX);
+        }
+        let moved = self.table.as_mut().map_or(Ok(()), Cursor::prev);
+        let result = moved.and_then(|()| self.settle_backward());
+        self.guard(result)
+    }
+
+    /// Goes on to the next table if the current one is exhausted.
+    fn settle_forward(&mut self) -> Result<()> {
+        while self.table.as_ref().is_some_and(|table| !table.valid()) {
+            if let Some(table) = self.open(self.at + 1)? {
+                table.seek_first()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle_backward(&mut self) -> Result<()> {
+        while self.table.as_ref().is_some_and(|table| !table.valid()) {
+            match self.at.checked_sub(1) {
+                Some(previous) => {
+                    if let Some(table) = self.open(previous)? {
+                        table.seek_last()?;
+                        if planted!("entry-skipped-between-tables-in-reverse") {
+                            table.prev()?;
+                        }
+                    }
+                }
+                None => self.table = None,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the cursor invalid after a failure, as [`Cursor`] asks.
+    fn guard(&mut self, result: Result<()>) -> Result<()> {
+        let result = result.inspect_err(|_| self.table = None);
+        if planted!("read-error-taken-for-the-end") { Ok(()) } else { result }
+    }
+}
+
+impl<L: TableList> Cursor for TablesCursor<L> {
+    type Error = Error;
+
+    #[inline]
+    fn valid(&self) -> bool {
+        self.table.as_ref().map_or(self.waits, Cursor::valid)
+    }
+
+    #[inline]
+    fn waits(&self) -> bool {
+        self.waits
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        match &self.table {
+            Some(table) => table.key(),
+            None => self.gate(),
+        }
+    }
+
+    #[inline]
+    fn stamp(&self) -> Stamp {
+        self.table.as_ref().map_or(Stamp::MAX, Cursor::stamp)
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.table.as_ref().map_or(&[], Cursor::value)
+    }
+
+    #[inline]
+    fn kept(&self) -> usize {
+        self.table.as_ref().map_or(0, Cursor::kept)
+    }
+
+    fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
+        let walk = |cursor: &mut Self| {
+            let at = cursor.list.position(key);
+            if cursor.is_gate(at, key) {
+                (cursor.at, cursor.table, cursor.waits) = (at, None, true);
+                return Ok(());
+            }
+            if let Some(table) = cursor.open(at)? {
+                table.seek(key, stamp)?;
+            }
+            cursor.settle_forward()
+        };
+        let result = walk(self);
+        self.guard(result)
+    }
+
+    fn seek_before(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
+        let walk = |cursor: &mut Self| {
+            let at = cursor.list.position(key);
+            if at == cursor.list.tables() {
+                return cursor.seek_last();
+            }
+            if let Some(table) = cursor.open(at)? {
+                table.seek_before(key, stamp)?;
+            }
+            cursor.settle_backward()
+        };
+        let result = walk(self);
+        self.guard(result)
+    }
+
+    fn seek_first(&mut self) -> Result<()> {
+        let walk = |cursor: &mut Self| {
+            if let Some(table) = cursor.open(0)? {
+                table.seek_first()?;
+            }
+            cursor.settle_forward()
+        };
+        let result = walk(self);
+        self.guard(result)
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        let walk = |cursor: &mut Self| {
+            if let Some(last) = cursor.list.tables().checked_sub(1)
+                && let Some(table) = cursor.open(last)?
+            {
+                table.seek_last()?;
+            }
+            cursor.settle_backward()
+        };
+        let result = walk(self);
+        self.guard(result)
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        if self.table.as_mut().is_some_and(TableCursor::next_in_block) { Ok(()) } else { self.next_block() }
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        if self.table.as_mut().is_some_and(TableCursor::prev_in_block) { Ok(()) } else { self.prev_block() }
+    }
+}
