@@ -64,6 +64,11 @@ impl TableCache {
         }
     }
 
+    /// Whether all that there is would fit.
+    pub(crate) fn holds_all(&self) -> bool {
+        self.admission.data_bytes.load(Relaxed) <= self.entries.capacity()
+    }
+
     /// Whether a record that was not in memory is to be kept.
     pub(super) fn admits_row(&self, table: TableId, hash: u64) -> bool {
         self.admits(&self.admission.rows, table, hash)
@@ -80,12 +85,11 @@ impl TableCache {
     }
 
     fn admits(&self, misses: &ArcSwap<Misses>, table: TableId, place: u64) -> bool {
-        let Admission { data_bytes, is_scarce, .. } = &self.admission;
+        let is_scarce = &self.admission.is_scarce;
         let mixed = mixed(table, place);
         if (mixed as u32).is_multiple_of(PLACES_PER_LOOK) {
             let ((full, of), capacity) = (FULL, self.entries.capacity());
-            let fits = data_bytes.load(Relaxed) <= capacity;
-            is_scarce.store(!fits && self.entries.weight() > capacity / of * full, Relaxed);
+            is_scarce.store(!self.holds_all() && self.entries.weight() > capacity / of * full, Relaxed);
         }
         misses.load().again(mixed) || !is_scarce.load(Relaxed)
     }

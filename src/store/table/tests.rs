@@ -301,6 +301,29 @@ fn a_long_walk_reads_in_pieces_past_the_cache() {
 }
 
 #[test]
+fn a_long_walk_over_large_records_keeps_them_if_all_there_is_would_fit() {
+    for (unit, fits) in
+        [(Unit::Block, true), (Unit::Stretch, true), (Unit::Block, false), (Unit::Stretch, false)]
+    {
+        let fixture = Fixture::new();
+        let table = fixture.write(&[large_entries(300)], settings(Codec::Raw)).remove(0);
+        fixture.cache.expect(if fits { table.extent.length } else { 1 << 30 });
+        let walk = || {
+            let before = fixture.meter.bytes_read(ReadCause::Scan);
+            let mut cursor = fixture.cursor(&table, Fetch::cached(&table, unit));
+            cursor.seek_first().unwrap();
+            while cursor.valid() {
+                cursor.next().unwrap();
+            }
+            fixture.meter.bytes_read(ReadCause::Scan) - before
+        };
+        let (first, second) = (walk(), walk());
+        assert!(first > 300 * 600, "{first} bytes are not all of it");
+        assert!(if fits { second == 0 } else { second > first / 2 }, "{unit:?} {fits}: {first} {second}");
+    }
+}
+
+#[test]
 fn a_short_walk_over_large_records_keeps_stretches_that_lookups_find() {
     for codec in [Codec::Raw, Codec::Lz4] {
         let fixture = Fixture::new();
