@@ -151,6 +151,27 @@ fn what_has_expired_stays_so_in_the_next_opening() {
 }
 
 #[test]
+fn behind_the_last_date_values_live_on() {
+    let env = machine();
+    let db = open(&env);
+    let before = aging(&db);
+    before.put("old", "1").unwrap();
+    env.jump_clock(200 * 365 * 24 * 3600 * 1000);
+    assert_eq!(before.get("old").unwrap(), None);
+    before.put("new", "2").unwrap();
+    drop((before, db));
+    for _ in 0..2 {
+        jump(&env, 2 * TTL as i64);
+        let db = open(&env);
+        let aging = aging(&db);
+        assert_eq!(aging.get("new").unwrap().unwrap(), "2");
+        aging.put("later", "3").unwrap();
+        db.compact().unwrap();
+        assert_eq!(aging.iter().unwrap().count(), 2);
+    }
+}
+
+#[test]
 fn times_to_live_have_limits_and_are_kept_with_the_keyspace() {
     let env = machine();
     let refused = [Duration::ZERO, Duration::from_millis(1500), Duration::from_secs(1 << 32)];

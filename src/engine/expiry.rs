@@ -26,19 +26,23 @@ use crate::types::{KeyspaceId, Kind, Seq, Stamp, VALUE_BYTES_MAX};
 /// Bytes at the end of a value that say when it was written.
 const WRITTEN_BYTES: usize = 4;
 
-/// Seconds since 1970, never going back.
+/// The last second that a date can tell, in 2106. Time stands still there: what is written from then on stays, where it would
+/// otherwise be expired at once.
+const SECONDS_MAX: u64 = u32::MAX as u64;
+
+/// Seconds since 1970, never going back, up to [`SECONDS_MAX`].
 #[derive(Debug)]
 pub(crate) struct Clock(AtomicU64);
 
 impl Clock {
     /// A clock that has seen `seconds`.
     pub(super) fn starting_at(seconds: u64) -> Self {
-        Self(seconds.into())
+        Self(seconds.min(SECONDS_MAX).into())
     }
 
     /// The latest second that was seen, or now if that is later.
     fn now(&self, env: &dyn Env) -> u64 {
-        let wall = env.unix_millis() / 1000;
+        let wall = (env.unix_millis() / 1000).min(SECONDS_MAX);
         let seen = self.0.fetch_max(wall, Relaxed);
         if planted!("expiry-by-a-clock-that-goes-back") { wall } else { seen.max(wall) }
     }
@@ -101,7 +105,6 @@ impl Engine {
 
     /// `value` as it is stored where values expire.
     pub(super) fn dated_value(&self, value: &[u8]) -> Vec<u8> {
-        // Seconds that do not fit come in 2106.
         let written = u32::try_from(self.clock.now(&*self.env)).unwrap_or(u32::MAX);
         [value, &written.to_le_bytes()].concat()
     }
