@@ -277,7 +277,8 @@ pub struct Options {
     /// Budget for packs and log together, in bytes; at least 1 MiB. A write that puts anything is refused with
     /// [`ErrorKind::OverBudget`] when it would take the store, as it will be once all memtables are flushed, beyond four
     /// fifths of it. The last fifth is for deletes, which are always taken, and for merges and rewrites, which write their
-    /// outputs before their inputs go: one that is larger exceeds the budget while it runs. After deletes, [`crate::Db::compact`]
+    /// outputs before their inputs go: one that is larger exceeds the budget while it runs. An ingest is refused once a table more would
+    /// not fit. After deletes, [`crate::Db::compact`]
     /// brings the space back. Default: none.
     pub space_bytes: Option<u64>,
     /// Size at which a memtable is flushed, in bytes; 4 KiB to 4 GiB, and at most a quarter of the budget is used.

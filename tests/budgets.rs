@@ -108,6 +108,32 @@ fn files_stay_within_their_budget_and_deletes_bring_space_back() {
     });
 }
 
+#[test]
+fn an_ingest_that_exceeds_the_budget_of_space_is_refused_and_leaves_nothing() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let budget = 2 << 20;
+        let db = open(&env, Options { space_bytes: Some(budget), ..tiny() });
+        db.put("old", "1").unwrap();
+        let mut ingest = db.ingest().unwrap();
+        let refused = (0..10_000)
+            .find_map(|n| ingest.push(format!("{n:08}"), vec![n as u8; 400]).err().map(|e| (n, e)));
+        let (n, error) = refused.unwrap();
+        assert_eq!(error.kind(), ErrorKind::OverBudget, "{error}");
+        assert!((budget / 2..budget).contains(&(n * 400)), "{n} records fit");
+        // What it has written counts until it is given up.
+        assert_eq!(db.put("more", vec![0; 300_000]).unwrap_err().kind(), ErrorKind::OverBudget);
+        assert_eq!(ingest.finish().unwrap_err().kind(), ErrorKind::OverBudget);
+        db.put("more", vec![0; 300_000]).unwrap();
+        assert_eq!(db.iter().unwrap().count(), 2);
+        // One that fits is taken.
+        let mut ingest = db.ingest().unwrap();
+        (0..n / 4).for_each(|n| ingest.push(format!("{n:08}"), vec![n as u8; 400]).unwrap());
+        ingest.finish().unwrap();
+        assert_eq!(db.iter().unwrap().count() as u64, 2 + n / 4);
+        assert!(db.verify().unwrap().problems.is_empty());
+    });
+}
+
 /// A store of a few megabytes kept dead files of twice its memtables to be written over.
 #[test]
 fn dead_files_are_kept_in_proportion_to_live_ones() {

@@ -11,6 +11,7 @@
 //! 4. the number becomes visible.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::Engine;
 use super::distill::Sink;
@@ -35,8 +36,28 @@ pub(crate) struct Ingestion {
     last_key: Option<Vec<u8>>,
     entries: u64,
     bytes: u64,
+    counted: Counted,
     /// Why the tables are not whole.
     failed: Option<Error>,
+}
+
+/// Bytes that the budget of space counts, for as long as they are in no tree.
+struct Counted {
+    engine: Arc<Engine>,
+    bytes: u64,
+}
+
+impl Counted {
+    fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.engine.ingesting_bytes.fetch_add(bytes, Relaxed);
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.engine.ingesting_bytes.fetch_sub(self.bytes, Relaxed);
+    }
 }
 
 impl Ingestion {
@@ -54,6 +75,7 @@ impl Ingestion {
             last_key: None,
             entries: 0,
             bytes: 0,
+            counted: Counted { engine: engine.clone(), bytes: 0 },
             failed: None,
         })
     }
@@ -96,7 +118,10 @@ impl Ingestion {
 
     fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if self.cutting.cut(&CutView { output_bytes: self.output.table_bytes(), next_key: key }) {
+            let bytes = self.output.table_bytes();
             self.output.cut(&UpperBound::Excluded(key.into()))?;
+            self.counted.add(bytes);
+            self.engine.check_ingest(bytes)?;
         }
         self.output.add(key, Stamp::new(Seq::ZERO, Kind::Put), value)
     }

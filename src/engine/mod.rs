@@ -50,7 +50,7 @@ mod rewrite;
 mod salvage;
 pub(crate) mod scan;
 mod scheduler;
-mod settings;
+pub(crate) mod settings;
 mod snapshots;
 mod space;
 mod statistics;
@@ -147,6 +147,8 @@ pub(crate) struct Engine {
     clock: Clock,
     /// Bytes of tables that running merges read.
     merging_bytes: AtomicU64,
+    /// Bytes of tables from outside that are written and not in a tree yet.
+    ingesting_bytes: AtomicU64,
     // Guarded.
     /// Held while the store is being closed, or its settings change.
     closing: Mutex<()>,

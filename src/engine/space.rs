@@ -34,9 +34,22 @@ impl Engine {
     pub(super) fn check_space(&self, writer: &Writer, batch: &WriteBatch) -> Result<()> {
         // In the log, and in tables.
         let needed = 2 * batch.bytes() as u64;
-        let fits = || self.space_left(writer).is_none_or(|left| left >= needed);
         let adds = || batch.iter().any(|op| matches!(op.action, Action::Put { .. }));
-        if fits() || !adds() || matches!(self.spares.free(), Ok(true)) && fits() {
+        if self.space_left(writer).is_none_or(|left| left >= needed) || !adds() {
+            return Ok(());
+        }
+        self.find_space(writer, needed)
+    }
+
+    /// Refuses to go on with tables from outside where the budget has no room for another one of `last_bytes`.
+    pub(super) fn check_ingest(&self, last_bytes: u64) -> Result<()> {
+        self.find_space(&self.writer()?.lock(), last_bytes)
+    }
+
+    /// Makes room in the budget for `needed` bytes, if it can be made.
+    fn find_space(&self, writer: &Writer, needed: u64) -> Result<()> {
+        let fits = || self.space_left(writer).is_none_or(|left| left >= needed);
+        if fits() || matches!(self.spares.free(), Ok(true)) && fits() {
             return Ok(());
         }
         // Under the writer's lock, so no more than is needed, and a little for the writes that come next.
@@ -79,6 +92,7 @@ impl Engine {
             .sum();
         let merging = self.merging_bytes.load(Relaxed).max(self.pressure.load().l0_bytes);
         let files = self.reclaimer.pack_bytes() + writer.wal.bytes() + self.spares.bytes();
-        Some(budget.saturating_sub(files + in_memory + merging))
+        let ingesting = self.ingesting_bytes.load(Relaxed);
+        Some(budget.saturating_sub(files + in_memory + merging + ingesting))
     }
 }
