@@ -25,7 +25,8 @@ pub enum Decision {
 /// * A value that a snapshot, or a transaction, can see when the merge starts is not shown. One that is taken while the
 ///   merge runs may see a value first, and the filter's decision later. Iterators go on with what they have.
 /// * A decision is not a write: it conflicts with no transaction, and no later write is undone by it.
-/// * It is called from several threads, holding no lock. While it panics, or makes a value longer than the limit, merges of
+/// * It is called from several threads, holding no lock, in the middle of merges: [`crate::Db::close`] waits for it to return, and
+///   writers may wait for the merge, so it must come to an end by itself and not write to the store. While it panics, or makes a value longer than the limit, merges of
 ///   the keyspace fail with `InvalidInput` and are tried again.
 ///
 /// ```

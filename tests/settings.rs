@@ -12,7 +12,8 @@ use rot::{Seed, tiny};
 use terrace::env::posix::PosixEnv;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::{
-    Compression, Db, Descriptors, Durability, ErrorKind, Options, PackLayout, TreeOptions, Victims,
+    Compression, Db, Descriptors, Durability, ErrorKind, KeyspaceOptions, Options, PackLayout, TreeOptions,
+    Victims,
 };
 use terrace_torture::sealed_packs;
 
@@ -22,6 +23,23 @@ fn machine() -> Arc<SimEnv> {
 
 fn open(env: &Arc<SimEnv>, options: Options) -> Db {
     Db::builder("/db").env(env.clone()).options(options).open().unwrap()
+}
+
+#[test]
+fn options_tell_what_the_keyspace_has_and_not_what_was_asked_for_later() {
+    let env = machine();
+    let asked = |compression, filter_bits_per_key| Options {
+        keyspace: KeyspaceOptions { compression, filter_bits_per_key, ..KeyspaceOptions::default() },
+        ..tiny()
+    };
+    let first = asked(Compression::Lz4, 7);
+    assert_eq!(open(&env, first.clone()).options(), first);
+    let db = open(&env, asked(Compression::None, 3));
+    assert_eq!(db.options(), first);
+    assert_eq!(db.keyspace("default").unwrap().options(), first.keyspace);
+    let options = Options { durability: Durability::Synced, ..db.options() };
+    db.set_options(|settings| *settings = options.clone()).unwrap();
+    assert_eq!(db.options(), options);
 }
 
 #[test]

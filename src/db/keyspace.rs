@@ -8,9 +8,11 @@ use super::{Db, EVERYTHING, bounds};
 use crate::batch::WriteBatch;
 use crate::engine::Engine;
 use crate::engine::scan::{Bounds, Scan};
+use crate::engine::settings::options_of;
 use crate::engine::tree::Tree;
 use crate::error::Result;
 use crate::iter::Iter;
+use crate::options::KeyspaceOptions;
 use crate::slice::Slice;
 use crate::stats::Shape;
 use crate::types::KeyspaceId;
@@ -78,6 +80,22 @@ impl Keyspace {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.tree.id().0
+    }
+
+    /// What it was created with, whatever was asked for since: options of a keyspace do not change.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// use terrace::KeyspaceOptions;
+    /// let few = KeyspaceOptions { filter_bits_per_key: 5, ..KeyspaceOptions::default() };
+    /// assert_eq!(db.keyspace_with("users", few.clone())?.options(), few);
+    /// assert_eq!(db.keyspace("users")?.options(), few);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    #[must_use]
+    pub fn options(&self) -> KeyspaceOptions {
+        options_of(&self.tree.record)
     }
 
     /// The value of `key`.

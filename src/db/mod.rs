@@ -560,7 +560,8 @@ impl Db {
         self.engine().stats()
     }
 
-    /// The settings in force.
+    /// The settings in force; `keyspace` are those that the keyspace "default" was created with ([`Keyspace::options`] has those of the
+    /// others).
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -577,7 +578,8 @@ impl Db {
     /// when a keyspace is created. In force when the call returns: waiting writers look again, blocks beyond a smaller
     /// budget are given back (indexes and filters when their tables go), merging threads are started, or end after their
     /// job. Sizes of tables, packs and blocks hold for what is written
-    /// from then on. Nothing is stored: the next opening has its own settings.
+    /// from then on. Nothing is stored: the next opening has its own settings. One change at a time: `change` must not call
+    /// `set_options` or `close`, which would wait for it.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

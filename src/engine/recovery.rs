@@ -23,7 +23,7 @@ use super::expiry::Clock;
 use super::idleness::Idleness;
 use super::reclaim::{Reclaimer, gaps};
 use super::reserve::Reserve;
-use super::settings::{Limits, Settings, keyspace_record};
+use super::settings::{Limits, Settings, keyspace_record, options_of};
 use super::tree::{Sealed, Tree, View, common_prefix, new_memtable};
 use super::visibility::Visibility;
 use super::{CatalogLog, Engine, Ids, Trees, Writer};
@@ -336,7 +336,11 @@ impl Store<'_> {
     }
 
     fn engine(&self, parts: Parts) -> Engine {
-        let options = &self.opening.options;
+        let mut options = self.opening.options.clone();
+        // Those of the keyspace that is there count, not those that it would have been created with.
+        if let Some(tree) = parts.trees.get(&DEFAULT_KEYSPACE) {
+            options.keyspace = options_of(&tree.record);
+        }
         let cache = TableCache::new(
             Arc::new(parts.packs),
             parts.limits.cache_bytes,
@@ -350,7 +354,7 @@ impl Store<'_> {
             meter: parts.meter,
             cache: Arc::new(cache),
             replayed_bytes: parts.replayed_bytes,
-            settings: ArcSwap::from_pointee(Settings::new(options, &*self.opening.env)),
+            settings: ArcSwap::from_pointee(Settings::new(&options, &*self.opening.env)),
             next_segment: parts.writer.as_ref().map(|writer| writer.lock().wal.next().clone()),
             syncs: parts.writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
             writer: parts.writer,
@@ -372,6 +376,7 @@ impl Store<'_> {
             lookups: Default::default(),
             clock: Clock::starting_at(parts.catalog.counters.clock),
             merging_bytes: AtomicU64::new(0),
+            ingesting_bytes: AtomicU64::new(0),
             filters: self.opening.filters.clone(),
             events: Events::new(self.opening.listener.clone()),
             closing: Mutex::new(()),

@@ -8,9 +8,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::salvage::{Entry, Salvage, TableEntries};
+use super::settings::options_of;
 use super::{Engine, Ingestion, Opening, open};
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::env::LockKind;
@@ -18,7 +18,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
 use crate::format::names::FileName;
 use crate::merge::{Coverage, Cursor, fragment};
-use crate::options::{Compression, KeyspaceOptions};
 use crate::stats::RepairReport;
 use crate::store::device::Device;
 use crate::store::memtable::MemtableCursor;
@@ -61,15 +60,6 @@ pub(crate) fn repair(opening: &Opening, target: &Path) -> Result<RepairReport> {
 
 fn nothing(dir: &Path) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no store in {}", dir.display()))
-}
-
-fn options_of(record: &KeyspaceRecord) -> KeyspaceOptions {
-    KeyspaceOptions {
-        compression: if record.lz4 { Compression::Lz4 } else { Compression::None },
-        filter_bits_per_key: record.filter_bits,
-        prefix: record.prefix,
-        ttl: record.ttl.map(|seconds| Duration::from_secs(seconds.get().into())),
-    }
 }
 
 fn fill(engine: &Arc<Engine>, mut salvage: Salvage) -> Result<RepairReport> {

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::Guard;
 
@@ -151,6 +152,16 @@ pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOpti
         filter_bits: options.filter_bits_per_key,
         prefix: options.prefix,
         ttl: options.ttl.and_then(|ttl| NonZeroU32::new(u32::try_from(ttl.as_secs()).unwrap_or(u32::MAX))),
+    }
+}
+
+/// The options that a keyspace of the manifest was created with.
+pub(crate) fn options_of(record: &KeyspaceRecord) -> KeyspaceOptions {
+    KeyspaceOptions {
+        compression: if record.lz4 { Compression::Lz4 } else { Compression::None },
+        filter_bits_per_key: record.filter_bits,
+        prefix: record.prefix,
+        ttl: record.ttl.map(|seconds| Duration::from_secs(seconds.get().into())),
     }
 }
 

@@ -31,7 +31,7 @@ pub enum Isolation {
     #[default]
     Snapshot,
     /// As if it had run alone at the moment of its commit: nothing that it read was written by others since it began,
-    /// neither the keys that it looked up, found or not, nor any key of the ranges that it walked.
+    /// neither the keys that it looked up, found or not, nor any key of the ranges that it asked for, walked to the end or not.
     Serializable,
 }
 
