@@ -19,6 +19,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::command::{Answer, Command};
 
@@ -42,7 +43,15 @@ Examples:
 
 Exit status: 0 success; 1 absent key, problems found or bad input line; 2 wrong usage or an error.";
 
+/// Takes as many descriptors as may be had: an opening for reading keeps two for each pack, and the usual limit of 1,024 would be
+/// reached at 16 GB. If there are no more, the store says so.
+fn raise_descriptor_limit() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
 fn main() -> ExitCode {
+    raise_descriptor_limit();
     match Arguments::parse().command.run() {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),

@@ -49,7 +49,12 @@ impl Place {
 
 /// Opens the store in `path`, which must exist, so that nothing there changes.
 pub fn open_to_read(path: &Path) -> Result<Db> {
-    open(Db::builder(path).read_only().must_exist(), path)
+    open(reader(path), path)
+}
+
+/// How that is done.
+pub fn reader(path: &Path) -> Builder {
+    Db::builder(path).read_only().must_exist()
 }
 
 /// Opens the store in `path`, which must exist, to change what is there.

@@ -64,6 +64,33 @@ fn unsorted_and_foreign_records_leave_nothing_behind() {
 }
 
 #[test]
+fn damage_is_listed_whether_the_store_opens_or_not() {
+    let place = with_records();
+    place.succeed("compact db");
+    let mut files = std::fs::read_dir(place.path("db")).unwrap().map(|entry| entry.unwrap().path());
+    let pack = files.find(|path| path.extension().is_some_and(|end| end == "pack")).unwrap();
+    let whole = std::fs::read(&pack).unwrap();
+    let mut flipped = whole.clone();
+    flipped[100] ^= 1;
+    for (bytes, opens) in [(&flipped[..], true), (&whole[..whole.len() - 1], false)] {
+        std::fs::write(&pack, bytes).unwrap();
+        assert_eq!(place.run("count db").status, 2);
+        let ran = place.run("verify db --json");
+        assert_eq!(ran.status, 1, "{}", ran.stderr);
+        assert_eq!(ran.stderr.is_empty(), opens, "{}", ran.stderr);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let problem = &report["problems"][0];
+        assert!(
+            problem["file"].as_str().unwrap().ends_with(".pack") && problem["offset"].is_u64(),
+            "{problem}"
+        );
+    }
+    std::fs::write(&pack, whole).unwrap();
+    assert_eq!(place.run("verify db").status, 0);
+    assert_eq!(place.run("verify none").status, 2);
+}
+
+#[test]
 fn repaired_store_has_what_is_left() {
     let place = with_records();
     let whole = place.run("repair db whole");

@@ -94,6 +94,12 @@ impl Benchmark {
         matches!(self, Self::FillSeq | Self::FillRandom | Self::FillSync)
     }
 
+    /// Whether a duration counts in place of a number: not for what goes through the keys in order, as in RocksDB's db_bench
+    /// (`tools/db_bench_tool.cc`: `DoWrite`, `ReadSequential`, `ReadReverse`).
+    fn has_duration(self) -> bool {
+        !matches!(self, Self::FillSeq | Self::ReadSeq | Self::ReadReverse)
+    }
+
     /// Number of keys that it draws from.
     fn keys(self, config: &Config) -> u64 {
         let fewer = if self == Self::FillSync { SYNCED_KEYS_FEWER } else { 1 };
@@ -130,7 +136,8 @@ impl<'a> Thread<'a> {
     /// Starts the clock.
     pub(super) fn new(setting: &'a Setting<'a>, rng: Rng, probe: Option<Probe>) -> Self {
         let tally = Tally::start(setting.config.histogram, probe);
-        let deadline = setting.config.duration.map(|duration: Duration| Instant::now() + duration);
+        let duration = setting.config.duration.filter(|_| setting.benchmark.has_duration());
+        let deadline = duration.map(|duration: Duration| Instant::now() + duration);
         Self { setting, rng, tally, key: Vec::new(), deadline }
     }
 

@@ -121,6 +121,12 @@ fn duration_ends_a_benchmark_in_place_of_its_count() {
     let duration = Some(Duration::from_millis(30));
     let line = &results(&Config { num: 1, duration, ..config(&["fillrandom"], dir.path()) })[0];
     assert!(!line.contains(" seconds 1 operations;"), "{line}");
+    let dir = tempfile::tempdir().unwrap();
+    for line in
+        results(&Config { num: 7, duration, ..config(&["fillseq", "readseq", "readreverse"], dir.path()) })
+    {
+        assert!(line.contains(" seconds 7 operations;"), "those in order go by their count: {line}");
+    }
 }
 
 #[test]

@@ -7,12 +7,14 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
 
-use terrace::VerifyReport;
+use terrace::{Error, ErrorKind, VerifyReport};
 
 use super::Answer;
-use crate::place::open_to_read;
+use crate::place::{open_to_read, reader};
 
 /// Read and check everything a store holds; exit with 1 and list the problems if there are any
+///
+/// Of a store that is damaged where it cannot be opened, the first damage is listed; `terrace repair` lists all.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +30,11 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Answer> {
-    let report = open_to_read(&arguments.db)?.verify()?;
+    let report = match reader(&arguments.db).open() {
+        Ok(db) => db.verify()?,
+        Err(error) if error.kind() == ErrorKind::Corruption => does_not_open(error),
+        Err(_) => open_to_read(&arguments.db)?.verify()?,
+    };
     let mut out = io::stdout().lock();
     if arguments.json {
         let object = json!({
@@ -60,6 +66,16 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
         )?;
     }
     Ok(if report.problems.is_empty() { Answer::Yes } else { Answer::No })
+}
+
+/// Of a store that is damaged where it cannot be opened: nothing else of it can be read but by a repair.
+fn does_not_open(error: Error) -> VerifyReport {
+    eprintln!(
+        "terrace: the store does not open; `terrace repair` takes what is undamaged and lists the rest"
+    );
+    let mut report = VerifyReport::default();
+    report.problems.push(error);
+    report
 }
 
 /// What the packs take up.

@@ -62,7 +62,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     threads: u16,
 
-    /// End each benchmark after so many seconds, in place of its number of operations; 0: do not
+    /// End each benchmark after so many seconds, in place of its number of operations, but for those in key order; 0: do not
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     duration: u64,
 
