@@ -76,7 +76,9 @@ pub struct KeyspaceOptions {
     /// How long a value lives from its write on; whole seconds, 1 to 4,294,967,295. Default: for ever.
     ///
     /// An expired value is hidden at once from every reader, snapshots and transactions included, and removed when a flush
-    /// or merge next comes upon it. Each value takes 4 bytes more. An iterator judges by the time at which it was made.
+    /// or merge next comes upon it. What lies in the deepest level is merged when newer keys come near it, not by itself, nor by
+    /// [`crate::Db::compact`]: where keys only ascend, the owner removes the oldest (`delete_range`, which frees whole tables). Each value
+    /// takes 4 bytes more, and the longest one may be so much shorter. An iterator judges by the time at which it was made.
     ///
     /// The store's time is the latest that the machine's wall clock has shown it, so it never goes back; across openings,
     /// the latest that a flush or merge has recorded. So a clock that is set back brings no removed value back, and lets
@@ -271,7 +273,8 @@ pub struct Options {
     /// Durability of writes that do not ask for one of their own. Default: [`Durability::Buffered`].
     pub durability: Durability,
     /// One budget, in bytes, for the block cache, open tables with their indexes and filters, and memtables together; at
-    /// least 1 MiB. Batches that are being written, what merges read and write, and blocks that callers hold come on top.
+    /// least 1 MiB. Batches that are being written, what merges read and write, and what callers hold come on top: blocks, and
+    /// the memtables that were there when an iterator or a transaction began, or that a value which is still held came from.
     /// Default: a quarter of the machine's memory, at most 1 GiB.
     pub memory_bytes: Option<u64>,
     /// Budget for packs and log together, in bytes; at least 1 MiB. A write that puts anything is refused with

@@ -644,8 +644,8 @@ impl Db {
     }
 
     /// Closes the store: makes every acknowledged write durable, ends the background threads, and refuses all later
-    /// calls through other handles. The directory is free for the next opening once iterators and snapshots are gone,
-    /// too.
+    /// calls through other handles. The directory is free for the next opening once all of those are gone, too: clones, keyspaces,
+    /// transactions, ingests, iterators, snapshots.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
