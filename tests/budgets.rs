@@ -130,7 +130,29 @@ fn an_ingest_that_exceeds_the_budget_of_space_is_refused_and_leaves_nothing() {
         (0..n / 4).for_each(|n| ingest.push(format!("{n:08}"), vec![n as u8; 400]).unwrap());
         ingest.finish().unwrap();
         assert_eq!(db.iter().unwrap().count() as u64, 2 + n / 4);
+        // Many that are shorter than a table do not go past it either.
+        db.set_options(|options| options.tree.table_bytes = 1 << 20).unwrap();
+        let refused = (0..100).find_map(|n| {
+            let mut ingest = db.ingest().unwrap();
+            (0..300).for_each(|k| ingest.push(format!("{n:02}{k:08}"), vec![k as u8; 400]).unwrap());
+            ingest.finish().err()
+        });
+        assert_eq!(refused.unwrap().kind(), ErrorKind::OverBudget);
+        let packs = db.stats().space.total_bytes;
+        assert!(packs <= budget, "{packs} bytes");
         assert!(db.verify().unwrap().problems.is_empty());
+    });
+}
+
+#[test]
+fn a_repair_saves_more_than_the_budget_would_take() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, tiny());
+        (0..6000).for_each(|n| db.put(format!("{n:08}"), vec![n as u8; 400]).unwrap());
+        db.close().unwrap();
+        let options = Options { space_bytes: Some(2 << 20), ..tiny() };
+        let builder = Db::builder("/db").env(env.clone()).options(options);
+        assert_eq!(builder.repair("/repaired").unwrap().entries, 6000);
     });
 }
 

@@ -49,7 +49,8 @@ impl Ingest {
     ///
     /// # Errors
     /// `InvalidInput` when the key is not behind the one before, or a length limit is broken: the entry is left out.
-    /// `DiskFull`, `Io`, `Poisoned`, `Closed`: the ingest has failed, and so will `finish`.
+    /// `OverBudget`, `DiskFull`, `Io`, `Poisoned`, `Closed`: the ingest has failed, and so will `finish`; what it has written is removed when
+    /// it is dropped.
     pub fn push(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.ingestion.push(key.as_ref(), value.as_ref())
     }
@@ -69,7 +70,7 @@ impl Ingest {
     /// ```
     ///
     /// # Errors
-    /// That of the first failed `push`; `NotFound` when the keyspace was dropped; otherwise as [`Db::flush`]. Nothing is
+    /// That of the first failed `push`; `NotFound` when the keyspace was dropped; `OverBudget` when the last table does not fit; otherwise as [`Db::flush`]. Nothing is
     /// changed then, unless the store is poisoned.
     pub fn finish(self) -> Result<()> {
         self.ingestion.finish()

@@ -579,7 +579,7 @@ impl Db {
     /// budget are given back (indexes and filters when their tables go), merging threads are started, or end after their
     /// job. Sizes of tables, packs and blocks hold for what is written
     /// from then on. Nothing is stored: the next opening has its own settings. One change at a time: `change` must not call
-    /// `set_options` or `close`, which would wait for it.
+    /// `set_options` or `close`, which would wait for it. To replace them all, start from [`Db::options`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -131,7 +131,13 @@ impl Ingestion {
         self.failed.map_or(Ok(()), Err)?;
         let finished = self.output.finish().inspect_err(|_| self.engine.wake_writers())?;
         if self.entries > 0 {
-            self.engine.install_ingested(&self.tree, finished)?;
+            let mut counted = self.counted;
+            // With the last table, and all that packs have beside tables.
+            let all: u64 = finished.packs.records().iter().map(|pack| pack.length).sum();
+            counted.add(all.saturating_sub(counted.bytes));
+            self.engine.check_ingest(1)?;
+            self.engine.install_ingested(&self.tree, finished, counted)?;
+            self.engine.fit_spares();
             self.engine.tally.user_write(u32::try_from(self.entries).unwrap_or(u32::MAX), self.bytes);
         }
         Ok(())
@@ -151,7 +157,7 @@ impl Drop for WritersHeld<'_> {
 }
 
 impl Engine {
-    fn install_ingested(&self, tree: &Tree, finished: Finished) -> Result<()> {
+    fn install_ingested(&self, tree: &Tree, finished: Finished, counted: Counted) -> Result<()> {
         let _merges = self.hold_merges(tree.id())?;
         let _writers = self.hold_writers(tree)?;
         if !planted!("ingest-below-an-unflushed-memtable") {
@@ -165,6 +171,8 @@ impl Engine {
         }
         let number = writer.last_seq.plus(1);
         self.install(self.placed(tree, finished, number))?;
+        // Under the writer's lock, as whoever asks what is left: from here on the packs count as any others.
+        drop(counted);
         writer.last_seq = number;
         self.visibility.publish(number, number).map_err(|_| self.gave_up())?;
         drop(writer);

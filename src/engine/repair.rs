@@ -52,6 +52,8 @@ pub(crate) fn repair(opening: &Opening, target: &Path) -> Result<RepairReport> {
         Opening { dir: target.to_path_buf(), read_only: false, must_exist: false, ..opening.clone() };
     // The keyspace that comes with a store is to be what it was.
     opening.options.keyspace = options_of(&salvage.record(DEFAULT_KEYSPACE));
+    // What is saved may be more than could be put.
+    opening.options.space_bytes = None;
     let engine = open(&opening)?;
     let repaired = fill(&engine, salvage);
     let closed = engine.close();
