@@ -63,7 +63,12 @@ pub fn open_to_change(path: &Path) -> Result<Db> {
 }
 
 fn open(builder: Builder, path: &Path) -> Result<Db> {
-    builder.open().map_err(|error| anyhow!("cannot open {}: {error}", path.display()))
+    builder.open().map_err(|error| not_opened(path, &error))
+}
+
+/// What the user hears of that.
+pub fn not_opened(path: &Path, error: &terrace::Error) -> anyhow::Error {
+    anyhow!("cannot open {}: {error}", path.display())
 }
 
 /// Durability of a command's writes.

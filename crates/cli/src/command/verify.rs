@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use terrace::{Error, ErrorKind, VerifyReport};
 
 use super::Answer;
-use crate::place::{open_to_read, reader};
+use crate::place::{not_opened, reader};
 
 /// Read and check everything a store holds; exit with 1 and list the problems if there are any
 ///
@@ -33,7 +33,7 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
     let report = match reader(&arguments.db).open() {
         Ok(db) => db.verify()?,
         Err(error) if error.kind() == ErrorKind::Corruption => does_not_open(error),
-        Err(_) => open_to_read(&arguments.db)?.verify()?,
+        Err(error) => return Err(not_opened(&arguments.db, &error)),
     };
     let mut out = io::stdout().lock();
     if arguments.json {
