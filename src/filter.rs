@@ -20,7 +20,7 @@ pub enum Decision {
 /// [`crate::Builder::compaction_filter`].
 ///
 /// * A merge shows the filter the newest value of each key among its inputs; when, how often, and whether at all, depends
-///   on the merges. So decisions must follow from key and value alone, and the store must make sense with and without
+///   on the merges; [`crate::Db::compact`] shows it all that no snapshot sees. So decisions must follow from key and value alone, and the store must make sense with and without
 ///   them: a filter tidies up what nobody asks for any more.
 /// * A value that a snapshot, or a transaction, can see when the merge starts is not shown. One that is taken while the
 ///   merge runs may see a value first, and the filter's decision later. Iterators go on with what they have.

@@ -179,6 +179,8 @@ pub struct MergeStats {
     pub moves: u64,
     /// Bytes of these tables.
     pub moved_bytes: u64,
+    /// Tables that were given up unread, for every value in them had expired.
+    pub expired_tables: u64,
     /// Entries read.
     pub records_in: u64,
     /// Entries written.

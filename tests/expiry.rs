@@ -13,13 +13,18 @@ use rot::{Seed, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
 use terrace::env::sync::Mutex;
-use terrace::{CompactionFilter, Db, Decision, ErrorKind, Keyspace, KeyspaceOptions, Options};
+use terrace::{CompactionFilter, Db, Decision, ErrorKind, Keyspace, KeyspaceOptions, Options, TreeOptions};
 
 const TTL: u64 = 100;
 
 /// A machine on which no time passes by itself.
 fn machine() -> Arc<SimEnv> {
     SimEnv::new(SimConfig { device: DeviceModel::instant(), ..SimConfig::default() })
+}
+
+/// The same, whose threads take turns, and where a sleep makes time pass.
+fn scheduled(test: impl FnOnce(Arc<SimEnv>) + Send + 'static) {
+    SimEnv::run(SimConfig { device: DeviceModel::instant(), ..SimConfig::default() }, test);
 }
 
 fn open(env: &Arc<SimEnv>) -> Db {
@@ -126,6 +131,156 @@ fn flushes_and_merges_remove_what_has_expired() {
     db.compact().unwrap();
     let tables: usize = aging.shape().levels.iter().map(|level| level.tables).sum();
     assert_eq!(tables, 0);
+}
+
+/// A store with nothing but what `fill` puts into level 1 of `aging`, and no jobs but those that are asked for or that expiry brings.
+fn at_the_bottom(env: &Arc<SimEnv>, fill: impl Fn(&Keyspace)) -> (Db, Keyspace) {
+    let tree = TreeOptions { level1_bytes: 1 << 20, ..tiny().tree };
+    let options = Options { memtable_bytes: 1 << 20, tree, ..tiny() };
+    let db = Db::builder("/db").env(env.clone()).options(options).open().unwrap();
+    let aging = aging(&db);
+    fill(&aging);
+    db.compact().unwrap();
+    assert!(aging.shape().levels[1].tables > 2 && aging.shape().levels[1].tables == tables(&aging));
+    (db, aging)
+}
+
+fn tables(keyspace: &Keyspace) -> usize {
+    keyspace.shape().levels.iter().map(|level| level.tables).sum()
+}
+
+fn sleep(env: &SimEnv, seconds: u64) {
+    env.sleep(Duration::from_secs(seconds));
+}
+
+#[test]
+fn a_table_goes_by_itself_once_all_of_it_has_expired_and_none_before() {
+    scheduled(|env| {
+        let (db, aging) = at_the_bottom(&env, |aging| {
+            for n in 0..300 {
+                aging.put(format!("{n:04}"), vec![1; 100]).unwrap();
+            }
+            sleep(&env, 50);
+            for n in 300..600 {
+                aging.put(format!("{n:04}"), vec![2; 100]).unwrap();
+            }
+        });
+        let (before, merges) = (tables(&aging), db.stats().merge.jobs);
+        sleep(&env, 49);
+        assert_eq!((tables(&aging), db.stats().merge.expired_tables), (before, 0));
+        sleep(&env, 12);
+        let left = tables(&aging);
+        assert!(left < before && left > 0, "{left} of {before} tables are left");
+        assert_eq!(aging.iter().unwrap().count(), 300);
+        assert_eq!(db.stats().merge.expired_tables as usize, before - left);
+        sleep(&env, 50);
+        assert_eq!(tables(&aging), 0);
+        assert!(db.stats().merge.jobs <= merges + 1, "none was read but the one with values of both dates");
+        assert_eq!(db.stats().space.live_bytes, 0);
+        drop(aging);
+        db.close().unwrap();
+        let db = open(&env);
+        assert!(db.verify().unwrap().problems.is_empty());
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn what_has_expired_above_goes_after_what_it_hides() {
+    scheduled(|env| {
+        let (db, aging) = at_the_bottom(&env, |aging| {
+            (0..300).for_each(|n| aging.put(format!("{n:04}"), vec![1; 100]).unwrap());
+        });
+        sleep(&env, 50);
+        (0..300).for_each(|n| aging.put(format!("{n:04}"), vec![2; 100]).unwrap());
+        db.flush().unwrap();
+        let above = aging.shape().levels[0].tables;
+        sleep(&env, 61);
+        assert!(above > 0 && tables(&aging) == above, "what is older has expired");
+        assert_eq!(aging.iter().unwrap().count(), 300);
+        sleep(&env, 50);
+        assert_eq!(tables(&aging), 0);
+        drop(aging);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn a_table_of_which_much_has_expired_is_merged_by_itself() {
+    scheduled(|env| {
+        // Each table holds values of all dates.
+        let (db, aging) = at_the_bottom(&env, |aging| {
+            for date in 0..4 {
+                (0..100).for_each(|n| aging.put(format!("{:04}", 4 * n + date), vec![1; 100]).unwrap());
+                sleep(&env, 10);
+            }
+        });
+        let stats = || {
+            let stats = db.stats();
+            (stats.space.live_bytes, stats.merge.jobs, stats.merge.expired_tables)
+        };
+        let (live, merges, _) = stats();
+        // A quarter has expired, but less than half of the time between the oldest and the newest has passed.
+        sleep(&env, TTL - 40 + 12);
+        assert_eq!(stats(), (live, merges, 0));
+        sleep(&env, 12);
+        let (left, merged, _) = stats();
+        assert!(merged > merges && left < live * 6 / 10, "{left} of {live} bytes are left");
+        assert!(aging.iter().unwrap().count() > 0);
+        // The rest does not last long enough for another merge.
+        sleep(&env, 30);
+        let (left, merges, tables) = stats();
+        assert!(left == 0 && merges == merged && tables > 0);
+        drop(aging);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn a_compaction_removes_what_has_expired_in_the_deepest_level() {
+    let env = machine();
+    let (db, aging) = at_the_bottom(&env, |aging| {
+        for date in 0..10 {
+            (0..40).for_each(|n| aging.put(format!("{:04}", 10 * n + date), vec![1; 100]).unwrap());
+            jump(&env, 10);
+        }
+    });
+    jump(&env, 10);
+    let live = db.stats().space.live_bytes;
+    let all = aging.iter().unwrap().count();
+    aging.compact_range::<&str>(..).unwrap();
+    assert_eq!(aging.iter().unwrap().count(), all);
+    let left = db.stats().space.live_bytes;
+    assert!(left < live - live / 10, "{left} of {live} bytes are left");
+}
+
+#[test]
+fn repair_knows_without_a_manifest_that_values_expire() {
+    let env = machine();
+    let db = open(&env);
+    let space = aging(&db);
+    space.put("a", "first").unwrap();
+    jump(&env, 50);
+    space.put("b", "second").unwrap();
+    db.flush().unwrap();
+    drop(space);
+    db.close().unwrap();
+    for name in env.list(Path::new("/db")).unwrap() {
+        if name.starts_with("MANIFEST") || name == "CURRENT" {
+            env.remove(&Path::new("/db").join(name)).unwrap();
+        }
+    }
+    let builder = |path: &Path| Db::builder(path).env(env.clone()).options(tiny());
+    let report = builder(Path::new("/db")).repair("/repaired").unwrap();
+    assert!(!report.whole_catalog && report.entries == 2);
+    let db = builder(Path::new("/repaired")).open().unwrap();
+    let name = db.keyspaces().into_iter().find(|name| name != "default").unwrap();
+    let space = db.keyspace(&name).unwrap();
+    assert_eq!(space.options().ttl, Some(Duration::from_secs(TTL)));
+    assert_eq!(space.get("a").unwrap().unwrap(), "first");
+    jump(&env, 50);
+    assert!(space.get("a").unwrap().is_none());
+    assert_eq!(space.get("b").unwrap().unwrap(), "second");
 }
 
 #[test]
@@ -308,10 +463,10 @@ fn a_filter_never_sees_what_a_snapshot_needs() {
     transaction.put("new", "mine");
     assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Conflict);
     drop(snapshot);
-    // Another merge of the same table.
-    db.put("old", "drop, newer").unwrap();
+    // All of it lies in the deepest level by now.
     db.compact().unwrap();
     assert!(db.get("old").unwrap().is_none());
+    assert_eq!(db.stats().space.live_bytes, 0);
 }
 
 #[test]

@@ -12,23 +12,23 @@ use terrace::{Db, Options, TreeOptions};
 
 const KEYS: u32 = 2000;
 
-/// A store with so much in level 1 that to merge runs of [`flush`] into it costs more than to fold them.
+/// A store with so much in level 1 that six runs of [`flush`] are not merged into it in idle time.
 fn open(env: &Arc<SimEnv>, tree: TreeOptions) -> Db {
     let shared: Arc<dyn Env> = env.clone();
     let options = Options { tree, ..Options::default() };
     let db = Db::builder(Path::new("/db")).env(shared).options(options).open().unwrap();
     for key in 0..10 * KEYS {
-        db.put(format!("{key:06}"), "v".repeat(400)).unwrap();
+        db.put(format!("{key:06}"), "v".repeat(600)).unwrap();
     }
     db.compact().unwrap();
     assert_eq!(runs(&db), 0);
     db
 }
 
-/// Flushes `runs` runs over the same keys.
+/// Flushes `runs` runs of each tenth key.
 fn flush(db: &Db, runs: u32) {
     for run in 0..runs {
-        for key in 0..KEYS {
+        for key in (0..10 * KEYS).step_by(10) {
             db.put(format!("{key:06}"), format!("{run} {key} {}", "v".repeat(100))).unwrap();
         }
         db.flush().unwrap();
@@ -53,7 +53,7 @@ fn idle_time_folds_runs_of_a_size_and_leaves_a_large_one_alone() {
         flush(&db, 1);
         env.sleep(Duration::from_secs(2));
         assert_eq!((runs(&db), db.stats().merge.folds), (2, folds));
-        for key in 0..KEYS {
+        for key in (0..10 * KEYS).step_by(10) {
             let value = db.get(format!("{key:06}")).unwrap().unwrap();
             assert!(value.starts_with(format!("0 {key} ").as_bytes()));
         }
@@ -78,7 +78,27 @@ fn users_who_read_or_write_put_it_off() {
         }
         assert_eq!((runs(&db), db.stats().merge.folds), (6, 0));
         env.sleep(Duration::from_secs(2));
-        assert_eq!(runs(&db), 1);
+        assert!(runs(&db) <= 1);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn idle_time_merges_what_is_dense() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, TreeOptions::default());
+        let bytes = |level: usize| db.keyspace("default").unwrap().shape().levels[level].bytes;
+        flush(&db, 4);
+        let sparse = bytes(0);
+        assert!(sparse < bytes(1) / 9, "{sparse} over {}", bytes(1));
+        env.sleep(Duration::from_secs(2));
+        assert_eq!(runs(&db), 1, "folded");
+        flush(&db, 8);
+        let (dense, merges, folds) = (bytes(0), db.stats().merge.jobs, db.stats().merge.folds);
+        assert!(dense > bytes(1) / 7, "{dense} over {}", bytes(1));
+        env.sleep(Duration::from_secs(2));
+        assert_eq!(runs(&db), 0);
+        assert!(db.stats().merge.jobs > merges && db.stats().merge.folds == folds);
         db.close().unwrap();
     });
 }

@@ -153,6 +153,8 @@ fn ensure_sound(level: u8, record: &TableRecord) -> Result<(), Inconsistent> {
     ensure!(usize::from(level) < LEVELS, "{}", no_level(level));
     ensure!(!range.is_inverted(), "table {id} has an inverted key range");
     ensure!(record.min_seq <= record.max_seq, "table {id} has an inverted range of sequence numbers");
+    let dated = record.dates.is_none_or(|dates| dates.oldest <= dates.newest);
+    ensure!(dated, "table {id} has inverted dates");
     ensure!(record.tombstones <= record.entries, "table {id} has more tombstones than entries");
     let contents = [record.entries, record.range_tombstones, extent.length];
     ensure!(record.entries.max(record.range_tombstones) > 0 && extent.length > 0, "table {id} is empty");

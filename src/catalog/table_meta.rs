@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Attachment, Lease};
 use crate::format::edit::TableRecord;
-use crate::types::{Epoch, Extent, KeyRange, Seq, TableId};
+use crate::types::{Dates, Epoch, Extent, KeyRange, Seq, TableId};
 
 /// Metadata of one table. Immutable, shared as `Arc<TableMeta>`; a move to another level keeps the same object.
 ///
@@ -28,6 +28,8 @@ pub struct TableMeta {
     pub tombstones: u64,
     /// Number of range tombstones.
     pub range_tombstones: u64,
+    /// When its values were written, where they expire.
+    pub dates: Option<Dates>,
     /// What users of the table keep with it.
     pub attachment: Attachment,
     // Held for its end.
@@ -48,6 +50,7 @@ impl TableMeta {
             entries: record.entries,
             tombstones: record.tombstones,
             range_tombstones: record.range_tombstones,
+            dates: record.dates,
             attachment: Attachment::default(),
             _lease: lease,
         }
@@ -66,6 +69,7 @@ impl TableMeta {
             entries: self.entries,
             tombstones: self.tombstones,
             range_tombstones: self.range_tombstones,
+            dates: self.dates,
         }
     }
 

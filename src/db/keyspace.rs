@@ -243,7 +243,7 @@ impl Keyspace {
         Ok(Iter::new(Scan::new(self.db.engine(), &self.tree, bounds, None)?))
     }
 
-    /// Merges the tables that hold keys of `range` into the deepest level.
+    /// Merges the tables that hold keys of `range` into the deepest level, as [`crate::Db::compact`] does with all.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -498,9 +498,9 @@ impl Db {
         self.engine().wait_flushed()
     }
 
-    /// Merges everything that is there at the moment into the deepest level, in all keyspaces. Entries that nobody can
-    /// see any more are gone afterwards, but for those in the deepest level that a snapshot has kept, or that have expired
-    /// since they came there: they go with the next merge there.
+    /// Merges everything that is there at the moment into the deepest level, in all keyspaces, and what is in that level already where
+    /// values expire, a compaction filter is set, or tombstones are left. Entries that nobody can see any more are gone
+    /// afterwards, but for older versions in the deepest level that a snapshot has kept: they go with the next merge there.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

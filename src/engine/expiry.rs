@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use super::Engine;
 use super::tree::Tree;
@@ -20,11 +21,13 @@ use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::{CompactionFilter, Decision};
 use crate::format::batch::{Action, Op};
+use crate::format::dated::{self, DATE_BYTES};
+use crate::policy::Expiring;
 use crate::slice::Slice;
 use crate::types::{KeyspaceId, Kind, Seq, Stamp, VALUE_BYTES_MAX};
 
-/// Bytes at the end of a value that say when it was written.
-const WRITTEN_BYTES: usize = 4;
+/// How often it is looked whether enough has expired for tables to go or to be merged.
+pub(super) const EXPIRY_PERIOD: Duration = Duration::from_secs(10);
 
 /// The last second that a date can tell, in 2106. Time stands still there: what is written from then on stays, where it would
 /// otherwise be expired at once.
@@ -64,14 +67,13 @@ impl Expiry {
     /// The caller's part of `value`; nothing if it is expired.
     #[inline(never)]
     pub(super) fn shown(self, value: &[u8]) -> Option<&[u8]> {
-        let (body, written) = value.split_last_chunk::<WRITTEN_BYTES>()?;
-        let written = u64::from(u32::from_le_bytes(*written));
-        self.upto.is_none_or(|upto| written > upto).then_some(body)
+        let (body, written) = dated::split(value)?;
+        self.upto.is_none_or(|upto| u64::from(written) > upto).then_some(body)
     }
 
     /// As [`Expiry::shown`], of a value to keep.
     pub(super) fn keep(self, value: Slice) -> Option<Slice> {
-        self.shown(&value).is_some().then(|| value.without_end(WRITTEN_BYTES))
+        self.shown(&value).is_some().then(|| value.without_end(DATE_BYTES))
     }
 }
 
@@ -80,6 +82,17 @@ impl Engine {
     pub(super) fn expiry(&self, tree: &Tree) -> Option<Expiry> {
         let seconds = tree.record.ttl?;
         Some(Expiry { upto: self.clock.now(&*self.env).checked_sub(seconds.get().into()) })
+    }
+
+    /// The same, for who decides what becomes of its tables.
+    pub(super) fn expiring(&self, tree: &Tree) -> Option<Expiring> {
+        let (ttl, upto) = (tree.record.ttl?, self.expiry(tree)?.upto?);
+        Some(Expiring { upto, ttl: ttl.get().into() })
+    }
+
+    /// Whether there is a keyspace in which values expire.
+    pub(super) fn any_expires(&self) -> bool {
+        self.trees().values().any(|tree| tree.record.ttl.is_some())
     }
 
     /// The batch as it is stored, if that differs: values that will expire say when they were written.
@@ -106,7 +119,7 @@ impl Engine {
     /// `value` as it is stored where values expire.
     pub(super) fn dated_value(&self, value: &[u8]) -> Vec<u8> {
         let written = u32::try_from(self.clock.now(&*self.env)).unwrap_or(u32::MAX);
-        [value, &written.to_le_bytes()].concat()
+        dated::date(value, written)
     }
 
     /// What a job makes of the values of `tree`, before it judges the versions; flushes leave the filter out.

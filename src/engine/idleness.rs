@@ -16,9 +16,6 @@ use crate::env::sync::Mutex;
 /// Users are looked at over this long at least; so often, if they are there and something waits until they are not.
 pub(super) const IDLE_PERIOD: Duration = Duration::from_millis(100);
 
-/// With fewer runs in level 0 there is nothing to fold in idle time.
-const RUNS_MIN: usize = 3;
-
 /// What users did, as merging threads without work saw it last.
 #[derive(Debug)]
 pub(super) struct Idleness(Mutex<Seen>);
@@ -33,10 +30,9 @@ impl Idleness {
 impl Engine {
     /// Whether there may be something to do in idle time.
     pub(super) fn could_use_idle_time(&self) -> bool {
-        let could_fold = |runs: usize| runs >= RUNS_MIN;
         self.settings().policy.layout.has_folds()
             && !self.is_short_of_space()
-            && self.trees().values().any(|tree| could_fold(tree.view().version.level(0).runs.len()))
+            && self.trees().values().any(|tree| !tree.view().version.level(0).runs.is_empty())
     }
 
     /// Whether users leave the machine alone, or next to.

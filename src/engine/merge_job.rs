@@ -28,6 +28,7 @@ impl Engine {
         match plan.kind {
             PlanKind::Move => self.run_move(tree, plan),
             PlanKind::Merge => self.run_merge(tree, plan),
+            PlanKind::Drop => self.run_drop(tree, plan),
             PlanKind::Rewrite => self.run_rewrite(tree, plan),
         }
     }
@@ -39,6 +40,17 @@ impl Engine {
         let bytes = moved_bytes(&edit);
         self.install(Change::of_tree(edit))?;
         self.tally.moved(bytes);
+        Ok(())
+    }
+
+    /// Tables go by an edit alone.
+    fn run_drop(&self, tree: &Tree, plan: &Plan) -> Result<()> {
+        let version = concerned(&tree.view().version, plan);
+        let edit = tree_edit(&version, plan, &self.settings().policy.retainer)?;
+        self.install(Change::of_tree(edit))?;
+        let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
+        dropped.for_each(|(_, table)| self.cache.forget(table));
+        self.tally.expired(plan.inputs.len() as u64);
         Ok(())
     }
 
@@ -92,7 +104,7 @@ impl Engine {
         dropped.for_each(|(_, table)| self.cache.forget(table));
         let time: Duration = self.env.now().saturating_sub(start + courteous.paused());
         self.tally.merged(volume, inputs.bytes, bytes_out, time);
-        if plan.target == plan.source {
+        if plan.target == 0 {
             self.tally.folded();
         }
         if !plan.moves.is_empty() {
@@ -139,6 +151,7 @@ impl Engine {
             filter_bits: record.filter_bits,
             prefix: record.prefix,
             codec: if record.lz4 { Codec::Lz4 } else { Codec::Raw },
+            ttl: record.ttl,
         }
     }
 }

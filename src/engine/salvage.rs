@@ -7,6 +7,7 @@
 //! checksum, so what lies behind damage is as good as what lies before it.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::tree::new_memtable;
@@ -46,6 +47,8 @@ pub(crate) struct Salvage {
     pub(crate) whole_catalog: bool,
     pub(crate) tables: BTreeMap<KeyspaceId, Vec<FoundTable>>,
     pub(crate) memory: BTreeMap<KeyspaceId, Arc<Memtable>>,
+    /// Seconds for which values live in keyspaces that the catalog does not know, as their tables have it.
+    ttls: BTreeMap<KeyspaceId, NonZeroU32>,
     /// What could not be taken.
     pub(crate) lost: Vec<Error>,
     /// Tables that are all zeros, of which nobody knows whether they were live.
@@ -79,6 +82,7 @@ impl Salvage {
             unknown: unknown.clone(),
             whole_catalog: damage.is_none(),
             tables: BTreeMap::new(),
+            ttls: BTreeMap::new(),
             memory: BTreeMap::new(),
             lost: damage.into_iter().collect(),
             zeroed: 0,
@@ -112,10 +116,12 @@ impl Salvage {
     pub(crate) fn record(&self, id: KeyspaceId) -> KeyspaceRecord {
         match self.catalog.keyspaces.get(&id) {
             Some(keyspace) => (*keyspace.record).clone(),
-            None if id == crate::batch::DEFAULT_KEYSPACE => {
-                super::settings::keyspace_record(id, "default", &self.unknown)
+            None => {
+                let is_default = id == crate::batch::DEFAULT_KEYSPACE;
+                let name = if is_default { "default".to_owned() } else { format!("keyspace-{id}") };
+                let record = super::settings::keyspace_record(id, &name, &self.unknown);
+                KeyspaceRecord { ttl: self.ttls.get(&id).copied().or(record.ttl), ..record }
             }
-            None => super::settings::keyspace_record(id, &format!("keyspace-{id}"), &self.unknown),
         }
     }
 
@@ -189,13 +195,16 @@ impl Salvage {
             let copied =
                 self.tables.values().flatten().find(|table| table.id == id).map(|table| table.number);
             match properties {
-                Ok(properties) => self.tables.entry(properties.keyspace).or_default().push(FoundTable {
-                    smallest: properties.range.start,
-                    range_tombstones: properties.range_tombstones,
-                    id,
-                    extent,
-                    number: copied.unwrap_or(properties.max_seq),
-                }),
+                Ok(properties) => {
+                    self.ttls.extend(properties.ttl.map(|ttl| (properties.keyspace, ttl)));
+                    self.tables.entry(properties.keyspace).or_default().push(FoundTable {
+                        smallest: properties.range.start,
+                        range_tombstones: properties.range_tombstones,
+                        id,
+                        extent,
+                        number: copied.unwrap_or(properties.max_seq),
+                    });
+                }
                 Err(_) if is_zeroed(&file, extent) => self.zeroed += 1,
                 Err(error) => self.lost.push(error),
             }

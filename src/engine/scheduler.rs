@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use super::Engine;
 use super::events::Event;
+use super::expiry::EXPIRY_PERIOD;
 use super::idleness::IDLE_PERIOD;
 use super::tree::Tree;
 use crate::catalog::Version;
@@ -248,7 +249,7 @@ impl Engine {
         while !state.stopping && number < self.settings().limits.background_threads {
             let (changes, wakes) = (state.changes, state.wakes);
             let full = state.merges > 0 && self.is_short_of_space();
-            let mut look_again = None;
+            let mut look_again = self.any_expires().then_some(EXPIRY_PERIOD);
             let paused = self.paused(&state, Job::Merge);
             // What is not due must not fail again and again, nor be in the way of who waits.
             let may_use_idle_time = state.setbacks[Job::Merge as usize].is_none() && state.waiting.is_empty();
@@ -278,7 +279,7 @@ impl Engine {
                 Some(plan) if state.changes == changes => {
                     state = match plan.kind {
                         PlanKind::Rewrite => self.rewrite_planned(state, &plan),
-                        PlanKind::Merge | PlanKind::Move => self.run_claimed(state, &plan).0,
+                        PlanKind::Merge | PlanKind::Move | PlanKind::Drop => self.run_claimed(state, &plan).0,
                     }
                 }
                 None if state.wakes == wakes && !state.stopping => {
@@ -446,6 +447,7 @@ impl Engine {
                     shape.scores[0] = shape.scores[0].max(1.0);
                 }
                 // Others need the space more.
+                shape.expiring = self.expiring(tree);
                 (shape.paid_bytes, shape.idle) =
                     if self.is_short_of_space() { (0, false) } else { (paid, idle) };
                 (tree.id(), version, shape)

@@ -23,6 +23,7 @@ pub(crate) struct Tally {
     flush: JobTally,
     merge: JobTally,
     folds: AtomicU64,
+    expired_tables: AtomicU64,
     moves: AtomicU64,
     moved_bytes: AtomicU64,
     rewrites: RewriteTally,
@@ -92,6 +93,11 @@ impl Tally {
     /// The merge that has just been counted was a fold.
     pub(super) fn folded(&self) {
         self.folds.fetch_add(1, Relaxed);
+    }
+
+    /// So many tables are gone, for all of their values had expired.
+    pub(super) fn expired(&self, tables: u64) {
+        self.expired_tables.fetch_add(tables, Relaxed);
     }
 
     /// Tables of `bytes` together have moved.
@@ -181,6 +187,7 @@ impl Engine {
             merge: MergeStats {
                 jobs: merge.jobs.load(Relaxed),
                 folds: self.tally.folds.load(Relaxed),
+                expired_tables: self.tally.expired_tables.load(Relaxed),
                 moves: self.tally.moves.load(Relaxed),
                 moved_bytes: self.tally.moved_bytes.load(Relaxed),
                 records_in: merge.records_in.load(Relaxed),

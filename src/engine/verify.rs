@@ -8,6 +8,7 @@ use super::Engine;
 use super::tree::Tree;
 use crate::catalog::{TableMeta, check_version};
 use crate::error::{Error, Result};
+use crate::format::dated;
 use crate::format::edit::TableRecord;
 use crate::format::filter::{self, PrefixProbe};
 use crate::merge::Cursor;
@@ -17,7 +18,7 @@ use crate::store::manifest::Manifest;
 use crate::store::pack::read_directory;
 use crate::store::punch::stored;
 use crate::store::table::{Fetch, TableCursor, TableReader};
-use crate::types::{Extent, Kind, PackId, RangeTombstone, Seq, TableId};
+use crate::types::{Dates, Extent, Kind, PackId, RangeTombstone, Seq, TableId};
 
 /// What a file system may take for its own records of a file, and to fill its last block, in bytes.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
@@ -84,6 +85,7 @@ impl Engine {
         let mut last: Option<(Vec<u8>, crate::types::Stamp)> = None;
         let (mut entries, mut tombstones) = (0, 0);
         let (mut min_seq, mut max_seq) = (Seq::MAX, Seq::ZERO);
+        let mut dates: Option<Dates> = None;
         cursor.seek_first()?;
         while cursor.valid() {
             let (key, stamp) = (cursor.key(), cursor.stamp());
@@ -103,6 +105,10 @@ impl Engine {
             entries += 1;
             tombstones += u64::from(stamp.kind() == Kind::Delete);
             (min_seq, max_seq) = (min_seq.min(stamp.seq()), max_seq.max(stamp.seq()));
+            if tree.record.ttl.is_some() && stamp.kind() == Kind::Put {
+                let date = Dates::at(dated::second(cursor.value()));
+                dates = Some(dates.map_or(date, |dates| dates.hull(date)));
+            }
             last = Some((key.to_vec(), stamp));
             cursor.next()?;
         }
@@ -116,8 +122,15 @@ impl Engine {
         report.entries += entries;
         report.range_tombstones += range_tombstones;
         let recorded = meta.record();
-        let counted =
-            TableRecord { entries, tombstones, range_tombstones, min_seq, max_seq, ..recorded.clone() };
+        let counted = TableRecord {
+            entries,
+            tombstones,
+            range_tombstones,
+            min_seq,
+            max_seq,
+            dates,
+            ..recorded.clone()
+        };
         if counted != recorded || !properties.tell(&recorded) {
             return damaged("entries do not add up to what is recorded of the table");
         }

@@ -8,7 +8,8 @@ mod codec;
 use std::num::NonZeroU32;
 
 use crate::types::{
-    DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, PackId, Prefix, SegmentId, Seq, TableId,
+    Dates, DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, PackId, Prefix, SegmentId, Seq,
+    TableId,
 };
 
 /// One atomic change of the catalog: one manifest record.
@@ -90,6 +91,8 @@ pub struct TableRecord {
     pub tombstones: u64,
     /// Number of range tombstones.
     pub range_tombstones: u64,
+    /// When its values were written, where they expire; `None` if there is none, or nobody knows.
+    pub dates: Option<Dates>,
 }
 
 /// What the manifest knows of a pack.

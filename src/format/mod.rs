@@ -17,8 +17,8 @@
 //!
 //! | file | codecs |
 //! | --- | --- |
-//! | pack | [`block`], [`filter`], [`prefix`], [`tombstones`], [`table`], [`pack`] |
-//! | write-ahead log | [`log`], [`segment`], [`batch`] |
+//! | pack | [`block`], [`dated`], [`filter`], [`prefix`], [`tombstones`], [`table`], [`pack`] |
+//! | write-ahead log | [`log`], [`segment`], [`batch`], [`dated`] |
 //! | manifest | [`log`], [`edit`], [`prefix`] |
 //! | `IDENTITY`, `CURRENT` | [`identity`], [`current`] |
 //! | all | [`coding`], [`checksum`], [`names`] |
@@ -28,6 +28,7 @@ pub mod block;
 pub mod checksum;
 pub mod coding;
 pub mod current;
+pub mod dated;
 pub mod edit;
 pub mod filter;
 pub mod identity;

@@ -24,6 +24,7 @@ use std::ops::Range;
 use crate::catalog::{LevelState, Version};
 use crate::types::{KeyRange, LEVELS, UpperBound};
 
+use super::expiry::Expiring;
 use super::knots::{EVEN_PARTS, knots};
 
 /// What a merge gets through in a microsecond, in bytes.
@@ -90,13 +91,21 @@ pub struct TreeShape {
     pub paid_bytes: u64,
     /// Whether nobody is there, so that a fold holds up nobody.
     pub idle: bool,
+    /// What has expired of it; `None` if values live for ever.
+    pub expiring: Option<Expiring>,
 }
 
 impl Layout {
     /// Measures `version`.
     #[must_use]
     pub fn measure(&self, version: &Version) -> TreeShape {
-        TreeShape { scores: self.scores(version), debt_bytes: self.debt(version), paid_bytes: 0, idle: false }
+        TreeShape {
+            scores: self.scores(version),
+            debt_bytes: self.debt(version),
+            paid_bytes: 0,
+            idle: false,
+            expiring: None,
+        }
     }
 
     /// Bytes at which each level is due: 0 for level 0, whose runs are counted, and [`u64::MAX`] for one that never is.
@@ -216,6 +225,13 @@ impl Layout {
         windows.sort_by_key(|window| (Reverse(window.saved), window.price()));
         windows.truncate(FOLDS_MAX);
         windows.into_iter().map(|window| window.runs).collect()
+    }
+
+    /// While nobody is there, parts of level 0 are merged that hold at least one part in so many of what lies below: half as much as
+    /// when level 0 is due, so what is merged is written twice as often at most. `None` with a given ratio.
+    #[must_use]
+    pub fn idle_parts(&self) -> Option<u64> {
+        self.has_folds().then_some(2 * LEVEL0_PARTS)
     }
 
     /// Whether runs of level 0 are folded at all: without a given ratio.

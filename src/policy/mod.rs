@@ -9,6 +9,7 @@
 //! that decisions can be tested as text (`tests/policy/`) and replayed from a log.
 
 mod cutter;
+mod expiry;
 mod knots;
 mod layout;
 mod pacer;
@@ -21,6 +22,7 @@ mod rewriter;
 mod view;
 
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
+pub use expiry::Expiring;
 pub use layout::{BlocksAsked, Layout, LeveledConfig, TreeShape, seeks_worth};
 pub use pacer::{Admission, GovernorConfig, Pacer, Pressure, UserLoad, WriterVerdict};
 pub use picker::{Evenness, Picker, PickerConfig, RangePick};

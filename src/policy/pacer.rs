@@ -184,7 +184,7 @@ impl Pacer {
     pub fn admit(&self, load: &LoadState, plan: &Plan) -> Admission {
         match plan.kind {
             PlanKind::Rewrite if self.presses(load.l0_runs) => Admission::Defer,
-            PlanKind::Merge | PlanKind::Move | PlanKind::Rewrite => Admission::Run,
+            PlanKind::Merge | PlanKind::Move | PlanKind::Drop | PlanKind::Rewrite => Admission::Run,
         }
     }
 

@@ -5,7 +5,8 @@ use std::fmt;
 use crate::types::{Key, KeyRange, KeyspaceId, TableId};
 
 /// A background change of one tree: tables to merge into the next level, tables to move there unread, or both at once; tables
-/// of level 0 to merge into one run of it; or tables that stay in their level and are to lie elsewhere on the disk.
+/// of level 0 to merge into one run of it; tables of which much, or all, has expired; or tables that stay in their level and are to
+/// lie elsewhere on the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// Whose tree.
@@ -17,7 +18,7 @@ pub struct Plan {
     /// Level that receives the outputs.
     pub target: u8,
     /// Tables to merge: of the source level, then of the target level, newest run first, in key order. The source of a fold is
-    /// its target, as is that of a rewrite: of this, the tables to copy.
+    /// its target, as is that of what is merged alone, of a drop, and of a rewrite: of this, the tables to copy.
     pub inputs: Vec<PlanInput>,
     /// Tables of the source level that go to the target as they are, in key order.
     pub moves: Vec<TableId>,
@@ -44,6 +45,8 @@ pub enum PlanKind {
     Merge,
     /// Metadata alone: tables change their level.
     Move,
+    /// Metadata alone: inputs go, for nothing of them is alive.
+    Drop,
     /// Inputs are copied as they are, so that nothing is left of the packs that they lie in.
     Rewrite,
 }
@@ -66,6 +69,10 @@ pub enum Reason {
     LevelBytes,
     /// Readers have paid for fewer runs in level 0.
     Readers,
+    /// Nobody is there.
+    Idle,
+    /// Values have expired.
+    Expiry,
     /// Packs hold little that lives.
     DeadSpace,
     /// The user asked for it.
@@ -78,6 +85,8 @@ impl fmt::Display for Reason {
             Self::Level0Runs => "level 0 runs",
             Self::LevelBytes => "level bytes",
             Self::Readers => "readers",
+            Self::Idle => "idle",
+            Self::Expiry => "expiry",
             Self::DeadSpace => "dead space",
             Self::Manual => "manual",
         })
@@ -90,6 +99,7 @@ impl fmt::Display for Plan {
         let kind = match self.kind {
             PlanKind::Merge => "merge",
             PlanKind::Move => "move",
+            PlanKind::Drop => "drop",
             PlanKind::Rewrite => "rewrite",
         };
         write!(f, "{kind} {keyspace:?} L{source}->L{target} {range} {bytes}B")?;

@@ -1,17 +1,21 @@
 //! The order of precedence over keyspaces and levels.
 //!
-//! 1. Level 0 of a keyspace whose runs hold writers up, the fullest first. If its level 1 is fuller, then that, and the next ones as
+//! 1. Tables of which all has expired: to give them up costs nothing.
+//! 2. Level 0 of a keyspace whose runs hold writers up, the fullest first. If its level 1 is fuller, then that, and the next ones as
 //!    far as each is fuller than the one above: each merge of level 0 writes all of level 1 again, so it would take the longer the
 //!    more often it went first.
-//! 2. Rewrites of packs, once far too much is dead and cannot be punched: or under writers that never rest nothing would
+//! 3. Rewrites of packs, once far too much is dead and cannot be punched: or under writers that never rest nothing would
 //!    bound it (I11).
-//! 3. Every other level that is due, by score.
-//! 4. Folds of level 0 that readers have paid for: where it is due, it is merged away.
-//! 5. Rewrites that can wait.
+//! 4. Every other level that is due, by score.
+//! 5. Tables of which much has expired.
+//! 6. In idle time, parts of level 0 that are dense; folds of level 0 that readers have paid for, or that idle time is used for: where
+//!    it is due, it is merged away.
+//! 7. Rewrites that can wait.
 //!
 //! A level 0 that waits for jobs in level 1 to end keeps that level's next jobs from starting, or they would hold it
 //! up for ever; nor does a rewrite start in its keyspace. Which tables are taken is the picker's business, whether a plan may run the pacer's.
 
+use super::expiry::{next_distilled, next_drop};
 use super::{
     Admission, Cutter, Evenness, Layout, LoadState, Pacer, Picker, Placer, Plan, Retainer, SpaceView,
     TreeView, next_rewrite,
@@ -56,6 +60,9 @@ pub fn next_plan(
         let free: Vec<_> = views.iter().filter(|view| !waiting.contains(&view.keyspace)).copied().collect();
         next_rewrite(&free, space).filter(admitted)
     };
+    if let Some(plan) = views.iter().find_map(next_drop).filter(admitted) {
+        return Some(plan);
+    }
     let mut due: Vec<_> = views.iter().flat_map(|view| due_levels(view, config)).collect();
     due.sort_by(|a, b| {
         b.pressed.cmp(&a.pressed).then(b.score.total_cmp(&a.score)).then(a.level.cmp(&b.level))
@@ -79,15 +86,25 @@ pub fn next_plan(
         }
     }
     let late_rewrite = if late { rewrite(&waiting) } else { None };
-    let folding = views.iter().filter(|view| view.shape.scores[0] < 1.0);
-    let mut folds = folding.flat_map(|view| {
-        let windows = config.layout.folds(view.version, view.shape.paid_bytes);
-        let paid =
-            windows.into_iter().filter_map(|(window, _)| config.picker.fold(view, &window, Evenness::Any));
-        let idle = if view.shape.idle { config.layout.idle_folds(view.version) } else { Vec::new() };
-        paid.chain(idle.into_iter().filter_map(|window| config.picker.fold(view, &window, Evenness::Even)))
-    });
-    late_rewrite.or_else(|| folds.find(admitted)).or_else(|| rewrite(&waiting))
+    let distilled = || views.iter().find_map(|view| next_distilled(view, config.picker.group_bytes()));
+    let mut for_readers = views.iter().flat_map(|view| for_readers(view, config));
+    (late_rewrite.or_else(|| distilled().filter(admitted)))
+        .or_else(|| for_readers.find(admitted))
+        .or_else(|| rewrite(&waiting))
+}
+
+/// What is worth doing in a level 0 that is not due.
+fn for_readers(view: &TreeView<'_>, config: &PolicyConfig) -> impl Iterator<Item = Plan> {
+    let PolicyConfig { layout, picker, .. } = config;
+    let is_due = view.shape.scores[0] >= 1.0;
+    let is_idle = !is_due && view.shape.idle;
+    let dense = layout.idle_parts().filter(|_| is_idle).and_then(|parts| picker.pick_dense(view, parts));
+    let paid = if is_due { Vec::new() } else { layout.folds(view.version, view.shape.paid_bytes) };
+    let even = if is_idle { layout.idle_folds(view.version) } else { Vec::new() };
+    let paid = paid.into_iter().map(|(window, _)| (window, Evenness::Any));
+    let windows = paid.chain(even.into_iter().map(|window| (window, Evenness::Even)));
+    let folds = windows.filter_map(|(window, evenness)| picker.fold(view, &window, evenness));
+    dense.into_iter().chain(folds)
 }
 
 fn due_levels<'a>(view: &'a TreeView<'a>, config: &PolicyConfig) -> impl Iterator<Item = Due<'a>> {

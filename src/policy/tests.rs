@@ -29,6 +29,7 @@ use crate::catalog::{Run, Version};
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::types::{Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PackId, Seq, successor};
 
+mod expiry;
 mod level0;
 mod properties;
 mod volume;
@@ -384,7 +385,7 @@ fn show_plan(version: &Version, plan: &Plan) -> String {
         PlanKind::Merge if plan.source == plan.target => format!("[{}]", of_level(plan.source)),
         PlanKind::Merge => format!("[{}] with [{}]", of_level(plan.source), of_level(plan.target)),
         PlanKind::Move => format!("[{moves}]"),
-        PlanKind::Rewrite => format!("[{}]", of_level(plan.source)),
+        PlanKind::Drop | PlanKind::Rewrite => format!("[{}]", of_level(plan.source)),
     };
     if plan.kind == PlanKind::Merge && !plan.moves.is_empty() {
         write!(what, " move [{moves}]").unwrap();

@@ -12,6 +12,7 @@
 //! ```
 
 pub(crate) mod buffer;
+mod dates;
 mod extent;
 mod ids;
 mod prefix;
@@ -20,6 +21,7 @@ mod stamp;
 
 pub use buffer::Buffer;
 pub(crate) use buffer::{Chunk, prefetch};
+pub use dates::Dates;
 pub use extent::Extent;
 pub use ids::{DeviceId, EditNo, Epoch, KeyspaceId, PackId, SegmentId, TableId};
 pub use prefix::Prefix;

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use terrace::format::batch::{Action, Op, encode_header, put_op as encode_op};
 use terrace::format::block::BlockBuilder;
 use terrace::format::checksum::Place;
+use terrace::format::dated::second;
 use terrace::format::edit::{
     Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
 };
@@ -15,8 +16,8 @@ use terrace::format::pack::{PackDirectory, PackEntry};
 use terrace::format::table::{BlockHandle, Codec, Footer, Properties, seal_block, separator};
 use terrace::format::tombstones;
 use terrace::types::{
-    DeviceId, EditNo, Epoch, Extent, KeyRange, KeyspaceId, Kind, PackId, Prefix, RangeTombstone, SegmentId,
-    Seq, Stamp, TableId, UpperBound,
+    Dates, DeviceId, EditNo, Epoch, Extent, KeyRange, KeyspaceId, Kind, PackId, Prefix, RangeTombstone,
+    SegmentId, Seq, Stamp, TableId, UpperBound,
 };
 
 pub const TABLE: TableId = TableId(40);
@@ -85,6 +86,7 @@ pub fn edit() -> Edit {
         entries: 2,
         tombstones: 1,
         range_tombstones: 1,
+        dates: dates(),
     };
     let keyspace = KeyspaceRecord {
         id: KeyspaceId(2),
@@ -147,7 +149,14 @@ pub fn properties() -> Properties {
         data_blocks: 2,
         range_tombstones: 1,
         range: range(),
+        dates: dates(),
+        ttl: NonZeroU32::new(3600),
     }
+}
+
+/// Those of the table's values, of which there is one.
+fn dates() -> Option<Dates> {
+    Some(Dates::at(second(FIRST.2)))
 }
 
 /// A table of two data blocks with one entry each, and a range tombstone.

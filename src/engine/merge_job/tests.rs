@@ -66,6 +66,7 @@ impl Contents {
             entries: self.entries.len() as u64,
             tombstones: tombstones.count() as u64,
             range_tombstones: self.tombstones.len() as u64,
+            dates: None,
         }
     }
 }

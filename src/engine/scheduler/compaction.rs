@@ -7,16 +7,18 @@ use crate::catalog::{TableMeta, Version};
 use crate::engine::tree::Tree;
 use crate::env::sync::MutexGuard;
 use crate::error::Result;
-use crate::policy::{Busy, Plan, RangePick, TreeView};
+use crate::policy::{Busy, Picker, Plan, RangePick, TreeView};
 use crate::types::{KeyRange, KeyspaceId, LEVELS, UpperBound};
 
 impl Engine {
-    /// Merges what `tree` holds of `range` at the moment down, level by level. What is written meanwhile may stay above.
+    /// Merges what `tree` holds of `range` at the moment down, level by level. What is written meanwhile may stay above. What is in
+    /// the deepest level by now is merged by itself, where something of it may go.
     pub(crate) fn compact(&self, tree: &Tree, range: &KeyRange) -> Result<()> {
         let upto = self.visible();
+        let first_new = self.ids.table();
         let is_old = |table: &Arc<TableMeta>| table.min_seq <= upto && table.range.overlaps(range);
         while tree.view().version.level(0).tables().any(is_old) {
-            if self.compact_step(tree, 0, range)?.is_none() {
+            if self.compact_step(tree, |picker, view| picker.pick_range(view, 0, Some(range)))?.is_none() {
                 break;
             }
         }
@@ -24,16 +26,30 @@ impl Engine {
             // Once through the level in key order. What lies deepest has nothing below it to be merged with.
             let mut rest = Some(range.clone());
             while let Some(range) = rest.take_if(|_| tree.view().version.deepest() > Some(level)) {
-                if let Some(UpperBound::Excluded(start)) = self.compact_step(tree, level, &range)? {
-                    rest = Some(KeyRange { start, end: range.end }).filter(|range| !range.is_inverted());
-                }
+                let pick =
+                    |picker: &Picker, view: &TreeView<'_>| picker.pick_range(view, level, Some(&range));
+                rest = behind(&range, self.compact_step(tree, pick)?);
             }
+        }
+        let has_filter = self.filters.0.contains_key(&tree.record.name);
+        let may_shrink = |table: &TableMeta| {
+            let holds_more = table.tombstones + table.range_tombstones > 0 || table.dates.is_some();
+            table.id < first_new && table.min_seq <= upto && (has_filter || holds_more)
+        };
+        let mut rest = Some(range.clone());
+        while let Some(range) = rest {
+            let pick = |picker: &Picker, view: &TreeView<'_>| picker.pick_alone(view, &range, may_shrink);
+            rest = behind(&range, self.compact_step(tree, pick)?);
         }
         Ok(())
     }
 
-    /// Runs one merge out of `level`. Returns where what it took from there ends; `None` if there was nothing.
-    fn compact_step(&self, tree: &Tree, level: u8, range: &KeyRange) -> Result<Option<UpperBound>> {
+    /// Runs the merge that `pick` tells. Returns where what it took from its source ends; `None` if there was nothing.
+    fn compact_step(
+        &self,
+        tree: &Tree,
+        pick: impl Fn(&Picker, &TreeView<'_>) -> RangePick,
+    ) -> Result<Option<UpperBound>> {
         let none = Busy::default();
         let mut state = self.scheduler.state.lock();
         loop {
@@ -43,9 +59,9 @@ impl Engine {
             let shape = self.settings().policy.layout.measure(&version);
             let busy = state.busy.get(&tree.id()).unwrap_or(&none);
             let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape };
-            let pick = self.settings().policy.picker.pick_range(&view, level, Some(range));
+            let pick = pick(&self.settings().policy.picker, &view);
             let end = match &pick {
-                RangePick::Plan(plan) => end_of(plan, &version, level),
+                RangePick::Plan(plan) => end_of(plan, &version),
                 RangePick::Done | RangePick::Busy => None,
             };
             // Or what dies while a job runs, or is waited for, would stay on the disk.
@@ -85,9 +101,15 @@ impl Engine {
     }
 }
 
-/// Where the furthest input of `plan` in `level` ends.
-fn end_of(plan: &Plan, version: &Version, level: u8) -> Option<UpperBound> {
-    let taken = plan.inputs.iter().filter(|input| input.level == level);
+/// What of `range` lies behind `end`, if that is where something ended.
+fn behind(range: &KeyRange, end: Option<UpperBound>) -> Option<KeyRange> {
+    let Some(UpperBound::Excluded(start)) = end else { return None };
+    Some(KeyRange { start, end: range.end.clone() }).filter(|range| !range.is_inverted())
+}
+
+/// Where the furthest input of `plan` in its source ends.
+fn end_of(plan: &Plan, version: &Version) -> Option<UpperBound> {
+    let taken = plan.inputs.iter().filter(|input| input.level == plan.source);
     let tables = taken.filter_map(|input| Some(version.table(input.table)?.1));
     tables.map(|table| table.range.end.clone()).max()
 }

@@ -17,6 +17,8 @@
 //!                       entries, tombstones, range tombstones
 //!      3  cursor        level (1 byte), key
 //!      4  flushed       sequence number                                       at most once
+//!      5  dates         the table added last; the seconds (4 bytes each, little endian, since 1970) in
+//!                       which the oldest and the newest of its values that expire were written
 //!  6  counters          next table, pack, epoch, segment; oldest needed segment; next keyspace; largest seq;
 //!                       latest second seen                                    once
 //! ```
@@ -30,8 +32,8 @@ use super::{Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRec
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
 use crate::format::{Malformed, prefix};
 use crate::types::{
-    BOUND_BYTES_MAX, DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PAGE_BYTES, PackId,
-    SegmentId, Seq, TableId, UpperBound,
+    BOUND_BYTES_MAX, Dates, DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PAGE_BYTES,
+    PackId, SegmentId, Seq, TableId, UpperBound,
 };
 
 const NUMBER: u64 = 1;
@@ -45,6 +47,7 @@ const TREE_DROP: u64 = 1;
 const TREE_ADD: u64 = 2;
 const TREE_CURSOR: u64 = 3;
 const TREE_FLUSHED: u64 = 4;
+const TREE_DATES: u64 = 5;
 
 /// From here on a tag may be skipped by readers that do not know it.
 const OPTIONAL_TAGS: u64 = 128;
@@ -153,6 +156,13 @@ fn put_tree(out: &mut Vec<u8>, tree: &TreeEdit) {
             out.push(*level);
             put_table(out, record);
         });
+        if let Some(dates) = record.dates {
+            put_section(out, TREE_DATES, |out| {
+                put_varint(out, record.id.0);
+                out.extend(dates.oldest.to_le_bytes());
+                out.extend(dates.newest.to_le_bytes());
+            });
+        }
     }
     for (level, key) in &tree.cursors {
         put_section(out, TREE_CURSOR, |out| {
@@ -166,8 +176,18 @@ fn put_tree(out: &mut Vec<u8>, tree: &TreeEdit) {
 }
 
 fn put_table(out: &mut Vec<u8>, record: &TableRecord) {
-    let TableRecord { id, extent, range, min_seq, max_seq, epoch, entries, tombstones, range_tombstones } =
-        record;
+    let TableRecord {
+        id,
+        extent,
+        range,
+        min_seq,
+        max_seq,
+        epoch,
+        entries,
+        tombstones,
+        range_tombstones,
+        dates: _,
+    } = record;
     put_varints(out, &[id.0, extent.device.0.into(), extent.pack.0, extent.offset, extent.length]);
     put_prefixed(out, &range.start);
     put_prefixed(out, range.end.as_bytes());
@@ -269,11 +289,26 @@ fn tree(body: &mut Decoder<'_>) -> Result<TreeEdit, Malformed> {
                 tree.cursors.push((level, checked_key(body, key)?));
             }
             TREE_FLUSHED => return set_once(&mut tree.flushed, seq(body)?, body),
+            TREE_DATES => dates(&mut tree, body)?,
             _ => return skip(tag, body),
         }
         Ok(())
     })?;
     Ok(tree)
+}
+
+/// Reads the dates of a table that `tree` has added.
+fn dates(tree: &mut TreeEdit, body: &mut Decoder<'_>) -> Result<(), Malformed> {
+    let start = body.clone();
+    let table = TableId(id(body)?);
+    let dates = Dates { oldest: body.u32()?, newest: body.u32()? };
+    let added = tree.add.last_mut().filter(|(_, record)| record.id == table && record.dates.is_none());
+    match added {
+        Some((_, record)) if dates.oldest <= dates.newest => record.dates = Some(dates),
+        Some(_) => return Err(start.malformed("dates of a table are inverted")),
+        None => return Err(start.malformed("dates of a table that is not the last one added")),
+    }
+    Ok(())
 }
 
 fn table(body: &mut Decoder<'_>) -> Result<TableRecord, Malformed> {
@@ -291,6 +326,7 @@ fn table(body: &mut Decoder<'_>) -> Result<TableRecord, Malformed> {
         entries: body.varint()?,
         tombstones: body.varint()?,
         range_tombstones: body.varint()?,
+        dates: None,
     };
     if record.min_seq > record.max_seq || record.tombstones > record.entries {
         return Err(start.malformed("record of a table contradicts itself"));

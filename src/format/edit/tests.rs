@@ -26,6 +26,7 @@ fn record() -> TableRecord {
         entries: 100,
         tombstones: 3,
         range_tombstones: 2,
+        dates: Some(Dates { oldest: 1_690_000_000, newest: 1_700_000_000 }),
     }
 }
 
@@ -75,6 +76,7 @@ prop_compose! {
     fn a_record()(
         id in 0..u64::MAX, device: u16, pack in 0..u64::MAX, page in 0..1u64 << 40, length: u32,
         keys in (key(), key()), seqs in (0..=Seq::MAX.0, 0..=Seq::MAX.0), epoch in 0..u64::MAX, counts: (u64, u64),
+        dates in prop::option::of((any::<u32>(), any::<u32>())),
     ) -> TableRecord {
         TableRecord {
             id: TableId(id),
@@ -92,6 +94,7 @@ prop_compose! {
             entries: counts.0.max(counts.1),
             tombstones: counts.0.min(counts.1),
             range_tombstones: counts.0 / 2,
+            dates: dates.map(|(one, other)| Dates::at(one).hull(Dates::at(other))),
         }
     }
 }
@@ -210,6 +213,20 @@ fn records_that_contradict_themselves_are_refused() {
     assert_eq!(refused(TableRecord { range, ..record() }), "keys of a table are inverted");
     let range = KeyRange::new(b"a".as_slice(), vec![b'b'; crate::types::KEY_BYTES_MAX + 1]);
     assert_eq!(refused(TableRecord { range, ..record() }), "key too long");
+    let dates = Some(Dates { oldest: 2, newest: 1 });
+    assert_eq!(refused(TableRecord { dates, ..record() }), "dates of a table are inverted");
+}
+
+#[test]
+fn dates_belong_to_the_table_before_them() {
+    let tree = TreeEdit { add: vec![(1, record())], ..TreeEdit::default() };
+    let bytes = encoded(&Edit { trees: vec![tree], ..Edit::default() });
+    // Table 40, and the seconds.
+    let at = bytes.windows(3).rposition(|bytes| bytes == [5, 9, 40]).unwrap() + 2;
+    let mut other = bytes.clone();
+    other[at] = 41;
+    let what = "dates of a table that is not the last one added";
+    assert_eq!(Edit::decode(&other), Err(Malformed::new(at, what)));
 }
 
 #[test]

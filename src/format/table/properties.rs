@@ -1,14 +1,16 @@
 //! What a table knows of itself: enough to rebuild its manifest record without the manifest.
 
+use std::num::NonZeroU32;
+
 use crate::format::Malformed;
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
 use crate::format::edit::TableRecord;
-use crate::types::{BOUND_BYTES_MAX, Epoch, KeyRange, KeyspaceId, LEVELS, Seq, UpperBound};
+use crate::types::{BOUND_BYTES_MAX, Dates, Epoch, KeyRange, KeyspaceId, LEVELS, Seq, UpperBound};
 
 /// Payload of a table's properties block.
 ///
 /// A list of (tag varint, length varint, value), tags ascending. Numbers are varints, keys are bytes. Unknown tags are
-/// skipped, the known ones are all required.
+/// skipped, the known ones are all required but the last three, which tables have whose values expire.
 ///
 /// ```text
 /// TAG FIELD            TAG FIELD             TAG FIELD             TAG FIELD
@@ -16,6 +18,9 @@ use crate::types::{BOUND_BYTES_MAX, Epoch, KeyRange, KeyspaceId, LEVELS, Seq, Up
 ///  2  level             5  tombstones         9  raw value bytes   12  first key
 ///  3  epoch             6  min seq           10  data blocks       13  bound behind the last key; empty: none
 ///                       7  max seq
+/// 14  second in which the oldest of the values was written, since 1970
+/// 15  the same of the newest
+/// 16  seconds for which values live
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Properties {
@@ -43,11 +48,17 @@ pub struct Properties {
     pub range_tombstones: u64,
     /// The keys of entries and range tombstones.
     pub range: KeyRange,
+    /// When its values were written, where they expire.
+    pub dates: Option<Dates>,
+    /// Seconds for which its values live; each ends in the second of its write then.
+    pub ttl: Option<NonZeroU32>,
 }
 
 const NUMBERS: usize = 11;
 const START: u64 = 12;
 const END: u64 = 13;
+const OLDEST: u64 = 14;
+const TTL: u64 = 16;
 
 impl Properties {
     /// Appends the stored form.
@@ -62,6 +73,16 @@ impl Properties {
         for (tag, key) in [(START, &self.range.start[..]), (END, self.range.end.as_bytes())] {
             put_varint(out, tag);
             put_prefixed(out, key);
+        }
+        let dates = [self.dates.map(|dates| dates.oldest), self.dates.map(|dates| dates.newest)];
+        let seconds = dates.into_iter().chain([self.ttl.map(NonZeroU32::get)]);
+        for (tag, value) in (OLDEST..).zip(seconds) {
+            if let Some(value) = value {
+                number.clear();
+                put_varint(&mut number, value.into());
+                put_varint(out, tag);
+                put_prefixed(out, &number);
+            }
         }
     }
 
@@ -90,6 +111,7 @@ impl Properties {
         let mut decoder = Decoder::new(bytes);
         let mut numbers = [None; NUMBERS];
         let mut keys = [None; 2];
+        let mut seconds = [None; 3];
         let mut previous = 0;
         while !decoder.is_empty() {
             let start = decoder.offset();
@@ -105,6 +127,10 @@ impl Properties {
                     value.finish()?;
                 }
                 START | END => keys[(tag - START) as usize] = Some(value.bytes(value.remaining())?),
+                OLDEST..=TTL => {
+                    seconds[(tag - OLDEST) as usize] = Some(value.varint()?);
+                    value.finish()?;
+                }
                 _ => {}
             }
         }
@@ -113,6 +139,12 @@ impl Properties {
         let number = |tag: usize| numbers[tag - 1].ok_or_else(missing);
         let out_of_range = |_| contradiction("property out of range");
         let key = |index: usize| keys[index].ok_or_else(missing);
+        let second = |at: usize| seconds[at].map(u32::try_from).transpose().map_err(out_of_range);
+        let dates = match (second(0)?, second(1)?) {
+            (Some(oldest), Some(newest)) => Some(Dates { oldest, newest }),
+            (None, None) => None,
+            _ => return Err(missing()),
+        };
         let properties = Self {
             keyspace: KeyspaceId(number(1)?.try_into().map_err(out_of_range)?),
             level: number(2)?.try_into().map_err(out_of_range)?,
@@ -126,6 +158,8 @@ impl Properties {
             data_blocks: number(10)?,
             range_tombstones: number(11)?,
             range: KeyRange { start: key(0)?.into(), end: UpperBound::from_bytes(key(1)?) },
+            dates,
+            ttl: second(2)?.and_then(NonZeroU32::new),
         };
         if properties.consistent() {
             Ok(properties)
@@ -142,6 +176,7 @@ impl Properties {
         (self.entries, self.tombstones, self.range_tombstones) == counts
             && (numbered(self.min_seq), numbered(self.max_seq)) == (record.min_seq, record.max_seq)
             && self.range == record.range
+            && self.dates == record.dates
     }
 
     fn consistent(&self) -> bool {
@@ -150,6 +185,7 @@ impl Properties {
             && self.min_seq <= self.max_seq
             && self.max_seq <= Seq::MAX
             && !self.range.is_inverted()
+            && self.dates.is_none_or(|dates| dates.oldest <= dates.newest && self.ttl.is_some())
             && self.range.start.len().max(self.range.end.as_bytes().len()) <= BOUND_BYTES_MAX
     }
 }

@@ -93,6 +93,12 @@ impl<'a> Choice<'a> {
             && self.bytes() < self.source.config.expansion_bytes_max
     }
 
+    /// Whether the victims hold at least one part in so many of what they meet.
+    pub(super) fn is_dense(&self, parts: u64) -> bool {
+        let victims: u64 = self.victims.iter().map(|table| table.bytes()).sum();
+        victims.saturating_mul(parts + 1) >= self.bytes()
+    }
+
     pub(super) fn is_busy(&self) -> bool {
         self.claims(self.islands()).iter().any(|range| self.source.is_busy(range))
     }

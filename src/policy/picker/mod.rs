@@ -33,8 +33,9 @@ mod overlap;
 
 use std::ops::Range;
 
+use super::expiry::alone;
 use super::{Plan, Reason, TreeView};
-use crate::catalog::{LevelState, Run};
+use crate::catalog::{LevelState, Run, TableMeta};
 use crate::types::KeyRange;
 
 use choice::Choice;
@@ -90,6 +91,14 @@ impl Picker {
         Some(choice.plan(reason, cursor))
     }
 
+    /// The next merge of a part of level 0 that holds at least one part in so many of what it meets, if there is one that no running
+    /// job is in the way of.
+    #[must_use]
+    pub fn pick_dense(&self, view: &TreeView<'_>, parts: u64) -> Option<Plan> {
+        let choice = level0::choose(self.source(view, 0)?).filter(|choice| choice.is_dense(parts))?;
+        Some(choice.plan(Reason::Idle, None))
+    }
+
     /// The next fold of the runs of level 0 in `window`, if there is one that no running job is in the way of.
     #[must_use]
     pub fn fold(&self, view: &TreeView<'_>, window: &Range<usize>, evenness: Evenness) -> Option<Plan> {
@@ -116,6 +125,34 @@ impl Picker {
         let choice = hull.and_then(|hull| Choice::of(source, source.closed(&hull)));
         let Some(choice) = choice.map(Choice::all_merged) else { return RangePick::Done };
         if choice.is_busy() { RangePick::Busy } else { RangePick::Plan(choice.plan(Reason::Manual, None)) }
+    }
+
+    /// The next step of a manual merge of the deepest level into itself: tables that overlap `range` and are `due`.
+    #[must_use]
+    pub fn pick_alone(
+        &self,
+        view: &TreeView<'_>,
+        range: &KeyRange,
+        is_due: impl Fn(&TableMeta) -> bool,
+    ) -> RangePick {
+        let (Self::Cursor(config) | Self::LeastOverlap(config)) = self;
+        let deepest = view.version.deepest().filter(|level| *level > 0);
+        let run = deepest.and_then(|level| Some((level, view.version.level(level).run()?)));
+        let is_due = |table: &TableMeta| table.range.overlaps(range) && is_due(table);
+        let plan = run.and_then(|(level, run)| alone(view, level, run, config.expansion_bytes_max, is_due));
+        let Some(plan) = plan else { return RangePick::Done };
+        if view.busy.conflicts_with(&plan) {
+            RangePick::Busy
+        } else {
+            RangePick::Plan(Plan { reason: Reason::Manual, ..plan })
+        }
+    }
+
+    /// Bytes of a group, at most.
+    #[must_use]
+    pub fn group_bytes(&self) -> u64 {
+        let (Self::Cursor(config) | Self::LeastOverlap(config)) = self;
+        config.group_bytes
     }
 
     /// Nothing for the deepest level, which has no target.

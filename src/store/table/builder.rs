@@ -1,15 +1,18 @@
 //! Writes a table into a pack.
 
+use std::num::NonZeroU32;
+
 use crate::error::Result;
 use crate::format::block::BlockBuilder;
 use crate::format::checksum::Place;
+use crate::format::dated;
 use crate::format::edit::TableRecord;
 use crate::format::filter::FilterBuilder;
 use crate::format::table::{self, BlockHandle, Codec, Footer, Properties};
 use crate::format::tombstones;
 use crate::store::pack::PackWriter;
 use crate::types::{
-    Epoch, Key, KeyRange, KeyspaceId, Kind, PAGE_BYTES, Prefix, RangeTombstone, Seq, Stamp, TableId,
+    Dates, Epoch, Key, KeyRange, KeyspaceId, Kind, PAGE_BYTES, Prefix, RangeTombstone, Seq, Stamp, TableId,
 };
 
 /// A block that would touch one page more than it must is moved behind the page's end if that wastes no more than
@@ -33,6 +36,8 @@ pub(crate) struct TableSettings {
     pub(crate) prefix: Option<Prefix>,
     /// Whether blocks are compressed.
     pub(crate) codec: Codec,
+    /// Seconds for which values live; each ends in the second of its write then.
+    pub(crate) ttl: Option<NonZeroU32>,
 }
 
 /// A table being written at the end of a pack.
@@ -56,6 +61,7 @@ pub(crate) struct TableBuilder {
     key_bytes: u64,
     value_bytes: u64,
     blocks: u64,
+    dates: Option<Dates>,
 }
 
 #[derive(Debug)]
@@ -86,6 +92,7 @@ impl TableBuilder {
             key_bytes: 0,
             value_bytes: 0,
             blocks: 0,
+            dates: None,
         }
     }
 
@@ -122,6 +129,10 @@ impl TableBuilder {
         self.key_bytes += key.len() as u64;
         self.value_bytes += value.len() as u64;
         self.note_seq(stamp.seq());
+        if self.settings.ttl.is_some() && stamp.kind() == Kind::Put {
+            let at = Dates::at(dated::second(value));
+            self.dates = Some(self.dates.map_or(at, |dates| dates.hull(at)));
+        }
         Ok(())
     }
 
@@ -186,6 +197,7 @@ impl TableBuilder {
             entries: self.entries,
             tombstones: self.tombstones,
             range_tombstones: self.range_tombstones.len() as u64,
+            dates: self.dates,
         })
     }
 
@@ -212,6 +224,8 @@ impl TableBuilder {
             data_blocks: self.blocks,
             range_tombstones: self.range_tombstones.len() as u64,
             range: range.clone(),
+            dates: self.dates,
+            ttl: self.settings.ttl,
         }
     }
 

@@ -73,6 +73,7 @@ fn settings(codec: Codec) -> TableSettings {
         filter_bits: 10,
         prefix: None,
         codec,
+        ttl: None,
     }
 }
 

@@ -1,0 +1,24 @@
+//! When values that will expire were written.
+
+/// The oldest and the newest of some values' dates, in seconds since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Dates {
+    /// No value is older.
+    pub oldest: u32,
+    /// No value is newer.
+    pub newest: u32,
+}
+
+impl Dates {
+    /// Those of one value.
+    #[must_use]
+    pub fn at(second: u32) -> Self {
+        Self { oldest: second, newest: second }
+    }
+
+    /// Those of the values of both.
+    #[must_use]
+    pub fn hull(self, other: Self) -> Self {
+        Self { oldest: self.oldest.min(other.oldest), newest: self.newest.max(other.newest) }
+    }
+}
