@@ -206,6 +206,31 @@ fn what_has_expired_above_goes_after_what_it_hides() {
 }
 
 #[test]
+fn what_came_from_outside_and_has_expired_hides_what_is_older_and_has_not() {
+    scheduled(|env| {
+        let keys = || (0..300).map(|n| format!("{n:04}"));
+        let ingest = Mutex::new(None);
+        let (db, aging) = at_the_bottom(&env, |aging| {
+            let mut outside = aging.ingest().unwrap();
+            keys().for_each(|key| outside.push(key, vec![2; 100]).unwrap());
+            *ingest.lock() = Some(outside);
+            sleep(&env, 50);
+            keys().for_each(|key| aging.put(key, vec![1; 100]).unwrap());
+        });
+        // It is numbered now, and dated when it came.
+        ingest.lock().take().unwrap().finish().unwrap();
+        assert_eq!(aging.get("0007").unwrap().unwrap(), [2; 100]);
+        let all = tables(&aging);
+        sleep(&env, 62);
+        assert_eq!((aging.iter().unwrap().count(), tables(&aging)), (0, all));
+        sleep(&env, 50);
+        assert_eq!((aging.iter().unwrap().count(), tables(&aging)), (0, 0));
+        drop(aging);
+        db.close().unwrap();
+    });
+}
+
+#[test]
 fn a_table_of_which_much_has_expired_is_merged_by_itself() {
     scheduled(|env| {
         // Each table holds values of all dates.
