@@ -76,8 +76,8 @@ pub struct KeyspaceOptions {
     /// How long a value lives from its write on; whole seconds, 1 to 4,294,967,295. Default: for ever.
     ///
     /// An expired value is hidden at once from every reader, snapshots and transactions included, and removed when a flush
-    /// or merge next comes upon it. Where none does, a table goes once all of its values have expired, and is merged by itself once
-    /// about half of them have, or some for an eighth of their time. [`crate::Db::compact`] removes all that has expired. Each value
+    /// or merge next comes upon it. Where none does, a table goes once all of its values have expired (and no snapshot or
+    /// transaction is older than they are), and is merged by itself once about half of them have, or some for an eighth of their time. [`crate::Db::compact`] removes all that has expired. Each value
     /// takes 4 bytes more, and the longest one may be so much shorter. An iterator judges by the time at which it was made.
     ///
     /// The store's time is the latest that the machine's wall clock has shown it, so it never goes back; across openings,

@@ -7,6 +7,7 @@ mod rot;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rot::{Seed, tiny};
@@ -280,6 +281,56 @@ fn a_compaction_removes_what_has_expired_in_the_deepest_level() {
 }
 
 #[test]
+fn to_compact_what_is_compact_writes_nothing() {
+    let env = machine();
+    let (db, _aging) = at_the_bottom(&env, |aging| {
+        (0..300).for_each(|n| aging.put(format!("{n:04}"), vec![1; 100]).unwrap());
+    });
+    let jobs = db.stats().merge.jobs;
+    db.compact().unwrap();
+    assert_eq!(db.stats().merge.jobs, jobs);
+}
+
+#[test]
+fn a_transaction_hears_of_what_came_and_expired_while_it_ran() {
+    scheduled(|env| {
+        let (db, aging) = at_the_bottom(&env, |aging| {
+            (0..300).for_each(|n| aging.put(format!("{n:04}"), vec![1; 100]).unwrap());
+        });
+        let mut transaction = db.transaction();
+        assert!(transaction.get_in(&aging, "k").unwrap().is_none());
+        aging.put("k", "theirs").unwrap();
+        db.flush().unwrap();
+        sleep(&env, TTL + 15);
+        assert_eq!(tables(&aging), 1, "the table that is newer than the transaction");
+        transaction.put_in(&aging, "k", "mine");
+        assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Conflict);
+        sleep(&env, 15);
+        assert_eq!(tables(&aging), 0);
+        drop(aging);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn waiting_for_idleness_does_not_wait_for_the_next_look_at_the_clock() {
+    scheduled(|env| {
+        let (db, aging) = at_the_bottom(&env, |aging| {
+            (0..300).for_each(|n| aging.put(format!("{n:04}"), vec![1; 100]).unwrap());
+        });
+        sleep(&env, TTL - 5);
+        while tables(&aging) > 0 {
+            let start = env.now();
+            db.wait_idle().unwrap();
+            assert!(env.now() - start < Duration::from_secs(1), "{:?}", env.now() - start);
+            env.sleep(Duration::from_millis(200));
+        }
+        drop(aging);
+        db.close().unwrap();
+    });
+}
+
+#[test]
 fn repair_knows_without_a_manifest_that_values_expire() {
     let env = machine();
     let db = open(&env);
@@ -429,13 +480,14 @@ fn answers_are_those_of_a_map_with_a_clock_that_jumps() {
 
 // ---- Filters ----
 
-/// Removes values that start with "drop", changes those with "change", and writes down what it has seen.
+/// Removes values that start with "drop", changes those with "change", and writes down what it has seen; fails if it is told to.
 #[derive(Default)]
-struct Tidy(Mutex<Vec<Vec<u8>>>);
+struct Tidy(Mutex<Vec<Vec<u8>>>, AtomicBool);
 
 impl CompactionFilter for Tidy {
     fn decide(&self, _: &[u8], value: &[u8]) -> Decision {
         self.0.lock().push(value.to_vec());
+        assert!(!self.1.load(Ordering::Relaxed), "told to fail");
         match value {
             _ if value.starts_with(b"drop") => Decision::Remove,
             _ if value.starts_with(b"change") => Decision::Change(b"changed".to_vec()),
@@ -492,6 +544,33 @@ fn a_filter_never_sees_what_a_snapshot_needs() {
     db.compact().unwrap();
     assert!(db.get("old").unwrap().is_none());
     assert_eq!(db.stats().space.live_bytes, 0);
+}
+
+#[test]
+fn a_filter_that_fails_on_what_has_expired_is_in_no_other_jobs_way() {
+    scheduled(|env| {
+        let filter = Arc::new(Tidy::default());
+        let tree = TreeOptions { level1_bytes: 1 << 20, level_ratio: None, ..tiny().tree };
+        let builder = Db::builder("/db").env(env.clone()).options(Options { tree, ..tiny() });
+        let db = builder.compaction_filter("aging", filter.clone()).open().unwrap();
+        let space = aging(&db);
+        for date in 0..4 {
+            (0..100).for_each(|n| space.put(format!("{:04}", 4 * n + date), vec![1; 100]).unwrap());
+            sleep(&env, 10);
+        }
+        db.compact().unwrap();
+        filter.1.store(true, Ordering::Relaxed);
+        // Much has expired of what the filter fails on.
+        sleep(&env, TTL - 15);
+        assert!(db.stats().background_errors > 0);
+        db.wait_idle().unwrap();
+        db.put("key", "value").unwrap();
+        db.flush().unwrap();
+        sleep(&env, 2);
+        assert_eq!(db.keyspace("default").unwrap().shape().levels[0].tables, 0, "idle time moved it");
+        drop(space);
+        db.close().unwrap();
+    });
 }
 
 #[test]

@@ -499,7 +499,7 @@ impl Db {
     }
 
     /// Merges everything that is there at the moment into the deepest level, in all keyspaces, and what is in that level already where
-    /// values expire, a compaction filter is set, or tombstones are left. Entries that nobody can see any more are gone
+    /// values have expired, a compaction filter is set, or tombstones are left. Entries that nobody can see any more are gone
     /// afterwards, but for older versions in the deepest level that a snapshot has kept: they go with the next merge there.
     ///
     /// ```

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::Engine;
+use super::events::Event;
 use super::tree::Tree;
 use crate::batch::WriteBatch;
 use crate::env::Env;
@@ -28,6 +29,9 @@ use crate::types::{KeyspaceId, Kind, Seq, Stamp, VALUE_BYTES_MAX};
 
 /// How often it is looked whether enough has expired for tables to go or to be merged.
 pub(super) const EXPIRY_PERIOD: Duration = Duration::from_secs(10);
+
+/// Where a merge for what has expired has failed, the next one comes after so long.
+const EXPIRY_PAUSE: Duration = Duration::from_secs(60);
 
 /// The last second that a date can tell, in 2106. Time stands still there: what is written from then on stays, where it would
 /// otherwise be expired at once.
@@ -87,7 +91,26 @@ impl Engine {
     /// The same, for who decides what becomes of its tables.
     pub(super) fn expiring(&self, tree: &Tree) -> Option<Expiring> {
         let (ttl, upto) = (tree.record.ttl?, self.expiry(tree)?.upto?);
-        Some(Expiring { upto, ttl: ttl.get().into() })
+        let pause = tree.expiry_pause.load(Relaxed);
+        Some(Expiring {
+            upto,
+            ttl: ttl.get().into(),
+            oldest_pin: self.snapshots.list().first().copied(),
+            may_merge: pause == 0 || self.env.now() >= Duration::from_nanos(pause),
+        })
+    }
+
+    /// The `result` of a job that only expiry asked for. It can wait, so after a failure it does, and is in no other job's way.
+    pub(super) fn put_off_expiry(&self, tree: &Tree, result: Result<()>) -> Result<()> {
+        let Err(error) = result else { return Ok(()) };
+        if self.health.is_poisoned() || error.kind() == ErrorKind::NotFound {
+            return Err(error);
+        }
+        self.tally.failed();
+        self.events.tell(|| Event::BackgroundError(error.clone()));
+        let until = self.env.now() + EXPIRY_PAUSE;
+        tree.expiry_pause.store(u64::try_from(until.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+        Ok(())
     }
 
     /// Whether there is a keyspace in which values expire.

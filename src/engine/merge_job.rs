@@ -1,5 +1,5 @@
-//! Merges: tables of one level and of the next become tables of the next, or tables of level 0 tables of one of its runs. What moves in the same plan does so in the same
-//! edit.
+//! Merges: tables of one level and of the next become tables of the next, tables of level 0 tables of one of its runs, or tables of a
+//! level, of which much has expired, fewer ones there. What moves in the same plan does so in the same edit.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

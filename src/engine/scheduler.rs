@@ -26,7 +26,7 @@ use crate::catalog::Version;
 use crate::env::sync::{Condvar, Mutex, MutexGuard};
 use crate::env::{Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
-use crate::policy::{Busy, Plan, PlanKind, SpaceView, TreeShape, TreeView, next_plan};
+use crate::policy::{Busy, Plan, PlanKind, Reason, SpaceView, TreeShape, TreeView, next_plan};
 use crate::types::KeyspaceId;
 
 /// Pause after a job that failed, doubled with every further failure up to the maximum: a full disk must not be
@@ -300,7 +300,10 @@ impl Engine {
         state.claim(plan);
         drop(state);
         let free_bytes = self.free_bytes();
-        let result = self.tree(plan.keyspace).and_then(|tree| self.run_plan(&tree, plan));
+        let result = self.tree(plan.keyspace).and_then(|tree| {
+            let result = self.run_plan(&tree, plan);
+            if plan.reason == Reason::Expiry { self.put_off_expiry(&tree, result) } else { result }
+        });
         let (mut state, result) = self.job_ended(Job::Merge, result, free_bytes);
         state.release(plan);
         self.scheduler.changed(&mut state);
@@ -446,8 +449,8 @@ impl Engine {
                 if layout.price_of_level0(&version).is_some_and(|price| paid >= price) {
                     shape.scores[0] = shape.scores[0].max(1.0);
                 }
-                // Others need the space more.
                 shape.expiring = self.expiring(tree);
+                // Others need the space more.
                 (shape.paid_bytes, shape.idle) =
                     if self.is_short_of_space() { (0, false) } else { (paid, idle) };
                 (tree.id(), version, shape)
@@ -488,6 +491,7 @@ impl Engine {
             self.check_progress(&mut state, Job::Flush)?;
             self.check_progress(&mut state, Job::Merge)?;
             let due = self.merge_due(&state.busy, state.rewrites, |_| true, false);
+            let may_have_become_due = due.is_some();
             let idle =
                 state.flushing.is_none() && state.merges == 0 && self.flush_due().is_none() && due.is_none();
             if idle && state.planning > 0 {
@@ -502,6 +506,11 @@ impl Engine {
                 // It may have become due, and may cease to be, without a word to the merging threads: as readers let go.
                 state = self.rewrite_planned(state, &rewrite);
             } else {
+                if may_have_become_due {
+                    // By the passing of time, without a word to the merging threads.
+                    state.wakes += 1;
+                    self.scheduler.work.notify_all();
+                }
                 self.scheduler.done.wait(&mut state);
             }
         }

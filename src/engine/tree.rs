@@ -1,7 +1,7 @@
 //! A keyspace at work: its memtables and its version.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 
@@ -23,6 +23,8 @@ pub(crate) struct Tree {
     view: ArcSwap<View>,
     dropped: AtomicBool,
     pub(super) payments: Payments,
+    /// Until when it is not merged for what has expired, by the monotonic clock, in nanoseconds.
+    pub(super) expiry_pause: AtomicU64,
 }
 
 /// Everything that a read needs: immutable but for the active memtable, which only grows.
@@ -74,7 +76,14 @@ pub(crate) fn common_prefix(version: &Version, memtable: Option<&Memtable>) -> V
 impl Tree {
     pub(crate) fn new(record: KeyspaceRecord, chunks: Arc<ChunkPool>, view: View) -> Self {
         let view = ArcSwap::from_pointee(view);
-        Self { record, chunks, view, dropped: AtomicBool::new(false), payments: Payments::default() }
+        Self {
+            record,
+            chunks,
+            view,
+            dropped: AtomicBool::new(false),
+            payments: Payments::default(),
+            expiry_pause: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn id(&self) -> KeyspaceId {

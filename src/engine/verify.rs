@@ -122,6 +122,8 @@ impl Engine {
         report.entries += entries;
         report.range_tombstones += range_tombstones;
         let recorded = meta.record();
+        // Tables had none once.
+        let dates = recorded.dates.and(dates);
         let counted = TableRecord {
             entries,
             tombstones,

@@ -6,14 +6,20 @@
 //! yet to come.
 //!
 //! How much of a table has expired is not known, only when its oldest and its newest value were written. It is due once half of the
-//! time between these has passed, but no earlier than an eighth of the time that values live behind the first: so if values come
-//! evenly, less than half of the bytes is written again, and once. What expires late is a part of the data, at most a half.
+//! time between these has passed, but no earlier than an eighth of the time that values live behind the first. So if values come
+//! evenly, a half of it is written again, a quarter, and an eighth, and what has expired is at most as much as what lives.
 //! (RocksDB merges a table once its oldest data is older than its `ttl`, Cassandra once it estimates that a fifth is
 //! droppable.)
+//!
+//! What is given up unread is newer than nobody who reads at a number of the past: a transaction would not learn of a write that
+//! came after it began (I5). A merge by itself keeps what they need, as any merge.
 
 use super::{Plan, PlanInput, PlanKind, Reason, TreeView};
 use crate::catalog::{Run, TableMeta};
-use crate::types::{Dates, KeyRange};
+use crate::types::{Dates, KeyRange, Seq};
+
+/// Tables that one edit gives up, at most.
+const DROPS_MAX: usize = 256;
 
 /// A table is not merged for what has expired within one part in so many of the time that values live.
 const LIFE_PARTS: u64 = 8;
@@ -25,19 +31,32 @@ pub struct Expiring {
     pub upto: u64,
     /// Seconds for which values live.
     pub ttl: u64,
+    /// The oldest number at which somebody reads, if anybody does.
+    pub oldest_pin: Option<Seq>,
+    /// Whether tables may be merged alone: not for a while after that has failed.
+    pub may_merge: bool,
 }
 
 impl Expiring {
-    /// Whether every value has expired.
-    #[must_use]
-    pub fn is_over(&self, dates: Dates) -> bool {
-        let last = if planted!("table-gone-with-its-first-value") { dates.oldest } else { dates.newest };
-        u64::from(last) <= self.upto
+    /// Whether nothing of `table` is alive, nor asked for by who reads at a number of the past.
+    fn is_over(&self, table: &TableMeta) -> bool {
+        let pin = self.oldest_pin.filter(|_| !planted!("what-is-newer-than-a-pin-gone-unread"));
+        let first = planted!("table-gone-with-its-first-value");
+        let has_expired =
+            |dates: Dates| u64::from(if first { dates.oldest } else { dates.newest }) <= self.upto;
+        table.dates.map_or(table.entries == table.tombstones, has_expired)
+            && pin.is_none_or(|pin| table.max_seq <= pin)
     }
 
-    /// Whether enough have for the table to be merged alone.
-    #[must_use]
-    pub fn is_due(&self, dates: Dates) -> bool {
+    /// Whether something of `table` has expired, or may have: one that was written before tables had dates.
+    pub(crate) fn has_begun(&self, table: &TableMeta) -> bool {
+        let begun = |dates: Dates| u64::from(dates.oldest) <= self.upto;
+        table.dates.map_or(table.entries > table.tombstones, begun)
+    }
+
+    /// Whether enough has for `table` to be merged alone.
+    fn is_due(&self, table: &TableMeta) -> bool {
+        let Some(dates) = table.dates else { return self.has_begun(table) };
         let passed = self.upto.saturating_sub(dates.oldest.into());
         let half = u64::from(dates.newest - dates.oldest).div_ceil(2);
         passed >= half.max(self.ttl / LIFE_PARTS).max(1)
@@ -49,13 +68,8 @@ impl Expiring {
 pub fn next_drop(view: &TreeView<'_>) -> Option<Plan> {
     let expiring = view.shape.expiring?;
     bottoms(view).find_map(|(level, at, run)| {
-        let is_over = |table: &&TableMeta| table.dates.is_some_and(|dates| expiring.is_over(dates));
-        let over: Vec<_> = run
-            .iter()
-            .map(|table| &**table)
-            .filter(is_over)
-            .filter(|table| is_free(view, level, at, table))
-            .collect();
+        let is_over = |table: &&TableMeta| expiring.is_over(table) && is_free(view, level, at, table);
+        let over: Vec<_> = run.iter().map(|table| &**table).filter(is_over).take(DROPS_MAX).collect();
         let claims = over.iter().map(|table| table.range.clone()).collect();
         plan(view, level, PlanKind::Drop, &over, claims)
     })
@@ -64,11 +78,9 @@ pub fn next_drop(view: &TreeView<'_>) -> Option<Plan> {
 /// The next tables below level 0, neighbours of up to so many bytes, to be merged into their own level.
 #[must_use]
 pub fn next_distilled(view: &TreeView<'_>, group_bytes: u64) -> Option<Plan> {
-    let expiring = view.shape.expiring?;
+    let expiring = view.shape.expiring.filter(|expiring| expiring.may_merge)?;
     bottoms(view).filter(|(level, ..)| *level > 0).find_map(|(level, at, run)| {
-        let is_due = |table: &TableMeta| {
-            table.dates.is_some_and(|dates| expiring.is_due(dates)) && is_free(view, level, at, table)
-        };
+        let is_due = |table: &TableMeta| expiring.is_due(table) && is_free(view, level, at, table);
         alone(view, level, run, group_bytes, is_due)
     })
 }
@@ -112,13 +124,10 @@ fn is_free(view: &TreeView<'_>, level: u8, at: usize, table: &TableMeta) -> bool
     let is_clear = |run: &Run| {
         planted!("expired-table-gone-before-what-it-hides") || run.overlapping(&table.range).next().is_none()
     };
+    let mut below = view.version.levels().filter(|(below, _)| *below > level);
     !view.busy.conflicts(level, &table.range)
         && view.version.level(level).runs[at + 1..].iter().all(is_clear)
-        && view
-            .version
-            .levels()
-            .filter(|(below, _)| *below > level)
-            .all(|(_, state)| state.runs.iter().all(is_clear))
+        && below.all(|(_, state)| state.runs.iter().all(is_clear))
 }
 
 /// The plan that does so with `tables`, which are of one run of `level`, if there are any.

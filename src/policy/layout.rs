@@ -89,7 +89,7 @@ pub struct TreeShape {
     pub debt_bytes: u64,
     /// What readers have paid for each run of level 0, in bytes of merging ([`seeks_worth`], [`Layout::looks_worth`]).
     pub paid_bytes: u64,
-    /// Whether nobody is there, so that a fold holds up nobody.
+    /// Whether nobody is there, so that a job holds up nobody.
     pub idle: bool,
     /// What has expired of it; `None` if values live for ever.
     pub expiring: Option<Expiring>,

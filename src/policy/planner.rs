@@ -15,6 +15,8 @@
 //! A level 0 that waits for jobs in level 1 to end keeps that level's next jobs from starting, or they would hold it
 //! up for ever; nor does a rewrite start in its keyspace. Which tables are taken is the picker's business, whether a plan may run the pacer's.
 
+use std::iter;
+
 use super::expiry::{next_distilled, next_drop};
 use super::{
     Admission, Cutter, Evenness, Layout, LoadState, Pacer, Picker, Placer, Plan, Retainer, SpaceView,
@@ -86,7 +88,10 @@ pub fn next_plan(
         }
     }
     let late_rewrite = if late { rewrite(&waiting) } else { None };
-    let distilled = || views.iter().find_map(|view| next_distilled(view, config.picker.group_bytes()));
+    let distilled = || {
+        let mut free = views.iter().filter(|view| !waiting.contains(&view.keyspace));
+        free.find_map(|view| next_distilled(view, config.picker.group_bytes()))
+    };
     let mut for_readers = views.iter().flat_map(|view| for_readers(view, config));
     (late_rewrite.or_else(|| distilled().filter(admitted)))
         .or_else(|| for_readers.find(admitted))
@@ -99,12 +104,14 @@ fn for_readers(view: &TreeView<'_>, config: &PolicyConfig) -> impl Iterator<Item
     let is_due = view.shape.scores[0] >= 1.0;
     let is_idle = !is_due && view.shape.idle;
     let dense = layout.idle_parts().filter(|_| is_idle).and_then(|parts| picker.pick_dense(view, parts));
-    let paid = if is_due { Vec::new() } else { layout.folds(view.version, view.shape.paid_bytes) };
-    let even = if is_idle { layout.idle_folds(view.version) } else { Vec::new() };
-    let paid = paid.into_iter().map(|(window, _)| (window, Evenness::Any));
-    let windows = paid.chain(even.into_iter().map(|window| (window, Evenness::Even)));
-    let folds = windows.filter_map(|(window, evenness)| picker.fold(view, &window, evenness));
-    dense.into_iter().chain(folds)
+    let folds = move || {
+        let paid = if is_due { Vec::new() } else { layout.folds(view.version, view.shape.paid_bytes) };
+        let even = if is_idle { layout.idle_folds(view.version) } else { Vec::new() };
+        let paid = paid.into_iter().map(|(window, _)| (window, Evenness::Any));
+        let windows = paid.chain(even.into_iter().map(|window| (window, Evenness::Even)));
+        windows.filter_map(|(window, evenness)| picker.fold(view, &window, evenness))
+    };
+    dense.into_iter().chain(iter::once_with(folds).flatten())
 }
 
 fn due_levels<'a>(view: &'a TreeView<'a>, config: &PolicyConfig) -> impl Iterator<Item = Due<'a>> {

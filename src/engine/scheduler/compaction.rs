@@ -32,9 +32,11 @@ impl Engine {
             }
         }
         let has_filter = self.filters.0.contains_key(&tree.record.name);
+        let expiring = self.expiring(tree);
         let may_shrink = |table: &TableMeta| {
-            let holds_more = table.tombstones + table.range_tombstones > 0 || table.dates.is_some();
-            table.id < first_new && table.min_seq <= upto && (has_filter || holds_more)
+            let has_expired = expiring.is_some_and(|expiring| expiring.has_begun(table));
+            let holds_more = has_filter || has_expired || table.tombstones + table.range_tombstones > 0;
+            table.id < first_new && table.min_seq <= upto && holds_more
         };
         let mut rest = Some(range.clone());
         while let Some(range) = rest {

@@ -1,6 +1,7 @@
 //! Which tables go, or are merged alone, for what has expired of them.
 
 use super::*;
+use crate::policy::expiry::{next_distilled, next_drop};
 use crate::types::Dates;
 
 /// A table over `keys` with values of these dates.
@@ -15,7 +16,7 @@ fn next(tables: &[(u8, TableRecord)], busy: &Busy, upto: u64) -> String {
     let mut config = PolicyConfig::leveldb_sized(1 << 30, 1 << 40);
     config.picker_mut().group_bytes = 2 << 20;
     let mut shape = config.layout.measure(&version);
-    shape.expiring = Some(Expiring { upto, ttl: 80 });
+    shape.expiring = Some(Expiring { upto, ttl: 80, oldest_pin: None, may_merge: true });
     let view = TreeView { keyspace: KeyspaceId(0), version: &version, busy, shape: &shape };
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config);
     let inputs =
@@ -46,8 +47,6 @@ fn a_table_goes_when_all_has_expired_and_nothing_older_lies_below() {
         assert_eq!(next(&tables, &free, 100), format!("Drop L{level} 5"));
         assert!(next(&tables, &free, 200).starts_with("Drop") && next(&tables, &free, 200).ends_with(" 1"));
     }
-    let unknown = [(1, TableRecord { dates: None, ..one[0].1.clone() })];
-    assert_eq!(next(&unknown, &free, 1000), "nothing");
 }
 
 #[test]
@@ -72,4 +71,49 @@ fn a_table_is_merged_alone_when_half_of_its_time_has_passed_but_at_least_an_eigh
     assert_eq!(next(&run[1..], &busy, 150), "Merge L1 2");
     let fresh = [run[0].clone(), (1, dated(2, ("c", "d"), (120, 190))), run[2].clone()];
     assert_eq!(next(&fresh, &free, 150), "Merge L1 1");
+}
+
+#[test]
+fn what_is_newer_than_a_pin_stays_and_what_is_deleted_alone_goes() {
+    // Numbers 20 to 29.
+    let table = dated(2, ("a", "c"), (100, 100));
+    let deleted = TableRecord { dates: None, tombstones: table.entries, ..table.clone() };
+    let over = |table: &TableRecord, oldest_pin: Option<u64>| {
+        let version = version(vec![(1, table.clone())]);
+        let expiring = Expiring { upto: 200, ttl: 80, oldest_pin: oldest_pin.map(Seq), may_merge: true };
+        let shape = TreeShape { expiring: Some(expiring), ..TreeShape::default() };
+        let view =
+            TreeView { keyspace: KeyspaceId(0), version: &version, busy: &Busy::default(), shape: &shape };
+        next_drop(&view).is_some()
+    };
+    for table in [table, deleted] {
+        assert_eq!(
+            [None, Some(29), Some(28), Some(1)].map(|pin| over(&table, pin)),
+            [true, true, false, false]
+        );
+    }
+}
+
+#[test]
+fn a_level_0_that_waits_is_not_held_up_by_what_has_expired() {
+    let full = |id| (0, table(id, id, KeyRange::new(*b"a", *b"z"), 1 << 20));
+    let due =
+        (1..).zip([("a", "c"), ("m", "n"), ("x", "z")]).map(|(id, keys)| (1, dated(id, keys, (100, 180))));
+    let tables: Vec<_> = (10..16).map(full).chain(due).collect();
+    assert!(next(&tables, &Busy::default(), 150).starts_with("Merge L1 15"));
+    // A job in level 1, which level 0 waits for.
+    let mut busy = Busy::default();
+    busy.claim(&claim_of(1, KeyRange::new(*b"a", *b"c")));
+    assert_eq!(next(&tables, &busy, 150), "nothing");
+}
+
+#[test]
+fn a_table_of_unknown_dates_is_merged_once_and_none_while_that_fails() {
+    let unknown = [(1, TableRecord { dates: None, ..dated(1, ("a", "c"), (0, 0)) })];
+    assert_eq!(next(&unknown, &Busy::default(), 100), "Merge L1 1");
+    let version = version(unknown.to_vec());
+    let expiring = Expiring { upto: 200, ttl: 80, oldest_pin: None, may_merge: false };
+    let shape = TreeShape { expiring: Some(expiring), ..TreeShape::default() };
+    let view = TreeView { keyspace: KeyspaceId(0), version: &version, busy: &Busy::default(), shape: &shape };
+    assert_eq!(next_distilled(&view, 1 << 20), None);
 }

@@ -1,0 +1,191 @@
+//! A keyspace whose values expire answers as a map with a clock, while time passes, jobs run and tables go by themselves.
+
+#![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
+
+mod rot;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rot::{Random, Seed, number, tiny};
+use terrace::env::Env;
+use terrace::env::simulated::{SimConfig, SimEnv};
+use terrace::{Db, Ingest, Keyspace, KeyspaceOptions, Options, Snapshot};
+
+const TTL: u64 = 100;
+const KEYS: u64 = 200;
+const ROUNDS: u64 = 600;
+
+type Key = Vec<u8>;
+type Value = Vec<u8>;
+/// Values and the seconds of their writes.
+type Model = BTreeMap<Key, (Value, u64)>;
+
+fn open(env: &Arc<SimEnv>, options: &Options) -> Db {
+    Db::builder("/db").env(env.clone()).options(options.clone()).open().unwrap()
+}
+
+/// A store, what it should hold, and who looks at its past.
+struct Life {
+    env: Arc<SimEnv>,
+    random: Random,
+    options: Options,
+    /// Nothing between one opening and the next.
+    db: Option<Db>,
+    model: Model,
+    snapshots: Vec<(Snapshot, Model)>,
+    ingest: Option<(Ingest, Model)>,
+    /// The latest second that the store has seen.
+    seen: u64,
+}
+
+impl Life {
+    fn new(env: &Arc<SimEnv>, seed: u64) -> Self {
+        let mut options = Options { background_threads: Some(2), ..tiny() };
+        if seed % 2 == 0 {
+            // As the default has it, and so with idle time.
+            (options.tree.level_ratio, options.tree.group_bytes) = (None, 8 << 10);
+        }
+        let (env, random, db) = (env.clone(), Random(seed), Some(open(env, &options)));
+        Self { env, random, options, db, model: Model::new(), snapshots: Vec::new(), ingest: None, seen: 0 }
+    }
+
+    fn db(&self) -> &Db {
+        self.db.as_ref().unwrap()
+    }
+
+    fn space(&self) -> Keyspace {
+        let ttl = Some(Duration::from_secs(TTL));
+        self.db().keyspace_with("aging", KeyspaceOptions { ttl, ..KeyspaceOptions::default() }).unwrap()
+    }
+
+    /// The store looks at its clock, and so does the model.
+    fn look(&mut self) {
+        self.space().contains("").unwrap();
+        self.seen = self.seen.max(self.env.unix_millis() / 1000);
+    }
+
+    fn key(&mut self) -> Key {
+        format!("{:03}", self.random.below(KEYS)).into_bytes()
+    }
+
+    fn value(&mut self, round: u64) -> Value {
+        vec![round as u8; self.random.below(300) as usize]
+    }
+
+    fn step(&mut self, round: u64) {
+        let (key, space) = (self.key(), self.space());
+        match self.random.below(32) {
+            0..4 => {
+                space.delete(&key).unwrap();
+                self.model.remove(&key);
+            }
+            4 => {
+                let end = self.key().max(key.clone());
+                space.delete_range(key.clone()..end.clone()).unwrap();
+                let gone = key..end;
+                self.model.retain(|other, _| !gone.contains(other));
+            }
+            5..8 => self.env.sleep(Duration::from_secs(self.random.below(12))),
+            8 => self.env.sleep(Duration::from_secs(self.random.below(60))),
+            9 => self.env.jump_clock(self.random.below(41) as i64 * 1000 - 20_000),
+            10 if self.snapshots.len() < 3 => {
+                self.snapshots.push((self.db().snapshot(), self.model.clone()));
+            }
+            10 | 11 if !self.snapshots.is_empty() => {
+                let at = self.random.below(self.snapshots.len() as u64) as usize;
+                self.snapshots.swap_remove(at);
+            }
+            12 => self.db().flush().unwrap(),
+            13 => space.compact_range(key..).unwrap(),
+            14 => self.ingest(&space, round),
+            15 if self.random.below(6) == 0 => {
+                drop(space);
+                self.reopen();
+            }
+            16 if self.random.below(4) == 0 => self.db().wait_idle().unwrap(),
+            17 if self.random.below(4) == 0 => {
+                let problems = self.db().verify().unwrap().problems;
+                assert!(problems.is_empty(), "{problems:?}");
+            }
+            _ => {
+                for _ in 0..self.random.below(25) {
+                    let (key, value) = (self.key(), self.value(round));
+                    space.put(&key, &value).unwrap();
+                    self.model.insert(key, (value, self.seen));
+                }
+            }
+        }
+    }
+
+    /// Begins what is to come from outside, which is dated now, or has what was begun numbered.
+    fn ingest(&mut self, space: &Keyspace, round: u64) {
+        if let Some((ingest, model)) = self.ingest.take() {
+            ingest.finish().unwrap();
+            self.model.extend(model);
+            return;
+        }
+        let (mut ingest, mut model) = (space.ingest().unwrap(), Model::new());
+        for key in (0..KEYS).map(|key| format!("{key:03}").into_bytes()) {
+            if self.random.below(5) == 0 {
+                let value = self.value(round);
+                ingest.push(&key, &value).unwrap();
+                model.insert(key, (value, self.seen));
+            }
+        }
+        self.ingest = Some((ingest, model));
+    }
+
+    fn reopen(&mut self) {
+        self.snapshots.clear();
+        self.ingest = None;
+        // An edit of the manifest, which holds the time.
+        self.space().put("", "").unwrap();
+        self.model.insert(Key::new(), (Value::new(), self.seen));
+        self.db().flush().unwrap();
+        self.db.take().unwrap().close().unwrap();
+        self.db = Some(open(&self.env, &self.options));
+    }
+
+    /// What is alive of `model`.
+    fn alive(&self, model: &Model) -> BTreeMap<Key, Value> {
+        let alive = model.iter().filter(|(_, (_, written))| self.seen < written + TTL);
+        alive.map(|(key, (value, _))| (key.clone(), value.clone())).collect()
+    }
+
+    fn check(&mut self) {
+        self.look();
+        let space = self.space();
+        let found = |entries: terrace::Iter| -> BTreeMap<Key, Value> {
+            entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
+        };
+        assert!(found(space.iter().unwrap()) == self.alive(&self.model));
+        for (snapshot, model) in &self.snapshots {
+            assert!(found(snapshot.keyspace(&space).iter().unwrap()) == self.alive(model), "a snapshot");
+        }
+    }
+}
+
+#[test]
+fn answers_are_those_of_a_map_whose_values_expire() {
+    let first = Seed::new(5).0;
+    let mut expired = 0;
+    for seed in first..first + number("LIVES").unwrap_or(6) {
+        let preempt_at_locks = seed % 3 == 0;
+        let config = SimConfig { seed, preemption_percent: 20, preempt_at_locks, ..SimConfig::default() };
+        expired += SimEnv::run(config, move |env| {
+            let mut life = Life::new(&env, seed);
+            for round in 0..ROUNDS {
+                life.look();
+                life.step(round);
+                if round % 4 == 0 {
+                    life.check();
+                }
+            }
+            life.check();
+            life.db().stats().merge.expired_tables
+        });
+    }
+    assert!(expired > 20, "{expired} tables have gone by themselves");
+}
