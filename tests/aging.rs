@@ -43,7 +43,7 @@ struct Life {
 impl Life {
     fn new(env: &Arc<SimEnv>, seed: u64) -> Self {
         let mut options = Options { background_threads: Some(2), ..tiny() };
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             // As the default has it, and so with idle time.
             (options.tree.level_ratio, options.tree.group_bytes) = (None, 8 << 10);
         }
@@ -172,7 +172,7 @@ fn answers_are_those_of_a_map_whose_values_expire() {
     let first = Seed::new(5).0;
     let mut expired = 0;
     for seed in first..first + number("LIVES").unwrap_or(6) {
-        let preempt_at_locks = seed % 3 == 0;
+        let preempt_at_locks = seed.is_multiple_of(3);
         let config = SimConfig { seed, preemption_percent: 20, preempt_at_locks, ..SimConfig::default() };
         expired += SimEnv::run(config, move |env| {
             let mut life = Life::new(&env, seed);
