@@ -491,7 +491,7 @@ impl Engine {
             self.check_progress(&mut state, Job::Flush)?;
             self.check_progress(&mut state, Job::Merge)?;
             let due = self.merge_due(&state.busy, state.rewrites, |_| true, false);
-            let may_have_become_due = due.is_some();
+            let has_expired = due.as_ref().is_some_and(|plan| plan.reason == Reason::Expiry);
             let idle =
                 state.flushing.is_none() && state.merges == 0 && self.flush_due().is_none() && due.is_none();
             if idle && state.planning > 0 {
@@ -506,8 +506,8 @@ impl Engine {
                 // It may have become due, and may cease to be, without a word to the merging threads: as readers let go.
                 state = self.rewrite_planned(state, &rewrite);
             } else {
-                if may_have_become_due {
-                    // By the passing of time, without a word to the merging threads.
+                if has_expired {
+                    // Without a word to the merging threads.
                     state.wakes += 1;
                     self.scheduler.work.notify_all();
                 }

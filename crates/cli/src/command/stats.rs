@@ -128,6 +128,7 @@ fn merge_to_json(merge: &MergeStats) -> Value {
         "folds": merge.folds,
         "moves": merge.moves,
         "moved_bytes": merge.moved_bytes,
+        "expired_tables": merge.expired_tables,
         "records_in": merge.records_in,
         "records_out": merge.records_out,
         "bytes_in": merge.bytes_in,
