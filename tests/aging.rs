@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rot::{Random, Seed, number, tiny};
 use terrace::env::Env;
-use terrace::env::simulated::{SimConfig, SimEnv};
+use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::{Db, Ingest, Keyspace, KeyspaceOptions, Options, Snapshot};
 
 const TTL: u64 = 100;
@@ -24,6 +24,11 @@ type Model = BTreeMap<Key, (Value, u64)>;
 
 fn open(env: &Arc<SimEnv>, options: &Options) -> Db {
     Db::builder("/db").env(env.clone()).options(options.clone()).open().unwrap()
+}
+
+fn aging(db: &Db) -> Keyspace {
+    let ttl = Some(Duration::from_secs(TTL));
+    db.keyspace_with("aging", KeyspaceOptions { ttl, ..KeyspaceOptions::default() }).unwrap()
 }
 
 /// A store, what it should hold, and who looks at its past.
@@ -56,8 +61,7 @@ impl Life {
     }
 
     fn space(&self) -> Keyspace {
-        let ttl = Some(Duration::from_secs(TTL));
-        self.db().keyspace_with("aging", KeyspaceOptions { ttl, ..KeyspaceOptions::default() }).unwrap()
+        aging(self.db())
     }
 
     /// The store looks at its clock, and so does the model.
@@ -188,4 +192,115 @@ fn answers_are_those_of_a_map_whose_values_expire() {
         });
     }
     assert!(expired > 20, "{expired} tables have gone by themselves");
+}
+
+// ---- Power cuts and failures ----
+
+/// A store in whose level 1 tables of 50 keys expire at once, and tables of 400 keys little by little; all of it durable.
+fn about_to_expire(env: &Arc<SimEnv>) -> (Db, Begun) {
+    let second = env.unix_millis() / 1000;
+    let mut options = Options { memtable_bytes: 1 << 20, background_threads: Some(1), ..tiny() };
+    options.tree.level1_bytes = 1 << 20;
+    let db = open(env, &options);
+    let space = aging(&db);
+    (0..50).for_each(|n| space.put(format!("at once {n:03}"), [1; 100]).unwrap());
+    for date in 0..4 {
+        (0..25).for_each(|n| space.put(format!("slowly {:03}", 4 * n + date), [2; 100]).unwrap());
+        env.sleep(Duration::from_secs(10));
+    }
+    db.compact().unwrap();
+    db.sync().unwrap();
+    (db, Begun { options, second })
+}
+
+/// With what a store was opened, and the second of its first write.
+#[derive(Clone)]
+struct Begun {
+    options: Options,
+    second: u64,
+}
+
+/// Until tables have gone and others have been merged alone.
+fn let_expire(env: &Arc<SimEnv>) {
+    env.sleep(Duration::from_secs(TTL - 15));
+}
+
+/// Whether `db` shows what it should by the clock, from first to last key, and is sound.
+fn assert_alive(env: &Arc<SimEnv>, db: &Db, begun: &Begun) {
+    let space = aging(db);
+    let found: Vec<Key> = space.iter().unwrap().map(|entry| entry.unwrap().0.to_vec()).collect();
+    let now = env.unix_millis() / 1000 - begun.second;
+    let mut expected: Vec<Key> = Vec::new();
+    if now < TTL {
+        expected.extend((0..50).map(|n| format!("at once {n:03}").into_bytes()));
+    }
+    let slowly = (0..100).filter(|n| now < 10 * (n % 4) + TTL);
+    expected.extend(slowly.map(|n| format!("slowly {n:03}").into_bytes()));
+    assert!(found == expected, "{} in place of {} at {now}", found.len(), expected.len());
+    assert!(db.verify().unwrap().problems.is_empty());
+}
+
+/// What is left of `machine` opens, shows what it should, and has all of it expire.
+fn assert_recovers(machine: &Arc<SimEnv>, survival: Survival, begun: &Begun) {
+    let begun = begun.clone();
+    machine.crash(survival).simulate(move |env| {
+        let db = open(&env, &begun.options);
+        assert_alive(&env, &db, &begun);
+        env.sleep(Duration::from_secs(60));
+        let shape = aging(&db).shape();
+        assert_eq!(shape.levels.iter().map(|level| level.tables).sum::<usize>(), 0);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn a_power_cut_while_tables_go_by_themselves_brings_nothing_back_and_takes_nothing() {
+    let mut cut = 0;
+    for after in 0.. {
+        let machine = SimEnv::new(SimConfig { device: DeviceModel::instant(), ..SimConfig::default() });
+        let (begun, jobs, is_cut) = machine.simulate(move |env| {
+            let (db, begun) = about_to_expire(&env);
+            let before = env.mutations();
+            env.cut_after(after);
+            let_expire(&env);
+            let jobs = db.stats().merge;
+            (begun, jobs, env.mutations() > before + after)
+        });
+        for survival in [Survival::Nothing, Survival::Everything, Survival::Random(after)] {
+            assert_recovers(&machine, survival, &begun);
+        }
+        if !is_cut {
+            assert!(jobs.expired_tables > 0 && jobs.jobs > 1, "{jobs:?}");
+            break;
+        }
+        cut += 1;
+    }
+    assert!(cut > 8, "{cut} cuts");
+}
+
+#[test]
+fn whatever_call_fails_while_tables_go_by_themselves_answers_stay() {
+    let mut struck = 0;
+    for call in 0.. {
+        let machine = SimEnv::new(SimConfig { device: DeviceModel::instant(), ..SimConfig::default() });
+        let (begun, is_struck) = machine.simulate(move |env| {
+            let (db, begun) = about_to_expire(&env);
+            let target = FaultTarget::Call(env.calls() + call);
+            let error = if call % 2 == 0 { FaultError::Io } else { FaultError::NoSpace };
+            env.fault(FaultRule { target, error, sticky: false, partial: call % 4 < 2 });
+            let_expire(&env);
+            let is_struck = env.faults_fired() > 0;
+            env.clear_faults();
+            assert_alive(&env, &db, &begun);
+            (begun, is_struck)
+        });
+        for survival in [Survival::Nothing, Survival::Everything] {
+            assert_recovers(&machine, survival, &begun);
+        }
+        if !is_struck {
+            break;
+        }
+        struck += 1;
+    }
+    assert!(struck > 15, "{struck} calls");
 }

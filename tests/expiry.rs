@@ -146,6 +146,11 @@ fn at_the_bottom(env: &Arc<SimEnv>, fill: impl Fn(&Keyspace)) -> (Db, Keyspace) 
     (db, aging)
 }
 
+/// Tables of values of `byte`, all of this second.
+fn put_all(keyspace: &Keyspace, byte: u8) {
+    (0..300).for_each(|n| keyspace.put(format!("{n:04}"), vec![byte; 100]).unwrap());
+}
+
 fn tables(keyspace: &Keyspace) -> usize {
     keyspace.shape().levels.iter().map(|level| level.tables).sum()
 }
@@ -189,11 +194,9 @@ fn a_table_goes_by_itself_once_all_of_it_has_expired_and_none_before() {
 #[test]
 fn what_has_expired_above_goes_after_what_it_hides() {
     scheduled(|env| {
-        let (db, aging) = at_the_bottom(&env, |aging| {
-            (0..300).for_each(|n| aging.put(format!("{n:04}"), vec![1; 100]).unwrap());
-        });
+        let (db, aging) = at_the_bottom(&env, |aging| put_all(aging, 1));
         sleep(&env, 50);
-        (0..300).for_each(|n| aging.put(format!("{n:04}"), vec![2; 100]).unwrap());
+        put_all(&aging, 2);
         db.flush().unwrap();
         let above = aging.shape().levels[0].tables;
         sleep(&env, 61);
@@ -283,9 +286,7 @@ fn a_compaction_removes_what_has_expired_in_the_deepest_level() {
 #[test]
 fn to_compact_what_is_compact_writes_nothing() {
     let env = machine();
-    let (db, _aging) = at_the_bottom(&env, |aging| {
-        (0..300).for_each(|n| aging.put(format!("{n:04}"), vec![1; 100]).unwrap());
-    });
+    let (db, _aging) = at_the_bottom(&env, |aging| put_all(aging, 1));
     let jobs = db.stats().merge.jobs;
     db.compact().unwrap();
     assert_eq!(db.stats().merge.jobs, jobs);
@@ -294,9 +295,7 @@ fn to_compact_what_is_compact_writes_nothing() {
 #[test]
 fn a_transaction_hears_of_what_came_and_expired_while_it_ran() {
     scheduled(|env| {
-        let (db, aging) = at_the_bottom(&env, |aging| {
-            (0..300).for_each(|n| aging.put(format!("{n:04}"), vec![1; 100]).unwrap());
-        });
+        let (db, aging) = at_the_bottom(&env, |aging| put_all(aging, 1));
         let mut transaction = db.transaction();
         assert!(transaction.get_in(&aging, "k").unwrap().is_none());
         aging.put("k", "theirs").unwrap();
@@ -315,10 +314,12 @@ fn a_transaction_hears_of_what_came_and_expired_while_it_ran() {
 #[test]
 fn waiting_for_idleness_does_not_wait_for_the_next_look_at_the_clock() {
     scheduled(|env| {
-        let (db, aging) = at_the_bottom(&env, |aging| {
-            (0..300).for_each(|n| aging.put(format!("{n:04}"), vec![1; 100]).unwrap());
-        });
-        sleep(&env, TTL - 5);
+        let (db, aging) = at_the_bottom(&env, |aging| put_all(aging, 1));
+        // Who looks now does so each ten seconds from here on, and all expires between two looks.
+        sleep(&env, 5);
+        db.put("key", "value").unwrap();
+        db.flush().unwrap();
+        sleep(&env, TTL - 9);
         while tables(&aging) > 0 {
             let start = env.now();
             db.wait_idle().unwrap();

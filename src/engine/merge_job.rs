@@ -43,15 +43,26 @@ impl Engine {
         Ok(())
     }
 
-    /// Tables go by an edit alone.
+    /// Tables go by an edit alone. It names nothing new, so nothing must be durable before it; their bytes stay until it is, as
+    /// with any job, and it tells the time at which their values had expired, so that no later opening shows them.
     fn run_drop(&self, tree: &Tree, plan: &Plan) -> Result<()> {
         let version = concerned(&tree.view().version, plan);
+        debug_assert!(
+            !self.is_needed_by_a_pin(&version, plan),
+            "I5: {plan} takes what is newer than a number at which somebody reads"
+        );
         let edit = tree_edit(&version, plan, &self.settings().policy.retainer)?;
         self.install(Change::of_tree(edit))?;
         let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
         dropped.for_each(|(_, table)| self.cache.forget(table));
         self.tally.expired(plan.inputs.len() as u64);
         Ok(())
+    }
+
+    fn is_needed_by_a_pin(&self, version: &Version, plan: &Plan) -> bool {
+        let oldest = self.snapshots.list().first().copied();
+        let mut inputs = plan.inputs.iter().filter_map(|input| version.table(input.table));
+        inputs.any(|(_, table)| oldest.is_some_and(|pin| table.max_seq > pin))
     }
 
     fn run_merge(&self, tree: &Tree, plan: &Plan) -> Result<()> {

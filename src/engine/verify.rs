@@ -106,8 +106,7 @@ impl Engine {
             tombstones += u64::from(stamp.kind() == Kind::Delete);
             (min_seq, max_seq) = (min_seq.min(stamp.seq()), max_seq.max(stamp.seq()));
             if tree.record.ttl.is_some() && stamp.kind() == Kind::Put {
-                let date = Dates::at(dated::second(cursor.value()));
-                dates = Some(dates.map_or(date, |dates| dates.hull(date)));
+                dates = Some(Dates::with(dates, dated::second(cursor.value())));
             }
             last = Some((key.to_vec(), stamp));
             cursor.next()?;

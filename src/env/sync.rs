@@ -3,7 +3,7 @@
 //! [`Mutex`] and [`Condvar`] are the standard library's, without poisoning. A lock held by a thread that panics is
 //! simply released, so whoever shares state behind one keeps it valid at every step that may panic. A waiter looks a few times before
 //! it sleeps. (parking_lot's lets others have the processor between two looks. With merges beside, and as many clients as processors,
-//! that is ticks of the schedule: two clients who read and update got 12 % less done, medians of eight interleaved runs of
+//! that is ticks of the schedule: two clients who read and update got 13 % less done, medians of eight interleaved runs of
 //! `terrace bench ycsb --phases load,c,a --records 600000 --operations 600000 --threads 2 --key-bytes 16 --value-bytes 1024`.)
 //!
 //! A thread of a simulation never blocks in these: it waits in the simulator's schedule, which runs one thread at
@@ -32,7 +32,8 @@ use std::time::Duration;
 
 use super::simulated::schedule;
 
-/// How often a lock that is held is looked at before its waiter sleeps, and how often the processor relaxes between: some 10 us together.
+/// How often a lock that is held is looked at before its waiter sleeps, and how often the processor relaxes between: some 20 us together
+/// (AMD EPYC), about what sleeping and being woken takes.
 const LOOKS: u32 = 50;
 const RELAXES: u32 = 16;
 

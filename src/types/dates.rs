@@ -16,6 +16,12 @@ impl Dates {
         Self { oldest: second, newest: second }
     }
 
+    /// `dates`, if there are any, and those of one more value.
+    #[must_use]
+    pub fn with(dates: Option<Self>, second: u32) -> Self {
+        dates.map_or(Self::at(second), |dates| dates.hull(Self::at(second)))
+    }
+
     /// Those of the values of both.
     #[must_use]
     pub fn hull(self, other: Self) -> Self {

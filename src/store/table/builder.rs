@@ -130,8 +130,7 @@ impl TableBuilder {
         self.value_bytes += value.len() as u64;
         self.note_seq(stamp.seq());
         if self.settings.ttl.is_some() && stamp.kind() == Kind::Put {
-            let at = Dates::at(dated::second(value));
-            self.dates = Some(self.dates.map_or(at, |dates| dates.hull(at)));
+            self.dates = Some(Dates::with(self.dates, dated::second(value)));
         }
         Ok(())
     }
