@@ -217,6 +217,12 @@ fn what_idle_time_does_ends_and_writes_no_byte_more_than_some_times_over() {
         }
         assert!(written <= 2 * bytes, "seed {seed}: {written} written of {bytes}");
     }
+    let given = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
+    let (tree, busy) = (random_tree(&mut Dice(0)), Busy::default());
+    let shape = TreeShape { idle: true, ..TreeShape::default() };
+    let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+    let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &given);
+    assert_eq!(plan, None, "with a given ratio idle time is used for nothing");
     assert!(folded >= 10 && merged > 100, "{folded} folds, {merged} merges");
 }
 
