@@ -93,3 +93,36 @@ fn hot_records_fit_where_their_blocks_would_not() {
         assert!(missed <= 8, "{missed} misses for 16 neighbours in two or three blocks");
     });
 }
+
+#[test]
+fn what_scans_have_brought_into_memory_stays_there_when_it_is_merged() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let options = Options { memory_bytes: Some(64 << 20), ..tiny() };
+        let db = open(&env, &options).unwrap();
+        let value = |n: usize, round: usize| vec![(n + round) as u8; 1000];
+        (0..MANY).for_each(|n| db.put(key(n), value(n, 0)).unwrap());
+        db.compact().unwrap();
+        // What short scans from everywhere read.
+        let scan = |round: usize| {
+            let before = db.stats().read.scan;
+            for n in (0..MANY).step_by(7) {
+                for (at, entry) in db.range(key(n)..).unwrap().take(10).enumerate() {
+                    let (found, bytes) = entry.unwrap();
+                    let round = if (n + at).is_multiple_of(20) { round } else { 0 };
+                    assert!(*found == *key(n + at).as_bytes() && *bytes == *value(n + at, round));
+                }
+            }
+            db.stats().read.scan - before
+        };
+        let data = (MANY * 1000) as u64;
+        assert!(scan(0) > data && scan(0) == 0, "the second time, all of it is in memory");
+        for round in 1..4 {
+            (0..MANY).step_by(20).for_each(|n| db.put(key(n), value(n, round)).unwrap());
+            let merged = db.stats().merge.bytes_in;
+            db.compact().unwrap();
+            assert!(db.stats().merge.bytes_in - merged > data / 2, "every table has a record that is new");
+            let read = scan(round);
+            assert!(read < data / 20, "{read} bytes were read again of {data}");
+        }
+    });
+}

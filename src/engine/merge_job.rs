@@ -110,9 +110,19 @@ impl Engine {
             courteous.give_way();
             self.health.check_writable()
         })?;
-        let (bytes_out, moved_bytes) = self.install_output(version, plan, output.finish()?)?;
+        let finished = output.finish()?;
+        let written: Vec<TableId> = finished.tables.iter().map(|table| table.id).collect();
+        let (bytes_out, moved_bytes) = self.install_output(version, plan, finished)?;
         let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
+        let were_whole = self.cache.are_resident(dropped.clone().map(|(_, table)| &**table));
         dropped.for_each(|(_, table)| self.cache.forget(table));
+        if were_whole {
+            let version = &tree.view().version;
+            written
+                .iter()
+                .filter_map(|&id| version.table(id))
+                .for_each(|(_, table)| self.cache.settle(table));
+        }
         let time: Duration = self.env.now().saturating_sub(start + courteous.paused());
         self.tally.merged(volume, inputs.bytes, bytes_out, time);
         if plan.target == 0 {

@@ -7,6 +7,7 @@
 //! [`Frames`], whose memory is the rest of the budget: what is kept in them is a little less.
 
 mod admission;
+mod residents;
 mod rows;
 mod stretches;
 
@@ -19,8 +20,9 @@ use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use self::admission::Admission;
+pub(crate) use self::residents::{Residence, Resident};
 use self::rows::Row;
-pub(crate) use self::stretches::{Stretch, Unit};
+pub(crate) use self::stretches::{STRETCH_BYTES, Stretch, Unit};
 use super::buffers::Buffers;
 use super::frames::{Charge, Frames, Keeper};
 use super::meter::ReadCause;
@@ -62,19 +64,21 @@ enum Entry {
     Block(Block),
     Row(Row),
     Stretch(Stretch),
+    Resident(Arc<Resident>),
     Table(Arc<TableReader>),
 }
 
 impl Entry {
     /// What it lies in.
     fn buffers(&self) -> impl Iterator<Item = &Buffer> {
-        let (single, stretch) = match self {
-            Self::Block(block) => (Some(block.buffer()), None),
-            Self::Row(row) => (Some(&row.buffer), None),
-            Self::Stretch(stretch) => (None, Some(stretch.buffers())),
-            Self::Table(_) => (None, None),
+        let (single, stretch, resident) = match self {
+            Self::Block(block) => (Some(block.buffer()), None, None),
+            Self::Row(row) => (Some(&row.buffer), None, None),
+            Self::Stretch(stretch) => (None, Some(stretch.buffers()), None),
+            Self::Resident(resident) => (None, None, Some(resident.buffers())),
+            Self::Table(_) => (None, None, None),
         };
-        single.into_iter().chain(stretch.into_iter().flatten())
+        single.into_iter().chain(stretch.into_iter().flatten()).chain(resident.into_iter().flatten())
     }
 
     /// Bytes of memory that it takes, and how many of those are in no frame.
@@ -82,6 +86,7 @@ impl Entry {
         let others = match self {
             Self::Block(_) | Self::Row(_) => 0,
             Self::Stretch(stretch) => stretch.blocks_bytes(),
+            Self::Resident(resident) => return resident.memory(),
             Self::Table(table) => table.memory_bytes(),
         };
         let tables = if matches!(self, Self::Table(_)) { others } else { 0 };
@@ -396,12 +401,16 @@ impl TableCache {
     /// theirs is needed, for nothing says which there are.
     pub(crate) fn forget(&self, meta: &TableMeta) {
         let Some(table) = meta.attachment.get::<TableReader>() else { return };
+        self.forget_resident(table.id());
+        self.forget_units(table);
+    }
+
+    /// Lets go of the blocks and stretches of a table.
+    fn forget_units(&self, table: &TableReader) {
         for &handle in table.handles_in(0..u64::MAX) {
             self.entries.remove(&key_of(table, handle));
         }
-        if Self::has_large_records(meta) {
-            self.forget_stretches(table);
-        }
+        self.forget_stretches(table);
     }
 
     pub(crate) fn counts(&self) -> CacheCounts {

@@ -20,7 +20,7 @@ use crate::types::{Buffer, TableId};
 
 /// A stretch holds the blocks that begin in one section of this length of their table. With twice as much, the cache keeps
 /// more of what lies beside scans, and these take as long as with blocks alone.
-pub(super) const STRETCH_BYTES: u64 = 16 << 10;
+pub(crate) const STRETCH_BYTES: u64 = 16 << 10;
 
 /// What scans read and keep at once of a table of large records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

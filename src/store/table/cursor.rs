@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::block::Block;
 use crate::format::table::BlockHandle;
 use crate::merge::Cursor;
-use crate::store::cache::{Stretch, TableCache, Unit};
+use crate::store::cache::{Resident, STRETCH_BYTES, Stretch, TableCache, Unit};
 use crate::store::file::StoreFile;
 use crate::store::meter::ReadCause;
 use crate::types::{Buffer, Stamp};
@@ -107,8 +107,10 @@ pub(crate) struct TableCursor {
     /// Where the table lies, once a piece of it was read: to find it costs as much as a small read.
     file: Option<Arc<StoreFile>>,
     piece: Option<Piece>,
+    /// All blocks, if they are in memory.
+    resident: Option<Arc<Resident>>,
     stretch: Option<Stretch>,
-    /// Whether the stretch was found in memory, where its bytes may be far away; what has just been read is near.
+    /// Whether the block was found in memory, where its bytes may be far away; what has just been read is near.
     is_far: bool,
     at: usize,
     block: Option<Block>,
@@ -123,12 +125,17 @@ pub(crate) struct TableCursor {
 
 impl TableCursor {
     pub(crate) fn new(cache: Arc<TableCache>, table: Arc<TableReader>, fetch: Fetch) -> Self {
+        let resident = match fetch {
+            Fetch::Cached { .. } => cache.resident(&table),
+            Fetch::Ahead => None,
+        };
         Self {
             cache,
             table,
             fetch,
             file: None,
             piece: None,
+            resident,
             stretch: None,
             is_far: false,
             at: 0,
@@ -151,6 +158,11 @@ impl TableCursor {
         let goes_on = at == self.at + 1;
         self.block = None;
         self.at = at;
+        if let Some(resident) = &self.resident {
+            self.is_far = true;
+            self.block = resident.block(at).cloned();
+            return Ok(());
+        }
         let Some(handle) = self.table.handle(at) else { return Ok(()) };
         let block = if let Some(found) = self.piece.as_ref().and_then(|piece| piece.find(handle)) {
             self.is_far = false;
@@ -164,7 +176,7 @@ impl TableCursor {
             self.read_piece(at, handle, piece_bytes)?;
             self.block_of_piece(handle, 0)?
         } else {
-            self.read(handle, towards)?
+            self.read(at, handle, towards)?
         };
         self.block = Some(block);
         Ok(())
@@ -188,11 +200,18 @@ impl TableCursor {
         }
     }
 
-    /// Reads the block under `handle`, and what is read with it.
-    fn read(&mut self, handle: BlockHandle, towards: Towards) -> Result<Block> {
+    /// Reads block `at`, under `handle`, and what is read with it.
+    fn read(&mut self, at: usize, handle: BlockHandle, towards: Towards) -> Result<Block> {
         self.is_far = false;
+        let is_stretch =
+            matches!(self.fetch, Fetch::Cached { large: Some(Unit::Stretch), .. }) && Stretch::has(handle);
+        let missed_bytes = if is_stretch { STRETCH_BYTES } else { handle.length.into() };
+        self.resident = self.cache.missed_by_scan(&self.table, missed_bytes);
+        if let Some(block) = self.resident.as_ref().and_then(|resident| resident.block(at)) {
+            return Ok(block.clone());
+        }
         match self.fetch {
-            Fetch::Cached { large: Some(Unit::Stretch), .. } if Stretch::has(handle) => {}
+            _ if is_stretch => {}
             Fetch::Cached { large: Some(Unit::Block), .. }
                 if !self.cache.admits_unit(self.table.id(), handle.offset) =>
             {

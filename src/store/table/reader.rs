@@ -13,6 +13,7 @@ use crate::format::filter::{Filter, PrefixProbe};
 use crate::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, check_block, open_block};
 use crate::format::tombstones;
 use crate::merge::key_head;
+use crate::store::cache::Residence;
 use crate::store::file::StoreFile;
 use crate::store::frames::Charge;
 use crate::store::meter::ReadCause;
@@ -40,6 +41,7 @@ pub(crate) struct TableReader {
     filter: Option<Filter>,
     range_tombstones: Vec<RangeTombstone>,
     properties: BlockHandle,
+    residence: Residence,
     /// Its part of the cache's budget, while it is attached to its metadata.
     _charge: Option<Charge>,
 }
@@ -98,6 +100,7 @@ impl TableReader {
             filter: None,
             range_tombstones: range_tombstones.transpose()?.unwrap_or_default(),
             properties: footer.properties,
+            residence: Residence::default(),
             _charge: None,
         })
     }
@@ -113,6 +116,12 @@ impl TableReader {
 
     pub(crate) fn extent(&self) -> Extent {
         self.extent
+    }
+
+    /// What the cache has of all its blocks.
+    #[inline]
+    pub(crate) fn residence(&self) -> &Residence {
+        &self.residence
     }
 
     /// The stamp of an entry that is stored with `stamp`.
