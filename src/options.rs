@@ -40,7 +40,8 @@ pub enum Compression {
     Lz4,
 }
 
-/// Settings of a keyspace, fixed when it is created.
+/// Settings of a keyspace: `prefix` and `ttl` are fixed when it is created, [`Keyspace::set_options`](crate::Keyspace::set_options)
+/// changes the others.
 ///
 /// ```
 /// use terrace::{Compression, KeyspaceOptions};

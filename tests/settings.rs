@@ -13,8 +13,8 @@ use rot::{Seed, tiny};
 use terrace::env::posix::PosixEnv;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::{
-    Compression, Db, Descriptors, Durability, ErrorKind, KeyspaceOptions, Options, PackLayout, TreeOptions,
-    Victims,
+    Compression, Db, Descriptors, Durability, ErrorKind, KeyspaceOptions, Options, PackLayout, Prefix,
+    TreeOptions, Victims,
 };
 use terrace_torture::sealed_packs;
 
@@ -66,6 +66,92 @@ fn a_refused_change_changes_nothing() {
     let other = db.clone();
     db.close().unwrap();
     assert_eq!(other.set_options(|_| {}).unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn how_the_tables_of_a_keyspace_are_written_changes_and_stays_so() {
+    let env = machine();
+    let db = open(&env, tiny());
+    let before = KeyspaceOptions { filter_bits_per_key: 0, ..KeyspaceOptions::default() };
+    let users = db.keyspace_with("users", before.clone()).unwrap();
+    let after = KeyspaceOptions {
+        compression: Compression::Lz4,
+        filter_bits_per_key: 20,
+        ..KeyspaceOptions::default()
+    };
+    let fill = |users: &terrace::Keyspace| {
+        (0..500).for_each(|n| users.put(format!("{n:03}"), vec![1; 400]).unwrap());
+        users.compact_range::<&str>(..).unwrap();
+        (0..500).for_each(|n| assert_eq!(users.get(format!("{n:03}")).unwrap().unwrap(), [1; 400]));
+        users.shape().levels.iter().map(|level| level.bytes).sum::<u64>()
+    };
+    // Blocks that are asked for by keys that are in no table.
+    let asked = |db: &Db, users: &terrace::Keyspace| {
+        let asked = |db: &Db| db.stats().cache.hits + db.stats().cache.misses;
+        let before = asked(db);
+        (0..500).for_each(|n| assert!(users.get(format!("{n:03}x")).unwrap().is_none()));
+        asked(db) - before
+    };
+    let raw_bytes = fill(&users);
+    assert!(raw_bytes > 500 * 400 && asked(&db, &users) >= 490);
+
+    let syncs = || db.stats().syncs.manifest;
+    let at_first = syncs();
+    users.set_options(&before).unwrap();
+    assert_eq!(syncs(), at_first, "nothing is other than before");
+    users.set_options(&after).unwrap();
+    assert_eq!((syncs(), users.options()), (at_first + 1, after.clone()));
+    assert_eq!(db.keyspace("default").unwrap().options(), KeyspaceOptions::default());
+    assert!(asked(&db, &users) >= 490, "tables that are there stay as they are");
+    let packed_bytes = fill(&users);
+    assert!(packed_bytes < raw_bytes / 2 && asked(&db, &users) < 10, "{packed_bytes} of {raw_bytes} bytes");
+
+    // Nothing but what has been synced is left, and it holds for what is written from now on.
+    let env = env.crash(Survival::Nothing);
+    let db = open(&env, tiny());
+    let users = db.keyspace("users").unwrap();
+    assert_eq!(users.options(), after);
+    let again = fill(&users);
+    assert!(again < raw_bytes / 2 && asked(&db, &users) < 10, "{again} of {raw_bytes} bytes");
+
+    let refused = [
+        (KeyspaceOptions { ttl: Some(Duration::from_secs(9)), ..after.clone() }, "ttl"),
+        (KeyspaceOptions { prefix: Some(Prefix::Fixed(3)), ..after.clone() }, "prefix"),
+        (KeyspaceOptions { filter_bits_per_key: 21, ..after.clone() }, "filter_bits_per_key"),
+    ];
+    for (options, name) in refused {
+        let error = users.set_options(&options).unwrap_err();
+        assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains(name), "{error}");
+    }
+    let reader = Db::builder("/db").env(env.clone()).read_only().open().unwrap();
+    let seen = reader.keyspace("users").unwrap();
+    assert_eq!(seen.options(), after);
+    assert_eq!(seen.set_options(&before).unwrap_err().kind(), ErrorKind::ReadOnly);
+    db.drop_keyspace("users").unwrap();
+    assert_eq!(users.set_options(&before).unwrap_err().kind(), ErrorKind::NotFound);
+    db.close().unwrap();
+    assert_eq!(users.set_options(&before).unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn a_power_cut_leaves_the_options_of_a_keyspace_as_they_were_or_as_they_are() {
+    let options = |bits| KeyspaceOptions { filter_bits_per_key: bits, ..KeyspaceOptions::default() };
+    for survival in [Survival::Nothing, Survival::Everything, Survival::Random(1), Survival::Random(2)] {
+        for others in 0.. {
+            let env = machine();
+            let db = open(&env, tiny());
+            let users = db.keyspace_with("users", options(1)).unwrap();
+            env.cut_after(others);
+            let altered = users.set_options(&options(2));
+            let after = open(&env.crash(survival), tiny()).keyspace("users").unwrap().options();
+            assert!([options(1), options(2)].contains(&after));
+            if altered.is_ok() {
+                assert_eq!(after, options(2), "after {others} calls");
+                assert!(others > 1, "one call writes, another one syncs");
+                break;
+            }
+        }
+    }
 }
 
 /// A store with six runs in level 0, far from its trigger.
@@ -315,6 +401,12 @@ fn answers_stay_whatever_changes() {
                     if roll(2) == 0 { PackLayout::OneTable } else { PackLayout::Many { bytes_max: 1 << 20 } };
             })
             .unwrap();
+            let keyspace = db.keyspace("default").unwrap();
+            let compression = if roll(2) == 0 { Compression::None } else { Compression::Lz4 };
+            let filter_bits_per_key = roll(21) as u8;
+            let altered = KeyspaceOptions { compression, filter_bits_per_key, ..keyspace.options() };
+            keyspace.set_options(&altered).unwrap();
+            assert_eq!(db.options().keyspace, altered);
         }
         if round % 1000 == 999 {
             db.close().unwrap();

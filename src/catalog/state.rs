@@ -153,6 +153,11 @@ impl Catalog {
                 let Some(dropped) = self.keyspaces.remove(id) else { return Err(no_keyspace(*id)) };
                 dropped.version.tables().for_each(|(_, table)| usage.leave(&table.extent));
             }
+            &KeyspaceChange::Alter { keyspace: id, lz4, filter_bits } => {
+                let Some(altered) = self.keyspaces.get_mut(&id) else { return Err(no_keyspace(id)) };
+                let record = KeyspaceRecord { lz4, filter_bits, ..(*altered.record).clone() };
+                altered.record = Arc::new(record);
+            }
         }
         Ok(())
     }

@@ -82,7 +82,7 @@ impl Keyspace {
         self.tree.id().0
     }
 
-    /// What it was created with, whatever was asked for since: options of a keyspace do not change.
+    /// Its options: those that it was created with, but for what [`Keyspace::set_options`] has changed since.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -95,7 +95,29 @@ impl Keyspace {
     /// ```
     #[must_use]
     pub fn options(&self) -> KeyspaceOptions {
-        options_of(&self.tree.record)
+        options_of(&self.db.engine().record_of(&self.tree))
+    }
+
+    /// Has tables be written with other compression or filters from now on, in this opening and all later ones. Tables that are
+    /// there stay as they are until they are merged, and those of jobs under way end as they began. Durable when the call
+    /// returns; the same options as before cost nothing.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// use terrace::{Compression, KeyspaceOptions};
+    /// let users = db.keyspace("users")?;
+    /// users.set_options(&KeyspaceOptions { compression: Compression::Lz4, ..users.options() })?;
+    /// assert_eq!(users.options().compression, Compression::Lz4);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidInput` when an option is out of its range, or when `prefix` or `ttl` is another than before: by these, keys and
+    /// values are stored that are there already. `NotFound` when the keyspace was dropped; `ReadOnly`; `Poisoned` and `Io`
+    /// as for [`Db::put`].
+    pub fn set_options(&self, options: &KeyspaceOptions) -> Result<()> {
+        self.db.engine().alter_keyspace(&self.tree, options)
     }
 
     /// The value of `key`.

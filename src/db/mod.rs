@@ -560,8 +560,7 @@ impl Db {
         self.engine().stats()
     }
 
-    /// The settings in force; `keyspace` are those that the keyspace "default" was created with ([`Keyspace::options`] has those of the
-    /// others).
+    /// The settings in force; `keyspace` are those of the keyspace "default" ([`Keyspace::options`] has those of the others).
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -571,11 +570,11 @@ impl Db {
     /// ```
     #[must_use]
     pub fn options(&self) -> Options {
-        self.engine().settings().options.clone()
+        self.engine().options()
     }
 
-    /// Changes settings of the open store: all of [`Options`] but `reserve_bytes` and those of keyspaces, which are fixed
-    /// when a keyspace is created. In force when the call returns: waiting writers look again, blocks beyond a smaller
+    /// Changes settings of the open store: all of [`Options`] but `reserve_bytes`, and those of keyspaces, which
+    /// [`Keyspace::set_options`] changes. In force when the call returns: waiting writers look again, blocks beyond a smaller
     /// budget are given back (indexes and filters when their tables go), merging threads are started, or end after their
     /// job. Sizes of tables, packs and blocks hold for what is written
     /// from then on. Nothing is stored: the next opening has its own settings. One change at a time: `change` must not call

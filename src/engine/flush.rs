@@ -73,7 +73,7 @@ impl Engine {
     }
 
     fn write_level0(&self, tree: &Tree, view: &View, memtable: &Arc<Memtable>) -> Result<(Finished, Volume)> {
-        let settings = self.table_settings(&tree.record, LEVEL_0, self.ids.epoch());
+        let settings = self.table_settings(tree, LEVEL_0, self.ids.epoch());
         let current = self.settings();
         let cut_up = !current.options.tree.flush_single_table;
         let newest = view.version.level(LEVEL_0).runs.first().cloned().unwrap_or_else(Run::empty);

@@ -66,7 +66,7 @@ impl Ingestion {
         engine.health.check_writable()?;
         tree.check_exists()?;
         let (level, epoch) = UNPLACED;
-        let settings = engine.table_settings(&tree.record, level, epoch);
+        let settings = engine.table_settings(tree, level, epoch);
         Ok(Self {
             engine: engine.clone(),
             tree: tree.clone(),

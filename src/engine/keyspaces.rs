@@ -1,6 +1,6 @@
 //! Keyspaces come and go.
 //!
-//! Both are edits. A creation is durable before it shows, so that no log record names a keyspace that the manifest does
+//! Both are edits, and so is a change of how their tables are written. A creation is durable before it shows, so that no log record names a keyspace that the manifest does
 //! not know. A removal is durable and shows under the writer's lock: until then its log is needed, afterwards later
 //! commits and running jobs fail. Log records of a removed keyspace may remain; recovery passes over them.
 
@@ -13,7 +13,7 @@ use super::{Engine, Trees};
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::Version;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::edit::{Edit, KeyspaceChange};
+use crate::format::edit::{Edit, KeyspaceChange, KeyspaceRecord};
 use crate::options::KeyspaceOptions;
 
 /// Longest name, in bytes.
@@ -59,6 +59,42 @@ impl Engine {
             trees.insert(id, tree.clone());
         });
         Ok(tree)
+    }
+
+    /// What the manifest knows of a keyspace now; of one that was dropped, what it knew when that was opened.
+    pub(crate) fn record_of(&self, tree: &Tree) -> Arc<KeyspaceRecord> {
+        let altered = self.catalog.lock().catalog.keyspaces.get(&tree.id()).map(|state| state.record.clone());
+        altered.unwrap_or_else(|| Arc::new(tree.record.clone()))
+    }
+
+    /// Has tables of a keyspace be written by other options from now on, which is durable when this returns. No table is written
+    /// for it, and each tells how it was.
+    pub(crate) fn alter_keyspace(&self, tree: &Tree, options: &KeyspaceOptions) -> Result<()> {
+        self.health.check_open()?;
+        options.validate()?;
+        self.writer()?;
+        let _changing = self.keyspace_changes.lock();
+        tree.check_exists()?;
+        let before = self.record_of(tree);
+        let record = keyspace_record(before.id, &before.name, options);
+        for (option, is_same) in
+            [("prefix", record.prefix == before.prefix), ("ttl", record.ttl == before.ttl)]
+        {
+            if !is_same {
+                let message = format!("option {option} of a keyspace is fixed when it is created");
+                return Err(Error::new(ErrorKind::InvalidInput, message));
+            }
+        }
+        if record == *before {
+            return Ok(());
+        }
+        let KeyspaceRecord { id: keyspace, lz4, filter_bits, .. } = record;
+        let edit =
+            Edit { keyspaces: vec![KeyspaceChange::Alter { keyspace, lz4, filter_bits }], ..Edit::default() };
+        let installed = self.install(Change { edit, ..Change::default() });
+        // As after a creation.
+        self.wake_writers();
+        installed
     }
 
     /// Removes the keyspace `name`.

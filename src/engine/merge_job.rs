@@ -15,7 +15,7 @@ use super::tree::Tree;
 use crate::catalog::{Run, TableMeta, Version};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::JobBegin;
-use crate::format::edit::{KeyspaceRecord, TreeEdit};
+use crate::format::edit::TreeEdit;
 use crate::format::table::Codec;
 use crate::merge::{Coverage, MergeForward, VersionFilter, fragment};
 use crate::policy::{Fate, Plan, PlanKind, Retainer};
@@ -88,7 +88,7 @@ impl Engine {
     /// Merges `inputs`, those of `plan` in `version`. Returns the bytes that it wrote.
     fn merge(&self, tree: &Tree, plan: &Plan, version: &Version, mut inputs: Inputs) -> Result<u64> {
         let start = self.env.now();
-        let settings = self.table_settings(&tree.record, plan.target, inputs.epoch);
+        let settings = self.table_settings(tree, plan.target, inputs.epoch);
         let ignored = planted!("snapshots-ignored-by-a-merge");
         let snapshots = if ignored { Vec::new() } else { self.snapshots.list() };
         let coverage = self.coverage(&inputs, &snapshots)?;
@@ -162,8 +162,9 @@ impl Engine {
         Ok(Coverage::new(fragment(&tombstones, snapshots)))
     }
 
-    /// How the tables of a keyspace are written.
-    pub(super) fn table_settings(&self, record: &KeyspaceRecord, level: u8, epoch: Epoch) -> TableSettings {
+    /// How tables of a keyspace are written that a job makes which begins now.
+    pub(super) fn table_settings(&self, tree: &Tree, level: u8, epoch: Epoch) -> TableSettings {
+        let record = self.record_of(tree);
         TableSettings {
             keyspace: record.id,
             level,

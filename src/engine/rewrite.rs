@@ -97,7 +97,7 @@ impl Engine {
     fn rewrite(&self, tree: &Tree, plan: &Plan, version: &Version) -> Result<u64> {
         let start = self.env.now();
         // Nothing of a table is made here: that of its level says where packs go.
-        let settings = self.table_settings(&tree.record, plan.target, Epoch(0));
+        let settings = self.table_settings(tree, plan.target, Epoch(0));
         let mut output = Output::new(self, Writing::Rewrite { bytes: plan.bytes }, settings);
         let courteous = self.courteous();
         for input in &plan.inputs {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use arc_swap::Guard;
 
 use super::Engine;
+use crate::batch::DEFAULT_KEYSPACE;
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
@@ -109,23 +110,32 @@ impl Engine {
         self.settings.load()
     }
 
+    /// The options in force.
+    pub(crate) fn options(&self) -> Options {
+        let options = self.settings().options.clone();
+        match self.trees().get(&DEFAULT_KEYSPACE) {
+            Some(tree) => Options { keyspace: options_of(&self.record_of(tree)), ..options },
+            None => options,
+        }
+    }
+
     /// Goes on by other options; all that was decided by the old ones is looked at again.
     pub(crate) fn change_options(self: &Arc<Self>, change: impl FnOnce(&mut Options)) -> Result<()> {
         let _changing = self.closing.lock();
         self.health.check_open()?;
-        let before = self.settings();
-        let mut options = before.options.clone();
+        let before = self.options();
+        let mut options = before.clone();
         change(&mut options);
         options.validate()?;
-        if options.keyspace != before.options.keyspace {
-            let message = "options of a keyspace are fixed when it is created";
+        if options.keyspace != before.keyspace {
+            let message = "options of a keyspace are changed by Keyspace::set_options";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
-        if options.reserve_bytes != before.options.reserve_bytes {
+        if options.reserve_bytes != before.reserve_bytes {
             let message = "reserve_bytes is fixed while the store is open";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
-        if options.tree.descriptors != before.options.tree.descriptors {
+        if options.tree.descriptors != before.tree.descriptors {
             let message = "tree.descriptors is fixed while the store is open";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
@@ -155,7 +165,7 @@ pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOpti
     }
 }
 
-/// The options that a keyspace of the manifest was created with.
+/// The options of a keyspace of the manifest.
 pub(crate) fn options_of(record: &KeyspaceRecord) -> KeyspaceOptions {
     KeyspaceOptions {
         compression: if record.lz4 { Compression::Lz4 } else { Compression::None },

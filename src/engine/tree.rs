@@ -18,6 +18,7 @@ const ARENA_BYTES: usize = 64 * 1024;
 /// An open keyspace.
 #[derive(Debug)]
 pub(crate) struct Tree {
+    /// As it was when the tree was opened. How tables are written may have changed since: see [`record_of`](super::Engine::record_of).
     pub(crate) record: KeyspaceRecord,
     chunks: Arc<ChunkPool>,
     view: ArcSwap<View>,

@@ -29,13 +29,22 @@ pub struct Edit {
     pub counters: Counters,
 }
 
-/// Creation or removal of a keyspace.
+/// Creation, removal or change of a keyspace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyspaceChange {
     /// A keyspace came to exist.
     Create(KeyspaceRecord),
     /// A keyspace and everything in it is gone.
     Drop(KeyspaceId),
+    /// New tables of a keyspace are written in another way.
+    Alter {
+        /// Whose tables.
+        keyspace: KeyspaceId,
+        /// Whether they are compressed with LZ4.
+        lz4: bool,
+        /// Their bits of Bloom filter per key; 0 for none.
+        filter_bits: u8,
+    },
 }
 
 /// What the manifest knows of a keyspace besides its tables.

@@ -98,7 +98,11 @@ pub fn edit() -> Edit {
     };
     Edit {
         number: EditNo(7),
-        keyspaces: vec![KeyspaceChange::Create(keyspace), KeyspaceChange::Drop(KeyspaceId(1))],
+        keyspaces: vec![
+            KeyspaceChange::Create(keyspace),
+            KeyspaceChange::Drop(KeyspaceId(1)),
+            KeyspaceChange::Alter { keyspace: KeyspaceId(2), lz4: false, filter_bits: 12 },
+        ],
         packs: vec![PackRecord { id: PackId(12), device: DeviceId(1), length: 12_416 }],
         trees: vec![TreeEdit {
             keyspace: KeyspaceId(0),

@@ -22,6 +22,7 @@ const COMMANDS: &[&str] = &[
     "verify",
     "repair",
     "compact",
+    "keyspace",
     "manifest-dump",
     "wal-dump",
     "table-dump",

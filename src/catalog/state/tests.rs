@@ -87,6 +87,22 @@ fn a_move_leaves_its_pack_alone_and_a_dropped_keyspace_frees_its_packs() {
 }
 
 #[test]
+fn a_keyspace_is_altered_in_how_its_tables_are_written_alone() {
+    let catalog = started();
+    let alter = |number, id| {
+        let change = KeyspaceChange::Alter { keyspace: KeyspaceId(id), lz4: false, filter_bits: 3 };
+        Edit { keyspaces: vec![change], ..numbered(number) }
+    };
+    let altered = catalog.apply(&alter(2, 1), &mut none).unwrap();
+    let state = |catalog: &Catalog| catalog.keyspaces[&KeyspaceId(1)].clone();
+    let (before, after) = (state(&catalog), state(&altered));
+    assert_eq!(*after.record, KeyspaceRecord { lz4: false, filter_bits: 3, ..(*before.record).clone() });
+    assert!(Arc::ptr_eq(&before.version, &after.version) && before.flushed == after.flushed);
+    assert_eq!(altered.snapshot().keyspaces[0], KeyspaceChange::Create((*after.record).clone()));
+    assert!(catalog.apply(&alter(2, 3), &mut none).is_err());
+}
+
+#[test]
 fn edits_that_contradict_the_catalog_are_refused() {
     let catalog = started();
     let grow = |page, pack| Edit {

@@ -21,9 +21,10 @@
 //!                       which the oldest and the newest of its values that expire were written
 //!  6  counters          next table, pack, epoch, segment; oldest needed segment; next keyspace; largest seq;
 //!                       latest second seen                                    once
+//!  7  keyspace altered  id, lz4 (1 byte), filter bits (1 byte), both as in section 2
 //! ```
 //!
-//! Sections 2 and 3 keep their order among themselves. A reader refuses unknown tags below 128: the edit means something
+//! Sections 2, 3 and 7 keep their order among themselves. A reader refuses unknown tags below 128: the edit means something
 //! that it cannot honour. It skips those from 128 on. Sections do not grow: what is new gets a new tag.
 
 use std::num::NonZeroU32;
@@ -42,6 +43,7 @@ const DROP: u64 = 3;
 const PACK: u64 = 4;
 const TREE: u64 = 5;
 const COUNTERS: u64 = 6;
+const ALTER: u64 = 7;
 
 const TREE_DROP: u64 = 1;
 const TREE_ADD: u64 = 2;
@@ -63,6 +65,10 @@ impl Edit {
             match change {
                 KeyspaceChange::Create(record) => put_section(out, CREATE, |out| put_keyspace(out, record)),
                 KeyspaceChange::Drop(id) => put_section(out, DROP, |out| put_varint(out, id.0.into())),
+                KeyspaceChange::Alter { keyspace, lz4, filter_bits } => put_section(out, ALTER, |out| {
+                    put_varint(out, keyspace.0.into());
+                    out.extend([u8::from(*lz4), *filter_bits]);
+                }),
             }
         }
         for pack in &self.packs {
@@ -88,6 +94,11 @@ impl Edit {
                 NUMBER => return set_once(&mut number, EditNo(id(body)?), body),
                 CREATE => edit.keyspaces.push(KeyspaceChange::Create(keyspace(body)?)),
                 DROP => edit.keyspaces.push(KeyspaceChange::Drop(KeyspaceId(small_id(body)?))),
+                ALTER => edit.keyspaces.push(KeyspaceChange::Alter {
+                    keyspace: KeyspaceId(small_id(body)?),
+                    lz4: compression(body)?,
+                    filter_bits: body.u8()?,
+                }),
                 PACK => edit.packs.push(PackRecord {
                     id: PackId(id(body)?),
                     device: DeviceId(device(body)?),
@@ -258,17 +269,23 @@ fn checked_key(body: &Decoder<'_>, key: &[u8]) -> Result<Key, Malformed> {
     if key.len() <= BOUND_BYTES_MAX { Ok(key.into()) } else { Err(body.malformed("key too long")) }
 }
 
+/// Whether tables are compressed with LZ4.
+fn compression(body: &mut Decoder<'_>) -> Result<bool, Malformed> {
+    let start = body.clone();
+    match body.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(start.malformed("unknown compression of a keyspace")),
+    }
+}
+
 fn keyspace(body: &mut Decoder<'_>) -> Result<KeyspaceRecord, Malformed> {
     let start = body.clone();
     let id = KeyspaceId(small_id(body)?);
     let name = body.prefixed()?;
     let name = std::str::from_utf8(name).ok().filter(|name| (1..=NAME_BYTES_MAX).contains(&name.len()));
     let name = name.ok_or_else(|| start.malformed("impossible name of a keyspace"))?.to_owned();
-    let lz4 = match body.u8()? {
-        0 => false,
-        1 => true,
-        _ => return Err(start.malformed("unknown compression of a keyspace")),
-    };
+    let lz4 = compression(body)?;
     let filter_bits = body.u8()?;
     let ttl = u32::try_from(body.varint()?).map_err(|_| body.malformed("time to live too long"))?;
     let prefix = prefix::read(body)?;

@@ -43,6 +43,7 @@ fn sample() -> Edit {
                 prefix: Some(Prefix::Delimited { delimiter: b':', count: 2 }),
                 ttl: NonZeroU32::new(86_400),
             }),
+            KeyspaceChange::Alter { keyspace: KeyspaceId(2), lz4: false, filter_bits: 4 },
         ],
         packs: vec![PackRecord { id: PackId(12), device: DeviceId(1), length: 16_384 }],
         trees: vec![
@@ -131,7 +132,10 @@ fn a_keyspace_change() -> impl Strategy<Value = KeyspaceChange> {
             })
         },
     );
-    prop_oneof![create, (0..u32::MAX).prop_map(|id| KeyspaceChange::Drop(KeyspaceId(id)))]
+    let alter = (0..u32::MAX, any::<bool>(), any::<u8>()).prop_map(|(id, lz4, filter_bits)| {
+        KeyspaceChange::Alter { keyspace: KeyspaceId(id), lz4, filter_bits }
+    });
+    prop_oneof![create, (0..u32::MAX).prop_map(|id| KeyspaceChange::Drop(KeyspaceId(id))), alter]
 }
 
 proptest! {

@@ -11,6 +11,7 @@ mod dump;
 mod files;
 mod get;
 mod ingest;
+mod keyspace;
 mod load;
 mod man;
 mod manifest_dump;
@@ -54,6 +55,7 @@ pub enum Command {
     Verify(verify::Arguments),
     Repair(repair::Arguments),
     Compact(compact::Arguments),
+    Keyspace(keyspace::Arguments),
     ManifestDump(manifest_dump::Arguments),
     WalDump(wal_dump::Arguments),
     TableDump(table_dump::Arguments),
@@ -83,6 +85,7 @@ impl Command {
             Self::Verify(arguments) => verify::run(&arguments),
             Self::Repair(arguments) => repair::run(&arguments),
             Self::Compact(arguments) => compact::run(&arguments),
+            Self::Keyspace(arguments) => keyspace::run(&arguments),
             Self::ManifestDump(arguments) => manifest_dump::run(&arguments),
             Self::WalDump(arguments) => wal_dump::run(&arguments),
             Self::TableDump(arguments) => table_dump::run(&arguments),

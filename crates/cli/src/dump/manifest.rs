@@ -41,6 +41,10 @@ fn dump_edit<W: Write>(offset: u64, edit: &Edit, printer: &mut Printer<W>) -> io
                 .field("filter_bits", record.filter_bits)
                 .field("prefix", record.prefix.map(|rule| rule.to_string())),
             KeyspaceChange::Drop(id) => Line::new(1, "drop_keyspace").field("keyspace", id.0),
+            KeyspaceChange::Alter { keyspace, lz4, filter_bits } => Line::new(1, "alter_keyspace")
+                .field("keyspace", keyspace.0)
+                .field("lz4", *lz4)
+                .field("filter_bits", *filter_bits),
         })?;
     }
     for pack in &edit.packs {
