@@ -116,6 +116,7 @@ impl Engine {
         let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
         let were_whole = self.cache.are_resident(dropped.clone().map(|(_, table)| &**table));
         dropped.for_each(|(_, table)| self.cache.forget(table));
+        let time: Duration = self.env.now().saturating_sub(start + courteous.paused());
         if were_whole {
             let version = &tree.view().version;
             written
@@ -123,7 +124,6 @@ impl Engine {
                 .filter_map(|&id| version.table(id))
                 .for_each(|(_, table)| self.cache.settle(table));
         }
-        let time: Duration = self.env.now().saturating_sub(start + courteous.paused());
         self.tally.merged(volume, inputs.bytes, bytes_out, time);
         if plan.target == 0 {
             self.tally.folded();

@@ -389,19 +389,20 @@ impl TableCache {
     pub(crate) fn lookup(&self, table: &TableReader, handle: BlockHandle) -> Option<Block> {
         let counts = self.stripe(table.id(), handle.offset >> 12);
         let entry = self.entry(&key_of(table, handle));
-        let Some(Entry::Block(block)) = entry else {
-            counts.misses.fetch_add(1, Relaxed);
-            return None;
+        let found = match entry {
+            Some(Entry::Block(block)) => Some(block),
+            _ => self.block_of_resident(table, handle),
         };
-        counts.hits.fetch_add(1, Relaxed);
-        Some(block)
+        let count = if found.is_some() { &counts.hits } else { &counts.misses };
+        count.fetch_add(1, Relaxed);
+        found
     }
 
     /// Lets go of the blocks of a table that has left the tree: others have a use for their place at once. Rows stay until
     /// theirs is needed, for nothing says which there are.
     pub(crate) fn forget(&self, meta: &TableMeta) {
         let Some(table) = meta.attachment.get::<TableReader>() else { return };
-        self.forget_resident(table.id());
+        self.forget_resident(table);
         self.forget_units(table);
     }
 

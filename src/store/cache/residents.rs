@@ -8,7 +8,8 @@
 //! somebody uses it is not noted in the cache. So it goes early once there is something to go for: then the units serve, as before.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use arc_swap::ArcSwapWeak;
 
@@ -16,9 +17,10 @@ use super::{Entry, TableCache};
 use crate::catalog::TableMeta;
 use crate::error::Result;
 use crate::format::block::Block;
+use crate::format::table::BlockHandle;
 use crate::store::meter::ReadCause;
 use crate::store::table::{TablePlace, TableReader};
-use crate::types::{Buffer, TableId};
+use crate::types::Buffer;
 
 /// A table is read as a whole when scans have missed one part in so many of it: what they read once, of a store that is large or on a slow
 /// disk, brings in an eighth more.
@@ -27,8 +29,11 @@ const MISSED_PART: u64 = 8;
 /// It is read in pieces of about this length: whoever keeps a value of it keeps no more than one.
 const PIECE_BYTES: u64 = 32 << 10;
 
-/// Longer tables hold records so long that to find a block costs nothing beside.
-const TABLE_BYTES_MAX: u64 = 8 << 20;
+/// Longer tables take long to read at once, and an iterator that stands in one keeps it in memory.
+const TABLE_BYTES_MAX: u64 = 4 << 20;
+
+/// More than so many doublings make no difference.
+const TIMES_READ_MAX: u32 = 16;
 
 /// Offset under which the blocks of a whole table are kept.
 const RESIDENT: u64 = u64::MAX - 1;
@@ -77,6 +82,10 @@ pub(crate) struct Residence {
     resident: ArcSwapWeak<Resident>,
     /// What scans have missed since the table was read last.
     missed_bytes: AtomicU64,
+    /// How often it was read: each time that it has gone again, or could not be kept, twice as much must be missed.
+    times_read: AtomicU32,
+    /// The table has left the tree: nothing of it is brought in any more.
+    is_closed: AtomicBool,
 }
 
 impl Residence {
@@ -87,7 +96,8 @@ impl Residence {
 
     /// Notes a miss; whether it is the one that makes it enough of a table of `table_bytes`.
     fn missed(&self, bytes: u64, table_bytes: u64) -> bool {
-        let enough = table_bytes / MISSED_PART;
+        let times_read = self.times_read.load(Relaxed).min(TIMES_READ_MAX);
+        let enough = (table_bytes / MISSED_PART).saturating_mul(1 << times_read);
         let before = self.missed_bytes.fetch_add(bytes, Relaxed);
         let is_enough = before <= enough && before + bytes > enough;
         if is_enough {
@@ -108,6 +118,10 @@ impl TableCache {
 
     /// Tells of a scan that has not found `missed_bytes` of a table in memory; its blocks, if that has brought them there.
     pub(crate) fn missed_by_scan(&self, table: &TableReader, missed_bytes: u64) -> Option<Arc<Resident>> {
+        // Of a cursor that is older than it.
+        if let Some(resident) = self.resident(table) {
+            return Some(resident);
+        }
         let is_enough = table.residence().missed(missed_bytes, table.extent().length);
         if is_enough { self.bring_in(table, ReadCause::Scan) } else { None }
     }
@@ -137,15 +151,39 @@ impl TableCache {
         let bytes = table.extent().length;
         let has_room =
             || self.keeps(bytes as usize) && self.entries.weight() + bytes <= self.entries.capacity();
-        if bytes > TABLE_BYTES_MAX || !self.holds_all() || !has_room() {
+        let residence = table.residence();
+        if bytes > TABLE_BYTES_MAX || !self.holds_all() || residence.is_closed.load(Acquire) {
             return None;
         }
+        let key = (table.id(), RESIDENT);
+        if let Some(Entry::Resident(resident)) = self.entry(&key) {
+            // It was brought in from another place, before the table was copied.
+            residence.resident.store(Arc::downgrade(&resident));
+            return Some(resident);
+        }
+        if !has_room() {
+            return None;
+        }
+        residence.times_read.fetch_add(1, Relaxed);
         // Whoever asks for the block by itself is told what is wrong.
         let resident = Arc::new(Resident::new(self.read_all(table, cause).ok()?));
+        // Unpacked, it may be too long after all.
+        if !self.keeps(resident.memory.0) {
+            return None;
+        }
         self.forget_units(table);
-        self.keep((table.id(), RESIDENT), Entry::Resident(resident.clone()));
-        table.residence().resident.store(Arc::downgrade(&resident));
+        self.keep(key, Entry::Resident(resident.clone()));
+        residence.resident.store(Arc::downgrade(&resident));
+        if residence.is_closed.load(Acquire) {
+            self.entries.remove(&key);
+        }
         Some(resident)
+    }
+
+    /// The block under `handle`, if all blocks of its table are in memory: for those who look up one at a time.
+    pub(super) fn block_of_resident(&self, table: &TableReader, handle: BlockHandle) -> Option<Block> {
+        let resident = table.residence().resident.load().upgrade()?;
+        resident.block(table.position_of(handle)?).cloned()
     }
 
     /// Reads all blocks of a table.
@@ -155,7 +193,8 @@ impl TableCache {
         let mut blocks = Vec::with_capacity(table.blocks());
         let mut rest = table.handles_in(0..u64::MAX);
         while let Some(first) = rest.first() {
-            let ends = rest.iter().take_while(|handle| handle.end() <= first.offset + PIECE_BYTES);
+            let ends =
+                rest.iter().take_while(|handle| handle.end() <= first.offset.saturating_add(PIECE_BYTES));
             let (piece, behind) = rest.split_at(ends.count().max(1));
             let mut end = first.end();
             for handle in piece {
@@ -164,7 +203,9 @@ impl TableCache {
             }
             let mut buffer = self.frame((end - first.offset) as usize);
             if let Some(bytes) = buffer.get_mut() {
-                place.read(cause, first.offset..end, bytes)?;
+                let mut read = || place.read(cause, first.offset..end, bytes);
+                // A reader waits for it, or nobody does.
+                if cause == ReadCause::Scan { self.timed(table, *first, &mut read)? } else { read()? }
             }
             for handle in piece {
                 let at = handle.offset.checked_sub(first.offset).map_or(usize::MAX, |at| at as usize);
@@ -175,8 +216,10 @@ impl TableCache {
         Ok(blocks.into())
     }
 
-    /// Lets go of a table as a whole.
-    pub(super) fn forget_resident(&self, table: TableId) {
-        self.entries.remove(&(table, RESIDENT));
+    /// Lets go of a table as a whole, for good.
+    pub(super) fn forget_resident(&self, table: &TableReader) {
+        // Before the removal: what is brought in meanwhile is removed by one of both.
+        table.residence().is_closed.store(true, Release);
+        self.entries.remove(&(table.id(), RESIDENT));
     }
 }

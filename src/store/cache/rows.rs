@@ -81,6 +81,9 @@ impl TableCache {
                 None => Ok((self.read_past(table, handle, ReadCause::Get)?, false)),
             };
         }
+        if let Some(block) = self.block_of_resident(table, handle) {
+            return Ok((block, true));
+        }
         let mut stretch = self.stretch(table, handle);
         if stretch.is_none() && self.is_hot(table.id(), handle.offset) {
             stretch = self.read_stretch(table, handle, ReadCause::Get).ok();

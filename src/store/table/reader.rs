@@ -178,6 +178,11 @@ impl TableReader {
         self.handles.get(at).copied()
     }
 
+    /// Which block lies under `handle`.
+    pub(crate) fn position_of(&self, handle: BlockHandle) -> Option<usize> {
+        self.handles.binary_search_by_key(&handle.offset, |handle| handle.offset).ok()
+    }
+
     /// The blocks that begin in `range` of the table.
     pub(crate) fn handles_in(&self, range: Range<u64>) -> &[BlockHandle] {
         let first = self.handles.partition_point(|handle| handle.offset < range.start);

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Many times what the tables here take.
-const CACHE_BYTES: u64 = 64 << 20;
+/// Many times what the tables here take, in each of its shards, however many processors there are.
+const CACHE_BYTES: u64 = 1 << 30;
 
 /// A short scan from the entry at `at` in either direction.
 fn scan(fixture: &Fixture, table: &TableMeta, unit: Unit, written: &Entries, at: usize, forward: bool) {
@@ -49,10 +49,14 @@ fn a_table_of_which_scans_miss_a_part_is_read_as_a_whole_and_found_until_it_goes
             assert!(all < data + data / 4, "{all} for {data}");
             let kept = fixture.cache.counts().bytes - opened;
             let unpacked: usize = written.iter().map(|(key, _, value)| key.len() + value.len()).sum();
-            assert!(
-                kept < 2 * unpacked as u64 + data / 2,
-                "{kept} for {unpacked}: units went, what is kept once"
-            );
+            assert!(kept < 2 * unpacked as u64 + data / 2, "{kept} for {unpacked}");
+            for at in 0..reader.blocks() {
+                let handle = reader.handle(at).unwrap();
+                assert!(fixture.cache.stretch(&reader, handle).is_none(), "what is kept twice");
+                let block = fixture.cache.lookup(&reader, handle).unwrap();
+                let first = written.iter().find(|entry| reader.block_for(&entry.0, entry.1) == at).unwrap();
+                assert_eq!(block.value(block.seek(&first.0, first.1)), first.2, "lookups find it, too");
+            }
             for at in 0..written.len() {
                 scan(&fixture, &table, unit, &written, at, at % 2 == 1);
             }
@@ -77,7 +81,7 @@ fn a_table_of_which_scans_miss_a_part_is_read_as_a_whole_and_found_until_it_goes
 fn no_table_is_read_as_a_whole_that_something_else_would_go_for() {
     let written = large_entries(1000);
     let fixture = Fixture::with_cache(CACHE_BYTES);
-    let tables = fixture.write(&[written.clone(), written.clone()], settings(Codec::Raw));
+    let tables = fixture.write(&[written.clone(), written.clone(), written.clone()], settings(Codec::Raw));
     let readers: Vec<_> = tables.iter().map(|table| fixture.cache.table_arc(table).unwrap()).collect();
     let walk = |table: &TableMeta| {
         (0..1000).step_by(20).for_each(|at| scan(&fixture, table, Unit::Stretch, &written, at, true));
@@ -86,16 +90,23 @@ fn no_table_is_read_as_a_whole_that_something_else_would_go_for() {
     fixture.cache.expect(2 * CACHE_BYTES);
     walk(&tables[0]);
     assert!(fixture.cache.resident(&readers[0]).is_none());
-    // What fits is full already.
-    fixture.cache.set_capacity(4 << 20);
+    // It would fit, but the cache is full of something else.
+    let capacity = 256 << 20;
+    fixture.cache.set_capacity(capacity);
     fixture.cache.expect(tables.iter().map(|table| table.extent.length).sum());
-    for (key, at) in (0..4096u64).zip(0..) {
-        let stamp = Stamp::new(Seq(at + 1), Kind::Put);
-        let block = fixture.cache.read_past(&readers[0], readers[0].handle(0).unwrap(), ReadCause::Get);
-        fixture.cache.keep_row(TableId(77), (key << 20, b"key"), (stamp, block.unwrap(), 0));
-    }
+    let block = fixture.cache.read_past(&readers[0], readers[0].handle(0).unwrap(), ReadCause::Get).unwrap();
+    let fill = |at: u64| {
+        let row = (Stamp::new(Seq(at + 1), Kind::Put), block.clone(), 0);
+        fixture.cache.keep_row(TableId(77), (filter::hash(&at.to_le_bytes()), b"key"), row);
+    };
+    (0..capacity / 1024 * 5 / 4).for_each(fill);
+    assert!(fixture.cache.counts().bytes > capacity / 8 * 7, "{} bytes", fixture.cache.counts().bytes);
     walk(&tables[1]);
     assert!(fixture.cache.resident(&readers[1]).is_none());
+    // The same once it is not.
+    fixture.cache.set_capacity(CACHE_BYTES);
+    walk(&tables[2]);
+    assert!(fixture.cache.resident(&readers[2]).is_some());
 }
 
 #[test]
