@@ -56,8 +56,10 @@ const HOLDERS_MAX: usize = isize::MAX as usize;
 /// Memory for a chunk, counted in a total, if it has one, for as long as it is there.
 #[derive(Debug)]
 pub(crate) struct Memory {
+    /// Within the allocation, with all of the bytes behind it.
     start: NonNull<u8>,
     bytes: usize,
+    allocation: NonNull<u8>,
     layout: Layout,
     total: Option<Arc<AtomicU64>>,
 }
@@ -74,19 +76,26 @@ impl Memory {
         Self::of(bytes, FRAME_ALIGN, Some(total.clone()))
     }
 
-    /// For a single frame: it is aligned as any allocation is, so that an allocator may have zeros at hand.
+    /// For a single frame.
     fn for_one(bytes: usize) -> Self {
         Self::of(bytes, align_of::<Header>(), None)
     }
 
+    /// The allocation is aligned as any is, so that an allocator may have zeros at hand: what asks for more has each page of it
+    /// written at once, and whoever needs the first frame waits for all.
     fn of(bytes: usize, align: usize, total: Option<Arc<AtomicU64>>) -> Self {
+        const ALIGN: usize = align_of::<Header>();
         // No frame is shorter than a header; a length that does not exist would be one that no slice can have.
-        let layout = Layout::from_size_align(bytes.max(HEADER_BYTES), align);
+        let length = bytes.max(HEADER_BYTES).saturating_add(align - ALIGN);
+        let layout = Layout::from_size_align(length, ALIGN);
         let layout = layout.unwrap_or_else(|_| handle_alloc_error(Layout::new::<Header>()));
         // SAFETY: the layout is not of length 0.
-        let start = unsafe { alloc_zeroed(layout) };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Self { start, bytes, layout, total }
+        let allocation = unsafe { alloc_zeroed(layout) };
+        let Some(allocation) = NonNull::new(allocation) else { handle_alloc_error(layout) };
+        let before = allocation.addr().get().next_multiple_of(align) - allocation.addr().get();
+        // SAFETY: both are multiples of ALIGN, so `before` is at most what was asked for beyond the bytes.
+        let start = unsafe { allocation.add(before) };
+        Self { start, bytes, allocation, layout, total }
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -100,7 +109,7 @@ impl Drop for Memory {
             total.fetch_sub(self.bytes as u64, Relaxed);
         }
         // SAFETY: allocated with this layout, by (2) not in use any more.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        unsafe { dealloc(self.allocation.as_ptr(), self.layout) }
     }
 }
 
