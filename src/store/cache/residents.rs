@@ -22,8 +22,7 @@ use crate::store::meter::ReadCause;
 use crate::store::table::{TablePlace, TableReader};
 use crate::types::Buffer;
 
-/// A table is read as a whole when scans have missed one part in so many of it: what they read once, of a store that is large or on a slow
-/// disk, brings in an eighth more.
+/// A table is read as a whole when scans have missed one part in so many of it: of those that they miss less of, nothing more is read.
 const MISSED_PART: u64 = 8;
 
 /// It is read in pieces of about this length: whoever keeps a value of it keeps no more than one.
