@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rot::{Seed, tiny};
 use terrace::env::posix::PosixEnv;
-use terrace::env::simulated::{SimConfig, SimEnv, Survival};
+use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::{
     Compression, Db, Descriptors, Durability, ErrorKind, KeyspaceOptions, Options, PackLayout, Prefix,
     TreeOptions, Victims,
@@ -148,6 +148,41 @@ fn a_power_cut_leaves_the_options_of_a_keyspace_as_they_were_or_as_they_are() {
             if altered.is_ok() {
                 assert_eq!(after, options(2), "after {others} calls");
                 assert!(others > 1, "one call writes, another one syncs");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_call_that_fails_leaves_the_options_of_a_keyspace_as_they_were_or_as_they_are() {
+    let options = |bits| KeyspaceOptions { filter_bits_per_key: bits, ..KeyspaceOptions::default() };
+    let errors = [(FaultError::Io, false), (FaultError::Io, true), (FaultError::NoSpace, true)];
+    for (error, partial) in errors {
+        for call in 0.. {
+            let env = machine();
+            let db = open(&env, tiny());
+            let users = db.keyspace_with("users", options(1)).unwrap();
+            users.put("key", "value").unwrap();
+            env.fault(FaultRule {
+                target: FaultTarget::Call(env.calls() + call),
+                error,
+                sticky: false,
+                partial,
+            });
+            let altered = users.set_options(&options(2));
+            let is_struck = env.faults_fired() > 0;
+            env.clear_faults();
+            let shown = if altered.is_ok() { options(2) } else { options(1) };
+            assert_eq!(users.options(), shown, "{error:?} of call {call}: {altered:?}");
+            assert_eq!(users.get("key").unwrap().unwrap(), "value", "reads go on");
+            for survival in [Survival::Nothing, Survival::Everything] {
+                let after = open(&env.crash(survival), tiny()).keyspace("users").unwrap().options();
+                let allowed = if altered.is_ok() { vec![options(2)] } else { vec![options(1), options(2)] };
+                assert!(allowed.contains(&after), "{error:?} of call {call}: {altered:?}");
+            }
+            if !is_struck {
+                assert!(altered.is_ok() && call > 1, "one call writes, another one syncs");
                 break;
             }
         }

@@ -292,6 +292,7 @@ impl TableCache {
         let fits = charge.is_some();
         table.set_charge(charge);
         let table = Arc::new(table);
+        self.adopt_resident(&table);
         if fits {
             meta.attachment.set(table.clone());
         } else {
@@ -389,13 +390,15 @@ impl TableCache {
     pub(crate) fn lookup(&self, table: &TableReader, handle: BlockHandle) -> Option<Block> {
         let counts = self.stripe(table.id(), handle.offset >> 12);
         let entry = self.entry(&key_of(table, handle));
-        let found = match entry {
-            Some(Entry::Block(block)) => Some(block),
-            _ => self.block_of_resident(table, handle),
-        };
-        let count = if found.is_some() { &counts.hits } else { &counts.misses };
-        count.fetch_add(1, Relaxed);
-        found
+        if let Some(Entry::Block(block)) = entry {
+            counts.hits.fetch_add(1, Relaxed);
+            return Some(block);
+        }
+        let block = self.block_of_resident(table, handle);
+        if block.is_none() {
+            counts.misses.fetch_add(1, Relaxed);
+        }
+        block
     }
 
     /// Lets go of the blocks of a table that has left the tree: others have a use for their place at once. Rows stay until

@@ -154,12 +154,6 @@ impl TableCache {
         if bytes > TABLE_BYTES_MAX || !self.holds_all() || residence.is_closed.load(Acquire) {
             return None;
         }
-        let key = (table.id(), RESIDENT);
-        if let Some(Entry::Resident(resident)) = self.entry(&key) {
-            // It was brought in from another place, before the table was copied.
-            residence.resident.store(Arc::downgrade(&resident));
-            return Some(resident);
-        }
         if !has_room() {
             return None;
         }
@@ -171,6 +165,7 @@ impl TableCache {
             return None;
         }
         self.forget_units(table);
+        let key = (table.id(), RESIDENT);
         self.keep(key, Entry::Resident(resident.clone()));
         residence.resident.store(Arc::downgrade(&resident));
         if residence.is_closed.load(Acquire) {
@@ -179,10 +174,19 @@ impl TableCache {
         Some(resident)
     }
 
+    /// Has a table that has just been opened find its blocks, if they were brought in before it was copied to where it is now.
+    pub(super) fn adopt_resident(&self, table: &TableReader) {
+        if let Some(Entry::Resident(resident)) = self.entry(&(table.id(), RESIDENT)) {
+            table.residence().resident.store(Arc::downgrade(&resident));
+        }
+    }
+
     /// The block under `handle`, if all blocks of its table are in memory: for those who look up one at a time.
     pub(super) fn block_of_resident(&self, table: &TableReader, handle: BlockHandle) -> Option<Block> {
         let resident = table.residence().resident.load().upgrade()?;
-        resident.block(table.position_of(handle)?).cloned()
+        let block = resident.block(table.position_of(handle)?)?;
+        self.stripe(table.id(), handle.offset >> 12).hits.fetch_add(1, Relaxed);
+        Some(block.clone())
     }
 
     /// Reads all blocks of a table.

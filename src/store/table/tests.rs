@@ -65,6 +65,13 @@ impl Fixture {
         tables
     }
 
+    /// Changes a bit at `at` of the first pack.
+    fn damage(&self, at: u64) {
+        let path = Path::new("/db/000001.pack");
+        let byte = self.env.read_file(path).unwrap()[at as usize];
+        self.env.overwrite(path, at, &[byte ^ 1]).unwrap();
+    }
+
     fn cursor(&self, table: &TableMeta, fetch: Fetch) -> TableCursor {
         TableCursor::new(self.cache.clone(), self.cache.table_arc(table).unwrap(), fetch)
     }
@@ -518,10 +525,7 @@ fn damaged_block(is_full: bool) {
     assert_eq!(fixture.cache.counts().bytes > 700 << 10, is_full);
     let damaged = reader.block_for(b"key00103", Stamp::MAX);
     let handle = reader.handle(damaged).unwrap();
-    let path = Path::new("/db/000001.pack");
-    let at = table.extent.offset + handle.offset + 7;
-    let byte = fixture.env.read_file(path).unwrap()[at as usize];
-    fixture.env.overwrite(path, at, &[byte ^ 1]).unwrap();
+    fixture.damage(table.extent.offset + handle.offset + 7);
     for (key, stamp, value) in &written[95..112] {
         let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
         let sought = cursor.seek(key, *stamp);

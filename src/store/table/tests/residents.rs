@@ -56,7 +56,12 @@ fn a_table_of_which_scans_miss_a_part_is_read_as_a_whole_and_found_until_it_goes
                 let block = fixture.cache.lookup(&reader, handle).unwrap();
                 let first = written.iter().find(|entry| reader.block_for(&entry.0, entry.1) == at).unwrap();
                 assert_eq!(block.value(block.seek(&first.0, first.1)), first.2, "lookups find it, too");
+                assert!(fixture.cache.block_for_row(&reader, handle, unit).unwrap().1);
             }
+            let copy = copied(&fixture, &table, 2).unwrap();
+            let of_copy = fixture.cache.table_arc(&copy).unwrap();
+            assert!(fixture.cache.resident(&of_copy).is_some(), "a table that is copied stays");
+            drop((copy, of_copy));
             for at in 0..written.len() {
                 scan(&fixture, &table, unit, &written, at, at % 2 == 1);
             }
@@ -116,10 +121,7 @@ fn a_table_with_a_damaged_block_is_not_read_as_a_whole_and_hides_nothing_else() 
     let table = fixture.write(std::slice::from_ref(&written), settings(Codec::Raw)).remove(0);
     let reader = fixture.cache.table_arc(&table).unwrap();
     let damaged = reader.block_for(b"key00103", Stamp::MAX);
-    let at = table.extent.offset + reader.handle(damaged).unwrap().offset + 20;
-    let path = Path::new("/db/000001.pack");
-    let byte = fixture.env.read_file(path).unwrap()[at as usize];
-    fixture.env.overwrite(path, at, &[byte ^ 1]).unwrap();
+    fixture.damage(table.extent.offset + reader.handle(damaged).unwrap().offset + 20);
     for _ in 0..3 {
         for (key, stamp, value) in &written {
             let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
