@@ -15,8 +15,8 @@ mod input;
 mod place;
 mod range;
 
-use std::io;
 use std::process::ExitCode;
+use std::{env, io};
 
 use clap::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -52,7 +52,12 @@ fn raise_descriptor_limit() {
 
 fn main() -> ExitCode {
     raise_descriptor_limit();
-    match Arguments::parse().command.run() {
+    let (arguments, passed_over) = command::bench::translate(env::args_os());
+    let arguments = Arguments::parse_from(arguments);
+    if !passed_over.is_empty() {
+        eprintln!("Passed over, without effect here: --{}", passed_over.join(", --"));
+    }
+    match arguments.command.run() {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,

@@ -1,6 +1,6 @@
 //! The subcommands, one file each.
 
-mod bench;
+pub mod bench;
 mod checkpoint;
 mod compact;
 mod completions;

@@ -20,7 +20,8 @@ const MEMTABLES: u64 = 3;
 ///
 /// Benchmarks: fillseq, fillrandom, fillsync (on a fresh store), overwrite, readrandom, readmissing, readseq,
 /// readreverse, seekrandom, deleterandom, readwhilewriting, compact, waitforcompaction, stats, levelstats. Flags are
-/// given as --flag=value or --flag value; a flag of db_bench that has no meaning here is refused.
+/// given as --flag=value or --flag value, with one dash or two, and --noflag is --flag=false. Flags of db_bench that only
+/// say how RocksDB is built or reports are passed over, which is said; those of other work are refused.
 #[derive(Args)]
 #[command(
     rename_all = "snake_case",

@@ -1,6 +1,7 @@
 //! `terrace bench`: measures a store.
 
 mod db;
+mod flags;
 mod output;
 mod paper;
 mod punch;
@@ -11,6 +12,7 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use super::Answer;
+pub use flags::translate;
 
 /// Measure a store under a standard workload
 #[derive(Subcommand)]
