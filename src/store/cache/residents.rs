@@ -28,7 +28,7 @@ const MISSED_PART: u64 = 8;
 /// It is read in pieces of about this length: whoever keeps a value of it keeps no more than one.
 const PIECE_BYTES: u64 = 32 << 10;
 
-/// Longer tables take long to read at once, and an iterator that stands in one keeps it in memory.
+/// Longer tables take long to read at once.
 const TABLE_BYTES_MAX: u64 = 4 << 20;
 
 /// More than so many doublings make no difference.

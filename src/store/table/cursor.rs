@@ -1,7 +1,7 @@
 //! A walk along one table.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::reader::{TablePlace, TableReader};
 use crate::catalog::TableMeta;
@@ -107,8 +107,8 @@ pub(crate) struct TableCursor {
     /// Where the table lies, once a piece of it was read: to find it costs as much as a small read.
     file: Option<Arc<StoreFile>>,
     piece: Option<Piece>,
-    /// All blocks, if they are in memory.
-    resident: Option<Arc<Resident>>,
+    /// All blocks, as long as they are in memory: a walk that rests must not keep them there.
+    resident: Option<Weak<Resident>>,
     stretch: Option<Stretch>,
     /// Whether the block was found in memory, where its bytes may be far away; what has just been read is near.
     is_far: bool,
@@ -126,7 +126,7 @@ pub(crate) struct TableCursor {
 impl TableCursor {
     pub(crate) fn new(cache: Arc<TableCache>, table: Arc<TableReader>, fetch: Fetch) -> Self {
         let resident = match fetch {
-            Fetch::Cached { .. } => cache.resident(&table),
+            Fetch::Cached { .. } => cache.resident(&table).as_ref().map(Arc::downgrade),
             Fetch::Ahead => None,
         };
         Self {
@@ -159,9 +159,12 @@ impl TableCursor {
         self.block = None;
         self.at = at;
         if let Some(resident) = &self.resident {
-            self.is_far = true;
-            self.block = resident.block(at).cloned();
-            return Ok(());
+            if let Some(resident) = resident.upgrade() {
+                self.is_far = true;
+                self.block = resident.block(at).cloned();
+                return Ok(());
+            }
+            self.resident = None;
         }
         let Some(handle) = self.table.handle(at) else { return Ok(()) };
         let block = if let Some(found) = self.piece.as_ref().and_then(|piece| piece.find(handle)) {
@@ -206,9 +209,11 @@ impl TableCursor {
         let is_stretch =
             matches!(self.fetch, Fetch::Cached { large: Some(Unit::Stretch), .. }) && Stretch::has(handle);
         let missed_bytes = if is_stretch { STRETCH_BYTES } else { handle.length.into() };
-        self.resident = self.cache.missed_by_scan(&self.table, missed_bytes);
-        if let Some(block) = self.resident.as_ref().and_then(|resident| resident.block(at)) {
-            return Ok(block.clone());
+        if let Some(resident) = self.cache.missed_by_scan(&self.table, missed_bytes) {
+            self.resident = Some(Arc::downgrade(&resident));
+            if let Some(block) = resident.block(at) {
+                return Ok(block.clone());
+            }
         }
         match self.fetch {
             _ if is_stretch => {}
