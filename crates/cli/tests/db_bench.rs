@@ -93,7 +93,7 @@ fn what_scripts_set_of_rocksdb_is_passed_over_and_told() {
     let ran = place.run(
         "bench db -num=500 -seed 7 --benchmarks=fillrandom --db=kept --block_size 8192 --wal_dir=elsewhere --statistics \
          --stats_interval_seconds=60 --max_background_jobs=4 --nommap_read --level0_stop_writes_trigger -1 \
-         --disable_wal=0 --batch_size=1 --verify_checksum=yes --nosync --cache_index_and_filter_blocks=1",
+         --disable_wal=0 --batch_size=1 --verify_checksum --nosync --cache_index_and_filter_blocks=1",
     );
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(figures(ran.stdout.lines().last().unwrap()).3, 500, "{}", ran.stdout);

@@ -135,7 +135,7 @@ const SWITCHES: &[&str] = &["histogram", "prefix_same_as_start", "sync", "use_ex
 
 /// The arguments of `terrace` as clap is to read them, and the names of the flags of `bench db` that were passed over.
 pub fn translate(arguments: impl IntoIterator<Item = OsString>) -> (Vec<OsString>, Vec<String>) {
-    let mut arguments = arguments.into_iter().peekable();
+    let mut arguments = arguments.into_iter();
     let mut kept: Vec<OsString> = arguments.by_ref().take(3).collect();
     if kept.get(1..) != Some(&["bench".into(), "db".into()]) {
         kept.extend(arguments);
@@ -148,14 +148,11 @@ pub fn translate(arguments: impl IntoIterator<Item = OsString>) -> (Vec<OsString
             continue;
         };
         let positive = name.strip_prefix("no").unwrap_or(name);
-        if PASSED_OVER.contains(&name) {
-            if value.is_none() {
+        let is_switch = [name, positive].iter().any(|name| PASSED_OVER_SWITCHES.contains(name));
+        if is_switch || PASSED_OVER.contains(&name) || is_given(name, value.unwrap_or("true")) {
+            if value.is_none() && PASSED_OVER.contains(&name) {
                 arguments.next();
             }
-            passed_over.push(name.to_owned());
-        } else if PASSED_OVER_SWITCHES.contains(&name) || PASSED_OVER_SWITCHES.contains(&positive) {
-            passed_over.push(name.to_owned());
-        } else if value.is_some_and(|value| is_given(name, value)) {
             passed_over.push(name.to_owned());
         } else if value.is_none() && name != positive && SWITCHES.contains(&positive) {
             kept.push(format!("--{positive}=false").into());
