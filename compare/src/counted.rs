@@ -49,6 +49,10 @@ pub struct Counted {
     /// Size of their values, behind keys of 16 bytes
     #[arg(long, default_value_t = 100)]
     value_bytes: usize,
+
+    /// Size of the cache [default: all data fits twice]
+    #[arg(long)]
+    cache_bytes: Option<usize>,
 }
 
 /// The phase called `name`, and its place among all.
@@ -83,11 +87,11 @@ impl Counted {
         Ok(effect)
     }
 
-    /// All data fits in the cache twice, and memtables hold a sixteenth of it, so that a small store has levels, too.
+    /// All data fits in the cache twice, unless its size is given, and memtables hold a sixteenth of it, so that a small store has levels, too.
     fn opening(&self, format: &Format, durability: Durability) -> Result<Opening> {
         let data = usize::try_from(self.records * format.record_bytes())?;
         Ok(Opening {
-            cache_bytes: (2 * data).max(64 << 20),
+            cache_bytes: self.cache_bytes.unwrap_or((2 * data).max(64 << 20)),
             memtable_bytes: (data / 16).max(1 << 20),
             durability,
         })
