@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
 
-use crate::process::settle;
+use crate::process::{Usage, settle};
 use crate::records::{Format, KEY_BYTES};
 use crate::scorecard::{GROUPS, Phase, Workload, phases};
 use crate::store::{Direction, Durability, Engine, Opening, Store};
@@ -16,6 +16,9 @@ use crate::work::{CHUNK_OPERATIONS, Chunk, Effect, Maker, Part};
 
 /// First argument of a process that is to do this; the others are [`Counted`].
 pub const COUNTED: &str = "--counted";
+
+/// Processor time is told of one in so many parts of the operations, too, the fastest: on a machine that others share, the steadier figure.
+const PARTS: u64 = 10;
 
 /// Longest time to wait for the work of the background, which valgrind makes slow.
 const SETTLE: Duration = Duration::from_secs(600);
@@ -126,7 +129,17 @@ impl Steps<'_> {
     /// Does those that count, and waits for the work that they leave behind. `profile.sh` knows this function by its name.
     #[inline(never)]
     fn operations_that_count(&mut self) -> Result<Effect> {
-        let effect = self.run(self.counted.operations)?;
+        let operations = self.counted.operations;
+        let (mut effect, mut fastest) = (Effect::default(), f64::INFINITY);
+        let before = Usage::now()?;
+        for part in 0..PARTS {
+            let count = operations * (part + 1) / PARTS - operations * part / PARTS;
+            let before = Usage::now()?;
+            effect.add(self.run(count)?);
+            fastest = fastest.min(before.cpu_us_per(count)?);
+        }
+        let all = before.cpu_us_per(operations)?;
+        println!("processor time: {all:.2} us per operation, {fastest:.2} in the fastest tenth of them");
         if self.counted.phase.1.work.writes() {
             self.settle()?;
         }

@@ -53,6 +53,17 @@ impl Usage {
     }
 }
 
+impl Usage {
+    /// Microseconds of processor time since then for each of `operations`.
+    ///
+    /// # Errors
+    /// As [`Usage::now`].
+    pub fn cpu_us_per(&self, operations: u64) -> Result<f64> {
+        let cpu = Self::now()?.cpu.saturating_sub(self.cpu);
+        Ok(cpu.as_secs_f64() * 1e6 / operations.max(1) as f64)
+    }
+}
+
 /// The first number behind `name` at the beginning of a line.
 fn number(text: &str, name: &str) -> Result<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name));
