@@ -94,6 +94,38 @@ fn a_copy_that_takes_long_keeps_the_log_of_its_moment() {
     }
 }
 
+/// What a reader holds stays, however long its writer has gone on without it.
+#[test]
+fn a_reader_beside_a_writer_copies_the_moment_that_it_sees() {
+    for seed in 0..4 {
+        let _replay = Replay(format!("seed {seed}"));
+        SimEnv::run(SimConfig { seed, preemption_percent: 60, ..SimConfig::default() }, |env| {
+            let db = prepared(&env);
+            let reader = Copier::Reader.open(&env, &db);
+            let seen = env.files();
+            let writer = db.clone();
+            let write = move || (161..900).for_each(|n| write_batch(&writer, n).unwrap());
+            let writing = env.spawn("writer", Priority::Normal, Box::new(write)).unwrap();
+            let mut copies = vec![format!("{COPY} beside writes")];
+            reader.checkpoint(&copies[0]).unwrap();
+            writing.join();
+            db.compact().unwrap();
+            copies.push(format!("{COPY} after them"));
+            let files = env.files();
+            let mut kept = seen.iter().filter(|(path, _)| files.iter().any(|(other, _)| other == path));
+            let is_data = |path: &Path| path.extension().is_some_and(|is| is == "wal" || is == "pack");
+            assert!(!kept.any(|(path, _)| is_data(path)), "no name is left of what it sees");
+            reader.checkpoint(&copies[1]).unwrap();
+            drop(reader);
+            db.close().unwrap();
+            for dir in copies {
+                let copy = Db::builder(&dir).env(env.clone()).options(tiny()).must_exist().open().unwrap();
+                assert_eq!(check_copy(&copy), 160, "{dir}");
+            }
+        });
+    }
+}
+
 /// A store with tables, dead bytes in packs, and a log.
 fn prepared(env: &Arc<SimEnv>) -> Db {
     let db = open(env, &tiny()).unwrap();
@@ -103,13 +135,31 @@ fn prepared(env: &Arc<SimEnv>) -> Db {
     db
 }
 
-fn cut_off(journal: Journal, cut: u64) -> (Arc<SimEnv>, bool) {
+/// Who copies.
+#[derive(Clone, Copy, Debug)]
+enum Copier {
+    Writer,
+    /// An opening for reading alone beside it.
+    Reader,
+}
+
+impl Copier {
+    fn open(self, env: &Arc<SimEnv>, db: &Db) -> Db {
+        match self {
+            Self::Writer => db.clone(),
+            Self::Reader => Db::builder(DIR).env(env.clone()).options(tiny()).read_only().open().unwrap(),
+        }
+    }
+}
+
+fn cut_off(copier: Copier, journal: Journal, cut: u64) -> (Arc<SimEnv>, bool) {
     let machine = SimEnv::new(SimConfig { seed: 1, journal, ..SimConfig::default() });
     let done = machine.simulate(move |env| {
         let db = prepared(&env);
         db.sync().unwrap();
+        let copier = copier.open(&env, &db);
         env.cut_after(cut);
-        db.checkpoint(COPY).is_ok()
+        copier.checkpoint(COPY).is_ok()
     });
     (machine, done)
 }
@@ -117,13 +167,17 @@ fn cut_off(journal: Journal, cut: u64) -> (Arc<SimEnv>, bool) {
 #[test]
 fn a_copy_that_is_cut_off_at_any_call_is_no_store_or_a_whole_one() {
     let (mut whole, mut none) = (0, 0);
-    for journal in [Journal::Ext4Like, Journal::None] {
+    for (copier, journal) in [
+        (Copier::Writer, Journal::Ext4Like),
+        (Copier::Writer, Journal::None),
+        (Copier::Reader, Journal::Ext4Like),
+    ] {
         for cut in 0.. {
-            let (machine, done) = cut_off(journal, cut);
+            let (machine, done) = cut_off(copier, journal, cut);
             for survival in
                 [Survival::Nothing, Survival::Everything, Survival::Random(cut), Survival::Random(!cut)]
             {
-                let _replay = Replay(format!("{journal:?}, cut at {cut}, {survival:?}"));
+                let _replay = Replay(format!("{copier:?}, {journal:?}, cut at {cut}, {survival:?}"));
                 let opened = machine.crash(survival).simulate(move |env| {
                     let db = open(&env, &tiny()).unwrap();
                     assert_eq!(moment(&db, &db.snapshot()), 160);
@@ -152,13 +206,14 @@ fn a_copy_that_is_cut_off_at_any_call_is_no_store_or_a_whole_one() {
 }
 
 /// Makes a copy, of which call number `call` fails as `rule` says. Whether there is such a call.
-fn copy_with_a_fault(call: u64, rule: FaultRule) -> bool {
+fn copy_with_a_fault(copier: Copier, call: u64, rule: FaultRule) -> bool {
     SimEnv::run(SimConfig { seed: 1, ..SimConfig::default() }, move |env| {
         let db = prepared(&env);
         db.sync().unwrap();
+        let copier = copier.open(&env, &db);
         let first = env.calls();
         env.fault(FaultRule { target: FaultTarget::Call(first + call), ..rule.clone() });
-        let result = db.checkpoint(COPY);
+        let result = copier.checkpoint(COPY);
         let struck = env.faults_fired() > 0;
         env.clear_faults();
         // It has read the store and written elsewhere, so nothing is wrong with the store.
@@ -180,7 +235,7 @@ fn copy_with_a_fault(call: u64, rule: FaultRule) -> bool {
                     }
                 }
                 let again = if rule.sticky { "/backup/another" } else { COPY };
-                db.checkpoint(again).unwrap();
+                copier.checkpoint(again).unwrap();
             }
         }
         struck
@@ -189,19 +244,21 @@ fn copy_with_a_fault(call: u64, rule: FaultRule) -> bool {
 
 #[test]
 fn a_copy_of_which_any_call_fails_is_no_store_or_a_whole_one_and_harms_nothing() {
-    let mut failed = 0;
-    for call in 0.. {
-        let error = if call % 2 == 0 { FaultError::Io } else { FaultError::NoSpace };
-        let target = FaultTarget::Call(0);
-        let rule = FaultRule { target, error, sticky: call % 3 == 0, partial: call % 4 < 2 };
-        let _replay = Replay(format!("call {call}, {rule:?}"));
-        if !copy_with_a_fault(call, rule) {
-            break;
+    for copier in [Copier::Writer, Copier::Reader] {
+        let mut failed = 0;
+        for call in 0.. {
+            let error = if call % 2 == 0 { FaultError::Io } else { FaultError::NoSpace };
+            let target = FaultTarget::Call(0);
+            let rule = FaultRule { target, error, sticky: call % 3 == 0, partial: call % 4 < 2 };
+            let _replay = Replay(format!("{copier:?}, call {call}, {rule:?}"));
+            if !copy_with_a_fault(copier, call, rule) {
+                break;
+            }
+            failed += 1;
         }
-        failed += 1;
+        println!("{failed} calls of the {copier:?} failed");
+        assert!(failed > 40);
     }
-    println!("{failed} calls failed");
-    assert!(failed > 50);
 }
 
 #[test]

@@ -230,10 +230,21 @@ fn a_reader_in_another_process_keeps_up_with_the_writer() {
         before = acknowledged();
         reader.refresh().unwrap();
     }
+    let copies = tempfile::tempdir().unwrap();
+    let copy = |found: u64| copies.path().join(found.to_string());
+    // While the writer goes on, and the moments are past.
+    for (found, (reader, _)) in moments.iter().step_by(5) {
+        reader.checkpoint(copy(*found)).unwrap();
+    }
     child.kill().unwrap();
     child.wait().unwrap();
     drop(Db::open(Path::new(dir.path())).unwrap());
-    for (found, (reader, snapshot)) in moments {
+    for (at, (found, (reader, snapshot))) in moments.into_iter().enumerate() {
         assert_eq!(moment(&reader, &snapshot), found);
+        if at % 5 == 0 {
+            let copy = Db::builder(copy(found)).options(tiny()).must_exist().open().unwrap();
+            assert_eq!(moment(&copy, &copy.snapshot()), found);
+            assert!(copy.verify().unwrap().problems.is_empty());
+        }
     }
 }

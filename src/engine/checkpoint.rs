@@ -4,6 +4,9 @@
 //! its floor up to the last batch, whose files are held before anybody can give them up. That is what the death of the
 //! process would leave, so recovery makes a store of it. Everything else goes on meanwhile.
 //!
+//! The moment of a store that was opened for reading alone is that at which it was: it holds the packs and the log of that for as
+//! long as it is open, even where its writer has removed their names since.
+//!
 //! Of packs the live extents are copied, and the directory; the rest is left out, as holes. The copy is synced before
 //! IDENTITY makes a store of it: without that file, a directory with the others is refused as damaged.
 
@@ -23,6 +26,7 @@ use crate::store::file::StoreFile;
 use crate::store::manifest::Manifest;
 use crate::store::meter::{Meter, ReadCause, WriteCause};
 use crate::store::pack::read_directory;
+use crate::store::wal::RecoveredSegment;
 use crate::types::{DeviceId, PackId, SegmentId};
 
 /// The log is copied in pieces of this size.
@@ -42,7 +46,7 @@ struct Segment {
     id: SegmentId,
     /// Whole batches end here.
     bytes: u64,
-    file: StoreFile,
+    file: Arc<StoreFile>,
 }
 
 impl Engine {
@@ -74,13 +78,19 @@ impl Engine {
     }
 
     fn moment(&self) -> Result<Moment> {
+        if self.writer.is_none() {
+            let held = self.replayed.iter();
+            let log = held.map(|RecoveredSegment { id, bytes, file, .. }| (*id, *bytes, file.clone()));
+            let log = log.map(|(id, bytes, file)| Segment { id, bytes, file }).collect();
+            return Ok(Moment { log, catalog: self.catalog.lock().catalog.clone() });
+        }
         // Between two appends, and before what the catalog's floor says is needed can be given up.
         let writer = self.writer()?.lock();
         let catalog = self.catalog.lock().catalog.clone();
         let missed = planted!("checkpoint-misses-the-log");
         let needed = writer.wal.extents().filter(|&(id, _)| id >= catalog.counters.wal_floor);
         let needed = needed.map(|(id, bytes)| (id, if missed { 0 } else { bytes }));
-        let log = needed.map(|(id, bytes)| Ok(Segment { id, bytes, file: self.log_file(id)? }));
+        let log = needed.map(|(id, bytes)| Ok(Segment { id, bytes, file: Arc::new(self.log_file(id)?) }));
         Ok(Moment { log: log.collect::<Result<_>>()?, catalog })
     }
 
@@ -101,7 +111,8 @@ impl Engine {
         for (pack, mut ranges) in live {
             self.health.check_open()?;
             ranges.push(self.directory_of(pack, &moment.catalog)?);
-            let file = target.copy(&self.device, FileName::Pack(pack), &ranges)?;
+            let source = self.cache.packs().file(pack)?;
+            let file = target.copy(&source, FileName::Pack(pack), &ranges)?;
             if !planted!("checkpoint-packs-not-synced") {
                 file.sync(WriteCause::Merge)?;
             }

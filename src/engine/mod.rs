@@ -83,7 +83,7 @@ use crate::store::manifest::Manifest;
 use crate::store::memtable::ChunkPool;
 use crate::store::meter::Meter;
 use crate::store::spares::Spares;
-use crate::store::wal::{NextSegment, Wal};
+use crate::store::wal::{NextSegment, RecoveredSegment, Wal};
 use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
 use ahead::Ahead;
@@ -116,8 +116,8 @@ pub(crate) struct Engine {
     pub(crate) meter: Arc<Meter>,
     pub(crate) cache: Arc<TableCache>,
     filters: Filters,
-    /// Log that was there when the store was opened, in bytes.
-    replayed_bytes: u64,
+    /// The log as it was when the store was opened, if that was for reading alone: held.
+    replayed: Vec<RecoveredSegment>,
     /// `None` in a store that was opened for reading alone.
     writer: Option<Mutex<Writer>>,
     // Each synchronises itself.

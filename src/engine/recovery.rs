@@ -285,7 +285,6 @@ impl Store<'_> {
         }
         let (memtables, last_seq, log) = self.replay(&catalog, &segments, &limits)?;
         reclaimer.register_all(&catalog, &stored);
-        let replayed_bytes = log.segments.iter().map(|segment| segment.bytes).sum();
 
         let (mut writer, mut manifest) = (None, None);
         if !self.opening.read_only {
@@ -330,7 +329,7 @@ impl Store<'_> {
             reserve,
             trees,
             last_seq,
-            replayed_bytes,
+            replayed: if self.opening.read_only { log.segments } else { Vec::new() },
             limits,
         }))
     }
@@ -353,7 +352,7 @@ impl Store<'_> {
             device: self.device.clone(),
             meter: parts.meter,
             cache: Arc::new(cache),
-            replayed_bytes: parts.replayed_bytes,
+            replayed: parts.replayed,
             settings: ArcSwap::from_pointee(Settings::new(&options, &*self.opening.env)),
             next_segment: parts.writer.as_ref().map(|writer| writer.lock().wal.next().clone()),
             syncs: parts.writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
@@ -415,7 +414,9 @@ impl Store<'_> {
 
     /// Opens a pack or a log segment. The writer of a store that is only read may give it up any time, so it is held.
     fn open(&self, name: FileName, access: Access) -> Result<StoreFile> {
-        if self.opening.read_only { self.device.hold(name) } else { self.device.open(name, access) }
+        let is_log = matches!(name, FileName::Wal(_));
+        let holds = self.opening.read_only && !(is_log && planted!("reader-does-not-hold-the-log"));
+        if holds { self.device.hold(name) } else { self.device.open(name, access) }
     }
 
     /// `Busy` if the writer may have given up, before they were held, tables or log that `catalog` needs: the manifest, read
@@ -540,7 +541,7 @@ struct Parts {
     reserve: Reserve,
     trees: Trees,
     last_seq: Seq,
-    replayed_bytes: u64,
+    replayed: Vec<wal::RecoveredSegment>,
     limits: Limits,
 }
 

@@ -152,7 +152,8 @@ impl Engine {
         let keyspaces: Vec<_> = self.trees().values().map(|tree| self.keyspace_stats(tree)).collect();
         let (snapshots, oldest_snapshot) = self.snapshots.count();
         let (running_flushes, running_merges) = self.scheduler.running();
-        let wal_bytes = self.writer.as_ref().map_or(self.replayed_bytes, |writer| writer.lock().wal.bytes());
+        let replayed_bytes = self.replayed.iter().map(|segment| segment.bytes).sum();
+        let wal_bytes = self.writer.as_ref().map_or(replayed_bytes, |writer| writer.lock().wal.bytes());
         let stalls = self.tally.stalls.lock().clone();
         Stats {
             user_bytes_written: self.tally.user_bytes(),

@@ -24,6 +24,7 @@ pub mod recording;
 pub mod simulated;
 pub mod sync;
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -51,11 +52,11 @@ pub trait Env: fmt::Debug + Send + Sync + 'static {
     /// Opens an existing file. Symbolic links are not followed.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>>;
 
-    /// Creates `to` with the bytes of `ranges` of the file `from`, each at its offset, and holes elsewhere. Where the file
-    /// system can, the two share storage until one of them is written. Durable as any new file is.
-    fn copy(&self, from: &Path, to: &Path, ranges: &[Range<u64>]) -> io::Result<Arc<dyn File>> {
-        let (source, target) = (self.open(from, Access::Read)?, self.create(to)?);
-        ranges.iter().try_for_each(|range| copy_bytes(&*source, &*target, range.clone()))?;
+    /// Creates `to` with the bytes of `ranges` of `from`, a file of this environment, each at its offset, and holes elsewhere.
+    /// Where the file system can, the two share storage until one of them is written. Durable as any new file is.
+    fn copy(&self, from: &dyn File, to: &Path, ranges: &[Range<u64>]) -> io::Result<Arc<dyn File>> {
+        let target = self.create(to)?;
+        ranges.iter().try_for_each(|range| copy_bytes(from, &*target, range.clone()))?;
         Ok(target)
     }
 
@@ -111,7 +112,7 @@ fn copy_bytes(source: &dyn File, target: &dyn File, range: Range<u64>) -> io::Re
 }
 
 /// An open file. Offsets are explicit, so that one handle serves any number of threads.
-pub trait File: fmt::Debug + Send + Sync + 'static {
+pub trait File: Any + fmt::Debug + Send + Sync {
     /// The name under which it was opened, for messages.
     fn path(&self) -> &Path;
 

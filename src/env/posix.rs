@@ -14,6 +14,7 @@ mod memory;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::fmt;
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -100,13 +101,14 @@ impl Env for PosixEnv {
         Ok(Arc::new(PosixFile { file, path: path.to_path_buf() }))
     }
 
-    fn copy(&self, from: &Path, to: &Path, ranges: &[Range<u64>]) -> io::Result<Arc<dyn File>> {
-        let source = PosixFile { file: options(Access::Read).open(from)?, path: from.to_path_buf() };
+    fn copy(&self, from: &dyn File, to: &Path, ranges: &[Range<u64>]) -> io::Result<Arc<dyn File>> {
+        let source = (from as &dyn Any).downcast_ref::<PosixFile>();
         let target = options(Access::ReadWrite).create_new(true).mode(0o600).open(to)?;
         let target = PosixFile { file: target, path: to.to_path_buf() };
         for range in ranges {
-            let done = share(&source.file, &target.file, range.clone())?;
-            super::copy_bytes(&source, &target, done..range.end)?;
+            let share = |source: &PosixFile| share(&source.file, &target.file, range.clone());
+            let done = source.map_or(Ok(range.start), share)?;
+            super::copy_bytes(from, &target, done..range.end)?;
         }
         Ok(Arc::new(target))
     }

@@ -70,10 +70,16 @@ impl Device {
         Ok(StoreFile::new(file, self.meter.clone()))
     }
 
-    /// Creates the file `name` with the bytes of `ranges` of its namesake in `source`; the rest is holes.
-    pub(crate) fn copy(&self, source: &Self, name: FileName, ranges: &[Range<u64>]) -> Result<StoreFile> {
-        let (from, to) = (source.path(name), self.path(name));
-        let file = self.env.copy(&from, &to, ranges).map_err(|e| Error::io("copy to the file", &to, e))?;
+    /// Creates the file `name` with the bytes of `ranges` of `source`; the rest is holes.
+    pub(crate) fn copy(
+        &self,
+        source: &StoreFile,
+        name: FileName,
+        ranges: &[Range<u64>],
+    ) -> Result<StoreFile> {
+        let to = self.path(name);
+        let copied = self.env.copy(source.file(), &to, ranges);
+        let file = copied.map_err(|e| Error::io("copy to the file", &to, e))?;
         Ok(StoreFile::new(file, self.meter.clone()))
     }
 

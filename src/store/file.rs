@@ -33,6 +33,10 @@ impl StoreFile {
         Self { _lock: Some(lock), ..self }
     }
 
+    pub(super) fn file(&self) -> &dyn File {
+        &*self.file
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.file.path()
     }

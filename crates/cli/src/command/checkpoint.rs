@@ -6,11 +6,12 @@ use anyhow::Result;
 use clap::Args;
 
 use super::Answer;
-use crate::place::open_to_change;
+use crate::place::open_to_read;
 
 /// Copy a store as it is now, an independent store in a new directory
 ///
-/// Where the file system can share storage between files, tables cost no space.
+/// The store may be in use meanwhile: it is only read. Where the file system can share storage between files, tables
+/// cost no space.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -24,7 +25,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Answer> {
-    let db = open_to_change(&arguments.db)?;
+    let db = open_to_read(&arguments.db)?;
     db.checkpoint(&arguments.target)?;
     db.close()?;
     Ok(Answer::Yes)
