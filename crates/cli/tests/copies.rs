@@ -29,6 +29,18 @@ fn checkpoint_is_a_store_of_its_own() {
 }
 
 #[test]
+fn a_store_in_use_is_copied() {
+    let place = with_records();
+    let db = terrace::Db::open(place.path("db")).unwrap();
+    db.put("one-more", "not in a table yet").unwrap();
+    assert_eq!(place.run("put db a b").status, 2, "it is in use");
+    assert_eq!(place.succeed("checkpoint db copy"), "");
+    db.delete("one-more").unwrap();
+    assert_eq!(place.succeed("count copy"), "1001\n");
+    assert!(place.succeed("verify copy").ends_with(": 0 problems\n"));
+}
+
+#[test]
 fn sorted_records_are_taken_over_older_ones() {
     let place = with_records();
     let ran = place.run_with("ingest db --format tsv", "key-0001\tnew\nkey-9\t\n");
