@@ -13,11 +13,8 @@ use super::{Engine, Trees};
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::Version;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::edit::{Edit, KeyspaceChange, KeyspaceRecord};
+use crate::format::edit::{Edit, KeyspaceChange, KeyspaceRecord, NAME_BYTES_MAX};
 use crate::options::KeyspaceOptions;
-
-/// Longest name, in bytes.
-const NAME_BYTES_MAX: usize = 255;
 
 impl Engine {
     /// The keyspace `name`, if there is one.

@@ -167,6 +167,7 @@ impl Engine {
         let record = self.record_of(tree);
         TableSettings {
             keyspace: record.id,
+            name: record.name.as_str().into(),
             level,
             epoch,
             block_bytes: self.settings().options.tree.block_bytes as usize,

@@ -136,7 +136,7 @@ impl<E: Deref<Target = Engine>> Output<E> {
             return Ok(());
         }
         self.begin_pack()?;
-        let new = |pack| TableBuilder::new(self.settings, self.engine.ids.table(), pack);
+        let new = |pack| TableBuilder::new(self.settings.clone(), self.engine.ids.table(), pack);
         self.table = self.pack.as_mut().map(new);
         Ok(())
     }

@@ -47,8 +47,10 @@ pub(crate) struct Salvage {
     pub(crate) whole_catalog: bool,
     pub(crate) tables: BTreeMap<KeyspaceId, Vec<FoundTable>>,
     pub(crate) memory: BTreeMap<KeyspaceId, Arc<Memtable>>,
-    /// Seconds for which values live in keyspaces that the catalog does not know, as their tables have it.
+    /// Of keyspaces that the catalog does not know, as their tables have it: seconds for which values live.
     ttls: BTreeMap<KeyspaceId, NonZeroU32>,
+    /// Names.
+    names: BTreeMap<KeyspaceId, Arc<str>>,
     /// What could not be taken.
     pub(crate) lost: Vec<Error>,
     /// Tables that are all zeros, of which nobody knows whether they were live.
@@ -83,6 +85,7 @@ impl Salvage {
             whole_catalog: damage.is_none(),
             tables: BTreeMap::new(),
             ttls: BTreeMap::new(),
+            names: BTreeMap::new(),
             memory: BTreeMap::new(),
             lost: damage.into_iter().collect(),
             zeroed: 0,
@@ -117,12 +120,29 @@ impl Salvage {
         match self.catalog.keyspaces.get(&id) {
             Some(keyspace) => (*keyspace.record).clone(),
             None => {
-                let is_default = id == crate::batch::DEFAULT_KEYSPACE;
-                let name = if is_default { "default".to_owned() } else { format!("keyspace-{id}") };
-                let record = super::settings::keyspace_record(id, &name, &self.unknown);
+                let record = super::settings::keyspace_record(id, &self.name(id), &self.unknown);
                 KeyspaceRecord { ttl: self.ttls.get(&id).copied().or(record.ttl), ..record }
             }
         }
+    }
+
+    /// The name of a keyspace that the catalog does not know. Of those that had one name, one after the other, the newest keeps it.
+    fn name(&self, id: KeyspaceId) -> String {
+        if id == crate::batch::DEFAULT_KEYSPACE {
+            return "default".to_owned();
+        }
+        let is_taken = |name: &str, since: KeyspaceId| {
+            self.names.range(since..).any(|(_, other)| **other == *name)
+                || self.catalog.keyspaces.values().any(|keyspace| keyspace.record.name == name)
+        };
+        if let Some(name) = self.names.get(&id).filter(|name| !is_taken(name, id.next())) {
+            return name.to_string();
+        }
+        let mut name = format!("keyspace-{id}");
+        while is_taken(&name, KeyspaceId(0)) {
+            name.push('-');
+        }
+        name
     }
 
     fn find_tables(&mut self) -> Result<()> {
@@ -197,6 +217,7 @@ impl Salvage {
             match properties {
                 Ok(properties) => {
                     self.ttls.extend(properties.ttl.map(|ttl| (properties.keyspace, ttl)));
+                    self.names.extend(properties.name.map(|name| (properties.keyspace, name)));
                     self.tables.entry(properties.keyspace).or_default().push(FoundTable {
                         smallest: properties.range.start,
                         range_tombstones: properties.range_tombstones,

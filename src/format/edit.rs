@@ -5,6 +5,8 @@
 
 mod codec;
 
+pub(crate) use codec::NAME_BYTES_MAX;
+
 use std::num::NonZeroU32;
 
 use crate::types::{

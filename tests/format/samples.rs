@@ -155,6 +155,7 @@ pub fn properties() -> Properties {
         range: range(),
         dates: dates(),
         ttl: NonZeroU32::new(3600),
+        name: Some("default".into()),
     }
 }
 

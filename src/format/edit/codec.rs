@@ -55,7 +55,7 @@ const TREE_DATES: u64 = 5;
 const OPTIONAL_TAGS: u64 = 128;
 
 /// Longest name of a keyspace, in bytes.
-const NAME_BYTES_MAX: usize = 255;
+pub(crate) const NAME_BYTES_MAX: usize = 255;
 
 impl Edit {
     /// Appends the stored form.

@@ -1,16 +1,17 @@
 //! What a table knows of itself: enough to rebuild its manifest record without the manifest.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use crate::format::Malformed;
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
-use crate::format::edit::TableRecord;
+use crate::format::edit::{NAME_BYTES_MAX, TableRecord};
 use crate::types::{BOUND_BYTES_MAX, Dates, Epoch, KeyRange, KeyspaceId, LEVELS, Seq, UpperBound};
 
 /// Payload of a table's properties block.
 ///
 /// A list of (tag varint, length varint, value), tags ascending. Numbers are varints, keys are bytes. Unknown tags are
-/// skipped, the known ones are all required but the last three, which tables have whose values expire.
+/// skipped, the known ones are all required but 14 to 16, which tables have whose values expire, and 17.
 ///
 /// ```text
 /// TAG FIELD            TAG FIELD             TAG FIELD             TAG FIELD
@@ -21,6 +22,7 @@ use crate::types::{BOUND_BYTES_MAX, Dates, Epoch, KeyRange, KeyspaceId, LEVELS, 
 /// 14  second in which the oldest of the values was written, since 1970
 /// 15  the same of the newest
 /// 16  seconds for which values live
+/// 17  name of the keyspace
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Properties {
@@ -52,6 +54,8 @@ pub struct Properties {
     pub dates: Option<Dates>,
     /// Seconds for which its values live; each ends in the second of its write then.
     pub ttl: Option<NonZeroU32>,
+    /// Name of the keyspace, which else the manifest alone has; 1 to 255 bytes.
+    pub name: Option<Arc<str>>,
 }
 
 const NUMBERS: usize = 11;
@@ -59,6 +63,7 @@ const START: u64 = 12;
 const END: u64 = 13;
 const OLDEST: u64 = 14;
 const TTL: u64 = 16;
+const NAME: u64 = 17;
 
 impl Properties {
     /// Appends the stored form.
@@ -83,6 +88,10 @@ impl Properties {
                 put_varint(out, tag);
                 put_prefixed(out, &number);
             }
+        }
+        if let Some(name) = &self.name {
+            put_varint(out, NAME);
+            put_prefixed(out, name.as_bytes());
         }
     }
 
@@ -112,6 +121,7 @@ impl Properties {
         let mut numbers = [None; NUMBERS];
         let mut keys = [None; 2];
         let mut seconds = [None; 3];
+        let mut name = None;
         let mut previous = 0;
         while !decoder.is_empty() {
             let start = decoder.offset();
@@ -131,6 +141,7 @@ impl Properties {
                     seconds[(tag - OLDEST) as usize] = Some(value.varint()?);
                     value.finish()?;
                 }
+                NAME => name = Some(value.bytes(value.remaining())?),
                 _ => {}
             }
         }
@@ -145,6 +156,8 @@ impl Properties {
             (None, None) => None,
             _ => return Err(missing()),
         };
+        let name =
+            name.map(|name| std::str::from_utf8(name).map_err(|_| contradiction("property out of range")));
         let properties = Self {
             keyspace: KeyspaceId(number(1)?.try_into().map_err(out_of_range)?),
             level: number(2)?.try_into().map_err(out_of_range)?,
@@ -160,6 +173,7 @@ impl Properties {
             range: KeyRange { start: key(0)?.into(), end: UpperBound::from_bytes(key(1)?) },
             dates,
             ttl: second(2)?.and_then(NonZeroU32::new),
+            name: name.transpose()?.map(Arc::from),
         };
         if properties.consistent() {
             Ok(properties)
@@ -185,6 +199,7 @@ impl Properties {
             && self.min_seq <= self.max_seq
             && self.max_seq <= Seq::MAX
             && !self.range.is_inverted()
+            && self.name.as_ref().is_none_or(|name| (1..=NAME_BYTES_MAX).contains(&name.len()))
             && self.dates.is_none_or(|dates| dates.oldest <= dates.newest && self.ttl.is_some())
             && self.range.start.len().max(self.range.end.as_bytes().len()) <= BOUND_BYTES_MAX
     }

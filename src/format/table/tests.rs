@@ -49,6 +49,7 @@ fn properties() -> Properties {
         range: KeyRange::new(*b"a", *b"zz"),
         dates: Some(Dates { oldest: 1_600_000_000, newest: 1_700_000_000 }),
         ttl: NonZeroU32::new(86_400),
+        name: Some("rows".into()),
     }
 }
 
@@ -169,7 +170,7 @@ fn properties_round_trip_and_never_panic() {
 fn tables_whose_values_live_for_ever_have_no_dates() {
     for ttl in [None, NonZeroU32::new(9)] {
         let mut out = Vec::new();
-        let timeless = Properties { dates: None, ttl, ..properties() };
+        let timeless = Properties { dates: None, ttl, name: None, ..properties() };
         timeless.encode(&mut out);
         assert_eq!(Properties::decode(&out), Ok(timeless.clone()));
         if timeless.ttl.is_none() {
@@ -207,4 +208,8 @@ fn contradicting_properties_are_refused() {
     let inverted = Some(Dates { oldest: 2, newest: 1 });
     assert_eq!(refused(Properties { dates: inverted, ..good() }), "properties contradict each other");
     assert_eq!(refused(Properties { ttl: None, ..good() }), "properties contradict each other");
+    for name in ["", &"n".repeat(256)] {
+        let name = Some(name.into());
+        assert_eq!(refused(Properties { name, ..good() }), "properties contradict each other");
+    }
 }

@@ -1,6 +1,7 @@
 //! Writes a table into a pack.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::block::BlockBuilder;
@@ -20,10 +21,12 @@ use crate::types::{
 const PAGE_WASTE_MAX: u64 = PAGE_BYTES / 16;
 
 /// How the tables of a job are written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TableSettings {
     /// Whose tables.
     pub(crate) keyspace: KeyspaceId,
+    /// Its name; told to whoever must do without the manifest.
+    pub(crate) name: Arc<str>,
     /// Level that the tables are written for; told to whoever must rebuild the catalog from the tables alone.
     pub(crate) level: u8,
     /// Recency of the run that the tables belong to.
@@ -74,13 +77,14 @@ struct PendingBlock {
 impl TableBuilder {
     /// Starts a table at the end of `pack`.
     pub(crate) fn new(settings: TableSettings, id: TableId, pack: &mut PackWriter) -> Self {
+        let prefix = settings.prefix;
         Self {
             settings,
             id,
             start: pack.align(),
             block: BlockBuilder::new(),
             index: BlockBuilder::new(),
-            filter: FilterBuilder::new(settings.prefix),
+            filter: FilterBuilder::new(prefix),
             scratch: Vec::new(),
             pending: None,
             smallest: None,
@@ -225,6 +229,7 @@ impl TableBuilder {
             range: range.clone(),
             dates: self.dates,
             ttl: self.settings.ttl,
+            name: Some(self.settings.name.clone()),
         }
     }
 

@@ -55,7 +55,7 @@ impl Fixture {
         let mut pack = self.cache.packs().create(PackId(1), DeviceId(0), WriteCause::Flush, 0).unwrap();
         let mut tables = Vec::new();
         for (entries, id) in lists.iter().zip(1..) {
-            let mut table = TableBuilder::new(settings, TableId(id), &mut pack);
+            let mut table = TableBuilder::new(settings.clone(), TableId(id), &mut pack);
             for (key, stamp, value) in entries {
                 table.add(key, *stamp, value, &mut pack).unwrap();
             }
@@ -87,6 +87,7 @@ fn settings(codec: Codec) -> TableSettings {
         prefix: None,
         codec,
         ttl: None,
+        name: "rows".into(),
     }
 }
 

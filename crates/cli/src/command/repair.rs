@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
         if !report.whole_catalog {
             writeln!(
                 out,
-                "the catalog is lost: keyspaces may lack their names, and deleted records may be back"
+                "the catalog is lost: keyspaces of which no table is left lack their names, and deleted records may be back"
             )?;
         }
         if report.zeroed_tables > 0 {

@@ -225,6 +225,7 @@ fn properties_line(footer: &Footer, properties: &Properties) -> Line {
     Line::new(1, "properties")
         .field("table", footer.table.0)
         .field("keyspace", properties.keyspace.0)
+        .bytes("name", properties.name.as_deref().unwrap_or_default().as_bytes())
         .field("level", properties.level)
         .field("epoch", properties.epoch.0)
         .field("entries", properties.entries)
