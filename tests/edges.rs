@@ -185,6 +185,29 @@ fn keyspaces_that_are_gone_hold_no_descriptors() {
 }
 
 #[test]
+fn a_reader_keeps_a_descriptor_for_each_file_that_it_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::builder(dir.path()).options(tiny()).open().unwrap();
+    (0..2000).for_each(|n| db.put(format!("{n:04}"), [0; 100]).unwrap());
+    db.compact().unwrap();
+    db.put("in", "the log").unwrap();
+    drop(db);
+    let reader = Db::open_read_only(dir.path()).unwrap();
+    assert_eq!(reader.get("in").unwrap().unwrap(), "the log");
+    reader.iter().unwrap().for_each(|entry| drop(entry.unwrap()));
+    let root = dir.path().canonicalize().unwrap();
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    let open = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
+    let mut held: Vec<_> = open.filter(|file| file.starts_with(&root)).collect();
+    held.sort();
+    let count = held.len();
+    held.dedup();
+    assert_eq!(held.len(), count, "{held:?}");
+    let packs = reader.stats().space.pack_files as usize;
+    assert!(packs > 3 && count > packs && count <= packs + 3, "{count} of {packs} packs and a log");
+}
+
+#[test]
 fn a_reader_that_stays_for_hours_keeps_its_moment_and_its_space_until_it_goes() {
     SimEnv::run(SimConfig::default(), |env| {
         let db = open(&env, &tiny()).unwrap();

@@ -70,6 +70,12 @@ pub trait Env: fmt::Debug + Send + Sync + 'static {
     /// another handle of this one, holds it. Released when the returned value is dropped.
     fn lock(&self, path: &Path, kind: LockKind) -> io::Result<FileLock>;
 
+    /// Opens an existing file for reading, with a shared lock on it.
+    fn hold(&self, path: &Path) -> io::Result<(Arc<dyn File>, FileLock)> {
+        let lock = self.lock(path, LockKind::Shared)?;
+        Ok((self.open(path, Access::Read)?, lock))
+    }
+
     /// Absolute name of an existing directory, without symbolic links: two names of one directory become equal.
     fn canonical(&self, dir: &Path) -> io::Result<std::path::PathBuf>;
 

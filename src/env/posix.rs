@@ -122,14 +122,12 @@ impl Env for PosixEnv {
     }
 
     fn lock(&self, path: &Path, kind: LockKind) -> io::Result<FileLock> {
-        let claim = Claim::enter(&self.locks, fs::canonicalize(path)?, kind)?;
-        let (access, operation) = match kind {
-            LockKind::Shared => (Access::Read, FlockOperation::NonBlockingLockShared),
-            LockKind::Exclusive => (Access::ReadWrite, FlockOperation::NonBlockingLockExclusive),
-        };
-        let file = options(access).open(path)?;
-        rustix::io::retry_on_intr(|| flock(&file, operation))?;
-        Ok(FileLock::new(Box::new(HeldLock { file, _claim: claim })))
+        Ok(FileLock::new(Box::new(self.locked(path, kind)?)))
+    }
+
+    fn hold(&self, path: &Path) -> io::Result<(Arc<dyn File>, FileLock)> {
+        let held = self.locked(path, LockKind::Shared)?;
+        Ok((held.file.clone(), FileLock::new(Box::new(held))))
     }
 
     fn canonical(&self, dir: &Path) -> io::Result<PathBuf> {
@@ -210,15 +208,28 @@ fn yield_to_others() {
 
 /// A locked file. Fields drop after `drop`, so the file is unlocked before the claim is given up.
 struct HeldLock {
-    file: fs::File,
+    file: Arc<PosixFile>,
     _claim: Claim,
+}
+
+impl PosixEnv {
+    fn locked(&self, path: &Path, kind: LockKind) -> io::Result<HeldLock> {
+        let claim = Claim::enter(&self.locks, fs::canonicalize(path)?, kind)?;
+        let (access, operation) = match kind {
+            LockKind::Shared => (Access::Read, FlockOperation::NonBlockingLockShared),
+            LockKind::Exclusive => (Access::ReadWrite, FlockOperation::NonBlockingLockExclusive),
+        };
+        let file = options(access).open(path)?;
+        rustix::io::retry_on_intr(|| flock(&file, operation))?;
+        Ok(HeldLock { file: Arc::new(PosixFile { file, path: path.to_path_buf() }), _claim: claim })
+    }
 }
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
         // Closing alone would leave the lock to a child between its fork and its exec. If unlocking fails, closing
         // still releases it.
-        let _ = flock(&self.file, FlockOperation::Unlock);
+        let _ = flock(&self.file.file, FlockOperation::Unlock);
     }
 }
 

@@ -92,8 +92,8 @@ impl Device {
     /// Opens a file for reading so that [`Device::is_held`] for as long as it is open. `Busy` while somebody asks that.
     pub(crate) fn hold(&self, name: FileName) -> Result<StoreFile> {
         let path = self.path(name);
-        let lock = self.env.lock(&path, LockKind::Shared).map_err(|e| not_opened(&path, e))?;
-        Ok(self.open(name, Access::Read)?.locked(lock))
+        let (file, lock) = self.env.hold(&path).map_err(|e| not_opened(&path, e))?;
+        Ok(StoreFile::new(file, self.meter.clone()).locked(lock))
     }
 
     /// Whether anybody, in any process, has the file open by [`Device::hold`]; also where that cannot be told.

@@ -43,8 +43,8 @@ Examples:
 
 Exit status: 0 success; 1 absent key, problems found or bad input line; 2 wrong usage or an error.";
 
-/// Takes as many descriptors as may be had: an opening for reading keeps two for each pack, and the usual limit of 1,024 would be
-/// reached at 16 GB. If there are no more, the store says so.
+/// Takes as many descriptors as may be had: an opening for reading keeps one for each pack, and the usual limit of 1,024 would be
+/// reached at 32 GB. If there are no more, the store says so.
 fn raise_descriptor_limit() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
