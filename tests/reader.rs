@@ -131,6 +131,39 @@ fn a_reader_finds_later_what_its_writer_would_have_written_over() {
     }
 }
 
+/// An ingest is in the manifest, what is put in the log: a reader looks at one after the other.
+#[test]
+fn a_reader_that_sees_a_write_sees_the_ingest_before_it() {
+    for seed in 0..12 {
+        let _replay = Replay(format!("seed {seed}"));
+        SimEnv::run(interleaved(seed), |env| {
+            let db = open(&env, &tiny()).unwrap();
+            let writer = db.clone();
+            let write = move || {
+                for n in 0..60u64 {
+                    let mut ingest = writer.ingest().unwrap();
+                    ingest.push(format!("ingested {n:04}"), "").unwrap();
+                    ingest.finish().unwrap();
+                    writer.put("ingests", n.to_string()).unwrap();
+                }
+            };
+            let writing = env.spawn("writer", Priority::Normal, Box::new(write)).unwrap();
+            for _ in 0..60 {
+                // Too quick a writer may keep readers out.
+                let Ok(reader) = read_on(&env) else { continue };
+                let Some(told) = reader.get("ingests").unwrap() else { continue };
+                let told: usize = std::str::from_utf8(&told).unwrap().parse().unwrap();
+                let found = reader.prefix("ingested ").unwrap().count();
+                assert!(
+                    found > told,
+                    "{found} ingests, of which number {told} came before a write that is seen"
+                );
+            }
+            writing.join();
+        });
+    }
+}
+
 #[test]
 fn every_write_of_a_reader_is_refused_and_nothing_is_changed() {
     SimEnv::run(SimConfig::default(), |env| {

@@ -625,8 +625,8 @@ impl Db {
     /// storage between files, tables cost no space; elsewhere their live bytes are copied. A checkpoint that was cut off
     /// is no store: remove the directory.
     ///
-    /// An opening for reading alone copies the moment that it sees, which may be long past: so another process can back a store
-    /// up while it is in use.
+    /// An opening for reading alone copies the moment that it sees, which may be long past, without the writes since: so another
+    /// process can back a store up while it is in use.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -640,7 +640,8 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidInput` when the directory is not empty; `DiskFull` and `Io` of the directory; `Corruption` when a file
-    /// cannot be read. What was copied by then is removed.
+    /// cannot be read; `Busy` when the writer of a store that is only read has cut off what it could not write whole: after
+    /// [`Db::refresh`] it can be copied. What was copied by then is removed.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         self.engine().checkpoint(dir.as_ref())
     }

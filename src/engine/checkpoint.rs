@@ -121,7 +121,8 @@ impl Engine {
             let file = target.create(FileName::Wal(segment.id))?;
             for at in (0..segment.bytes).step_by(usize::try_from(COPY_BYTES).unwrap_or(usize::MAX)) {
                 let length = usize::try_from(COPY_BYTES.min(segment.bytes - at)).unwrap_or(0);
-                file.write(WriteCause::Wal, at, &segment.file.read(ReadCause::Open, at, length)?)?;
+                let read = segment.file.read(ReadCause::Open, at, length);
+                file.write(WriteCause::Wal, at, &read.map_err(|error| self.cut_off(error, segment))?)?;
             }
             file.sync(WriteCause::Wal)?;
         }
@@ -129,6 +130,18 @@ impl Engine {
         Manifest::create(target, MANIFEST, &moment.catalog.snapshot())?;
         let identity = Identity { store: self.env.random(), device: DeviceId(0) };
         target.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())
+    }
+
+    /// Why a segment of the log could not be read. The writer cuts off a batch that it could not write whole; a reader may have seen it.
+    fn cut_off(&self, error: Error, segment: &Segment) -> Error {
+        let is_shorter = || segment.file.len().is_ok_and(|length| length < segment.bytes);
+        if self.writer.is_none() && is_shorter() {
+            return Error::new(
+                ErrorKind::Busy,
+                "the store's writer has cut off a write that this reader has seen",
+            );
+        }
+        error
     }
 
     /// Where the directory of `pack` lies.

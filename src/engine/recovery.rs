@@ -35,7 +35,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Filters;
 use crate::format::Malformed;
 use crate::format::batch::Ops;
-use crate::format::edit::{Edit, KeyspaceChange, PackRecord};
+use crate::format::edit::{Edit, KeyspaceChange, PackRecord, TreeEdit};
 use crate::format::identity::Identity;
 use crate::format::names::FileName;
 use crate::options::{Descriptors, Options};
@@ -284,6 +284,9 @@ impl Store<'_> {
             self.check_held(&catalog)?;
         }
         let (memtables, last_seq, log) = self.replay(&catalog, &segments, &limits)?;
+        if self.opening.read_only {
+            self.check_prefix(&catalog, last_seq)?;
+        }
         reclaimer.register_all(&catalog, &stored);
 
         let (mut writer, mut manifest) = (None, None);
@@ -431,6 +434,27 @@ impl Store<'_> {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Busy, "the store's writer is faster than this reader opens it"))
+    }
+
+    /// `Busy` if something that is not in the log came after `catalog` and before the log's last batch: an ingest, or the end of a
+    /// keyspace. Without it, catalog and log would be no prefix of the history. The manifest tells, read once more behind the log.
+    fn check_prefix(&self, catalog: &Catalog, last_seq: Seq) -> Result<()> {
+        let loaded = Manifest::load(&self.device)?;
+        // Flushes say up to where, merges and moves drop what they take.
+        let ingests = |tree: &TreeEdit| {
+            let before = tree.add.iter().any(|(_, table)| table.max_seq <= last_seq);
+            before && tree.drop.is_empty() && tree.flushed.is_none()
+        };
+        let drops = |change: &KeyspaceChange| matches!(change, KeyspaceChange::Drop(_));
+        let mut newer = loaded.edits.iter().filter(|edit| edit.number > catalog.number);
+        let misses = newer.any(|edit| edit.trees.iter().any(ingests) || edit.keyspaces.iter().any(drops));
+        if misses && !planted!("reader-misses-an-ingest") {
+            return Err(Error::new(
+                ErrorKind::Busy,
+                "the store's writer is faster than this reader opens it",
+            ));
+        }
+        Ok(())
     }
 
     /// A pack that is shorter than when it was sealed has lost data. Those of a store that is only read stay open. Returns as

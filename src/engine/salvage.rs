@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::tree::new_memtable;
@@ -126,20 +127,24 @@ impl Salvage {
         }
     }
 
-    /// The name of a keyspace that the catalog does not know. Of those that had one name, one after the other, the newest keeps it.
+    /// The name of a keyspace that the catalog does not know. Of those that had one name, one after the other, the newest keeps it, but
+    /// for one that the catalog knows.
     fn name(&self, id: KeyspaceId) -> String {
         if id == crate::batch::DEFAULT_KEYSPACE {
             return "default".to_owned();
         }
-        let is_taken = |name: &str, since: KeyspaceId| {
-            self.names.range(since..).any(|(_, other)| **other == *name)
+        let is_taken = |name: &str, since: (Bound<KeyspaceId>, Bound<KeyspaceId>)| {
+            name == "default"
+                || self.names.range(since).any(|(_, other)| **other == *name)
                 || self.catalog.keyspaces.values().any(|keyspace| keyspace.record.name == name)
         };
-        if let Some(name) = self.names.get(&id).filter(|name| !is_taken(name, id.next())) {
+        if let Some(name) =
+            self.names.get(&id).filter(|name| !is_taken(name, (Bound::Excluded(id), Bound::Unbounded)))
+        {
             return name.to_string();
         }
         let mut name = format!("keyspace-{id}");
-        while is_taken(&name, KeyspaceId(0)) {
+        while is_taken(&name, (Bound::Unbounded, Bound::Unbounded)) {
             name.push('-');
         }
         name

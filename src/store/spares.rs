@@ -20,7 +20,7 @@
 //! # Whoever still reads a dead file
 //!
 //! has it by [`Device::hold`]: a checkpoint the log of its moment, a reader beside the writer, perhaps in another process,
-//! its packs and, while it opens, the log. What is held when it is given is removed, which leaves its bytes to whoever has
+//! its packs and the log that it has read. What is held when it is given is removed, which leaves its bytes to whoever has
 //! it open. To have held a file *before it was given* is what counts, so a holder makes sure of that:
 //!
 //! * a checkpoint takes hold of the log under the writer's lock, where nothing of it can be released, hence given;

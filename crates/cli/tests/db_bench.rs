@@ -93,12 +93,12 @@ fn what_scripts_set_of_rocksdb_is_passed_over_and_told() {
     let ran = place.run(
         "bench db -num=500 -seed 7 --benchmarks=fillrandom --db=kept --block_size 8192 --wal_dir=elsewhere --statistics \
          --stats_interval_seconds=60 --max_background_jobs=4 --nommap_read --level0_stop_writes_trigger -1 \
-         --disable_wal=0 --batch_size=1 --verify_checksum --nosync --cache_index_and_filter_blocks=1",
+         --nodisable_wal --batch_size 1 --verify_checksum --nosync --cache_index_and_filter_blocks=1",
     );
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(figures(ran.stdout.lines().last().unwrap()).3, 500, "{}", ran.stdout);
     let told = "Passed over, without effect here: --block_size, --wal_dir, --statistics, --stats_interval_seconds, \
-                --max_background_jobs, --nommap_read, --level0_stop_writes_trigger, --disable_wal, --batch_size, \
+                --max_background_jobs, --nommap_read, --level0_stop_writes_trigger, --nodisable_wal, --batch_size, \
                 --verify_checksum, --cache_index_and_filter_blocks\n";
     assert_eq!(ran.stderr, told);
     assert!(!place.path("elsewhere").exists());
@@ -112,6 +112,8 @@ fn unknown_flags_and_benchmarks_are_refused_by_name() {
     let place = Workplace::new();
     for (arguments, name) in [
         ("--disable_wal=1", "--disable_wal"),
+        ("--disable_wal", "--disable_wal"),
+        ("--batch_size=8", "--batch_size"),
         ("--batch_size 8", "--batch_size"),
         ("--readwritepercent=90", "--readwritepercent"),
         ("--statistic", "--statistic"),

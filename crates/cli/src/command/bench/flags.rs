@@ -149,10 +149,12 @@ pub fn translate(arguments: impl IntoIterator<Item = OsString>) -> (Vec<OsString
         };
         let positive = name.strip_prefix("no").unwrap_or(name);
         let is_switch = [name, positive].iter().any(|name| PASSED_OVER_SWITCHES.contains(name));
-        if is_switch || PASSED_OVER.contains(&name) || is_given(name, value.unwrap_or("true")) {
-            if value.is_none() && PASSED_OVER.contains(&name) {
-                arguments.next();
-            }
+        let takes_next = value.is_none() && (PASSED_OVER.contains(&name) || takes_number(name));
+        let next = if takes_next { arguments.next() } else { None };
+        let value = value.or(next.as_ref().and_then(|next| next.to_str()));
+        let is_given = is_given(name, value.unwrap_or("true"))
+            || value.is_none() && name != positive && is_given(positive, "false");
+        if is_switch || PASSED_OVER.contains(&name) || is_given {
             passed_over.push(name.to_owned());
         } else if value.is_none() && name != positive && SWITCHES.contains(&positive) {
             kept.push(format!("--{positive}=false").into());
@@ -169,6 +171,11 @@ fn flag(argument: &str) -> Option<(&str, Option<&str>)> {
     let flag = flag.strip_prefix('-').unwrap_or(flag);
     let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
     (name.len() > 1 && name.starts_with(|first: char| first.is_ascii_alphabetic())).then_some((name, value))
+}
+
+/// Whether a flag of the work has a number or a word behind it, be it apart.
+fn takes_number(name: &str) -> bool {
+    GIVEN.iter().any(|&(of, only)| of == name && only != "true" && only != "false")
 }
 
 /// Whether a flag of the work says what is done anyway.
