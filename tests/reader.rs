@@ -131,20 +131,24 @@ fn a_reader_finds_later_what_its_writer_would_have_written_over() {
     }
 }
 
-/// An ingest is in the manifest, what is put in the log: a reader looks at one after the other.
+/// Ingests and keyspaces are in the manifest, what is put in the log: a reader looks at one after the other.
 #[test]
-fn a_reader_that_sees_a_write_sees_the_ingest_before_it() {
+fn a_reader_that_sees_a_write_sees_what_was_ingested_and_dropped_before_it() {
     for seed in 0..12 {
         let _replay = Replay(format!("seed {seed}"));
         SimEnv::run(interleaved(seed), |env| {
             let db = open(&env, &tiny()).unwrap();
             let writer = db.clone();
+            let space = |n: usize| format!("space {n}");
+            (0..60).for_each(|n| drop(db.keyspace(&space(n)).unwrap()));
             let write = move || {
-                for n in 0..60u64 {
+                for n in 0..60 {
                     let mut ingest = writer.ingest().unwrap();
                     ingest.push(format!("ingested {n:04}"), "").unwrap();
                     ingest.finish().unwrap();
                     writer.put("ingests", n.to_string()).unwrap();
+                    writer.drop_keyspace(&space(n)).unwrap();
+                    writer.put("drops", n.to_string()).unwrap();
                 }
             };
             let writing = env.spawn("writer", Priority::Normal, Box::new(write)).unwrap();
@@ -158,6 +162,10 @@ fn a_reader_that_sees_a_write_sees_the_ingest_before_it() {
                     found > told,
                     "{found} ingests, of which number {told} came before a write that is seen"
                 );
+                let Some(told) = reader.get("drops").unwrap() else { continue };
+                let told: usize = std::str::from_utf8(&told).unwrap().parse().unwrap();
+                let found = reader.existing_keyspace(&space(told)).unwrap();
+                assert!(found.is_none(), "keyspace {told} was dropped before a write that is seen");
             }
             writing.join();
         });

@@ -51,9 +51,7 @@ impl Usage {
             read_bytes: number(&io, "read_bytes:")?,
         })
     }
-}
 
-impl Usage {
     /// Microseconds of processor time since then for each of `operations`.
     ///
     /// # Errors

@@ -136,10 +136,9 @@ impl Engine {
     fn cut_off(&self, error: Error, segment: &Segment) -> Error {
         let is_shorter = || segment.file.len().is_ok_and(|length| length < segment.bytes);
         if self.writer.is_none() && is_shorter() {
-            return Error::new(
-                ErrorKind::Busy,
-                "the store's writer has cut off a write that this reader has seen",
-            );
+            let what = "the store's writer has cut off a write that this reader has seen, in";
+            let message = format!("{what} {}, at byte {}", segment.file.path().display(), segment.bytes);
+            return Error::new(ErrorKind::Busy, message);
         }
         error
     }

@@ -433,7 +433,7 @@ impl Store<'_> {
         if tables_stand && newer.counters.wal_floor == catalog.counters.wal_floor {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Busy, "the store's writer is faster than this reader opens it"))
+        Err(overtaken())
     }
 
     /// `Busy` if something that is not in the log came after `catalog` and before the log's last batch: an ingest, or the end of a
@@ -449,10 +449,7 @@ impl Store<'_> {
         let mut newer = loaded.edits.iter().filter(|edit| edit.number > catalog.number);
         let misses = newer.any(|edit| edit.trees.iter().any(ingests) || edit.keyspaces.iter().any(drops));
         if misses && !planted!("reader-misses-an-ingest") {
-            return Err(Error::new(
-                ErrorKind::Busy,
-                "the store's writer is faster than this reader opens it",
-            ));
+            return Err(overtaken());
         }
         Ok(())
     }
@@ -550,6 +547,11 @@ impl Store<'_> {
         }
         Ok(())
     }
+}
+
+/// What has been read does not fit together, for the writer has gone on: all is to be read again.
+fn overtaken() -> Error {
+    Error::new(ErrorKind::Busy, "the store's writer is faster than this reader opens it")
 }
 
 /// What recovery has gathered for the engine.

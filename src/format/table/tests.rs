@@ -208,6 +208,12 @@ fn contradicting_properties_are_refused() {
     let inverted = Some(Dates { oldest: 2, newest: 1 });
     assert_eq!(refused(Properties { dates: inverted, ..good() }), "properties contradict each other");
     assert_eq!(refused(Properties { ttl: None, ..good() }), "properties contradict each other");
+    let mut out = Vec::new();
+    good().encode(&mut out);
+    // The last property, a name of which no byte is a letter.
+    let name = out.len() - "rows".len();
+    out[name..].fill(0xff);
+    assert_eq!(Properties::decode(&out).unwrap_err().what, "property out of range");
     for name in ["", &"n".repeat(256)] {
         let name = Some(name.into());
         assert_eq!(refused(Properties { name, ..good() }), "properties contradict each other");

@@ -71,11 +71,13 @@ fn a_table_of_which_scans_miss_a_part_is_read_as_a_whole_and_found_until_it_goes
             fixture.cache.forget(&table);
             assert_eq!(fixture.cache.counts().bytes, opened, "nothing of it is in the cache");
             assert!(fixture.cache.resident(&reader).is_none(), "whoever rests in it keeps none of it there");
+            scan(&fixture, &table, unit, &written, 100, true);
+            assert!(bytes_read(&fixture) > all);
             for entry in &written {
                 assert_eq!(current(&held).as_ref(), Some(entry), "who walks in it goes on");
                 held.next().unwrap();
             }
-            assert!(bytes_read(&fixture) > all);
+            assert!(!held.valid() && fixture.cache.resident(&reader).is_none());
         }
     }
 }
