@@ -40,7 +40,7 @@ pub enum Compression {
     Lz4,
 }
 
-/// Settings of a keyspace: `prefix` and `ttl` are fixed when it is created, [`Keyspace::set_options`](crate::Keyspace::set_options)
+/// Settings of a keyspace: `prefix` is fixed when it is created, and whether there is a `ttl`, [`Keyspace::set_options`](crate::Keyspace::set_options)
 /// changes the others.
 ///
 /// ```
@@ -74,7 +74,8 @@ pub struct KeyspaceOptions {
     /// # Ok::<(), terrace::Error>(())
     /// ```
     pub prefix: Option<Prefix>,
-    /// How long a value lives from its write on; whole seconds, 1 to 4,294,967,295. Default: for ever.
+    /// How long a value lives from its write on; whole seconds, 1 to 4,294,967,295. Default: for ever. It can be made longer or
+    /// shorter ([`Keyspace::set_options`](crate::Keyspace::set_options)).
     ///
     /// An expired value is hidden at once from every reader, snapshots and transactions included, and removed when a flush
     /// or merge next comes upon it. Where none does, a table goes once all of its values have expired (and no snapshot or

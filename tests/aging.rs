@@ -43,6 +43,9 @@ struct Life {
     ingest: Option<(Ingest, Model)>,
     /// The latest second that the store has seen.
     seen: u64,
+    ttl: u64,
+    /// Values that were written before this second have expired, whatever they were given since.
+    alive_from: u64,
 }
 
 impl Life {
@@ -53,7 +56,8 @@ impl Life {
             (options.tree.level_ratio, options.tree.group_bytes) = (None, 8 << 10);
         }
         let (env, random, db) = (env.clone(), Random(seed), Some(open(env, &options)));
-        Self { env, random, options, db, model: Model::new(), snapshots: Vec::new(), ingest: None, seen: 0 }
+        let (model, snapshots) = (Model::new(), Vec::new());
+        Self { env, random, options, db, model, snapshots, ingest: None, seen: 0, ttl: TTL, alive_from: 0 }
     }
 
     fn db(&self) -> &Db {
@@ -113,6 +117,7 @@ impl Life {
                 let problems = self.db().verify().unwrap().problems;
                 assert!(problems.is_empty(), "{problems:?}");
             }
+            18 if self.random.below(4) == 0 => self.give_other_time(&space),
             _ => {
                 for _ in 0..self.random.below(25) {
                     let (key, value) = (self.key(), self.value(round));
@@ -120,6 +125,22 @@ impl Life {
                     self.model.insert(key, (value, self.seen));
                 }
             }
+        }
+    }
+
+    /// Values live longer from now on, or shorter.
+    fn give_other_time(&mut self, space: &Keyspace) {
+        let ttl = TTL / 4 + self.random.below(TTL);
+        if ttl != self.ttl {
+            // At the beginning of a second, so that it is over in the same one.
+            self.env.sleep(Duration::from_millis(1000 - self.env.unix_millis() % 1000));
+            self.look();
+            let before = space.options();
+            assert_eq!(before.ttl, Some(Duration::from_secs(self.ttl)));
+            space.set_options(&KeyspaceOptions { ttl: Some(Duration::from_secs(ttl)), ..before }).unwrap();
+            assert!(self.env.unix_millis() / 1000 <= self.seen, "longer than a second");
+            self.alive_from = self.alive_from.max((self.seen + 1).saturating_sub(self.ttl));
+            self.ttl = ttl;
         }
     }
 
@@ -154,7 +175,9 @@ impl Life {
 
     /// What is alive of `model`.
     fn alive(&self, model: &Model) -> BTreeMap<Key, Value> {
-        let alive = model.iter().filter(|(_, (_, written))| self.seen < written + TTL);
+        let alive = model
+            .iter()
+            .filter(|(_, (_, written))| *written >= self.alive_from && self.seen < written + self.ttl);
         alive.map(|(key, (value, _))| (key.clone(), value.clone())).collect()
     }
 

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rot::{Seed, tiny};
-use terrace::env::Env;
-use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
+use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
+use terrace::env::{Env, Priority};
 use terrace::{CompactionFilter, Db, Decision, ErrorKind, Keyspace, KeyspaceOptions, Options, TreeOptions};
 
 const TTL: u64 = 100;
@@ -358,6 +358,130 @@ fn repair_knows_without_a_manifest_that_values_expire() {
     jump(&env, 50);
     assert!(space.get("a").unwrap().is_none());
     assert_eq!(space.get("b").unwrap().unwrap(), "second");
+}
+
+fn give(keyspace: &Keyspace, seconds: u64) {
+    let ttl = Some(Duration::from_secs(seconds));
+    keyspace.set_options(&KeyspaceOptions { ttl, ..keyspace.options() }).unwrap();
+}
+
+fn keys(keyspace: &Keyspace) -> String {
+    let keys = keyspace.iter().unwrap().map(|entry| String::from_utf8(entry.unwrap().0.to_vec()).unwrap());
+    keys.collect::<Vec<_>>().concat()
+}
+
+#[test]
+fn values_that_are_given_more_time_live_on_and_those_that_have_expired_do_not_come_back() {
+    type Step = fn(&Db);
+    let places: [Step; 3] = [|_| {}, |db| db.flush().unwrap(), |db| db.compact().unwrap()];
+    for place in places {
+        let env = machine();
+        let db = open(&env);
+        let space = aging(&db);
+        space.put("a", "1").unwrap();
+        jump(&env, 1);
+        space.put("b", "1").unwrap();
+        place(&db);
+        let snapshot = db.snapshot();
+        jump(&env, TTL as i64 - 1);
+        assert_eq!(keys(&space), "b");
+        give(&space, 10 * TTL);
+        assert_eq!((keys(&space), space.get("a").unwrap()), ("b".into(), None));
+        jump(&env, TTL as i64);
+        space.put("c", "1").unwrap();
+        assert_eq!(keys(&space), "bc");
+        assert!(snapshot.keyspace(&space).get("a").unwrap().is_none());
+        place(&db);
+        drop((snapshot, space));
+        // All of it is in the log and the manifest; what is not in either has not been asked for.
+        db.sync().unwrap();
+        let env = env.crash(Survival::Nothing);
+        for _ in 0..2 {
+            let db = open(&env);
+            let space = db.keyspace("aging").unwrap();
+            assert_eq!(
+                (keys(&space).as_str(), space.options().ttl),
+                ("bc", Some(Duration::from_secs(10 * TTL)))
+            );
+            let reader = Db::builder("/db").env(env.clone()).read_only().open().unwrap();
+            assert_eq!(keys(&reader.keyspace("aging").unwrap()), "bc");
+            place(&db);
+        }
+        let db = open(&env);
+        let space = db.keyspace("aging").unwrap();
+        jump(&env, 8 * TTL as i64);
+        assert_eq!(keys(&space), "bc");
+        jump(&env, 1);
+        assert_eq!(keys(&space), "c");
+        give(&space, TTL);
+        assert_eq!(keys(&space), "");
+        give(&space, 10 * TTL);
+        assert_eq!(keys(&space), "");
+    }
+}
+
+#[test]
+fn copies_and_repairs_keep_how_long_values_live_and_which_have_expired() {
+    let env = machine();
+    let db = open(&env);
+    let space = aging(&db);
+    space.put("a", "1").unwrap();
+    jump(&env, 50);
+    space.put("b", "1").unwrap();
+    // In two tables: nothing of the first one is removed.
+    db.flush().unwrap();
+    jump(&env, 50);
+    give(&space, 10 * TTL);
+    space.put("c", "1").unwrap();
+    db.flush().unwrap();
+    db.checkpoint("/copy").unwrap();
+    drop(space);
+    db.close().unwrap();
+    let builder = |path: &str| Db::builder(path).env(env.clone()).options(tiny());
+    assert!(builder("/db").repair("/repaired").unwrap().whole_catalog);
+    for name in env.list(Path::new("/db")).unwrap() {
+        if name.starts_with("MANIFEST") || name == "CURRENT" {
+            env.remove(&Path::new("/db").join(name)).unwrap();
+        }
+    }
+    assert!(!builder("/db").repair("/from-tables").unwrap().whole_catalog);
+    for path in ["/copy", "/repaired", "/from-tables"] {
+        let db = builder(path).open().unwrap();
+        let space = db.keyspace("aging").unwrap();
+        assert_eq!(
+            (keys(&space).as_str(), space.options().ttl),
+            ("bc", Some(Duration::from_secs(10 * TTL))),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn no_job_removes_what_is_being_given_more_time() {
+    // A sync takes half a minute, so that there is time to look for what has expired while that of the manifest goes on.
+    let device = DeviceModel { flush_latency: Duration::from_secs(30), ..DeviceModel::instant() };
+    SimEnv::run(SimConfig { device, ..SimConfig::default() }, |env| {
+        let db = open(&env);
+        let space = aging(&db);
+        give(&space, 1000);
+        let second = || env.unix_millis() / 1000;
+        let written = second();
+        space.put("key", "value").unwrap();
+        db.compact().unwrap();
+        env.sleep(Duration::from_secs(written + 998 - second()));
+        let altered = {
+            let space = space.clone();
+            let body = Box::new(move || give(&space, 10_000));
+            env.spawn("alter", Priority::Normal, body).unwrap()
+        };
+        env.sleep(Duration::from_secs(20));
+        assert_eq!(keys(&space), "key", "it is neither here nor there, so it lives");
+        altered.join();
+        assert!(second() > written + 1020, "it took long");
+        env.sleep(Duration::from_secs(100));
+        db.wait_idle().unwrap();
+        assert_eq!(keys(&space), "key");
+    });
 }
 
 #[test]

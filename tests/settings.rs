@@ -133,9 +133,14 @@ fn how_the_tables_of_a_keyspace_are_written_changes_and_stays_so() {
     assert_eq!(users.set_options(&before).unwrap_err().kind(), ErrorKind::Closed);
 }
 
+/// All that changes later with `n`: how tables are written, and for how long values live.
+fn options(n: u8) -> KeyspaceOptions {
+    let ttl = Some(Duration::from_secs(100 * u64::from(n)));
+    KeyspaceOptions { filter_bits_per_key: n, ttl, ..KeyspaceOptions::default() }
+}
+
 #[test]
 fn a_power_cut_leaves_the_options_of_a_keyspace_as_they_were_or_as_they_are() {
-    let options = |bits| KeyspaceOptions { filter_bits_per_key: bits, ..KeyspaceOptions::default() };
     for survival in [Survival::Nothing, Survival::Everything, Survival::Random(1), Survival::Random(2)] {
         for others in 0.. {
             let env = machine();
@@ -156,7 +161,6 @@ fn a_power_cut_leaves_the_options_of_a_keyspace_as_they_were_or_as_they_are() {
 
 #[test]
 fn a_call_that_fails_leaves_the_options_of_a_keyspace_as_they_were_or_as_they_are() {
-    let options = |bits| KeyspaceOptions { filter_bits_per_key: bits, ..KeyspaceOptions::default() };
     let errors = [(FaultError::Io, false), (FaultError::Io, true), (FaultError::NoSpace, true)];
     for (error, partial) in errors {
         for call in 0.. {

@@ -1,6 +1,7 @@
 //! The whole catalog: keyspaces, packs, counters.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 
 use super::inconsistent::ensure;
@@ -10,7 +11,7 @@ use super::{Inconsistent, Lease, TableMeta, Version, check};
 use crate::format::edit::{
     Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
 };
-use crate::types::{EditNo, Extent, KeyspaceId, PackId, Seq};
+use crate::types::{EditNo, Extent, KeyspaceId, Lifetime, PackId, Seq};
 
 /// Everything that the manifest says, as of one edit. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -105,9 +106,7 @@ impl Catalog {
     pub fn snapshot(&self) -> Edit {
         Edit {
             number: self.number,
-            keyspaces: (self.keyspaces.values())
-                .map(|keyspace| KeyspaceChange::Create((*keyspace.record).clone()))
-                .collect(),
+            keyspaces: self.keyspaces.values().flat_map(|keyspace| made_anew(&keyspace.record)).collect(),
             packs: self.packs().map(|pack| pack.record).collect(),
             trees: self.keyspaces.values().map(KeyspaceState::snapshot).collect(),
             counters: self.counters,
@@ -158,6 +157,15 @@ impl Catalog {
                 let record = KeyspaceRecord { lz4, filter_bits, ..(*altered.record).clone() };
                 altered.record = Arc::new(record);
             }
+            &KeyspaceChange::Live { keyspace: id, life } => {
+                let Some(altered) = self.keyspaces.get_mut(&id) else { return Err(no_keyspace(id)) };
+                let Some(before) = altered.record.life else {
+                    return Err(Inconsistent::new(format!("values of keyspace {id} live for ever")));
+                };
+                let grown = life.alive_from >= before.alive_from;
+                ensure!(grown, "expired values of keyspace {id} would be alive");
+                altered.record = Arc::new(KeyspaceRecord { life: Some(life), ..(*altered.record).clone() });
+            }
         }
         Ok(())
     }
@@ -191,6 +199,15 @@ impl Catalog {
         }
         Ok(())
     }
+}
+
+/// The changes that make a keyspace of nothing. What is created does not say that its time to live was another one before.
+fn made_anew(record: &KeyspaceRecord) -> impl Iterator<Item = KeyspaceChange> {
+    let created = record.life.map(|life| Lifetime { alive_from: 0, ..life });
+    let altered =
+        record.life.filter(|life| life.alive_from > 0 && !planted!("snapshot-without-what-has-expired"));
+    let altered = altered.map(|life| KeyspaceChange::Live { keyspace: record.id, life });
+    iter::once(KeyspaceChange::Create(KeyspaceRecord { life: created, ..record.clone() })).chain(altered)
 }
 
 impl KeyspaceState {

@@ -102,6 +102,9 @@ impl Keyspace {
     /// there stay as they are until they are merged, and those of jobs under way end as they began. Durable when the call
     /// returns; the same options as before cost nothing.
     ///
+    /// Values live for another `ttl` from now on, those that are there as well, counted from their writes. What has expired by now
+    /// does not come back, however long the new one is.
+    ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let db = terrace::Db::open(dir.path())?;
@@ -113,8 +116,8 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// `InvalidInput` when an option is out of its range, or when `prefix` or `ttl` is another than before: by these, keys and
-    /// values are stored that are there already. `NotFound` when the keyspace was dropped; `ReadOnly`; `Poisoned` and `Io`
+    /// `InvalidInput` when an option is out of its range, when `prefix` is another than before, or when values lived for ever and
+    /// are not to, or the other way round: by these, keys and values are stored that are there already. `NotFound` when the keyspace was dropped; `ReadOnly`; `Poisoned` and `Io`
     /// as for [`Db::put`].
     pub fn set_options(&self, options: &KeyspaceOptions) -> Result<()> {
         self.db.engine().alter_keyspace(&self.tree, options)

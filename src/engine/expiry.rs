@@ -7,6 +7,12 @@
 //!
 //! That changes no answer as long as time does not go back. The engine's time is the latest that it has seen; every edit
 //! of the manifest records it, the one that a merge ends in among them, and the next opening starts from there.
+//!
+//! Values can be given more time, or less ([`Engine::alter_keyspace`]). What has expired by then stays so, whatever their time is from
+//! then on ([`Lifetime::alive_from`]): some of it is gone, and what is gone must not differ from what is left. So nothing is
+//! removed by the time of before once it is settled what has expired by that: jobs ask under a lock that the change takes,
+//! and while it is not durable they remove only what has expired by both. Readers take no lock. One that looks at the clock
+//! while the change goes on may take a value for expired that became so in that moment, and is none for others.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,13 +25,14 @@ use super::events::Event;
 use super::tree::Tree;
 use crate::batch::WriteBatch;
 use crate::env::Env;
+use crate::env::sync::Mutex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::{CompactionFilter, Decision};
 use crate::format::batch::{Action, Op};
 use crate::format::dated::{self, DATE_BYTES};
 use crate::policy::Expiring;
 use crate::slice::Slice;
-use crate::types::{KeyspaceId, Kind, Seq, Stamp, VALUE_BYTES_MAX};
+use crate::types::{KeyspaceId, Kind, Lifetime, Seq, Stamp, VALUE_BYTES_MAX};
 
 /// How often it is looked whether enough has expired for tables to go or to be merged.
 pub(super) const EXPIRY_PERIOD: Duration = Duration::from_secs(10);
@@ -60,6 +67,35 @@ impl Clock {
     }
 }
 
+/// For how long the values of a tree live now.
+#[derive(Debug)]
+pub(super) struct Living {
+    /// Both numbers of the [`Lifetime`]; 0 for ever.
+    packed: AtomicU64,
+    /// Held by whoever settles what has expired, to remove it or for good.
+    settling: Mutex<()>,
+}
+
+impl Living {
+    pub(super) fn new(life: Option<Lifetime>) -> Self {
+        Self { packed: packed(life).into(), settling: Mutex::default() }
+    }
+
+    pub(super) fn get(&self) -> Option<Lifetime> {
+        let packed = self.packed.load(Relaxed);
+        let life = Lifetime::new((packed >> 32) as u32)?;
+        Some(Lifetime { alive_from: packed as u32, ..life })
+    }
+
+    pub(super) fn set(&self, life: Lifetime) {
+        self.packed.store(packed(Some(life)), Relaxed);
+    }
+}
+
+fn packed(life: Option<Lifetime>) -> u64 {
+    life.map_or(0, |life| u64::from(life.seconds.get()) << 32 | u64::from(life.alive_from))
+}
+
 /// What is expired for one reader, or one job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expiry {
@@ -84,13 +120,32 @@ impl Expiry {
 impl Engine {
     /// What is expired in `tree` now; nothing if values live for ever there.
     pub(super) fn expiry(&self, tree: &Tree) -> Option<Expiry> {
-        let seconds = tree.record.ttl?;
-        Some(Expiry { upto: self.clock.now(&*self.env).checked_sub(seconds.get().into()) })
+        let life = tree.life.get()?;
+        Some(Expiry { upto: life.expired_upto(self.clock.now(&*self.env)) })
+    }
+
+    /// The same, for who removes it.
+    fn settled_expiry(&self, tree: &Tree) -> Option<Expiry> {
+        tree.record.life?;
+        let _settling = tree.life.settling.lock();
+        self.expiry(tree)
+    }
+
+    /// Values of `tree`, which live for so long, are to live for as long as `wanted` says: for how long they will. Until that is
+    /// durable, what is removed has expired by both.
+    pub(super) fn alter_life(&self, tree: &Tree, life: Lifetime, wanted: Lifetime) -> Lifetime {
+        let _settling = tree.life.settling.lock();
+        let altered = life.altered(wanted.seconds, self.clock.now(&*self.env));
+        if !planted!("longer-life-not-told-before-it-counts") {
+            tree.life.set(Lifetime { seconds: life.seconds.max(wanted.seconds), ..altered });
+        }
+        if planted!("longer-life-for-what-is-gone") { wanted } else { altered }
     }
 
     /// The same, for who decides what becomes of its tables.
     pub(super) fn expiring(&self, tree: &Tree) -> Option<Expiring> {
-        let (ttl, upto) = (tree.record.ttl?, self.expiry(tree)?.upto?);
+        let upto = self.settled_expiry(tree)?.upto?;
+        let ttl = tree.life.get()?.seconds;
         let pause = tree.expiry_pause.load(Relaxed);
         Some(Expiring {
             upto,
@@ -115,13 +170,13 @@ impl Engine {
 
     /// Whether there is a keyspace in which values expire.
     pub(super) fn any_expires(&self) -> bool {
-        self.trees().values().any(|tree| tree.record.ttl.is_some())
+        self.trees().values().any(|tree| tree.record.life.is_some())
     }
 
     /// The batch as it is stored, if that differs: values that will expire say when they were written.
     pub(super) fn dated(&self, batch: &WriteBatch) -> Result<Option<WriteBatch>> {
         let trees = self.trees.load();
-        let expires = |id: &KeyspaceId| trees.get(id).is_some_and(|tree| tree.record.ttl.is_some());
+        let expires = |id: &KeyspaceId| trees.get(id).is_some_and(|tree| tree.record.life.is_some());
         if !batch.keyspaces().iter().any(expires) {
             return Ok(None);
         }
@@ -149,7 +204,7 @@ impl Engine {
     pub(super) fn sieve(&self, tree: &Tree, filtered: bool) -> Sieve {
         let filter = self.filters.0.get(&tree.record.name).filter(|_| filtered);
         let newest_snapshot = self.snapshots.list().last().copied().unwrap_or(Seq::ZERO);
-        Sieve { expiry: self.expiry(tree), filter: filter.cloned(), newest_snapshot }
+        Sieve { expiry: self.settled_expiry(tree), filter: filter.cloned(), newest_snapshot }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::catalog::Version;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{Edit, KeyspaceChange, KeyspaceRecord, NAME_BYTES_MAX};
 use crate::options::KeyspaceOptions;
+use crate::types::Lifetime;
 
 impl Engine {
     /// The keyspace `name`, if there is one.
@@ -74,20 +75,49 @@ impl Engine {
         tree.check_exists()?;
         let before = self.record_of(tree);
         let record = keyspace_record(before.id, &before.name, options);
-        for (option, is_same) in
-            [("prefix", record.prefix == before.prefix), ("ttl", record.ttl == before.ttl)]
-        {
-            if !is_same {
-                let message = format!("option {option} of a keyspace is fixed when it is created");
-                return Err(Error::new(ErrorKind::InvalidInput, message));
-            }
-        }
-        if record == *before {
-            return Ok(());
+        let refused = |message| Err(Error::new(ErrorKind::InvalidInput, message));
+        if record.prefix != before.prefix {
+            return refused("option prefix of a keyspace is fixed when it is created");
         }
         let KeyspaceRecord { id: keyspace, lz4, filter_bits, .. } = record;
-        let edit =
-            Edit { keyspaces: vec![KeyspaceChange::Alter { keyspace, lz4, filter_bits }], ..Edit::default() };
+        let mut keyspaces = Vec::new();
+        if (lz4, filter_bits) != (before.lz4, before.filter_bits) {
+            keyspaces.push(KeyspaceChange::Alter { keyspace, lz4, filter_bits });
+        }
+        let altered = match (before.life, record.life) {
+            (Some(life), Some(wanted)) if life.seconds == wanted.seconds => None,
+            (None, None) => None,
+            (Some(life), Some(wanted)) => Some((life, self.alter_life(tree, life, wanted))),
+            _ => {
+                return refused(
+                    "option ttl of a keyspace can be changed, but not come or go once that is created",
+                );
+            }
+        };
+        keyspaces.extend(altered.map(|(_, life)| KeyspaceChange::Live { keyspace, life }));
+        if keyspaces.is_empty() {
+            return Ok(());
+        }
+        let installed = self.change_keyspaces(keyspaces);
+        if let Some((before, after)) = altered {
+            tree.life.set(if installed.is_ok() { after } else { before });
+            self.scheduler.wake_all();
+        }
+        installed
+    }
+
+    /// Values of a new keyspace live for as long as those of the one that it is a copy of, and those that have expired there have here.
+    pub(super) fn inherit_life(&self, tree: &Tree, life: Lifetime) -> Result<()> {
+        if self.record_of(tree).life == Some(life) {
+            return Ok(());
+        }
+        self.change_keyspaces(vec![KeyspaceChange::Live { keyspace: tree.id(), life }])?;
+        tree.life.set(life);
+        Ok(())
+    }
+
+    fn change_keyspaces(&self, keyspaces: Vec<KeyspaceChange>) -> Result<()> {
+        let edit = Edit { keyspaces, ..Edit::default() };
         let installed = self.install(Change { edit, ..Change::default() });
         // As after a creation.
         self.wake_writers();

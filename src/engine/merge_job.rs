@@ -174,7 +174,7 @@ impl Engine {
             filter_bits: record.filter_bits,
             prefix: record.prefix,
             codec: if record.lz4 { Codec::Lz4 } else { Codec::Raw },
-            ttl: record.ttl,
+            life: record.life,
         }
     }
 }

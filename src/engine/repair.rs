@@ -69,6 +69,7 @@ fn fill(engine: &Arc<Engine>, mut salvage: Salvage) -> Result<RepairReport> {
     let mut report = RepairReport { whole_catalog, zeroed_tables, ..RepairReport::default() };
     for record in salvage.keyspaces() {
         let tree = engine.create_keyspace(&record.name, &options_of(&record))?;
+        record.life.map_or(Ok(()), |life| engine.inherit_life(&tree, life))?;
         let mut ingestion = Ingestion::new(engine, &tree)?;
         let mut merge = Merge::new(&salvage, &record);
         let mut coverage = Coverage::new(fragment(&salvage.range_tombstones(record.id), &[]));

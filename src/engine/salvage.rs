@@ -7,7 +7,6 @@
 //! checksum, so what lies behind damage is as good as what lies before it.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -32,7 +31,7 @@ use crate::store::pack::{read_directory, stored_directory};
 use crate::store::table::{TablePlace, TableReader};
 use crate::store::wal;
 use crate::types::{
-    DeviceId, Extent, Key, KeyspaceId, PackId, RangeTombstone, SegmentId, Seq, Stamp, TableId,
+    DeviceId, Extent, Key, KeyspaceId, Lifetime, PackId, RangeTombstone, SegmentId, Seq, Stamp, TableId,
 };
 
 /// Packs are searched for footers in pieces of this size.
@@ -49,7 +48,7 @@ pub(crate) struct Salvage {
     pub(crate) tables: BTreeMap<KeyspaceId, Vec<FoundTable>>,
     pub(crate) memory: BTreeMap<KeyspaceId, Arc<Memtable>>,
     /// Of keyspaces that the catalog does not know, as their tables have it: seconds for which values live.
-    ttls: BTreeMap<KeyspaceId, NonZeroU32>,
+    lives: BTreeMap<KeyspaceId, (TableId, Lifetime)>,
     /// Names.
     names: BTreeMap<KeyspaceId, Arc<str>>,
     /// What could not be taken.
@@ -85,7 +84,7 @@ impl Salvage {
             unknown: unknown.clone(),
             whole_catalog: damage.is_none(),
             tables: BTreeMap::new(),
-            ttls: BTreeMap::new(),
+            lives: BTreeMap::new(),
             names: BTreeMap::new(),
             memory: BTreeMap::new(),
             lost: damage.into_iter().collect(),
@@ -118,11 +117,19 @@ impl Salvage {
 
     /// What is known of a keyspace.
     pub(crate) fn record(&self, id: KeyspaceId) -> KeyspaceRecord {
+        let told = self.lives.get(&id).map(|(_, life)| *life);
         match self.catalog.keyspaces.get(&id) {
-            Some(keyspace) => (*keyspace.record).clone(),
+            Some(keyspace) => {
+                let record = (*keyspace.record).clone();
+                // Of a catalog whose end is lost, the tables may know more.
+                let life = record
+                    .life
+                    .map(|life| told.filter(|told| told.alive_from > life.alive_from).unwrap_or(life));
+                KeyspaceRecord { life, ..record }
+            }
             None => {
                 let record = super::settings::keyspace_record(id, &self.name(id), &self.unknown);
-                KeyspaceRecord { ttl: self.ttls.get(&id).copied().or(record.ttl), ..record }
+                KeyspaceRecord { life: told.or(record.life), ..record }
             }
         }
     }
@@ -221,7 +228,12 @@ impl Salvage {
                 self.tables.values().flatten().find(|table| table.id == id).map(|table| table.number);
             match properties {
                 Ok(properties) => {
-                    self.ttls.extend(properties.ttl.map(|ttl| (properties.keyspace, ttl)));
+                    if let Some(life) = properties.life {
+                        let newest = self.lives.entry(properties.keyspace).or_insert((id, life));
+                        if (newest.1.alive_from, newest.0) < (life.alive_from, id) {
+                            *newest = (id, life);
+                        }
+                    }
                     self.names.extend(properties.name.map(|name| (properties.keyspace, name)));
                     self.tables.entry(properties.keyspace).or_default().push(FoundTable {
                         smallest: properties.range.start,

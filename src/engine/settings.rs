@@ -1,6 +1,5 @@
 //! What the options and the machine come to: budgets and policies.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::policy::{
     Cutter, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, PolicyConfig,
     Retainer, SizeConfig,
 };
-use crate::types::KeyspaceId;
+use crate::types::{KeyspaceId, Lifetime};
 
 /// Default budget: this share of the machine's memory, up to a bound.
 const MEMORY_SHARE: u64 = 4;
@@ -161,7 +160,7 @@ pub(crate) fn keyspace_record(id: KeyspaceId, name: &str, options: &KeyspaceOpti
         lz4: options.compression == Compression::Lz4,
         filter_bits: options.filter_bits_per_key,
         prefix: options.prefix,
-        ttl: options.ttl.and_then(|ttl| NonZeroU32::new(u32::try_from(ttl.as_secs()).unwrap_or(u32::MAX))),
+        life: options.ttl.and_then(|ttl| Lifetime::new(u32::try_from(ttl.as_secs()).unwrap_or(u32::MAX))),
     }
 }
 
@@ -171,7 +170,7 @@ pub(crate) fn options_of(record: &KeyspaceRecord) -> KeyspaceOptions {
         compression: if record.lz4 { Compression::Lz4 } else { Compression::None },
         filter_bits_per_key: record.filter_bits,
         prefix: record.prefix,
-        ttl: record.ttl.map(|seconds| Duration::from_secs(seconds.get().into())),
+        ttl: record.life.map(|life| Duration::from_secs(life.seconds.get().into())),
     }
 }
 

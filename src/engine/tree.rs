@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 
+use super::expiry::Living;
 use super::payments::Payments;
 use crate::catalog::Version;
 use crate::error::{Error, ErrorKind, Result};
@@ -18,12 +19,15 @@ const ARENA_BYTES: usize = 64 * 1024;
 /// An open keyspace.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// As it was when the tree was opened. How tables are written may have changed since: see [`record_of`](super::Engine::record_of).
+    /// As it was when the tree was opened. How tables are written, and for how long values live, may have changed since: see
+    /// [`record_of`](super::Engine::record_of) and `life`.
     pub(crate) record: KeyspaceRecord,
     chunks: Arc<ChunkPool>,
     view: ArcSwap<View>,
     dropped: AtomicBool,
     pub(super) payments: Payments,
+    /// For how long values live.
+    pub(super) life: Living,
     /// Until when it is not merged for what has expired, by the monotonic clock, in nanoseconds.
     pub(super) expiry_pause: AtomicU64,
 }
@@ -78,6 +82,7 @@ impl Tree {
     pub(crate) fn new(record: KeyspaceRecord, chunks: Arc<ChunkPool>, view: View) -> Self {
         let view = ArcSwap::from_pointee(view);
         Self {
+            life: Living::new(record.life),
             record,
             chunks,
             view,

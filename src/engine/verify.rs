@@ -105,7 +105,7 @@ impl Engine {
             entries += 1;
             tombstones += u64::from(stamp.kind() == Kind::Delete);
             (min_seq, max_seq) = (min_seq.min(stamp.seq()), max_seq.max(stamp.seq()));
-            if tree.record.ttl.is_some() && stamp.kind() == Kind::Put {
+            if tree.record.life.is_some() && stamp.kind() == Kind::Put {
                 dates = Some(Dates::with(dates, dated::second(cursor.value())));
             }
             last = Some((key.to_vec(), stamp));

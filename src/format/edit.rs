@@ -7,11 +7,9 @@ mod codec;
 
 pub(crate) use codec::NAME_BYTES_MAX;
 
-use std::num::NonZeroU32;
-
 use crate::types::{
-    Dates, DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, PackId, Prefix, SegmentId, Seq,
-    TableId,
+    Dates, DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, Lifetime, PackId, Prefix, SegmentId,
+    Seq, TableId,
 };
 
 /// One atomic change of the catalog: one manifest record.
@@ -47,6 +45,13 @@ pub enum KeyspaceChange {
         /// Their bits of Bloom filter per key; 0 for none.
         filter_bits: u8,
     },
+    /// Values of a keyspace live for another time.
+    Live {
+        /// Whose values.
+        keyspace: KeyspaceId,
+        /// For how long.
+        life: Lifetime,
+    },
 }
 
 /// What the manifest knows of a keyspace besides its tables.
@@ -62,8 +67,9 @@ pub struct KeyspaceRecord {
     pub filter_bits: u8,
     /// Rule by which the filters of new tables take in prefixes, too.
     pub prefix: Option<Prefix>,
-    /// Seconds for which a value lives; each stored value ends in the second of its write then (4 bytes, little endian).
-    pub ttl: Option<NonZeroU32>,
+    /// For how long values live; each stored value ends in the second of its write then (4 bytes, little endian). `None` for
+    /// ever, and that does not change.
+    pub life: Option<Lifetime>,
 }
 
 /// Changes of one keyspace's tree. A move is a drop and an add of the same table id.

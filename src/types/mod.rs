@@ -21,7 +21,7 @@ mod stamp;
 
 pub use buffer::Buffer;
 pub(crate) use buffer::{Chunk, prefetch};
-pub use dates::Dates;
+pub use dates::{Dates, Lifetime};
 pub use extent::Extent;
 pub use ids::{DeviceId, EditNo, Epoch, KeyspaceId, PackId, SegmentId, TableId};
 pub use prefix::Prefix;

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
+
 use terrace::format::batch::{Action, Op, encode_header, put_op as encode_op};
 use terrace::format::block::BlockBuilder;
 use terrace::format::checksum::Place;
@@ -16,8 +17,8 @@ use terrace::format::pack::{PackDirectory, PackEntry};
 use terrace::format::table::{BlockHandle, Codec, Footer, Properties, seal_block, separator};
 use terrace::format::tombstones;
 use terrace::types::{
-    Dates, DeviceId, EditNo, Epoch, Extent, KeyRange, KeyspaceId, Kind, PackId, Prefix, RangeTombstone,
-    SegmentId, Seq, Stamp, TableId, UpperBound,
+    Dates, DeviceId, EditNo, Epoch, Extent, KeyRange, KeyspaceId, Kind, Lifetime, PackId, Prefix,
+    RangeTombstone, SegmentId, Seq, Stamp, TableId, UpperBound,
 };
 
 pub const TABLE: TableId = TableId(40);
@@ -94,7 +95,7 @@ pub fn edit() -> Edit {
         lz4: true,
         filter_bits: 10,
         prefix: Some(RULE),
-        ttl: NonZeroU32::new(3600),
+        life: Lifetime::new(3600),
     };
     Edit {
         number: EditNo(7),
@@ -102,6 +103,10 @@ pub fn edit() -> Edit {
             KeyspaceChange::Create(keyspace),
             KeyspaceChange::Drop(KeyspaceId(1)),
             KeyspaceChange::Alter { keyspace: KeyspaceId(2), lz4: false, filter_bits: 12 },
+            KeyspaceChange::Live {
+                keyspace: KeyspaceId(2),
+                life: Lifetime { seconds: NonZeroU32::MIN, alive_from: 1_700_000_000 },
+            },
         ],
         packs: vec![PackRecord { id: PackId(12), device: DeviceId(1), length: 12_416 }],
         trees: vec![TreeEdit {
@@ -154,7 +159,7 @@ pub fn properties() -> Properties {
         range_tombstones: 1,
         range: range(),
         dates: dates(),
-        ttl: NonZeroU32::new(3600),
+        life: Lifetime::new(3600),
         name: Some("default".into()),
     }
 }

@@ -26,6 +26,10 @@ fn keyspaces_are_made_shown_changed_and_dropped() {
         place.succeed("keyspace db events --prefix-delimiter / --prefix-count 2 --ttl 60"),
         "events\tcompression=none\tfilter_bits=10\tprefix=delimited('/', 2)\tttl=60\n"
     );
+    let longer = place.succeed("keyspace db events --ttl 3600");
+    assert_eq!(longer, "events\tcompression=none\tfilter_bits=10\tprefix=delimited('/', 2)\tttl=3600\n");
+    assert_eq!(place.succeed("keyspace db events"), longer);
+    assert!(place.succeed("manifest-dump db").contains("alter_life"));
     assert!(place.succeed("keyspace db users --prefix-bytes 4").contains("\tprefix=fixed(4)\t"));
 }
 
@@ -40,7 +44,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
         ("keyspace db photos", "there is no keyspace \"photos\": there are default, events"),
         ("keyspace db photos --drop", "there is no keyspace"),
         ("keyspace db default --drop", "cannot be dropped"),
-        ("keyspace db events --ttl 61", "option ttl of a keyspace is fixed"),
+        ("keyspace db default --ttl 61", "option ttl of a keyspace can be changed, but not come"),
         ("keyspace db events --prefix-bytes 3", "option prefix of a keyspace is fixed"),
         ("keyspace db events --filter-bits 21", "filter_bits_per_key"),
         ("keyspace db other --prefix-delimiter \u{fc}", "ASCII"),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalog::testing::{Dice, record};
-use crate::types::{DeviceId, Epoch, KeyRange, SegmentId, TableId};
+use crate::types::{DeviceId, Epoch, KeyRange, Lifetime, SegmentId, TableId};
 
 fn none(_: &TableRecord) -> Lease {
     Lease::none()
@@ -24,7 +24,7 @@ fn counters() -> Counters {
 fn keyspace(id: u32, name: &str) -> KeyspaceChange {
     let id = KeyspaceId(id);
     let name = name.into();
-    KeyspaceChange::Create(KeyspaceRecord { id, name, lz4: true, filter_bits: 10, prefix: None, ttl: None })
+    KeyspaceChange::Create(KeyspaceRecord { id, name, lz4: true, filter_bits: 10, prefix: None, life: None })
 }
 
 fn pack(id: u64, length: u64) -> PackRecord {
@@ -100,6 +100,36 @@ fn a_keyspace_is_altered_in_how_its_tables_are_written_alone() {
     assert!(Arc::ptr_eq(&before.version, &after.version) && before.flushed == after.flushed);
     assert_eq!(altered.snapshot().keyspaces[0], KeyspaceChange::Create((*after.record).clone()));
     assert!(catalog.apply(&alter(2, 3), &mut none).is_err());
+}
+
+#[test]
+fn values_of_a_keyspace_live_for_another_time_but_for_those_that_have_expired() {
+    let record = |id, name: &str, life| KeyspaceRecord {
+        id: KeyspaceId(id),
+        name: name.into(),
+        lz4: true,
+        filter_bits: 10,
+        prefix: None,
+        life,
+    };
+    let created = [record(3, "aging", Lifetime::new(9)), record(4, "ageless", None)];
+    let edit = Edit { keyspaces: created.map(KeyspaceChange::Create).into(), ..numbered(2) };
+    let catalog = started().apply(&edit, &mut none).unwrap();
+    let live = |catalog: &Catalog, number, id, alive_from| {
+        let life = Lifetime { alive_from, ..Lifetime::new(7).unwrap() };
+        let keyspaces = vec![KeyspaceChange::Live { keyspace: KeyspaceId(id), life }];
+        catalog.apply(&Edit { keyspaces, ..numbered(number) }, &mut none)
+    };
+    let altered = live(&catalog, 3, 3, 100).unwrap();
+    let life = altered.keyspaces[&KeyspaceId(3)].record.life.unwrap();
+    assert_eq!((life.seconds.get(), life.alive_from), (7, 100));
+    assert!(live(&altered, 4, 3, 100).is_ok() && live(&altered, 4, 3, 99).is_err());
+    assert!(live(&altered, 4, 4, 100).is_err(), "values have no dates there");
+    let snapshot = altered.snapshot();
+    let mut stored = Vec::new();
+    snapshot.encode(&mut stored);
+    let again = Catalog::empty().apply(&Edit::decode(&stored).unwrap(), &mut none).unwrap();
+    assert_eq!(again.keyspaces[&KeyspaceId(3)].record, altered.keyspaces[&KeyspaceId(3)].record);
 }
 
 #[test]

@@ -22,19 +22,18 @@
 //!  6  counters          next table, pack, epoch, segment; oldest needed segment; next keyspace; largest seq;
 //!                       latest second seen                                    once
 //!  7  keyspace altered  id, lz4 (1 byte), filter bits (1 byte), both as in section 2
+//!  8  time altered      keyspace, seconds that its values live, second since 1970 before which they have expired
 //! ```
 //!
-//! Sections 2, 3 and 7 keep their order among themselves. A reader refuses unknown tags below 128: the edit means something
+//! Sections 2, 3, 7 and 8 keep their order among themselves. A reader refuses unknown tags below 128: the edit means something
 //! that it cannot honour. It skips those from 128 on. Sections do not grow: what is new gets a new tag.
-
-use std::num::NonZeroU32;
 
 use super::{Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit};
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
 use crate::format::{Malformed, prefix};
 use crate::types::{
-    BOUND_BYTES_MAX, Dates, DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PAGE_BYTES,
-    PackId, SegmentId, Seq, TableId, UpperBound,
+    BOUND_BYTES_MAX, Dates, DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, Lifetime,
+    PAGE_BYTES, PackId, SegmentId, Seq, TableId, UpperBound,
 };
 
 const NUMBER: u64 = 1;
@@ -44,6 +43,7 @@ const PACK: u64 = 4;
 const TREE: u64 = 5;
 const COUNTERS: u64 = 6;
 const ALTER: u64 = 7;
+const LIVE: u64 = 8;
 
 const TREE_DROP: u64 = 1;
 const TREE_ADD: u64 = 2;
@@ -69,6 +69,10 @@ impl Edit {
                     put_varint(out, keyspace.0.into());
                     out.extend([u8::from(*lz4), *filter_bits]);
                 }),
+                KeyspaceChange::Live { keyspace, life: Lifetime { seconds, alive_from } } => {
+                    let numbers = [keyspace.0.into(), seconds.get().into(), (*alive_from).into()];
+                    put_section(out, LIVE, |out| put_varints(out, &numbers));
+                }
             }
         }
         for pack in &self.packs {
@@ -99,6 +103,9 @@ impl Edit {
                     lz4: compression(body)?,
                     filter_bits: body.u8()?,
                 }),
+                LIVE => edit
+                    .keyspaces
+                    .push(KeyspaceChange::Live { keyspace: KeyspaceId(small_id(body)?), life: life(body)? }),
                 PACK => edit.packs.push(PackRecord {
                     id: PackId(id(body)?),
                     device: DeviceId(device(body)?),
@@ -147,7 +154,7 @@ fn put_keyspace(out: &mut Vec<u8>, record: &KeyspaceRecord) {
     put_varint(out, record.id.0.into());
     put_prefixed(out, record.name.as_bytes());
     out.extend([u8::from(record.lz4), record.filter_bits]);
-    put_varint(out, record.ttl.map_or(0, |seconds| seconds.get().into()));
+    put_varint(out, record.life.map_or(0, |life| life.seconds.get().into()));
     out.extend(prefix::encode(record.prefix));
 }
 
@@ -287,9 +294,21 @@ fn keyspace(body: &mut Decoder<'_>) -> Result<KeyspaceRecord, Malformed> {
     let name = name.ok_or_else(|| start.malformed("impossible name of a keyspace"))?.to_owned();
     let lz4 = compression(body)?;
     let filter_bits = body.u8()?;
-    let ttl = u32::try_from(body.varint()?).map_err(|_| body.malformed("time to live too long"))?;
+    let life = Lifetime::new(seconds(body)?);
     let prefix = prefix::read(body)?;
-    Ok(KeyspaceRecord { id, name, lz4, filter_bits, prefix, ttl: NonZeroU32::new(ttl) })
+    Ok(KeyspaceRecord { id, name, lz4, filter_bits, prefix, life })
+}
+
+/// How long values live, or a point in time.
+fn seconds(body: &mut Decoder<'_>) -> Result<u32, Malformed> {
+    let start = body.clone();
+    u32::try_from(body.varint()?).map_err(|_| start.malformed("more seconds than there are"))
+}
+
+fn life(body: &mut Decoder<'_>) -> Result<Lifetime, Malformed> {
+    let start = body.clone();
+    let life = Lifetime::new(seconds(body)?).ok_or_else(|| start.malformed("no time to live"))?;
+    Ok(Lifetime { alive_from: seconds(body)?, ..life })
 }
 
 fn tree(body: &mut Decoder<'_>) -> Result<TreeEdit, Malformed> {

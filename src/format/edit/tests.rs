@@ -1,7 +1,5 @@
 //! Edits there and back, and bytes that are none.
 
-use std::num::NonZeroU32;
-
 use super::*;
 use crate::format::Malformed;
 use crate::format::testing::{each_change, seeded};
@@ -41,9 +39,13 @@ fn sample() -> Edit {
                 lz4: true,
                 filter_bits: 10,
                 prefix: Some(Prefix::Delimited { delimiter: b':', count: 2 }),
-                ttl: NonZeroU32::new(86_400),
+                life: Lifetime::new(86_400),
             }),
             KeyspaceChange::Alter { keyspace: KeyspaceId(2), lz4: false, filter_bits: 4 },
+            KeyspaceChange::Live {
+                keyspace: KeyspaceId(2),
+                life: Lifetime { alive_from: 1_700_000_000, ..Lifetime::new(60).unwrap() },
+            },
         ],
         packs: vec![PackRecord { id: PackId(12), device: DeviceId(1), length: 16_384 }],
         trees: vec![
@@ -128,14 +130,18 @@ fn a_keyspace_change() -> impl Strategy<Value = KeyspaceChange> {
                 lz4,
                 filter_bits,
                 prefix,
-                ttl: NonZeroU32::new(ttl),
+                life: Lifetime::new(ttl),
             })
         },
     );
     let alter = (0..u32::MAX, any::<bool>(), any::<u8>()).prop_map(|(id, lz4, filter_bits)| {
         KeyspaceChange::Alter { keyspace: KeyspaceId(id), lz4, filter_bits }
     });
-    prop_oneof![create, (0..u32::MAX).prop_map(|id| KeyspaceChange::Drop(KeyspaceId(id))), alter]
+    let live = (0..u32::MAX, 1..u32::MAX, any::<u32>()).prop_map(|(id, seconds, alive_from)| {
+        let life = Lifetime { alive_from, ..Lifetime::new(seconds).unwrap() };
+        KeyspaceChange::Live { keyspace: KeyspaceId(id), life }
+    });
+    prop_oneof![create, (0..u32::MAX).prop_map(|id| KeyspaceChange::Drop(KeyspaceId(id))), alter, live]
 }
 
 proptest! {

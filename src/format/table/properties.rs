@@ -1,12 +1,11 @@
 //! What a table knows of itself: enough to rebuild its manifest record without the manifest.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::format::Malformed;
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
 use crate::format::edit::{NAME_BYTES_MAX, TableRecord};
-use crate::types::{BOUND_BYTES_MAX, Dates, Epoch, KeyRange, KeyspaceId, LEVELS, Seq, UpperBound};
+use crate::types::{BOUND_BYTES_MAX, Dates, Epoch, KeyRange, KeyspaceId, LEVELS, Lifetime, Seq, UpperBound};
 
 /// Payload of a table's properties block.
 ///
@@ -23,6 +22,7 @@ use crate::types::{BOUND_BYTES_MAX, Dates, Epoch, KeyRange, KeyspaceId, LEVELS, 
 /// 15  the same of the newest
 /// 16  seconds for which values live
 /// 17  name of the keyspace
+/// 18  second before which values had expired already when they were last given another time to live; left out if they never were
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Properties {
@@ -52,8 +52,8 @@ pub struct Properties {
     pub range: KeyRange,
     /// When its values were written, where they expire.
     pub dates: Option<Dates>,
-    /// Seconds for which its values live; each ends in the second of its write then.
-    pub ttl: Option<NonZeroU32>,
+    /// For how long its values live, as far as was known when it was written; each ends in the second of its write then.
+    pub life: Option<Lifetime>,
     /// Name of the keyspace, which else the manifest alone has; 1 to 255 bytes.
     pub name: Option<Arc<str>>,
 }
@@ -64,6 +64,7 @@ const END: u64 = 13;
 const OLDEST: u64 = 14;
 const TTL: u64 = 16;
 const NAME: u64 = 17;
+const ALIVE_FROM: u64 = 18;
 
 impl Properties {
     /// Appends the stored form.
@@ -80,18 +81,24 @@ impl Properties {
             put_prefixed(out, key);
         }
         let dates = [self.dates.map(|dates| dates.oldest), self.dates.map(|dates| dates.newest)];
-        let seconds = dates.into_iter().chain([self.ttl.map(NonZeroU32::get)]);
+        let seconds = dates.into_iter().chain([self.life.map(|life| life.seconds.get())]);
+        let mut put_second = |out: &mut Vec<u8>, tag, value: u32| {
+            number.clear();
+            put_varint(&mut number, value.into());
+            put_varint(out, tag);
+            put_prefixed(out, &number);
+        };
         for (tag, value) in (OLDEST..).zip(seconds) {
             if let Some(value) = value {
-                number.clear();
-                put_varint(&mut number, value.into());
-                put_varint(out, tag);
-                put_prefixed(out, &number);
+                put_second(out, tag, value);
             }
         }
         if let Some(name) = &self.name {
             put_varint(out, NAME);
             put_prefixed(out, name.as_bytes());
+        }
+        if let Some(life) = self.life.filter(|life| life.alive_from > 0) {
+            put_second(out, ALIVE_FROM, life.alive_from);
         }
     }
 
@@ -120,7 +127,7 @@ impl Properties {
         let mut decoder = Decoder::new(bytes);
         let mut numbers = [None; NUMBERS];
         let mut keys = [None; 2];
-        let mut seconds = [None; 3];
+        let mut seconds = [None; 4];
         let mut name = None;
         let mut previous = 0;
         while !decoder.is_empty() {
@@ -141,6 +148,10 @@ impl Properties {
                     seconds[(tag - OLDEST) as usize] = Some(value.varint()?);
                     value.finish()?;
                 }
+                ALIVE_FROM => {
+                    seconds[3] = Some(value.varint()?);
+                    value.finish()?;
+                }
                 NAME => name = Some(value.bytes(value.remaining())?),
                 _ => {}
             }
@@ -156,6 +167,7 @@ impl Properties {
             (None, None) => None,
             _ => return Err(missing()),
         };
+        let (life, alive_from) = (second(2)?.and_then(Lifetime::new), second(3)?);
         let name =
             name.map(|name| std::str::from_utf8(name).map_err(|_| contradiction("property out of range")));
         let properties = Self {
@@ -172,7 +184,7 @@ impl Properties {
             range_tombstones: number(11)?,
             range: KeyRange { start: key(0)?.into(), end: UpperBound::from_bytes(key(1)?) },
             dates,
-            ttl: second(2)?.and_then(NonZeroU32::new),
+            life: life.map(|life| Lifetime { alive_from: alive_from.unwrap_or(0), ..life }),
             name: name.transpose()?.map(Arc::from),
         };
         if properties.consistent() {
@@ -200,7 +212,7 @@ impl Properties {
             && self.max_seq <= Seq::MAX
             && !self.range.is_inverted()
             && self.name.as_ref().is_none_or(|name| (1..=NAME_BYTES_MAX).contains(&name.len()))
-            && self.dates.is_none_or(|dates| dates.oldest <= dates.newest && self.ttl.is_some())
+            && self.dates.is_none_or(|dates| dates.oldest <= dates.newest && self.life.is_some())
             && self.range.start.len().max(self.range.end.as_bytes().len()) <= BOUND_BYTES_MAX
     }
 }

@@ -1,10 +1,8 @@
 //! Parts of a table there and back, and bytes that are none.
 
-use std::num::NonZeroU32;
-
 use super::*;
 use crate::format::testing::{each_change, refuses_changes, refuses_truncations, seeded};
-use crate::types::{Dates, Epoch, KeyRange, KeyspaceId, Seq, UpperBound};
+use crate::types::{Dates, Epoch, KeyRange, KeyspaceId, Lifetime, Seq, UpperBound};
 use proptest::prelude::*;
 
 const PLACE: Place = Place { id: 7, offset: 8192 };
@@ -48,7 +46,7 @@ fn properties() -> Properties {
         range_tombstones: 3,
         range: KeyRange::new(*b"a", *b"zz"),
         dates: Some(Dates { oldest: 1_600_000_000, newest: 1_700_000_000 }),
-        ttl: NonZeroU32::new(86_400),
+        life: Lifetime::new(86_400),
         name: Some("rows".into()),
     }
 }
@@ -158,22 +156,25 @@ fn handle_round_trips() {
 
 #[test]
 fn properties_round_trip_and_never_panic() {
-    let mut out = Vec::new();
-    properties().encode(&mut out);
-    assert_eq!(Properties::decode(&out), Ok(properties()));
-    each_change(&out, |_, bytes| {
-        let _ = Properties::decode(bytes);
-    });
+    let altered = properties().life.map(|life| Lifetime { alive_from: 1_650_000_000, ..life });
+    for properties in [properties(), Properties { life: altered, ..properties() }] {
+        let mut out = Vec::new();
+        properties.encode(&mut out);
+        assert_eq!(Properties::decode(&out), Ok(properties));
+        each_change(&out, |_, bytes| {
+            let _ = Properties::decode(bytes);
+        });
+    }
 }
 
 #[test]
 fn tables_whose_values_live_for_ever_have_no_dates() {
-    for ttl in [None, NonZeroU32::new(9)] {
+    for life in [None, Lifetime::new(9)] {
         let mut out = Vec::new();
-        let timeless = Properties { dates: None, ttl, name: None, ..properties() };
+        let timeless = Properties { dates: None, life, name: None, ..properties() };
         timeless.encode(&mut out);
         assert_eq!(Properties::decode(&out), Ok(timeless.clone()));
-        if timeless.ttl.is_none() {
+        if timeless.life.is_none() {
             refuses_truncations(&out, Properties::decode);
         }
     }
@@ -207,7 +208,7 @@ fn contradicting_properties_are_refused() {
     assert_eq!(refused(Properties { max_seq: Seq(u64::MAX), ..good() }), "properties contradict each other");
     let inverted = Some(Dates { oldest: 2, newest: 1 });
     assert_eq!(refused(Properties { dates: inverted, ..good() }), "properties contradict each other");
-    assert_eq!(refused(Properties { ttl: None, ..good() }), "properties contradict each other");
+    assert_eq!(refused(Properties { life: None, ..good() }), "properties contradict each other");
     let mut out = Vec::new();
     good().encode(&mut out);
     // The last property, a name of which no byte is a letter.

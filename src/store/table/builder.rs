@@ -1,6 +1,5 @@
 //! Writes a table into a pack.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -13,7 +12,8 @@ use crate::format::table::{self, BlockHandle, Codec, Footer, Properties};
 use crate::format::tombstones;
 use crate::store::pack::PackWriter;
 use crate::types::{
-    Dates, Epoch, Key, KeyRange, KeyspaceId, Kind, PAGE_BYTES, Prefix, RangeTombstone, Seq, Stamp, TableId,
+    Dates, Epoch, Key, KeyRange, KeyspaceId, Kind, Lifetime, PAGE_BYTES, Prefix, RangeTombstone, Seq, Stamp,
+    TableId,
 };
 
 /// A block that would touch one page more than it must is moved behind the page's end if that wastes no more than
@@ -39,8 +39,8 @@ pub(crate) struct TableSettings {
     pub(crate) prefix: Option<Prefix>,
     /// Whether blocks are compressed.
     pub(crate) codec: Codec,
-    /// Seconds for which values live; each ends in the second of its write then.
-    pub(crate) ttl: Option<NonZeroU32>,
+    /// For how long values live; each ends in the second of its write then.
+    pub(crate) life: Option<Lifetime>,
 }
 
 /// A table being written at the end of a pack.
@@ -133,7 +133,7 @@ impl TableBuilder {
         self.key_bytes += key.len() as u64;
         self.value_bytes += value.len() as u64;
         self.note_seq(stamp.seq());
-        if self.settings.ttl.is_some() && stamp.kind() == Kind::Put {
+        if self.settings.life.is_some() && stamp.kind() == Kind::Put {
             self.dates = Some(Dates::with(self.dates, dated::second(value)));
         }
         Ok(())
@@ -228,7 +228,7 @@ impl TableBuilder {
             range_tombstones: self.range_tombstones.len() as u64,
             range: range.clone(),
             dates: self.dates,
-            ttl: self.settings.ttl,
+            life: self.settings.life,
             name: Some(self.settings.name.clone()),
         }
     }

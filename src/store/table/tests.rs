@@ -86,7 +86,7 @@ fn settings(codec: Codec) -> TableSettings {
         filter_bits: 10,
         prefix: None,
         codec,
-        ttl: None,
+        life: None,
         name: "rows".into(),
     }
 }

@@ -16,7 +16,7 @@ use crate::place::{open_to_change, open_to_read};
 #[command(after_help = "\
 Without options it shows those of the keyspace; without a name, those of all. With options, it creates
 a keyspace that does not exist. Of one that does, compression and filters may change, for tables that
-are written from then on.
+are written from then on, and how long values live, for all that have not expired by then.
 
 Examples:
   terrace keyspace people.db
@@ -39,7 +39,7 @@ pub struct Arguments {
     #[arg(long, value_name = "BITS", requires = "name")]
     filter_bits: Option<u8>,
 
-    /// Seconds that a value lives, fixed at creation
+    /// Seconds that a value lives from its write on; for ever unless it was created with this
     #[arg(long, value_name = "SECONDS", requires = "name")]
     ttl: Option<u64>,
 
