@@ -39,8 +39,8 @@ fn dump_edit<W: Write>(offset: u64, edit: &Edit, printer: &mut Printer<W>) -> io
                 .field("name", record.name.as_str())
                 .field("lz4", record.lz4)
                 .field("filter_bits", record.filter_bits)
-                .field("prefix", record.prefix.map(|rule| rule.to_string()))
-                .field("ttl", record.life.map(|life| life.seconds.get())),
+                .field("ttl", record.life.map(|life| life.seconds.get()))
+                .field("prefix", record.prefix.map(|rule| rule.to_string())),
             KeyspaceChange::Drop(id) => Line::new(1, "drop_keyspace").field("keyspace", id.0),
             KeyspaceChange::Alter { keyspace, lz4, filter_bits } => Line::new(1, "alter_keyspace")
                 .field("keyspace", keyspace.0)
