@@ -457,6 +457,43 @@ fn copies_and_repairs_keep_how_long_values_live_and_which_have_expired() {
 }
 
 #[test]
+fn what_is_written_into_a_repaired_store_lives_though_the_clock_was_ahead() {
+    let env = machine();
+    let db = open(&env);
+    let space = aging(&db);
+    jump(&env, 1_000_000);
+    give(&space, 10 * TTL);
+    space.put("a", "1").unwrap();
+    db.flush().unwrap();
+    drop(space);
+    db.close().unwrap();
+    jump(&env, -1_000_000);
+    let builder = |path: &str| Db::builder(path).env(env.clone()).options(tiny());
+    builder("/db").repair("/repaired").unwrap();
+    for _ in 0..2 {
+        let db = builder("/repaired").open().unwrap();
+        let space = db.keyspace("aging").unwrap();
+        space.put("b", "1").unwrap();
+        assert_eq!(keys(&space), "ab");
+    }
+}
+
+#[test]
+fn a_power_cut_that_keeps_a_shorter_life_keeps_the_copies_that_were_made_before() {
+    let env = machine();
+    let db = open(&env);
+    let space = aging(&db);
+    space.put("a", "1").unwrap();
+    db.sync().unwrap();
+    jump(&env, 10);
+    db.put("copy of a", "1").unwrap();
+    give(&space, 1);
+    let db = open(&env.crash(Survival::Nothing));
+    assert!(db.keyspace("aging").unwrap().get("a").unwrap().is_none());
+    assert_eq!(db.get("copy of a").unwrap().unwrap(), "1");
+}
+
+#[test]
 fn no_job_removes_what_is_being_given_more_time() {
     // A sync takes half a minute, so that there is time to look for what has expired while that of the manifest goes on.
     let device = DeviceModel { flush_latency: Duration::from_secs(30), ..DeviceModel::instant() };
@@ -468,6 +505,7 @@ fn no_job_removes_what_is_being_given_more_time() {
         let written = second();
         space.put("key", "value").unwrap();
         db.compact().unwrap();
+        db.sync().unwrap();
         env.sleep(Duration::from_secs(written + 998 - second()));
         let altered = {
             let space = space.clone();

@@ -61,6 +61,11 @@ impl Clock {
         if planted!("expiry-by-a-clock-that-goes-back") { wall } else { seen.max(wall) }
     }
 
+    /// It is not before `second`.
+    pub(super) fn see(&self, second: u32) {
+        self.0.fetch_max(second.into(), Relaxed);
+    }
+
     /// The latest second that was seen.
     pub(super) fn seen(&self) -> u64 {
         self.0.load(Relaxed)
@@ -142,7 +147,7 @@ impl Engine {
         if planted!("longer-life-for-what-is-gone") { wanted } else { altered }
     }
 
-    /// The same, for who decides what becomes of its tables.
+    /// What is expired in `tree`, for who decides what becomes of its tables.
     pub(super) fn expiring(&self, tree: &Tree) -> Option<Expiring> {
         let upto = self.settled_expiry(tree)?.upto?;
         let ttl = tree.life.get()?.seconds;

@@ -65,12 +65,12 @@ impl Engine {
         altered.unwrap_or_else(|| Arc::new(tree.record.clone()))
     }
 
-    /// Has tables of a keyspace be written by other options from now on, which is durable when this returns. No table is written
-    /// for it, and each tells how it was.
+    /// Has tables of a keyspace be written by other options from now on, and values live for another time, which is durable when
+    /// this returns. No table is written for it, and each tells how it was.
     pub(crate) fn alter_keyspace(&self, tree: &Tree, options: &KeyspaceOptions) -> Result<()> {
         self.health.check_open()?;
         options.validate()?;
-        self.writer()?;
+        let writer = self.writer()?;
         let _changing = self.keyspace_changes.lock();
         tree.check_exists()?;
         let before = self.record_of(tree);
@@ -87,7 +87,15 @@ impl Engine {
         let altered = match (before.life, record.life) {
             (Some(life), Some(wanted)) if life.seconds == wanted.seconds => None,
             (None, None) => None,
-            (Some(life), Some(wanted)) => Some((life, self.alter_life(tree, life, wanted))),
+            (Some(life), Some(wanted)) => {
+                // What was written before must not be lost where this is kept: it may be the copy of what expires now.
+                self.health.check_writable()?;
+                let log = writer.lock().wal.durable().clone();
+                if !planted!("shorter-life-before-the-log-is-synced") {
+                    log.sync().map_err(|error| self.poison(error))?;
+                }
+                Some((life, self.alter_life(tree, life, wanted)))
+            }
             _ => {
                 return refused(
                     "option ttl of a keyspace can be changed, but not come or go once that is created",
@@ -100,17 +108,22 @@ impl Engine {
         }
         let installed = self.change_keyspaces(keyspaces);
         if let Some((before, after)) = altered {
-            tree.life.set(if installed.is_ok() { after } else { before });
+            // Of an edit that may be durable or not, what was told meanwhile goes with either; nothing is removed any more.
+            if installed.is_ok() || !self.health.is_poisoned() {
+                tree.life.set(if installed.is_ok() { after } else { before });
+            }
             self.scheduler.wake_all();
         }
         installed
     }
 
-    /// Values of a new keyspace live for as long as those of the one that it is a copy of, and those that have expired there have here.
+    /// Values of a new keyspace live for as long as those of the one that it is a copy of, and those that have expired there have
+    /// here. That one's clock may have been ahead: what is written from now on has not expired.
     pub(super) fn inherit_life(&self, tree: &Tree, life: Lifetime) -> Result<()> {
         if self.record_of(tree).life == Some(life) {
             return Ok(());
         }
+        self.clock.see(life.alive_from);
         self.change_keyspaces(vec![KeyspaceChange::Live { keyspace: tree.id(), life }])?;
         tree.life.set(life);
         Ok(())

@@ -445,7 +445,8 @@ impl Store<'_> {
             let before = tree.add.iter().any(|(_, table)| table.max_seq <= last_seq);
             before && tree.drop.is_empty() && tree.flushed.is_none()
         };
-        let drops = |change: &KeyspaceChange| matches!(change, KeyspaceChange::Drop(_));
+        let drops =
+            |change: &KeyspaceChange| matches!(change, KeyspaceChange::Drop(_) | KeyspaceChange::Live { .. });
         let mut newer = loaded.edits.iter().filter(|edit| edit.number > catalog.number);
         let misses = newer.any(|edit| edit.trees.iter().any(ingests) || edit.keyspaces.iter().any(drops));
         if misses && !planted!("reader-misses-an-ingest") {
