@@ -24,9 +24,6 @@ pub(super) const GROUPS: u64 = 2;
 /// Tables of another run begin at more places than this between two of the grid: then these are of the grid, too.
 const COARSE: usize = 4;
 
-/// So many sections are looked at, at most, for a dense one.
-const SECTIONS_MAX: usize = 64;
-
 /// What lies between two places at which a section may end.
 #[derive(Clone, Copy, Default)]
 struct Cell {
@@ -40,25 +37,20 @@ struct Cell {
 /// What to take next.
 pub(super) fn choose(source: Source<'_>) -> Option<Choice<'_>> {
     let oldest = source.state.runs.last()?;
-    let best =
-        sections(source, true).into_iter().next().and_then(|(_, section)| source.choose_section(&section));
-    best.or_else(|| {
+    best_section(source, true).and_then(|section| source.choose_section(&section)).or_else(|| {
         let mut free = oldest.iter().filter(|table| !source.view.busy.conflicts(0, &table.range));
         free.find_map(|table| source.choose_section(&table.range))
     })
 }
 
-/// What to take next of what holds at least one part in so many of what it meets.
-pub(super) fn choose_dense(source: Source<'_>, parts: u64) -> Option<Choice<'_>> {
-    // Of a section only what reaches no further is taken, which may be much less: then another one will do.
-    let likely = sections(source, false).into_iter().take_while(|(gain, _)| gain * (parts + 1) as f64 >= 1.0);
-    let mut choices = likely.take(SECTIONS_MAX).filter_map(|(_, section)| source.choose_section(&section));
-    choices.find(|choice| choice.is_dense(parts))
+/// What to take next for what it holds alone.
+pub(super) fn choose_densest(source: Source<'_>) -> Option<Choice<'_>> {
+    source.choose_section(&best_section(source, false)?)
 }
 
-/// The ranges of a section's size and what they hold for each byte that is written, most first: of those that are free and, if
-/// an oldest run is to be `emptied`, have a table of it.
-fn sections(source: Source<'_>, emptied: bool) -> Vec<(f64, KeyRange)> {
+/// The range in which there is most to merge for each byte that is written, of those that are free; of those that have a table
+/// of the oldest run, if it `empties` that.
+fn best_section(source: Source<'_>, empties: bool) -> Option<KeyRange> {
     let runs = &source.state.runs;
     let starts = grid(runs);
     let range = |from: usize, to: usize| KeyRange {
@@ -69,13 +61,12 @@ fn sections(source: Source<'_>, emptied: bool) -> Vec<(f64, KeyRange)> {
     for run in runs {
         each(run, &starts, |at, table| cells[at].bytes += table.bytes());
     }
-    let oldest = runs.last().into_iter();
-    oldest.for_each(|run| each(run, &starts, |at, _| cells[at].is_oldest = true));
+    each(runs.last()?, &starts, |at, _| cells[at].is_oldest = true);
     for (at, cell) in cells.iter_mut().enumerate() {
         cell.is_busy = source.is_busy(&range(at, at));
     }
     let bytes_max = source.config.group_bytes.saturating_mul(GROUPS);
-    let mut sections = Vec::new();
+    let mut best: Option<(f64, KeyRange)> = None;
     for from in 0..cells.len() {
         let (mut bytes, mut met, mut is_oldest, mut to) = (0, 0, false, from);
         for (at, cell) in cells.iter().enumerate().skip(from) {
@@ -85,15 +76,16 @@ fn sections(source: Source<'_>, emptied: bool) -> Vec<(f64, KeyRange)> {
             }
             (bytes, met, is_oldest, to) = (bytes + cell.bytes, meets, is_oldest || cell.is_oldest, at);
         }
-        // Of what is busy, and where there is nothing, no part is taken.
-        if bytes == 0 || emptied && !is_oldest && !planted!("section-without-the-oldest-run") {
+        if empties && !is_oldest && !planted!("section-without-the-oldest-run") {
             continue;
         }
-        sections.push((bytes as f64 / (bytes + met) as f64, range(from, to)));
+        let section = range(from, to);
+        let gain = bytes as f64 / (bytes + met) as f64;
+        if best.as_ref().is_none_or(|(most, _)| gain > *most) {
+            best = Some((gain, section));
+        }
     }
-    // Of equal ones the first.
-    sections.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    sections
+    best.map(|(_, range)| range)
 }
 
 /// The places at which a section may end, in their order.
