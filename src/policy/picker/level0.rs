@@ -3,8 +3,7 @@
 //! Each merge of level 0 writes a part of level 1 again, whatever it brings. So a section is taken where the runs hold most for each
 //! byte of level 1: where no merge has been for longest, or where keys come thickest. But one that has a part of the oldest
 //! run, for only an emptied run lowers the count. If keys come in no order that is a sweep through all keys, by as many
-//! jobs at a time as there are, and it needs no cursor. Where nothing is due and a section is taken for what it holds
-//! alone, in idle time, any will do: often a remnant of the oldest run is all that keeps the others.
+//! jobs at a time as there are, and it needs no cursor.
 //!
 //! The places where a section may end are where tables of one run begin, the one with most of them. Flushes are cut where the run
 //! before them was (`policy::cutter`), so few tables of other runs reach over these. Where other runs are much finer, as when
@@ -37,20 +36,16 @@ struct Cell {
 /// What to take next.
 pub(super) fn choose(source: Source<'_>) -> Option<Choice<'_>> {
     let oldest = source.state.runs.last()?;
-    best_section(source, true).and_then(|section| source.choose_section(&section)).or_else(|| {
+    let best = best_section(source).and_then(|section| source.choose_section(&section));
+    best.or_else(|| {
         let mut free = oldest.iter().filter(|table| !source.view.busy.conflicts(0, &table.range));
         free.find_map(|table| source.choose_section(&table.range))
     })
 }
 
-/// What to take next for what it holds alone.
-pub(super) fn choose_densest(source: Source<'_>) -> Option<Choice<'_>> {
-    source.choose_section(&best_section(source, false)?)
-}
-
-/// The range in which there is most to merge for each byte that is written, of those that are free; of those that have a table
-/// of the oldest run, if it `empties` that.
-fn best_section(source: Source<'_>, empties: bool) -> Option<KeyRange> {
+/// The range in which there is most to merge for each byte that is written, of those that are free and have a table of the
+/// oldest run.
+fn best_section(source: Source<'_>) -> Option<KeyRange> {
     let runs = &source.state.runs;
     let starts = grid(runs);
     let range = |from: usize, to: usize| KeyRange {
@@ -76,7 +71,7 @@ fn best_section(source: Source<'_>, empties: bool) -> Option<KeyRange> {
             }
             (bytes, met, is_oldest, to) = (bytes + cell.bytes, meets, is_oldest || cell.is_oldest, at);
         }
-        if empties && !is_oldest && !planted!("section-without-the-oldest-run") {
+        if !is_oldest && !planted!("section-without-the-oldest-run") {
             continue;
         }
         let section = range(from, to);
