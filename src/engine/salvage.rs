@@ -47,7 +47,7 @@ pub(crate) struct Salvage {
     pub(crate) whole_catalog: bool,
     pub(crate) tables: BTreeMap<KeyspaceId, Vec<FoundTable>>,
     pub(crate) memory: BTreeMap<KeyspaceId, Arc<Memtable>>,
-    /// Of keyspaces that the catalog does not know, as their tables have it: seconds for which values live.
+    /// For how long values live as tables tell it, each with the newest of those that tell the latest change.
     lives: BTreeMap<KeyspaceId, (TableId, Lifetime)>,
     /// Names.
     names: BTreeMap<KeyspaceId, Arc<str>>,
