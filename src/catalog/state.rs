@@ -163,7 +163,7 @@ impl Catalog {
                     return Err(Inconsistent::new(format!("values of keyspace {id} live for ever")));
                 };
                 let grown = life.alive_from >= before.alive_from;
-                ensure!(grown, "expired values of keyspace {id} would be alive");
+                ensure!(grown, "I17: expired values of keyspace {id} would be alive");
                 altered.record = Arc::new(KeyspaceRecord { life: Some(life), ..(*altered.record).clone() });
             }
         }
