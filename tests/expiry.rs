@@ -37,6 +37,14 @@ fn aging(db: &Db) -> Keyspace {
     db.keyspace_with("aging", KeyspaceOptions { ttl, ..KeyspaceOptions::default() }).unwrap()
 }
 
+fn lose_manifest(env: &SimEnv) {
+    for name in env.list(Path::new("/db")).unwrap() {
+        if name.starts_with("MANIFEST") || name == "CURRENT" {
+            env.remove(&Path::new("/db").join(name)).unwrap();
+        }
+    }
+}
+
 fn jump(env: &SimEnv, seconds: i64) {
     env.jump_clock(seconds * 1000);
 }
@@ -342,11 +350,7 @@ fn repair_knows_without_a_manifest_that_values_expire() {
     db.flush().unwrap();
     drop(space);
     db.close().unwrap();
-    for name in env.list(Path::new("/db")).unwrap() {
-        if name.starts_with("MANIFEST") || name == "CURRENT" {
-            env.remove(&Path::new("/db").join(name)).unwrap();
-        }
-    }
+    lose_manifest(&env);
     let builder = |path: &Path| Db::builder(path).env(env.clone()).options(tiny());
     let report = builder(Path::new("/db")).repair("/repaired").unwrap();
     assert!(!report.whole_catalog && report.entries == 2);
@@ -439,11 +443,7 @@ fn copies_and_repairs_keep_how_long_values_live_and_which_have_expired() {
     db.close().unwrap();
     let builder = |path: &str| Db::builder(path).env(env.clone()).options(tiny());
     assert!(builder("/db").repair("/repaired").unwrap().whole_catalog);
-    for name in env.list(Path::new("/db")).unwrap() {
-        if name.starts_with("MANIFEST") || name == "CURRENT" {
-            env.remove(&Path::new("/db").join(name)).unwrap();
-        }
-    }
+    lose_manifest(&env);
     assert!(!builder("/db").repair("/from-tables").unwrap().whole_catalog);
     for path in ["/copy", "/repaired", "/from-tables"] {
         let db = builder(path).open().unwrap();

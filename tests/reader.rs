@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
 use terrace::env::{Env, Priority, Thread};
-use terrace::{Db, ErrorKind, Snapshot, WriteBatch};
+use terrace::{Db, ErrorKind, KeyspaceOptions, Snapshot, WriteBatch};
 use terrace_torture::client::{DIR, open};
 use terrace_torture::counter::{moment, write_batch};
 use terrace_torture::{Replay, tiny};
@@ -133,7 +133,7 @@ fn a_reader_finds_later_what_its_writer_would_have_written_over() {
 
 /// Ingests and keyspaces are in the manifest, what is put in the log: a reader looks at one after the other.
 #[test]
-fn a_reader_that_sees_a_write_sees_what_was_ingested_and_dropped_before_it() {
+fn a_reader_that_sees_a_write_sees_what_was_ingested_dropped_and_set_before_it() {
     for seed in 0..12 {
         let _replay = Replay(format!("seed {seed}"));
         SimEnv::run(interleaved(seed), |env| {
@@ -141,6 +141,11 @@ fn a_reader_that_sees_a_write_sees_what_was_ingested_and_dropped_before_it() {
             let writer = db.clone();
             let space = |n: usize| format!("space {n}");
             (0..60).for_each(|n| drop(db.keyspace(&space(n)).unwrap()));
+            let living = |n: usize| KeyspaceOptions {
+                ttl: Some(Duration::from_secs(100 + n as u64)),
+                ..KeyspaceOptions::default()
+            };
+            let aging = db.keyspace_with("aging", living(0)).unwrap();
             let write = move || {
                 for n in 0..60 {
                     let mut ingest = writer.ingest().unwrap();
@@ -149,6 +154,8 @@ fn a_reader_that_sees_a_write_sees_what_was_ingested_and_dropped_before_it() {
                     writer.put("ingests", n.to_string()).unwrap();
                     writer.drop_keyspace(&space(n)).unwrap();
                     writer.put("drops", n.to_string()).unwrap();
+                    aging.set_options(&living(n + 1)).unwrap();
+                    writer.put("times", n.to_string()).unwrap();
                 }
             };
             let writing = env.spawn("writer", Priority::Normal, Box::new(write)).unwrap();
@@ -166,6 +173,13 @@ fn a_reader_that_sees_a_write_sees_what_was_ingested_and_dropped_before_it() {
                 let told: usize = std::str::from_utf8(&told).unwrap().parse().unwrap();
                 let found = reader.existing_keyspace(&space(told)).unwrap();
                 assert!(found.is_none(), "keyspace {told} was dropped before a write that is seen");
+                let Some(told) = reader.get("times").unwrap() else { continue };
+                let told: usize = std::str::from_utf8(&told).unwrap().parse().unwrap();
+                let found = reader.existing_keyspace("aging").unwrap().unwrap().options().ttl;
+                assert!(
+                    found > living(told).ttl,
+                    "{found:?}, though {told} changes came before a write that is seen"
+                );
             }
             writing.join();
         });
