@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rot::{Seed, tiny};
-use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv, Survival};
+use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
 use terrace::env::{Env, Priority};
 use terrace::{CompactionFilter, Db, Decision, ErrorKind, Keyspace, KeyspaceOptions, Options, TreeOptions};
@@ -491,6 +491,34 @@ fn a_power_cut_that_keeps_a_shorter_life_keeps_the_copies_that_were_made_before(
     let db = open(&env.crash(Survival::Nothing));
     assert!(db.keyspace("aging").unwrap().get("a").unwrap().is_none());
     assert_eq!(db.get("copy of a").unwrap().unwrap(), "1");
+}
+
+#[test]
+fn what_a_store_hides_whose_change_has_failed_is_hidden_in_the_next_opening() {
+    let (mut failed, mut shown) = (0, 0);
+    for call in 0.. {
+        let env = machine();
+        let db = open(&env);
+        let space = aging(&db);
+        space.put("a", "1").unwrap();
+        jump(&env, TTL as i64 - 1);
+        let target = FaultTarget::Call(env.calls() + call);
+        env.fault(FaultRule { target, error: FaultError::Io, sticky: false, partial: false });
+        let ttl = Some(Duration::from_secs(10 * TTL));
+        let altered = space.set_options(&KeyspaceOptions { ttl, ..space.options() });
+        let is_struck = env.faults_fired() > 0;
+        env.clear_faults();
+        jump(&env, 1);
+        let here = keys(&space);
+        let next = keys(&open(&env.crash(Survival::Everything)).keyspace("aging").unwrap());
+        assert!(here == next || here == "a", "call {call}: {here:?}, and then {next:?}");
+        failed += u32::from(altered.is_err());
+        shown += u32::from(altered.is_err() && next == "a");
+        if !is_struck {
+            break;
+        }
+    }
+    assert!(failed > 1 && shown > 0, "{failed} calls failed, {shown} of which the edit outlived");
 }
 
 #[test]
