@@ -136,7 +136,7 @@ fn a_reader_finds_later_what_its_writer_would_have_written_over() {
 fn a_reader_that_sees_a_write_sees_what_was_ingested_dropped_and_set_before_it() {
     for seed in 0..12 {
         let _replay = Replay(format!("seed {seed}"));
-        SimEnv::run(interleaved(seed), |env| {
+        SimEnv::run(interleaved(seed), move |env| {
             let db = open(&env, &tiny()).unwrap();
             let writer = db.clone();
             let space = |n: usize| format!("space {n}");
@@ -146,16 +146,24 @@ fn a_reader_that_sees_a_write_sees_what_was_ingested_dropped_and_set_before_it()
                 ..KeyspaceOptions::default()
             };
             let aging = db.keyspace_with("aging", living(0)).unwrap();
+            let is_altered = seed % 2 == 0;
             let write = move || {
                 for n in 0..60 {
                     let mut ingest = writer.ingest().unwrap();
                     ingest.push(format!("ingested {n:04}"), "").unwrap();
                     ingest.finish().unwrap();
                     writer.put("ingests", n.to_string()).unwrap();
+                    // The manifest tells the keys, and is soon written anew.
+                    let mut ingest = writer.keyspace(&space(n)).unwrap().ingest().unwrap();
+                    ingest.push("k".repeat(60_000), "").unwrap();
+                    ingest.finish().unwrap();
                     writer.drop_keyspace(&space(n)).unwrap();
                     writer.put("drops", n.to_string()).unwrap();
-                    aging.set_options(&living(n + 1)).unwrap();
-                    writer.put("times", n.to_string()).unwrap();
+                    // Where there was none, a manifest that is written anew tells of none.
+                    if is_altered {
+                        aging.set_options(&living(n + 1)).unwrap();
+                        writer.put("times", n.to_string()).unwrap();
+                    }
                 }
             };
             let writing = env.spawn("writer", Priority::Normal, Box::new(write)).unwrap();

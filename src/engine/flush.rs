@@ -73,7 +73,6 @@ impl Engine {
     }
 
     fn write_level0(&self, tree: &Tree, view: &View, memtable: &Arc<Memtable>) -> Result<(Finished, Volume)> {
-        let settings = self.table_settings(tree, LEVEL_0, self.ids.epoch());
         let current = self.settings();
         let cut_up = !current.options.tree.flush_single_table;
         let newest = view.version.level(LEVEL_0).runs.first().cloned().unwrap_or_else(Run::empty);
@@ -85,6 +84,9 @@ impl Engine {
         });
         let ignored = planted!("snapshots-ignored-by-a-flush");
         let snapshots = if ignored { Vec::new() } else { self.snapshots.list() };
+        // In this order: tables tell of no life that is older than what is removed by.
+        let sieve = self.sieve(tree, false);
+        let settings = self.table_settings(tree, LEVEL_0, self.ids.epoch());
         let distillation = Distillation {
             output: Output::new(self, Writing::Flush { bytes: memtable.bytes() }, settings),
             cutting,
@@ -92,7 +94,7 @@ impl Engine {
             snapshots,
             // Everything older than the memtable is in the version: older memtables were flushed before.
             outside: Outside { version: &view.version, inputs: &HashSet::new() },
-            sieve: self.sieve(tree, false),
+            sieve,
         };
         let merge = MergeForward::new(vec![memtable.cursor()]);
         let (output, volume) = distillation.run(merge, || self.health.check_writable())?;

@@ -88,20 +88,22 @@ impl Engine {
     /// Merges `inputs`, those of `plan` in `version`. Returns the bytes that it wrote.
     fn merge(&self, tree: &Tree, plan: &Plan, version: &Version, mut inputs: Inputs) -> Result<u64> {
         let start = self.env.now();
-        let settings = self.table_settings(tree, plan.target, inputs.epoch);
         let ignored = planted!("snapshots-ignored-by-a-merge");
         let snapshots = if ignored { Vec::new() } else { self.snapshots.list() };
         let coverage = self.coverage(&inputs, &snapshots)?;
         for list in inputs.lists.values_mut() {
             list.retain(|table| !is_hidden(table, &coverage, &snapshots));
         }
+        // In this order: tables tell of no life that is older than what is removed by.
+        let sieve = self.sieve(tree, true);
+        let settings = self.table_settings(tree, plan.target, inputs.epoch);
         let distillation = Distillation {
             output: Output::new(self, Writing::Merge { bytes: inputs.bytes }, settings),
             cutting: Some(self.settings().policy.cutter.start(grandparents(version, plan), &plan.fences)),
             outside: Outside { version, inputs: &inputs.ids },
             snapshots,
             coverage,
-            sieve: self.sieve(tree, true),
+            sieve,
         };
         let cursors = inputs.lists.into_values().map(|list| TablesCursor::ahead(self.cache.clone(), list));
         let merge = MergeForward::new(cursors.collect());
