@@ -3,7 +3,8 @@
 //! Each merge of level 0 writes a part of level 1 again, whatever it brings. So a section is taken where the runs hold most for each
 //! byte of level 1: where no merge has been for longest, or where keys come thickest. But one that has a part of the oldest
 //! run, for only an emptied run lowers the count. If keys come in no order that is a sweep through all keys, by as many
-//! jobs at a time as there are, and it needs no cursor.
+//! jobs at a time as there are, and it needs no cursor. Where nothing is due and a section is taken for what it holds
+//! alone, in idle time, any will do: often a remnant of the oldest run is all that keeps the others.
 //!
 //! The places where a section may end are where tables of one run begin, the one with most of them. Flushes are cut where the run
 //! before them was (`policy::cutter`), so few tables of other runs reach over these. Where other runs are much finer, as when
@@ -23,6 +24,9 @@ pub(super) const GROUPS: u64 = 2;
 /// Tables of another run begin at more places than this between two of the grid: then these are of the grid, too.
 const COARSE: usize = 4;
 
+/// So many sections are looked at, at most, for a dense one.
+const SECTIONS_MAX: usize = 64;
+
 /// What lies between two places at which a section may end.
 #[derive(Clone, Copy, Default)]
 struct Cell {
@@ -36,16 +40,29 @@ struct Cell {
 /// What to take next.
 pub(super) fn choose(source: Source<'_>) -> Option<Choice<'_>> {
     let oldest = source.state.runs.last()?;
-    let best = best_section(source).and_then(|section| source.choose_section(&section));
+    let best =
+        sections(source, true).into_iter().next().and_then(|(_, section)| source.choose_section(&section));
     best.or_else(|| {
         let mut free = oldest.iter().filter(|table| !source.view.busy.conflicts(0, &table.range));
         free.find_map(|table| source.choose_section(&table.range))
     })
 }
 
-/// The range in which there is most to merge for each byte that is written, of those that are free and have a table of the
-/// oldest run.
-fn best_section(source: Source<'_>) -> Option<KeyRange> {
+/// What to take next of what holds at least one part in so many of what it meets.
+pub(super) fn choose_dense(source: Source<'_>, parts: u64) -> Option<Choice<'_>> {
+    choose(source).filter(|choice| choice.is_dense(parts)).or_else(|| {
+        // Of a section only what reaches no further is taken, which may be much less: then another one will do.
+        let likely =
+            sections(source, false).into_iter().take_while(|(gain, _)| gain * (parts + 1) as f64 >= 1.0);
+        let mut choices =
+            likely.take(SECTIONS_MAX).filter_map(|(_, section)| source.choose_section(&section));
+        choices.find(|choice| choice.is_dense(parts))
+    })
+}
+
+/// The ranges of a section's size and what they hold for each byte that is written, most first: of those that are free and, if
+/// an oldest run is to be `emptied`, have a table of it.
+fn sections(source: Source<'_>, emptied: bool) -> Vec<(f64, KeyRange)> {
     let runs = &source.state.runs;
     let starts = grid(runs);
     let range = |from: usize, to: usize| KeyRange {
@@ -56,12 +73,13 @@ fn best_section(source: Source<'_>) -> Option<KeyRange> {
     for run in runs {
         each(run, &starts, |at, table| cells[at].bytes += table.bytes());
     }
-    each(runs.last()?, &starts, |at, _| cells[at].is_oldest = true);
+    let oldest = runs.last().into_iter();
+    oldest.for_each(|run| each(run, &starts, |at, _| cells[at].is_oldest = true));
     for (at, cell) in cells.iter_mut().enumerate() {
         cell.is_busy = source.is_busy(&range(at, at));
     }
     let bytes_max = source.config.group_bytes.saturating_mul(GROUPS);
-    let mut best: Option<(f64, KeyRange)> = None;
+    let mut sections = Vec::new();
     for from in 0..cells.len() {
         let (mut bytes, mut met, mut is_oldest, mut to) = (0, 0, false, from);
         for (at, cell) in cells.iter().enumerate().skip(from) {
@@ -71,16 +89,15 @@ fn best_section(source: Source<'_>) -> Option<KeyRange> {
             }
             (bytes, met, is_oldest, to) = (bytes + cell.bytes, meets, is_oldest || cell.is_oldest, at);
         }
-        if !is_oldest && !planted!("section-without-the-oldest-run") {
+        // Of what is busy, and where there is nothing, no part is taken.
+        if bytes == 0 || emptied && !is_oldest && !planted!("section-without-the-oldest-run") {
             continue;
         }
-        let section = range(from, to);
-        let gain = bytes as f64 / (bytes + met) as f64;
-        if best.as_ref().is_none_or(|(most, _)| gain > *most) {
-            best = Some((gain, section));
-        }
+        sections.push((bytes as f64 / (bytes + met) as f64, range(from, to)));
     }
-    best.map(|(_, range)| range)
+    // Of equal ones the first.
+    sections.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    sections
 }
 
 /// The places at which a section may end, in their order.

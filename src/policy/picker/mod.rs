@@ -95,7 +95,7 @@ impl Picker {
     /// job is in the way of.
     #[must_use]
     pub fn pick_dense(&self, view: &TreeView<'_>, parts: u64) -> Option<Plan> {
-        let choice = level0::choose(self.source(view, 0)?).filter(|choice| choice.is_dense(parts))?;
+        let choice = level0::choose_dense(self.source(view, 0)?, parts)?;
         Some(choice.plan(Reason::Idle, None))
     }
 

@@ -91,6 +91,39 @@ fn a_wide_table_of_the_oldest_run_is_taken_before_long() {
 }
 
 #[test]
+fn idle_time_merges_what_is_dense_though_the_oldest_run_is_elsewhere() {
+    let config = policy();
+    let mut runs = Runs::default();
+    // A remnant of the oldest run over the last part of the keys, under which much lies.
+    runs.add(0, 2, 900_000..1_000_000, 1);
+    runs.add(0, 3, 0..900_000, 90);
+    runs.add(1, 1, 0..900_000, 360);
+    runs.add(1, 1, 900_000..1_000_000, 100);
+    let (tree, busy) = (runs.version(), Busy::default());
+    let shape = TreeShape { idle: true, ..config.layout.measure(&tree) };
+    let views = [view(0, &tree, &busy, &shape)];
+    let plan = next_plan(&views, &SpaceView::default(), &LoadState::default(), &config).unwrap();
+    assert_eq!((plan.reason, plan.source, plan.target), (Reason::Idle, 0, 1));
+}
+
+#[test]
+fn idle_time_merges_what_is_dense_beside_running_jobs() {
+    let config = policy();
+    let mut runs = Runs::default();
+    runs.add(0, 3, 0..900_000, 90);
+    runs.add(1, 1, 0..900_000, 360);
+    let (tree, mut busy) = (runs.version(), Busy::default());
+    let shape = TreeShape { idle: true, ..config.layout.measure(&tree) };
+    for job in 0..8 {
+        let views = [view(0, &tree, &busy, &shape)];
+        let plan = next_plan(&views, &SpaceView::default(), &LoadState::default(), &config);
+        let plan = plan.unwrap_or_else(|| panic!("{job} are running"));
+        assert_eq!((plan.reason, plan.source, plan.target), (Reason::Idle, 0, 1), "{plan}");
+        busy.claim(&plan);
+    }
+}
+
+#[test]
 fn a_section_is_a_part_of_level_0_wherever_its_largest_run_lies() {
     let config = policy();
     let mut runs = Runs::default();
