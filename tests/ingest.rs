@@ -171,11 +171,30 @@ fn what_is_refused_is_left_out_and_what_is_given_up_leaves_nothing() {
 }
 
 #[test]
+fn ingests_in_a_row_wait_for_merges_of_level_0_as_writers_do() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &tiny()).unwrap();
+        let l0_stop = tiny().tree.l0_stop as usize;
+        let mut most = 0;
+        for round in 0..100 {
+            let mut ingest = db.ingest().unwrap();
+            push(&mut ingest, round % 7..1000, 7, round).unwrap();
+            ingest.finish().unwrap();
+            most = most.max(db.keyspace("default").unwrap().shape().levels[0].runs);
+        }
+        assert!((2..=l0_stop).contains(&most), "{most} runs, of {l0_stop} at most");
+        assert!(db.stats().merge.jobs > 0);
+        db.close().unwrap();
+    });
+}
+
+#[test]
 fn writers_and_ingests_beside_each_other_lose_nothing() {
+    let mut waits = 0;
     for seed in 0..6 {
         let _replay = Replay(format!("seed {seed}"));
         let config = SimConfig { seed, preemption_percent: 60, ..SimConfig::default() };
-        SimEnv::run(config, |env| {
+        waits += SimEnv::run(config, |env| {
             let db = open(&env, &tiny()).unwrap();
             let spawn = |body: Box<dyn FnOnce(Db) + Send>| {
                 let db = db.clone();
@@ -207,8 +226,14 @@ fn writers_and_ingests_beside_each_other_lose_nothing() {
             assert_eq!(db.iter().unwrap().count(), 600);
             db.compact().unwrap();
             assert!(db.verify().unwrap().problems.is_empty());
+            let stalls = db.stats().stalls.into_iter();
+            stalls
+                .filter(|stall| stall.reason == "an ingest takes its place")
+                .map(|stall| stall.count)
+                .sum::<u64>()
         });
     }
+    assert!(waits > 0, "no writer has waited for an ingest, or nobody says so");
 }
 
 /// Writes, ingests over what was written with the power cut on the way, and tells whether the ingest was acknowledged.

@@ -56,7 +56,8 @@ impl Ingest {
     }
 
     /// Makes all entries durable, and visible at one moment. Waits for merges of the keyspace that are running and for its
-    /// memory to be flushed; writers wait for the latter, too.
+    /// memory to be flushed; writers wait for the latter, too ([`StallStats`](crate::StallStats) tell). Where level 0 is so full
+    /// that writers stop, it waits as they do.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

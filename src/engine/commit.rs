@@ -208,13 +208,16 @@ impl Engine {
 
     /// Waits until the memtables may take more, sealing what is full. Returns the rate that writers are allowed, in bytes
     /// per second, if they are slowed down.
-    fn make_room(&self, guard: &mut MutexGuard<'_, Writer>) -> Result<Option<u64>> {
+    pub(super) fn make_room(&self, guard: &mut MutexGuard<'_, Writer>) -> Result<Option<u64>> {
         let mut stalled: Option<(StallReason, Duration)> = None;
         let result = loop {
             if let Err(error) = self.health.check_writable() {
                 break Err(error);
             }
             if guard.holds > 0 {
+                let reason = StallReason::Ingest;
+                self.tell_stall(&mut guard.told_stall, Some((reason, true)));
+                stalled.get_or_insert((reason, self.env.now()));
                 self.pressure.wait_for_change(guard);
                 continue;
             }

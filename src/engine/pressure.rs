@@ -14,20 +14,26 @@ use crate::policy::{self, LoadState, WriterVerdict};
 
 /// Why writers were made to wait.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct StallReason(policy::Pressure);
+pub(crate) enum StallReason {
+    /// There is too much to do.
+    Load(policy::Pressure),
+    /// An ingest is put behind all that was written.
+    Ingest,
+}
 
 impl From<policy::Pressure> for StallReason {
     fn from(reason: policy::Pressure) -> Self {
-        Self(reason)
+        Self::Load(reason)
     }
 }
 
 impl fmt::Display for StallReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            policy::Pressure::Memtables => "memtables wait for their flush",
-            policy::Pressure::Level0Runs => "level 0 has too many runs",
-            policy::Pressure::Debt => "too much waits to be merged",
+        f.write_str(match self {
+            Self::Load(policy::Pressure::Memtables) => "memtables wait for their flush",
+            Self::Load(policy::Pressure::Level0Runs) => "level 0 has too many runs",
+            Self::Load(policy::Pressure::Debt) => "too much waits to be merged",
+            Self::Ingest => "an ingest takes its place",
         })
     }
 }
