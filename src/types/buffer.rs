@@ -16,8 +16,7 @@
 //!    [`Chunk::tags`] may read them at any time. All memory is initialised: with zeros, when it comes.
 #![expect(unsafe_code, reason = "frames of shared memory; see the module header")]
 
-mod memory;
-
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
@@ -25,8 +24,6 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, fence};
-
-pub(crate) use self::memory::Memory;
 
 /// What processors bring from memory at a time.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -56,6 +53,66 @@ const _: () = assert!(align_of::<Header>() <= FRAME_ALIGN && HEADER_BYTES <= FRA
 /// More holders than this have been forgotten, as there is no memory for so many: the count must not wrap.
 const HOLDERS_MAX: usize = isize::MAX as usize;
 
+/// Memory for a chunk, counted in a total, if it has one, for as long as it is there.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// Within the allocation, with all of the bytes behind it.
+    start: NonNull<u8>,
+    bytes: usize,
+    allocation: NonNull<u8>,
+    layout: Layout,
+    total: Option<Arc<AtomicU64>>,
+}
+
+// SAFETY: it is the only owner of its allocation.
+unsafe impl Send for Memory {}
+// SAFETY: nothing can be done through a shared reference but to read its fields.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// For many frames.
+    pub(crate) fn zeroed(bytes: usize, total: &Arc<AtomicU64>) -> Self {
+        total.fetch_add(bytes as u64, Relaxed);
+        Self::of(bytes, FRAME_ALIGN, Some(total.clone()))
+    }
+
+    /// For a single frame.
+    fn for_one(bytes: usize) -> Self {
+        Self::of(bytes, align_of::<Header>(), None)
+    }
+
+    /// The allocation is aligned as any is, so that an allocator may have zeros at hand: what asks for more has each page of it
+    /// written at once, and whoever needs the first frame waits for all.
+    fn of(bytes: usize, align: usize, total: Option<Arc<AtomicU64>>) -> Self {
+        const ALIGN: usize = align_of::<Header>();
+        // No frame is shorter than a header; a length that does not exist would be one that no slice can have.
+        let length = bytes.max(HEADER_BYTES).saturating_add(align - ALIGN);
+        let layout = Layout::from_size_align(length, ALIGN);
+        let layout = layout.unwrap_or_else(|_| handle_alloc_error(Layout::new::<Header>()));
+        // SAFETY: the layout is not of length 0.
+        let allocation = unsafe { alloc_zeroed(layout) };
+        let Some(allocation) = NonNull::new(allocation) else { handle_alloc_error(layout) };
+        let before = allocation.addr().get().next_multiple_of(align) - allocation.addr().get();
+        // SAFETY: both are multiples of ALIGN, so `before` is at most what was asked for beyond the bytes.
+        let start = unsafe { allocation.add(before) };
+        Self { start, bytes, allocation, layout, total }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(total) = &self.total {
+            total.fetch_sub(self.bytes as u64, Relaxed);
+        }
+        // SAFETY: allocated with this layout, by (2) not in use any more.
+        unsafe { dealloc(self.allocation.as_ptr(), self.layout) }
+    }
+}
+
 /// Memory in frames of one size.
 #[derive(Debug)]
 pub(crate) struct Chunk {
@@ -72,7 +129,7 @@ impl Chunk {
     /// # Panics
     /// When there is no room for a frame, or frames would lie askew.
     pub(crate) fn new(memory: Memory, frame_bytes: usize) -> Arc<Self> {
-        let frames = memory.bytes() / frame_bytes;
+        let frames = memory.bytes / frame_bytes;
         let askew = frames > 1 && !frame_bytes.is_multiple_of(FRAME_ALIGN);
         assert!(frames > 0 && frame_bytes >= HEADER_BYTES && !askew, "frames of {frame_bytes} bytes");
         let bits = |word: usize| match frames - word * 64 {
@@ -109,7 +166,7 @@ impl Chunk {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.memory.bytes()
+        self.memory.bytes
     }
 
     pub(crate) fn frames(&self) -> usize {
@@ -139,12 +196,12 @@ impl Chunk {
     fn header(&self, at: usize) -> NonNull<Header> {
         debug_assert!(at < self.frames);
         // SAFETY: the frame lies within the memory, see `new`.
-        unsafe { self.memory.start().add(at * self.frame_bytes) }.cast()
+        unsafe { self.memory.start.add(at * self.frame_bytes) }.cast()
     }
 
     /// Makes the frame of this header free. The caller owns it, and lets go of it.
     fn release(&self, header: NonNull<Header>) {
-        let at = (header.addr().get() - self.memory.start().addr().get()) / self.frame_bytes;
+        let at = (header.addr().get() - self.memory.start.addr().get()) / self.frame_bytes;
         self.free[at / 64].fetch_or(1 << (at % 64), Release);
     }
 }
@@ -211,7 +268,7 @@ impl Buffer {
     pub(crate) fn memory(&self) -> (usize, bool) {
         // SAFETY: (2).
         let chunk = unsafe { &*self.header().chunk.load(Relaxed) };
-        (chunk.memory.bytes() / chunk.frames, chunk.frames == 1)
+        (chunk.memory.bytes / chunk.frames, chunk.frames == 1)
     }
 
     /// The bytes, to be written, if nobody else holds them.

@@ -19,7 +19,6 @@ const UNSAFE_FILES: &[&str] = &[
     "src/store/memtable/arena.rs",
     "src/store/memtable/skiplist.rs",
     "src/types/buffer.rs",
-    "src/types/buffer/memory.rs",
     "crates/torture/src/allocation.rs",
     "compare/src/store/c_api.rs",
     "compare/src/store/leveldb.rs",
