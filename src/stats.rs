@@ -126,7 +126,7 @@ impl ReadByCause {
     }
 }
 
-/// Waits of writers for one reason.
+/// Waits of writers, ingests among them, for one reason.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StallStats {
     /// The reason.

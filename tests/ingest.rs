@@ -183,6 +183,8 @@ fn ingests_in_a_row_wait_for_merges_of_level_0_as_writers_do() {
             most = most.max(db.keyspace("default").unwrap().shape().levels[0].runs);
         }
         assert!((2..=l0_stop).contains(&most), "{most} runs, of {l0_stop} at most");
+        let reasons: Vec<_> = db.stats().stalls.into_iter().map(|stall| stall.reason).collect();
+        assert_eq!(reasons, ["level 0 has too many runs"], "no writer has waited for an ingest");
         assert!(db.stats().merge.jobs > 0);
         db.close().unwrap();
     });

@@ -56,8 +56,8 @@ impl Ingest {
     }
 
     /// Makes all entries durable, and visible at one moment. Waits for merges of the keyspace that are running and for its
-    /// memory to be flushed; writers wait for the latter, too ([`StallStats`](crate::StallStats) tell). Where level 0 is so full
-    /// that writers stop, it waits as they do.
+    /// memory to be flushed; writers wait for the latter, too ([`StallStats`](crate::StallStats) tell). Where writers have
+    /// to stop, as where level 0 is full, it waits as they do.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -71,7 +71,8 @@ impl Ingest {
     /// ```
     ///
     /// # Errors
-    /// That of the first failed `push`; `NotFound` when the keyspace was dropped; `OverBudget` when the last table does not fit; otherwise as [`Db::flush`]. Nothing is
+    /// That of the first failed `push`; `NotFound` when the keyspace was dropped; `OverBudget` when the last table does not fit; the error of a job that
+    /// has failed lately and without which there will be no room; otherwise as [`Db::flush`]. Nothing is
     /// changed then, unless the store is poisoned.
     pub fn finish(self) -> Result<()> {
         self.ingestion.finish()

@@ -215,10 +215,8 @@ impl Engine {
                 break Err(error);
             }
             if guard.holds > 0 {
-                let reason = StallReason::Ingest;
-                self.tell_stall(&mut guard.told_stall, Some((reason, true)));
-                stalled.get_or_insert((reason, self.env.now()));
-                self.pressure.wait_for_change(guard);
+                self.tell_stall(&mut guard.told_stall, Some((StallReason::Ingest, true)));
+                self.wait_because(StallReason::Ingest, &mut stalled, guard);
                 continue;
             }
             if let Err(error) = self.seal_full(guard) {
@@ -239,15 +237,31 @@ impl Engine {
                     if let Some(trouble) = self.trouble(job) {
                         break Err(trouble);
                     }
-                    stalled.get_or_insert((reason.into(), self.env.now()));
-                    self.pressure.wait_for_change(guard);
+                    self.wait_because(reason.into(), &mut stalled, guard);
                 }
             }
         };
+        self.stall_ended(stalled);
+        result
+    }
+
+    /// Waits for a change. `stalled` is for what the writer has waited so far, and since when.
+    fn wait_because(
+        &self,
+        reason: StallReason,
+        stalled: &mut Option<(StallReason, Duration)>,
+        guard: &mut MutexGuard<'_, Writer>,
+    ) {
+        if stalled.is_none_or(|(before, _)| before != reason) {
+            self.stall_ended(stalled.replace((reason, self.env.now())));
+        }
+        self.pressure.wait_for_change(guard);
+    }
+
+    fn stall_ended(&self, stalled: Option<(StallReason, Duration)>) {
         if let Some((reason, since)) = stalled {
             self.tally.stall(reason, self.env.now().saturating_sub(since));
         }
-        result
     }
 
     /// Holds a writer, and those that wait for its lock, back for what earlier writes owe.

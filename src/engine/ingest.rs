@@ -1,8 +1,8 @@
 //! Sorted data from outside, straight into tables.
 //!
 //! The tables are written first, while everything else goes on; what they will be numbered is not known yet, so their
-//! entries carry number 0, which stands for the largest number that the catalog has for the table. Where writers would have to stop,
-//! as level 0 is full, the tables wait, too: they may be runs of it. Then, for a moment:
+//! entries carry number 0, which stands for the largest number that the catalog has for the table. Where writers would have to stop, as
+//! where level 0 is full, the tables wait, too: they may be runs of it. Then, for a moment:
 //!
 //! 1. merges of the keyspace end and none starts, for one would take the new entries for visible to everybody;
 //! 2. writers wait ([`Engine::make_room`](super::commit)) until the memtables of the keyspace are flushed, for a memtable is
@@ -159,6 +159,7 @@ impl Drop for WritersHeld<'_> {
 
 impl Engine {
     fn install_ingested(&self, tree: &Tree, finished: Finished, counted: Counted) -> Result<()> {
+        tree.check_exists()?;
         // Before merges are held, which must get on.
         if !planted!("ingest-past-a-full-level-0") {
             self.make_room(&mut self.writer()?.lock())?;

@@ -436,8 +436,9 @@ impl Store<'_> {
         Err(overtaken())
     }
 
-    /// `Busy` if something that is not in the log came after `catalog` and before the log's last batch: an ingest, or the end of a
-    /// keyspace. Without it, catalog and log would be no prefix of the history. The manifest tells, read once more behind the log.
+    /// `Busy` if something that is not in the log came after `catalog` and before the log's last batch: an ingest, the end of a
+    /// keyspace, another time to live. Without it, catalog and log would be no prefix of the history. The manifest tells, read once
+    /// more behind the log, unless it was written anew meanwhile: `Busy`, too.
     fn check_prefix(&self, catalog: &Catalog, last_seq: Seq) -> Result<()> {
         let loaded = Manifest::load(&self.device)?;
         // What it begins with tells no longer what came when.

@@ -93,10 +93,11 @@ impl<'a> Choice<'a> {
             && self.bytes() < self.source.config.expansion_bytes_max
     }
 
-    /// Whether the victims hold at least one part in so many of what they meet.
+    /// Whether the victims that are merged hold at least one part in so many of what they meet.
     pub(super) fn is_dense(&self, parts: u64) -> bool {
-        let victims: u64 = self.victims.iter().map(|table| table.bytes()).sum();
-        victims.saturating_mul(parts + 1) >= self.bytes()
+        let merged: u64 = self.merged().map(|table| table.bytes()).sum();
+        let met: u64 = self.partners.iter().map(|table| table.bytes()).sum();
+        merged.saturating_mul(parts) >= met
     }
 
     pub(super) fn is_busy(&self) -> bool {

@@ -4,7 +4,7 @@
 //! byte of level 1: where no merge has been for longest, or where keys come thickest. But one that has a part of the oldest
 //! run, for only an emptied run lowers the count. If keys come in no order that is a sweep through all keys, by as many
 //! jobs at a time as there are, and it needs no cursor. Where nothing is due and a section is taken for what it holds
-//! alone, in idle time, any will do: often a remnant of the oldest run is all that keeps the others.
+//! alone, in idle time, any will do once the best of those is not dense: a remnant of the oldest run keeps the others else.
 //!
 //! The places where a section may end are where tables of one run begin, the one with most of them. Flushes are cut where the run
 //! before them was (`policy::cutter`), so few tables of other runs reach over these. Where other runs are much finer, as when
@@ -24,7 +24,7 @@ pub(super) const GROUPS: u64 = 2;
 /// Tables of another run begin at more places than this between two of the grid: then these are of the grid, too.
 const COARSE: usize = 4;
 
-/// So many sections are looked at, at most, for a dense one.
+/// So many sections, apart from each other, are looked at, at most, for a dense one.
 const SECTIONS_MAX: usize = 64;
 
 /// What lies between two places at which a section may end.
@@ -51,12 +51,21 @@ pub(super) fn choose(source: Source<'_>) -> Option<Choice<'_>> {
 /// What to take next of what holds at least one part in so many of what it meets.
 pub(super) fn choose_dense(source: Source<'_>, parts: u64) -> Option<Choice<'_>> {
     choose(source).filter(|choice| choice.is_dense(parts)).or_else(|| {
-        // Of a section only what reaches no further is taken, which may be much less: then another one will do.
+        // Of a section only what reaches no further is taken, which may be much less: then one elsewhere will do.
+        let mut tried: Vec<KeyRange> = Vec::new();
         let likely =
             sections(source, false).into_iter().take_while(|(gain, _)| gain * (parts + 1) as f64 >= 1.0);
-        let mut choices =
-            likely.take(SECTIONS_MAX).filter_map(|(_, section)| source.choose_section(&section));
-        choices.find(|choice| choice.is_dense(parts))
+        for (_, section) in likely {
+            if tried.iter().any(|other| other.overlaps(&section)) {
+                continue;
+            }
+            let choice = source.choose_section(&section).filter(|choice| choice.is_dense(parts));
+            if choice.is_some() || tried.len() == SECTIONS_MAX {
+                return choice;
+            }
+            tried.push(section);
+        }
+        None
     })
 }
 

@@ -124,6 +124,24 @@ fn idle_time_merges_what_is_dense_beside_running_jobs() {
 }
 
 #[test]
+fn what_would_only_move_makes_no_section_dense() {
+    let config = policy();
+    // Tables over nothing, and beside them one over twenty.
+    let idle_plan = |count| {
+        let mut runs = Runs::default();
+        runs.add(0, 3, 0..800_000, count);
+        runs.add(0, 3, 800_000..1_000_000, 1);
+        runs.add(1, 1, 800_000..1_000_000, 20);
+        let (tree, busy) = (runs.version(), Busy::default());
+        let shape = TreeShape { idle: true, ..config.layout.measure(&tree) };
+        next_plan(&[view(0, &tree, &busy, &shape)], &SpaceView::default(), &LoadState::default(), &config)
+    };
+    assert_eq!(idle_plan(8), None, "all are one section");
+    let plan = idle_plan(40).unwrap();
+    assert!(plan.kind == PlanKind::Move && plan.moves.len() > 8, "{plan}");
+}
+
+#[test]
 fn a_section_is_a_part_of_level_0_wherever_its_largest_run_lies() {
     let config = policy();
     let mut runs = Runs::default();
