@@ -4,7 +4,7 @@
 //! byte of level 1: where no merge has been for longest, or where keys come thickest. But one that has a part of the oldest
 //! run, for only an emptied run lowers the count. If keys come in no order that is a sweep through all keys, by as many
 //! jobs at a time as there are, and it needs no cursor. Where nothing is due and a section is taken for what it holds
-//! alone, in idle time, any will do once the best of those is not dense: a remnant of the oldest run keeps the others else.
+//! alone, in idle time, any will do once the best of those is not dense.
 //!
 //! The places where a section may end are where tables of one run begin, the one with most of them. Flushes are cut where the run
 //! before them was (`policy::cutter`), so few tables of other runs reach over these. Where other runs are much finer, as when
@@ -37,41 +37,51 @@ struct Cell {
     is_busy: bool,
 }
 
+/// A range of a section's size, of which no part is a running job's.
+struct Section {
+    range: KeyRange,
+    /// What it holds for each byte that is written.
+    gain: f64,
+    /// Whether the oldest run has a table here.
+    is_oldest: bool,
+}
+
 /// What to take next.
 pub(super) fn choose(source: Source<'_>) -> Option<Choice<'_>> {
+    choose_oldest(source, &sections(source))
+}
+
+/// What to take next of what holds at least one part in so many of what it meets.
+pub(super) fn choose_dense(source: Source<'_>, parts: u64) -> Option<Choice<'_>> {
+    let sections = sections(source);
+    choose_oldest(source, &sections).filter(|choice| choice.is_dense(parts)).or_else(|| {
+        // Of a section only what reaches no further is taken, which may be much less: then one elsewhere will do.
+        let likely = sections.iter().take_while(|section| section.gain * (parts + 1) as f64 >= 1.0);
+        let mut tried: Vec<&KeyRange> = Vec::new();
+        let apart = likely.filter(|Section { range, .. }| {
+            let is_apart = !tried.iter().any(|other| other.overlaps(range));
+            tried.extend(is_apart.then_some(range));
+            is_apart
+        });
+        let mut choices =
+            apart.take(SECTIONS_MAX).filter_map(|section| source.choose_section(&section.range));
+        choices.find(|choice| choice.is_dense(parts))
+    })
+}
+
+/// What to take next of the oldest run, and of what lies over it.
+fn choose_oldest<'a>(source: Source<'a>, sections: &[Section]) -> Option<Choice<'a>> {
     let oldest = source.state.runs.last()?;
-    let best =
-        sections(source, true).into_iter().next().and_then(|(_, section)| source.choose_section(&section));
+    let suits = |section: &&Section| section.is_oldest || planted!("section-without-the-oldest-run");
+    let best = sections.iter().find(suits).and_then(|section| source.choose_section(&section.range));
     best.or_else(|| {
         let mut free = oldest.iter().filter(|table| !source.view.busy.conflicts(0, &table.range));
         free.find_map(|table| source.choose_section(&table.range))
     })
 }
 
-/// What to take next of what holds at least one part in so many of what it meets.
-pub(super) fn choose_dense(source: Source<'_>, parts: u64) -> Option<Choice<'_>> {
-    choose(source).filter(|choice| choice.is_dense(parts)).or_else(|| {
-        // Of a section only what reaches no further is taken, which may be much less: then one elsewhere will do.
-        let mut tried: Vec<KeyRange> = Vec::new();
-        let likely =
-            sections(source, false).into_iter().take_while(|(gain, _)| gain * (parts + 1) as f64 >= 1.0);
-        for (_, section) in likely {
-            if tried.iter().any(|other| other.overlaps(&section)) {
-                continue;
-            }
-            let choice = source.choose_section(&section).filter(|choice| choice.is_dense(parts));
-            if choice.is_some() || tried.len() == SECTIONS_MAX {
-                return choice;
-            }
-            tried.push(section);
-        }
-        None
-    })
-}
-
-/// The ranges of a section's size and what they hold for each byte that is written, most first: of those that are free and, if
-/// an oldest run is to be `emptied`, have a table of it.
-fn sections(source: Source<'_>, emptied: bool) -> Vec<(f64, KeyRange)> {
+/// The sections in which there is something, those with most gain first.
+fn sections(source: Source<'_>) -> Vec<Section> {
     let runs = &source.state.runs;
     let starts = grid(runs);
     let range = |from: usize, to: usize| KeyRange {
@@ -98,14 +108,16 @@ fn sections(source: Source<'_>, emptied: bool) -> Vec<(f64, KeyRange)> {
             }
             (bytes, met, is_oldest, to) = (bytes + cell.bytes, meets, is_oldest || cell.is_oldest, at);
         }
-        // Of what is busy, and where there is nothing, no part is taken.
-        if bytes == 0 || emptied && !is_oldest && !planted!("section-without-the-oldest-run") {
-            continue;
+        if bytes > 0 {
+            sections.push(Section {
+                range: range(from, to),
+                gain: bytes as f64 / (bytes + met) as f64,
+                is_oldest,
+            });
         }
-        sections.push((bytes as f64 / (bytes + met) as f64, range(from, to)));
     }
     // Of equal ones the first.
-    sections.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    sections.sort_by(|one, other| other.gain.total_cmp(&one.gain));
     sections
 }
 

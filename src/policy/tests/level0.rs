@@ -90,34 +90,24 @@ fn a_wide_table_of_the_oldest_run_is_taken_before_long() {
     panic!("30 jobs, and none has taken the oldest run's table: {} runs", tree.level(0).runs.len());
 }
 
-#[test]
-fn idle_time_merges_what_is_dense_though_the_oldest_run_is_elsewhere() {
+/// What is done next in idle time.
+fn idle_plan(tree: &Version, busy: &Busy) -> Option<Plan> {
     let config = policy();
+    let shape = TreeShape { idle: true, ..config.layout.measure(tree) };
+    next_plan(&[view(0, tree, busy, &shape)], &SpaceView::default(), &LoadState::default(), &config)
+}
+
+#[test]
+fn idle_time_merges_what_is_dense_though_the_oldest_run_is_elsewhere_and_beside_running_jobs() {
     let mut runs = Runs::default();
     // A remnant of the oldest run over the last part of the keys, under which much lies.
     runs.add(0, 2, 900_000..1_000_000, 1);
     runs.add(0, 3, 0..900_000, 90);
     runs.add(1, 1, 0..900_000, 360);
     runs.add(1, 1, 900_000..1_000_000, 100);
-    let (tree, busy) = (runs.version(), Busy::default());
-    let shape = TreeShape { idle: true, ..config.layout.measure(&tree) };
-    let views = [view(0, &tree, &busy, &shape)];
-    let plan = next_plan(&views, &SpaceView::default(), &LoadState::default(), &config).unwrap();
-    assert_eq!((plan.reason, plan.source, plan.target), (Reason::Idle, 0, 1));
-}
-
-#[test]
-fn idle_time_merges_what_is_dense_beside_running_jobs() {
-    let config = policy();
-    let mut runs = Runs::default();
-    runs.add(0, 3, 0..900_000, 90);
-    runs.add(1, 1, 0..900_000, 360);
     let (tree, mut busy) = (runs.version(), Busy::default());
-    let shape = TreeShape { idle: true, ..config.layout.measure(&tree) };
     for job in 0..8 {
-        let views = [view(0, &tree, &busy, &shape)];
-        let plan = next_plan(&views, &SpaceView::default(), &LoadState::default(), &config);
-        let plan = plan.unwrap_or_else(|| panic!("{job} are running"));
+        let plan = idle_plan(&tree, &busy).unwrap_or_else(|| panic!("{job} are running"));
         assert_eq!((plan.reason, plan.source, plan.target), (Reason::Idle, 0, 1), "{plan}");
         busy.claim(&plan);
     }
@@ -125,19 +115,16 @@ fn idle_time_merges_what_is_dense_beside_running_jobs() {
 
 #[test]
 fn what_would_only_move_makes_no_section_dense() {
-    let config = policy();
     // Tables over nothing, and beside them one over twenty.
-    let idle_plan = |count| {
+    let plan = |count| {
         let mut runs = Runs::default();
         runs.add(0, 3, 0..800_000, count);
         runs.add(0, 3, 800_000..1_000_000, 1);
         runs.add(1, 1, 800_000..1_000_000, 20);
-        let (tree, busy) = (runs.version(), Busy::default());
-        let shape = TreeShape { idle: true, ..config.layout.measure(&tree) };
-        next_plan(&[view(0, &tree, &busy, &shape)], &SpaceView::default(), &LoadState::default(), &config)
+        idle_plan(&runs.version(), &Busy::default())
     };
-    assert_eq!(idle_plan(8), None, "all are one section");
-    let plan = idle_plan(40).unwrap();
+    assert_eq!(plan(8), None, "all are one section");
+    let plan = plan(40).unwrap();
     assert!(plan.kind == PlanKind::Move && plan.moves.len() > 8, "{plan}");
 }
 
