@@ -190,6 +190,48 @@ fn ingests_in_a_row_wait_for_merges_of_level_0_as_writers_do() {
     });
 }
 
+/// Ingests that wait for each other's merges, one value for all keys in each round, until the power is cut. Returns how many were
+/// acknowledged, and whether there was no cut: then some have waited.
+fn ingest_in_a_row(env: &Arc<SimEnv>) -> (usize, bool) {
+    env.simulate(|env| {
+        let Ok(db) = open(&env, &tiny()) else { return (0, false) };
+        for round in 0..60 {
+            let ingested = db.ingest().and_then(|mut ingest| {
+                push(&mut ingest, 0..1000, 7, round)?;
+                ingest.finish()
+            });
+            if ingested.is_err() {
+                return (round, false);
+            }
+        }
+        let has_waited = !db.stats().stalls.is_empty();
+        assert!(has_waited, "level 0 was never full");
+        (60, db.close().is_ok())
+    })
+}
+
+#[test]
+fn a_power_cut_while_ingests_wait_leaves_those_that_were_acknowledged() {
+    for cut in (0..).step_by(37) {
+        let _replay = Replay(format!("cut {cut}"));
+        let env = SimEnv::new(SimConfig { seed: cut, ..SimConfig::default() });
+        env.cut_after(cut);
+        let (acknowledged, is_whole) = ingest_in_a_row(&env);
+        env.crash(Survival::Random(cut)).simulate(move |env| {
+            let db = open(&env, &tiny()).unwrap();
+            let found = entries(db.iter().unwrap());
+            let of_round =
+                |round| (0..1000).step_by(7).map(|n| (key(n), value(n, round))).collect::<Vec<_>>();
+            let is_prefix = found == of_round(acknowledged)
+                || found == acknowledged.checked_sub(1).map(of_round).unwrap_or_default();
+            assert!(is_prefix, "{acknowledged} were acknowledged");
+        });
+        if is_whole {
+            return;
+        }
+    }
+}
+
 #[test]
 fn writers_and_ingests_beside_each_other_lose_nothing() {
     let mut waits = 0;
