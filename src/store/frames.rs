@@ -191,7 +191,7 @@ impl Frames {
         let memory = self.make_room(bytes as u64, VICTIMS_MAX, keeper);
         let memory = memory.filter(|memory| memory.bytes() == bytes);
         let (chunk, frame) =
-            Chunk::with_frame(memory.unwrap_or_else(|| Memory::zeroed(bytes, &self.total)), frame_bytes);
+            Chunk::with_frame(memory.unwrap_or_else(|| Memory::new(bytes, &self.total)), frame_bytes);
         self.state.lock().add(class, chunk);
         frame
     }

@@ -12,11 +12,12 @@
 //! 2. Each `Frame`, and the holders of each `Buffer` together, have one strong count of their chunk: the memory is there until the
 //!    last has gone, and [`Chunk::into_memory`], which asks for the only count, carves no memory anew that anyone holds.
 //! 3. The bytes of a buffer are written through [`Buffer::get_mut`] alone, which has its only holder exclusively.
-//! 4. Headers are atomics, which any bytes are valid for, and no bytes of a buffer lie in the header of a frame of its chunk:
-//!    [`Chunk::tags`] may read them at any time. All memory is initialised: with zeros, when it comes.
+//! 4. A frame is filled with zeros by who takes it first: so no owner sees bytes that are not initialised. Its bit in
+//!    `Chunk::zeroed` is set (Release) behind that. An owner may ask for the bit by (1); whoever else does (Acquire) may read the
+//!    header from then on, at any time: it is atomics, and no bytes of a buffer lie in the header of a frame of its chunk.
 #![expect(unsafe_code, reason = "frames of shared memory; see the module header")]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
@@ -53,13 +54,14 @@ const _: () = assert!(align_of::<Header>() <= FRAME_ALIGN && HEADER_BYTES <= FRA
 /// More holders than this have been forgotten, as there is no memory for so many: the count must not wrap.
 const HOLDERS_MAX: usize = isize::MAX as usize;
 
-/// Memory for a chunk, counted in a total, if it has one, for as long as it is there.
+/// Memory for a chunk, not initialised, counted in a total, if it has one, for as long as it is there.
+///
+/// To have zeros of an allocator is no better: for what it had in use before it writes all of them at once, and whoever needs the
+/// first frame of half a mebibyte waits for the faults of all of its pages, 0.7 ms, and so do those behind.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// Within the allocation, with all of the bytes behind it.
     start: NonNull<u8>,
     bytes: usize,
-    allocation: NonNull<u8>,
     layout: Layout,
     total: Option<Arc<AtomicU64>>,
 }
@@ -71,7 +73,7 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     /// For many frames.
-    pub(crate) fn zeroed(bytes: usize, total: &Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(bytes: usize, total: &Arc<AtomicU64>) -> Self {
         total.fetch_add(bytes as u64, Relaxed);
         Self::of(bytes, FRAME_ALIGN, Some(total.clone()))
     }
@@ -81,21 +83,14 @@ impl Memory {
         Self::of(bytes, align_of::<Header>(), None)
     }
 
-    /// The allocation is aligned as any is, so that an allocator may have zeros at hand: what asks for more has each page of it
-    /// written at once, and whoever needs the first frame waits for all.
     fn of(bytes: usize, align: usize, total: Option<Arc<AtomicU64>>) -> Self {
-        const ALIGN: usize = align_of::<Header>();
         // No frame is shorter than a header; a length that does not exist would be one that no slice can have.
-        let length = bytes.max(HEADER_BYTES).saturating_add(align - ALIGN);
-        let layout = Layout::from_size_align(length, ALIGN);
+        let layout = Layout::from_size_align(bytes.max(HEADER_BYTES), align);
         let layout = layout.unwrap_or_else(|_| handle_alloc_error(Layout::new::<Header>()));
         // SAFETY: the layout is not of length 0.
-        let allocation = unsafe { alloc_zeroed(layout) };
-        let Some(allocation) = NonNull::new(allocation) else { handle_alloc_error(layout) };
-        let before = allocation.addr().get().next_multiple_of(align) - allocation.addr().get();
-        // SAFETY: both are multiples of ALIGN, so `before` is at most what was asked for beyond the bytes.
-        let start = unsafe { allocation.add(before) };
-        Self { start, bytes, allocation, layout, total }
+        let start = unsafe { alloc(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        Self { start, bytes, layout, total }
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -109,7 +104,7 @@ impl Drop for Memory {
             total.fetch_sub(self.bytes as u64, Relaxed);
         }
         // SAFETY: allocated with this layout, by (2) not in use any more.
-        unsafe { dealloc(self.allocation.as_ptr(), self.layout) }
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
 
@@ -121,6 +116,8 @@ pub(crate) struct Chunk {
     frames: usize,
     /// A bit for each frame, set while it has no owner.
     free: Box<[AtomicU64]>,
+    /// A bit for each frame, set once its bytes are initialised.
+    zeroed: Box<[AtomicU64]>,
 }
 
 impl Chunk {
@@ -136,8 +133,10 @@ impl Chunk {
             64.. => u64::MAX,
             rest => (1 << rest) - 1,
         };
-        let free = (0..frames.div_ceil(64)).map(|word| AtomicU64::new(bits(word))).collect();
-        Arc::new(Self { memory, frame_bytes, frames, free })
+        let words = 0..frames.div_ceil(64);
+        let free = words.clone().map(|word| AtomicU64::new(bits(word))).collect();
+        let zeroed = words.map(|_| AtomicU64::new(0)).collect();
+        Arc::new(Self { memory, frame_bytes, frames, free, zeroed })
     }
 
     /// As [`Chunk::new`], with its first frame taken.
@@ -182,6 +181,9 @@ impl Chunk {
     pub(crate) fn tags(&self) -> impl Iterator<Item = Tag> {
         let owned = (0..self.frames).filter(|at| self.free[at / 64].load(Acquire) & 1 << (at % 64) == 0);
         owned.map(|at| {
+            if !self.is_zeroed(at) {
+                return UNTAGGED;
+            }
             // SAFETY: (4).
             let Header { tag: [first, second], .. } = unsafe { self.header(at).as_ref() };
             [first.load(Relaxed), second.load(Relaxed)]
@@ -191,6 +193,21 @@ impl Chunk {
     /// The memory, to be carved anew; the chunk as it is where frames have an owner yet.
     pub(crate) fn into_memory(self: Arc<Self>) -> Result<Memory, Arc<Self>> {
         Arc::try_unwrap(self).map(|chunk| chunk.memory)
+    }
+
+    fn is_zeroed(&self, at: usize) -> bool {
+        self.zeroed[at / 64].load(Acquire) & 1 << (at % 64) != 0
+    }
+
+    /// Initialises the bytes of a frame that the caller owns, if no earlier owner has.
+    fn initialise(&self, at: usize) {
+        if self.is_zeroed(at) {
+            return;
+        }
+        // SAFETY: the frame lies within the memory, see `new`, and by (1) nobody else writes to it; by (4) nobody reads it before
+        // the bit is set.
+        unsafe { self.memory.start.add(at * self.frame_bytes).write_bytes(0, self.frame_bytes) };
+        self.zeroed[at / 64].fetch_or(1 << (at % 64), Release);
     }
 
     fn header(&self, at: usize) -> NonNull<Header> {
@@ -226,6 +243,7 @@ impl Frame {
             "{bytes} bytes in a frame of {}",
             chunk.frame_bytes
         );
+        chunk.initialise(at);
         let header = chunk.header(at);
         {
             // SAFETY: (1), (4).
@@ -386,7 +404,7 @@ mod tests {
 
     fn chunk(bytes: usize, frame_bytes: usize) -> (Arc<Chunk>, Arc<AtomicU64>) {
         let total = Arc::default();
-        (Chunk::new(Memory::zeroed(bytes, &total), frame_bytes), total)
+        (Chunk::new(Memory::new(bytes, &total), frame_bytes), total)
     }
 
     fn filled(chunk: &Arc<Chunk>, bytes: usize, with: u8) -> Option<Buffer> {
@@ -427,6 +445,25 @@ mod tests {
         assert_eq!(total.load(Relaxed), 4096);
         drop(chunk.into_memory());
         assert_eq!(total.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn who_takes_a_frame_first_finds_zeros_and_nothing_is_noted_before() {
+        let (before, _) = chunk(4096, 1024);
+        let buffers: Vec<_> = (0..4).map(|n| filled(&before, 992, n + 1).unwrap()).collect();
+        buffers.iter().for_each(|buffer| buffer.set_tag([7; 2]));
+        drop(buffers);
+        let chunk = Chunk::new(before.into_memory().unwrap(), 256);
+        let frames: Vec<_> = (0..16).map(|_| chunk.take().unwrap()).collect();
+        assert_eq!(chunk.tags().collect::<Vec<_>>(), [UNTAGGED; 16]);
+        let mut buffers: Vec<_> = frames.into_iter().map(|frame| frame.into_buffer(224)).collect();
+        assert!(buffers.iter().all(|buffer| **buffer == [0; 224]));
+        buffers[5].get_mut().unwrap().fill(9);
+        drop(buffers);
+        let buffers: Vec<_> = (0..16).map(|_| chunk.take().unwrap().into_buffer(224)).collect();
+        assert!(
+            buffers.iter().enumerate().all(|(at, buffer)| **buffer == [if at == 5 { 9 } else { 0 }; 224])
+        );
     }
 
     #[test]
