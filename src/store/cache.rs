@@ -46,6 +46,9 @@ const ENTRY_OVERHEAD_BYTES: u64 = 96;
 /// One part in so many of the blocks' part of the budget is for frames that nothing is kept in.
 const FREE_FRAMES_PART: u64 = 16;
 
+/// Entries that there is a place for from the beginning, at most.
+const RESERVED_MAX: usize = 1 << 20;
+
 /// What is longer than one part in so many of what a shard of the cache may keep is not kept: much else would go for it.
 const KEPT_PART: u64 = 2;
 
@@ -189,6 +192,8 @@ impl TableCache {
         let items = usize::try_from(bytes / typical_block_bytes.max(1)).unwrap_or(usize::MAX).max(16);
         let kept = bytes - bytes / FREE_FRAMES_PART;
         let entries = Cache::with(items, kept, ByBytes, FixedState::default(), DefaultLifecycle::default());
+        // What grows by and by is copied each time, while somebody waits. Memory that is not touched costs nothing.
+        entries.reserve(items.min(RESERVED_MAX));
         Self {
             packs,
             buffers: Buffers::default(),
