@@ -195,18 +195,19 @@ pub struct TreeOptions {
     pub flush_single_table: bool,
     /// Size of a block, in bytes; 256 B to 1 MiB. One cache miss of a lookup reads one block.
     pub block_bytes: u32,
-    /// Size of level 1, in bytes; 4 KiB or more. Without `level_ratio`: what level 0 may hold before it is merged; up to three times
+    /// Size of level 1, in bytes; 4 KiB or more. Without `level_ratio`: what level 0 may hold before it is merged; up to four times
     /// as much, where that is no more than a quarter of the data.
     pub level1_bytes: u64,
     /// How many times larger each further level is, 2 to 100; `None` for as many levels, and the ratio between them, as write
     /// least for the data that there is.
     pub level_ratio: Option<u32>,
     /// Flushed runs in level 0 that start a merge; 1 or more. Without `level_ratio` they do not count, but what they hold, up to
-    /// seven tenths of `l0_slow` runs; `level1_bytes` is then what so many full ones hold.
+    /// six tenths of `l0_slow` runs; `level1_bytes` is then what so many full ones hold.
     pub l0_trigger: usize,
-    /// Flushed runs in level 0 at which writers begin to slow down; at least `l0_trigger`.
+    /// Flushed runs in level 0 at which writers begin to slow down; at least `l0_trigger`. Without `level_ratio`, a third as many
+    /// will do, if they are full: merges empty runs part by part.
     pub l0_slow: usize,
-    /// Flushed runs in level 0 at which writers wait; more than `l0_slow`.
+    /// Flushed runs in level 0 at which writers wait; more than `l0_slow`. Without `level_ratio`, as above.
     pub l0_stop: usize,
     /// Bytes waiting to be merged at which writers begin to slow down.
     pub debt_slow_bytes: u64,
@@ -232,8 +233,8 @@ impl Default for TreeOptions {
             level1_bytes: 256 << 20,
             level_ratio: None,
             l0_trigger: 4,
-            l0_slow: 26,
-            l0_stop: 42,
+            l0_slow: 60,
+            l0_stop: 96,
             debt_slow_bytes: 4 << 30,
             debt_stop_bytes: 64 << 30,
             merges_yield: true,

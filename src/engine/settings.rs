@@ -10,7 +10,7 @@ use crate::batch::DEFAULT_KEYSPACE;
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
-use crate::options::{Compression, KeyspaceOptions, Options, Victims};
+use crate::options::{Compression, KeyspaceOptions, Options, TreeOptions, Victims};
 use crate::policy::{
     Cutter, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, PolicyConfig,
     Retainer, SizeConfig,
@@ -175,7 +175,23 @@ pub(crate) fn options_of(record: &KeyspaceRecord) -> KeyspaceOptions {
 }
 
 /// Where limits follow the tree, level 0 is due at up to so many times what the runs of the option hold when they are full.
-const LEVEL0_GROWTH: u64 = 3;
+const LEVEL0_GROWTH: u64 = 4;
+
+/// Where limits follow the tree, so many runs of level 0 hold writers up as much as what one full run holds. Merges that go through
+/// level 0 by sections leave half of a run, on average; so there are twice as many runs as full ones would be, and were they counted as
+/// half, writers would be slowed for their number, though merges keep up and level 0 shrinks.
+const RUNS_PER_FULL: u64 = 3;
+
+/// Bytes of level 0 that count as a run for the writers' sake. Level 0 is due before it holds writers up, or nothing would relieve
+/// it (I11).
+fn counted_run_bytes(tree: &TreeOptions) -> u64 {
+    if tree.level_ratio.is_some() {
+        return u64::MAX;
+    }
+    let full = tree.level1_bytes / tree.l0_trigger as u64;
+    let due_bytes_max = tree.level1_bytes.saturating_mul(LEVEL0_GROWTH);
+    (full / RUNS_PER_FULL).max(due_bytes_max / tree.l0_slow as u64).saturating_add(1)
+}
 
 /// The policies that the options describe.
 fn policy(options: &Options) -> PolicyConfig {
@@ -196,7 +212,7 @@ fn policy(options: &Options) -> PolicyConfig {
             l0_trigger: tree.l0_trigger as u64,
             l0_full_max: LEVEL0_GROWTH * tree.l0_trigger as u64,
             // Merges that keep up leave writers alone.
-            l0_runs_max: (tree.l0_slow as u64 * 7 / 10).max(tree.l0_trigger as u64),
+            l0_runs_max: (tree.l0_slow as u64 * 6 / 10).max(tree.l0_trigger as u64),
         }),
         picker: match tree.victims {
             Victims::Cursor => Picker::Cursor(picker),
@@ -207,6 +223,7 @@ fn policy(options: &Options) -> PolicyConfig {
         pacer: Pacer::Governor(GovernorConfig {
             l0_slow: tree.l0_slow as u64,
             l0_stop: tree.l0_stop as u64,
+            l0_run_bytes: counted_run_bytes(tree),
             debt_slow_bytes: tree.debt_slow_bytes,
             debt_stop_bytes: tree.debt_stop_bytes,
             sealed_memtables_max: SEALED_MAX,
@@ -215,5 +232,32 @@ fn policy(options: &Options) -> PolicyConfig {
             merges_yield: tree.merges_yield,
         }),
         placer: Placer::Single,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i11_level_0_is_due_before_it_holds_writers_up() {
+        for (l0_trigger, l0_slow) in [(1, 1), (1, 2), (4, 4), (4, 60), (100, 100), (1000, 1000), (1, 10_000)]
+        {
+            for level1_bytes in [4 << 10, 256 << 20, 1 << 50] {
+                let tree = TreeOptions {
+                    l0_trigger,
+                    l0_slow,
+                    l0_stop: l0_slow + 1,
+                    level1_bytes,
+                    ..TreeOptions::default()
+                };
+                let PolicyConfig { layout: Layout::Leveled(layout), pacer, .. } =
+                    policy(&Options { tree, ..Options::default() });
+                // What level 0 is due at, at the most: `LeveledConfig::level0_bytes`.
+                let due = (layout.level1_bytes / layout.l0_trigger).max(1) * layout.l0_full_max;
+                assert!(!pacer.presses(0, due.max(layout.level1_bytes)), "{layout:?}");
+                assert!(layout.l0_runs_max <= l0_slow as u64, "{layout:?}");
+            }
+        }
     }
 }

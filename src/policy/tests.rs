@@ -48,8 +48,8 @@ impl PolicyConfig {
                 level1_bytes,
                 ratio: Some(10),
                 l0_trigger: 4,
-                l0_full_max: 12,
-                l0_runs_max: 18,
+                l0_full_max: 16,
+                l0_runs_max: 36,
             }),
             picker: Picker::Cursor(PickerConfig {
                 group_bytes: 0,
@@ -63,6 +63,7 @@ impl PolicyConfig {
             pacer: Pacer::Governor(GovernorConfig {
                 l0_slow: 8,
                 l0_stop: 12,
+                l0_run_bytes: u64::MAX,
                 // LevelDB knows no such limit; these are RocksDB's.
                 debt_slow_bytes: 64 << 30,
                 debt_stop_bytes: 256 << 30,

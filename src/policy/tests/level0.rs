@@ -19,7 +19,7 @@ fn policy() -> PolicyConfig {
         grandparent_bytes_max: 10 * MIB,
     };
     let Pacer::Governor(pacer) = &mut config.pacer;
-    (pacer.l0_slow, pacer.l0_stop) = (26, 42);
+    (pacer.l0_slow, pacer.l0_stop, pacer.l0_run_bytes) = (60, 96, 64 * MIB / 3);
     config
 }
 
@@ -212,9 +212,9 @@ fn first_job(runs: u64, levels: [u64; 3], beside: [u64; 3]) -> Option<(u32, u8)>
 #[test]
 fn what_relieves_a_stopped_level_0_comes_before_other_keyspaces_and_fuller_levels_before_it() {
     // Level 0 is 3 times full, level 1 about as much.
-    let (small, fuller, idle) = ([6_000, 3_000, 60_000], [7_000, 3_000, 60_000], [4_000, 27_000, 30_000]);
-    assert_eq!(first_job(36, small, idle), Some((0, 0)));
-    assert_eq!(first_job(36, fuller, idle), Some((0, 1)));
+    let (small, fuller, idle) = ([7_000, 3_000, 60_000], [8_000, 3_000, 60_000], [4_000, 27_000, 30_000]);
+    assert_eq!(first_job(48, small, idle), Some((0, 0)));
+    assert_eq!(first_job(48, fuller, idle), Some((0, 1)));
     // Nobody waits: the fullest of all.
     assert_eq!(first_job(4, fuller, idle), Some((1, 2)));
 }
