@@ -198,14 +198,14 @@ pub struct TreeOptions {
     /// Size of level 1, in bytes; 4 KiB or more. Without `level_ratio`: what level 0 may hold before it is merged; up to four times
     /// as much, where that is no more than a quarter of the data.
     pub level1_bytes: u64,
-    /// How many times larger each further level is, 2 to 100; `None` for as many levels, and the ratio between them, as write
-    /// least for the data that there is.
+    /// How many times larger each further level is, 2 to 100; `None` for as many levels, and the ratio between them, as cost
+    /// least in writes and in space, for the data that there is.
     pub level_ratio: Option<u32>,
-    /// Flushed runs in level 0 that start a merge; 1 or more. Without `level_ratio` they do not count, but what they hold, up to
-    /// six tenths of `l0_slow` runs; `level1_bytes` is then what so many full ones hold.
+    /// Flushed runs in level 0 that start a merge; 1 or more. Without `level_ratio` it is what they hold that counts, up to
+    /// twice as many runs as full ones would be, and six tenths of `l0_slow`; `level1_bytes` is then what so many full ones hold.
     pub l0_trigger: usize,
     /// Flushed runs in level 0 at which writers begin to slow down; at least `l0_trigger`. Without `level_ratio`, a third as many
-    /// will do, if they are full: merges empty runs part by part.
+    /// will do, if they are full (merges empty runs part by part), but never less than a quarter more bytes than level 0 is merged at.
     pub l0_slow: usize,
     /// Flushed runs in level 0 at which writers wait; more than `l0_slow`. Without `level_ratio`, as above.
     pub l0_stop: usize,

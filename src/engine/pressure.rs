@@ -31,7 +31,7 @@ impl fmt::Display for StallReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Load(policy::Pressure::Memtables) => "memtables wait for their flush",
-            Self::Load(policy::Pressure::Level0Runs) => "level 0 has too many runs",
+            Self::Load(policy::Pressure::Level0Runs) => "level 0 has too many runs, or too much in them",
             Self::Load(policy::Pressure::Debt) => "too much waits to be merged",
             Self::Ingest => "an ingest takes its place",
         })
@@ -168,8 +168,10 @@ impl Engine {
     }
 
     fn load_now(&self) -> LoadState {
+        let settings = self.settings();
+        let policy = &settings.policy;
         let mut load = LoadState {
-            active_bytes_max: self.settings().limits.memtable_bytes,
+            active_bytes_max: settings.limits.memtable_bytes,
             flush_bytes_per_second: self.tally.flush_rate(),
             merge_bytes_per_second: self.tally.merge_rate(),
             ..LoadState::default()
@@ -180,10 +182,9 @@ impl Engine {
             load.sealed_memtables += view.sealed.len() as u64;
             load.sealed_bytes += view.sealed_bytes();
             let l0 = view.version.level(0);
-            load.l0_runs = load.l0_runs.max(l0.runs.len() as u64);
+            load.l0_runs = load.l0_runs.max(policy.pacer.runs_of(l0));
             load.l0_bytes = load.l0_bytes.max(l0.bytes());
-            load.debt_bytes =
-                load.debt_bytes.saturating_add(self.settings().policy.layout.debt(&view.version));
+            load.debt_bytes = load.debt_bytes.saturating_add(policy.layout.debt(&view.version));
         }
         load
     }

@@ -182,15 +182,16 @@ const LEVEL0_GROWTH: u64 = 4;
 /// half, writers would be slowed for their number, though merges keep up and level 0 shrinks.
 const RUNS_PER_FULL: u64 = 3;
 
-/// Bytes of level 0 that count as a run for the writers' sake. Level 0 is due before it holds writers up, or nothing would relieve
-/// it (I11).
+/// Bytes of level 0 that count as a run for the writers' sake. Level 0 is due a quarter before it holds writers up, or nothing
+/// would relieve it (I11).
 fn counted_run_bytes(tree: &TreeOptions) -> u64 {
     if tree.level_ratio.is_some() {
         return u64::MAX;
     }
     let full = tree.level1_bytes / tree.l0_trigger as u64;
     let due_bytes_max = tree.level1_bytes.saturating_mul(LEVEL0_GROWTH);
-    (full / RUNS_PER_FULL).max(due_bytes_max / tree.l0_slow as u64).saturating_add(1)
+    let slow_bytes = due_bytes_max.saturating_add(due_bytes_max / 4);
+    (full / RUNS_PER_FULL).max(slow_bytes / tree.l0_slow as u64).saturating_add(1)
 }
 
 /// The policies that the options describe.
@@ -224,6 +225,7 @@ fn policy(options: &Options) -> PolicyConfig {
             l0_slow: tree.l0_slow as u64,
             l0_stop: tree.l0_stop as u64,
             l0_run_bytes: counted_run_bytes(tree),
+            l0_run_bytes_max: tree.level1_bytes,
             debt_slow_bytes: tree.debt_slow_bytes,
             debt_stop_bytes: tree.debt_stop_bytes,
             sealed_memtables_max: SEALED_MAX,
@@ -241,8 +243,8 @@ mod tests {
 
     #[test]
     fn i11_level_0_is_due_before_it_holds_writers_up() {
-        for (l0_trigger, l0_slow) in [(1, 1), (1, 2), (4, 4), (4, 60), (100, 100), (1000, 1000), (1, 10_000)]
-        {
+        let limits = [(1, 1), (1, 2), (4, 4), (4, 40), (4, 60), (100, 100), (1000, 1000), (1, 10_000)];
+        for (l0_trigger, l0_slow) in limits {
             for level1_bytes in [4 << 10, 256 << 20, 1 << 50] {
                 let tree = TreeOptions {
                     l0_trigger,
@@ -251,12 +253,13 @@ mod tests {
                     level1_bytes,
                     ..TreeOptions::default()
                 };
-                let PolicyConfig { layout: Layout::Leveled(layout), pacer, .. } =
+                let PolicyConfig { layout: Layout::Leveled(layout), pacer: Pacer::Governor(pacer), .. } =
                     policy(&Options { tree, ..Options::default() });
                 // What level 0 is due at, at the most: `LeveledConfig::level0_bytes`.
-                let due = (layout.level1_bytes / layout.l0_trigger).max(1) * layout.l0_full_max;
-                assert!(!pacer.presses(0, due.max(layout.level1_bytes)), "{layout:?}");
-                assert!(layout.l0_runs_max <= l0_slow as u64, "{layout:?}");
+                let full = (layout.level1_bytes / layout.l0_trigger).max(1);
+                let due = (full * layout.l0_full_max).max(layout.level1_bytes);
+                assert!((due + due / 8) / pacer.l0_run_bytes < pacer.l0_slow, "{layout:?}");
+                assert!(layout.l0_runs_max <= pacer.l0_slow, "{layout:?}");
             }
         }
     }

@@ -24,7 +24,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::catalog::{Run, TableMeta};
 use crate::types::{Key, UpperBound};
 
-/// About so many guards, less than twice as many at most, if the flush is not small: as many as a full level 0 makes sections of 16 MiB, and a full memtable tables.
+/// About so many guards, less than twice as many at most, if the flush is not small: as many as a full level 0 makes sections of 20 MiB, and a full memtable tables.
 const GUARDS: u64 = 48;
 
 /// Guards part a small flush into pieces of at least about one part in so many of a table.

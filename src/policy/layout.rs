@@ -10,8 +10,8 @@
 //! than at the place that is reached last. Level 0 is a level like the others here: it is merged in sections (`picker/level0.rs`), each
 //! where it holds most, so it is due by its bytes, a quarter of the data within bounds, and what it holds beyond them is what must
 //! go. The deepest level holds what there is, and between the two as many levels as cost least, in writes and in space, grow by one
-//! ratio. That is none at all up to 6 GiB: of 4 GiB, updates of any of the records take 1.27 times their space by the plans alone and write
-//! each byte 3 times; with a level between, 1.5 times, and no less is written. With LevelDB's level 1 and ratio of 10, each byte is written once more on its way through
+//! ratio. That is none at all up to 6 GiB: of 5 GiB, updates of any of the records take 1.22 times their space by the plans alone and write
+//! each byte 3.5 times; of 4 GiB with a level between, 1.5 and 3.8 times. With LevelDB's level 1 and ratio of 10, each byte is written once more on its way through
 //! a level 1 that is no larger than level 0, and the deepest level but one is full however little lies below it.
 //! Lookups ask more filters of level 0, and fewer of other levels; readers pay for a merge where that is worth it.
 //! (`policy/tests/volume.rs` reckons the difference: of what is written with the ratio of 10, from 3 GiB on about half is left.)

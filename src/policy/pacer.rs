@@ -5,8 +5,7 @@
 //! rate: from the rate at which the store drains, at pressure 0, down to a floor at pressure 1, geometrically, so that
 //! a writer too fast by any factor meets its balance somewhere on the way and seldom a stop.
 //!
-//! The count of runs in level 0 is a coarse signal; the fill of the active memtable, which will be the next run, is
-//! its fraction. Writers stop at the hard limits alone. Merges and moves are always admitted, and flushes do not even ask; a
+//! What level 0 counts for is a coarse signal; the active memtable, which will be the next run, is its fraction. Writers stop at the hard limits alone. Merges and moves are always admitted, and flushes do not even ask; a
 //! rewrite, which makes no room for writers, waits while level 0 holds them up.
 //!
 //! Merges take all of the disk that they can get, and readers who need it wait behind them: at a disk's limit, for
@@ -15,6 +14,7 @@
 //! nothing were merged. What is owed hurries nobody where nobody writes.
 
 use super::{LoadState, Plan, PlanKind};
+use crate::catalog::LevelState;
 use std::time::Duration;
 
 /// Share of its time that a merge works where writers are far from being slowed. (To stand still would serve readers for a
@@ -52,8 +52,11 @@ pub struct GovernorConfig {
     pub l0_slow: u64,
     /// Runs in level 0 at which writers stop.
     pub l0_stop: u64,
-    /// Level 0 counts for as many runs as it has times so many bytes, if these are more than it has; [`u64::MAX`] where runs alone count.
+    /// So many bytes of level 0 count as a run, if that makes more of it than it has; [`u64::MAX`] where its runs alone count. At
+    /// least 1.
     pub l0_run_bytes: u64,
+    /// No run counts for more bytes than so many: what a large ingest brings is debt, but no more of a hurry.
+    pub l0_run_bytes_max: u64,
     /// Bytes of debt from which writers are slowed.
     pub debt_slow_bytes: u64,
     /// Bytes of debt at which writers stop.
@@ -111,7 +114,7 @@ impl UserLoad {
 pub enum Pressure {
     /// Memtables fill faster than they are flushed.
     Memtables,
-    /// Level 0 has too many runs.
+    /// Level 0 has too many runs, or too much in them.
     Level0Runs,
     /// The levels are too far over their limits.
     Debt,
@@ -185,7 +188,7 @@ impl Pacer {
     #[must_use]
     pub fn admit(&self, load: &LoadState, plan: &Plan) -> Admission {
         match plan.kind {
-            PlanKind::Rewrite if self.presses(load.l0_runs, load.l0_bytes) => Admission::Defer,
+            PlanKind::Rewrite if self.presses(load.l0_runs) => Admission::Defer,
             PlanKind::Merge | PlanKind::Move | PlanKind::Drop | PlanKind::Rewrite => Admission::Run,
         }
     }
@@ -204,11 +207,19 @@ impl Pacer {
         MERGE_SHARE_MIN + (1.0 - MERGE_SHARE_MIN) * hurry
     }
 
-    /// Whether a level 0 of `runs` runs of `bytes` together holds writers up, or is about to.
+    /// What level 0 counts for, in runs.
     #[must_use]
-    pub fn presses(&self, runs: u64, bytes: u64) -> bool {
+    pub fn runs_of(&self, level0: &LevelState) -> u64 {
         let Self::Governor(config) = self;
-        config.level0(runs, bytes) >= config.l0_slow
+        let bytes: u64 = level0.runs.iter().map(|run| run.bytes().min(config.l0_run_bytes_max)).sum();
+        (level0.runs.len() as u64).max(bytes / config.l0_run_bytes)
+    }
+
+    /// Whether a level 0 that counts for `runs` ([`Pacer::runs_of`]) holds writers up, or is about to.
+    #[must_use]
+    pub fn presses(&self, runs: u64) -> bool {
+        let Self::Governor(config) = self;
+        runs >= config.l0_slow
     }
 }
 
@@ -216,8 +227,10 @@ impl GovernorConfig {
     fn signals(&self, load: &LoadState) -> [Signal; 3] {
         let fill = (load.active_bytes as f64 / load.active_bytes_max.max(1) as f64).min(1.0);
         let sealed = load.sealed_memtables >= self.sealed_memtables_max;
-        let l0_runs = self.level0(load.l0_runs, load.l0_bytes);
-        let l0 = l0_runs as f64 + if l0_runs >= self.l0_slow { fill } else { 0.0 };
+        // What the active memtable will count for.
+        let next_bytes = load.active_bytes.min(load.active_bytes_max).min(self.l0_run_bytes_max);
+        let next = fill.max(next_bytes as f64 / self.l0_run_bytes as f64);
+        let l0 = load.l0_runs as f64 + if load.l0_runs >= self.l0_slow { next } else { 0.0 };
         [
             Signal {
                 reason: Pressure::Memtables,
@@ -227,7 +240,7 @@ impl GovernorConfig {
             Signal {
                 reason: Pressure::Level0Runs,
                 pressure: between(l0, self.l0_slow as f64, self.l0_stop as f64),
-                stops: l0_runs >= self.l0_stop,
+                stops: load.l0_runs >= self.l0_stop,
             },
             Signal {
                 reason: Pressure::Debt,
@@ -241,16 +254,10 @@ impl GovernorConfig {
         ]
     }
 
-    /// What a level 0 of `runs` runs of `bytes` together counts for, in runs.
-    fn level0(&self, runs: u64, bytes: u64) -> u64 {
-        runs.max(bytes / self.l0_run_bytes.max(1))
-    }
-
     /// Bytes that can be written before writers are slowed, if nothing is merged.
     fn room_bytes(&self, load: &LoadState) -> f64 {
         let run_bytes = self.l0_run_bytes.min(load.active_bytes_max);
-        let runs = self.l0_slow.saturating_sub(self.level0(load.l0_runs, load.l0_bytes));
-        let runs = runs as f64 * run_bytes as f64;
+        let runs = self.l0_slow.saturating_sub(load.l0_runs) as f64 * run_bytes as f64;
         let debt = self.debt_slow_bytes.saturating_sub(load.debt_bytes) as f64 / DEBT_PER_BYTE;
         runs.min(debt)
     }
@@ -280,6 +287,7 @@ mod tests {
             l0_slow: 10,
             l0_stop: 20,
             l0_run_bytes: u64::MAX,
+            l0_run_bytes_max: u64::MAX,
             debt_slow_bytes: 1000,
             debt_stop_bytes: 2000,
             sealed_memtables_max: 1,
@@ -314,24 +322,6 @@ mod tests {
     }
 
     #[test]
-    fn level_0_holds_writers_up_by_its_runs_or_by_its_bytes() {
-        let Pacer::Governor(config) = pacer(true);
-        let pacer = Pacer::Governor(GovernorConfig { l0_run_bytes: 100, ..config });
-        let verdict = |l0_runs, l0_bytes| {
-            let verdict = pacer.writer(&LoadState { l0_runs, l0_bytes, ..LoadState::default() });
-            assert_eq!(
-                verdict.pressed().is_some(),
-                pacer.presses(l0_runs, l0_bytes) && verdict != WriterVerdict::Go
-            );
-            verdict.pressed()
-        };
-        assert_eq!(verdict(9, 1099), None);
-        let [slowed, stopped] = [false, true].map(|stops| Some((Pressure::Level0Runs, stops)));
-        assert_eq!([verdict(11, 0), verdict(0, 1100), verdict(19, 1999)], [slowed; 3]);
-        assert_eq!([verdict(20, 0), verdict(0, 2000)], [stopped; 2]);
-    }
-
-    #[test]
     fn merges_leave_readers_the_less_the_sooner_writers_are_slowed() {
         let load = |l0_runs, debt_bytes| LoadState {
             l0_runs,
@@ -348,11 +338,6 @@ mod tests {
         assert_eq!([0, 1000, 1500].map(|debt| share(1, debt, writing(4))), [0.1, 1.0, 1.0]);
         assert_eq!([0, 10, 20].map(|runs| share(runs, 2000, writing(0))), [0.1; 3], "nobody writes");
         assert_eq!(share(0, 0, reads(100_000, 3)), 1.0);
-        let Pacer::Governor(config) = pacer(true);
-        let by_bytes = Pacer::Governor(GovernorConfig { l0_run_bytes: 10, ..config });
-        let filled = |l0_bytes| LoadState { l0_bytes, ..load(1, 0) };
-        // 10 of its hundred bytes are left, then all.
-        assert_eq!([90, 0].map(|bytes| by_bytes.merge_share(&filled(bytes), &writing(4))), [1.0, 0.1]);
         assert_eq!(pacer(false).merge_share(&LoadState::default(), &writing(0)), 1.0);
     }
 }

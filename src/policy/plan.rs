@@ -63,7 +63,7 @@ pub struct PlanInput {
 /// Why a plan was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// Level 0 has as many runs as the layout allows.
+    /// Level 0 has as many runs as the layout allows, or as many bytes.
     Level0Runs,
     /// The level has as many bytes as the layout allows.
     LevelBytes,

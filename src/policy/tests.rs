@@ -64,6 +64,7 @@ impl PolicyConfig {
                 l0_slow: 8,
                 l0_stop: 12,
                 l0_run_bytes: u64::MAX,
+                l0_run_bytes_max: u64::MAX,
                 // LevelDB knows no such limit; these are RocksDB's.
                 debt_slow_bytes: 64 << 30,
                 debt_stop_bytes: 256 << 30,

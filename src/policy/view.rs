@@ -108,15 +108,15 @@ pub struct PackView {
 /// nothing has been measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LoadState {
-    /// Bytes in the memtables that take writes: of all keyspaces, the fullest.
+    /// Bytes in the memtables that take writes, of all keyspaces.
     pub active_bytes: u64,
     /// Bytes at which a memtable is sealed.
     pub active_bytes_max: u64,
-    /// Sealed memtables that wait for their flush: of all keyspaces, the most.
+    /// Sealed memtables that wait for their flush, of all keyspaces.
     pub sealed_memtables: u64,
     /// Bytes in all sealed memtables.
     pub sealed_bytes: u64,
-    /// Runs of level 0: of all keyspaces, the most.
+    /// What level 0 counts for, in runs ([`super::Pacer::runs_of`]): of all keyspaces, the most.
     pub l0_runs: u64,
     /// Bytes in level 0: of all keyspaces, the most.
     pub l0_bytes: u64,

@@ -115,7 +115,9 @@ impl Case for Chain {
 pub fn check_that_kills_leave_no_lock() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = Writer::start(dir.path(), &History { seed: 7, chain: 0 }, true);
-    assert!(writer.acknowledgements().next().is_some(), "a writer that writes");
+    // Without a reader of its pipe it would end by itself.
+    let mut acknowledgements = writer.acknowledgements();
+    assert!(acknowledgements.next().is_some(), "a writer that writes");
     assert_eq!(Db::open(dir.path()).unwrap_err().kind(), ErrorKind::Busy);
     drop(writer);
     Db::open(dir.path()).unwrap();

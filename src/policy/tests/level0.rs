@@ -19,7 +19,8 @@ fn policy() -> PolicyConfig {
         grandparent_bytes_max: 10 * MIB,
     };
     let Pacer::Governor(pacer) = &mut config.pacer;
-    (pacer.l0_slow, pacer.l0_stop, pacer.l0_run_bytes) = (60, 96, 64 * MIB / 3);
+    (pacer.l0_slow, pacer.l0_stop) = (60, 96);
+    (pacer.l0_run_bytes, pacer.l0_run_bytes_max) = (64 * MIB / 3, 256 * MIB);
     config
 }
 
@@ -217,4 +218,23 @@ fn what_relieves_a_stopped_level_0_comes_before_other_keyspaces_and_fuller_level
     assert_eq!(first_job(48, fuller, idle), Some((0, 1)));
     // Nobody waits: the fullest of all.
     assert_eq!(first_job(4, fuller, idle), Some((1, 2)));
+}
+
+#[test]
+fn level_0_counts_for_its_runs_or_for_what_they_hold_but_no_run_for_more_than_level_1_may() {
+    let mut config = policy();
+    let counts = |runs: &[u64]| {
+        let mut level = Runs::default();
+        for (epoch, tables) in (1..).zip(runs) {
+            level.add(0, epoch, 0..1_000_000, *tables);
+        }
+        config.pacer.runs_of(level.version().level(0))
+    };
+    assert_eq!([counts(&[]), counts(&[1; 5]), counts(&[64]), counts(&[32; 8])], [0, 5, 3, 12]);
+    assert_eq!([counts(&[256]), counts(&[2560]), counts(&[2560, 64])], [12, 12, 15]);
+    let Pacer::Governor(pacer) = &mut config.pacer;
+    pacer.l0_run_bytes = u64::MAX;
+    let mut level = Runs::default();
+    level.add(0, 1, 0..1_000_000, 2560);
+    assert_eq!(config.pacer.runs_of(level.version().level(0)), 1);
 }
