@@ -195,8 +195,8 @@ pub struct TreeOptions {
     pub flush_single_table: bool,
     /// Size of a block, in bytes; 256 B to 1 MiB. One cache miss of a lookup reads one block.
     pub block_bytes: u32,
-    /// Size of level 1, in bytes; 4 KiB or more. Without `level_ratio`: what level 0 may hold before it is merged; up to four times
-    /// as much, where that is no more than a quarter of the data.
+    /// Size of level 1, in bytes; 4 KiB or more. Without `level_ratio`: what level 0 may hold before it is merged; up to six times
+    /// as much, where that is no more than a fifth of the data.
     pub level1_bytes: u64,
     /// How many times larger each further level is, 2 to 100; `None` for as many levels, and the ratio between them, as cost
     /// least in writes and in space, for the data that there is.
@@ -204,10 +204,12 @@ pub struct TreeOptions {
     /// Flushed runs in level 0 that start a merge; 1 or more. Without `level_ratio` it is what they hold that counts, up to
     /// twice as many runs as full ones would be, and six tenths of `l0_slow`; `level1_bytes` is then what so many full ones hold.
     pub l0_trigger: usize,
-    /// Flushed runs in level 0 at which writers begin to slow down; at least `l0_trigger`. Without `level_ratio`, a third as many
-    /// will do, if they are full (merges empty runs part by part), but never less than a quarter more bytes than level 0 is merged at.
+    /// Flushed runs in level 0 at which writers begin to slow down; at least `l0_trigger`. Without `level_ratio` also
+    /// where updates have left about a ninth more in them than level 0 is merged at, for so much is obsolete; new records may be
+    /// as many as in the largest level 0.
     pub l0_slow: usize,
-    /// Flushed runs in level 0 at which writers wait; more than `l0_slow`. Without `level_ratio`, as above.
+    /// Flushed runs in level 0 at which writers wait; more than `l0_slow`. Without `level_ratio`, also where they hold as many times
+    /// more than where writers begin to slow down.
     pub l0_stop: usize,
     /// Bytes waiting to be merged at which writers begin to slow down.
     pub debt_slow_bytes: u64,
@@ -230,9 +232,9 @@ impl Default for TreeOptions {
             descriptors: Descriptors::PerPack,
             flush_single_table: false,
             block_bytes: 4096,
-            level1_bytes: 256 << 20,
+            level1_bytes: 192 << 20,
             level_ratio: None,
-            l0_trigger: 4,
+            l0_trigger: 3,
             l0_slow: 60,
             l0_stop: 96,
             debt_slow_bytes: 4 << 30,

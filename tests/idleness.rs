@@ -12,7 +12,7 @@ use terrace::{Db, Options, TreeOptions};
 
 const KEYS: u32 = 2000;
 
-/// A store with so much in level 1 that six runs of [`flush`] are not merged into it in idle time.
+/// A store with so much in level 1 that five runs of [`flush`] are not merged into it in idle time.
 fn open(env: &Arc<SimEnv>, tree: TreeOptions) -> Db {
     let shared: Arc<dyn Env> = env.clone();
     let options = Options { tree, ..Options::default() };
@@ -65,7 +65,7 @@ fn idle_time_folds_runs_of_a_size_and_leaves_a_large_one_alone() {
 fn users_who_read_or_write_put_it_off() {
     SimEnv::run(SimConfig::default(), |env| {
         let db = open(&env, TreeOptions::default());
-        flush(&db, 6);
+        flush(&db, 5);
         for step in 0..4000 {
             // Some two reads, or some two kilobytes, each millisecond.
             if step < 2000 {
@@ -76,7 +76,7 @@ fn users_who_read_or_write_put_it_off() {
             }
             env.sleep(Duration::from_millis(1));
         }
-        assert_eq!((runs(&db), db.stats().merge.folds), (6, 0));
+        assert_eq!((runs(&db), db.stats().merge.folds), (5, 0));
         env.sleep(Duration::from_secs(2));
         assert!(runs(&db) <= 1);
         db.close().unwrap();

@@ -434,7 +434,7 @@ fn holes_punched_at_leisure_are_synced_before_a_write_is_refused() {
 }
 
 /// Much dies at once: whole packs go first, the rest is punched in turns, with a pause between, and only until no more than
-/// an eighth is dead.
+/// a 32nd part is dead.
 #[test]
 fn a_burst_of_death_is_punched_in_turns() {
     let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };

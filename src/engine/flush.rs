@@ -50,6 +50,7 @@ impl Engine {
         let start = self.env.now();
         let (finished, volume) = self.write_level0(tree, view, memtable)?;
         let bytes = finished.packs.records().iter().map(|pack| pack.length).sum();
+        let sample = self.sample_renewal(&view.version, &finished.tables);
         let wal_floor = self.prepare_log(memtable, *upto)?;
         let edit = TreeEdit {
             keyspace: tree.id(),
@@ -67,6 +68,7 @@ impl Engine {
             self.release_log(wal_floor)?;
         }
         self.install(change)?;
+        tree.renewal.count(sample);
         self.tally.flushed(volume, memtable.bytes(), bytes, self.env.now().saturating_sub(start));
         self.release_log(wal_floor)?;
         Ok(bytes)

@@ -44,6 +44,7 @@ mod pressure;
 mod read;
 mod reclaim;
 mod recovery;
+mod renewal;
 mod repair;
 mod reserve;
 mod rewrite;

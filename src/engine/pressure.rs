@@ -181,9 +181,13 @@ impl Engine {
             load.active_bytes += view.active.bytes();
             load.sealed_memtables += view.sealed.len() as u64;
             load.sealed_bytes += view.sealed_bytes();
-            let l0 = view.version.level(0);
-            load.l0_runs = load.l0_runs.max(policy.pacer.runs_of(l0));
-            load.l0_bytes = load.l0_bytes.max(l0.bytes());
+            let renewed = tree.renewal.share();
+            let l0_runs = policy.layout.level0_runs(&view.version, renewed);
+            if l0_runs >= load.l0_runs {
+                load.l0_runs = l0_runs;
+                load.l0_run_bytes = policy.layout.level0_run_bytes(&view.version, renewed);
+            }
+            load.l0_bytes = load.l0_bytes.max(view.version.bytes(0));
             load.debt_bytes = load.debt_bytes.saturating_add(policy.layout.debt(&view.version));
         }
         load

@@ -450,6 +450,7 @@ impl Engine {
                     shape.scores[0] = shape.scores[0].max(1.0);
                 }
                 shape.expiring = self.expiring(tree);
+                shape.renewed = tree.renewal.share();
                 // Others need the space more.
                 (shape.paid_bytes, shape.idle) =
                     if self.is_short_of_space() { (0, false) } else { (paid, idle) };

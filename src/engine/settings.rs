@@ -10,7 +10,7 @@ use crate::batch::DEFAULT_KEYSPACE;
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
-use crate::options::{Compression, KeyspaceOptions, Options, TreeOptions, Victims};
+use crate::options::{Compression, KeyspaceOptions, Options, Victims};
 use crate::policy::{
     Cutter, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, PolicyConfig,
     Retainer, SizeConfig,
@@ -175,24 +175,12 @@ pub(crate) fn options_of(record: &KeyspaceRecord) -> KeyspaceOptions {
 }
 
 /// Where limits follow the tree, level 0 is due at up to so many times what the runs of the option hold when they are full.
-const LEVEL0_GROWTH: u64 = 4;
+const LEVEL0_GROWTH: u64 = 6;
 
-/// Where limits follow the tree, so many runs of level 0 hold writers up as much as what one full run holds. Merges that go through
-/// level 0 by sections leave half of a run, on average; so there are twice as many runs as full ones would be, and were they counted as
-/// half, writers would be slowed for their number, though merges keep up and level 0 shrinks.
+/// Where limits follow the tree, full runs of level 0 count for up to so many of the options' each, where they hold writers up. Merges
+/// that go through level 0 by sections leave half of a run, on average; so there are twice as many runs as full ones would be, and were they
+/// counted as half, writers would be slowed for their number, though merges keep up and level 0 shrinks.
 const RUNS_PER_FULL: u64 = 3;
-
-/// Bytes of level 0 that count as a run for the writers' sake. Level 0 is due a quarter before it holds writers up, or nothing
-/// would relieve it (I11).
-fn counted_run_bytes(tree: &TreeOptions) -> u64 {
-    if tree.level_ratio.is_some() {
-        return u64::MAX;
-    }
-    let full = tree.level1_bytes / tree.l0_trigger as u64;
-    let due_bytes_max = tree.level1_bytes.saturating_mul(LEVEL0_GROWTH);
-    let slow_bytes = due_bytes_max.saturating_add(due_bytes_max / 4);
-    (full / RUNS_PER_FULL).max(slow_bytes / tree.l0_slow as u64).saturating_add(1)
-}
 
 /// The policies that the options describe.
 fn policy(options: &Options) -> PolicyConfig {
@@ -214,6 +202,9 @@ fn policy(options: &Options) -> PolicyConfig {
             l0_full_max: LEVEL0_GROWTH * tree.l0_trigger as u64,
             // Merges that keep up leave writers alone.
             l0_runs_max: (tree.l0_slow as u64 * 6 / 10).max(tree.l0_trigger as u64),
+            // Due a tenth before it holds writers up, or nothing would relieve it (I11).
+            l0_runs_due: (tree.l0_slow as u64 * 9 / 10)
+                .min(RUNS_PER_FULL * LEVEL0_GROWTH * tree.l0_trigger as u64),
         }),
         picker: match tree.victims {
             Victims::Cursor => Picker::Cursor(picker),
@@ -224,8 +215,6 @@ fn policy(options: &Options) -> PolicyConfig {
         pacer: Pacer::Governor(GovernorConfig {
             l0_slow: tree.l0_slow as u64,
             l0_stop: tree.l0_stop as u64,
-            l0_run_bytes: counted_run_bytes(tree),
-            l0_run_bytes_max: tree.level1_bytes,
             debt_slow_bytes: tree.debt_slow_bytes,
             debt_stop_bytes: tree.debt_stop_bytes,
             sealed_memtables_max: SEALED_MAX,
@@ -240,26 +229,24 @@ fn policy(options: &Options) -> PolicyConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::Version;
+    use crate::options::TreeOptions;
 
     #[test]
     fn i11_level_0_is_due_before_it_holds_writers_up() {
-        let limits = [(1, 1), (1, 2), (4, 4), (4, 40), (4, 60), (100, 100), (1000, 1000), (1, 10_000)];
+        let limits = [(1, 1), (1, 2), (4, 4), (4, 40), (3, 60), (100, 100), (1000, 1000), (1, 10_000)];
         for (l0_trigger, l0_slow) in limits {
-            for level1_bytes in [4 << 10, 256 << 20, 1 << 50] {
-                let tree = TreeOptions {
-                    l0_trigger,
-                    l0_slow,
-                    l0_stop: l0_slow + 1,
-                    level1_bytes,
-                    ..TreeOptions::default()
-                };
-                let PolicyConfig { layout: Layout::Leveled(layout), pacer: Pacer::Governor(pacer), .. } =
-                    policy(&Options { tree, ..Options::default() });
-                // What level 0 is due at, at the most: `LeveledConfig::level0_bytes`.
-                let full = (layout.level1_bytes / layout.l0_trigger).max(1);
-                let due = (full * layout.l0_full_max).max(layout.level1_bytes);
-                assert!((due + due / 8) / pacer.l0_run_bytes < pacer.l0_slow, "{layout:?}");
-                assert!(layout.l0_runs_max <= pacer.l0_slow, "{layout:?}");
+            for level1_bytes in [4 << 10, 192 << 20, 1 << 50] {
+                let (l0_stop, tree) = (l0_slow + 1, TreeOptions::default());
+                let tree = TreeOptions { l0_trigger, l0_slow, l0_stop, level1_bytes, ..tree };
+                let policy = policy(&Options { tree, ..Options::default() });
+                let Layout::Leveled(layout) = policy.layout;
+                assert!(layout.l0_runs_max <= l0_slow as u64, "{layout:?}");
+                for renewed in [0.0, 0.3, 1.0, f64::NAN] {
+                    // An empty tree is due at what level 1 may hold.
+                    let run_bytes = policy.layout.level0_run_bytes(&Version::empty(), renewed).unwrap();
+                    assert!(run_bytes * l0_slow as u64 >= level1_bytes, "{layout:?}");
+                }
             }
         }
     }

@@ -7,6 +7,7 @@ use arc_swap::{ArcSwap, Guard};
 
 use super::expiry::Living;
 use super::payments::Payments;
+use super::renewal::Renewal;
 use crate::catalog::Version;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
@@ -26,6 +27,7 @@ pub(crate) struct Tree {
     view: ArcSwap<View>,
     dropped: AtomicBool,
     pub(super) payments: Payments,
+    pub(super) renewal: Renewal,
     /// For how long values live.
     pub(super) life: Living,
     /// Until when it is not merged for what has expired, by the monotonic clock, in nanoseconds.
@@ -88,6 +90,7 @@ impl Tree {
             view,
             dropped: AtomicBool::new(false),
             payments: Payments::default(),
+            renewal: Renewal::default(),
             expiry_pause: AtomicU64::new(0),
         }
     }

@@ -8,10 +8,10 @@
 //! Without a given ratio the limits follow the tree. A level costs each byte that goes through it about one write, and half
 //! a write for each time that it is larger than the one above: behind the cursor, which goes round, the target is emptier
 //! than at the place that is reached last. Level 0 is a level like the others here: it is merged in sections (`picker/level0.rs`), each
-//! where it holds most, so it is due by its bytes, a quarter of the data within bounds, and what it holds beyond them is what must
+//! where it holds most, so it is due by its bytes, a fifth of the data within bounds, and what it holds beyond them is what must
 //! go. The deepest level holds what there is, and between the two as many levels as cost least, in writes and in space, grow by one
-//! ratio. That is none at all up to 6 GiB: of 5 GiB, updates of any of the records take 1.22 times their space by the plans alone and write
-//! each byte 3.5 times; of 4 GiB with a level between, 1.5 and 3.8 times. With LevelDB's level 1 and ratio of 10, each byte is written once more on its way through
+//! ratio. That is none at all up to 7 GiB: of 5 GiB, updates of any of the records take 1.22 times their space by the plans alone and write
+//! each byte 3.5 times; of 8 GiB with a level between, 1.41 and 4.0 times. With LevelDB's level 1 and ratio of 10, each byte is written once more on its way through
 //! a level 1 that is no larger than level 0, and the deepest level but one is full however little lies below it.
 //! Lookups ask more filters of level 0, and fewer of other levels; readers pay for a merge where that is worth it.
 //! (`policy/tests/volume.rs` reckons the difference: of what is written with the ratio of 10, from 3 GiB on about half is left.)
@@ -70,10 +70,16 @@ pub struct LeveledConfig {
     pub l0_full_max: u64,
     /// Without a ratio, level 0 is due at so many runs, whatever they hold; at least `l0_trigger`.
     pub l0_runs_max: u64,
+    /// Without a ratio, level 0 counts for so many runs where it is due by its bytes.
+    pub l0_runs_due: u64,
 }
 
 /// Level 0 may be one part in so many of the data.
-const LEVEL0_PARTS: u64 = 4;
+const LEVEL0_PARTS: u64 = 5;
+
+/// A run counts for one part in so many of what level 0 is due at, or for a full one, at the most: what a large ingest brings is debt,
+/// but no more of a hurry for that.
+const LEVEL0_COUNTED_PARTS: u64 = 4;
 
 /// Level 0 may have so many times the runs that it had if all were full: sections of the older ones are merged already.
 const LEVEL0_PARTIAL: u64 = 2;
@@ -82,7 +88,7 @@ const LEVEL0_PARTIAL: u64 = 2;
 const LEVEL_COST: f64 = 1.5;
 
 /// What a level that is as large as the data would be worth in writes, for the space that it takes.
-const SPACE_COST: f64 = 4.0;
+const SPACE_COST: f64 = 6.0;
 
 /// A version measured by a layout.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -95,6 +101,8 @@ pub struct TreeShape {
     pub paid_bytes: u64,
     /// Whether nobody is there, so that a job holds up nobody.
     pub idle: bool,
+    /// Which share of what is flushed takes the place of something older.
+    pub renewed: f64,
     /// What has expired of it; `None` if values live for ever.
     pub expiring: Option<Expiring>,
 }
@@ -108,6 +116,7 @@ impl Layout {
             debt_bytes: self.debt(version),
             paid_bytes: 0,
             idle: false,
+            renewed: 1.0,
             expiring: None,
         }
     }
@@ -163,6 +172,30 @@ impl Layout {
 }
 
 impl Layout {
+    /// What level 0 counts for, in runs, where they hold writers up, if of what is flushed a share of `renewed` takes the place of
+    /// something older. Without a given ratio its bytes count, against what it is due at, for so much may be obsolete; what is not counts
+    /// against what level 0 is ever due at.
+    #[must_use]
+    pub fn level0_runs(&self, version: &Version, renewed: f64) -> u64 {
+        let runs = &version.level(0).runs;
+        let Some(run_bytes) = self.level0_run_bytes(version, renewed) else { return runs.len() as u64 };
+        let Self::Leveled(config) = self;
+        let counted_max = (config.level0_bytes(version) / LEVEL0_COUNTED_PARTS).max(config.run_bytes());
+        let counted: u64 = runs.iter().map(|run| run.bytes().min(counted_max)).sum();
+        (runs.len() as u64).max(counted / run_bytes)
+    }
+
+    /// Bytes of level 0 that count as a run there, if they do.
+    #[must_use]
+    pub fn level0_run_bytes(&self, version: &Version, renewed: f64) -> Option<u64> {
+        let Self::Leveled(config) = self;
+        let due_bytes = config.level0_bytes(version);
+        let full_bytes = (due_bytes as f64 / renewed) as u64;
+        let full_bytes = full_bytes.clamp(due_bytes, config.level0_bytes_max());
+        // Rounded up: what counts for more runs than it is due at is more bytes, too (I11).
+        config.ratio.is_none().then(|| full_bytes.div_ceil(config.l0_runs_due.max(1)))
+    }
+
     /// The level for new tables of `bytes` together within `range` that are newer than everything: the deepest such that
     /// nothing lies in or above it in that range, but no deeper than the tree or than they need. Level 0 if need be.
     #[must_use]
@@ -393,8 +426,12 @@ impl LeveledConfig {
 
     /// Bytes at which level 0 is due.
     fn level0_bytes(&self, version: &Version) -> u64 {
-        let bytes_max = self.run_bytes().saturating_mul(self.l0_full_max).max(self.level1_bytes);
-        (data_bytes(version) / LEVEL0_PARTS).clamp(self.level1_bytes, bytes_max)
+        (data_bytes(version) / LEVEL0_PARTS).clamp(self.level1_bytes, self.level0_bytes_max())
+    }
+
+    /// The same at the most.
+    fn level0_bytes_max(&self) -> u64 {
+        self.run_bytes().saturating_mul(self.l0_full_max).max(self.level1_bytes)
     }
 
     /// Bytes at which level 1 is due, the ratio of each level to the one above, and the number of the deepest level.

@@ -14,7 +14,6 @@
 //! nothing were merged. What is owed hurries nobody where nobody writes.
 
 use super::{LoadState, Plan, PlanKind};
-use crate::catalog::LevelState;
 use std::time::Duration;
 
 /// Share of its time that a merge works where writers are far from being slowed. (To stand still would serve readers for a
@@ -52,11 +51,6 @@ pub struct GovernorConfig {
     pub l0_slow: u64,
     /// Runs in level 0 at which writers stop.
     pub l0_stop: u64,
-    /// So many bytes of level 0 count as a run, if that makes more of it than it has; [`u64::MAX`] where its runs alone count. At
-    /// least 1.
-    pub l0_run_bytes: u64,
-    /// No run counts for more bytes than so many: what a large ingest brings is debt, but no more of a hurry.
-    pub l0_run_bytes_max: u64,
     /// Bytes of debt from which writers are slowed.
     pub debt_slow_bytes: u64,
     /// Bytes of debt at which writers stop.
@@ -207,15 +201,7 @@ impl Pacer {
         MERGE_SHARE_MIN + (1.0 - MERGE_SHARE_MIN) * hurry
     }
 
-    /// What level 0 counts for, in runs.
-    #[must_use]
-    pub fn runs_of(&self, level0: &LevelState) -> u64 {
-        let Self::Governor(config) = self;
-        let bytes: u64 = level0.runs.iter().map(|run| run.bytes().min(config.l0_run_bytes_max)).sum();
-        (level0.runs.len() as u64).max(bytes / config.l0_run_bytes)
-    }
-
-    /// Whether a level 0 that counts for `runs` ([`Pacer::runs_of`]) holds writers up, or is about to.
+    /// Whether a level 0 that counts for `runs` ([`super::Layout::level0_runs`]) holds writers up, or is about to.
     #[must_use]
     pub fn presses(&self, runs: u64) -> bool {
         let Self::Governor(config) = self;
@@ -227,9 +213,9 @@ impl GovernorConfig {
     fn signals(&self, load: &LoadState) -> [Signal; 3] {
         let fill = (load.active_bytes as f64 / load.active_bytes_max.max(1) as f64).min(1.0);
         let sealed = load.sealed_memtables >= self.sealed_memtables_max;
-        // What the active memtable will count for.
-        let next_bytes = load.active_bytes.min(load.active_bytes_max).min(self.l0_run_bytes_max);
-        let next = fill.max(next_bytes as f64 / self.l0_run_bytes as f64);
+        // What the active memtable will count for, or half of the way: how it is counted, the layout says.
+        let next_max = (self.l0_stop.saturating_sub(self.l0_slow) as f64 / 2.0).max(1.0);
+        let next = fill * (load.active_bytes_max as f64 / load.l0_run_bytes()).clamp(1.0, next_max);
         let l0 = load.l0_runs as f64 + if load.l0_runs >= self.l0_slow { next } else { 0.0 };
         [
             Signal {
@@ -256,8 +242,7 @@ impl GovernorConfig {
 
     /// Bytes that can be written before writers are slowed, if nothing is merged.
     fn room_bytes(&self, load: &LoadState) -> f64 {
-        let run_bytes = self.l0_run_bytes.min(load.active_bytes_max);
-        let runs = self.l0_slow.saturating_sub(load.l0_runs) as f64 * run_bytes as f64;
+        let runs = self.l0_slow.saturating_sub(load.l0_runs) as f64 * load.l0_run_bytes();
         let debt = self.debt_slow_bytes.saturating_sub(load.debt_bytes) as f64 / DEBT_PER_BYTE;
         runs.min(debt)
     }
@@ -286,8 +271,6 @@ mod tests {
         Pacer::Governor(GovernorConfig {
             l0_slow: 10,
             l0_stop: 20,
-            l0_run_bytes: u64::MAX,
-            l0_run_bytes_max: u64::MAX,
             debt_slow_bytes: 1000,
             debt_stop_bytes: 2000,
             sealed_memtables_max: 1,

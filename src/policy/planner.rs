@@ -116,7 +116,7 @@ fn for_readers(view: &TreeView<'_>, config: &PolicyConfig) -> impl Iterator<Item
 
 fn due_levels<'a>(view: &'a TreeView<'a>, config: &PolicyConfig) -> impl Iterator<Item = Due<'a>> {
     let scores = view.shape.scores;
-    let presses = config.pacer.presses(config.pacer.runs_of(view.version.level(0)));
+    let presses = config.pacer.presses(config.layout.level0_runs(view.version, view.shape.renewed));
     let fuller = scores.windows(2).take_while(|pair| pair[1] > pair[0]).count();
     (0u8..).zip(scores).filter(|(_, score)| *score >= 1.0).map(move |(level, score)| {
         let is_in_turn = if fuller == 0 { level == 0 } else { (1..=fuller).contains(&level.into()) };

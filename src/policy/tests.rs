@@ -48,8 +48,9 @@ impl PolicyConfig {
                 level1_bytes,
                 ratio: Some(10),
                 l0_trigger: 4,
-                l0_full_max: 16,
+                l0_full_max: 24,
                 l0_runs_max: 36,
+                l0_runs_due: 54,
             }),
             picker: Picker::Cursor(PickerConfig {
                 group_bytes: 0,
@@ -63,8 +64,6 @@ impl PolicyConfig {
             pacer: Pacer::Governor(GovernorConfig {
                 l0_slow: 8,
                 l0_stop: 12,
-                l0_run_bytes: u64::MAX,
-                l0_run_bytes_max: u64::MAX,
                 // LevelDB knows no such limit; these are RocksDB's.
                 debt_slow_bytes: 64 << 30,
                 debt_stop_bytes: 256 << 30,
@@ -75,6 +74,18 @@ impl PolicyConfig {
             }),
             placer: Placer::Single,
         }
+    }
+
+    /// The default's limits of the levels.
+    fn let_limits_follow_the_tree(&mut self) {
+        self.layout = Layout::Leveled(LeveledConfig {
+            level1_bytes: 192 << 20,
+            ratio: None,
+            l0_trigger: 3,
+            l0_full_max: 18,
+            l0_runs_max: 36,
+            l0_runs_due: 54,
+        });
     }
 
     /// The limits of the picker, whichever it is.

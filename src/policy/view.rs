@@ -116,8 +116,10 @@ pub struct LoadState {
     pub sealed_memtables: u64,
     /// Bytes in all sealed memtables.
     pub sealed_bytes: u64,
-    /// What level 0 counts for, in runs ([`super::Pacer::runs_of`]): of all keyspaces, the most.
+    /// What level 0 counts for, in runs ([`super::Layout::level0_runs`]): of all keyspaces, the most.
     pub l0_runs: u64,
+    /// So many bytes more of that level 0 count as a run ([`super::Layout::level0_run_bytes`]); `None` if it takes a run.
+    pub l0_run_bytes: Option<u64>,
     /// Bytes in level 0: of all keyspaces, the most.
     pub l0_bytes: u64,
     /// Bytes to merge until no level is over its limit, over all keyspaces.
@@ -134,4 +136,12 @@ pub struct LoadState {
     pub free_bytes: u64,
     /// Bytes in write-ahead log segments that are still needed.
     pub wal_bytes: u64,
+}
+
+impl LoadState {
+    /// Bytes of a memtable that will be a run of level 0, or count as one.
+    #[must_use]
+    pub(super) fn l0_run_bytes(&self) -> f64 {
+        self.l0_run_bytes.unwrap_or(u64::MAX).min(self.active_bytes_max).max(1) as f64
+    }
 }

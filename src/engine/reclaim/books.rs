@@ -18,7 +18,7 @@ use crate::types::{Extent, PAGE_BYTES, PackId};
 
 /// Dead tables are punched once they take more than this part of what live ones take. Until then it is left to their packs
 /// to die: to write over a whole file is cheaper than to fill its holes.
-const DEAD_SHARE_MAX: u64 = 16;
+const DEAD_SHARE_MAX: u64 = 32;
 
 /// The same for stretches that are not worth a hole: or nothing would bound what is dead where tables are small.
 const SMALL_SHARE_MAX: u64 = 2;

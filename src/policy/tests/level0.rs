@@ -9,8 +9,7 @@ const MIB: u64 = 1 << 20;
 /// The default's limits of level 0, groups of 16 MiB.
 fn policy() -> PolicyConfig {
     let mut config = PolicyConfig::leveldb_sized(MIB, 256 * MIB);
-    let Layout::Leveled(layout) = &mut config.layout;
-    layout.ratio = None;
+    config.let_limits_follow_the_tree();
     *config.picker_mut() = PickerConfig {
         group_bytes: 16 * MIB,
         group_parts: 4,
@@ -20,7 +19,6 @@ fn policy() -> PolicyConfig {
     };
     let Pacer::Governor(pacer) = &mut config.pacer;
     (pacer.l0_slow, pacer.l0_stop) = (60, 96);
-    (pacer.l0_run_bytes, pacer.l0_run_bytes_max) = (64 * MIB / 3, 256 * MIB);
     config
 }
 
@@ -221,20 +219,50 @@ fn what_relieves_a_stopped_level_0_comes_before_other_keyspaces_and_fuller_level
 }
 
 #[test]
-fn level_0_counts_for_its_runs_or_for_what_they_hold_but_no_run_for_more_than_level_1_may() {
+fn level_0_counts_for_its_runs_or_for_what_they_hold_of_what_it_is_due_at() {
     let mut config = policy();
-    let counts = |runs: &[u64]| {
+    let counts = |config: &PolicyConfig, level0: &[u64], level1, renewed| {
         let mut level = Runs::default();
-        for (epoch, tables) in (1..).zip(runs) {
+        for (epoch, tables) in (2..).zip(level0) {
             level.add(0, epoch, 0..1_000_000, *tables);
         }
-        config.pacer.runs_of(level.version().level(0))
+        if level1 > 0 {
+            level.add(1, 1, 0..1_000_000, level1);
+        }
+        let tree = level.version();
+        (config.layout.level0_runs(&tree, renewed), config.layout.level0_run_bytes(&tree, renewed))
     };
-    assert_eq!([counts(&[]), counts(&[1; 5]), counts(&[64]), counts(&[32; 8])], [0, 5, 3, 12]);
-    assert_eq!([counts(&[256]), counts(&[2560]), counts(&[2560, 64])], [12, 12, 15]);
-    let Pacer::Governor(pacer) = &mut config.pacer;
-    pacer.l0_run_bytes = u64::MAX;
-    let mut level = Runs::default();
-    level.add(0, 1, 0..1_000_000, 2560);
-    assert_eq!(config.pacer.runs_of(level.version().level(0)), 1);
+    // Due at 192 MiB, then at 400; at 1152 at the most.
+    let runs = [&[] as &[u64], &[1; 5], &[32], &[33; 6]].map(|runs| counts(&config, runs, 0, 1.0).0);
+    assert_eq!(runs, [0, 5, 8, 55]);
+    assert_eq!(counts(&config, &[100], 0, 1.0).0, 17, "a full run");
+    assert_eq!(counts(&config, &[50; 4], 2000, 1.0), (26, Some((400 * MIB).div_ceil(54))));
+    assert_eq!(counts(&config, &[4000], 2000, 1.0).0, 13, "a quarter of what it is due at");
+    assert_eq!([0.5, 0.1, 0.0].map(|renewed| counts(&config, &[50; 4], 2000, renewed).0), [13, 9, 9]);
+    let Layout::Leveled(layout) = &mut config.layout;
+    layout.ratio = Some(10);
+    assert_eq!(counts(&config, &[4000; 3], 0, 1.0), (3, None));
+}
+
+#[test]
+fn i11_a_level_0_that_holds_writers_up_is_due() {
+    let (config, mut held_up) = (policy(), 0);
+    for seed in 0..300 {
+        let (mut dice, mut level) = (Dice(seed), Runs::default());
+        for epoch in 2..2 + dice.below(70) {
+            let count = 1 + dice.below(64);
+            level.add(0, epoch, 0..1_000_000, count);
+        }
+        let below = dice.below(8000);
+        if below > 0 {
+            level.add(1, 1, 0..1_000_000, below);
+        }
+        let tree = level.version();
+        let runs = config.layout.level0_runs(&tree, dice.below(100) as f64 / 99.0);
+        if config.pacer.presses(runs) {
+            held_up += 1;
+            assert!(config.layout.scores(&tree)[0] >= 1.0, "{seed}: {runs}");
+        }
+    }
+    assert!((50..250).contains(&held_up), "{held_up}");
 }

@@ -375,11 +375,8 @@ fn freedom(verdict: WriterVerdict) -> u64 {
 
 #[test]
 fn i11_verdicts_are_monotone_and_stop_only_at_hard_limits() {
-    let mut config = PolicyConfig::leveldb();
-    let Pacer::Governor(governor) = &mut config.pacer;
-    // The active memtable will count for up to four.
-    governor.l0_run_bytes = 1 << 20;
-    let governor = *governor;
+    let config = PolicyConfig::leveldb();
+    let Pacer::Governor(governor) = config.pacer;
     for seed in 0..20_000 {
         let mut dice = Dice(seed);
         let load = LoadState {
@@ -387,6 +384,7 @@ fn i11_verdicts_are_monotone_and_stop_only_at_hard_limits() {
             active_bytes_max: 4 << 20,
             sealed_memtables: dice.below(3),
             l0_runs: dice.below(15),
+            l0_run_bytes: [None, Some(1 << 20), Some(dice.below(8 << 20))][dice.below(3) as usize],
             debt_bytes: dice.below(300 << 30),
             flush_bytes_per_second: [0, dice.below(1 << 30)][dice.below(2) as usize],
             merge_bytes_per_second: [0, dice.below(1 << 30)][dice.below(2) as usize],
