@@ -1,8 +1,8 @@
 //! How hard the writers press, and what the pacer makes of it.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
+use std::{cmp, fmt};
 
 use arc_swap::ArcSwap;
 
@@ -183,10 +183,13 @@ impl Engine {
             load.sealed_bytes += view.sealed_bytes();
             let renewed = tree.renewal.share();
             let l0_runs = policy.layout.level0_runs(&view.version, renewed);
-            if l0_runs >= load.l0_runs {
-                load.l0_runs = l0_runs;
-                load.l0_run_bytes = policy.layout.level0_run_bytes(&view.version, renewed);
-            }
+            let run_bytes = policy.layout.level0_run_bytes(&view.version, renewed);
+            load.l0_run_bytes = match l0_runs.cmp(&load.l0_runs) {
+                cmp::Ordering::Less => load.l0_run_bytes,
+                cmp::Ordering::Equal => load.l0_run_bytes.into_iter().chain(run_bytes).min(),
+                cmp::Ordering::Greater => run_bytes,
+            };
+            load.l0_runs = load.l0_runs.max(l0_runs);
             load.l0_bytes = load.l0_bytes.max(view.version.bytes(0));
             load.debt_bytes = load.debt_bytes.saturating_add(policy.layout.debt(&view.version));
         }

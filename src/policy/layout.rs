@@ -81,6 +81,9 @@ const LEVEL0_PARTS: u64 = 5;
 /// but no more of a hurry for that.
 const LEVEL0_COUNTED_PARTS: u64 = 4;
 
+/// For what may be obsolete, level 0 counts for no more than so large a part beyond what it is due at.
+const LEVEL0_PRESSED_PARTS: u64 = 3;
+
 /// Level 0 may have so many times the runs that it had if all were full: sections of the older ones are merged already.
 const LEVEL0_PARTIAL: u64 = 2;
 
@@ -173,16 +176,19 @@ impl Layout {
 
 impl Layout {
     /// What level 0 counts for, in runs, where they hold writers up, if of what is flushed a share of `renewed` takes the place of
-    /// something older. Without a given ratio its bytes count, against what it is due at, for so much may be obsolete; what is not counts
-    /// against what level 0 is ever due at.
+    /// something older. Without a given ratio its bytes count against what level 0 is ever due at; and those that took the place of
+    /// something against what it is due at now, but for that alone writers are slowed and not stopped.
     #[must_use]
     pub fn level0_runs(&self, version: &Version, renewed: f64) -> u64 {
+        let Self::Leveled(config) = self;
         let runs = &version.level(0).runs;
         let Some(run_bytes) = self.level0_run_bytes(version, renewed) else { return runs.len() as u64 };
-        let Self::Leveled(config) = self;
         let counted_max = (config.level0_bytes(version) / LEVEL0_COUNTED_PARTS).max(config.run_bytes());
         let counted: u64 = runs.iter().map(|run| run.bytes().min(counted_max)).sum();
-        (runs.len() as u64).max(counted / run_bytes)
+        let all = counted / config.level0_counted_bytes(config.level0_bytes_max());
+        let renewed =
+            (counted / run_bytes).min(config.l0_runs_due + config.l0_runs_due / LEVEL0_PRESSED_PARTS);
+        all.max(renewed).max(runs.len() as u64)
     }
 
     /// Bytes of level 0 that count as a run there, if they do.
@@ -192,8 +198,7 @@ impl Layout {
         let due_bytes = config.level0_bytes(version);
         let full_bytes = (due_bytes as f64 / renewed) as u64;
         let full_bytes = full_bytes.clamp(due_bytes, config.level0_bytes_max());
-        // Rounded up: what counts for more runs than it is due at is more bytes, too (I11).
-        config.ratio.is_none().then(|| full_bytes.div_ceil(config.l0_runs_due.max(1)))
+        config.ratio.is_none().then(|| config.level0_counted_bytes(full_bytes))
     }
 
     /// The level for new tables of `bytes` together within `range` that are newer than everything: the deepest such that
@@ -432,6 +437,12 @@ impl LeveledConfig {
     /// The same at the most.
     fn level0_bytes_max(&self) -> u64 {
         self.run_bytes().saturating_mul(self.l0_full_max).max(self.level1_bytes)
+    }
+
+    /// What counts as a run of a level 0 that is due at `due_bytes`: rounded up, so that what counts for more runs than that is more
+    /// bytes, too (I11).
+    fn level0_counted_bytes(&self, due_bytes: u64) -> u64 {
+        due_bytes.div_ceil(self.l0_runs_due.max(1))
     }
 
     /// Bytes at which level 1 is due, the ratio of each level to the one above, and the number of the deepest level.

@@ -305,6 +305,22 @@ mod tests {
     }
 
     #[test]
+    fn an_active_memtable_takes_the_pressure_of_level_0_no_more_than_half_of_the_way() {
+        let rate = |l0_run_bytes, active_bytes| {
+            let drain = 64 << 20;
+            let load = LoadState { l0_runs: 10, l0_run_bytes, active_bytes, ..LoadState::default() };
+            let load = LoadState { active_bytes_max: 100, merge_bytes_per_second: drain, ..load };
+            match pacer(true).writer(&load) {
+                WriterVerdict::Delay { bytes_per_second, .. } => bytes_per_second as f64 / drain as f64,
+                verdict => panic!("{verdict:?}"),
+            }
+        };
+        let [as_one, as_four, as_many] = [None, Some(25), Some(1)].map(|run_bytes| rate(run_bytes, 100));
+        assert!(as_one > as_four && as_four > as_many, "{as_one} {as_four} {as_many}");
+        assert_eq!(as_many, rate(Some(20), 100));
+    }
+
+    #[test]
     fn merges_leave_readers_the_less_the_sooner_writers_are_slowed() {
         let load = |l0_runs, debt_bytes| LoadState {
             l0_runs,

@@ -235,6 +235,8 @@ fn level_0_counts_for_its_runs_or_for_what_they_hold_of_what_it_is_due_at() {
     // Due at 192 MiB, then at 400; at 1152 at the most.
     let runs = [&[] as &[u64], &[1; 5], &[32], &[33; 6]].map(|runs| counts(&config, runs, 0, 1.0).0);
     assert_eq!(runs, [0, 5, 8, 55]);
+    // Slows writers, and does not stop them, for what may be obsolete; all of it does.
+    assert_eq!([10, 20, 40].map(|runs| counts(&config, &vec![64; runs], 1000, 1.0).0), [72, 72, 119]);
     assert_eq!(counts(&config, &[100], 0, 1.0).0, 17, "a full run");
     assert_eq!(counts(&config, &[50; 4], 2000, 1.0), (26, Some((400 * MIB).div_ceil(54))));
     assert_eq!(counts(&config, &[4000], 2000, 1.0).0, 13, "a quarter of what it is due at");
