@@ -186,9 +186,9 @@ impl Layout {
         let counted_max = (config.level0_bytes(version) / LEVEL0_COUNTED_PARTS).max(config.run_bytes());
         let counted: u64 = runs.iter().map(|run| run.bytes().min(counted_max)).sum();
         let all = counted / config.level0_counted_bytes(config.level0_bytes_max());
-        let renewed =
-            (counted / run_bytes).min(config.l0_runs_due + config.l0_runs_due / LEVEL0_PRESSED_PARTS);
-        all.max(renewed).max(runs.len() as u64)
+        let obsolete_max = config.l0_runs_due + config.l0_runs_due / LEVEL0_PRESSED_PARTS;
+        let obsolete = (counted / run_bytes).min(obsolete_max);
+        all.max(obsolete).max(runs.len() as u64)
     }
 
     /// Bytes of level 0 that count as a run there, if they do.
