@@ -81,7 +81,8 @@ const LEVEL0_PARTS: u64 = 5;
 /// but no more of a hurry for that.
 const LEVEL0_COUNTED_PARTS: u64 = 4;
 
-/// For what may be obsolete, level 0 counts for no more than so large a part beyond what it is due at.
+/// For what may be obsolete, level 0 counts for no more than so large a part beyond what it is due at: 72 by default, where writers
+/// stop at 96. With limits of less than a third between the two, it may stop them.
 const LEVEL0_PRESSED_PARTS: u64 = 3;
 
 /// Level 0 may have so many times the runs that it had if all were full: sections of the older ones are merged already.

@@ -5,7 +5,8 @@
 //! rate: from the rate at which the store drains, at pressure 0, down to a floor at pressure 1, geometrically, so that
 //! a writer too fast by any factor meets its balance somewhere on the way and seldom a stop.
 //!
-//! What level 0 counts for is a coarse signal; the active memtable, which will be the next run, is its fraction. Writers stop at the hard limits alone. Merges and moves are always admitted, and flushes do not even ask; a
+//! What level 0 counts for is a coarse signal; the active memtable, which will be the next run, is its fraction. Writers stop
+//! at the hard limits alone. Merges and moves are always admitted, and flushes do not even ask; a
 //! rewrite, which makes no room for writers, waits while level 0 holds them up.
 //!
 //! Merges take all of the disk that they can get, and readers who need it wait behind them: at a disk's limit, for
