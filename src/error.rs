@@ -47,6 +47,9 @@ pub enum ErrorKind {
     Io,
     /// An earlier failure has left an unknown outcome: reads go on, writes need the store to be reopened.
     Poisoned,
+    /// A job's result contradicts what the store holds, and was refused before anything of it was written: a fault of Terrace, to be
+    /// reported. Reads go on, and writes as long as there is room; see `terrace verify`.
+    Inconsistent,
     /// What a transaction depends on has changed since it began; nothing was written, run it again.
     Conflict,
     /// The store has been closed.

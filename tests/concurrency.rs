@@ -1,8 +1,8 @@
 //! Threads: whatever runs at the same time, every reader sees one moment, no write is lost, and nobody waits for ever.
 //!
 //! Each scenario runs twice: on the operating system's threads, and on a simulated machine, where the seed decides the
-//! order of the threads and preempts them at their calls and, in every other schedule, at their locks. `TERRACE_SEED` runs
-//! one schedule again; `TERRACE_SCHEDULES=1000` tries more of them.
+//! order of the threads and preempts them at their calls and, in some schedules, at their locks and where they look at what others
+//! replace without a lock. `TERRACE_SEED` runs one schedule again; `TERRACE_SCHEDULES=1000` tries more of them.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
@@ -94,8 +94,11 @@ fn simulate(seed: u64, scenario: fn(&Stage)) {
     // Some of the machines are quick, so that many things happen at one moment; some preempt at every second call.
     let device = if seed.is_multiple_of(3) { DeviceModel::instant() } else { DeviceModel::nvme() };
     let preemption_percent = [0, 20, 50][seed as usize / 3 % 3];
-    let preempt_at_locks = seed % 4 < 2;
-    let config = SimConfig { seed, device, preemption_percent, preempt_at_locks, ..SimConfig::default() };
+    // At nothing else, at locks, at locks and looks, at looks.
+    let (preempt_at_locks, preempt_at_looks) = (seed % 4 < 2, matches!(seed % 8, 1 | 2 | 5));
+    let preempted =
+        SimConfig { preemption_percent, preempt_at_locks, preempt_at_looks, ..SimConfig::default() };
+    let config = SimConfig { seed, device, ..preempted };
     SimEnv::run(config, move |env| scenario(&Stage { env, dir: "/db".into(), seed, scale: 1 }));
 }
 
@@ -552,6 +555,60 @@ fn a_power_cut_in_the_midst_of_everything_keeps_what_was_synced() {
         }
         assert!(db.verify().unwrap().problems.is_empty());
     }
+}
+
+// ---- What is ingested is newer than all before, whatever is flushed beside. ----
+
+const INGESTERS: u64 = 2;
+
+/// Each ingester has a keyspace of its own: nobody else writes there, so what it has ingested is what it must read.
+fn an_ingest_is_newer_than_all_before(stage: &Stage) {
+    let db = stage.open();
+    let (stop, mut others) = (stage.stop(), stage.crew());
+    for flusher in 0..2 {
+        let (db, stop) = (db.clone(), stop.clone());
+        let beside = db.keyspace("beside").unwrap();
+        others.start("flusher", move |_| {
+            for n in 0_u64.. {
+                if stop.is_told() {
+                    break;
+                }
+                beside.put(format!("{flusher}/{n}"), [7; 40]).unwrap();
+                db.flush().unwrap();
+            }
+        });
+    }
+    let mut ingesters = stage.crew();
+    for ingester in 0..INGESTERS {
+        let (db, rounds) = (db.clone(), 15 * stage.scale);
+        let space = db.keyspace(&format!("{ingester}")).unwrap();
+        ingesters.start("ingester", move |mut random| {
+            let mut model = BTreeMap::new();
+            for n in 0..rounds {
+                let key = format!("{:02}", random.below(20));
+                space.put(&key, format!("old {n}")).unwrap();
+                let mut ingest = space.ingest().unwrap();
+                ingest.push(&key, format!("new {n}")).unwrap();
+                ingest.finish().unwrap();
+                model.insert(key.clone(), format!("new {n}"));
+                let found = space.get(&key).unwrap().map(|value| value.to_vec());
+                assert_eq!(found.as_ref(), model.get(&key).map(|value| value.clone().into_bytes()).as_ref());
+            }
+            for (key, value) in model {
+                assert_eq!(space.get(&key).unwrap().unwrap(), value.as_str(), "{key}");
+            }
+        });
+    }
+    ingesters.join();
+    stop.tell();
+    others.join();
+    assert!(db.verify().unwrap().problems.is_empty());
+    db.close().unwrap();
+}
+
+#[test]
+fn an_ingest_is_newer_than_all_before_it_beside_flushes_of_other_keyspaces() {
+    everywhere(an_ingest_is_newer_than_all_before);
 }
 
 fn checks_during_replacements(stage: &Stage) {

@@ -1,7 +1,8 @@
 //! The invariants that metadata alone can show. Ids as in `docs/invariants.md`.
 //!
-//! [`check_version`] looks at a tree as it stands (I1, I3); [`check_edit`] at the step from one tree to the next (I2),
-//! since a tree does not show where its tables came from.
+//! [`check_version`] looks at a tree as it stands (I1, I3), at all of it; [`check_edit`] at the step from one tree to the next (I2,
+//! I3), since a tree does not show where its tables came from. For k tables that come and go that costs about k log n, and a
+//! look at each table that one of them overlaps where it comes from, or on its way down.
 //!
 //! # The rule for edits
 //!
@@ -18,14 +19,18 @@
 //!    table of their level or one above.
 //! 5. A merge within level 0 is convex: its outputs carry the highest epoch of its inputs, and no table that stays
 //!    overlaps the hull of the inputs with an epoch between theirs.
+//! 6. By numbers: new tables without any merged one are newer than all that they overlap, in every level. In level 0 a new table
+//!    is wholly newer than what stays, overlaps it and has a lower epoch, and wholly older than what has a higher one. (Deeper,
+//!    the numbers of a table that a merge has made do not tell: it may overlap another without sharing a key.) What a merged
+//!    table contradicted before its merge may contradict: where a store has come by such tables, merges are what mends it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::inconsistent::ensure;
 use super::{Inconsistent, Run, TableMeta, Version};
 use crate::format::edit::{TableRecord, TreeEdit};
-use crate::types::{Epoch, KeyRange, PAGE_BYTES, TableId};
+use crate::types::{Epoch, KeyRange, PAGE_BYTES, Seq, TableId};
 
 /// Checks I1 and I3 of the whole version.
 ///
@@ -104,7 +109,7 @@ pub(super) fn check_extents<'a>(
     Ok(())
 }
 
-/// Checks I2 of the step that `edit` makes from `version`, by the rule of the module's documentation.
+/// Checks I2 and I3 of the step that `edit` makes from `version`, by the rule of the module's documentation.
 ///
 /// # Errors
 ///
@@ -115,7 +120,8 @@ pub fn check_edit(version: &Version, edit: &TreeEdit) -> Result<(), Inconsistent
     for leaving in step.leaving.values() {
         step.check_closed(leaving)?;
     }
-    step.check_convex()
+    step.check_convex()?;
+    step.check_numbers()
 }
 
 /// An edit, seen from the tree that it is applied to.
@@ -145,8 +151,8 @@ enum Fate {
 impl<'a> Step<'a> {
     fn new(version: &'a Version, edit: &'a TreeEdit) -> Result<Self, Inconsistent> {
         let added: BTreeMap<_, _> = edit.add.iter().map(|(level, record)| (record.id, *level)).collect();
-        let dropped = |id: TableId| edit.drop.iter().any(|(_, other)| *other == id);
-        let new: Vec<_> = (edit.add.iter().filter(|(_, record)| !dropped(record.id)))
+        let dropped: BTreeSet<TableId> = edit.drop.iter().map(|(_, id)| *id).collect();
+        let new: Vec<_> = (edit.add.iter().filter(|(_, record)| !dropped.contains(&record.id)))
             .map(|(level, record)| (*level, record))
             .collect();
         let merged_level = edit.drop.iter().filter(|(_, id)| !added.contains_key(id)).map(|(l, _)| *l).max();
@@ -239,6 +245,50 @@ impl<'a> Step<'a> {
         }
         Ok(())
     }
+
+    /// Rule 6.
+    fn check_numbers(&self) -> Result<(), Inconsistent> {
+        let is_merge = self.merged_hull.is_some();
+        for (level, record) in self.new.iter().filter(|(level, _)| !is_merge || *level == 0) {
+            for (at, run) in self.version.runs().take_while(|(at, _)| !is_merge || *at == 0) {
+                let is_newer = at == 0 && run.first().is_some_and(|table| table.epoch > record.epoch);
+                if !is_newer && run.max_seq() < record.min_seq {
+                    continue;
+                }
+                let contradicts = |table: &Arc<TableMeta>| {
+                    !self.leaving.contains_key(&table.id)
+                        && is_contradicted(table, is_newer, (record.min_seq, record.max_seq))
+                        && !self.was_contradicted(table)
+                };
+                let Some(table) = run.overlapping(&record.range).find(|table| contradicts(table)) else {
+                    continue;
+                };
+                let rule = if *level == 0 && at == 0 { "I3" } else { "I2" };
+                let (id, order) = (record.id, if is_newer { "behind" } else { "before" });
+                let sentence = format!(
+                    "{rule}: new table t{id} (#{}..#{}) would stand {order} {table:?}",
+                    record.min_seq, record.max_seq
+                );
+                return Err(Inconsistent::new(sentence));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `stays`, a table of level 0, contradicted one that is merged there.
+    fn was_contradicted(&self, stays: &TableMeta) -> bool {
+        let merged =
+            self.leaving.values().filter(|leaving| leaving.fate == Fate::Merged && leaving.level == 0);
+        merged.map(|leaving| leaving.table).any(|table| {
+            table.range.overlaps(&stays.range)
+                && is_contradicted(stays, stays.epoch > table.epoch, (table.min_seq, table.max_seq))
+        })
+    }
+}
+
+/// Whether `table`, which stands before entries of the numbers `from ..= to` (`is_newer`) or behind them, has any that should not.
+fn is_contradicted(table: &TableMeta, is_newer: bool, (from, to): (Seq, Seq)) -> bool {
+    if is_newer { table.min_seq <= to } else { table.max_seq >= from }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::inconsistent::ensure;
 use super::sequence::{Change, Element, Iter, Sequence};
 use super::{Inconsistent, TableMeta};
-use crate::types::{KeyRange, UpperBound};
+use crate::types::{KeyRange, Seq, UpperBound};
 
 /// Tables disjoint in user keys, in key order. Cloning shares everything.
 #[derive(Clone, Default)]
@@ -26,13 +26,14 @@ pub struct TableEnd {
     bound: UpperBound,
 }
 
-/// Sums over tables.
+/// Sums over tables, and the highest of their numbers.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Sums {
     bytes: u64,
     entries: u64,
     tombstones: u64,
     range_tombstones: u64,
+    max_seq: Seq,
 }
 
 impl AddAssign for Sums {
@@ -41,6 +42,7 @@ impl AddAssign for Sums {
         self.entries += other.entries;
         self.tombstones += other.tombstones;
         self.range_tombstones += other.range_tombstones;
+        self.max_seq = self.max_seq.max(other.max_seq);
     }
 }
 
@@ -63,6 +65,7 @@ impl Element for Arc<TableMeta> {
             entries: self.entries,
             tombstones: self.tombstones,
             range_tombstones: self.range_tombstones,
+            max_seq: self.max_seq,
         }
     }
 }
@@ -172,6 +175,12 @@ impl Run {
     #[must_use]
     pub fn range_tombstones(&self) -> u64 {
         self.tables.total().range_tombstones
+    }
+
+    /// The highest sequence number of any table.
+    #[must_use]
+    pub fn max_seq(&self) -> Seq {
+        self.tables.total().max_seq
     }
 
     /// The table at `index` in key order.

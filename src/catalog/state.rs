@@ -101,6 +101,28 @@ impl Catalog {
         Ok(next)
     }
 
+    /// Checks I2 and I3 of the step that `edit` makes from this catalog to `next`, which came of it: what a job must fulfil before its
+    /// edit is written. In debug builds all of each tree that it changes, too.
+    ///
+    /// What was written once is not refused when it is read back: a store must open, if only to be checked and merged.
+    ///
+    /// # Errors
+    ///
+    /// The first violation found, with its keyspace.
+    pub fn check_step(&self, edit: &Edit, next: &Self) -> Result<(), Inconsistent> {
+        for tree in &edit.trees {
+            let (before, after) = (self.keyspaces.get(&tree.keyspace), next.keyspaces.get(&tree.keyspace));
+            let (Some(before), Some(after)) = (before, after) else { continue };
+            let name = &before.record.name;
+            let in_keyspace = |error| Inconsistent::new(format!("keyspace {name:?}: {error}"));
+            check::check_edit(&before.version, tree).map_err(in_keyspace)?;
+            if cfg!(debug_assertions) {
+                check::check_version(&after.version).map_err(in_keyspace)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The edit that makes this catalog of the empty one.
     #[must_use]
     pub fn snapshot(&self) -> Edit {
@@ -185,13 +207,7 @@ impl Catalog {
             usage.enter(record)?;
         }
         let in_keyspace = |error| Inconsistent::new(format!("keyspace {id}: {error}"));
-        if cfg!(debug_assertions) {
-            check::check_edit(&keyspace.version, edit).map_err(in_keyspace)?;
-        }
         let version = keyspace.version.apply(edit, adopt).map_err(in_keyspace)?;
-        if cfg!(debug_assertions) {
-            check::check_version(&version).map_err(in_keyspace)?;
-        }
         keyspace.version = Arc::new(version);
         if let Some(flushed) = edit.flushed {
             ensure!(flushed >= keyspace.flushed, "keyspace {id} would be less flushed than it was");

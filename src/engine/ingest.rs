@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::Engine;
 use super::distill::Sink;
-use super::install::Change;
+use super::install::{Change, refused};
 use super::output::{Finished, Output, Writing};
 use super::tree::Tree;
 use crate::catalog::Run;
@@ -174,6 +174,11 @@ impl Engine {
         self.settle(&writer)?;
         if !planted!("ingest-before-the-log-is-synced") {
             writer.wal.durable().sync().map_err(|error| self.poison(error))?;
+        }
+        // INVARIANT(I2): a memtable is newer than any table. The catalog knows no memtables, so this is asked here.
+        if let Some(first) = tree.first_unflushed(None) {
+            let name = &tree.record.name;
+            return Err(refused(format!("I2: keyspace {name:?} has entries in memory, from {first} on")));
         }
         let number = writer.last_seq.plus(1);
         self.install(self.placed(tree, finished, number))?;

@@ -1,13 +1,20 @@
 //! Makes an edit durable, then visible.
 //!
 //! 1. Everything that the edit names is durable already (outputs and their names; the log up to what a flush took).
-//! 2. The edit is applied to the catalog in memory, which checks it. 3. It is appended to the manifest and synced.
+//! 2. The edit is applied to the catalog in memory, which checks that it fits, and what comes of it is checked for the order of what
+//! is newer and older (I2, I3). 3. It is appended to the manifest and synced.
 //! 4. The new versions are shown to readers. 5. What they no longer name is released, and reclaimed when its last
 //!    holder is gone.
+//!
+//! A result in a wrong order is refused, and the store is not poisoned for it: nothing of it was written, what is there is as right
+//! as it was, and the memtables and tables that the job read are still in the place that they had. It would help nobody to refuse
+//! writes because of it. The job is tried again after pauses, as any that fails, and those who wait for it hear why. An edit that
+//! does not fit is another matter: then what the engine believes of its tables is wrong, and any job may do harm.
 //!
 //! A failure before step 3 leaves the store as it was, and so does a disk that is full in step 3. Any other failure in
 //! step 3 leaves the outcome unknown: the store is poisoned, and nothing that either outcome needs is removed.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::output::SealedPacks;
@@ -19,6 +26,14 @@ use crate::format::edit::{Edit, TreeEdit};
 use crate::store::memtable::Memtable;
 use crate::store::table::TableReader;
 use crate::types::{SegmentId, TableId};
+
+/// Why a job's result is not installed.
+pub(super) fn refused(why: impl fmt::Display) -> Error {
+    Error::new(
+        ErrorKind::Inconsistent,
+        format!("the result of a job is refused, for it would hide newer entries: {why}"),
+    )
+}
 
 /// A change on its way into the catalog.
 #[derive(Default)]
@@ -52,6 +67,9 @@ impl Engine {
         }
         self.number(&log.catalog, &mut change);
         let next = self.apply(&log.catalog, &change.edit)?;
+        if !planted!("installed-without-a-check") {
+            log.catalog.check_step(&change.edit, &next).map_err(refused)?;
+        }
         if planted!("extents-freed-before-the-edit-is-durable") {
             self.free_dropped(&log.catalog, &next);
         }
@@ -147,3 +165,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

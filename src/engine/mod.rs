@@ -73,7 +73,7 @@ pub(crate) use repair::repair;
 pub(crate) use snapshots::Pin;
 
 use crate::catalog::Catalog;
-use crate::env::sync::Mutex;
+use crate::env::sync::{Mutex, before_look};
 use crate::env::{Env, FileLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Filters;
@@ -231,6 +231,7 @@ impl Engine {
 
     /// The keyspaces that exist.
     pub(crate) fn trees(&self) -> Arc<Trees> {
+        before_look();
         self.trees.load_full()
     }
 

@@ -5,13 +5,14 @@
 //! installed (I12). A job that failed without harm is tried again after a pause.
 //!
 //! Packs are rewritten in the merging threads, and by whoever needs space ([`rewrites`]); who asks for a compaction merges in
-//! the own thread ([`compaction`]).
+//! the own thread ([`compaction`]). [`waits`] are those for the end of what is due.
 //!
 //! Merging threads run at a low priority: they may lose the processor at any moment, for long. So they plan without the
 //! scheduler's lock, which writers take, and claim the plan only if nothing that it rests on has changed meanwhile.
 
 mod compaction;
 mod rewrites;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::env::sync::{Condvar, Mutex, MutexGuard};
 use crate::env::{Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Busy, Plan, PlanKind, Reason, SpaceView, TreeShape, TreeView, next_plan};
-use crate::types::KeyspaceId;
+use crate::types::{KeyspaceId, Seq};
 
 /// Pause after a job that failed, doubled with every further failure up to the maximum: a full disk must not be
 /// written to again and again.
@@ -70,12 +71,20 @@ struct State {
     waiting: BTreeMap<KeyspaceId, usize>,
     /// Keyspaces in which no merge may start.
     held: BTreeSet<KeyspaceId>,
-    /// Whose memtable is being flushed.
-    flushing: Option<KeyspaceId>,
+    /// What is being flushed: set as long as the job runs, which is beyond the moment at which its result is shown.
+    flushing: Option<Flushing>,
     /// Present while the last flush, or merge, has failed. (Rewrites that fail leave single packs
     /// alone, and nothing here.)
     setbacks: [Option<Setback>; 3],
     stopping: bool,
+}
+
+/// A memtable that is being flushed.
+#[derive(Clone, Copy, Debug)]
+struct Flushing {
+    keyspace: KeyspaceId,
+    /// Number of its oldest entry.
+    first: Seq,
 }
 
 /// Kinds of jobs. Failures of the first two concern different waiters, those of rewrites nobody.
@@ -153,20 +162,6 @@ impl Scheduler {
     }
 }
 
-/// While it lives, no merge of the keyspace starts.
-pub(crate) struct MergesHeld<'a> {
-    scheduler: &'a Scheduler,
-    keyspace: KeyspaceId,
-}
-
-impl Drop for MergesHeld<'_> {
-    fn drop(&mut self) {
-        let mut state = self.scheduler.state.lock();
-        state.held.remove(&self.keyspace);
-        self.scheduler.changed(&mut state);
-    }
-}
-
 impl Engine {
     /// Starts the background threads.
     pub(crate) fn start_threads(self: &Arc<Self>) -> Result<()> {
@@ -230,11 +225,11 @@ impl Engine {
         while !state.stopping {
             let paused = self.paused(&state, Job::Flush);
             let due = if paused { None } else { self.flush_due() };
-            let Some(tree) = due else {
+            let Some((first, tree)) = due else {
                 self.wait_for_work(&mut state, Job::Flush, paused, None);
                 continue;
             };
-            state.flushing = Some(tree.id());
+            state.flushing = Some(Flushing { keyspace: tree.id(), first });
             drop(state);
             let free_bytes = self.free_bytes();
             let result = self.flush(&tree);
@@ -400,14 +395,12 @@ impl Engine {
         self.env.space(self.device.dir()).map_or(0, |space| space.free)
     }
 
-    /// The tree whose sealed memtable has waited longest.
-    fn flush_due(&self) -> Option<Arc<Tree>> {
+    /// The tree whose sealed memtable has waited longest, and the number of the oldest entry of that. Each tree is looked at once: a
+    /// flush that is installed between two looks at one would make it seem as if no tree had any.
+    fn flush_due(&self) -> Option<(Seq, Arc<Tree>)> {
         let trees = self.trees();
-        let oldest = trees.values().filter_map(|tree| {
-            let first = tree.view().sealed.last()?.memtable.min_seq()?;
-            Some((first, tree))
-        });
-        oldest.min_by_key(|(first, _)| *first).map(|(_, tree)| tree.clone())
+        let oldest = trees.values().filter_map(|tree| Some((tree.first_sealed()?, tree)));
+        oldest.min_by_key(|(first, _)| *first).map(|(first, tree)| (first, tree.clone()))
     }
 
     /// The best plan, for keyspaces that `may` have one, that no running job, of which so many are `rewrites`, is in the way
@@ -469,102 +462,11 @@ impl Engine {
         plan(&views)
     }
 
-    /// Waits until no background work is due.
-    pub(crate) fn wait_idle(&self) -> Result<()> {
-        self.wait_idle_unless(|| false)
-    }
-
-    /// As [`Engine::wait_idle`], unless somebody writes: under writers that go on, something may always be due.
-    pub(crate) fn wait_idle_or_written(&self) -> Result<()> {
-        let upto = self.visible();
-        self.wait_idle_unless(|| self.visible() > upto)
-    }
-
-    fn wait_idle_unless(&self, pointless: impl Fn() -> bool) -> Result<()> {
-        if self.writer.is_none() {
-            // Nobody works on a store that is read alone.
-            return self.health.check_open();
-        }
-        let mut state = self.scheduler.state.lock();
-        self.retry(&mut state, Job::Flush);
-        self.retry(&mut state, Job::Merge);
-        loop {
-            self.check_progress(&mut state, Job::Flush)?;
-            self.check_progress(&mut state, Job::Merge)?;
-            let due = self.merge_due(&state.busy, state.rewrites, |_| true, false);
-            let has_expired = due.as_ref().is_some_and(|plan| plan.reason == Reason::Expiry);
-            let idle =
-                state.flushing.is_none() && state.merges == 0 && self.flush_due().is_none() && due.is_none();
-            if idle && state.planning > 0 {
-                // What it holds of an older version is reclaimed when it lets go.
-                self.scheduler.planned.wait(&mut state);
-            } else if idle || pointless() {
-                drop(state);
-                self.wait_reclaimed();
-                self.ahead.wait_served();
-                return Ok(());
-            } else if let Some(rewrite) = due.filter(|plan| self.may_rewrite(&state, plan)) {
-                // It may have become due, and may cease to be, without a word to the merging threads: as readers let go.
-                state = self.rewrite_planned(state, &rewrite);
-            } else {
-                if has_expired {
-                    // Without a word to the merging threads.
-                    state.wakes += 1;
-                    self.scheduler.work.notify_all();
-                }
-                self.scheduler.done.wait(&mut state);
-            }
-        }
-    }
-
-    /// Waits until every memtable that is sealed by now is in tables.
-    pub(crate) fn wait_flushed(&self) -> Result<()> {
-        let upto = self.visible();
-        let mut state = self.scheduler.state.lock();
-        self.retry(&mut state, Job::Flush);
-        loop {
-            self.check_progress(&mut state, Job::Flush)?;
-            let oldest = self.flush_due().and_then(|tree| tree.view().sealed.last()?.memtable.min_seq());
-            if oldest.is_none_or(|oldest| oldest > upto) {
-                return Ok(());
-            }
-            self.scheduler.done.wait(&mut state);
-        }
-    }
-
-    /// Waits until no job of `keyspace`, which new jobs do not find any more, is running.
-    pub(crate) fn wait_jobs_of(&self, keyspace: KeyspaceId) {
-        let mut state = self.scheduler.state.lock();
-        while state.flushing == Some(keyspace)
-            || state.busy.get(&keyspace).is_some_and(|busy| !busy.is_empty())
-        {
-            self.scheduler.done.wait(&mut state);
-        }
-        state.busy.remove(&keyspace);
-    }
-
     /// Somebody waits for jobs of this kind: one that has failed is tried again now, not after its pause.
     fn retry(&self, state: &mut State, job: Job) {
         if state.setbacks[job as usize].take().is_some() {
             self.scheduler.changed(state);
         }
-    }
-
-    /// Waits for the running merges of `keyspace`; none starts while the returned value lives.
-    pub(crate) fn hold_merges(&self, keyspace: KeyspaceId) -> Result<MergesHeld<'_>> {
-        let mut state = self.scheduler.state.lock();
-        while !state.held.insert(keyspace) {
-            self.scheduler.done.wait(&mut state);
-        }
-        state.changes += 1;
-        let held = MergesHeld { scheduler: &self.scheduler, keyspace };
-        while state.busy.get(&keyspace).is_some_and(|busy| !busy.is_empty()) {
-            self.scheduler.done.wait(&mut state);
-        }
-        // Before `held` may go, which takes the lock.
-        drop(state);
-        self.health.check_writable()?;
-        Ok(held)
     }
 
     /// Fails when jobs of this kind do not get on by themselves.

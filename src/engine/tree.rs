@@ -9,6 +9,7 @@ use super::expiry::Living;
 use super::payments::Payments;
 use super::renewal::Renewal;
 use crate::catalog::Version;
+use crate::env::sync::before_look;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
 use crate::store::memtable::{ChunkPool, Memtable};
@@ -101,11 +102,13 @@ impl Tree {
 
     /// The view in force, for the length of a lookup.
     pub(crate) fn view(&self) -> Guard<Arc<View>> {
+        before_look();
         self.view.load()
     }
 
     /// The view in force, to keep.
     pub(crate) fn view_arc(&self) -> Arc<View> {
+        before_look();
         self.view.load_full()
     }
 
@@ -163,9 +166,14 @@ impl Tree {
         }));
     }
 
+    /// The oldest entry of the sealed memtable that is flushed next.
+    pub(crate) fn first_sealed(&self) -> Option<Seq> {
+        self.view().sealed.last()?.memtable.min_seq()
+    }
+
     /// The oldest entry that is in no table, `except` left out.
     pub(crate) fn first_unflushed(&self, except: Option<&Arc<Memtable>>) -> Option<Seq> {
-        let view = self.view.load();
+        let view = self.view();
         let counts = |memtable: &&Arc<Memtable>| except.is_none_or(|except| !Arc::ptr_eq(memtable, except));
         view.memtables().filter(counts).filter_map(|memtable| memtable.min_seq()).min()
     }

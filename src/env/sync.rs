@@ -37,6 +37,14 @@ use super::simulated::schedule;
 const LOOKS: u32 = 50;
 const RELAXES: u32 = 16;
 
+/// Called before a look at what other threads may replace without a lock: a simulated one may be preempted there, so that what
+/// relies on two looks is found out.
+#[inline]
+pub(crate) fn before_look() {
+    #[cfg(debug_assertions)]
+    schedule::before_look();
+}
+
 /// Mutual exclusion around a value.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized> {

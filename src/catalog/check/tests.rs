@@ -184,3 +184,69 @@ fn i2_a_range_tombstone_must_not_reach_beyond_the_merged_tables() {
     refused(&edit(&[(1, 5)], vec![(2, tombstone("q"))]), "reaches beyond");
     refused(&edit(&[(1, 5)], vec![(2, tombstone(""))]), "reaches beyond");
 }
+
+/// `record` with entries of these numbers.
+fn numbered(epoch: u64, (from, to): (u64, u64), record: TableRecord) -> TableRecord {
+    TableRecord { epoch: Epoch(epoch), min_seq: Seq(from), max_seq: Seq(to), ..record }
+}
+
+#[test]
+fn i3_a_flush_or_an_ingest_below_what_is_older_is_refused_by_its_numbers() {
+    let add = |level, numbers, table| edit(&[], vec![(level, numbered(10, numbers, table))]);
+    let over_e9 = |numbers| add(0, numbers, record(20, "a", "b"));
+    check_edit(&tree(), &over_e9((100, 100))).unwrap();
+    for numbers in [(99, 99), (99, 200), (1, 1)] {
+        refused(&over_e9(numbers), "I3: new table t20");
+    }
+    // Beside what it overlaps numbers do not matter.
+    check_edit(&tree(), &add(0, (1, 1), record(20, "r", "s"))).unwrap_err();
+    check_edit(&tree(), &add(0, (20, 20), record(20, "r", "s"))).unwrap();
+    check_edit(&tree(), &add(0, (1, 1), record(20, "zz", "zz"))).unwrap();
+    // Deeper, too, and for what goes deep itself.
+    refused(&add(0, (19, 19), record(20, "q", "q")), "I2: new table t20 (#19..#19) would stand before t1");
+    refused(&add(1, (19, 19), record(20, "q", "r")), "I2: new table t20");
+    check_edit(&tree(), &add(1, (20, 20), record(20, "q", "r"))).unwrap();
+}
+
+#[test]
+fn i3_a_fold_that_would_hide_newer_entries_is_refused_by_its_numbers() {
+    let tree = version(vec![
+        (0, flushed(9, record(9, "f", "h"))),
+        (0, flushed(8, record(8, "a", "c"))),
+        (0, flushed(7, record(7, "i", "k"))),
+        (0, flushed(6, record(6, "f", "g"))),
+    ]);
+    let fold = |numbers| edit(&[(0, 8), (0, 7)], vec![(0, numbered(8, numbers, record(20, "a", "k")))]);
+    check_edit(&tree, &fold((70, 89))).unwrap();
+    let refused = |numbers, why: &str| {
+        let error = check_edit(&tree, &fold(numbers)).expect_err(why).to_string();
+        assert!(error.contains(why), "{error}");
+    };
+    refused((69, 89), "I3: new table t20 (#69..#89) would stand before t6");
+    refused((70, 90), "I3: new table t20 (#70..#90) would stand behind t9");
+    // A merge into a deeper level is none of this rule's business: numbers do not tell there.
+    let deeper = numbered(9, (1, 99), record(20, "a", "k"));
+    let all = [(0, 9), (0, 8), (0, 7), (0, 6)];
+    check_edit(&tree, &edit(&all, vec![(1, deeper)])).unwrap();
+}
+
+#[test]
+fn i3_what_contradicted_before_may_be_merged() {
+    let tree = version(vec![
+        (0, numbered(9, (10, 12), record(9, "a", "m"))),
+        (0, numbered(8, (20, 20), record(8, "a", "c"))),
+        (0, numbered(7, (5, 5), record(7, "a", "c"))),
+        (0, numbered(6, (3, 3), record(6, "a", "c"))),
+    ]);
+    check_version(&tree).unwrap_err();
+    // What has nothing to do with it stays as it was.
+    check_edit(&tree, &edit(&[(0, 8), (0, 7)], vec![(0, numbered(8, (5, 20), record(20, "a", "c")))]))
+        .unwrap();
+    check_edit(&tree, &edit(&[(0, 9), (0, 8)], vec![(0, numbered(9, (10, 20), record(20, "a", "m")))]))
+        .unwrap();
+    let all = [(0, 9), (0, 8), (0, 7), (0, 6)];
+    check_edit(&tree, &edit(&all, vec![(1, numbered(9, (3, 20), record(20, "a", "m")))])).unwrap();
+    // But nothing gets worse.
+    let worse = edit(&[(0, 7), (0, 6)], vec![(0, numbered(7, (3, 11), record(20, "a", "c")))]);
+    assert!(check_edit(&tree, &worse).unwrap_err().to_string().contains("would stand behind t9"));
+}

@@ -23,11 +23,19 @@ impl Engine {
             }
         }
         for level in 1..LEVELS as u8 - 1 {
-            // Once through the level in key order. What lies deepest has nothing below it to be merged with.
+            // Once through the level in key order. What lies deepest has nothing below it to be merged with, unless a job is about to
+            // put something there.
             let mut rest = Some(range.clone());
-            while let Some(range) = rest.take_if(|_| tree.view().version.deepest() > Some(level)) {
-                let pick =
-                    |picker: &Picker, view: &TreeView<'_>| picker.pick_range(view, level, Some(&range));
+            while let Some(range) = rest {
+                let pick = |picker: &Picker, view: &TreeView<'_>| {
+                    if view.version.deepest() > Some(level) {
+                        picker.pick_range(view, level, Some(&range))
+                    } else if view.busy.conflicts(level + 1, &range) {
+                        RangePick::Busy
+                    } else {
+                        RangePick::Done
+                    }
+                };
                 rest = behind(&range, self.compact_step(tree, pick)?);
             }
         }

@@ -43,6 +43,9 @@ pub struct SimConfig {
     pub preemption_percent: u8,
     /// Whether it may be where it takes a lock, too. In builds without debug assertions locks do not ask.
     pub preempt_at_locks: bool,
+    /// Whether it may be where it looks at what others replace without a lock, as views are. In builds without debug assertions
+    /// looks do not ask.
+    pub preempt_at_looks: bool,
     /// Number of processors that the machine claims to have.
     pub cores: usize,
     /// Memory that the machine claims to have, in bytes.
@@ -58,6 +61,7 @@ impl Default for SimConfig {
             journal: Journal::default(),
             preemption_percent: 20,
             preempt_at_locks: false,
+            preempt_at_looks: false,
             cores: 2,
             memory_bytes: 4 << 30,
         }
@@ -128,9 +132,10 @@ impl SimEnv {
         body: impl FnOnce(Arc<Self>) -> R + Send + 'static,
     ) -> R {
         assert!(schedule::current().is_none(), "a simulation within a simulation");
-        let SimConfig { seed, preemption_percent, preempt_at_locks, .. } = self.machine.config;
+        let SimConfig { seed, preemption_percent, preempt_at_locks, preempt_at_looks, .. } =
+            self.machine.config;
         let clock = Arc::clone(&self.machine.clock);
-        let start = Start { seed, preemption_percent, preempt_at_locks, clock };
+        let start = Start { seed, preemption_percent, preempt_at_locks, preempt_at_looks, clock };
         let env = Arc::clone(self);
         schedule::simulate(start, move || body(env))
     }

@@ -2,7 +2,8 @@
 //!
 //! The threads are the operating system's, but only the one that holds the baton runs; the others are parked. A thread
 //! passes the baton when it waits (for a contended mutex, a notification, a moment, the end of a thread), and may be
-//! preempted when it does I/O, notifies or starts a thread and, if asked for, where it takes a lock. The next one is drawn
+//! preempted when it does I/O, notifies or starts a thread and, if asked for, where it takes a lock, or looks at what others replace
+//! without one. The next one is drawn
 //! among those that can run. When none can, the clock jumps to the nearest moment that one waits for; work in between takes
 //! no time. When nobody waits for a moment, the threads are deadlocked.
 //!
@@ -26,6 +27,10 @@ use crate::env::Thread;
 
 /// Virtual time that threads may go on for after the first one has ended.
 const LEFTOVER_TIME: Duration = Duration::from_secs(60);
+
+/// Virtual time for which a thread that is preempted at a look stays away, at most, in nanoseconds: about a write and a sync.
+#[cfg(debug_assertions)]
+const AWAY_NANOS_MAX: usize = 1_000_000;
 
 /// Virtual time since the simulation began; it never goes back.
 #[derive(Default, Debug)]
@@ -59,6 +64,14 @@ pub(in crate::env) fn before_lock() {
     }
 }
 
+/// Gives other threads a chance where the caller is about to look at what they may replace without a lock.
+#[cfg(debug_assertions)]
+pub(in crate::env) fn before_look() {
+    if let Some(thread) = current().filter(|thread| thread.schedule.preempt_at_looks) {
+        thread.preempt_for_a_while();
+    }
+}
+
 /// A thread of a simulation.
 #[derive(Clone)]
 pub(in crate::env) struct Participant {
@@ -74,6 +87,8 @@ struct Schedule {
     preemption_percent: u8,
     #[cfg_attr(not(debug_assertions), expect(dead_code, reason = "locks do not ask then"))]
     preempt_at_locks: bool,
+    #[cfg_attr(not(debug_assertions), expect(dead_code, reason = "looks do not ask then"))]
+    preempt_at_looks: bool,
     clock: Arc<Clock>,
     state: Mutex<State>,
     /// Notified when the simulation has ended or failed.
@@ -136,6 +151,7 @@ pub(super) struct Start {
     pub(super) seed: u64,
     pub(super) preemption_percent: u8,
     pub(super) preempt_at_locks: bool,
+    pub(super) preempt_at_looks: bool,
     pub(super) clock: Arc<Clock>,
 }
 
@@ -147,6 +163,7 @@ pub(super) fn simulate<R: Send + 'static>(start: Start, body: impl FnOnce() -> R
         seed: start.seed,
         preemption_percent: start.preemption_percent,
         preempt_at_locks: start.preempt_at_locks,
+        preempt_at_looks: start.preempt_at_looks,
         clock: start.clock,
         state: Mutex::new(state),
         over: Condvar::new(),
@@ -253,6 +270,18 @@ impl Participant {
         let percent = self.schedule.preemption_percent;
         if self.schedule.lock().random.percent(percent) {
             self.wait(Wait::Turn);
+        }
+    }
+
+    /// As [`Participant::preempt`], for so long that others may end what takes time.
+    #[cfg(debug_assertions)]
+    fn preempt_for_a_while(&self) {
+        let mut state = self.schedule.lock();
+        let preempted = state.random.percent(self.schedule.preemption_percent);
+        let nanos = state.random.below(AWAY_NANOS_MAX) as u64;
+        drop(state);
+        if preempted {
+            self.wait(Wait::Moment(self.schedule.clock.now() + Duration::from_nanos(nanos)));
         }
     }
 
