@@ -25,7 +25,8 @@ impl Engine {
         let mut result = self.health.check_writable();
         let long = |wal: &Wal| wal.bytes() > REPLAY_BYTES_MAX || wal.segments() > REPLAY_SEGMENTS_MAX;
         if result.is_ok() && long(&writer.lock().wal) {
-            // If it fails, the log still has everything.
+            // If it fails, the log still has everything. Nothing relies on its end but the length of the next replay: the log is
+            // synced below whatever was flushed.
             let _ = self.seal_all().and_then(|()| self.wait_flushed());
         }
         self.stop_work();

@@ -259,7 +259,8 @@ impl Engine {
         state.freed_bytes > before
     }
 
-    /// Waits until every pack that is dead by now has been given up.
+    /// Waits until every pack that is dead by now has been given up. It cannot end early: a pack leaves the list of the dead, under
+    /// its lock, only after it was given up.
     pub(crate) fn wait_reclaimed(&self) {
         let mut state = self.reclaimer.state.lock();
         let dead: Vec<PackId> = state.dead.iter().map(|pack| pack.id).collect();

@@ -13,6 +13,9 @@ use crate::types::{KeyRange, KeyspaceId, LEVELS, UpperBound};
 impl Engine {
     /// Merges what `tree` holds of `range` at the moment down, level by level. What is written meanwhile may stay above. What is in
     /// the deepest level by now is merged by itself, where something of it may go.
+    ///
+    /// It cannot end early: what is left to do is looked at under the scheduler's lock, together with the claims of the jobs that
+    /// run, and where one is in the way, or about to put something below, its end is waited for.
     pub(crate) fn compact(&self, tree: &Tree, range: &KeyRange) -> Result<()> {
         let upto = self.visible();
         let first_new = self.ids.table();

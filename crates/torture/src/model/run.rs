@@ -35,6 +35,7 @@ pub struct Ran {
     pub stalls: u64,
     pub batches: u64,
     pub range_deletes: u64,
+    pub ingests: u64,
     pub iterators: u64,
     pub snapshots: u64,
     pub removals: u64,
@@ -58,6 +59,7 @@ impl Ran {
             ("stalls", self.stalls),
             ("batches", self.batches),
             ("range deletes", self.range_deletes),
+            ("ingests", self.ingests),
             ("iterators", self.iterators),
             ("snapshots", self.snapshots),
             ("removals", self.removals),
@@ -129,6 +131,7 @@ impl Runner {
             980..985 => self.sync(),
             985..991 => self.reopen(),
             991..996 => self.cut_power(),
+            996..998 => self.ingest(),
             _ => self.compare("now and then"),
         }
     }
@@ -268,6 +271,25 @@ impl Runner {
         if synced {
             self.durable = self.model.last();
         }
+    }
+
+    /// Into one keyspace, while what was written to the others just before is flushed.
+    fn ingest(&mut self) {
+        let space = self.any_space();
+        let entries: BTreeMap<Vec<u8>, Vec<u8>> =
+            (0..1 + self.rng.below(20)).filter_map(|_| Some((self.key(), self.value()?))).collect();
+        self.note(format!("ingest {} entries into {}", entries.len(), space.id()));
+        let mut ingest = space.ingest().unwrap();
+        entries.iter().for_each(|(key, value)| ingest.push(key, value).unwrap());
+        ingest.finish().unwrap();
+        if entries.is_empty() {
+            return;
+        }
+        let put = |(key, value)| Change { space: space.id(), key, value: Some(value) };
+        let changes: Vec<Change> = entries.into_iter().map(put).collect();
+        self.model.apply(&changes);
+        self.durable = self.model.last();
+        self.ran.ingests += 1;
     }
 
     /// Mostly the keys below a common prefix; now and then anything, inverted and empty ranges included.
