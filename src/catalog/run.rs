@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::inconsistent::ensure;
 use super::sequence::{Change, Element, Iter, Sequence};
 use super::{Inconsistent, TableMeta};
-use crate::types::{KeyRange, UpperBound};
+use crate::types::{KeyRange, Share, UpperBound};
 
 /// Tables disjoint in user keys, in key order. Cloning shares everything.
 #[derive(Clone, Default)]
@@ -33,6 +33,7 @@ pub struct Sums {
     entries: u64,
     tombstones: u64,
     range_tombstones: u64,
+    held: Share,
 }
 
 impl AddAssign for Sums {
@@ -41,6 +42,8 @@ impl AddAssign for Sums {
         self.entries += other.entries;
         self.tombstones += other.tombstones;
         self.range_tombstones += other.range_tombstones;
+        self.held.records += other.held.records;
+        self.held.bytes += other.held.bytes;
     }
 }
 
@@ -63,6 +66,7 @@ impl Element for Arc<TableMeta> {
             entries: self.entries,
             tombstones: self.tombstones,
             range_tombstones: self.range_tombstones,
+            held: self.holds.held(),
         }
     }
 }
@@ -172,6 +176,12 @@ impl Run {
     #[must_use]
     pub fn range_tombstones(&self) -> u64 {
         self.tables.total().range_tombstones
+    }
+
+    /// What the tables hold for readers at numbers of the past alone.
+    #[must_use]
+    pub fn held(&self) -> Share {
+        self.tables.total().held
     }
 
     /// The table at `index` in key order.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::*;
 use crate::catalog::testing::Dice;
 use crate::catalog::{Lease, check_edit, check_version};
-use crate::engine::distill::Sink;
+use crate::engine::distill::{KeptRange, Sink};
 use crate::engine::expiry::Sieve;
 use crate::engine::output::take_before;
 use crate::format::edit::TableRecord;
@@ -17,7 +17,9 @@ use crate::merge::{Cursor, newest_over};
 use crate::policy::{
     Busy, Cutter, Evenness, Picker, PickerConfig, PlanInput, RangePick, SizeConfig, TreeShape, TreeView,
 };
-use crate::types::{DeviceId, Extent, KeyspaceId, Kind, PackId, RangeTombstone, Stamp, UpperBound};
+use crate::types::{
+    DeviceId, Extent, Holders, Holds, KeyspaceId, Kind, PackId, RangeTombstone, Stamp, UpperBound,
+};
 
 const KEYS: u64 = 48;
 
@@ -36,6 +38,7 @@ type Entry = (Vec<u8>, Reverse<Stamp>, Vec<u8>);
 struct Contents {
     entries: Vec<Entry>,
     tombstones: Vec<RangeTombstone>,
+    holds: Holds,
 }
 
 impl Contents {
@@ -67,6 +70,7 @@ impl Contents {
             tombstones: tombstones.count() as u64,
             range_tombstones: self.tombstones.len() as u64,
             dates: None,
+            holds: self.holds.clone(),
         }
     }
 }
@@ -79,7 +83,7 @@ struct Tables {
     /// Of the next table.
     id: u64,
     current: Contents,
-    rest: VecDeque<RangeTombstone>,
+    rest: VecDeque<KeptRange>,
     finished: Written,
 }
 
@@ -90,7 +94,7 @@ impl Tables {
 }
 
 impl Sink for Tables {
-    fn set_range_tombstones(&mut self, tombstones: Vec<RangeTombstone>) {
+    fn set_range_tombstones(&mut self, tombstones: Vec<KeptRange>) {
         self.rest = tombstones.into();
     }
 
@@ -99,10 +103,14 @@ impl Sink for Tables {
     }
 
     fn reaches(&self, bound: &UpperBound) -> bool {
-        !self.current.is_empty() || self.rest.front().is_some_and(|next| bound.admits(&next.range.start))
+        !self.current.is_empty()
+            || self.rest.front().is_some_and(|next| bound.admits(&next.tombstone.range.start))
     }
 
-    fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8]) -> Result<()> {
+    fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8], held: Option<Holders>) -> Result<()> {
+        if let Some(holders) = held {
+            self.current.holds.note(holders, 1, 10);
+        }
         self.current.entries.push((key.to_vec(), Reverse(stamp), value.to_vec()));
         Ok(())
     }
@@ -112,7 +120,12 @@ impl Sink for Tables {
     }
 
     fn cut(&mut self, bound: &UpperBound) -> Result<()> {
-        self.current.tombstones = take_before(&mut self.rest, bound);
+        for KeptRange { tombstone, held } in take_before(&mut self.rest, bound) {
+            if let Some(holders) = held {
+                self.current.holds.note(holders, 1, 10);
+            }
+            self.current.tombstones.push(tombstone);
+        }
         let contents = std::mem::take(&mut self.current);
         if !contents.is_empty() {
             self.finished.push((contents.record(self.id, self.epoch), Rc::new(contents)));
@@ -385,13 +398,14 @@ fn written(ops: &[Op], first: u64, mut tables: Tables, dice: &mut Dice) -> Writt
     }
     entries.sort();
     let every_seq: Vec<_> = (0..first + ops.len() as u64).map(Seq).collect();
-    tables.set_range_tombstones(fragment(&tombstones, &every_seq));
+    let kept = fragment(&tombstones, &every_seq).into_iter();
+    tables.set_range_tombstones(kept.map(|tombstone| KeptRange { tombstone, held: None }).collect());
     for key in (0..KEYS).map(key) {
         if dice.below(5) == 0 {
             tables.cut(&UpperBound::Excluded(key[..].into())).unwrap();
         }
         for (_, stamp, value) in entries.iter().filter(|entry| entry.0 == key) {
-            tables.add(&key, stamp.0, value).unwrap();
+            tables.add(&key, stamp.0, value, None).unwrap();
         }
     }
     tables.cut(&UpperBound::Unbounded).unwrap();
@@ -418,7 +432,13 @@ fn random_plans(lab: &Lab, picker: &Picker, dice: &mut Dice) -> Vec<Plan> {
     let (mut busy, shape) = (Busy::default(), TreeShape::default());
     let mut plans: Vec<Plan> = Vec::new();
     for _ in 0..1 + dice.below(3) {
-        let view = TreeView { keyspace: KeyspaceId(0), version: &lab.version, busy: &busy, shape: &shape };
+        let view = TreeView {
+            keyspace: KeyspaceId(0),
+            version: &lab.version,
+            busy: &busy,
+            shape: &shape,
+            pins: &[],
+        };
         let level = dice.below(u64::from(DEEPEST) + 1) as u8;
         let plan = if level == 0 && dice.below(3) == 0 {
             let (from, runs) = (dice.below(2) as usize, lab.version.level(0).runs.len());
