@@ -242,7 +242,7 @@ mod tests {
             let outside = truly_outside(history);
             let (after, holders) = judged(&history, &snapshots, &outside);
             for gone in 0..1u32 << snapshots.len() {
-                let left: Vec<_> = snapshots.iter().enumerate().filter(|(at, _)| gone >> at & 1 == 0);
+                let left = snapshots.iter().enumerate().filter(|(at, _)| gone >> at & 1 == 0);
                 let left: Vec<_> = left.map(|(_, seq)| *seq).collect();
                 let later = run(&after, &left, truly_outside(after));
                 for i in (0..5).filter(|&i| after[i] != Version::Absent) {

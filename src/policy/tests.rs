@@ -32,6 +32,7 @@ use crate::types::{Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PackId, Seq
 mod expiry;
 mod level0;
 mod properties;
+mod release;
 mod volume;
 
 impl PolicyConfig {

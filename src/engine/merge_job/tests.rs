@@ -15,7 +15,8 @@ use crate::engine::output::take_before;
 use crate::format::edit::TableRecord;
 use crate::merge::{Cursor, newest_over};
 use crate::policy::{
-    Busy, Cutter, Evenness, Picker, PickerConfig, PlanInput, RangePick, SizeConfig, TreeShape, TreeView,
+    Busy, Cutter, Evenness, LoadState, Picker, PickerConfig, PlanInput, PolicyConfig, RangePick, SizeConfig,
+    SpaceView, TreeShape, TreeView, next_plan,
 };
 use crate::types::{
     DeviceId, Extent, Holders, Holds, KeyspaceId, Kind, PackId, RangeTombstone, Stamp, UpperBound,
@@ -290,7 +291,7 @@ impl Lab {
     fn answer(&self, key: &[u8], upto: Seq) -> Option<&[u8]> {
         for (_, run) in self.version.runs() {
             let Some(table) = run.find(key) else { continue };
-            let Contents { entries, tombstones } = &*self.contents[&table.id];
+            let Contents { entries, tombstones, .. } = &*self.contents[&table.id];
             let from = entries.partition_point(|(k, s, _)| (&k[..], *s) < (key, Reverse(Stamp::upto(upto))));
             let entry = entries.get(from).filter(|entry| entry.0 == key);
             let over = newest_over(tombstones, key, upto);
@@ -552,4 +553,58 @@ fn i4_no_plan_changes_an_answer_and_no_tampered_one_passes_that_does() {
     let enough = counts.iter().zip([1000, 100, 50, 80, 400, 60]).all(|(count, least)| *count >= least);
     let all_refused = FAULTS.iter().all(|fault| refused.get(fault).is_some_and(|count| *count >= 40));
     assert!(enough && all_refused, "{counts:?}, refused {refused:?}");
+}
+
+/// The next merge of tables that hold much for readers that have gone.
+fn next_release(lab: &Lab, picker: &Picker) -> Option<Plan> {
+    let (busy, shape) = (Busy::default(), TreeShape::default());
+    let (version, pins) = (&lab.version, &lab.snapshots[..]);
+    let view = TreeView { keyspace: KeyspaceId(0), version, busy: &busy, shape: &shape, pins };
+    let config = PolicyConfig { picker: *picker, ..PolicyConfig::leveldb() };
+    next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config)
+}
+
+#[test]
+fn i4_what_readers_held_goes_after_them_and_no_answer_changes() {
+    let (mut jobs, mut records, mut in_level0, mut above) = (0, 0, 0, 0);
+    for seed in 0..400 {
+        let mut dice = Dice(1000 + seed);
+        let mut lab = Lab::random(&mut dice);
+        let (picker, cutter) = random_policies(&mut dice);
+        for _ in 0..6 {
+            let Some(plan) = random_plans(&lab, &picker, &mut dice).into_iter().next() else { continue };
+            let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
+            lab.install(&edit, tables).unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}"));
+        }
+        while !lab.snapshots.is_empty() {
+            let gone = lab.snapshots.remove(dice.below(lab.snapshots.len() as u64) as usize);
+            let answers = lab.answers.iter().filter(|(upto, _)| *upto != gone);
+            lab.answers = Rc::new(answers.cloned().collect());
+            let mut tables_left = lab.version.len();
+            while let Some(plan) = next_release(&lab, &picker) {
+                assert_eq!(plan.reason, Reason::Released, "seed {seed}: {plan}");
+                let inputs = Inputs::of(&lab.version, &plan).unwrap();
+                assert!(inputs.lie_in(&plan.claims), "I5: seed {seed}: {plan} reads outside of its claims");
+                let held = inputs.lists.values().flatten();
+                let released: u64 = held.map(|table| table.holds.released(&lab.snapshots).records).sum();
+                let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
+                for (record, _) in &tables {
+                    let left = record.holds.released(&lab.snapshots);
+                    assert_eq!(left.records, 0, "seed {seed}: {plan} leaves what nobody holds in {record:?}");
+                }
+                tables_left = tables_left.checked_sub(plan.inputs.len()).expect("no table is due twice");
+                let deepest = lab.version.deepest();
+                lab.install(&edit, tables)
+                    .and_then(|()| lab.check_answers())
+                    .unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}"));
+                jobs += 1;
+                records += released;
+                in_level0 += u32::from(plan.target == 0);
+                above += u32::from(deepest > Some(plan.target));
+            }
+        }
+    }
+    let counts = [jobs, records as u32, in_level0, above];
+    let enough = counts.iter().zip([200, 1000, 10, 30]).all(|(count, least)| *count >= least);
+    assert!(enough, "{counts:?}");
 }

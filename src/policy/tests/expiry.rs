@@ -118,7 +118,7 @@ fn a_table_of_unknown_dates_is_merged_once_and_none_while_that_fails() {
     assert_eq!(next(&unknown, &Busy::default(), 100), "Merge L1 1");
     let version = version(unknown.to_vec());
     let expiring = Expiring { upto: 200, ttl: 80, oldest_pin: None };
-    let shape = TreeShape { expiring: Some(expiring), ..TreeShape::default() };
+    let shape = TreeShape { expiring: Some(expiring), put_off: true, ..TreeShape::default() };
     let view = TreeView {
         keyspace: KeyspaceId(0),
         version: &version,
