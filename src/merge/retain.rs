@@ -7,6 +7,8 @@
 //! 2. A tombstone goes when no snapshot lies below `s` and no table outside the job may hold an older version. All
 //!    older versions in the job go with it, by rule 1. A range tombstone is a tombstone of each of its keys.
 //!
+//! What stays by a snapshot alone tells which ones these are ([`Verdict::KeepFor`]): without them the same job would drop it.
+//!
 //! The newest state is always a reader, and snapshots taken after the job started are at least as new as everything
 //! in it. The filter knows one key at a time and nothing of tables: what lies outside the job is the caller's to say.
 
@@ -105,6 +107,7 @@ impl VersionFilter {
         let hides_nothing = (reaches_all || verdict == Verdict::Keep) && !older_outside();
         match (hides_nothing, reaches_all) {
             (true, true) => Verdict::DropTombstone,
+            (true, false) if planted!("tombstone-held-for-nobody") => verdict,
             (true, false) => self.between(Seq::ZERO, seq).map_or(verdict, Verdict::KeepFor),
             (false, _) => verdict,
         }

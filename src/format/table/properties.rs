@@ -176,11 +176,11 @@ impl Properties {
         let out_of_range = |_| contradiction("property out of range");
         let key = |index: usize| keys[index].ok_or_else(missing);
         let second = |at: usize| seconds[at].map(u32::try_from).transpose().map_err(out_of_range);
-        let dates = match (second(0)?, second(1)?) {
-            (Some(oldest), Some(newest)) => Some(Dates { oldest, newest }),
-            (None, None) => None,
-            _ => return Err(missing()),
-        };
+        let (oldest, newest) = (second(0)?, second(1)?);
+        if oldest.is_some() != newest.is_some() {
+            return Err(missing());
+        }
+        let dates = oldest.zip(newest).map(|(oldest, newest)| Dates { oldest, newest });
         let (life, alive_from) = (second(2)?.and_then(Lifetime::new), second(3)?);
         let name =
             name.map(|name| std::str::from_utf8(name).map_err(|_| contradiction("property out of range")));
