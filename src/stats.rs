@@ -179,6 +179,8 @@ pub struct MergeStats {
     pub moves: u64,
     /// Bytes of these tables.
     pub moved_bytes: u64,
+    /// Merges among them of tables that held much for readers that had gone.
+    pub releases: u64,
     /// Tables that were given up unread, for every value in them had expired.
     pub expired_tables: u64,
     /// Entries read.
@@ -310,6 +312,11 @@ pub struct LevelShape {
     pub tombstones: u64,
     /// Range tombstones; one that several tables share counts in each.
     pub range_tombstones: u64,
+    /// About how many of the bytes are there only because somebody reads, or has read, the past: a snapshot or a transaction.
+    pub held_bytes: u64,
+    /// Of these, about how many nobody holds any more. Where they are a quarter of a table or more, background work gives them up by
+    /// itself; [`crate::Db::compact`] gives up all.
+    pub released_bytes: u64,
     /// Size beyond which tables move on, in bytes; 0 where runs are counted instead, [`u64::MAX`] where none do.
     pub limit_bytes: u64,
     /// How urgent it is to move on; due from 1.

@@ -155,6 +155,9 @@ fn ensure_sound(level: u8, record: &TableRecord) -> Result<(), Inconsistent> {
     ensure!(record.min_seq <= record.max_seq, "table {id} has an inverted range of sequence numbers");
     let dated = record.dates.is_none_or(|dates| dates.oldest <= dates.newest);
     ensure!(dated, "table {id} has inverted dates");
+    let held = record.holds.held();
+    let has = held.records <= record.entries.saturating_add(record.range_tombstones);
+    ensure!(has && held.bytes <= extent.length, "table {id} holds back more than it has");
     ensure!(record.tombstones <= record.entries, "table {id} has more tombstones than entries");
     let contents = [record.entries, record.range_tombstones, extent.length];
     ensure!(record.entries.max(record.range_tombstones) > 0 && extent.length > 0, "table {id} is empty");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::inconsistent::ensure;
 use super::sequence::{Change, Element, Iter, Sequence};
 use super::{Inconsistent, TableMeta};
-use crate::types::{KeyRange, Seq, UpperBound};
+use crate::types::{KeyRange, Seq, Share, UpperBound};
 
 /// Tables disjoint in user keys, in key order. Cloning shares everything.
 #[derive(Clone, Default)]
@@ -34,6 +34,7 @@ pub struct Sums {
     tombstones: u64,
     range_tombstones: u64,
     max_seq: Seq,
+    held: Share,
 }
 
 impl AddAssign for Sums {
@@ -43,6 +44,8 @@ impl AddAssign for Sums {
         self.tombstones += other.tombstones;
         self.range_tombstones += other.range_tombstones;
         self.max_seq = self.max_seq.max(other.max_seq);
+        self.held.records += other.held.records;
+        self.held.bytes += other.held.bytes;
     }
 }
 
@@ -66,6 +69,7 @@ impl Element for Arc<TableMeta> {
             tombstones: self.tombstones,
             range_tombstones: self.range_tombstones,
             max_seq: self.max_seq,
+            held: self.holds.held(),
         }
     }
 }
@@ -181,6 +185,12 @@ impl Run {
     #[must_use]
     pub fn max_seq(&self) -> Seq {
         self.tables.total().max_seq
+    }
+
+    /// What the tables hold for readers at numbers of the past alone.
+    #[must_use]
+    pub fn held(&self) -> Share {
+        self.tables.total().held
     }
 
     /// The table at `index` in key order.

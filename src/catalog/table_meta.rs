@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Attachment, Lease};
 use crate::format::edit::TableRecord;
-use crate::types::{Dates, Epoch, Extent, KeyRange, Seq, TableId};
+use crate::types::{Dates, Epoch, Extent, Holds, KeyRange, Seq, TableId};
 
 /// Metadata of one table. Immutable, shared as `Arc<TableMeta>`; a move to another level keeps the same object.
 ///
@@ -30,6 +30,8 @@ pub struct TableMeta {
     pub range_tombstones: u64,
     /// When its values were written, where they expire.
     pub dates: Option<Dates>,
+    /// What it holds for readers at numbers of the past alone.
+    pub holds: Holds,
     /// What users of the table keep with it.
     pub attachment: Attachment,
     // Held for its end.
@@ -51,6 +53,7 @@ impl TableMeta {
             tombstones: record.tombstones,
             range_tombstones: record.range_tombstones,
             dates: record.dates,
+            holds: record.holds.clone(),
             attachment: Attachment::default(),
             _lease: lease,
         }
@@ -70,6 +73,7 @@ impl TableMeta {
             tombstones: self.tombstones,
             range_tombstones: self.range_tombstones,
             dates: self.dates,
+            holds: self.holds.clone(),
         }
     }
 

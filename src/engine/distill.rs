@@ -7,9 +7,9 @@ use std::collections::HashSet;
 use super::expiry::Sieve;
 use crate::catalog::{Run, TableMeta, Version};
 use crate::error::{Error, Result};
-use crate::merge::{Coverage, Cursor, MergeForward, Verdict, VersionFilter};
+use crate::merge::{Coverage, Cursor, MergeForward, VersionFilter};
 use crate::policy::{CutState, CutView};
-use crate::types::{KeyRange, RangeTombstone, Seq, Stamp, TableId, UpperBound};
+use crate::types::{Holders, KeyRange, RangeTombstone, Seq, Stamp, TableId, UpperBound};
 
 /// A job looks this often, in records, whether it should stop.
 const RECORDS_PER_CHECK: u64 = 1024;
@@ -17,7 +17,7 @@ const RECORDS_PER_CHECK: u64 = 1024;
 /// What takes the tables of a job, one behind the other.
 pub(super) trait Sink {
     /// The range tombstones that the tables are to share, fragmented.
-    fn set_range_tombstones(&mut self, tombstones: Vec<RangeTombstone>);
+    fn set_range_tombstones(&mut self, tombstones: Vec<KeptRange>);
 
     /// Whether some of them are in no table yet.
     fn has_range_tombstones(&self) -> bool;
@@ -25,8 +25,8 @@ pub(super) trait Sink {
     /// Whether the current table holds, or will hold, anything before `bound`.
     fn reaches(&self, bound: &UpperBound) -> bool;
 
-    /// Appends an entry; they come in order.
-    fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8]) -> Result<()>;
+    /// Appends an entry, which may be there for `held` alone; they come in order.
+    fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8], held: Option<Holders>) -> Result<()>;
 
     /// Bytes of the table that is being written; 0 between tables.
     fn table_bytes(&self) -> u64;
@@ -34,6 +34,14 @@ pub(super) trait Sink {
     /// Ends the current table, if there is one, before `bound`, where the next one may begin. It takes the range tombstones
     /// up to there along: between tables they are clipped, so that the run is disjoint (I1).
     fn cut(&mut self, bound: &UpperBound) -> Result<()>;
+}
+
+/// A range tombstone that a job keeps.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct KeptRange {
+    pub(super) tombstone: RangeTombstone,
+    /// For whom alone, if it is for these alone.
+    pub(super) held: Option<Holders>,
 }
 
 /// What a job does with the entries that it reads.
@@ -94,10 +102,7 @@ impl<S: Sink> Distillation<'_, S> {
         check: impl Fn() -> Result<()>,
     ) -> Result<(S, Volume)> {
         let mut filter = VersionFilter::new(&self.snapshots);
-        let kept = self.coverage.fragments().iter().filter(|RangeTombstone { range, seq }| {
-            filter.judge_tombstone(*seq, || self.outside.may_hold_any(range, *seq)) == Verdict::Keep
-        });
-        self.output.set_range_tombstones(kept.cloned().collect());
+        self.output.set_range_tombstones(self.kept_ranges(&filter));
         let mut volume = Volume::default();
         let mut last_read: Option<Vec<u8>> = None;
         let mut key_is_written = false;
@@ -119,7 +124,7 @@ impl<S: Sink> Distillation<'_, S> {
             } else {
                 filter.judge_first(stamp, over, older)
             };
-            if verdict == Verdict::Keep {
+            if verdict.is_kept() {
                 // Never inside a user key (I1); asked where a new key begins, even if its newest version went.
                 let inside_key = key_is_written && !planted!("user-key-split-over-two-tables");
                 if !inside_key && let Some(cutting) = &mut self.cutting {
@@ -128,7 +133,7 @@ impl<S: Sink> Distillation<'_, S> {
                         self.output.cut(&UpperBound::Excluded(key.into()))?;
                     }
                 }
-                self.output.add(key, stamp, &value)?;
+                self.output.add(key, stamp, &value, verdict.holders())?;
                 volume.records_out += 1;
                 key_is_written = true;
             }
@@ -143,6 +148,22 @@ impl<S: Sink> Distillation<'_, S> {
             cut_between_keys(cutting, &mut self.output, |_| true)?;
         }
         Ok((self.output, volume))
+    }
+
+    /// The range tombstones that stay.
+    fn kept_ranges(&self, filter: &VersionFilter) -> Vec<KeptRange> {
+        let mut newer: Option<&RangeTombstone> = None;
+        let mut kept = Vec::new();
+        for tombstone in self.coverage.fragments() {
+            let RangeTombstone { range, seq } = tombstone;
+            let next = newer.replace(tombstone).filter(|newer| newer.range == *range);
+            let outside = || self.outside.may_hold_any(range, *seq);
+            let verdict = filter.judge_range(*seq, next.map(|newer| newer.seq), outside);
+            if verdict.is_kept() {
+                kept.push(KeptRange { tombstone: tombstone.clone(), held: verdict.holders() });
+            }
+        }
+        kept
     }
 }
 

@@ -151,17 +151,11 @@ impl Engine {
     pub(super) fn expiring(&self, tree: &Tree) -> Option<Expiring> {
         let upto = self.settled_expiry(tree)?.upto?;
         let ttl = tree.life.get()?.seconds;
-        let pause = tree.expiry_pause.load(Relaxed);
-        Some(Expiring {
-            upto,
-            ttl: ttl.get().into(),
-            oldest_pin: self.snapshots.list().first().copied(),
-            may_merge: pause == 0 || self.env.now() >= Duration::from_nanos(pause),
-        })
+        Some(Expiring { upto, ttl: ttl.get().into(), oldest_pin: self.snapshots.list().first().copied() })
     }
 
-    /// The `result` of a job that only expiry asked for. It can wait, so after a failure it does, and is in no other job's way.
-    pub(super) fn put_off_expiry(&self, tree: &Tree, result: Result<()>) -> Result<()> {
+    /// The `result` of a job that merged tables alone. It can wait, so after a failure it does, and is in no other job's way.
+    pub(super) fn put_off(&self, tree: &Tree, result: Result<()>) -> Result<()> {
         let Err(error) = result else { return Ok(()) };
         if self.health.is_poisoned() || error.kind() == ErrorKind::NotFound {
             return Err(error);
@@ -169,8 +163,18 @@ impl Engine {
         self.tally.failed();
         self.events.tell(|| Event::BackgroundError(error.clone()));
         let until = self.env.now() + EXPIRY_PAUSE;
-        tree.expiry_pause.store(u64::try_from(until.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+        tree.put_off_until.store(u64::try_from(until.as_nanos()).unwrap_or(u64::MAX), Relaxed);
         Ok(())
+    }
+
+    /// Whether tables of `tree` are not merged alone, for a while.
+    pub(super) fn is_put_off(&self, tree: &Tree) -> bool {
+        self.env.now() < Duration::from_nanos(tree.put_off_until.load(Relaxed))
+    }
+
+    /// Whether that is so of any tree.
+    pub(super) fn any_put_off(&self) -> bool {
+        self.trees().values().any(|tree| self.is_put_off(tree))
     }
 
     /// Whether there is a keyspace in which values expire.

@@ -124,7 +124,7 @@ impl Ingestion {
             self.counted.add(bytes);
             self.engine.check_ingest(bytes)?;
         }
-        self.output.add(key, Stamp::new(Seq::ZERO, Kind::Put), value)
+        self.output.add(key, Stamp::new(Seq::ZERO, Kind::Put), value, None)
     }
 
     /// Makes the entries durable and visible, all at once.

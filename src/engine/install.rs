@@ -94,6 +94,8 @@ impl Engine {
             self.free_dropped(&log.catalog, &next);
         }
         self.register(&change.edit);
+        let added = change.edit.trees.iter().flat_map(|tree| &tree.add);
+        added.for_each(|(_, table)| self.snapshots.mark(&table.holds));
         log.catalog = next;
         self.show(&log.catalog, &change);
         self.rewrite_outgrown(&mut log);

@@ -18,7 +18,7 @@ use crate::events::JobBegin;
 use crate::format::edit::TreeEdit;
 use crate::format::table::Codec;
 use crate::merge::{Coverage, MergeForward, VersionFilter, fragment};
-use crate::policy::{Fate, Plan, PlanKind, Retainer};
+use crate::policy::{Fate, Plan, PlanKind, Reason, Retainer};
 use crate::store::table::{TableSettings, TablesCursor};
 use crate::types::{Epoch, KeyRange, Seq, TableId};
 
@@ -127,8 +127,10 @@ impl Engine {
                 .for_each(|(_, table)| self.cache.settle(table));
         }
         self.tally.merged(volume, inputs.bytes, bytes_out, time);
-        if plan.target == 0 {
-            self.tally.folded();
+        match plan.reason {
+            Reason::Released => self.tally.released(),
+            _ if plan.target == 0 => self.tally.folded(),
+            _ => {}
         }
         if !plan.moves.is_empty() {
             self.tally.moved(moved_bytes);

@@ -15,7 +15,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Engine;
-use super::distill::Sink;
+use super::distill::{KeptRange, Sink};
 use crate::catalog::TableMeta;
 use crate::error::Result;
 use crate::format::edit::{PackRecord, TableRecord};
@@ -25,7 +25,7 @@ use crate::store::device::Named;
 use crate::store::meter::WriteCause;
 use crate::store::pack::{PackStore, PackWriter};
 use crate::store::table::{TableBuilder, TableReader, TableSettings, copy_table};
-use crate::types::{DeviceId, KeyRange, PackId, RangeTombstone, Stamp, TableId, UpperBound};
+use crate::types::{DeviceId, Holders, KeyRange, PackId, RangeTombstone, Stamp, TableId, UpperBound};
 
 /// The device that holds log and manifest.
 const HOME: DeviceId = DeviceId(0);
@@ -88,7 +88,7 @@ pub(crate) struct Output<E> {
     pack: Option<PackWriter>,
     table: Option<TableBuilder>,
     /// Those that no table has yet, fragmented.
-    range_tombstones: VecDeque<RangeTombstone>,
+    range_tombstones: VecDeque<KeptRange>,
     packs: SealedPacks,
     /// When the last of the packs had its name.
     named: Option<Named>,
@@ -213,7 +213,7 @@ impl<E: Deref<Target = Engine>> Output<E> {
 }
 
 impl<E: Deref<Target = Engine>> Sink for Output<E> {
-    fn set_range_tombstones(&mut self, tombstones: Vec<RangeTombstone>) {
+    fn set_range_tombstones(&mut self, tombstones: Vec<KeptRange>) {
         self.range_tombstones = tombstones.into();
     }
 
@@ -223,12 +223,15 @@ impl<E: Deref<Target = Engine>> Sink for Output<E> {
 
     fn reaches(&self, bound: &UpperBound) -> bool {
         self.table.is_some()
-            || self.range_tombstones.front().is_some_and(|next| bound.admits(&next.range.start))
+            || self.range_tombstones.front().is_some_and(|next| bound.admits(&next.tombstone.range.start))
     }
 
-    fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8]) -> Result<()> {
+    fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8], held: Option<Holders>) -> Result<()> {
         self.begin()?;
         let (Some(table), Some(pack)) = (self.table.as_mut(), self.pack.as_mut()) else { return Ok(()) };
+        if let Some(holders) = held {
+            table.hold(holders, (key.len() + value.len()) as u64);
+        }
         table.add(key, stamp, value, pack)
     }
 
@@ -246,7 +249,12 @@ impl<E: Deref<Target = Engine>> Sink for Output<E> {
             self.begin()?;
         }
         let (Some(mut table), Some(pack)) = (self.table.take(), self.pack.as_mut()) else { return Ok(()) };
-        table.set_range_tombstones(tombstones);
+        for KeptRange { tombstone: RangeTombstone { range, .. }, held } in &tombstones {
+            if let Some(holders) = held {
+                table.hold(*holders, (range.start.len() + range.end.as_bytes().len()) as u64);
+            }
+        }
+        table.set_range_tombstones(tombstones.into_iter().map(|kept| kept.tombstone).collect());
         let record = table.finish(pack)?;
         // Entries from outside have no number yet.
         if self.writing != Writing::Ingest
@@ -261,25 +269,24 @@ impl<E: Deref<Target = Engine>> Sink for Output<E> {
 }
 
 /// Takes what lies before `bound` out of fragmented tombstones.
-pub(super) fn take_before(
-    tombstones: &mut VecDeque<RangeTombstone>,
-    bound: &UpperBound,
-) -> Vec<RangeTombstone> {
+pub(super) fn take_before(tombstones: &mut VecDeque<KeptRange>, bound: &UpperBound) -> Vec<KeptRange> {
     let mut before = Vec::new();
     let mut behind = Vec::new();
-    while let Some(mut tombstone) = tombstones.front().cloned()
-        && bound.admits(&tombstone.range.start)
+    while let Some(mut kept) = tombstones.front().cloned()
+        && bound.admits(&kept.tombstone.range.start)
     {
         tombstones.pop_front();
         if let UpperBound::Excluded(start) = bound
-            && *bound < tombstone.range.end
+            && *bound < kept.tombstone.range.end
         {
-            let end = std::mem::replace(&mut tombstone.range.end, bound.clone());
+            let end = std::mem::replace(&mut kept.tombstone.range.end, bound.clone());
             if !planted!("range-tombstone-lost-at-a-fence") {
-                behind.push(RangeTombstone { range: KeyRange::half_open(start.clone(), end), ..tombstone });
+                let range = KeyRange::half_open(start.clone(), end);
+                let tombstone = RangeTombstone { range, ..kept.tombstone };
+                behind.push(KeptRange { tombstone, ..kept });
             }
         }
-        before.push(tombstone);
+        before.push(kept);
     }
     behind.into_iter().rev().for_each(|tombstone| tombstones.push_front(tombstone));
     before

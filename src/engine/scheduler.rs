@@ -135,6 +135,11 @@ impl State {
     }
 }
 
+/// Whether a job for that reason is put off for a while where it has failed: it is in no other job's way then.
+fn can_wait(reason: Reason) -> bool {
+    matches!(reason, Reason::Expiry | Reason::Released)
+}
+
 impl Scheduler {
     /// Lets everybody look again.
     pub(crate) fn wake_all(&self) {
@@ -262,7 +267,7 @@ impl Engine {
         while !state.stopping && number < self.settings().limits.background_threads {
             let (changes, wakes) = (state.changes, state.wakes);
             let full = state.merges > 0 && self.is_short_of_space();
-            let mut look_again = self.any_expires().then_some(EXPIRY_PERIOD);
+            let mut look_again = (self.any_expires() || self.any_put_off()).then_some(EXPIRY_PERIOD);
             let paused = self.paused(&state, Job::Merge);
             // What is not due must not fail again and again, nor be in the way of who waits.
             let may_use_idle_time = state.setbacks[Job::Merge as usize].is_none() && state.waiting.is_empty();
@@ -315,7 +320,7 @@ impl Engine {
         let free_bytes = self.free_bytes();
         let result = self.tree(plan.keyspace).and_then(|tree| {
             let result = self.run_plan(&tree, plan);
-            if plan.reason == Reason::Expiry { self.put_off_expiry(&tree, result) } else { result }
+            if can_wait(plan.reason) { self.put_off(&tree, result) } else { result }
         });
         let (mut state, result) = self.job_ended(Job::Merge, result, free_bytes);
         state.release(plan);
@@ -448,6 +453,7 @@ impl Engine {
         plan: impl FnOnce(&[TreeView<'_>]) -> T,
     ) -> T {
         let none = Busy::default();
+        let pins = self.snapshots.list();
         let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape)> = self
             .trees()
             .values()
@@ -461,6 +467,7 @@ impl Engine {
                     shape.scores[0] = shape.scores[0].max(1.0);
                 }
                 shape.expiring = self.expiring(tree);
+                shape.put_off = self.is_put_off(tree);
                 shape.renewed = tree.renewal.share();
                 // Others need the space more.
                 (shape.paid_bytes, shape.idle) =
@@ -475,6 +482,7 @@ impl Engine {
                 version,
                 busy: busy.get(keyspace).unwrap_or(&none),
                 shape,
+                pins: &pins,
             })
             .collect();
         plan(&views)
@@ -513,7 +521,7 @@ impl Engine {
             self.check_progress(&mut state, Job::Flush)?;
             self.check_progress(&mut state, Job::Merge)?;
             let due = self.merge_due(&state.busy, state.rewrites, |_| true, false);
-            let has_expired = due.as_ref().is_some_and(|plan| plan.reason == Reason::Expiry);
+            let came_by_itself = due.as_ref().is_some_and(|plan| can_wait(plan.reason));
             let idle =
                 state.flushing.is_none() && state.merges == 0 && self.flush_due().is_none() && due.is_none();
             if idle && state.planning > 0 {
@@ -528,7 +536,7 @@ impl Engine {
                 // It may have become due, and may cease to be, without a word to the merging threads: as readers let go.
                 state = self.rewrite_planned(state, &rewrite);
             } else {
-                if has_expired {
+                if came_by_itself {
                     // Without a word to the merging threads.
                     state.wakes += 1;
                     self.scheduler.work.notify_all();

@@ -8,12 +8,14 @@ use super::Engine;
 use super::distill::Volume;
 use super::pressure::StallReason;
 use super::tree::Tree;
+use crate::catalog::{LevelState, Run};
 use crate::env::sync::Mutex;
 use crate::stats::{
     ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, PrefixFilterStats, PunchStats,
     ReadByCause, RewriteStats, Shape, SpaceStats, StallStats, Stats,
 };
 use crate::store::meter::{ReadCause, WriteCause};
+use crate::types::Seq;
 
 /// Counters of the engine's own; bytes and syncs are counted by the files.
 #[derive(Debug, Default)]
@@ -23,6 +25,7 @@ pub(crate) struct Tally {
     flush: JobTally,
     merge: JobTally,
     folds: AtomicU64,
+    releases: AtomicU64,
     expired_tables: AtomicU64,
     moves: AtomicU64,
     moved_bytes: AtomicU64,
@@ -93,6 +96,11 @@ impl Tally {
     /// The merge that has just been counted was a fold.
     pub(super) fn folded(&self) {
         self.folds.fetch_add(1, Relaxed);
+    }
+
+    /// The merge that has just been counted gave up what tables held for readers that have gone.
+    pub(super) fn released(&self) {
+        self.releases.fetch_add(1, Relaxed);
     }
 
     /// So many tables are gone, for all of their values had expired.
@@ -188,6 +196,7 @@ impl Engine {
             merge: MergeStats {
                 jobs: merge.jobs.load(Relaxed),
                 folds: self.tally.folds.load(Relaxed),
+                releases: self.tally.releases.load(Relaxed),
                 expired_tables: self.tally.expired_tables.load(Relaxed),
                 moves: self.tally.moves.load(Relaxed),
                 moved_bytes: self.tally.moved_bytes.load(Relaxed),
@@ -287,6 +296,7 @@ impl Engine {
         let layout = self.settings().policy.layout;
         let (scores, limits) = (layout.scores(&version), layout.limits(&version));
         let deepest = version.deepest().map_or(0, usize::from);
+        let pins = self.snapshots.list();
         let levels =
             version.levels().zip(scores).take(deepest + 1).map(|((number, level), score)| LevelShape {
                 level: number.into(),
@@ -296,9 +306,17 @@ impl Engine {
                 entries: level.runs.iter().map(|run| run.entries()).sum(),
                 tombstones: level.runs.iter().map(|run| run.tombstones()).sum(),
                 range_tombstones: level.runs.iter().map(|run| run.range_tombstones()).sum(),
+                held_bytes: level.runs.iter().map(|run| run.held().bytes).sum(),
+                released_bytes: released_bytes(level, &pins),
                 limit_bytes: limits[usize::from(number)],
                 score,
             });
         Shape { levels: levels.collect() }
     }
+}
+
+/// What the tables of `level` hold for readers that have gone; somebody reads at `pins`.
+fn released_bytes(level: &LevelState, pins: &[Seq]) -> u64 {
+    let holding = level.runs.iter().filter(|run| run.held().records > 0);
+    holding.flat_map(Run::iter).map(|table| table.holds.released(pins).bytes).sum()
 }

@@ -31,8 +31,8 @@ pub(crate) struct Tree {
     pub(super) renewal: Renewal,
     /// For how long values live.
     pub(super) life: Living,
-    /// Until when it is not merged for what has expired, by the monotonic clock, in nanoseconds.
-    pub(super) expiry_pause: AtomicU64,
+    /// Until when none of its tables is merged alone, by the monotonic clock, in nanoseconds.
+    pub(super) put_off_until: AtomicU64,
 }
 
 /// Everything that a read needs: immutable but for the active memtable, which only grows.
@@ -92,7 +92,7 @@ impl Tree {
             dropped: AtomicBool::new(false),
             payments: Payments::default(),
             renewal: Renewal::default(),
-            expiry_pause: AtomicU64::new(0),
+            put_off_until: AtomicU64::new(0),
         }
     }
 

@@ -8,8 +8,8 @@ mod codec;
 pub(crate) use codec::NAME_BYTES_MAX;
 
 use crate::types::{
-    Dates, DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, Lifetime, PackId, Prefix, SegmentId,
-    Seq, TableId,
+    Dates, DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeyspaceId, Lifetime, PackId, Prefix,
+    SegmentId, Seq, TableId,
 };
 
 /// One atomic change of the catalog: one manifest record.
@@ -110,6 +110,8 @@ pub struct TableRecord {
     pub range_tombstones: u64,
     /// When its values were written, where they expire; `None` if there is none, or nobody knows.
     pub dates: Option<Dates>,
+    /// What it holds for readers at numbers of the past alone.
+    pub holds: Holds,
 }
 
 /// What the manifest knows of a pack.

@@ -31,6 +31,7 @@ pub mod current;
 pub mod dated;
 pub mod edit;
 pub mod filter;
+pub mod holds;
 pub mod identity;
 pub mod log;
 pub mod names;

@@ -15,6 +15,6 @@ pub use cursor::Cursor;
 pub use fragments::{Coverage, Stretch, fragment, newer_over, newest_over, stretch_at};
 pub(crate) use head::key_head;
 pub use masked::{Masked, Tombstones};
-pub use retain::{Verdict, VersionFilter};
+pub use retain::VersionFilter;
 pub use tree::{MergeBackward, MergeForward};
 pub use visible::{PinValue, VisibleBackward, VisibleForward};

@@ -7,20 +7,41 @@
 //! 2. A tombstone goes when no snapshot lies below `s` and no table outside the job may hold an older version. All
 //!    older versions in the job go with it, by rule 1. A range tombstone is a tombstone of each of its keys.
 //!
+//! What stays by a snapshot alone tells which ones these are ([`Verdict::KeepFor`]): without them the same job would drop it.
+//!
 //! The newest state is always a reader, and snapshots taken after the job started are at least as new as everything
 //! in it. The filter knows one key at a time and nothing of tables: what lies outside the job is the caller's to say.
 
-use crate::types::{Kind, Seq, Stamp};
+use crate::types::{Holders, Kind, Seq, Stamp};
 
 /// What becomes of a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It is written to the output.
     Keep,
+    /// The same, but only because these read at numbers of the past: without them a job over the same tables would drop it.
+    KeepFor(Holders),
     /// No reader can reach it behind a newer version or range tombstone.
     DropShadowed,
     /// A tombstone under which there is nothing.
     DropTombstone,
+}
+
+impl Verdict {
+    /// Whether the version stays.
+    #[must_use]
+    pub fn is_kept(self) -> bool {
+        matches!(self, Self::Keep | Self::KeepFor(_))
+    }
+
+    /// For whom alone it stays.
+    #[must_use]
+    pub fn holders(self) -> Option<Holders> {
+        match self {
+            Self::KeepFor(holders) => Some(holders),
+            Self::Keep | Self::DropShadowed | Self::DropTombstone => None,
+        }
+    }
 }
 
 /// Decides on versions in the order of a forward merge: keys ascending, stamps of a key descending.
@@ -60,41 +81,55 @@ impl VersionFilter {
     ) -> Verdict {
         let seq = stamp.seq();
         debug_assert!(self.newer.is_none_or(|newer| seq <= newer), "versions must descend");
-        let newer = self.newer.replace(seq);
-        if newer.is_some_and(|newer| !self.snapshot_between(seq, newer))
-            || over.is_some_and(|over| !self.snapshot_between(seq, over))
-        {
-            return Verdict::DropShadowed;
+        let newer = self.newer.replace(seq).into_iter().chain(over).min();
+        let verdict = match newer.map(|newer| self.between(seq, newer)) {
+            Some(None) => return Verdict::DropShadowed,
+            Some(Some(holders)) => Verdict::KeepFor(holders),
+            None => Verdict::Keep,
+        };
+        match stamp.kind() {
+            Kind::Delete => self.judge_shadowed(seq, verdict, older_outside),
+            Kind::Put => verdict,
         }
-        if stamp.kind() == Kind::Delete { self.judge_tombstone(seq, older_outside) } else { Verdict::Keep }
     }
 
-    /// Judges a tombstone that nothing shadows, of a key or of a range. `older_outside`: as for versions, of any key
-    /// of the range.
-    pub fn judge_tombstone(&self, seq: Seq, older_outside: impl FnOnce() -> bool) -> Verdict {
+    /// Judges a tombstone of a range. `newer`: the next newer one over the same keys, which somebody cannot see. `older_outside`: as for
+    /// versions, of any key of the range.
+    pub fn judge_range(&self, seq: Seq, newer: Option<Seq>, older_outside: impl FnOnce() -> bool) -> Verdict {
+        let holders = newer.and_then(|newer| self.between(seq, newer));
+        self.judge_shadowed(seq, holders.map_or(Verdict::Keep, Verdict::KeepFor), older_outside)
+    }
+
+    /// What becomes of a tombstone, of a key or of a range, that gets this verdict for what is newer.
+    fn judge_shadowed(&self, seq: Seq, verdict: Verdict, older_outside: impl FnOnce() -> bool) -> Verdict {
         let oldest = self.snapshots.first().filter(|_| !planted!("tombstone-dropped-above-a-snapshot"));
         let reaches_all = oldest.is_none_or(|&oldest| seq <= oldest);
-        if reaches_all && !older_outside() { Verdict::DropTombstone } else { Verdict::Keep }
+        let hides_nothing = (reaches_all || verdict == Verdict::Keep) && !older_outside();
+        match (hides_nothing, reaches_all) {
+            (true, true) => Verdict::DropTombstone,
+            (true, false) if planted!("tombstone-held-for-nobody") => verdict,
+            (true, false) => self.between(Seq::ZERO, seq).map_or(verdict, Verdict::KeepFor),
+            (false, _) => verdict,
+        }
     }
 
     /// Whether a range tombstone numbered `over` hides from every reader all that is older, from `oldest` on.
     #[must_use]
     pub fn is_hidden(&self, oldest: Seq, over: Seq) -> bool {
-        !self.snapshot_between(oldest, over)
+        self.between(oldest, over).is_none()
     }
 
-    /// Whether some snapshot sees `older` but not `newer`.
-    fn snapshot_between(&self, older: Seq, newer: Seq) -> bool {
+    /// The snapshots that see `older` but not `newer`.
+    fn between(&self, older: Seq, newer: Seq) -> Option<Holders> {
         let older = if planted!("version-at-a-snapshot-dropped") { older.plus(1) } else { older };
-        let first = self.snapshots.partition_point(|&snapshot| snapshot < older);
-        self.snapshots.get(first).is_some_and(|&snapshot| snapshot < newer)
+        Holders::between(&self.snapshots, older, newer)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Verdict, VersionFilter};
-    use crate::types::{Kind, Seq, Stamp};
+    use crate::types::{Holders, Kind, Seq, Stamp};
 
     /// Where a version of the one key lies, and what it is.
     #[derive(Clone, Copy, PartialEq, Debug)]
@@ -132,8 +167,17 @@ mod tests {
 
     /// The history after a job over everything inside.
     fn run(history: &History, snapshots: &[Seq], older_outside: impl Fn(usize) -> bool) -> History {
+        judged(history, snapshots, older_outside).0
+    }
+
+    /// The same, and for whom alone versions are kept.
+    fn judged(
+        history: &History,
+        snapshots: &[Seq],
+        older_outside: impl Fn(usize) -> bool,
+    ) -> (History, [Option<Holders>; 5]) {
         let mut filter = VersionFilter::new(snapshots);
-        let mut after = *history;
+        let (mut after, mut holders) = (*history, [None; 5]);
         let mut first = true;
         for i in (0..5).rev() {
             let Version::Inside(kind) = history[i] else { continue };
@@ -144,12 +188,13 @@ mod tests {
                 filter.judge_next(stamp, None, || older_outside(i))
             };
             first = false;
+            holders[i] = verdict.holders();
             assert!(verdict != Verdict::DropTombstone || kind == Kind::Delete);
-            if verdict != Verdict::Keep {
+            if !verdict.is_kept() {
                 after[i] = Version::Absent;
             }
         }
-        after
+        (after, holders)
     }
 
     fn truly_outside(history: History) -> impl Fn(usize) -> bool {
@@ -194,6 +239,34 @@ mod tests {
     }
 
     #[test]
+    fn what_is_held_goes_once_its_holders_have_and_nothing_else_does() {
+        let mut held_versions = 0;
+        for (history, snapshots) in cases() {
+            let outside = truly_outside(history);
+            let (after, holders) = judged(&history, &snapshots, &outside);
+            for gone in 0..1u32 << snapshots.len() {
+                let left = snapshots.iter().enumerate().filter(|(at, _)| gone >> at & 1 == 0);
+                let left: Vec<_> = left.map(|(_, seq)| *seq).collect();
+                let later = run(&after, &left, truly_outside(after));
+                for i in (0..5).filter(|&i| after[i] != Version::Absent) {
+                    let Some(by) = holders[i] else { continue };
+                    held_versions += 1;
+                    // Of some of several the groups know nothing; none goes too early, all go at last.
+                    assert!(
+                        !by.are_gone(&left) || later[i] == Version::Absent,
+                        "{history:?} {snapshots:?} {left:?}"
+                    );
+                }
+                let is_put = |i: usize| matches!(after[i], Version::Inside(Kind::Put));
+                for i in (0..5).filter(|&i| is_put(i) && holders[i].is_none_or(|by| !by.are_gone(&left))) {
+                    assert_ne!(later[i], Version::Absent, "{history:?} {snapshots:?} {left:?}");
+                }
+            }
+        }
+        assert!(held_versions > 10_000, "{held_versions}");
+    }
+
+    #[test]
     fn a_wrong_word_about_the_outside_brings_deleted_values_back() {
         let revived = cases().any(|(history, snapshots)| {
             let after = run(&history, &snapshots, |_| false);
@@ -207,14 +280,18 @@ mod tests {
         let put = |seq| Stamp::new(Seq(seq), Kind::Put);
         let mut filter = VersionFilter::new(&[Seq(5)]);
         assert_eq!(filter.judge_first(put(8), Some(Seq(9)), || false), Verdict::DropShadowed);
-        assert_eq!(filter.judge_next(put(5), Some(Seq(9)), || false), Verdict::Keep);
+        let held = Verdict::KeepFor(Holders { first: Seq(5), last: Seq(5) });
+        assert_eq!(filter.judge_next(put(5), Some(Seq(9)), || false), held);
         assert_eq!(filter.judge_next(put(4), Some(Seq(9)), || false), Verdict::DropShadowed);
         assert_eq!(filter.judge_first(put(4), Some(Seq(5)), || false), Verdict::DropShadowed);
-        assert_eq!(filter.judge_first(put(4), Some(Seq(6)), || false), Verdict::Keep);
+        assert_eq!(filter.judge_first(put(4), Some(Seq(6)), || false), held);
         assert!(filter.is_hidden(Seq(6), Seq(9)) && !filter.is_hidden(Seq(5), Seq(9)));
-        assert_eq!(filter.judge_tombstone(Seq(5), || false), Verdict::DropTombstone);
-        assert_eq!(filter.judge_tombstone(Seq(5), || true), Verdict::Keep);
-        assert_eq!(filter.judge_tombstone(Seq(6), || false), Verdict::Keep);
+        assert_eq!(filter.judge_range(Seq(5), None, || false), Verdict::DropTombstone);
+        assert_eq!(filter.judge_range(Seq(5), None, || true), Verdict::Keep);
+        assert_eq!(filter.judge_range(Seq(6), None, || false), held);
+        assert_eq!(filter.judge_range(Seq(6), None, || true), Verdict::Keep);
+        assert_eq!(filter.judge_range(Seq(4), Some(Seq(9)), || true), held);
+        assert_eq!(filter.judge_range(Seq(4), Some(Seq(9)), || false), Verdict::DropTombstone);
     }
 
     #[test]

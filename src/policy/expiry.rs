@@ -33,8 +33,6 @@ pub struct Expiring {
     pub ttl: u64,
     /// The oldest number at which somebody reads, if anybody does.
     pub oldest_pin: Option<Seq>,
-    /// Whether tables may be merged alone: not for a while after that has failed.
-    pub may_merge: bool,
 }
 
 impl Expiring {
@@ -78,7 +76,7 @@ pub fn next_drop(view: &TreeView<'_>) -> Option<Plan> {
 /// The next tables below level 0, neighbours of up to so many bytes, to be merged into their own level.
 #[must_use]
 pub fn next_distilled(view: &TreeView<'_>, group_bytes: u64) -> Option<Plan> {
-    let expiring = view.shape.expiring.filter(|expiring| expiring.may_merge)?;
+    let expiring = view.shape.expiring.filter(|_| !view.shape.put_off)?;
     bottoms(view).filter(|(level, ..)| *level > 0).find_map(|(level, at, run)| {
         let is_due = |table: &TableMeta| expiring.is_due(table) && is_free(view, level, at, table);
         alone(view, level, run, group_bytes, is_due)
@@ -111,7 +109,7 @@ pub(super) fn alone(
 }
 
 /// Levels and runs, the oldest data first; with each run's place in its level.
-fn bottoms<'a>(view: &TreeView<'a>) -> impl Iterator<Item = (u8, usize, &'a Run)> {
+pub(super) fn bottoms<'a>(view: &TreeView<'a>) -> impl Iterator<Item = (u8, usize, &'a Run)> {
     let mut levels: Vec<_> = view.version.levels().collect();
     levels.reverse();
     levels

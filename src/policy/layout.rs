@@ -109,6 +109,8 @@ pub struct TreeShape {
     pub renewed: f64,
     /// What has expired of it; `None` if values live for ever.
     pub expiring: Option<Expiring>,
+    /// No table is merged alone, but for who asks: that has failed a while ago.
+    pub put_off: bool,
 }
 
 impl Layout {
@@ -122,6 +124,7 @@ impl Layout {
             idle: false,
             renewed: 1.0,
             expiring: None,
+            put_off: false,
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::types::{Key, KeyRange, KeyspaceId, TableId};
 
 /// A background change of one tree: tables to merge into the next level, tables to move there unread, or both at once; tables
-/// of level 0 to merge into one run of it; tables of which much, or all, has expired; or tables that stay in their level and are to
+/// of level 0 to merge into one run of it; tables of which much, or all, has expired, or that hold much for readers that have gone; or tables that stay in their level and are to
 /// lie elsewhere on the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
@@ -73,6 +73,8 @@ pub enum Reason {
     Idle,
     /// Values have expired.
     Expiry,
+    /// Readers have gone for whom tables hold much.
+    Released,
     /// Packs hold little that lives.
     DeadSpace,
     /// The user asked for it.
@@ -87,6 +89,7 @@ impl fmt::Display for Reason {
             Self::Readers => "readers",
             Self::Idle => "idle",
             Self::Expiry => "expiry",
+            Self::Released => "released",
             Self::DeadSpace => "dead space",
             Self::Manual => "manual",
         })

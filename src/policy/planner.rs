@@ -7,7 +7,7 @@
 //! 3. Rewrites of packs, once far too much is dead and cannot be punched: or under writers that never rest nothing would
 //!    bound it (I11).
 //! 4. Every other level that is due, by score.
-//! 5. Tables of which much has expired.
+//! 5. Tables of which much has expired, then those that hold much for readers that have gone.
 //! 6. In idle time, parts of level 0 that are dense; folds of level 0 that readers have paid for, or that idle time is used for: where
 //!    it is due, it is merged away.
 //! 7. Rewrites that can wait.
@@ -18,6 +18,7 @@
 use std::iter;
 
 use super::expiry::{next_distilled, next_drop};
+use super::release::next_release;
 use super::{
     Admission, Cutter, Evenness, Layout, LoadState, Pacer, Picker, Placer, Plan, Retainer, SpaceView,
     TreeView, next_rewrite,
@@ -88,12 +89,13 @@ pub fn next_plan(
         }
     }
     let late_rewrite = if late { rewrite(&waiting) } else { None };
-    let distilled = || {
+    let distilled = |next: fn(&TreeView<'_>, u64) -> Option<Plan>| {
         let mut free = views.iter().filter(|view| !waiting.contains(&view.keyspace));
-        free.find_map(|view| next_distilled(view, config.picker.group_bytes()))
+        free.find_map(|view| next(view, config.picker.group_bytes())).filter(admitted)
     };
     let mut for_readers = views.iter().flat_map(|view| for_readers(view, config));
-    (late_rewrite.or_else(|| distilled().filter(admitted)))
+    (late_rewrite.or_else(|| distilled(next_distilled)))
+        .or_else(|| distilled(next_release))
         .or_else(|| for_readers.find(admitted))
         .or_else(|| rewrite(&waiting))
 }

@@ -32,6 +32,7 @@ use crate::types::{Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PackId, Seq
 mod expiry;
 mod level0;
 mod properties;
+mod release;
 mod volume;
 
 impl PolicyConfig {
@@ -253,7 +254,8 @@ impl Case {
         let shape = self.config.layout.measure(&version);
         let mut busy = Busy::default();
         self.busy.iter().for_each(|(level, range)| busy.claim(&claim_of(*level, range.clone())));
-        let view = TreeView { keyspace: KeyspaceId(0), version: &version, busy: &busy, shape: &shape };
+        let view =
+            TreeView { keyspace: KeyspaceId(0), version: &version, busy: &busy, shape: &shape, pins: &[] };
         let show = |plan: Option<Plan>| plan.map_or("nothing".into(), |plan| show_plan(&version, &plan));
         match (command, arguments) {
             ("pick", []) => show(next_plan(&[view], &self.space(&version), &self.sample(), &self.config)),
@@ -457,7 +459,7 @@ fn a_plan_shows_itself_in_one_line() {
         (2, table(3, 1, parse_range("e-f"), 3)),
     ]);
     let (busy, shape) = Default::default();
-    let view = TreeView { keyspace: KeyspaceId(4), version: &tree, busy: &busy, shape: &shape };
+    let view = TreeView { keyspace: KeyspaceId(4), version: &tree, busy: &busy, shape: &shape, pins: &[] };
     let picker = PolicyConfig::leveldb().picker;
     let merge = picker.pick(&view, 1).unwrap();
     assert_eq!(merge.to_string(), "merge k4 L1->L2 [a..d] 3145728B L1:t1 L2:t2 (level bytes)");

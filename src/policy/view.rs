@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{Plan, TreeShape};
 use crate::catalog::Version;
-use crate::types::{KeyRange, KeyspaceId, PackId};
+use crate::types::{KeyRange, KeyspaceId, PackId, Seq};
 
 /// One tree, as pickers see it.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +17,8 @@ pub struct TreeView<'a> {
     pub busy: &'a Busy,
     /// The tree measured by the layout; must belong to `version`.
     pub shape: &'a TreeShape,
+    /// The numbers at which somebody reads, ascending.
+    pub pins: &'a [Seq],
 }
 
 /// Claims of the running jobs of one tree: no two jobs work on overlapping ranges of a level (I12).

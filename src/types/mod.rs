@@ -14,6 +14,7 @@
 pub(crate) mod buffer;
 mod dates;
 mod extent;
+mod holds;
 mod ids;
 mod prefix;
 mod range;
@@ -23,6 +24,7 @@ pub use buffer::Buffer;
 pub(crate) use buffer::{Chunk, prefetch};
 pub use dates::{Dates, Lifetime};
 pub use extent::Extent;
+pub use holds::{HOLDS_MAX, Hold, Holders, Holds, Share};
 pub use ids::{DeviceId, EditNo, Epoch, KeyspaceId, PackId, SegmentId, TableId};
 pub use prefix::Prefix;
 pub use range::{KeyRange, RangeTombstone, UpperBound, successor};

@@ -17,8 +17,8 @@ use terrace::format::pack::{PackDirectory, PackEntry};
 use terrace::format::table::{BlockHandle, Codec, Footer, Properties, seal_block, separator};
 use terrace::format::tombstones;
 use terrace::types::{
-    Dates, DeviceId, EditNo, Epoch, Extent, KeyRange, KeyspaceId, Kind, Lifetime, PackId, Prefix,
-    RangeTombstone, SegmentId, Seq, Stamp, TableId, UpperBound,
+    Dates, DeviceId, EditNo, Epoch, Extent, Holders, Holds, KeyRange, KeyspaceId, Kind, Lifetime, PackId,
+    Prefix, RangeTombstone, SegmentId, Seq, Stamp, TableId, UpperBound,
 };
 
 pub const TABLE: TableId = TableId(40);
@@ -88,6 +88,7 @@ pub fn edit() -> Edit {
         tombstones: 1,
         range_tombstones: 1,
         dates: dates(),
+        holds: holds(),
     };
     let keyspace = KeyspaceRecord {
         id: KeyspaceId(2),
@@ -161,7 +162,15 @@ pub fn properties() -> Properties {
         dates: dates(),
         life: Lifetime::new(3600),
         name: Some("default".into()),
+        holds: holds(),
     }
+}
+
+/// The second entry, for whoever reads at the first.
+fn holds() -> Holds {
+    let mut holds = Holds::default();
+    holds.note(Holders { first: Seq(500), last: Seq(500) }, 1, 40);
+    holds
 }
 
 /// Those of the table's values, of which there is one.

@@ -9,15 +9,18 @@ use std::rc::Rc;
 use super::*;
 use crate::catalog::testing::Dice;
 use crate::catalog::{Lease, check_edit, check_version};
-use crate::engine::distill::Sink;
+use crate::engine::distill::{KeptRange, Sink};
 use crate::engine::expiry::Sieve;
 use crate::engine::output::take_before;
 use crate::format::edit::TableRecord;
 use crate::merge::{Cursor, newest_over};
 use crate::policy::{
-    Busy, Cutter, Evenness, Picker, PickerConfig, PlanInput, RangePick, SizeConfig, TreeShape, TreeView,
+    Busy, Cutter, Evenness, LoadState, Picker, PickerConfig, PlanInput, PolicyConfig, RangePick, SizeConfig,
+    SpaceView, TreeShape, TreeView, next_plan,
 };
-use crate::types::{DeviceId, Extent, KeyspaceId, Kind, PackId, RangeTombstone, Stamp, UpperBound};
+use crate::types::{
+    DeviceId, Extent, Holders, Holds, KeyspaceId, Kind, PackId, RangeTombstone, Stamp, UpperBound,
+};
 
 const KEYS: u64 = 48;
 
@@ -36,6 +39,7 @@ type Entry = (Vec<u8>, Reverse<Stamp>, Vec<u8>);
 struct Contents {
     entries: Vec<Entry>,
     tombstones: Vec<RangeTombstone>,
+    holds: Holds,
 }
 
 impl Contents {
@@ -67,6 +71,7 @@ impl Contents {
             tombstones: tombstones.count() as u64,
             range_tombstones: self.tombstones.len() as u64,
             dates: None,
+            holds: self.holds.clone(),
         }
     }
 }
@@ -79,7 +84,7 @@ struct Tables {
     /// Of the next table.
     id: u64,
     current: Contents,
-    rest: VecDeque<RangeTombstone>,
+    rest: VecDeque<KeptRange>,
     finished: Written,
 }
 
@@ -90,7 +95,7 @@ impl Tables {
 }
 
 impl Sink for Tables {
-    fn set_range_tombstones(&mut self, tombstones: Vec<RangeTombstone>) {
+    fn set_range_tombstones(&mut self, tombstones: Vec<KeptRange>) {
         self.rest = tombstones.into();
     }
 
@@ -99,10 +104,14 @@ impl Sink for Tables {
     }
 
     fn reaches(&self, bound: &UpperBound) -> bool {
-        !self.current.is_empty() || self.rest.front().is_some_and(|next| bound.admits(&next.range.start))
+        !self.current.is_empty()
+            || self.rest.front().is_some_and(|next| bound.admits(&next.tombstone.range.start))
     }
 
-    fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8]) -> Result<()> {
+    fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8], held: Option<Holders>) -> Result<()> {
+        if let Some(holders) = held {
+            self.current.holds.note(holders, 1, 10);
+        }
         self.current.entries.push((key.to_vec(), Reverse(stamp), value.to_vec()));
         Ok(())
     }
@@ -112,7 +121,12 @@ impl Sink for Tables {
     }
 
     fn cut(&mut self, bound: &UpperBound) -> Result<()> {
-        self.current.tombstones = take_before(&mut self.rest, bound);
+        for KeptRange { tombstone, held } in take_before(&mut self.rest, bound) {
+            if let Some(holders) = held {
+                self.current.holds.note(holders, 1, 10);
+            }
+            self.current.tombstones.push(tombstone);
+        }
         let contents = std::mem::take(&mut self.current);
         if !contents.is_empty() {
             self.finished.push((contents.record(self.id, self.epoch), Rc::new(contents)));
@@ -277,7 +291,7 @@ impl Lab {
     fn answer(&self, key: &[u8], upto: Seq) -> Option<&[u8]> {
         for (_, run) in self.version.runs() {
             let Some(table) = run.find(key) else { continue };
-            let Contents { entries, tombstones } = &*self.contents[&table.id];
+            let Contents { entries, tombstones, .. } = &*self.contents[&table.id];
             let from = entries.partition_point(|(k, s, _)| (&k[..], *s) < (key, Reverse(Stamp::upto(upto))));
             let entry = entries.get(from).filter(|entry| entry.0 == key);
             let over = newest_over(tombstones, key, upto);
@@ -385,13 +399,14 @@ fn written(ops: &[Op], first: u64, mut tables: Tables, dice: &mut Dice) -> Writt
     }
     entries.sort();
     let every_seq: Vec<_> = (0..first + ops.len() as u64).map(Seq).collect();
-    tables.set_range_tombstones(fragment(&tombstones, &every_seq));
+    let kept = fragment(&tombstones, &every_seq).into_iter();
+    tables.set_range_tombstones(kept.map(|tombstone| KeptRange { tombstone, held: None }).collect());
     for key in (0..KEYS).map(key) {
         if dice.below(5) == 0 {
             tables.cut(&UpperBound::Excluded(key[..].into())).unwrap();
         }
         for (_, stamp, value) in entries.iter().filter(|entry| entry.0 == key) {
-            tables.add(&key, stamp.0, value).unwrap();
+            tables.add(&key, stamp.0, value, None).unwrap();
         }
     }
     tables.cut(&UpperBound::Unbounded).unwrap();
@@ -418,7 +433,13 @@ fn random_plans(lab: &Lab, picker: &Picker, dice: &mut Dice) -> Vec<Plan> {
     let (mut busy, shape) = (Busy::default(), TreeShape::default());
     let mut plans: Vec<Plan> = Vec::new();
     for _ in 0..1 + dice.below(3) {
-        let view = TreeView { keyspace: KeyspaceId(0), version: &lab.version, busy: &busy, shape: &shape };
+        let view = TreeView {
+            keyspace: KeyspaceId(0),
+            version: &lab.version,
+            busy: &busy,
+            shape: &shape,
+            pins: &[],
+        };
         let level = dice.below(u64::from(DEEPEST) + 1) as u8;
         let plan = if level == 0 && dice.below(3) == 0 {
             let (from, runs) = (dice.below(2) as usize, lab.version.level(0).runs.len());
@@ -532,4 +553,58 @@ fn i4_no_plan_changes_an_answer_and_no_tampered_one_passes_that_does() {
     let enough = counts.iter().zip([1000, 100, 50, 80, 400, 60]).all(|(count, least)| *count >= least);
     let all_refused = FAULTS.iter().all(|fault| refused.get(fault).is_some_and(|count| *count >= 40));
     assert!(enough && all_refused, "{counts:?}, refused {refused:?}");
+}
+
+/// The next merge of tables that hold much for readers that have gone.
+fn next_release(lab: &Lab, picker: &Picker) -> Option<Plan> {
+    let (busy, shape) = (Busy::default(), TreeShape::default());
+    let (version, pins) = (&lab.version, &lab.snapshots[..]);
+    let view = TreeView { keyspace: KeyspaceId(0), version, busy: &busy, shape: &shape, pins };
+    let config = PolicyConfig { picker: *picker, ..PolicyConfig::leveldb() };
+    next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config)
+}
+
+#[test]
+fn i4_what_readers_held_goes_after_them_and_no_answer_changes() {
+    let (mut jobs, mut records, mut in_level0, mut above) = (0, 0, 0, 0);
+    for seed in 0..400 {
+        let mut dice = Dice(1000 + seed);
+        let mut lab = Lab::random(&mut dice);
+        let (picker, cutter) = random_policies(&mut dice);
+        for _ in 0..6 {
+            let Some(plan) = random_plans(&lab, &picker, &mut dice).into_iter().next() else { continue };
+            let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
+            lab.install(&edit, tables).unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}"));
+        }
+        while !lab.snapshots.is_empty() {
+            let gone = lab.snapshots.remove(dice.below(lab.snapshots.len() as u64) as usize);
+            let answers = lab.answers.iter().filter(|(upto, _)| *upto != gone);
+            lab.answers = Rc::new(answers.cloned().collect());
+            let mut tables_left = lab.version.len();
+            while let Some(plan) = next_release(&lab, &picker) {
+                assert_eq!(plan.reason, Reason::Released, "seed {seed}: {plan}");
+                let inputs = Inputs::of(&lab.version, &plan).unwrap();
+                assert!(inputs.lie_in(&plan.claims), "I5: seed {seed}: {plan} reads outside of its claims");
+                let held = inputs.lists.values().flatten();
+                let released: u64 = held.map(|table| table.holds.released(&lab.snapshots).records).sum();
+                let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
+                for (record, _) in &tables {
+                    let left = record.holds.released(&lab.snapshots);
+                    assert_eq!(left.records, 0, "seed {seed}: {plan} leaves what nobody holds in {record:?}");
+                }
+                tables_left = tables_left.checked_sub(plan.inputs.len()).expect("no table is due twice");
+                let deepest = lab.version.deepest();
+                lab.install(&edit, tables)
+                    .and_then(|()| lab.check_answers())
+                    .unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}"));
+                jobs += 1;
+                records += released;
+                in_level0 += u32::from(plan.target == 0);
+                above += u32::from(deepest > Some(plan.target));
+            }
+        }
+    }
+    let counts = [jobs, records as u32, in_level0, above];
+    let enough = counts.iter().zip([200, 1000, 10, 30]).all(|(count, least)| *count >= least);
+    assert!(enough, "{counts:?}");
 }

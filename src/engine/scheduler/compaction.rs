@@ -7,8 +7,8 @@ use crate::catalog::{TableMeta, Version};
 use crate::engine::tree::Tree;
 use crate::env::sync::MutexGuard;
 use crate::error::Result;
-use crate::policy::{Busy, Picker, Plan, RangePick, TreeView};
-use crate::types::{KeyRange, KeyspaceId, LEVELS, UpperBound};
+use crate::policy::{Busy, Picker, Plan, RangePick, TreeView, is_released};
+use crate::types::{KeyRange, KeyspaceId, LEVELS, Seq, UpperBound};
 
 impl Engine {
     /// Merges what `tree` holds of `range` at the moment down, level by level. What is written meanwhile may stay above. What is in
@@ -51,7 +51,13 @@ impl Engine {
         };
         let mut rest = Some(range.clone());
         while let Some(range) = rest {
-            let pick = |picker: &Picker, view: &TreeView<'_>| picker.pick_alone(view, &range, may_shrink);
+            // What a job of this very compaction still kept for a reader that has gone since, too.
+            let is_due = |table: &TableMeta, pins: &[Seq]| {
+                may_shrink(table) || table.min_seq <= upto && is_released(table, pins)
+            };
+            let pick = |picker: &Picker, view: &TreeView<'_>| {
+                picker.pick_alone(view, &range, |table| is_due(table, view.pins))
+            };
             rest = behind(&range, self.compact_step(tree, pick)?);
         }
         Ok(())
@@ -71,7 +77,8 @@ impl Engine {
             let version = tree.view().version.clone();
             let shape = self.settings().policy.layout.measure(&version);
             let busy = state.busy.get(&tree.id()).unwrap_or(&none);
-            let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape };
+            let pins = self.snapshots.list();
+            let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape, pins: &pins };
             let pick = pick(&self.settings().policy.picker, &view);
             let end = match &pick {
                 RangePick::Plan(plan) => end_of(plan, &version),

@@ -19,6 +19,8 @@
 //!      4  flushed       sequence number                                       at most once
 //!      5  dates         the table added last; the seconds (4 bytes each, little endian, since 1970) in
 //!                       which the oldest and the newest of its values that expire were written
+//!      6  holds         the table added last; what it holds for readers of the past alone, see
+//!                       [`holds`](crate::format::holds)
 //!  6  counters          next table, pack, epoch, segment; oldest needed segment; next keyspace; largest seq;
 //!                       latest second seen                                    once
 //!  7  keyspace altered  id, lz4 (1 byte), filter bits (1 byte), both as in section 2
@@ -30,10 +32,10 @@
 
 use super::{Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit};
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
-use crate::format::{Malformed, prefix};
+use crate::format::{Malformed, holds, prefix};
 use crate::types::{
-    BOUND_BYTES_MAX, Dates, DeviceId, EditNo, Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, Lifetime,
-    PAGE_BYTES, PackId, SegmentId, Seq, TableId, UpperBound,
+    BOUND_BYTES_MAX, Dates, DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeyspaceId, LEVELS,
+    Lifetime, PAGE_BYTES, PackId, SegmentId, Seq, TableId, UpperBound,
 };
 
 const NUMBER: u64 = 1;
@@ -50,6 +52,7 @@ const TREE_ADD: u64 = 2;
 const TREE_CURSOR: u64 = 3;
 const TREE_FLUSHED: u64 = 4;
 const TREE_DATES: u64 = 5;
+const TREE_HOLDS: u64 = 6;
 
 /// From here on a tag may be skipped by readers that do not know it.
 const OPTIONAL_TAGS: u64 = 128;
@@ -181,6 +184,12 @@ fn put_tree(out: &mut Vec<u8>, tree: &TreeEdit) {
                 out.extend(dates.newest.to_le_bytes());
             });
         }
+        if record.holds != Holds::default() && !planted!("holds-not-recorded") {
+            put_section(out, TREE_HOLDS, |out| {
+                put_varint(out, record.id.0);
+                holds::encode(&record.holds, out);
+            });
+        }
     }
     for (level, key) in &tree.cursors {
         put_section(out, TREE_CURSOR, |out| {
@@ -205,6 +214,7 @@ fn put_table(out: &mut Vec<u8>, record: &TableRecord) {
         tombstones,
         range_tombstones,
         dates: _,
+        holds: _,
     } = record;
     put_varints(out, &[id.0, extent.device.0.into(), extent.pack.0, extent.offset, extent.length]);
     put_prefixed(out, &range.start);
@@ -326,6 +336,7 @@ fn tree(body: &mut Decoder<'_>) -> Result<TreeEdit, Malformed> {
             }
             TREE_FLUSHED => return set_once(&mut tree.flushed, seq(body)?, body),
             TREE_DATES => dates(&mut tree, body)?,
+            TREE_HOLDS => holds_of(&mut tree, body)?,
             _ => return skip(tag, body),
         }
         Ok(())
@@ -347,6 +358,25 @@ fn dates(tree: &mut TreeEdit, body: &mut Decoder<'_>) -> Result<(), Malformed> {
     Ok(())
 }
 
+/// Reads what a table holds back that `tree` has added.
+fn holds_of(tree: &mut TreeEdit, body: &mut Decoder<'_>) -> Result<(), Malformed> {
+    let start = body.clone();
+    let table = TableId(id(body)?);
+    let holds = holds::read(body)?;
+    let is_added = |record: &TableRecord| record.id == table && record.holds == Holds::default();
+    let Some((_, record)) = tree.add.last_mut().filter(|(_, record)| is_added(record)) else {
+        return Err(start.malformed("what a table holds back that is not the last one added"));
+    };
+    let held = holds.held();
+    if held.records > record.entries.saturating_add(record.range_tombstones)
+        || held.bytes > record.extent.length
+    {
+        return Err(start.malformed("a table holds back more than it has"));
+    }
+    record.holds = holds;
+    Ok(())
+}
+
 fn table(body: &mut Decoder<'_>) -> Result<TableRecord, Malformed> {
     let start = body.clone();
     let id_of_table = TableId(id(body)?);
@@ -363,6 +393,7 @@ fn table(body: &mut Decoder<'_>) -> Result<TableRecord, Malformed> {
         tombstones: body.varint()?,
         range_tombstones: body.varint()?,
         dates: None,
+        holds: Holds::default(),
     };
     if record.min_seq > record.max_seq || record.tombstones > record.entries {
         return Err(start.malformed("record of a table contradicts itself"));

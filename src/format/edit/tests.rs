@@ -3,7 +3,7 @@
 use super::*;
 use crate::format::Malformed;
 use crate::format::testing::{each_change, seeded};
-use crate::types::UpperBound;
+use crate::types::{Hold, Holders, Holds, UpperBound};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 
@@ -25,7 +25,15 @@ fn record() -> TableRecord {
         tombstones: 3,
         range_tombstones: 2,
         dates: Some(Dates { oldest: 1_690_000_000, newest: 1_700_000_000 }),
+        holds: holds(4),
     }
+}
+
+/// So many records of 100 bytes, for two groups of readers.
+fn holds(records: u64) -> Holds {
+    let by = |last| Holders { first: Seq(300), last: Seq(last) };
+    let hold = |last| Hold { by: by(last), records: records / 2, bytes: records * 50 };
+    Holds::from_groups(vec![hold(300), hold(301)]).unwrap()
 }
 
 fn sample() -> Edit {
@@ -79,7 +87,7 @@ prop_compose! {
     fn a_record()(
         id in 0..u64::MAX, device: u16, pack in 0..u64::MAX, page in 0..1u64 << 40, length: u32,
         keys in (key(), key()), seqs in (0..=Seq::MAX.0, 0..=Seq::MAX.0), epoch in 0..u64::MAX, counts: (u64, u64),
-        dates in prop::option::of((any::<u32>(), any::<u32>())),
+        dates in prop::option::of((any::<u32>(), any::<u32>())), held: bool,
     ) -> TableRecord {
         TableRecord {
             id: TableId(id),
@@ -98,6 +106,7 @@ prop_compose! {
             tombstones: counts.0.min(counts.1),
             range_tombstones: counts.0 / 2,
             dates: dates.map(|(one, other)| Dates::at(one).hull(Dates::at(other))),
+            holds: if held && counts.0.max(counts.1) > 4 && length > 400 { holds(4) } else { Holds::default() },
         }
     }
 }
@@ -225,6 +234,11 @@ fn records_that_contradict_themselves_are_refused() {
     assert_eq!(refused(TableRecord { range, ..record() }), "key too long");
     let dates = Some(Dates { oldest: 2, newest: 1 });
     assert_eq!(refused(TableRecord { dates, ..record() }), "dates of a table are inverted");
+    for records in [104, 110] {
+        let holds = holds(records);
+        let what = "a table holds back more than it has";
+        assert_eq!(refused(TableRecord { holds, ..record() }), what);
+    }
 }
 
 #[test]
@@ -237,6 +251,22 @@ fn dates_belong_to_the_table_before_them() {
     other[at] = 41;
     let what = "dates of a table that is not the last one added";
     assert_eq!(Edit::decode(&other), Err(Malformed::new(at, what)));
+}
+
+#[test]
+fn what_is_held_belongs_to_the_table_before_it_and_is_told_once() {
+    let with = |holds| {
+        let tree = TreeEdit { add: vec![(1, TableRecord { holds, ..record() })], ..TreeEdit::default() };
+        encoded(&Edit { trees: vec![tree], ..Edit::default() })
+    };
+    let bytes = with(holds(4));
+    // Two groups of six bytes, behind the table.
+    let at = bytes.windows(3).rposition(|bytes| bytes == [6, 13, 40]).unwrap() + 2;
+    let mut other = bytes.clone();
+    other[at] = 41;
+    let what = "what a table holds back that is not the last one added";
+    assert_eq!(Edit::decode(&other), Err(Malformed::new(at, what)));
+    assert_ne!(with(Holds::default()), bytes);
 }
 
 #[test]

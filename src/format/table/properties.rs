@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::format::Malformed;
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
 use crate::format::edit::{NAME_BYTES_MAX, TableRecord};
-use crate::types::{BOUND_BYTES_MAX, Dates, Epoch, KeyRange, KeyspaceId, LEVELS, Lifetime, Seq, UpperBound};
+use crate::format::{Malformed, holds};
+use crate::types::{
+    BOUND_BYTES_MAX, Dates, Epoch, Holds, KeyRange, KeyspaceId, LEVELS, Lifetime, Seq, UpperBound,
+};
 
 /// Payload of a table's properties block.
 ///
 /// A list of (tag varint, length varint, value), tags ascending. Numbers are varints, keys are bytes. Unknown tags are
-/// skipped, the known ones are all required but 14 to 16, which tables have whose values expire, and 17.
+/// skipped, the known ones are all required but 14 to 16, which tables have whose values expire, and 17 to 19.
 ///
 /// ```text
 /// TAG FIELD            TAG FIELD             TAG FIELD             TAG FIELD
@@ -23,6 +25,7 @@ use crate::types::{BOUND_BYTES_MAX, Dates, Epoch, KeyRange, KeyspaceId, LEVELS, 
 /// 16  seconds for which values live
 /// 17  name of the keyspace
 /// 18  second before which values had expired already when they were last given another time to live; left out if they never were
+/// 19  what it holds for readers at numbers of the past alone ([`holds`]); left out if nothing
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Properties {
@@ -56,6 +59,8 @@ pub struct Properties {
     pub life: Option<Lifetime>,
     /// Name of the keyspace, which else the manifest alone has; 1 to 255 bytes.
     pub name: Option<Arc<str>>,
+    /// What it holds for readers at numbers of the past alone, as of when it was written.
+    pub holds: Holds,
 }
 
 const NUMBERS: usize = 11;
@@ -65,6 +70,7 @@ const OLDEST: u64 = 14;
 const TTL: u64 = 16;
 const NAME: u64 = 17;
 const ALIVE_FROM: u64 = 18;
+const HOLDS: u64 = 19;
 
 impl Properties {
     /// Appends the stored form.
@@ -100,6 +106,12 @@ impl Properties {
         if let Some(life) = self.life.filter(|life| life.alive_from > 0) {
             put_second(out, ALIVE_FROM, life.alive_from);
         }
+        if self.holds != Holds::default() {
+            let mut groups = Vec::new();
+            holds::encode(&self.holds, &mut groups);
+            put_varint(out, HOLDS);
+            put_prefixed(out, &groups);
+        }
     }
 
     /// The numbers in the order of their tags, which begin at 1.
@@ -129,6 +141,7 @@ impl Properties {
         let mut keys = [None; 2];
         let mut seconds = [None; 4];
         let mut name = None;
+        let mut held = Holds::default();
         let mut previous = 0;
         while !decoder.is_empty() {
             let start = decoder.offset();
@@ -153,6 +166,7 @@ impl Properties {
                     value.finish()?;
                 }
                 NAME => name = Some(value.bytes(value.remaining())?),
+                HOLDS => held = holds::read(&mut value)?,
                 _ => {}
             }
         }
@@ -162,11 +176,11 @@ impl Properties {
         let out_of_range = |_| contradiction("property out of range");
         let key = |index: usize| keys[index].ok_or_else(missing);
         let second = |at: usize| seconds[at].map(u32::try_from).transpose().map_err(out_of_range);
-        let dates = match (second(0)?, second(1)?) {
-            (Some(oldest), Some(newest)) => Some(Dates { oldest, newest }),
-            (None, None) => None,
-            _ => return Err(missing()),
-        };
+        let (oldest, newest) = (second(0)?, second(1)?);
+        if oldest.is_some() != newest.is_some() {
+            return Err(missing());
+        }
+        let dates = oldest.zip(newest).map(|(oldest, newest)| Dates { oldest, newest });
         let (life, alive_from) = (second(2)?.and_then(Lifetime::new), second(3)?);
         let name =
             name.map(|name| std::str::from_utf8(name).map_err(|_| contradiction("property out of range")));
@@ -186,6 +200,7 @@ impl Properties {
             dates,
             life: life.map(|life| Lifetime { alive_from: alive_from.unwrap_or(0), ..life }),
             name: name.transpose()?.map(Arc::from),
+            holds: held,
         };
         if properties.consistent() {
             Ok(properties)
@@ -203,11 +218,13 @@ impl Properties {
             && (numbered(self.min_seq), numbered(self.max_seq)) == (record.min_seq, record.max_seq)
             && self.range == record.range
             && self.dates == record.dates
+            && self.holds == record.holds
     }
 
     fn consistent(&self) -> bool {
         usize::from(self.level) < LEVELS
             && self.tombstones <= self.entries
+            && self.holds.held().records <= self.entries.saturating_add(self.range_tombstones)
             && self.min_seq <= self.max_seq
             && self.max_seq <= Seq::MAX
             && !self.range.is_inverted()

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::format::testing::{each_change, refuses_changes, refuses_truncations, seeded};
-use crate::types::{Dates, Epoch, KeyRange, KeyspaceId, Lifetime, Seq, UpperBound};
+use crate::types::{Dates, Epoch, Holders, Holds, KeyRange, KeyspaceId, Lifetime, Seq, UpperBound};
 use proptest::prelude::*;
 
 const PLACE: Place = Place { id: 7, offset: 8192 };
@@ -31,6 +31,13 @@ fn footer() -> Footer {
     }
 }
 
+/// So many records of one byte each.
+fn holds(records: u64) -> Holds {
+    let mut holds = Holds::default();
+    holds.note(Holders { first: Seq(40), last: Seq(50) }, records, records);
+    holds
+}
+
 fn properties() -> Properties {
     Properties {
         keyspace: KeyspaceId(3),
@@ -48,6 +55,7 @@ fn properties() -> Properties {
         dates: Some(Dates { oldest: 1_600_000_000, newest: 1_700_000_000 }),
         life: Lifetime::new(86_400),
         name: Some("rows".into()),
+        holds: holds(7),
     }
 }
 
@@ -171,7 +179,8 @@ fn properties_round_trip_and_never_panic() {
 fn tables_whose_values_live_for_ever_have_no_dates() {
     for life in [None, Lifetime::new(9)] {
         let mut out = Vec::new();
-        let timeless = Properties { dates: None, life, name: None, ..properties() };
+        let holds = Holds::default();
+        let timeless = Properties { dates: None, life, name: None, holds, ..properties() };
         timeless.encode(&mut out);
         assert_eq!(Properties::decode(&out), Ok(timeless.clone()));
         if timeless.life.is_none() {
@@ -209,8 +218,9 @@ fn contradicting_properties_are_refused() {
     let inverted = Some(Dates { oldest: 2, newest: 1 });
     assert_eq!(refused(Properties { dates: inverted, ..good() }), "properties contradict each other");
     assert_eq!(refused(Properties { life: None, ..good() }), "properties contradict each other");
+    assert_eq!(refused(Properties { holds: holds(1004), ..good() }), "properties contradict each other");
     let mut out = Vec::new();
-    good().encode(&mut out);
+    Properties { holds: Holds::default(), ..good() }.encode(&mut out);
     // The last property, a name of which no byte is a letter.
     let name = out.len() - "rows".len();
     out[name..].fill(0xff);

@@ -16,8 +16,8 @@ fn next(tables: &[(u8, TableRecord)], busy: &Busy, upto: u64) -> String {
     let mut config = PolicyConfig::leveldb_sized(1 << 30, 1 << 40);
     config.picker_mut().group_bytes = 2 << 20;
     let mut shape = config.layout.measure(&version);
-    shape.expiring = Some(Expiring { upto, ttl: 80, oldest_pin: None, may_merge: true });
-    let view = TreeView { keyspace: KeyspaceId(0), version: &version, busy, shape: &shape };
+    shape.expiring = Some(Expiring { upto, ttl: 80, oldest_pin: None });
+    let view = TreeView { keyspace: KeyspaceId(0), version: &version, busy, shape: &shape, pins: &[] };
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config);
     let inputs =
         |plan: &Plan| plan.inputs.iter().map(|input| input.table.0.to_string()).collect::<Vec<_>>().join(" ");
@@ -80,10 +80,15 @@ fn what_is_newer_than_a_pin_stays_and_what_is_deleted_alone_goes() {
     let deleted = TableRecord { dates: None, tombstones: table.entries, ..table.clone() };
     let over = |table: &TableRecord, oldest_pin: Option<u64>| {
         let version = version(vec![(1, table.clone())]);
-        let expiring = Expiring { upto: 200, ttl: 80, oldest_pin: oldest_pin.map(Seq), may_merge: true };
+        let expiring = Expiring { upto: 200, ttl: 80, oldest_pin: oldest_pin.map(Seq) };
         let shape = TreeShape { expiring: Some(expiring), ..TreeShape::default() };
-        let view =
-            TreeView { keyspace: KeyspaceId(0), version: &version, busy: &Busy::default(), shape: &shape };
+        let view = TreeView {
+            keyspace: KeyspaceId(0),
+            version: &version,
+            busy: &Busy::default(),
+            shape: &shape,
+            pins: &[],
+        };
         next_drop(&view).is_some()
     };
     for table in [table, deleted] {
@@ -112,8 +117,14 @@ fn a_table_of_unknown_dates_is_merged_once_and_none_while_that_fails() {
     let unknown = [(1, TableRecord { dates: None, ..dated(1, ("a", "c"), (0, 0)) })];
     assert_eq!(next(&unknown, &Busy::default(), 100), "Merge L1 1");
     let version = version(unknown.to_vec());
-    let expiring = Expiring { upto: 200, ttl: 80, oldest_pin: None, may_merge: false };
-    let shape = TreeShape { expiring: Some(expiring), ..TreeShape::default() };
-    let view = TreeView { keyspace: KeyspaceId(0), version: &version, busy: &Busy::default(), shape: &shape };
+    let expiring = Expiring { upto: 200, ttl: 80, oldest_pin: None };
+    let shape = TreeShape { expiring: Some(expiring), put_off: true, ..TreeShape::default() };
+    let view = TreeView {
+        keyspace: KeyspaceId(0),
+        version: &version,
+        busy: &Busy::default(),
+        shape: &shape,
+        pins: &[],
+    };
     assert_eq!(next_distilled(&view, 1 << 20), None);
 }

@@ -47,7 +47,7 @@ impl Runs {
 }
 
 fn view<'a>(id: u32, version: &'a Version, busy: &'a Busy, shape: &'a TreeShape) -> TreeView<'a> {
-    TreeView { keyspace: KeyspaceId(id), version, busy, shape }
+    TreeView { keyspace: KeyspaceId(id), version, busy, shape, pins: &[] }
 }
 
 fn pick(config: &PolicyConfig, tree: &Version) -> Plan {

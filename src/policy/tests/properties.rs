@@ -132,7 +132,8 @@ fn plans_beside_each_other(config: &PolicyConfig) -> Counts {
         let mut busy = Busy::default();
         let mut running: Vec<Plan> = Vec::new();
         loop {
-            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let view =
+                TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let window = random_window(&tree, &mut dice);
             let fold =
                 if dice.below(3) == 0 { config.picker.fold(&view, &window, Evenness::Any) } else { None };
@@ -192,7 +193,8 @@ fn what_idle_time_does_ends_and_writes_no_byte_more_than_some_times_over() {
         for step in 0.. {
             let shape = TreeShape { idle: true, ..TreeShape::default() };
             let busy = Busy::default();
-            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let view =
+                TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
                 break;
             };
@@ -220,7 +222,7 @@ fn what_idle_time_does_ends_and_writes_no_byte_more_than_some_times_over() {
     let given = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
     let (tree, busy) = (random_tree(&mut Dice(0)), Busy::default());
     let shape = TreeShape { idle: true, ..TreeShape::default() };
-    let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+    let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &given);
     assert_eq!(plan, None, "with a given ratio idle time is used for nothing");
     assert!(folded >= 10 && merged > 100, "{folded} folds, {merged} merges");
@@ -236,7 +238,8 @@ fn folds_that_are_paid_for_leave_no_key_in_two_runs_of_a_window() {
         for step in 0.. {
             let shape = TreeShape { paid_bytes: u64::MAX, ..TreeShape::default() };
             let busy = Busy::default();
-            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let view =
+                TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
                 break;
             };
@@ -270,7 +273,8 @@ fn i3_holds_whatever_is_folded_between_flushes_and_merges() {
         let mut tree = random_tree(&mut dice);
         for step in 0..40 {
             let (busy, shape) = Default::default();
-            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let view =
+                TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let window = random_window(&tree, &mut dice);
             let plan = match dice.below(8) {
                 0 => None,
@@ -323,7 +327,13 @@ fn i2_a_manual_merge_empties_the_range_step_by_step() {
             let mut steps = 0;
             loop {
                 let (busy, shape) = Default::default();
-                let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+                let view = TreeView {
+                    keyspace: KeyspaceId(0),
+                    version: &tree,
+                    busy: &busy,
+                    shape: &shape,
+                    pins: &[],
+                };
                 let plan = match config.picker.pick_range(&view, level, Some(&range)) {
                     RangePick::Plan(plan) => plan,
                     RangePick::Done => break,
@@ -350,7 +360,8 @@ fn repeated_plans_bring_every_level_below_its_limit() {
         for step in 0.. {
             assert!(step < 500, "seed {seed}: {tree:?}");
             let (busy, shape) = (Busy::default(), config.layout.measure(&tree));
-            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let view =
+                TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
                 break;
             };
@@ -420,7 +431,7 @@ fn a_level_0_that_waits_is_not_held_up_by_the_next_job_of_level_1() {
     let shape = case.config.layout.measure(&tree);
     let mut busy = Busy::default();
     let pick = |busy: &Busy| {
-        let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy, shape: &shape };
+        let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy, shape: &shape, pins: &[] };
         next_plan(&[view], &SpaceView::default(), &LoadState::default(), &case.config)
     };
     assert_eq!(pick(&busy).unwrap().source, 0);
@@ -452,7 +463,13 @@ fn the_keyspace_under_most_pressure_comes_first() {
         let busy = Busy::default();
         let views: Vec<_> = (0..)
             .zip(&trees)
-            .map(|(id, (shape, version))| TreeView { keyspace: KeyspaceId(id), version, busy: &busy, shape })
+            .map(|(id, (shape, version))| TreeView {
+                keyspace: KeyspaceId(id),
+                version,
+                busy: &busy,
+                shape,
+                pins: &[],
+            })
             .collect();
         let plan = next_plan(&views, &SpaceView::default(), &LoadState::default(), &PolicyConfig::leveldb());
         assert_eq!(plan.map(|plan| (plan.keyspace.0, plan.source)), expected);
@@ -531,7 +548,8 @@ fn a_round_of_sections_goes_through_level_0() {
         let (all, mut jobs) = (tree.bytes(0) + tree.bytes(1), 0);
         loop {
             let (busy, shape) = (Busy::default(), config.layout.measure(&tree));
-            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let view =
+                TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
                 break;
             };
@@ -566,7 +584,8 @@ fn a_table_over_a_dense_part_of_the_target_has_its_turn() {
         let mut merged_bytes = 0;
         while old.iter().any(|id| tree.table(*id).is_some_and(|(level, _)| level == 1)) {
             let (busy, shape) = (Busy::default(), config.layout.measure(&tree));
-            let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape };
+            let view =
+                TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let plan = config.picker.pick(&view, 1).unwrap();
             let taken = plan.inputs.iter().filter(|input| input.level == 1).map(|input| input.table);
             let taken: Vec<TableId> = taken.chain(plan.moves.iter().copied()).collect();

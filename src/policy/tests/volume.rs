@@ -131,7 +131,13 @@ impl Load {
     fn settle(&mut self) {
         loop {
             let (busy, shape) = (Busy::default(), self.config.layout.measure(&self.tree));
-            let view = TreeView { keyspace: KeyspaceId(0), version: &self.tree, busy: &busy, shape: &shape };
+            let view = TreeView {
+                keyspace: KeyspaceId(0),
+                version: &self.tree,
+                busy: &busy,
+                shape: &shape,
+                pins: &[],
+            };
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &self.config)
             else {
                 break;

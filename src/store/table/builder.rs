@@ -12,8 +12,8 @@ use crate::format::table::{self, BlockHandle, Codec, Footer, Properties};
 use crate::format::tombstones;
 use crate::store::pack::PackWriter;
 use crate::types::{
-    Dates, Epoch, Key, KeyRange, KeyspaceId, Kind, Lifetime, PAGE_BYTES, Prefix, RangeTombstone, Seq, Stamp,
-    TableId,
+    Dates, Epoch, Holders, Holds, Key, KeyRange, KeyspaceId, Kind, Lifetime, PAGE_BYTES, Prefix,
+    RangeTombstone, Seq, Stamp, TableId,
 };
 
 /// A block that would touch one page more than it must is moved behind the page's end if that wastes no more than
@@ -65,6 +65,8 @@ pub(crate) struct TableBuilder {
     value_bytes: u64,
     blocks: u64,
     dates: Option<Dates>,
+    /// In bytes of keys and values.
+    holds: Holds,
 }
 
 #[derive(Debug)]
@@ -97,6 +99,7 @@ impl TableBuilder {
             value_bytes: 0,
             blocks: 0,
             dates: None,
+            holds: Holds::default(),
         }
     }
 
@@ -145,6 +148,12 @@ impl TableBuilder {
         self.range_tombstones = tombstones;
     }
 
+    /// One of the table's entries or range tombstones, with so many bytes of keys and value, is there for readers at numbers of the past
+    /// alone.
+    pub(crate) fn hold(&mut self, by: Holders, bytes: u64) {
+        self.holds.note(by, 1, bytes);
+    }
+
     fn note_seq(&mut self, seq: Seq) {
         self.min_seq = self.min_seq.min(seq);
         self.max_seq = self.max_seq.max(seq);
@@ -185,7 +194,8 @@ impl TableBuilder {
             self.write_block(self.settings.codec, pack)
         });
         self.scratch.clear();
-        self.properties(&range).encode(&mut self.scratch);
+        let holds = self.stored_holds(pack);
+        self.properties(&range, &holds).encode(&mut self.scratch);
         let properties = self.write_block(Codec::Raw, pack);
         let footer = Footer { table: self.id, data_bytes, index, filter, tombstones, properties };
         pack.buffer().extend_from_slice(&footer.encode());
@@ -201,7 +211,16 @@ impl TableBuilder {
             tombstones: self.tombstones,
             range_tombstones: self.range_tombstones.len() as u64,
             dates: self.dates,
+            holds,
         })
+    }
+
+    /// What the table holds back, in bytes of what is written by now, which are nearly all.
+    fn stored_holds(&mut self, pack: &PackWriter) -> Holds {
+        let ends = |range: &KeyRange| (range.start.len() + range.end.as_bytes().len()) as u64;
+        let ranges: u64 = self.range_tombstones.iter().map(|tombstone| ends(&tombstone.range)).sum();
+        let raw_bytes = self.key_bytes + self.value_bytes + ranges;
+        std::mem::take(&mut self.holds).stored(raw_bytes, self.bytes(pack))
     }
 
     /// The keys of entries and range tombstones.
@@ -213,7 +232,7 @@ impl TableBuilder {
         range.expect("invariant: a table holds an entry or a range tombstone")
     }
 
-    fn properties(&self, range: &KeyRange) -> Properties {
+    fn properties(&self, range: &KeyRange, holds: &Holds) -> Properties {
         Properties {
             keyspace: self.settings.keyspace,
             level: self.settings.level,
@@ -230,6 +249,7 @@ impl TableBuilder {
             dates: self.dates,
             life: self.settings.life,
             name: Some(self.settings.name.clone()),
+            holds: holds.clone(),
         }
     }
 

@@ -88,6 +88,7 @@ fn added(level: u8, table: &TableRecord) -> Line {
         .field("entries", table.entries)
         .field("tombstones", table.tombstones)
         .field("range_tombstones", table.range_tombstones)
+        .field("held_bytes", table.holds.held().bytes)
         .field("min_seq", table.min_seq.0)
         .field("max_seq", table.max_seq.0)
         .bytes("start", &table.range.start)

@@ -231,6 +231,7 @@ fn properties_line(footer: &Footer, properties: &Properties) -> Line {
         .field("entries", properties.entries)
         .field("tombstones", properties.tombstones)
         .field("range_tombstones", properties.range_tombstones)
+        .field("held_bytes", properties.holds.held().bytes)
         .field("min_seq", properties.min_seq.0)
         .field("max_seq", properties.max_seq.0)
         .field("key_bytes", properties.raw_key_bytes)

@@ -343,6 +343,7 @@ impl Runner {
     fn compact(&mut self) {
         self.note("compact");
         self.db().compact().unwrap();
+        self.check_released(u64::MAX);
     }
 
     fn compact_range(&mut self) {
@@ -355,6 +356,18 @@ impl Runner {
     fn wait_idle(&mut self) {
         self.note("wait until idle");
         self.db().wait_idle().unwrap();
+        self.check_released(4);
+    }
+
+    /// What levels hold for readers that have gone is less than one part in `parts` of them: of each of their tables it is.
+    fn check_released(&self, parts: u64) {
+        for keyspace in self.db().stats().keyspaces {
+            for level in keyspace.shape.levels {
+                let released = level.released_bytes;
+                let is_little = released == 0 || released.saturating_mul(parts) < level.bytes;
+                assert!(is_little, "{} holds {released} bytes for nobody: {level:?}", keyspace.name);
+            }
+        }
     }
 
     // Choices.
