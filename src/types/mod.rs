@@ -15,6 +15,7 @@ pub(crate) mod buffer;
 mod dates;
 mod extent;
 mod ids;
+pub(crate) mod pages;
 mod prefix;
 mod range;
 mod stamp;

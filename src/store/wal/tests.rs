@@ -37,7 +37,7 @@ fn append(wal: &mut Wal, seq: u64) -> Result<()> {
     let mut ops = Vec::new();
     let action = Action::Put { key: &seq.to_le_bytes(), value: b"some value or other" };
     put_op(&mut ops, &Op { keyspace: KeyspaceId(1), action });
-    wal.append(std::iter::once(LogBatch { first: Seq(seq), count: 1, ops: &ops }))
+    wal.append(std::iter::once(LogBatch { first: Seq(seq), count: 1, ops: std::iter::once(&ops[..]) }))
 }
 
 /// The numbers of the log's operations.
@@ -216,7 +216,8 @@ fn what_is_written_ahead_is_no_part_of_the_log() {
     assert_eq!(read(&device, FLOOR).unwrap().0, [1, 2]);
     // What comes next is written over it, and a batch that is longer goes beyond.
     let ops = vec![0; AHEAD_BYTES as usize];
-    wal.append(std::iter::once(LogBatch { first: Seq(3), count: 1, ops: &ops })).unwrap();
+    wal.append(std::iter::once(LogBatch { first: Seq(3), count: 1, ops: std::iter::once(&ops[..]) }))
+        .unwrap();
     assert_eq!(env.read_file(Path::new(&file)).unwrap().len() as u64, wal.current_bytes() + AHEAD_BYTES);
     wal.trim();
     assert_eq!(env.read_file(Path::new(&file)).unwrap().len() as u64, wal.current_bytes());
