@@ -127,7 +127,7 @@ impl TableBuilder {
                 self.smallest = Some(key.into());
             }
         }
-        if is_large && !planted!("large-value-copied-to-its-block") {
+        if is_large {
             self.add_block(key, stamp, value, pack)?;
         } else {
             self.block.add(key, stamp, value);
