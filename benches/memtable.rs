@@ -16,12 +16,16 @@ use std::cmp::Reverse;
 use std::hint::black_box;
 use std::ops::Bound::Included;
 use std::sync::Arc;
-use terrace::{format, types};
+use terrace::format;
 use types::{Kind, Seq, Stamp};
 
 /// Stand in for the crate's modules of these names.
 mod error {
     pub use terrace::Error;
+}
+mod types {
+    pub(crate) use super::pages;
+    pub use terrace::types::*;
 }
 mod env {
     pub(crate) use super::huge_pages;
@@ -36,6 +40,8 @@ mod huge_pages;
 mod memtable;
 #[path = "../src/merge/mod.rs"]
 mod merge;
+#[path = "../src/types/pages.rs"]
+mod pages;
 
 use memtable::{ChunkPool, Memtable};
 use merge::Cursor;

@@ -2,12 +2,16 @@
 
 use crate::db::{Keyspace, bounds};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::batch::{Action, Op, Ops, put_op};
+use crate::format::batch::{Action, Large, Op, Ops, pieces, put_op, put_op_before_value};
+use crate::types::pages::LARGE_BYTES;
 use crate::types::{BOUND_BYTES_MAX, KEY_BYTES_MAX, KeyRange, KeyspaceId, VALUE_BYTES_MAX};
 use std::ops::RangeBounds;
 
 /// Longest batch, in encoded bytes: a log record must hold it whole.
 const BATCH_BYTES_MAX: usize = (1 << 31) - 1;
+
+/// What an operation takes besides keys and values, in bytes, at most: kind, keyspace, two lengths.
+const OP_HEADERS_MAX: usize = 16;
 
 /// Puts and deletes, of keys and of ranges of keys, that [`crate::Db::write`] applies atomically, across keyspaces.
 ///
@@ -27,6 +31,9 @@ const BATCH_BYTES_MAX: usize = (1 << 31) - 1;
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     ops: Vec<u8>,
+    /// Values that are not among `ops`, in order.
+    large: Vec<Large>,
+    large_bytes: usize,
     count: u32,
     range_deletes: u32,
     user_bytes: u64,
@@ -189,10 +196,10 @@ impl WriteBatch {
     /// ```
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.ops.len()
+        self.ops.len() + self.large_bytes
     }
 
-    /// Forgets the operations, keeps the memory.
+    /// Forgets the operations, keeps the memory, that of values of megabytes left out.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -205,8 +212,21 @@ impl WriteBatch {
     /// ```
     pub fn clear(&mut self) {
         self.ops.clear();
+        self.large.clear();
+        self.large_bytes = 0;
         self.keyspaces.clear();
         (self.count, self.range_deletes, self.user_bytes, self.refused) = (0, 0, 0, None);
+    }
+
+    /// Bytes that an operation with such a key and value takes at most among the others.
+    pub(crate) fn bytes_of(key_bytes: usize, value_bytes: usize) -> usize {
+        let beside = value_bytes >= LARGE_BYTES;
+        OP_HEADERS_MAX + key_bytes + if beside { 0 } else { value_bytes }
+    }
+
+    /// Takes memory for so many bytes of operations more.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.ops.reserve_exact(bytes.min(BATCH_BYTES_MAX));
     }
 
     /// Gives `key` the value `value` in `keyspace`; none removes it.
@@ -231,7 +251,14 @@ impl WriteBatch {
             self.refused = self.check(&action).err();
         }
         if self.refused.is_none() {
-            put_op(&mut self.ops, &Op { keyspace, action });
+            match action {
+                Action::Put { key, value } if value.len() >= LARGE_BYTES => {
+                    put_op_before_value(&mut self.ops, keyspace, key, value.len());
+                    self.large.push(Large { at: self.ops.len(), value: value.into() });
+                    self.large_bytes += value.len();
+                }
+                _ => put_op(&mut self.ops, &Op { keyspace, action }),
+            }
             self.count += 1;
             self.range_deletes += u32::from(matches!(action, Action::DeleteRange { .. }));
             self.user_bytes += action.bytes() as u64;
@@ -255,8 +282,7 @@ impl WriteBatch {
         if value_bytes > VALUE_BYTES_MAX {
             return refuse(format!("a value of {value_bytes} bytes is longer than {VALUE_BYTES_MAX}"));
         }
-        // Headers of an operation take at most 16 bytes.
-        if self.ops.len() + action.bytes() + 16 > BATCH_BYTES_MAX || self.count == u32::MAX {
+        if self.bytes() + action.bytes() + OP_HEADERS_MAX > BATCH_BYTES_MAX || self.count == u32::MAX {
             return refuse(format!("a batch of more than {BATCH_BYTES_MAX} bytes"));
         }
         Ok(())
@@ -276,8 +302,9 @@ impl WriteBatch {
         self.range_deletes
     }
 
-    pub(crate) fn encoded(&self) -> &[u8] {
-        &self.ops
+    /// The operations in the log's form, in pieces.
+    pub(crate) fn encoded(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        pieces(&self.ops, &self.large)
     }
 
     /// Bytes of keys and values.
@@ -292,7 +319,7 @@ impl WriteBatch {
 
     /// The operations. They were encoded here, so they decode.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Op<'_>> {
-        Ops::raw(&self.ops, self.count).filter_map(std::result::Result::ok)
+        Ops::raw_beside(&self.ops, self.count, &self.large).filter_map(std::result::Result::ok)
     }
 }
 

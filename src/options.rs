@@ -277,10 +277,21 @@ impl TreeOptions {
 pub struct Options {
     /// Durability of writes that do not ask for one of their own. Default: [`Durability::Buffered`].
     pub durability: Durability,
-    /// One budget, in bytes, for the block cache, open tables with their indexes and filters, and memtables together; at
-    /// least 1 MiB. Batches that are being written, what merges read and write, and what callers hold come on top: blocks, and
-    /// the memtables that were there when an iterator or a transaction began, or that a value which is still held came from.
-    /// Default: a quarter of the machine's memory, at most 1 GiB.
+    /// One budget, in bytes, for the block cache, open tables with their indexes and filters, and memtables together, those that
+    /// wait for their flush included; at least 1 MiB. Memtables take at most three quarters of it and a sixteenth; a batch that
+    /// is longer than a 64th part waits until there is room for it beside the others. On top of the budget come:
+    ///
+    /// * a batch that is larger than memtables may be, while it waits for its flush, which it has memory for itself: what it is
+    ///   longer than that, and about 60 bytes for each of its operations;
+    /// * batches and transactions that callers hold or write at the moment, a batch up to twice where values expire
+    ///   ([`KeyspaceOptions::ttl`]); a `put` holds a batch of its value;
+    /// * what callers hold of what they have read: a value keeps its block, or the memtable that it came from, an iterator or a
+    ///   transaction the memtables that were there when it began; an iterator up to one block for each run besides;
+    /// * for each job in the background a block of each of its inputs and about 2 MiB for its output; where values are
+    ///   compressed, up to twice the largest value.
+    ///
+    /// A block has one value where that is larger than [`TreeOptions::block_bytes`]. What takes 2 MiB and more goes back to the
+    /// operating system when it is let go of. Default: a quarter of the machine's memory, at most 1 GiB.
     pub memory_bytes: Option<u64>,
     /// Budget for packs and log together, in bytes; at least 1 MiB. A write that puts anything is refused with
     /// [`ErrorKind::OverBudget`] when it would take the store, as it will be once all memtables are flushed, beyond four

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rot::{Seed, tiny};
 use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::env::{Access, Env};
-use terrace::{Db, ErrorKind, Options, WriteBatch};
+use terrace::{Compression, Db, ErrorKind, KeyspaceOptions, Options, WriteBatch};
 
 fn open(env: &Arc<SimEnv>, options: Options) -> Db {
     Db::builder("/db").env(env.clone()).options(options).open().unwrap()
@@ -41,6 +41,79 @@ fn memory_stays_within_its_budget_while_the_store_is_filled_and_read() {
             full |= stats.cache.bytes > stats.cache.capacity / 10 * 8;
         }
         assert!(most > budget / 4 && full, "the budget was never put to the test: {most}, {full}");
+    });
+}
+
+/// Memtables of values of tens of megabytes took several times their part: each went beyond its size by a value, and two waited.
+#[test]
+fn memtables_of_large_values_take_their_part_of_the_budget_or_hold_one_value() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let mut random = Seed::new(5).random();
+        let (memory_bytes, memtable_bytes) = (Some(2 << 20), 128 << 10);
+        // Three memtables and a sixteenth of all.
+        let part = 3 * memtable_bytes + (2 << 20) / 16;
+        let db = open(&env, Options { memory_bytes, memtable_bytes, wal_bytes_max: 64 << 20, ..tiny() });
+        let spaces: Vec<_> = (0..3).map(|n| db.keyspace(&format!("{n}")).unwrap()).collect();
+        let mut most = 0;
+        for n in 0..60_u64 {
+            let bytes = if n % 10 == 9 { part + n } else { 40_000 + random.below(400_000) };
+            let value = vec![n as u8; usize::try_from(bytes).unwrap()];
+            spaces[random.below(3) as usize].put(format!("{n:04}"), &value).unwrap();
+            db.put(format!("{n:04}"), "small").unwrap();
+            let used = db.stats().memtable_bytes;
+            assert!(used <= part.max(bytes) + 4096, "{used} bytes behind value {n} of {bytes}");
+            most = most.max(used);
+        }
+        assert!(most > part, "no value was larger than all memtables may be");
+        let found: usize = spaces.iter().map(|space| space.iter().unwrap().count()).sum();
+        assert_eq!((found, db.iter().unwrap().count()), (60, 60));
+    });
+}
+
+#[test]
+fn values_of_megabytes_are_the_same_from_memtable_log_and_tables() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let mut random = Seed::new(6).random();
+        let values: Vec<Vec<u8>> = (0..4_u64)
+            .map(|n| {
+                // The last ones cannot be compressed.
+                let word = |at: u64| if n < 2 { at / 100 } else { random.below(u64::MAX) };
+                let mut bytes: Vec<u8> = (0..270_000).map(word).flat_map(u64::to_le_bytes).collect();
+                bytes.extend(std::iter::repeat_n(n as u8, n as usize));
+                bytes
+            })
+            .collect();
+        let lz4 = KeyspaceOptions { compression: Compression::Lz4, ..KeyspaceOptions::default() };
+        let check = |db: &Db| {
+            for name in ["raw", "lz4"] {
+                let space = db.keyspace(name).unwrap();
+                for (n, value) in values.iter().enumerate() {
+                    assert!(space.get(format!("{n}")).unwrap().unwrap() == value[..], "value {n} of {name}");
+                }
+                let keys = space.iter().unwrap().map(|entry| entry.unwrap().0.to_vec());
+                assert_eq!(keys.collect::<Vec<_>>(), [b"0", b"1", b"2", b"3", b"s"]);
+            }
+        };
+        let options = || Options { memory_bytes: Some(64 << 20), ..Options::default() };
+        let db = open(&env, options());
+        let mut batch = WriteBatch::new();
+        for space in [db.keyspace("raw").unwrap(), db.keyspace_with("lz4", lz4).unwrap()] {
+            batch.put_in(&space, "s", "small");
+            for (n, value) in values.iter().enumerate() {
+                batch.put_in(&space, format!("{n}"), value);
+            }
+        }
+        assert!(batch.bytes() > 8 * 270_000 * 8 && batch.len() == 10);
+        db.write(batch).unwrap();
+        check(&db);
+        drop(db);
+        let db = open(&env, options());
+        check(&db);
+        db.flush().unwrap();
+        check(&db);
+        db.compact().unwrap();
+        check(&db);
+        assert!(db.verify().unwrap().problems.is_empty());
     });
 }
 

@@ -108,7 +108,7 @@ impl Engine {
         batch: &WriteBatch,
         condition: Option<&Condition>,
     ) -> Result<Numbered> {
-        if let Some(bytes_per_second) = self.make_room(guard)? {
+        if let Some(bytes_per_second) = self.make_room(guard, batch.bytes() as u64)? {
             self.pressure.owe(batch.bytes() as u64, bytes_per_second);
         }
         self.check_space(guard, batch)?;
@@ -119,12 +119,12 @@ impl Engine {
         {
             // What has a number is in the memtables then, and nothing gets one before this batch.
             self.settle(guard)?;
-            self.check(&trees, condition)?;
+            self.check(&trees, batch, condition)?;
         }
         let writer = &mut **guard;
         let (first, count) = (writer.last_seq.plus(1), batch.count());
-        let log = LogBatch { first, count, ops: batch.encoded() };
-        self.with_space_for_log(|| writer.wal.append(std::iter::once(log))).map_err(|error| {
+        let log = || LogBatch { first, count, ops: batch.encoded() };
+        self.with_space_for_log(|| writer.wal.append(std::iter::once(log()))).map_err(|error| {
             match error.kind() {
                 // The next append goes to the same place; nothing is unknown.
                 ErrorKind::DiskFull if !planted!("full-disk-poisons") => error,
@@ -206,9 +206,26 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits until the memtables may take more, sealing what is full. Returns the rate that writers are allowed, in bytes
-    /// per second, if they are slowed down.
-    pub(super) fn make_room(&self, guard: &mut MutexGuard<'_, Writer>) -> Result<Option<u64>> {
+    /// Waits until the memtables may take a batch of `bytes` more, sealing what is full. Returns the rate that writers are allowed,
+    /// in bytes per second, if they are slowed down.
+    pub(super) fn make_room(&self, guard: &mut MutexGuard<'_, Writer>, bytes: u64) -> Result<Option<u64>> {
+        let mut crowding = false;
+        let result = self.wait_for_room(guard, bytes, &mut crowding);
+        if crowding {
+            guard.crowding -= 1;
+            self.pressure.wake();
+        }
+        result
+    }
+
+    /// Counts the writer among the `crowding` ones once it waits for memtables to be flushed that its batch has no room beside: others
+    /// do not go past it, or it might wait for ever.
+    fn wait_for_room(
+        &self,
+        guard: &mut MutexGuard<'_, Writer>,
+        bytes: u64,
+        crowding: &mut bool,
+    ) -> Result<Option<u64>> {
         let mut stalled: Option<(StallReason, Duration)> = None;
         let result = loop {
             if let Err(error) = self.health.check_writable() {
@@ -219,10 +236,22 @@ impl Engine {
                 self.wait_because(StallReason::Ingest, &mut stalled, guard);
                 continue;
             }
-            if let Err(error) = self.seal_full(guard) {
+            if !*crowding && guard.crowding > 0 {
+                self.wait_because(policy::Pressure::Memtables.into(), &mut stalled, guard);
+                continue;
+            }
+            if let Err(error) = self.seal_full(guard, bytes) {
                 break Err(error);
             }
-            let verdict = self.writer_verdict(guard.active_bytes);
+            let crowds = self.crowds(guard.active_bytes, bytes);
+            if crowds && !*crowding {
+                (*crowding, guard.crowding) = (true, guard.crowding + 1);
+            }
+            let verdict = if crowds {
+                WriterVerdict::Stop { reason: policy::Pressure::Memtables }
+            } else {
+                self.writer_verdict(guard.active_bytes)
+            };
             let pressed = verdict.pressed().map(|(reason, stopped)| (reason.into(), stopped));
             self.tell_stall(&mut guard.told_stall, pressed);
             match verdict {
@@ -276,10 +305,17 @@ impl Engine {
         }
     }
 
-    /// Seals memtables beyond their budget and ends the log's segment where that helps to release it.
-    fn seal_full(&self, writer: &mut Writer) -> Result<()> {
+    /// Seals memtables beyond their budget, or which a batch of `bytes` has no room beside, and ends the log's segment where that
+    /// helps to release it.
+    fn seal_full(&self, writer: &mut Writer, bytes: u64) -> Result<()> {
         let settings = self.settings();
-        let full = writer.active_bytes >= settings.limits.memtable_bytes;
+        let crowded = self.crowds(writer.active_bytes, bytes);
+        if crowded {
+            // What was estimated, or dropped, is known then.
+            self.settle(writer)?;
+            writer.active_bytes = self.active_bytes();
+        }
+        let full = writer.active_bytes >= settings.limits.memtable_bytes || crowded;
         let long = writer.wal.bytes() > settings.options.wal_bytes_max;
         if (full || long) && self.pressure.load().sealed_memtables < settings.limits.sealed_max {
             if !planted!("sealed-before-its-writes-are-in") {

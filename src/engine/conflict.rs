@@ -8,6 +8,7 @@
 //! have put them. Merges keep the newer of the two, be it a tombstone, because the caller holds a pin at a number below it
 //! (I4, I5).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::tree::{Tree, View, dropped};
@@ -15,13 +16,15 @@ use super::{Engine, Trees};
 use crate::batch::WriteBatch;
 use crate::catalog::TableMeta;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Action;
 use crate::merge::{Cursor, newer_over};
 use crate::options::Durability;
 use crate::store::cache::Unit;
 use crate::store::table::TablesCursor;
-use crate::types::{Key, KeyRange, KeyspaceId, Seq, Stamp};
+use crate::types::{Key, KeyRange, KeyspaceId, Seq, Stamp, UpperBound};
 
-/// What must hold when a batch is applied: no key in one of the ranges was written, or deleted, after `since`.
+/// What must hold when a batch is applied: no key in one of the ranges, and none that the batch writes, was written, or deleted,
+/// after `since`.
 #[derive(Debug)]
 pub(crate) struct Condition {
     pub(crate) since: Seq,
@@ -41,18 +44,21 @@ impl Engine {
         self.health.check_writable()?;
         // Before the views: what is not in them has a greater number.
         let upto = self.visible();
-        self.check(&self.trees(), &condition)?;
+        self.check(&self.trees(), batch, &condition)?;
         condition.since = condition.since.max(upto);
         self.commit(batch, durability, Some(&condition))
     }
 
     /// Fails with `Conflict` if `condition` does not hold for what is visible.
-    pub(super) fn check(&self, trees: &Trees, condition: &Condition) -> Result<()> {
-        for (id, range) in &condition.unchanged {
-            let tree = trees.get(id).ok_or_else(dropped)?;
+    pub(super) fn check(&self, trees: &Trees, batch: &WriteBatch, condition: &Condition) -> Result<()> {
+        // One at a time: all of a large batch would take several times its memory.
+        let written = batch.iter().map(|op| (op.keyspace, Cow::Owned(range_of(&op.action))));
+        let read = condition.unchanged.iter().map(|(id, range)| (*id, Cow::Borrowed(range)));
+        for (id, range) in written.chain(read) {
+            let tree = trees.get(&id).ok_or_else(dropped)?;
             let view = tree.view_arc();
             tree.check_exists()?;
-            if let Some((key, seq)) = self.find_newer(&view, range, condition.since)? {
+            if let Some((key, seq)) = self.find_newer(&view, &range, condition.since)? {
                 // Whoever tries again sees what was in the way, instead of losing to it over and over.
                 if !planted!("loser-does-not-wait") {
                     self.wait_visible(seq)?;
@@ -93,6 +99,14 @@ impl Engine {
             }
         }
         Ok(None)
+    }
+}
+
+/// The keys that an operation writes.
+fn range_of(action: &Action<'_>) -> KeyRange {
+    match *action {
+        Action::Put { key, .. } | Action::Delete { key } => KeyRange::new(key, key),
+        Action::DeleteRange { start, end } => KeyRange::half_open(start, UpperBound::from_bytes(end)),
     }
 }
 

@@ -162,7 +162,7 @@ impl Engine {
         tree.check_exists()?;
         // Before merges are held, which must get on.
         if !planted!("ingest-past-a-full-level-0") {
-            self.make_room(&mut self.writer()?.lock())?;
+            self.make_room(&mut self.writer()?.lock(), 0)?;
         }
         let _merges = self.hold_merges(tree.id())?;
         let _writers = self.hold_writers(tree)?;

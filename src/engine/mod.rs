@@ -169,6 +169,8 @@ pub(crate) struct Writer {
     pub(crate) active_bytes: u64,
     /// What the listener has heard last of stalls.
     told_stall: Option<ToldStall>,
+    /// How many wait for memtables to be flushed that their batches have no room beside.
+    crowding: usize,
     /// How many want that nobody writes for a while.
     pub(crate) holds: usize,
 }

@@ -155,6 +155,23 @@ impl Engine {
         }
     }
 
+    /// Whether a batch of `bytes` must wait until memtables are flushed, while the active ones hold `active_bytes`: it is large, and
+    /// the budget has no room for it beside them. Where there are none, it has none to wait for. Asked with the writer's lock held.
+    pub(crate) fn crowds(&self, active_bytes: u64, bytes: u64) -> bool {
+        let limits = self.settings().limits;
+        if bytes <= limits.large_batch_bytes || planted!("large-batch-not-held-back") {
+            return false;
+        }
+        let crowds = || {
+            let held = active_bytes + self.pressure.load().sealed_bytes;
+            held > 0 && held.saturating_add(bytes) > limits.memtables_bytes
+        };
+        crowds() && {
+            self.pressure.stopped.set();
+            crowds()
+        }
+    }
+
     /// Lets stalled writers look again. Not to be called with the writer's lock held.
     pub(crate) fn wake_writers(&self) {
         if let Some(writer) = &self.writer {

@@ -312,7 +312,8 @@ impl Store<'_> {
             manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
             wal.release(floor);
             let active_bytes = memtables.values().map(|recovered| recovered.active.bytes()).sum();
-            writer = Some(Mutex::new(Writer { wal, last_seq, active_bytes, told_stall: None, holds: 0 }));
+            let (told_stall, crowding, holds) = (None, 0, 0);
+            writer = Some(Mutex::new(Writer { wal, last_seq, active_bytes, told_stall, crowding, holds }));
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
         }
         let reserve = match self.opening.read_only {

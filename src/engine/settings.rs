@@ -24,6 +24,9 @@ const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Of the memory, one part in so many is left for the writes that fill a memtable beyond its budget.
 const OVERFILL_PARTS: u64 = 16;
 
+/// Batches of up to one part in so many of the memory overfill three memtables within that.
+const LARGE_BATCH_PARTS: u64 = 4 * OVERFILL_PARTS;
+
 /// Of the space, one part in so many is left for merges and deletes.
 const MERGE_PARTS: u64 = 5;
 
@@ -68,6 +71,10 @@ pub(crate) struct Limits {
     pub(crate) memtable_bytes: u64,
     /// Sealed memtables that may wait for their flush.
     pub(crate) sealed_max: u64,
+    /// All memtables of the store together take no more than this, or one batch that is larger has them for itself.
+    pub(crate) memtables_bytes: u64,
+    /// Longer batches wait until there is room for them.
+    pub(crate) large_batch_bytes: u64,
     /// Blocks and open tables.
     pub(crate) cache_bytes: u64,
     /// Writes that add anything are taken up to here.
@@ -89,11 +96,14 @@ impl Limits {
         let memory = options.memory_bytes.unwrap_or_else(default);
         // Active and sealed memtables together take at most three quarters of the budget.
         let memtable_bytes = options.memtable_bytes.min(memory / 4);
+        let memtables_bytes = memtable_bytes * (SEALED_MAX + 1) + memory / OVERFILL_PARTS;
         let threads = env.cores().clamp(1, BACKGROUND_THREADS_MAX);
         Self {
             memtable_bytes,
             sealed_max: SEALED_MAX,
-            cache_bytes: memory.saturating_sub(memtable_bytes * (SEALED_MAX + 1) + memory / OVERFILL_PARTS),
+            memtables_bytes,
+            large_batch_bytes: memory / LARGE_BATCH_PARTS,
+            cache_bytes: memory.saturating_sub(memtables_bytes),
             space_bytes: options.space_bytes.map(|bytes| bytes - bytes / MERGE_PARTS),
             segment_bytes: memtable_bytes.min(options.wal_bytes_max / 4),
             chunk_bytes: SEALED_MAX * memtable_bytes,

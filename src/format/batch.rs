@@ -11,11 +11,12 @@
 //!        varint+  put: length of the value, value; range: length of the bound behind its last key, bound (empty: none)
 //! ```
 //!
-//! The operations alone, without the header, are also how a batch that has no sequence number yet is kept.
+//! The operations alone, without the header, are also how a batch that has no sequence number yet is kept; its large values then
+//! lie beside it, each in memory of its own ([`Large`]).
 
 use super::Malformed;
 use super::coding::{Decoder, put_prefixed, put_varint};
-use crate::types::{BOUND_BYTES_MAX, KEY_BYTES_MAX, KeyspaceId, Seq, VALUE_BYTES_MAX};
+use crate::types::{BOUND_BYTES_MAX, Buffer, KEY_BYTES_MAX, KeyspaceId, Seq, VALUE_BYTES_MAX};
 
 /// Bytes before the first operation.
 pub const BATCH_HEADER_BYTES: usize = 12;
@@ -38,6 +39,31 @@ pub fn put_op(out: &mut Vec<u8>, op: &Op<'_>) {
     put_varint(out, op.keyspace.0.into());
     put_prefixed(out, key);
     value.into_iter().for_each(|value| put_prefixed(out, value));
+}
+
+/// Appends all of an operation but the value that it puts, to which `key` is given: as it stands before `value_len` bytes of value.
+pub fn put_op_before_value(out: &mut Vec<u8>, keyspace: KeyspaceId, key: &[u8], value_len: usize) {
+    out.push(PUT);
+    put_varint(out, keyspace.0.into());
+    put_prefixed(out, key);
+    put_varint(out, value_len as u64);
+}
+
+/// A value that lies beside the operations, in its place among them.
+#[derive(Clone, Debug)]
+pub struct Large {
+    /// How many bytes of operations stand before it.
+    pub at: usize,
+    /// The value.
+    pub value: Buffer,
+}
+
+/// The pieces that `ops` and the values beside it come to, in order: what stands in the log.
+pub fn pieces<'a>(ops: &'a [u8], large: &'a [Large]) -> impl Iterator<Item = &'a [u8]> + Clone {
+    let starts = std::iter::once(0).chain(large.iter().map(|large| large.at));
+    let ends = large.iter().map(|large| large.at).chain([ops.len()]);
+    let values = large.iter().map(|large| &*large.value).map(Some).chain([None]);
+    starts.zip(ends).zip(values).flat_map(|((start, end), value)| [Some(&ops[start..end]), value]).flatten()
 }
 
 /// The header of a batch of `count` operations that take the sequence numbers from `first` on.
@@ -98,6 +124,8 @@ impl Action<'_> {
 #[derive(Clone, Debug)]
 pub struct Ops<'a> {
     decoder: Decoder<'a>,
+    /// Values that lie beside what the decoder reads.
+    large: &'a [Large],
     left: u32,
     failed: bool,
 }
@@ -118,13 +146,19 @@ impl<'a> Ops<'a> {
         if count as usize > decoder.remaining() / OP_BYTES_MIN {
             return Err(Malformed::new(8, "more operations than bytes"));
         }
-        Ok((Seq(first), Self { decoder, left: count, failed: false }))
+        Ok((Seq(first), Self { decoder, large: &[], left: count, failed: false }))
     }
 
     /// `count` operations without a header.
     #[must_use]
     pub fn raw(bytes: &'a [u8], count: u32) -> Self {
-        Self { decoder: Decoder::new(bytes), left: count, failed: false }
+        Self::raw_beside(bytes, count, &[])
+    }
+
+    /// As [`Ops::raw`], with the values of `large` beside `bytes`.
+    #[must_use]
+    pub fn raw_beside(bytes: &'a [u8], count: u32, large: &'a [Large]) -> Self {
+        Self { decoder: Decoder::new(bytes), large, left: count, failed: false }
     }
 
     /// Number of operations that have not been read yet.
@@ -133,7 +167,20 @@ impl<'a> Ops<'a> {
         self.left
     }
 
-    fn read(decoder: &mut Decoder<'a>) -> Result<Op<'a>, Malformed> {
+    /// The value of a put.
+    fn value(decoder: &mut Decoder<'a>, large: &mut &'a [Large]) -> Result<&'a [u8], Malformed> {
+        if let [next, others @ ..] = large {
+            let mut behind = decoder.clone();
+            behind.varint()?;
+            if behind.offset() == next.at {
+                (*decoder, *large) = (behind, others);
+                return Ok(&next.value);
+            }
+        }
+        decoder.prefixed()
+    }
+
+    fn read(decoder: &mut Decoder<'a>, large: &mut &'a [Large]) -> Result<Op<'a>, Malformed> {
         let start = decoder.offset();
         let kind = decoder.u8()?;
         let keyspace = decoder.varint()?;
@@ -142,7 +189,7 @@ impl<'a> Ops<'a> {
         let (action, fits) = match kind {
             DELETE => (Action::Delete { key }, key.len() <= KEY_BYTES_MAX),
             PUT => {
-                let value = decoder.prefixed()?;
+                let value = Self::value(decoder, large)?;
                 (Action::Put { key, value }, key.len() <= KEY_BYTES_MAX && value.len() <= VALUE_BYTES_MAX)
             }
             DELETE_RANGE => {
@@ -171,7 +218,7 @@ impl<'a> Iterator for Ops<'a> {
         }
         let next = if self.left > 0 {
             self.left -= 1;
-            Some(Self::read(&mut self.decoder))
+            Some(Self::read(&mut self.decoder, &mut self.large))
         } else {
             self.decoder.clone().finish().err().map(Err)
         };
@@ -234,6 +281,30 @@ mod tests {
         fn noise_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..100), count: u32) {
             let _ = read(&bytes);
             prop_assert!(Ops::raw(&bytes, count).count() <= bytes.len() + 1);
+        }
+    }
+
+    #[test]
+    fn values_beside_the_operations_read_as_if_they_stood_among_them() {
+        let values: Vec<Vec<u8>> = [5, 0, 300, 7].map(|len| vec![len as u8; len]).into();
+        let puts = values.iter().map(|value| Action::Put { key: b"key", value });
+        let actions: Vec<_> = puts.chain([Action::Delete { key: b"gone" }]).collect();
+        for beside in 0..16_u32 {
+            let (mut ops, mut whole, mut large) = (Vec::new(), Vec::new(), Vec::new());
+            for (at, &action) in actions.iter().enumerate() {
+                let op = Op { keyspace: KeyspaceId(9), action };
+                put_op(&mut whole, &op);
+                match action {
+                    Action::Put { key, value } if beside & 1 << at != 0 => {
+                        put_op_before_value(&mut ops, op.keyspace, key, value.len());
+                        large.push(Large { at: ops.len(), value: value.into() });
+                    }
+                    _ => put_op(&mut ops, &op),
+                }
+            }
+            assert_eq!(pieces(&ops, &large).collect::<Vec<_>>().concat(), whole);
+            let read = Ops::raw_beside(&ops, actions.len() as u32, &large).map(|op| op.map(|op| op.action));
+            assert_eq!(read.collect::<Result<Vec<_>, _>>(), Ok(actions.clone()), "{beside:b}");
         }
     }
 

@@ -79,10 +79,31 @@ impl FrameWriter {
     /// # Panics
     /// When the payload is longer than [`FRAME_PAYLOAD_BYTES_MAX`].
     pub fn append(&mut self, kind: u8, payload: &[&[u8]], synced: u64, out: &mut Vec<u8>) {
-        debug_assert!(synced <= self.offset, "a frame is not durable before it is written");
-        let length = payload.iter().map(|part| part.len()).sum::<usize>();
-        let length = u32::try_from(length).expect("invariant: the user of a log caps its payloads");
+        let length = payload.iter().map(|part| part.len()).sum();
         let start = out.len();
+        let place = self.put_header(kind, length, synced, out);
+        payload.iter().for_each(|part| out.extend_from_slice(part));
+        let checksum = place.checksum(&out[start + 4..]);
+        self.put_checksum(checksum, length, &mut out[start..]);
+    }
+
+    /// As [`FrameWriter::append`], of the header alone: the caller writes the payload behind it.
+    ///
+    /// # Panics
+    /// As that.
+    pub fn append_header(&mut self, kind: u8, payload: &[&[u8]], synced: u64, out: &mut Vec<u8>) {
+        let length = payload.iter().map(|part| part.len()).sum();
+        let start = out.len();
+        let place = self.put_header(kind, length, synced, out);
+        let checksum =
+            place.checksum_of_pieces(std::iter::once(&out[start + 4..]).chain(payload.iter().copied()));
+        self.put_checksum(checksum, length, &mut out[start..]);
+    }
+
+    /// Appends a header, its checksum to come.
+    fn put_header(&self, kind: u8, length: usize, synced: u64, out: &mut Vec<u8>) -> Place {
+        debug_assert!(synced <= self.offset, "a frame is not durable before it is written");
+        let length = u32::try_from(length).expect("invariant: the user of a log caps its payloads");
         put_u32(out, 0);
         put_u32(out, self.prev);
         put_u32(out, length);
@@ -90,11 +111,14 @@ impl FrameWriter {
         let place = Place { id: self.log_id, offset: self.offset };
         out.extend(header_check(place, self.prev, length, kind, synced));
         put_u64(out, synced);
-        payload.iter().for_each(|part| out.extend_from_slice(part));
-        let checksum = place.checksum(&out[start + 4..]);
-        out[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
+        place
+    }
+
+    /// Completes a `frame` whose payload has `length` bytes, and goes on behind it.
+    fn put_checksum(&mut self, checksum: u32, length: usize, frame: &mut [u8]) {
+        frame[..4].copy_from_slice(&checksum.to_le_bytes());
         self.prev = checksum;
-        self.offset += (out.len() - start) as u64;
+        self.offset += (FRAME_HEADER_BYTES + length) as u64;
     }
 }
 

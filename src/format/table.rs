@@ -45,7 +45,7 @@ pub use separator::separator;
 use super::checksum::Place;
 use super::coding::{Decoder, put_u32, put_u64};
 use super::{FORMAT_VERSION, Malformed};
-use crate::types::TableId;
+use crate::types::{Buffer, TableId};
 use std::borrow::Cow;
 
 /// Bytes of an encoded [`BlockHandle`].
@@ -150,6 +150,35 @@ pub fn seal_block(place: Place, codec: Codec, payload: &[u8], out: &mut Vec<u8>)
     (out.len() - start) as u32
 }
 
+/// The end of the sealed block whose payload lies in `pieces`, stored by `codec`: the payload goes before it as it is.
+#[must_use]
+pub fn trailer_of_pieces(place: Place, codec: Codec, pieces: [&[u8]; 2]) -> [u8; TRAILER_BYTES] {
+    let [head, rest] = pieces;
+    let checksum = place.checksum_of_pieces([head, rest, &[codec as u8]]);
+    let [a, b, c, d] = checksum.to_le_bytes();
+    [codec as u8, a, b, c, d]
+}
+
+/// The stored form of a large payload in `pieces`, compressed, and its length in the buffer; none if that saves too little.
+#[must_use]
+pub fn compress_pieces([head, rest]: [&[u8]; 2]) -> Option<(Buffer, usize)> {
+    let length = head.len() + rest.len();
+    let mut payload = Buffer::alone(length);
+    let bytes = payload.get_mut()?;
+    bytes[..head.len()].copy_from_slice(head);
+    bytes[head.len()..].copy_from_slice(rest);
+    let mut out = Buffer::alone(size_of::<u32>() + lz4_flex::block::get_maximum_output_size(length));
+    let (raw_length, body) = out.get_mut()?.split_first_chunk_mut()?;
+    *raw_length = (length as u32).to_le_bytes();
+    let stored = size_of::<u32>() + lz4_flex::block::compress_into(&payload, body).ok()?;
+    is_worthwhile(stored, length).then_some((out, stored))
+}
+
+/// Whether `stored` bytes, of a payload of `length`, are few enough to decompress them at each read.
+fn is_worthwhile(stored: usize, length: usize) -> bool {
+    stored <= length - length / 8
+}
+
 /// Appends the raw length and compressed bytes; appends nothing and returns false if that saves too little.
 fn compress(payload: &[u8], out: &mut Vec<u8>) -> bool {
     let start = out.len();
@@ -158,7 +187,7 @@ fn compress(payload: &[u8], out: &mut Vec<u8>) -> bool {
     out.resize(body + lz4_flex::block::get_maximum_output_size(payload.len()), 0);
     let length = lz4_flex::block::compress_into(payload, &mut out[body..]).unwrap_or(payload.len());
     out.truncate(body + length);
-    let worthwhile = out.len() - start <= payload.len() - payload.len() / 8;
+    let worthwhile = is_worthwhile(out.len() - start, payload.len());
     if !worthwhile {
         out.truncate(start);
     }
@@ -191,16 +220,60 @@ pub fn check_block(place: Place, stored: &[u8]) -> Result<&[u8], Malformed> {
     Ok(covered)
 }
 
-fn decompress(stored: &[u8]) -> Result<Vec<u8>, Malformed> {
+/// A block, once it is checked.
+#[derive(Debug)]
+pub enum Opened<'a> {
+    /// Its payload, as it was stored.
+    Raw(&'a [u8]),
+    /// Its payload, decompressed.
+    Decompressed(Buffer),
+}
+
+/// As [`open_block`], where what is compressed comes to lie in a buffer that `take` gives, of as many bytes as it asks for.
+///
+/// # Errors
+/// As that.
+pub fn open_block_in<'a>(
+    place: Place,
+    stored: &'a [u8],
+    take: impl FnOnce(usize) -> Buffer,
+) -> Result<Opened<'a>, Malformed> {
+    let covered = check_block(place, stored)?;
+    let (&codec, payload) = covered.split_last().ok_or(Malformed::new(0, "truncated block"))?;
+    match codec {
+        codec if codec == Codec::Raw as u8 => Ok(Opened::Raw(payload)),
+        codec if codec == Codec::Lz4 as u8 => {
+            let (length, compressed) = split_compressed(payload)?;
+            let mut buffer = take(length);
+            decompress_to(compressed, buffer.get_mut().unwrap_or_default())?;
+            Ok(Opened::Decompressed(buffer))
+        }
+        _ => Err(Malformed::new(payload.len(), "unknown block codec")),
+    }
+}
+
+/// The raw length, and the compressed bytes.
+fn split_compressed(stored: &[u8]) -> Result<(usize, &[u8]), Malformed> {
     let mut decoder = Decoder::new(stored);
     let raw_length = decoder.u32()? as usize;
     let compressed = decoder.bytes(decoder.remaining())?;
     if raw_length / LZ4_RATIO_MAX > compressed.len() {
         return Err(Malformed::new(0, "raw length beyond what LZ4 can yield"));
     }
+    Ok((raw_length, compressed))
+}
+
+fn decompress(stored: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let (raw_length, compressed) = split_compressed(stored)?;
     let mut payload = vec![0; raw_length];
-    match lz4_flex::block::decompress_into(compressed, &mut payload) {
-        Ok(length) if length == raw_length => Ok(payload),
+    decompress_to(compressed, &mut payload)?;
+    Ok(payload)
+}
+
+/// Fills `payload`.
+fn decompress_to(compressed: &[u8], payload: &mut [u8]) -> Result<(), Malformed> {
+    match lz4_flex::block::decompress_into(compressed, payload) {
+        Ok(length) if length == payload.len() => Ok(()),
         _ => Err(Malformed::new(4, "LZ4 bytes do not yield the raw length")),
     }
 }

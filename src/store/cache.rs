@@ -243,17 +243,8 @@ impl TableCache {
     }
 
     /// A buffer for something that may be kept.
-    fn frame(&self, bytes: usize) -> Buffer {
+    pub(crate) fn frame(&self, bytes: usize) -> Buffer {
         if self.keeps(bytes) { self.frames.take(bytes, self) } else { Buffer::alone(bytes) }
-    }
-
-    /// `bytes` in such a buffer.
-    pub(crate) fn copy(&self, bytes: &[u8]) -> Buffer {
-        let mut buffer = self.frame(bytes.len());
-        if let Some(own) = buffer.get_mut() {
-            own.copy_from_slice(bytes);
-        }
-        buffer
     }
 
     pub(crate) fn packs(&self) -> &Arc<PackStore> {
@@ -367,7 +358,7 @@ impl TableCache {
         if let Some(bytes) = buffer.get_mut() {
             self.timed(table, handle, || place.read(cause, handle.offset..handle.end(), bytes))?;
         }
-        place.block(handle, &buffer, 0, |bytes| self.copy(bytes))
+        place.block(handle, &buffer, 0, |bytes| self.frame(bytes))
     }
 
     /// Counts a read of what is under `handle`, and how long it takes.

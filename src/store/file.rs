@@ -12,6 +12,37 @@ use crate::error::{Error, Result};
 use crate::format::Malformed;
 use crate::types::PAGE_BYTES;
 
+/// What is shorter is gathered in a buffer.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Writes `piece` behind the bytes of `buffer`, which belong at `offset`: all whole pages if there are many, from where they lie.
+/// What is left is in the buffer then, and belongs at the offset that is returned.
+pub(super) fn write_piece(
+    mut offset: u64,
+    piece: &[u8],
+    buffer: &mut Vec<u8>,
+    mut write: impl FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<u64> {
+    if piece.len() < PIECE_BYTES {
+        buffer.extend_from_slice(piece);
+        return Ok(offset);
+    }
+    // To where a page begins: the kernel would read one of which it takes a part, if it is not in memory.
+    let end = offset + buffer.len() as u64;
+    let (head, rest) = piece.split_at((end.next_multiple_of(PAGE_BYTES) - end) as usize);
+    buffer.extend_from_slice(head);
+    write(offset, buffer)?;
+    offset += buffer.len() as u64;
+    buffer.clear();
+    let (pages, tail) = rest.split_at(rest.len() - rest.len() % PAGE_BYTES as usize);
+    for part in pages.chunks(PIECE_BYTES) {
+        write(offset, part)?;
+        offset += part.len() as u64;
+    }
+    buffer.extend_from_slice(tail);
+    Ok(offset)
+}
+
 /// An open file whose every failure says which file, and whose every byte is counted by cause.
 #[derive(Debug)]
 pub(crate) struct StoreFile {

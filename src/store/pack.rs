@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::device::{Device, Named};
-use super::file::StoreFile;
+use super::file::{StoreFile, write_piece};
 use super::meter::{ReadCause, WriteCause};
 use super::spares::{NewFile, Spares};
 use crate::env::Access;
@@ -226,6 +226,14 @@ impl PackWriter {
     /// The buffer to append to; call [`PackWriter::drain`] now and then.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
+    }
+
+    /// Appends `piece`, a large one without a copy of it.
+    pub(crate) fn append(&mut self, piece: &[u8]) -> Result<()> {
+        let (spares, file, cause) = (&self.spares, &self.file, self.cause);
+        let write = |at, bytes: &[u8]| spares.yielding(|| file.write(cause, at, bytes));
+        self.written = write_piece(self.written, piece, &mut self.buffer, write)?;
+        Ok(())
     }
 
     /// Hands full pieces to the operating system, in whole pages: of a page of a spare that is no longer in memory the

@@ -36,7 +36,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::device::Device;
-use super::file::StoreFile;
+use super::file::{StoreFile, write_piece};
 use super::meter::{ReadCause, WriteCause};
 use super::spares::Spares;
 use crate::env::Access;
@@ -55,18 +55,21 @@ pub(crate) use next::NextSegment;
 /// Recovery rewrites the log in pieces of this size.
 const REWRITE_BYTES: usize = 1 << 20;
 
+/// A batch of so many bytes is written from where it lies: to copy it would take longer than another call.
+const STRAIGHT_BYTES: usize = 1 << 20;
+
 /// How far a segment is written ahead at a time.
 const AHEAD_BYTES: u64 = 256 << 10;
 
 /// A batch on its way into the log.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LogBatch<'a> {
+pub(crate) struct LogBatch<Ops> {
     /// Sequence number of its first operation.
     pub(crate) first: Seq,
     /// Number of operations.
     pub(crate) count: u32,
-    /// The operations, encoded.
-    pub(crate) ops: &'a [u8],
+    /// The operations, encoded, in pieces.
+    pub(crate) ops: Ops,
 }
 
 /// A segment that is complete but may still hold the only copy of some entries.
@@ -135,17 +138,21 @@ impl Wal {
     }
 
     /// Appends batches, one frame each, in one write. They survive the death of the process when this returns.
-    pub(crate) fn append<'a>(&mut self, batches: impl Iterator<Item = LogBatch<'a>>) -> Result<()> {
+    pub(crate) fn append<'a>(
+        &mut self,
+        batches: impl Iterator<Item = LogBatch<impl Iterator<Item = &'a [u8]> + Clone>>,
+    ) -> Result<()> {
         let before = self.frames.clone();
-        self.buffer.clear();
         let mut last = self.last_seq;
-        let synced = self.current.synced();
+        let mut result = Ok(());
         for batch in batches {
-            let header = encode_header(batch.first, batch.count);
-            self.frames.append(BATCH_FRAME, &[&header, batch.ops], synced, &mut self.buffer);
             last = Seq(batch.first.0 + u64::from(batch.count).saturating_sub(1));
+            result = result.and_then(|()| self.put(batch));
         }
-        if let Err(error) = write(&self.current.file, before.offset(), &mut self.buffer, self.taken_over) {
+        let (file, offset) = (&self.current.file, self.unwritten());
+        let written = result.and_then(|()| write(file, offset, &mut self.buffer, self.taken_over));
+        self.buffer.clear();
+        if let Err(error) = written {
             // Whole frames of what failed must not be read back, nor lengthen the segment beyond what the next one says
             // of it.
             self.frames = before;
@@ -162,9 +169,35 @@ impl Wal {
         self.current.appended_to(self.frames.offset());
         self.durable.appended_to(last);
         self.write_ahead();
-        // A single huge batch must not pin its size in memory for ever.
-        self.buffer.shrink_to(1 << 20);
         Ok(())
+    }
+
+    /// Puts the frame of a batch behind what is in the buffer. Of a large one most is written at once, from where it lies: it
+    /// takes no memory here.
+    fn put<'a>(&mut self, batch: LogBatch<impl Iterator<Item = &'a [u8]> + Clone>) -> Result<()> {
+        let header = encode_header(batch.first, batch.count);
+        let synced = self.current.synced();
+        let mut pieces = batch.ops.clone();
+        if let (Some(ops), None) = (pieces.next(), pieces.next())
+            && (ops.len() < STRAIGHT_BYTES || planted!("large-batch-copied-for-the-log"))
+        {
+            self.frames.append(BATCH_FRAME, &[&header, ops], synced, &mut self.buffer);
+            return Ok(());
+        }
+        let mut end = self.unwritten();
+        let payload: Vec<&[u8]> = std::iter::once(&header[..]).chain(batch.ops.map(|ops| ops)).collect();
+        self.frames.append_header(BATCH_FRAME, &payload, synced, &mut self.buffer);
+        for piece in payload {
+            let file = &self.current.file;
+            let write = |at, bytes: &[u8]| file.write(WriteCause::Wal, at, bytes);
+            end = write_piece(end, piece, &mut self.buffer, write)?;
+        }
+        Ok(())
+    }
+
+    /// Where the buffer belongs in the current segment.
+    fn unwritten(&self) -> u64 {
+        self.frames.offset() - self.buffer.len() as u64
     }
 
     /// Keeps the file written ahead of what it holds, once somebody waits for syncs.

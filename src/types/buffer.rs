@@ -12,12 +12,11 @@
 //! 2. Each `Frame`, and the holders of each `Buffer` together, have one strong count of their chunk: the memory is there until the
 //!    last has gone, and [`Chunk::into_memory`], which asks for the only count, carves no memory anew that anyone holds.
 //! 3. The bytes of a buffer are written through [`Buffer::get_mut`] alone, which has its only holder exclusively.
-//! 4. A frame is filled with zeros by who takes it first: so no owner sees bytes that are not initialised. Its bit in
+//! 4. A frame is filled with zeros by who takes it first, unless its memory was made of zeros and nobody has had it: so no owner sees bytes that are not initialised. Its bit in
 //!    `Chunk::zeroed` is set (Release) behind that. An owner may ask for the bit by (1); whoever else does (Acquire) may read the
 //!    header from then on, at any time: it is atomics, and no bytes of a buffer lie in the header of a frame of its chunk.
 #![expect(unsafe_code, reason = "frames of shared memory; see the module header")]
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
@@ -26,12 +25,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, fence};
 
+use super::pages::{PAGES_ALIGN, Pages};
+
 /// What processors bring from memory at a time.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const CACHE_LINE_BYTES: usize = 64;
 
 /// Frames begin at multiples of this many bytes: a cache line.
 pub(crate) const FRAME_ALIGN: usize = 64;
+const _: () = assert!(FRAME_ALIGN <= PAGES_ALIGN);
 
 /// What the owner of a frame may note with it: under which key it is to be found.
 pub(crate) type Tag = [u64; 2];
@@ -60,37 +62,26 @@ const HOLDERS_MAX: usize = isize::MAX as usize;
 /// first frame of half a mebibyte waits for the faults of all of its pages, 0.7 ms, and so do those behind.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    start: NonNull<u8>,
+    pages: Pages,
     bytes: usize,
-    layout: Layout,
     total: Option<Arc<AtomicU64>>,
 }
-
-// SAFETY: it is the only owner of its allocation.
-unsafe impl Send for Memory {}
-// SAFETY: nothing can be done through a shared reference but to read its fields.
-unsafe impl Sync for Memory {}
 
 impl Memory {
     /// For many frames.
     pub(crate) fn new(bytes: usize, total: &Arc<AtomicU64>) -> Self {
         total.fetch_add(bytes as u64, Relaxed);
-        Self::of(bytes, FRAME_ALIGN, Some(total.clone()))
+        Self::of(bytes, Some(total.clone()))
     }
 
     /// For a single frame.
     fn for_one(bytes: usize) -> Self {
-        Self::of(bytes, align_of::<Header>(), None)
+        Self::of(bytes, None)
     }
 
-    fn of(bytes: usize, align: usize, total: Option<Arc<AtomicU64>>) -> Self {
-        // No frame is shorter than a header; a length that does not exist would be one that no slice can have.
-        let layout = Layout::from_size_align(bytes.max(HEADER_BYTES), align);
-        let layout = layout.unwrap_or_else(|_| handle_alloc_error(Layout::new::<Header>()));
-        // SAFETY: the layout is not of length 0.
-        let start = unsafe { alloc(layout) };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Self { start, bytes, layout, total }
+    fn of(bytes: usize, total: Option<Arc<AtomicU64>>) -> Self {
+        // No frame is shorter than a header.
+        Self { pages: Pages::new(bytes.max(HEADER_BYTES)), bytes, total }
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -103,8 +94,6 @@ impl Drop for Memory {
         if let Some(total) = &self.total {
             total.fetch_sub(self.bytes as u64, Relaxed);
         }
-        // SAFETY: allocated with this layout, by (2) not in use any more.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
 
@@ -206,19 +195,19 @@ impl Chunk {
         }
         // SAFETY: the frame lies within the memory, see `new`, and by (1) nobody else writes to it; by (4) nobody reads it before
         // the bit is set.
-        unsafe { self.memory.start.add(at * self.frame_bytes).write_bytes(0, self.frame_bytes) };
+        unsafe { self.memory.pages.start().add(at * self.frame_bytes).write_bytes(0, self.frame_bytes) };
         self.zeroed[at / 64].fetch_or(1 << (at % 64), Release);
     }
 
     fn header(&self, at: usize) -> NonNull<Header> {
         debug_assert!(at < self.frames);
         // SAFETY: the frame lies within the memory, see `new`.
-        unsafe { self.memory.start.add(at * self.frame_bytes) }.cast()
+        unsafe { self.memory.pages.start().add(at * self.frame_bytes) }.cast()
     }
 
     /// Makes the frame of this header free. The caller owns it, and lets go of it.
     fn release(&self, header: NonNull<Header>) {
-        let at = (header.addr().get() - self.memory.start.addr().get()) / self.frame_bytes;
+        let at = (header.addr().get() - self.memory.pages.start().addr().get()) / self.frame_bytes;
         self.free[at / 64].fetch_or(1 << (at % 64), Release);
     }
 }
@@ -279,7 +268,12 @@ impl Buffer {
     /// A buffer of `bytes` zeros by itself.
     pub(crate) fn alone(bytes: usize) -> Self {
         let frame_bytes = HEADER_BYTES.saturating_add(bytes);
-        Chunk::with_frame(Memory::for_one(frame_bytes), frame_bytes).1.into_buffer(bytes)
+        let (chunk, frame) = Chunk::with_frame(Memory::for_one(frame_bytes), frame_bytes);
+        if chunk.memory.pages.is_zeroed() {
+            // Nobody has had this memory before.
+            chunk.zeroed[0].fetch_or(1, Release);
+        }
+        frame.into_buffer(bytes)
     }
 
     /// Bytes of memory that it takes, with its part of what is left over of the chunk, and whether it is by itself.

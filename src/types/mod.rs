@@ -16,6 +16,7 @@ mod dates;
 mod extent;
 mod holds;
 mod ids;
+pub(crate) mod pages;
 mod prefix;
 mod range;
 mod stamp;

@@ -19,6 +19,7 @@ const UNSAFE_FILES: &[&str] = &[
     "src/store/memtable/arena.rs",
     "src/store/memtable/skiplist.rs",
     "src/types/buffer.rs",
+    "src/types/pages.rs",
     "crates/torture/src/allocation.rs",
     "compare/src/store/c_api.rs",
     "compare/src/store/leveldb.rs",

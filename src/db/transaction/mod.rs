@@ -543,24 +543,15 @@ impl Transaction {
         if self.writes.is_empty() && durability == Durability::Buffered {
             return Ok(());
         }
-        let mut batch = WriteBatch::new();
+        let Self { db, snapshot, writes, read_keys, read_ranges, .. } = self;
         let mut unchanged = Vec::new();
-        for (&id, Writes { ranges, keys }) in &self.writes {
-            for range in ranges {
-                batch.add_range(id, Some(range.clone()));
-                unchanged.push((id, range.clone()));
-            }
-            for (key, value) in keys {
-                batch.write(id, key, value.as_deref());
-                unchanged.push((id, KeyRange::new(&key[..], &key[..])));
-            }
+        if !writes.is_empty() && !planted!("read-set-not-checked") {
+            let read = read_keys.into_iter().map(|(id, key)| (id, KeyRange::new(&key[..], &key[..])));
+            unchanged.extend(read.chain(read_ranges));
         }
-        if !self.writes.is_empty() && !planted!("read-set-not-checked") {
-            unchanged.extend(self.read_keys.iter().map(|(id, key)| (*id, KeyRange::new(&key[..], &key[..]))));
-            unchanged.extend(self.read_ranges.iter().cloned());
-        }
-        let condition = Condition { since: Seq(self.snapshot.seq()), unchanged };
-        self.db.engine().commit_if(&batch, durability, condition)
+        let batch = into_batch(writes);
+        let condition = Condition { since: Seq(snapshot.seq()), unchanged };
+        db.engine().commit_if(&batch, durability, condition)
     }
 
     /// Forgets the writes. Dropping the transaction does the same.
@@ -575,6 +566,25 @@ impl Transaction {
     /// # Ok::<(), terrace::Error>(())
     /// ```
     pub fn rollback(self) {}
+}
+
+/// All writes as a batch. Each goes as the batch gets it, and the batch has its length from the beginning: both together take hardly
+/// more than the larger of the two.
+fn into_batch(writes: BTreeMap<KeyspaceId, Writes>) -> WriteBatch {
+    let bytes = |(key, value): (&Vec<u8>, &Option<Slice>)| {
+        WriteBatch::bytes_of(key.len(), value.as_ref().map_or(0, |value| value.len()))
+    };
+    let mut batch = WriteBatch::new();
+    batch.reserve(writes.values().flat_map(|writes| writes.keys.iter().map(bytes)).sum());
+    for (id, Writes { ranges, keys }) in writes {
+        for range in ranges {
+            batch.add_range(id, Some(range));
+        }
+        for (key, value) in keys {
+            batch.write(id, &key, value.as_deref());
+        }
+    }
+    batch
 }
 
 impl fmt::Debug for Transaction {

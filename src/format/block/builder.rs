@@ -1,6 +1,8 @@
 //! Collects entries and writes them section by section.
 
-use super::{BLOCK_HEADER_BYTES, KEY_ENDS, KEY_ENDS_WIDE, OWN_KINDS, VALUE_ENDS, VALUE_ENDS_WIDE};
+use super::{
+    BLOCK_HEADER_BYTES, KEY_ENDS, KEY_ENDS_WIDE, OWN_KINDS, VALUE_ENDS, VALUE_ENDS_WIDE, VALUE_STRIDE_AT,
+};
 use crate::format::coding::{put_u16, put_u32, put_u64};
 use crate::types::{KEY_BYTES_MAX, Seq, Stamp};
 
@@ -129,6 +131,19 @@ impl BlockBuilder {
         self.stamps.clear();
         self.span = StampSpan::default();
     }
+}
+
+/// Appends the block of one entry up to its value, of `value_len` bytes, which goes behind it.
+///
+/// # Panics
+/// As [`BlockBuilder::add`].
+pub fn put_head_of_single(out: &mut Vec<u8>, key: &[u8], stamp: Stamp, value_len: usize) {
+    let mut block = BlockBuilder::new();
+    block.add(key, stamp, &[]);
+    let start = out.len();
+    block.finish(out);
+    let stride = u32::try_from(value_len).expect("invariant: a block stays below 4 GiB");
+    out[start + VALUE_STRIDE_AT..][..4].copy_from_slice(&stride.to_le_bytes());
 }
 
 fn write_deltas(stamps: &[Stamp], low: Seq, width: usize, out: &mut Vec<u8>) {

@@ -30,11 +30,14 @@
 mod builder;
 mod reader;
 
-pub use builder::BlockBuilder;
+pub use builder::{BlockBuilder, put_head_of_single};
 pub use reader::Block;
 
 /// Bytes before the prefix.
 pub const BLOCK_HEADER_BYTES: usize = 24;
+
+/// Where the values' stride stands.
+const VALUE_STRIDE_AT: usize = 12;
 
 const KEY_ENDS: u8 = 1;
 const KEY_ENDS_WIDE: u8 = 2;

@@ -256,3 +256,15 @@ fn key_above_the_limit_is_refused() {
     bytes.push(7);
     assert_eq!(Block::decode(bytes).err(), Some(Malformed::new(8, "key too long")));
 }
+
+#[test]
+fn a_block_of_one_entry_is_its_head_and_its_value() {
+    for (key, value) in [(&b"key"[..], &b"value"[..]), (b"", b"v"), (&[7; 300], &[9; 70_000])] {
+        let stamp = Stamp::new(Seq(77), Kind::Put);
+        let (mut builder, mut whole, mut head) = (BlockBuilder::new(), b"lead".to_vec(), b"lead".to_vec());
+        builder.add(key, stamp, value);
+        builder.finish(&mut whole);
+        put_head_of_single(&mut head, key, stamp, value.len());
+        assert_eq!([&head, value].concat(), whole);
+    }
+}

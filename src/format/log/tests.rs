@@ -167,3 +167,16 @@ fn frame_has_golden_bytes() {
     ];
     assert_eq!(out, golden);
 }
+
+#[test]
+fn a_header_before_its_payload_is_the_same_frame() {
+    let mut writers = [FrameWriter::new(LOG, 0, first_prev(LOG)), FrameWriter::new(LOG, 0, first_prev(LOG))];
+    let (mut whole, mut parts) = (Vec::new(), Vec::new());
+    for payload in [[&b"one"[..], b"two"], [&[], &[5; 3000]], [&[6; 700], &[]]] {
+        writers[0].append(3, &payload, 0, &mut whole);
+        writers[1].append_header(3, &payload, 0, &mut parts);
+        payload.iter().for_each(|part| parts.extend_from_slice(part));
+    }
+    assert_eq!(whole, parts);
+    assert_eq!(writers[0].offset(), writers[1].offset());
+}

@@ -212,7 +212,7 @@ impl TableCache {
             }
             for handle in piece {
                 let at = handle.offset.checked_sub(first.offset).map_or(usize::MAX, |at| at as usize);
-                blocks.push(place.block(*handle, &buffer, at, |bytes| self.copy(bytes))?);
+                blocks.push(place.block(*handle, &buffer, at, |bytes| self.frame(bytes))?);
             }
             rest = behind;
         }

@@ -151,7 +151,7 @@ impl TableCache {
             let at = handle.offset.checked_sub(start).and_then(|at| usize::try_from(at).ok());
             Ok((
                 handle.offset,
-                from.block(*handle, &buffer, at.unwrap_or(usize::MAX), |bytes| self.copy(bytes))?,
+                from.block(*handle, &buffer, at.unwrap_or(usize::MAX), |bytes| self.frame(bytes))?,
             ))
         };
         let blocks: Vec<_> = handles.iter().map(block).collect::<Result<_>>()?;

@@ -2,7 +2,8 @@
 //!
 //! Owns a list of chunks with a bump offset each. The first chunk is small and comes with the first allocation, so
 //! that an empty memtable costs nothing; each further one is twice as large, up to [`CHUNK_BYTES_MAX`]. What exceeds
-//! a quarter of the current chunk gets a chunk of its own, so that a full chunk wastes at most a quarter.
+//! a quarter of the current chunk gets a chunk of its own, so that a full chunk wastes at most a quarter. What is large is in
+//! memory that goes back to the operating system with it (`types/pages.rs`).
 //!
 //! Chunks of the largest size come from and go back to a [`ChunkPool`]: memory that was used before costs nothing to
 //! touch, fresh memory a page fault. They are large pages.
@@ -22,6 +23,7 @@ use crate::env::huge_pages::{HUGE_PAGE_BYTES, prefer_huge_pages};
 use crate::env::sync::Mutex;
 use crate::env::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::env::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
+use crate::types::pages::{LARGE_BYTES, Pages};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -81,6 +83,18 @@ impl ChunkPool {
         // SAFETY: (4): ours alone, with room for a header.
         unsafe { chunk.write(header) };
         chunk
+    }
+
+    /// Frees chunks of about `bytes`, as far as there are so many: others take their place in the budget.
+    fn shrink(&self, bytes: usize) {
+        let mut free = self.free.lock();
+        let kept = free.len().saturating_sub(bytes.div_ceil(CHUNK_BYTES_MAX));
+        let freed = free.split_off(kept);
+        drop(free);
+        for PooledChunk(chunk) in freed {
+            // SAFETY: (4): from `new_chunk`, and ours alone.
+            unsafe { free_chunk(chunk.as_ptr()) };
+        }
     }
 
     /// Takes a chunk of the largest size that nobody uses any more, or frees it.
@@ -176,6 +190,9 @@ impl Arena {
     }
 
     fn alloc_large(&self, bytes: usize) -> NonNull<u8> {
+        if bytes >= LARGE_BYTES && !planted!("pool-kept-beside-large-values") {
+            self.pool.shrink(bytes);
+        }
         let chunk = new_chunk(Chunk {
             previous: ptr::null_mut(),
             older_bytes: 0,
@@ -241,7 +258,18 @@ fn chunk_layout(capacity: usize) -> Layout {
     Layout::from_size_align(bytes, align).expect("invariant: an entry is smaller than the address space")
 }
 
+/// Whether a chunk is in pages of its own. Those of the largest size are not: the pool keeps them.
+fn is_apart(capacity: usize) -> bool {
+    HEADER + capacity >= LARGE_BYTES && HEADER + capacity != CHUNK_BYTES_MAX
+}
+
 fn new_chunk(header: Chunk) -> NonNull<Chunk> {
+    if is_apart(header.capacity) {
+        let chunk = Pages::new(HEADER + header.capacity).into_raw().cast::<Chunk>();
+        // SAFETY: fresh memory with room and alignment for the header.
+        unsafe { chunk.write(header) };
+        return chunk;
+    }
     let layout = chunk_layout(header.capacity);
     // SAFETY: the layout holds at least a header, so it is not empty.
     let Some(chunk) = NonNull::new(unsafe { alloc(layout) }.cast::<Chunk>()) else {
@@ -264,7 +292,11 @@ unsafe fn free_chunk(chunk: *mut Chunk) -> *mut Chunk {
     // SAFETY: the caller's promise; the layout is the one it was allocated with.
     unsafe {
         let (previous, capacity) = ((*chunk).previous, (*chunk).capacity);
-        dealloc(chunk.cast(), chunk_layout(capacity));
+        if is_apart(capacity) {
+            drop(Pages::from_raw(NonNull::new_unchecked(chunk).cast(), HEADER + capacity));
+        } else {
+            dealloc(chunk.cast(), chunk_layout(capacity));
+        }
         previous
     }
 }

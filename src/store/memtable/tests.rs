@@ -398,3 +398,18 @@ fn keys_are_in_order_whatever_prefix_is_expected_of_them() {
         assert_eq!(memtable.ends(), Some((&*ends.0.0, &*ends.1.0)));
     }
 }
+
+#[test]
+#[cfg_attr(miri, ignore = "20 MiB")]
+fn the_pool_makes_room_for_what_is_large() {
+    let pool = Arc::new(ChunkPool::new(8 << 20));
+    let memtable = Memtable::new(CHUNK, &pool, b"");
+    (0..12 << 10_u64).for_each(|n| memtable.insert(&n.to_be_bytes(), put(n), &[7; 1000]));
+    drop(memtable);
+    assert_eq!(pool.kept(), 4);
+    let memtable = Memtable::new(CHUNK, &pool, b"");
+    memtable.insert(b"large", put(1), &vec![7; 3 << 20]);
+    assert_eq!(pool.kept(), 2);
+    memtable.insert(b"larger", put(2), &vec![7; 30 << 20]);
+    assert_eq!(pool.kept(), 0);
+}

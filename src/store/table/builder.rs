@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::format::block::BlockBuilder;
+use crate::format::block::{BlockBuilder, put_head_of_single};
 use crate::format::checksum::Place;
 use crate::format::dated;
 use crate::format::edit::TableRecord;
@@ -11,6 +11,7 @@ use crate::format::filter::FilterBuilder;
 use crate::format::table::{self, BlockHandle, Codec, Footer, Properties};
 use crate::format::tombstones;
 use crate::store::pack::PackWriter;
+use crate::types::pages::LARGE_BYTES;
 use crate::types::{
     Dates, Epoch, Holders, Holds, Key, KeyRange, KeyspaceId, Kind, Lifetime, PAGE_BYTES, Prefix,
     RangeTombstone, Seq, Stamp, TableId,
@@ -112,10 +113,9 @@ impl TableBuilder {
         pack: &mut PackWriter,
     ) -> Result<()> {
         let new_key = self.entries == 0 || key != self.last_key();
-        if !self.block.is_empty()
-            && self.block.size_with_stamp(key, stamp, value.len()) + table::TRAILER_BYTES
-                > self.settings.block_bytes
-        {
+        let is_large = value.len() >= LARGE_BYTES;
+        let size = || self.block.size_with_stamp(key, stamp, value.len()) + table::TRAILER_BYTES;
+        if !self.block.is_empty() && (is_large || size() > self.settings.block_bytes) {
             self.close_block(pack)?;
         }
         if self.block.is_empty() {
@@ -130,7 +130,11 @@ impl TableBuilder {
                 self.smallest = Some(key.into());
             }
         }
-        self.block.add(key, stamp, value);
+        if is_large {
+            self.add_block(key, stamp, value, pack)?;
+        } else {
+            self.block.add(key, stamp, value);
+        }
         self.entries += 1;
         self.tombstones += u64::from(stamp.kind() == Kind::Delete);
         self.key_bytes += key.len() as u64;
@@ -267,19 +271,48 @@ impl TableBuilder {
         pack.drain()
     }
 
+    /// Writes a block of one entry, its value from where it lies.
+    fn add_block(&mut self, key: &[u8], stamp: Stamp, value: &[u8], pack: &mut PackWriter) -> Result<()> {
+        self.scratch.clear();
+        put_head_of_single(&mut self.scratch, key, stamp, value.len());
+        let place = self.place_of(self.scratch.len() + value.len(), pack);
+        let mut compressed = None;
+        if self.settings.codec == Codec::Lz4 {
+            compressed = table::compress_pieces([&self.scratch, value]);
+        }
+        let (codec, pieces) = match &compressed {
+            Some((stored, length)) => (Codec::Lz4, [&stored[..*length], &[]]),
+            None => (Codec::Raw, [&self.scratch[..], value]),
+        };
+        let trailer = table::trailer_of_pieces(place, codec, pieces);
+        pieces.iter().try_for_each(|piece| pack.append(piece))?;
+        pack.append(&trailer)?;
+        let length = pieces.iter().map(|piece| piece.len()).sum::<usize>() + trailer.len();
+        let length = u32::try_from(length).expect("invariant: blocks stay below 4 GiB");
+        self.blocks += 1;
+        let handle = BlockHandle { offset: place.offset, length };
+        self.pending = Some(PendingBlock { last_key: key.to_vec(), last_stamp: stamp, handle });
+        pack.drain()
+    }
+
     /// Writes `scratch` as a block behind what is there.
     fn write_block(&mut self, codec: Codec, pack: &mut PackWriter) -> BlockHandle {
+        let place = self.place_of(self.scratch.len(), pack);
+        let length = table::seal_block(place, codec, &self.scratch, pack.buffer());
+        BlockHandle { offset: place.offset, length }
+    }
+
+    /// Where the next block goes, of so many bytes of payload.
+    fn place_of(&self, payload_bytes: usize, pack: &mut PackWriter) -> Place {
         let mut offset = pack.len();
         // The stored length is not known before compression; this bound only decides about padding.
-        let length = (self.scratch.len() + table::TRAILER_BYTES) as u64;
+        let length = (payload_bytes + table::TRAILER_BYTES) as u64;
         let room = PAGE_BYTES - offset % PAGE_BYTES;
         if room <= PAGE_WASTE_MAX && pages(offset, length) > pages(0, length) {
             offset += room;
             pack.pad_to(offset);
         }
-        let place = Place { id: self.id.0, offset: offset - self.start };
-        let length = table::seal_block(place, codec, &self.scratch, pack.buffer());
-        BlockHandle { offset: place.offset, length }
+        Place { id: self.id.0, offset: offset - self.start }
     }
 
     /// Indexes the last closed block, now that the key behind it is known.

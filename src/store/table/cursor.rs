@@ -279,7 +279,7 @@ impl TableCursor {
         };
         let place = TablePlace { file, id: self.table.id(), extent: self.table.extent() };
         // Nobody keeps it: no frame of the cache for what is unpacked.
-        place.block(handle, &piece.buffer, found, |bytes| Buffer::from(bytes))
+        place.block(handle, &piece.buffer, found, Buffer::alone)
     }
 
     fn drop_piece(&mut self) {

@@ -10,7 +10,9 @@ use crate::format::block::Block;
 use crate::format::checksum::Place;
 use crate::format::edit::TableRecord;
 use crate::format::filter::{Filter, PrefixProbe};
-use crate::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, check_block, open_block};
+use crate::format::table::{
+    BlockHandle, FOOTER_BYTES, Footer, Opened, Properties, check_block, open_block, open_block_in,
+};
 use crate::format::tombstones;
 use crate::merge::key_head;
 use crate::store::cache::Residence;
@@ -303,19 +305,19 @@ impl TablePlace<'_> {
         }
     }
 
-    /// The block under `handle`, whose sealed bytes lie at `at` of `buffer`. A raw one shares the buffer, another one is to be
-    /// copied to its own.
+    /// The block under `handle`, whose sealed bytes lie at `at` of `buffer`. A raw one shares the buffer, another one comes to lie
+    /// in its own, of as many bytes as `take` is asked for.
     pub(crate) fn block(
         self,
         handle: BlockHandle,
         buffer: &Buffer,
         at: usize,
-        copy: impl FnOnce(&[u8]) -> Buffer,
+        take: impl FnOnce(usize) -> Buffer,
     ) -> Result<Block> {
-        let opened = open_block(self.place(handle), self.sealed(handle, buffer, at)?);
+        let opened = open_block_in(self.place(handle), self.sealed(handle, buffer, at)?, take);
         let block = opened.and_then(|payload| match payload {
-            Cow::Borrowed(raw) => Block::decode_part(buffer.clone(), at..at + raw.len()),
-            Cow::Owned(bytes) => Block::decode(copy(&bytes)),
+            Opened::Raw(raw) => Block::decode_part(buffer.clone(), at..at + raw.len()),
+            Opened::Decompressed(own) => Block::decode(own),
         });
         block.map_err(|e| self.malformed(handle, &e))
     }

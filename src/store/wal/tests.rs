@@ -7,7 +7,7 @@ use super::{AHEAD_BYTES, LogBatch, Recovered, RecoveredSegment, Wal, recover, sa
 use crate::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use crate::env::{Access, Env};
 use crate::error::{ErrorKind, Result};
-use crate::format::batch::{Action, Op, put_op};
+use crate::format::batch::{Action, Large, Op, pieces, put_op, put_op_before_value};
 use crate::format::names::FileName;
 use crate::store::device::Device;
 use crate::store::meter::{Meter, WriteCause};
@@ -37,7 +37,7 @@ fn append(wal: &mut Wal, seq: u64) -> Result<()> {
     let mut ops = Vec::new();
     let action = Action::Put { key: &seq.to_le_bytes(), value: b"some value or other" };
     put_op(&mut ops, &Op { keyspace: KeyspaceId(1), action });
-    wal.append(std::iter::once(LogBatch { first: Seq(seq), count: 1, ops: &ops }))
+    wal.append(std::iter::once(LogBatch { first: Seq(seq), count: 1, ops: std::iter::once(&ops[..]) }))
 }
 
 /// The numbers of the log's operations.
@@ -216,7 +216,8 @@ fn what_is_written_ahead_is_no_part_of_the_log() {
     assert_eq!(read(&device, FLOOR).unwrap().0, [1, 2]);
     // What comes next is written over it, and a batch that is longer goes beyond.
     let ops = vec![0; AHEAD_BYTES as usize];
-    wal.append(std::iter::once(LogBatch { first: Seq(3), count: 1, ops: &ops })).unwrap();
+    wal.append(std::iter::once(LogBatch { first: Seq(3), count: 1, ops: std::iter::once(&ops[..]) }))
+        .unwrap();
     assert_eq!(env.read_file(Path::new(&file)).unwrap().len() as u64, wal.current_bytes() + AHEAD_BYTES);
     wal.trim();
     assert_eq!(env.read_file(Path::new(&file)).unwrap().len() as u64, wal.current_bytes());
@@ -376,4 +377,47 @@ fn sync_covers_every_segment() {
     let image = env.crash(Survival::Nothing);
     let (seqs, _) = read(&self::device(&image), FLOOR).unwrap();
     assert_eq!(seqs, (1..=12).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_large_batch_is_written_from_where_it_lies() {
+    let (env, device, mut wal) = over_a_spare();
+    append(&mut wal, 1).unwrap();
+    let value: Vec<u8> = (0..1_300_000_u32).flat_map(u32::to_le_bytes).collect();
+    let (mut ops, keyspace) = (Vec::new(), KeyspaceId(1));
+    put_op_before_value(&mut ops, keyspace, b"beside", value.len());
+    let beside = [Large { at: ops.len(), value: (&value[..]).into() }];
+    put_op(&mut ops, &Op { keyspace, action: Action::Delete { key: b"gone" } });
+    let mut whole = Vec::new();
+    put_op(&mut whole, &Op { keyspace, action: Action::Put { key: b"among", value: &value } });
+    wal.append(std::iter::once(LogBatch { first: Seq(2), count: 2, ops: pieces(&ops, &beside) })).unwrap();
+    wal.append(std::iter::once(LogBatch { first: Seq(4), count: 1, ops: pieces(&whole, &[]) })).unwrap();
+    assert!(wal.buffer.capacity() < value.len() / 2, "{} bytes are kept", wal.buffer.capacity());
+    append(&mut wal, 5).unwrap();
+    // A failure in the middle leaves nothing, and the log goes on.
+    let (operation, path_suffix) = (Operation::WriteAt, ".wal".into());
+    env.fault(FaultRule {
+        target: FaultTarget::Matching { operation, path_suffix, skipped: 2 },
+        error: FaultError::NoSpace,
+        sticky: false,
+        partial: true,
+    });
+    assert!(
+        wal.append(std::iter::once(LogBatch { first: Seq(6), count: 1, ops: pieces(&whole, &[]) })).is_err()
+    );
+    append(&mut wal, 6).unwrap();
+    assert_eq!(read(&device, FLOOR).unwrap().0, [1, 2, 3, 4, 5, 6]);
+    let segments = segments(&device, FLOOR, |name| device.open(name, Access::ReadWrite)).unwrap();
+    let mut found = 0;
+    recover(&segments, FLOOR, |_, ops| {
+        for op in ops {
+            if let Action::Put { key: b"beside" | b"among", value: stored } = op?.action {
+                assert!(stored == value);
+                found += 1;
+            }
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(found, 2);
 }

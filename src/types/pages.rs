@@ -1,0 +1,166 @@
+//! Memory for one large thing, which goes back to the operating system when it is freed.
+//!
+//! A heap keeps what is freed: glibc takes blocks of up to 32 MiB from it once some of that size have come and gone, and gives back only
+//! what is free at its end. Beside values of 10 to 34 MB a process so grew to several times what it had allocated
+//! (`docs/benchmarks/memory.md`). So what takes [`LARGE_BYTES`] or more is mapped by itself: it is zeros at first, and what is freed
+//! is free.
+//!
+//! # Why it is sound
+//!
+//! A [`Pages`] is the only owner of its memory, which is there, at the same address, until it drops. Its length never changes. What
+//! is mapped is unmapped, what is allocated is deallocated with the layout that it was allocated with: by the same length both ways.
+#![expect(unsafe_code, reason = "raw memory; see the module header")]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// What takes at least as much is mapped by itself: as long as a large page, so that the cost of a mapping is small beside that of
+/// filling it.
+pub(crate) const LARGE_BYTES: usize = 2 << 20;
+
+/// What memory from the heap is aligned to; mapped memory begins with a page.
+pub(crate) const PAGES_ALIGN: usize = 64;
+
+/// Memory, not initialised unless it is [zeroed](Self::is_zeroed).
+#[derive(Debug)]
+pub(crate) struct Pages {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: it is the only owner of its memory.
+unsafe impl Send for Pages {}
+// SAFETY: nothing can be done through a shared reference but to read its fields.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// Memory of `bytes`, which are not 0, aligned to [`PAGES_ALIGN`]. Ends the process where there is none.
+    pub(crate) fn new(bytes: usize) -> Self {
+        let layout = layout(bytes);
+        let start = if is_mapped(bytes) {
+            map(bytes)
+        } else {
+            // SAFETY: the layout is not of length 0.
+            NonNull::new(unsafe { alloc(layout) })
+        };
+        let Some(start) = start else { handle_alloc_error(layout) };
+        Self { start, bytes }
+    }
+
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it was zeros when it was made.
+    pub(crate) fn is_zeroed(&self) -> bool {
+        is_mapped(self.bytes)
+    }
+
+    /// The start of the memory, which the caller is to free.
+    pub(crate) fn into_raw(self) -> NonNull<u8> {
+        let start = self.start;
+        std::mem::forget(self);
+        start
+    }
+
+    /// The memory of [`Pages::into_raw`] again.
+    ///
+    /// # Safety
+    /// `start` came from `into_raw` of memory of so many bytes, and nobody else frees it.
+    pub(crate) unsafe fn from_raw(start: NonNull<u8>, bytes: usize) -> Self {
+        Self { start, bytes }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        if is_mapped(self.bytes) {
+            unmap(self);
+        } else {
+            // SAFETY: allocated with this layout, and the owner is done with it.
+            unsafe { dealloc(self.start.as_ptr(), layout(self.bytes)) }
+        }
+    }
+}
+
+fn is_mapped(bytes: usize) -> bool {
+    cfg!(all(unix, not(miri))) && bytes >= LARGE_BYTES
+}
+
+fn layout(bytes: usize) -> Layout {
+    let layout = Layout::from_size_align(bytes.max(1), PAGES_ALIGN);
+    // A length that does not exist would be one that no slice can have.
+    layout.unwrap_or_else(|_| handle_alloc_error(Layout::new::<u8>()))
+}
+
+#[cfg(all(unix, not(miri)))]
+fn map(bytes: usize) -> Option<NonNull<u8>> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+    // SAFETY: new memory, at whatever address is free.
+    let mapped = unsafe {
+        mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+    };
+    let start = NonNull::new(mapped.ok()?.cast::<u8>())?;
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: this advice changes no byte and no right of access.
+        let advised =
+            unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, rustix::mm::Advice::LinuxHugepage) };
+        // Without large pages all is as before, only slower.
+        let _ = advised;
+    }
+    Some(start)
+}
+
+#[cfg(all(unix, not(miri)))]
+fn unmap(pages: &Pages) {
+    // SAFETY: mapped with this length, and the owner is done with it.
+    let unmapped = unsafe { rustix::mm::munmap(pages.start.as_ptr().cast(), pages.bytes) };
+    debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+}
+
+#[cfg(not(all(unix, not(miri))))]
+fn map(_: usize) -> Option<NonNull<u8>> {
+    None
+}
+
+#[cfg(not(all(unix, not(miri))))]
+fn unmap(_: &Pages) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_any_length_can_be_written_whole() {
+        for bytes in [1, 63, LARGE_BYTES - 1, LARGE_BYTES, LARGE_BYTES + 4097] {
+            let pages = Pages::new(bytes);
+            assert_eq!((pages.bytes(), pages.start().addr().get() % PAGES_ALIGN), (bytes, 0));
+            if pages.is_zeroed() {
+                // SAFETY: all of it is there, and zeros.
+                let all = unsafe { std::slice::from_raw_parts(pages.start().as_ptr(), bytes) };
+                assert!(all.iter().all(|byte| *byte == 0));
+            }
+            // SAFETY: it is there, and nobody else's.
+            unsafe { pages.start().as_ptr().write_bytes(7, bytes) };
+            // SAFETY: initialised above.
+            let all = unsafe { std::slice::from_raw_parts(pages.start().as_ptr(), bytes) };
+            assert!(all.iter().all(|byte| *byte == 7));
+        }
+    }
+
+    #[test]
+    fn memory_is_taken_back_from_a_raw_pointer() {
+        for bytes in [100, LARGE_BYTES] {
+            let start = Pages::new(bytes).into_raw();
+            // SAFETY: from `into_raw`, with the same length.
+            let pages = unsafe { Pages::from_raw(start, bytes) };
+            assert_eq!(pages.start(), start);
+        }
+    }
+}
