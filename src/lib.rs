@@ -44,8 +44,8 @@ pub mod types;
 
 pub use batch::WriteBatch;
 pub use db::{
-    Builder, Db, Ingest, Isolation, Keyspace, KeyspaceSnapshot, Snapshot, Transaction, TransactionIter,
-    TransactionOptions, repair,
+    Builder, Db, Ingest, Isolation, KeyBounds, Keyspace, KeyspaceSnapshot, Snapshot, Transaction,
+    TransactionIter, TransactionOptions, repair,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use events::{EventListener, JobBegin, JobEnd, Stall};

@@ -81,7 +81,7 @@ fn iterators_merge_own_writes_from_both_ends_as_a_map_would() {
                 model.remove(&key);
             } else if random.below(4) == 0 {
                 let end = vec![key[0] + random.below(4) as u8];
-                transaction.delete_range::<Vec<u8>>(key.clone()..end.clone());
+                transaction.delete_range(key.clone()..end.clone());
                 model.retain(|other, _| *other < key || *other >= end);
             } else {
                 transaction.put(&key, &value);
@@ -89,7 +89,7 @@ fn iterators_merge_own_writes_from_both_ends_as_a_map_would() {
             }
         }
         let (from, to) = (vec![b'a' + random.below(10) as u8], vec![b'a' + random.below(11) as u8]);
-        let mut found = transaction.range::<Vec<u8>>(from.clone()..to.clone()).unwrap();
+        let mut found = transaction.range(from.clone()..to.clone()).unwrap();
         // Writes that come later do not show.
         transaction.put("f", "later");
         let mut expected: Vec<_> = model.iter().filter(|(key, _)| **key >= from && **key < to).collect();

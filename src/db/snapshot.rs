@@ -1,10 +1,9 @@
 //! Snapshots.
 
 use std::fmt;
-use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use super::{Db, EVERYTHING, Keyspace, bounds};
+use super::{Db, EVERYTHING, KeyBounds, Keyspace, bounds};
 use crate::engine::scan::{Bounds, Scan};
 use crate::engine::tree::Tree;
 use crate::engine::{Engine, Pin};
@@ -133,7 +132,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Db::get`].
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter> {
+    pub fn range(&self, range: impl KeyBounds) -> Result<Iter> {
         self.default_keyspace().range(range)
     }
 
@@ -214,7 +213,7 @@ impl KeyspaceSnapshot {
     ///
     /// # Errors
     /// As [`Db::get`].
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter> {
+    pub fn range(&self, range: impl KeyBounds) -> Result<Iter> {
         self.scan(bounds(&range))
     }
 
