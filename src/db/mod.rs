@@ -8,6 +8,7 @@ mod multi_get;
 mod properties;
 mod read;
 mod snapshot;
+mod ticket;
 mod transaction;
 mod write;
 
@@ -22,6 +23,7 @@ pub use builder::Builder;
 pub use ingest::Ingest;
 pub use keyspace::Keyspace;
 pub use snapshot::{KeyspaceSnapshot, Snapshot};
+pub use ticket::Ticket;
 pub use transaction::{Isolation, Transaction, TransactionIter, TransactionOptions};
 
 use crate::batch::DEFAULT_KEYSPACE;

@@ -8,7 +8,7 @@ use std::fmt;
 
 pub use iter::TransactionIter;
 
-use super::{Db, EVERYTHING, KeyBounds, Keyspace, Snapshot, bounds};
+use super::{Db, EVERYTHING, KeyBounds, Keyspace, Snapshot, Ticket, bounds};
 use crate::batch::WriteBatch;
 use crate::engine::Condition;
 use crate::engine::scan::Bounds;
@@ -498,6 +498,30 @@ impl Transaction {
         if self.writes.is_empty() && durability == Durability::Buffered {
             return Ok(());
         }
+        self.apply(durability).map(drop)
+    }
+
+    /// Applies all writes, or none, as buffered ones, and returns at once; the ticket tells when they have become durable. See
+    /// [`Db::write_ticket`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("key", "value");
+    /// transaction.commit_ticket()?.wait()?; // survives a power cut from here on
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`] and [`Db::write_ticket`].
+    pub fn commit_ticket(self) -> Result<Ticket> {
+        let engine = self.db.engine().clone();
+        let seq = engine.commit_for_ticket(|| self.apply(Durability::Buffered))?;
+        Ok(Ticket::new(engine.tickets.clone(), seq))
+    }
+
+    fn apply(self, durability: Durability) -> Result<Seq> {
         let mut batch = WriteBatch::new();
         let mut unchanged = Vec::new();
         for (&id, Writes { ranges, keys }) in &self.writes {
