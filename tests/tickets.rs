@@ -104,6 +104,42 @@ fn what_a_ticket_called_durable_survives_a_power_cut_at_every_call() {
     assert!(most == 80 && lost > 100, "{most}, {lost}");
 }
 
+/// What a write of a single key or range says of its durability holds.
+#[test]
+fn single_writes_are_as_durable_as_they_say() {
+    let machine = SimEnv::new(SimConfig::default());
+    machine.simulate(|env| {
+        let db = open(&env, &tiny()).unwrap();
+        let users = db.keyspace("users").unwrap();
+        db.put_with("a", "1", Durability::Synced).unwrap();
+        (0..9).for_each(|n| db.put_with(key(n), "1", Durability::Buffered).unwrap());
+        users.put_with("a", "1", Durability::Synced).unwrap();
+        users.put("b", "1").unwrap();
+        users.delete_with("a", Durability::Synced).unwrap();
+        db.delete_range_with(key(3)..=key(5), Durability::Synced).unwrap();
+        users.put_with("later", "1", Durability::Buffered).unwrap();
+        db.delete_with("a", Durability::Buffered).unwrap();
+        db.delete_prefix("000").unwrap();
+        users.clear().unwrap();
+        let syncs = db.stats().syncs.wal;
+        users.delete_range_with(.., Durability::Buffered).unwrap();
+        assert_eq!(db.stats().syncs.wal, syncs);
+        assert!(db.is_empty().unwrap() && users.is_empty().unwrap());
+        // What closing would sync.
+        env.cut_after(0);
+    });
+    machine.crash(Survival::Nothing).simulate(|env| {
+        let db = open(&env, &tiny()).unwrap();
+        let users = db.keyspace("users").unwrap();
+        let keys: Vec<_> = db.iter().unwrap().map(|entry| entry.unwrap().0.to_vec()).collect();
+        assert_eq!(keys, [0, 1, 2, 6, 7, 8].map(key).into_iter().chain([b"a".to_vec()]).collect::<Vec<_>>());
+        assert_eq!(
+            (users.first().unwrap().unwrap().0, users.iter().unwrap().count()),
+            ("b".as_bytes().into(), 1)
+        );
+    });
+}
+
 #[test]
 fn many_tickets_share_a_sync() {
     SimEnv::run(SimConfig::default(), |env| {
