@@ -13,7 +13,7 @@
 //! ```
 //!
 //! * [`Db`] is a store, [`Keyspace`] one of its ordered sets of keys, [`WriteBatch`] a group of writes that take effect
-//!   together, [`Snapshot`] the store at one moment, [`Iter`] a walk in either direction,
+//!   together, [`Snapshot`] the store at one moment, [`Iter`] a walk in either direction, [`Cursor`] one that turns round,
 //!   [`Transaction`] reads and writes that take effect together or conflict.
 //! * [`Durability`] says what has happened to a write when the call returns, [`Ticket`] when a buffered one has become durable.
 //! * [`Options`] are the settings; [`Error`] and [`ErrorKind`] tell what went wrong and what to do.

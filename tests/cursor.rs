@@ -214,3 +214,46 @@ fn a_cursor_keeps_its_moment_and_counts_what_it_does() {
         assert_eq!(db.stats().space.live_bytes, 0);
     });
 }
+
+#[test]
+fn an_approximate_len_is_within_its_bounds_and_exact_once_all_is_merged() {
+    for seed in 0..6 {
+        let _replay = Replay(format!("seed {seed}"));
+        SimEnv::run(SimConfig { seed, ..SimConfig::default() }, move |env| {
+            let mut rng = Rng::new(seed);
+            let db = open(&env, &tiny()).unwrap();
+            let mut model = Model::new();
+            for round in 0..600 {
+                let key = key(rng.below(150));
+                match rng.below(30) {
+                    0..9 => {
+                        db.delete(&key).unwrap();
+                        model.remove(&key);
+                    }
+                    9 => {
+                        let to = near(&mut rng);
+                        db.delete_range(&key..&to).unwrap();
+                        model.retain(|other, _| *other < key || *other >= to);
+                    }
+                    10 => db.flush().unwrap(),
+                    _ => {
+                        db.put(&key, [round as u8; 40]).unwrap();
+                        model.insert(key, vec![round as u8; 40]);
+                    }
+                }
+                if rng.below(20) == 0 {
+                    // Nothing moves while it is looked at.
+                    db.wait_idle().unwrap();
+                    let space = &db.stats().keyspaces[0];
+                    let stored: u64 = space.shape.levels.iter().map(|level| level.entries).sum();
+                    let tombstones: u64 = space.shape.levels.iter().map(|level| level.tombstones).sum();
+                    let (about, exact) = (db.approximate_len(), model.len() as u64);
+                    let hidden = stored + space.memtable_entries - exact;
+                    assert!(exact <= about + tombstones && about <= exact + hidden, "{about} for {exact}");
+                }
+            }
+            db.compact().unwrap();
+            assert_eq!(db.approximate_len(), model.len() as u64);
+        });
+    }
+}

@@ -371,12 +371,11 @@ impl Keyspace {
     /// About how many entries there are, from sums that are kept: nothing is read, whatever the size. `iter()?.count()` counts
     /// them.
     ///
-    /// It is the number of stored entries less two for each tombstone in a table, as if each tombstone hid one entry and every other entry were
-    /// the only version of its key. So it is exact after [`Db::compact`], as long as no snapshot holds older versions, no value
-    /// has expired and nothing is written. Otherwise it is too
-    /// large by at most the entries that are stored and not shown, of keys overwritten, deleted one by one or by ranges, or expired,
-    /// tombstones in memory among them; and too small by at most the tombstones of keys that are not there ([`Keyspace::shape`] counts
-    /// tombstones).
+    /// It is the number of stored entries less two for each tombstone in a table, as if each tombstone hid one entry and every
+    /// other entry were the only version of its key. So it is exact after [`Db::compact`], as long as no snapshot has held
+    /// older versions back, no value has expired since and nothing is written. Otherwise it is too large by at most the entries
+    /// that are stored and not shown: of keys overwritten, deleted one by one or by ranges, or expired, and tombstones in memory.
+    /// It is too small by at most the tombstones in tables, which [`Keyspace::shape`] counts: those of keys that were not there.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -1,3 +1,5 @@
+//! What tickets tell, and when, whatever callbacks do.
+
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::*;
