@@ -1,11 +1,10 @@
 //! A group of writes that take effect together.
 
-use crate::db::{Keyspace, bounds};
+use crate::db::{KeyBounds, Keyspace, bounds};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::{Action, Large, Op, Ops, pieces, put_op, put_op_before_value};
 use crate::types::pages::LARGE_BYTES;
 use crate::types::{BOUND_BYTES_MAX, KEY_BYTES_MAX, KeyRange, KeyspaceId, VALUE_BYTES_MAX};
-use std::ops::RangeBounds;
 
 /// Longest batch, in encoded bytes: a log record must hold it whole.
 const BATCH_BYTES_MAX: usize = (1 << 31) - 1;
@@ -97,7 +96,7 @@ impl WriteBatch {
     /// assert!(!db.contains("a1")? && db.contains("a2")?);
     /// # Ok::<(), terrace::Error>(())
     /// ```
-    pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> &mut Self {
+    pub fn delete_range(&mut self, range: impl KeyBounds) -> &mut Self {
         self.add_range(DEFAULT_KEYSPACE, bounds(&range).range())
     }
 
@@ -143,16 +142,12 @@ impl WriteBatch {
     /// # let db = terrace::Db::open(dir.path())?;
     /// let users = db.keyspace("users")?;
     /// let mut batch = terrace::WriteBatch::new();
-    /// batch.delete_range_in::<&str>(&users, ..).put_in(&users, "1", "Ada");
+    /// batch.delete_range_in(&users, ..).put_in(&users, "1", "Ada");
     /// db.write(batch)?;
     /// assert_eq!(users.iter()?.count(), 1);
     /// # Ok::<(), terrace::Error>(())
     /// ```
-    pub fn delete_range_in<K: AsRef<[u8]>>(
-        &mut self,
-        keyspace: &Keyspace,
-        range: impl RangeBounds<K>,
-    ) -> &mut Self {
+    pub fn delete_range_in(&mut self, keyspace: &Keyspace, range: impl KeyBounds) -> &mut Self {
         self.add_range(keyspace.keyspace_id(), bounds(&range).range())
     }
 

@@ -177,3 +177,78 @@ impl std::error::Error for Error {
         self.0.source.as_ref().map(|source| &**source as &(dyn std::error::Error + 'static))
     }
 }
+
+/// For whoever has to answer with an [`io::Error`], as the traits of other crates demand. The kind is the nearest that the
+/// standard library has; the error itself is kept whole inside.
+///
+/// ```
+/// use std::io;
+/// # let dir = tempfile::tempdir().unwrap();
+/// fn names(dir: &std::path::Path) -> io::Result<Vec<String>> {
+///     Ok(terrace::Db::open_read_only(dir)?.keyspaces())
+/// }
+/// let error = names(&dir.path().join("none")).unwrap_err();
+/// assert_eq!(error.kind(), io::ErrorKind::NotFound);
+/// let inside = error.get_ref().unwrap().downcast_ref::<terrace::Error>().unwrap();
+/// assert_eq!(inside.kind(), terrace::ErrorKind::NotFound);
+/// ```
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        Self::new(error.io_kind(), error)
+    }
+}
+
+impl Error {
+    /// The standard library's kind for this error: the operating system's own where it gave one.
+    fn io_kind(&self) -> io::ErrorKind {
+        let os = || {
+            let source = self.0.source.as_ref()?;
+            Some(source.downcast_ref::<io::Error>()?.kind())
+        };
+        match self.kind() {
+            ErrorKind::InvalidInput => io::ErrorKind::InvalidInput,
+            ErrorKind::Busy => io::ErrorKind::ResourceBusy,
+            ErrorKind::NotFound => io::ErrorKind::NotFound,
+            ErrorKind::Corruption => io::ErrorKind::InvalidData,
+            ErrorKind::DiskFull => io::ErrorKind::StorageFull,
+            ErrorKind::OverBudget => io::ErrorKind::QuotaExceeded,
+            // Not `Interrupted` nor `WouldBlock`, after which callers try the same call again: that helps none of these.
+            ErrorKind::Io | ErrorKind::Poisoned | ErrorKind::Conflict | ErrorKind::Closed => {
+                os().unwrap_or(io::ErrorKind::Other)
+            }
+            ErrorKind::ReadOnly => os().unwrap_or(io::ErrorKind::ReadOnlyFilesystem),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_io_error_has_the_nearest_kind_and_keeps_the_error() {
+        let file = Path::new("/db/1.pack");
+        let os = |kind| Error::io("write", file, io::Error::from(kind));
+        let plain = |kind| Error::new(kind, "why");
+        let poisoned = Error::poisoned(&os(io::ErrorKind::TimedOut));
+        for (error, kind) in [
+            (plain(ErrorKind::InvalidInput), io::ErrorKind::InvalidInput),
+            (plain(ErrorKind::Busy), io::ErrorKind::ResourceBusy),
+            (plain(ErrorKind::NotFound), io::ErrorKind::NotFound),
+            (Error::corruption(file, 7, "bad"), io::ErrorKind::InvalidData),
+            (os(io::ErrorKind::StorageFull), io::ErrorKind::StorageFull),
+            (plain(ErrorKind::OverBudget), io::ErrorKind::QuotaExceeded),
+            (os(io::ErrorKind::TimedOut), io::ErrorKind::TimedOut),
+            (plain(ErrorKind::ReadOnly), io::ErrorKind::ReadOnlyFilesystem),
+            (poisoned, io::ErrorKind::Other),
+            (plain(ErrorKind::Conflict), io::ErrorKind::Other),
+            (plain(ErrorKind::Closed), io::ErrorKind::Other),
+        ] {
+            let (told, its_kind) = (error.to_string(), error.kind());
+            let io = io::Error::from(error);
+            assert_eq!((io.kind(), io.to_string()), (kind, told));
+            let kept = io.get_ref().and_then(|inside| inside.downcast_ref::<Error>());
+            assert_eq!(kept.map(Error::kind), Some(its_kind));
+        }
+    }
+}

@@ -1,6 +1,10 @@
 //! Iterators.
 
+mod cursor;
+
 use std::fmt;
+
+pub use cursor::Cursor;
 
 use crate::engine::scan::Scan;
 use crate::error::Result;
@@ -25,7 +29,7 @@ use crate::slice::Slice;
 /// # Ok::<(), terrace::Error>(())
 /// ```
 ///
-/// A failure (a damaged block, say) is returned once and ends the iteration.
+/// A failure (a damaged block, say) is returned once and ends the iteration. A [`Cursor`] goes anywhere and turns round.
 pub struct Iter(Scan);
 
 impl Iter {
@@ -49,7 +53,11 @@ impl Iter {
     /// # Errors
     /// When a table cannot be read, or is damaged.
     pub fn advance(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        Ok(if self.0.advance()? { self.0.front() } else { None })
+        if !self.0.advance()? {
+            return Ok(None);
+        }
+        self.0.count_front();
+        Ok(self.0.front())
     }
 
     /// The next entry from the back, without keeping it.
@@ -67,7 +75,11 @@ impl Iter {
     /// # Errors
     /// When a table cannot be read, or is damaged.
     pub fn advance_back(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        Ok(if self.0.advance_back()? { self.0.back() } else { None })
+        if !self.0.advance_back()? {
+            return Ok(None);
+        }
+        self.0.count_back();
+        Ok(self.0.back())
     }
 }
 

@@ -13,9 +13,9 @@
 //! ```
 //!
 //! * [`Db`] is a store, [`Keyspace`] one of its ordered sets of keys, [`WriteBatch`] a group of writes that take effect
-//!   together, [`Snapshot`] the store at one moment, [`Iter`] a walk in either direction,
+//!   together, [`Snapshot`] the store at one moment, [`Iter`] a walk in either direction, [`Cursor`] one that turns round,
 //!   [`Transaction`] reads and writes that take effect together or conflict.
-//! * [`Durability`] says what has happened to a write when the call returns.
+//! * [`Durability`] says what has happened to a write when the call returns, [`Ticket`] when a buffered one has become durable.
 //! * [`Options`] are the settings; [`Error`] and [`ErrorKind`] tell what went wrong and what to do.
 //! * [`mod@env`] is the machine underneath; [`env::simulated`] is one that can be cut off at any system call.
 //!
@@ -44,20 +44,20 @@ pub mod types;
 
 pub use batch::WriteBatch;
 pub use db::{
-    Builder, Db, Ingest, Isolation, Keyspace, KeyspaceSnapshot, Snapshot, Transaction, TransactionIter,
-    TransactionOptions, repair,
+    Builder, Db, Ingest, Isolation, KeyBounds, Keyspace, KeyspaceSnapshot, Snapshot, Ticket, Transaction,
+    TransactionIter, TransactionOptions, repair,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use events::{EventListener, JobBegin, JobEnd, Stall};
 pub use filter::{CompactionFilter, Decision};
-pub use iter::Iter;
+pub use iter::{Cursor, Iter};
 pub use options::{
     Compression, Descriptors, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions, Victims,
 };
 pub use slice::Slice;
 pub use stats::{
     ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, PrefixFilterStats, PunchStats,
-    ReadByCause, RepairReport, RewriteStats, Shape, SpaceStats, StallStats, Stats, VerifyReport,
+    ReadByCause, RepairReport, RewriteStats, Shape, SpaceStats, StallStats, Stats, UserReads, VerifyReport,
 };
 pub use types::Prefix;
 

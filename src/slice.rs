@@ -1,5 +1,6 @@
 //! Bytes that a read returns.
 
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -18,6 +19,9 @@ use crate::types::Buffer;
 /// let slice = terrace::Slice::from(b"bytes".to_vec());
 /// assert_eq!(&slice[1..3], b"yt");
 /// assert_eq!(slice, b"bytes"[..]);
+/// let mut counts = std::collections::HashMap::from([(slice.clone(), 1)]);
+/// assert_eq!(counts.get(&b"bytes"[..]), Some(&1)); // no `Slice` is needed to look one up
+/// assert_eq!(Vec::from(slice), b"bytes");
 /// ```
 #[derive(Clone)]
 pub struct Slice(Repr);
@@ -70,6 +74,19 @@ impl AsRef<[u8]> for Slice {
     }
 }
 
+/// A slice is compared and hashed as its bytes are.
+impl Borrow<[u8]> for Slice {
+    fn borrow(&self) -> &[u8] {
+        self
+    }
+}
+
+impl From<Slice> for Vec<u8> {
+    fn from(slice: Slice) -> Self {
+        slice.to_vec()
+    }
+}
+
 impl From<Vec<u8>> for Slice {
     fn from(bytes: Vec<u8>) -> Self {
         Self(Repr::Shared(bytes.into()))
@@ -111,5 +128,25 @@ impl Ord for Slice {
 impl Hash for Slice {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (**self).hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, HashMap};
+
+    #[test]
+    fn maps_find_a_slice_by_its_bytes() {
+        let all = [&b""[..], b"\0", b"a", b"a\0", b"ab", &[255; 3]];
+        let (sorted, hashed): (BTreeMap<Slice, usize>, HashMap<Slice, usize>) = {
+            let entries = || all.iter().enumerate().map(|(at, bytes)| (Slice::from(*bytes), at));
+            (entries().collect(), entries().collect())
+        };
+        for (at, bytes) in all.into_iter().enumerate() {
+            assert_eq!((sorted.get(bytes), hashed.get(bytes)), (Some(&at), Some(&at)));
+            assert_eq!(Vec::from(Slice::from(bytes)), bytes);
+        }
+        assert!(sorted.keys().map(|key| &key[..]).eq(all), "in the order of their bytes");
     }
 }

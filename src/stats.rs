@@ -22,6 +22,8 @@ pub struct Stats {
     pub user_bytes_written: u64,
     /// Operations (puts and deletes, of a key or of a range) that callers have written.
     pub user_ops_written: u64,
+    /// What callers have read.
+    pub user_reads: UserReads,
     /// Bytes handed to the operating system.
     pub written: ByCause,
     /// Barriers (`fdatasync` of a file, `fsync` of a directory).
@@ -73,6 +75,39 @@ impl Stats {
         }
         self.written.total() as f64 / self.user_bytes_written as f64
     }
+}
+
+/// What callers have read, of the newest state, of snapshots and in transactions.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = terrace::Db::open(dir.path())?;
+/// db.put("key", "value")?;
+/// db.get("key")?;
+/// db.get("none")?;
+/// db.multi_get(["key", "none"])?;
+/// db.iter()?.count();
+/// let reads = db.stats().user_reads;
+/// assert_eq!((reads.gets, reads.multi_get_keys, reads.found), (2, 2, 2));
+/// assert_eq!((reads.seeks, reads.steps, reads.bytes), (1, 1, 5 + 5 + 8));
+/// # Ok::<(), terrace::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct UserReads {
+    /// Lookups of a single key: `get`, `contains`, `update`.
+    pub gets: u64,
+    /// Keys that `multi_get` was asked for.
+    pub multi_get_keys: u64,
+    /// Keys of both that had a value.
+    pub found: u64,
+    /// Times that an iterator or cursor has looked for its place: where it begins, from each end, where it seeks or turns
+    /// round. As the two below, it counts when the iterator or cursor is dropped.
+    pub seeks: u64,
+    /// Entries that iterators and cursors have shown.
+    pub steps: u64,
+    /// Bytes of the values that lookups have found, and of the keys and values of these entries.
+    pub bytes: u64,
 }
 
 /// A count for each reason to write.

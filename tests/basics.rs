@@ -125,7 +125,7 @@ fn a_dropped_keyspace_is_not_read_as_an_empty_one() {
     assert_eq!(snapshot.get("0001").unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(a.iter().unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(snapshot.prefix("0").unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(a.compact_range::<&str>(..).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(a.compact_range(..).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]

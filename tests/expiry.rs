@@ -285,7 +285,7 @@ fn a_compaction_removes_what_has_expired_in_the_deepest_level() {
     jump(&env, 10);
     let live = db.stats().space.live_bytes;
     let all = aging.iter().unwrap().count();
-    aging.compact_range::<&str>(..).unwrap();
+    aging.compact_range(..).unwrap();
     assert_eq!(aging.iter().unwrap().count(), all);
     let left = db.stats().space.live_bytes;
     assert!(left < live - live / 10, "{left} of {live} bytes are left");

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
+use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Journal, SimConfig, SimEnv, Survival};
 use terrace::env::{Env, Priority};
 use terrace::{Db, ErrorKind, Ingest, Iter, Keyspace};
 use terrace_torture::client::open;
@@ -70,13 +70,24 @@ fn ingested_entries_are_newer_than_all_before_and_older_than_all_behind() {
                 let (keys, step) = (from..from + rng.below(100), 1 + rng.below(7));
                 match rng.below(4) {
                     0 => {
+                        let deletes = |n: usize| n % 4 == round % 8;
                         let mut ingest = db.ingest().unwrap();
-                        push(&mut ingest, keys.clone(), step, round).unwrap();
+                        for n in keys.clone().step_by(step) {
+                            match deletes(n) {
+                                true => ingest.delete(key(n)).unwrap(),
+                                false => ingest.push(key(n), value(n, round)).unwrap(),
+                            }
+                        }
                         // Written before the end, hence older.
                         db.put(key(from), "older").unwrap();
                         model.insert(key(from), b"older".to_vec());
                         ingest.finish().unwrap();
-                        model.extend(keys.step_by(step).map(|n| (key(n), value(n, round))));
+                        for n in keys.step_by(step) {
+                            match deletes(n) {
+                                true => model.remove(&key(n)),
+                                false => model.insert(key(n), value(n, round)),
+                            };
+                        }
                     }
                     1 => keys.step_by(step).for_each(|n| {
                         db.delete(key(n)).unwrap();
@@ -336,4 +347,173 @@ fn a_power_cut_leaves_all_of_an_ingest_with_all_before_it_or_nothing_of_it() {
     }
     println!("{all} times all, {nothing} times nothing");
     assert!(all > 5 && nothing > 40);
+}
+
+/// The keyspaces of ingests that end together.
+const SPACES: [&str; 3] = ["left", "middle", "right"];
+
+/// Fills three keyspaces one after the other, and then writes over them, deletes and adds in one moment. Whether that was
+/// acknowledged.
+fn ingest_together(env: &Arc<SimEnv>, before: impl FnOnce(&SimEnv)) -> bool {
+    let db = open(env, &tiny()).unwrap();
+    let spaces = SPACES.map(|name| db.keyspace(name).unwrap());
+    for space in &spaces[1..] {
+        (0..60).for_each(|n| space.put(key(n), value(n, 0)).unwrap());
+    }
+    db.sync().unwrap();
+    before(env);
+    let ingests = spaces.iter().rev().map(|space| {
+        let mut ingest = space.ingest()?;
+        for n in 30..120 {
+            if n % 3 == 0 { ingest.delete(key(n))? } else { ingest.push(key(n), value(n, 1))? }
+        }
+        Ok(ingest)
+    });
+    ingests.collect::<terrace::Result<Vec<_>>>().and_then(Ingest::finish_together).is_ok()
+}
+
+/// Whether what `db` has is what three ingests leave, or else what was there before; nothing else may be.
+fn has_ingested(db: &Db) -> bool {
+    let old = |n| (key(n), value(n, 0));
+    let new = (30..120).filter(|n| n % 3 != 0).map(|n| (key(n), value(n, 1)));
+    let found = SPACES.map(|name| {
+        let found = entries(db.existing_keyspace(name).unwrap().unwrap().iter().unwrap());
+        let old_before = (0..if name == "left" { 0 } else { 60 }).map(old);
+        let old_behind = (0..if name == "left" { 0 } else { 30 }).map(old);
+        let all = found.iter().cloned().eq(old_behind.chain(new.clone()));
+        assert!(all || found.iter().cloned().eq(old_before), "{name} has {} entries", found.len());
+        all
+    });
+    assert!(found == [found[0]; 3], "some have their entries, others do not: {found:?}");
+    found[0]
+}
+
+#[test]
+fn a_power_cut_leaves_ingests_that_end_together_in_all_keyspaces_or_in_none() {
+    let (mut all, mut nothing) = (0, 0);
+    for journal in [Journal::Ext4Like, Journal::None] {
+        for cut in 0.. {
+            let machine = SimEnv::new(SimConfig { seed: 5, journal, ..SimConfig::default() });
+            let done = machine.simulate(move |env| ingest_together(&env, |env| env.cut_after(cut)));
+            for survival in [Survival::Nothing, Survival::Everything, Survival::Random(cut)] {
+                let _replay = Replay(format!("{journal:?}, cut at {cut}, {survival:?}"));
+                let there = machine.crash(survival).simulate(|env| {
+                    let db = open(&env, &tiny()).unwrap();
+                    let there = has_ingested(&db);
+                    assert!(db.verify().unwrap().problems.is_empty());
+                    db.compact().unwrap();
+                    assert_eq!(has_ingested(&db), there);
+                    there
+                });
+                assert!(there || !done);
+                *(if there { &mut all } else { &mut nothing }) += 1;
+            }
+            if done {
+                break;
+            }
+        }
+    }
+    assert!(all > 5 && nothing > 30, "{all} times all, {nothing} times nothing");
+}
+
+#[test]
+fn a_failing_call_leaves_ingests_that_end_together_in_all_keyspaces_or_in_none() {
+    for error in [FaultError::Io, FaultError::NoSpace] {
+        let mut failed = 0;
+        for call in 1.. {
+            let _replay = Replay(format!("{error:?} of call {call}"));
+            let machine = SimEnv::new(SimConfig { seed: 6, ..SimConfig::default() });
+            let (done, fired) = machine.simulate(move |env| {
+                let fault = |env: &SimEnv| {
+                    let target = FaultTarget::Call(env.calls() + call);
+                    env.fault(FaultRule { target, error, sticky: false, partial: false });
+                };
+                let done = ingest_together(&env, fault);
+                (done, env.faults_fired() > 0)
+            });
+            failed += u64::from(!done);
+            machine.clear_faults();
+            let there = machine.crash(Survival::Everything).simulate(|env| {
+                let db = open(&env, &tiny()).unwrap();
+                assert!(db.verify().unwrap().problems.is_empty());
+                has_ingested(&db)
+            });
+            assert!(there || !done);
+            if !fired {
+                break;
+            }
+        }
+        assert!(failed > 3, "{failed} calls have failed an ingest");
+    }
+}
+
+#[test]
+fn ingests_that_cannot_end_together_change_nothing() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &tiny()).unwrap();
+        let [one, two] = ["one", "two"].map(|name| db.keyspace(name).unwrap());
+        let started = |space: &Keyspace, keys| {
+            let mut ingest = space.ingest().unwrap();
+            push(&mut ingest, keys, 1, 0).unwrap();
+            ingest
+        };
+        let twice = [started(&one, 0..50), started(&two, 0..50), started(&one, 50..90)];
+        assert_eq!(Ingest::finish_together(twice).unwrap_err().kind(), ErrorKind::InvalidInput);
+        let elsewhere = Db::builder("/elsewhere").env(env.clone()).options(tiny()).open().unwrap();
+        let mut strange = elsewhere.ingest().unwrap();
+        strange.push("a", "1").unwrap();
+        let refused = Ingest::finish_together([started(&one, 0..50), strange]);
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput);
+        let doomed = db.keyspace("doomed").unwrap();
+        let ingests = [started(&one, 0..50), started(&doomed, 0..50)];
+        db.drop_keyspace("doomed").unwrap();
+        assert_eq!(Ingest::finish_together(ingests).unwrap_err().kind(), ErrorKind::NotFound);
+        assert!(one.is_empty().unwrap() && two.is_empty().unwrap() && elsewhere.is_empty().unwrap());
+        Ingest::finish_together([]).unwrap();
+        // One without entries beside one with some.
+        Ingest::finish_together([one.ingest().unwrap(), started(&two, 0..50)]).unwrap();
+        assert!(one.is_empty().unwrap());
+        assert_eq!((two.iter().unwrap().count(), two.approximate_len()), (50, 50));
+        assert_eq!(db.stats().user_ops_written, 50);
+    });
+}
+
+#[test]
+fn readers_see_ingests_that_end_together_at_one_moment_and_none_waits_for_another() {
+    for seed in 0..6 {
+        let _replay = Replay(format!("seed {seed}"));
+        let config = SimConfig { seed, preemption_percent: 60, ..SimConfig::default() };
+        SimEnv::run(config, |env| {
+            let db = open(&env, &tiny()).unwrap();
+            let spaces = SPACES.map(|name| db.keyspace(name).unwrap());
+            let threads = (0..3).map(|thread: usize| {
+                let (db, mut spaces) = (db.clone(), spaces.clone());
+                let body = move || {
+                    // Each in another order.
+                    spaces.rotate_left(thread);
+                    for round in 0..8 {
+                        let ingests = spaces.iter().map(|space| {
+                            let mut ingest = space.ingest().unwrap();
+                            push(&mut ingest, 0..60, 1, thread * 100 + round).unwrap();
+                            ingest
+                        });
+                        Ingest::finish_together(ingests).unwrap();
+                        spaces[0].put("~", "beside").unwrap();
+                        let snapshot = db.snapshot();
+                        let mut seen = spaces.iter().map(|space| {
+                            let mut found = entries(snapshot.keyspace(space).iter().unwrap());
+                            found.retain(|(key, _)| key != b"~");
+                            assert_eq!(found.len(), 60);
+                            found
+                        });
+                        let first = seen.next().unwrap();
+                        assert!(seen.all(|other| other == first), "two keyspaces are of two moments");
+                    }
+                };
+                env.spawn("user", Priority::Normal, Box::new(body)).unwrap()
+            });
+            threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join());
+            assert!(db.verify().unwrap().problems.is_empty());
+        });
+    }
 }

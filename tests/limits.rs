@@ -403,7 +403,7 @@ fn after_closing_every_call_says_so() {
     closed("keyspace put", kind(keyspace.put("key", "value")));
     closed("keyspace get", kind(keyspace.get("000")));
     closed("keyspace iter", kind(keyspace.iter()));
-    closed("compact_range", kind(keyspace.compact_range::<&str>(..)));
+    closed("compact_range", kind(keyspace.compact_range(..)));
     closed("snapshot get", kind(snapshot.get("000")));
     closed("snapshot iter", kind(snapshot.iter()));
     closed("snapshot of a keyspace", kind(snapshot.keyspace(&keyspace).get("000")));

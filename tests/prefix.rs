@@ -101,7 +101,7 @@ fn present_prefixes_are_found_and_wider_ranges_ask_nobody() {
             assert_eq!(space.prefix("g03").unwrap().count(), 0);
             assert_eq!(space.range(key(3, 0)..).unwrap().count(), 20 * (GROUPS / 2 - 2));
             assert_eq!(space.range(key(3, 0)..=group(4)).unwrap().count(), 0);
-            assert_eq!(space.range::<String>(..key(1, 0)).unwrap().count(), 20);
+            assert_eq!(space.range(..key(1, 0)).unwrap().count(), 20);
             assert_eq!(space.iter().unwrap().count(), 20 * GROUPS / 2);
         });
         assert_eq!(asked, 0);
@@ -299,7 +299,7 @@ fn change(db: &Db, spaces: &[Keyspace], rng: &mut Rng) {
             }
         }
         2 => db.flush().unwrap(),
-        3 => spaces.iter().for_each(|space| space.compact_range::<&str>(..).unwrap()),
+        3 => spaces.iter().for_each(|space| space.compact_range(..).unwrap()),
         kind => {
             // Few groups at a time, so that runs lack most of them.
             let of = rng.below(GROUPS);

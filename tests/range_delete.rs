@@ -206,7 +206,7 @@ fn an_open_iterator_keeps_what_a_later_range_delete_takes() {
         put(&db, 0..300, "value");
         let mut iter = db.iter().unwrap();
         assert!(iter.next().unwrap().is_ok() && iter.next_back().unwrap().is_ok());
-        db.delete_range::<&str>(..).unwrap();
+        db.delete_range(..).unwrap();
         db.compact().unwrap();
         assert_eq!(iter.count(), 298);
         assert_eq!(shown(&db), []);
@@ -232,11 +232,11 @@ fn bounds_of_every_kind_delete_what_a_scan_of_them_shows() {
                 db.put(key, "value").unwrap();
             }
             let range = (from.clone(), to.clone());
-            let inside = db.range::<Vec<u8>>(range.clone()).unwrap().count();
-            db.delete_range::<Vec<u8>>(range.clone()).unwrap();
+            let inside = db.range(range.clone()).unwrap().count();
+            db.delete_range(range.clone()).unwrap();
             assert_eq!(db.iter().unwrap().count(), keys.len() - inside, "{case}");
             assert_eq!(db.iter().unwrap().rev().count(), keys.len() - inside, "{case}");
-            assert_eq!(db.range::<Vec<u8>>(range).unwrap().count(), 0, "{case}");
+            assert_eq!(db.range(range).unwrap().count(), 0, "{case}");
             if case % 29 == 0 {
                 db.flush().unwrap();
             }
@@ -274,7 +274,7 @@ fn a_whole_keyspace_goes_and_leaves_nothing_on_the_disk() {
         put(&db, 0..3000, "value");
         db.compact().unwrap();
         assert!(db.stats().keyspaces[0].shape.levels.len() > 2);
-        db.delete_range::<&str>(..).unwrap();
+        db.delete_range(..).unwrap();
         assert_eq!(shown(&db), []);
         db.compact().unwrap();
         assert_eq!(tables(&db), 1, "the other keyspace's");

@@ -213,7 +213,7 @@ fn every_write_of_a_reader_is_refused_and_nothing_is_changed() {
             reader.keyspace("new").map(drop),
             reader.drop_keyspace("other"),
             other.put("key", "value"),
-            other.compact_range::<&str>(..),
+            other.compact_range(..),
         ] {
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::ReadOnly);
         }

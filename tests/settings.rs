@@ -81,7 +81,7 @@ fn how_the_tables_of_a_keyspace_are_written_changes_and_stays_so() {
     };
     let fill = |users: &terrace::Keyspace| {
         (0..500).for_each(|n| users.put(format!("{n:03}"), vec![1; 400]).unwrap());
-        users.compact_range::<&str>(..).unwrap();
+        users.compact_range(..).unwrap();
         (0..500).for_each(|n| assert_eq!(users.get(format!("{n:03}")).unwrap().unwrap(), [1; 400]));
         users.shape().levels.iter().map(|level| level.bytes).sum::<u64>()
     };

@@ -62,6 +62,74 @@ fn it_sees_its_snapshot_under_its_own_writes() {
 }
 
 #[test]
+fn many_keys_and_updates_are_those_of_single_steps() {
+    let seed = Seed::new(9);
+    let mut random = seed.random();
+    for isolation in [SNAPSHOT, SERIALIZABLE] {
+        let db = fresh();
+        let users = db.keyspace("users").unwrap();
+        for n in 0..30u8 {
+            db.put([n], [n]).unwrap();
+            users.put([n], [n, n]).unwrap();
+        }
+        let (mut one, mut other) = (db.transaction_with(isolation), db.transaction_with(isolation));
+        for _ in 0..40 {
+            let key = [random.below(40) as u8];
+            match random.below(5) {
+                0 => [&mut one, &mut other].map(|t| t.delete(key).put_in(&users, key, "own")).len(),
+                1 => [&mut one, &mut other].map(|t| t.delete_range(key..[key[0].saturating_add(2)])).len(),
+                2 => {
+                    let new = |old: Option<&[u8]>| old.map(|old| [old, b"+"].concat());
+                    let old = other.get(key).unwrap();
+                    match new(old.as_deref()) {
+                        Some(value) => other.put(key, value),
+                        None => other.delete(key),
+                    };
+                    one.update(key, new).unwrap();
+                    0
+                }
+                3 => {
+                    one.update_in(&users, key, |_| Some("new")).unwrap();
+                    other.put_in(&users, key, "new");
+                    0
+                }
+                _ => [&mut one, &mut other].map(|t| t.put(key, key)).len(),
+            };
+            let keys: Vec<[u8; 1]> = (0..10).map(|_| [random.below(45) as u8]).collect();
+            let single = |t: &mut Transaction| keys.iter().map(|key| t.get(key).unwrap()).collect::<Vec<_>>();
+            assert_eq!(one.multi_get(&keys).unwrap(), single(&mut other));
+            let single: Vec<_> = keys.iter().map(|key| other.get_in(&users, key).unwrap()).collect();
+            assert_eq!(one.multi_get_in(&users, &keys).unwrap(), single);
+        }
+        one.commit().unwrap();
+        assert!(!committed(other.commit()), "both have written the same keys");
+    }
+}
+
+#[test]
+fn a_key_that_many_were_asked_for_counts_as_read_and_a_blind_write_conflicts() {
+    for (isolation, reads_count) in [(SNAPSHOT, false), (SERIALIZABLE, true)] {
+        let db = fresh();
+        let mut reader = db.transaction_with(isolation);
+        assert_eq!(reader.multi_get(["a", "b"]).unwrap(), [None, None]);
+        reader.put("c", "");
+        db.put("b", "theirs").unwrap();
+        assert_eq!(committed(reader.commit()), !reads_count);
+        let mut own = db.transaction_with(isolation);
+        own.put("d", "mine");
+        own.multi_get(["d"]).unwrap();
+        own.delete("d").put("e", "");
+        assert!(committed(own.commit()), "nobody else has written what it has");
+        let (mut updater, mut blind) = (db.transaction_with(isolation), db.transaction_with(isolation));
+        updater.update("b", |_| Some("new")).unwrap();
+        blind.put("b", "blind");
+        db.put("b", "theirs").unwrap();
+        assert!(!committed(updater.commit()) && !committed(blind.commit()));
+        assert_eq!(db.get("b").unwrap().unwrap(), "theirs");
+    }
+}
+
+#[test]
 fn iterators_merge_own_writes_from_both_ends_as_a_map_would() {
     let seed = Seed::new(7);
     let mut random = seed.random();
@@ -81,7 +149,7 @@ fn iterators_merge_own_writes_from_both_ends_as_a_map_would() {
                 model.remove(&key);
             } else if random.below(4) == 0 {
                 let end = vec![key[0] + random.below(4) as u8];
-                transaction.delete_range::<Vec<u8>>(key.clone()..end.clone());
+                transaction.delete_range(key.clone()..end.clone());
                 model.retain(|other, _| *other < key || *other >= end);
             } else {
                 transaction.put(&key, &value);
@@ -89,7 +157,7 @@ fn iterators_merge_own_writes_from_both_ends_as_a_map_would() {
             }
         }
         let (from, to) = (vec![b'a' + random.below(10) as u8], vec![b'a' + random.below(11) as u8]);
-        let mut found = transaction.range::<Vec<u8>>(from.clone()..to.clone()).unwrap();
+        let mut found = transaction.range(from.clone()..to.clone()).unwrap();
         // Writes that come later do not show.
         transaction.put("f", "later");
         let mut expected: Vec<_> = model.iter().filter(|(key, _)| **key >= from && **key < to).collect();

@@ -8,9 +8,13 @@ use crate::error::Result;
 
 /// Entries on their way into a keyspace, past log and memory: the cheapest way to load much that is sorted.
 ///
-/// Entries are pushed in strictly ascending order of their keys and take effect together when [`Ingest::finish`] returns:
-/// newer than everything that was written by then, for all readers at once. Dropped before, it leaves nothing. Its
+/// Entries are pushed, and keys deleted, in strictly ascending order of the keys, and take effect together when
+/// [`Ingest::finish`] returns: newer than everything that was written by then, for all readers at once.
+/// [`Ingest::finish_together`] does so for several keyspaces. Dropped before, it leaves nothing. Its
 /// memory does not grow with the number of entries.
+///
+/// Ranges are not deleted by an ingest: all that it writes has one sequence number, and a range tombstone hides entries of its own number, too.
+/// [`Db::delete_range`] before it costs one write, but is seen before the ingest is.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -55,6 +59,27 @@ impl Ingest {
         self.ingestion.push(key.as_ref(), value.as_ref())
     }
 
+    /// Removes a key; fine if it has no value. It takes its place in the order of keys as an entry does.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("b", "old")?;
+    /// let mut ingest = db.ingest()?;
+    /// ingest.push("a", "new")?;
+    /// ingest.delete("b")?;
+    /// ingest.push("c", "new")?;
+    /// ingest.finish()?;
+    /// assert!(!db.contains("b")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Ingest::push`].
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.ingestion.delete(key.as_ref())
+    }
+
     /// Makes all entries durable, and visible at one moment. Waits for merges of the keyspace that are running and for its
     /// memory to be flushed; writers wait for the latter, too ([`StallStats`](crate::StallStats) tell). Where writers have
     /// to stop, as where level 0 is full, it waits as they do.
@@ -76,6 +101,32 @@ impl Ingest {
     /// changed then, unless the store is poisoned.
     pub fn finish(self) -> Result<()> {
         self.ingestion.finish()
+    }
+
+    /// Ends several ingests, each of another keyspace of one store, at one moment: no reader, no crash and no failure leaves
+    /// the entries of some without those of the others. It waits as [`Ingest::finish`] does, for all of the keyspaces.
+    ///
+    /// ```
+    /// use terrace::Ingest;
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let (users, names) = (db.keyspace("users")?, db.keyspace("names")?);
+    /// let (mut rows, mut index) = (users.ingest()?, names.ingest()?);
+    /// rows.push("1", "Ada")?;
+    /// index.push("Ada", "1")?;
+    /// Ingest::finish_together([rows, index])?;
+    /// assert!(users.contains("1")? && names.contains("Ada")?);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidInput` when two are of the same keyspace, or of different stores; otherwise as [`Ingest::finish`] of any of them.
+    /// Nothing is changed then, unless the store is poisoned.
+    pub fn finish_together(ingests: impl IntoIterator<Item = Self>) -> Result<()> {
+        // The keyspaces keep the store open meanwhile.
+        let parts = ingests.into_iter().map(|ingest| (ingest.ingestion, ingest.keyspace));
+        let (ingestions, _keyspaces): (Vec<_>, Vec<_>) = parts.unzip();
+        Ingestion::finish_all(ingestions)
     }
 }
 

@@ -1,19 +1,15 @@
 //! Keyspaces.
 
 use std::fmt;
-use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use super::{Db, EVERYTHING, bounds};
-use crate::batch::WriteBatch;
+use super::{Db, KeyBounds, bounds};
 use crate::engine::Engine;
-use crate::engine::scan::{Bounds, Scan};
+use crate::engine::scan::Bounds;
 use crate::engine::settings::options_of;
 use crate::engine::tree::Tree;
 use crate::error::Result;
-use crate::iter::Iter;
 use crate::options::KeyspaceOptions;
-use crate::slice::Slice;
 use crate::stats::Shape;
 use crate::types::KeyspaceId;
 
@@ -123,151 +119,6 @@ impl Keyspace {
         self.db.engine().alter_keyspace(&self.tree, options)
     }
 
-    /// The value of `key`.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// let users = db.keyspace("users")?;
-    /// users.put("1", "Ada")?;
-    /// assert_eq!(users.get("1")?.unwrap(), "Ada");
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::get`].
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.db.engine().get(&self.tree, key.as_ref(), None)
-    }
-
-    /// Whether `key` has a value.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// let users = db.keyspace("users")?;
-    /// assert!(!users.contains("1")?);
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::get`].
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
-    }
-
-    /// Gives `key` the value `value`.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// let users = db.keyspace("users")?;
-    /// users.put("1", "Ada")?;
-    /// assert!(users.contains("1")? && !db.contains("1")?);
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::put`]; `NotFound` when the keyspace was dropped.
-    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.put_in(self, key, value);
-        self.db.write(batch)
-    }
-
-    /// Removes `key`; fine if it has no value.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// let users = db.keyspace("users")?;
-    /// users.delete("1")?;
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Keyspace::put`].
-    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.delete_in(self, key);
-        self.db.write(batch)
-    }
-
-    /// Removes all keys that lie in `range`. See [`Db::delete_range`].
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// let users = db.keyspace("users")?;
-    /// users.put("1", "Ada")?;
-    /// users.delete_range("0".."9")?;
-    /// assert!(!users.contains("1")?);
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Keyspace::put`].
-    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.delete_range_in(self, range);
-        self.db.write(batch)
-    }
-
-    /// All entries.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// let users = db.keyspace("users")?;
-    /// users.put("1", "Ada")?;
-    /// assert_eq!(users.iter()?.count(), 1);
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::get`].
-    pub fn iter(&self) -> Result<Iter> {
-        self.scan(EVERYTHING)
-    }
-
-    /// The entries whose keys lie in `range`.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// let users = db.keyspace("users")?;
-    /// users.put("1", "Ada")?;
-    /// assert_eq!(users.range("0".."9")?.count(), 1);
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::get`].
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter> {
-        self.scan(bounds(&range))
-    }
-
-    /// The entries whose keys start with `prefix`.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// let users = db.keyspace("users")?;
-    /// users.put("ada@home", "1")?;
-    /// assert_eq!(users.prefix("ada")?.count(), 1);
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::get`].
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
-        self.scan(Bounds::prefix(prefix.as_ref()))
-    }
-
-    fn scan(&self, bounds: Bounds) -> Result<Iter> {
-        Ok(Iter::new(Scan::new(self.db.engine(), &self.tree, bounds, None)?))
-    }
-
     /// Merges the tables that hold keys of `range` into the deepest level, as [`crate::Db::compact`] does with all.
     ///
     /// ```
@@ -276,13 +127,13 @@ impl Keyspace {
     /// let users = db.keyspace("users")?;
     /// users.put("1", "Ada")?;
     /// users.compact_range("0".."9")?;
-    /// users.compact_range::<&str>(..)?;
+    /// users.compact_range(..)?;
     /// # Ok::<(), terrace::Error>(())
     /// ```
     ///
     /// # Errors
     /// Those of the background jobs.
-    pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+    pub fn compact_range(&self, range: impl KeyBounds) -> Result<()> {
         self.db.flush()?;
         self.tree.check_exists()?;
         self.compact_tables(&bounds(&range))

@@ -1,32 +1,36 @@
 //! The store, as its users see it.
 
+mod bounds;
 mod builder;
 mod ingest;
 mod keyspace;
 mod multi_get;
 mod properties;
+mod read;
 mod snapshot;
+mod ticket;
 mod transaction;
+mod write;
 
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
 use std::path::Path;
 use std::sync::Arc;
 
+use bounds::EVERYTHING;
+pub use bounds::KeyBounds;
+pub(crate) use bounds::bounds;
 pub use builder::Builder;
 pub use ingest::Ingest;
 pub use keyspace::Keyspace;
 pub use snapshot::{KeyspaceSnapshot, Snapshot};
+pub use ticket::Ticket;
 pub use transaction::{Isolation, Transaction, TransactionIter, TransactionOptions};
 
-use crate::batch::{DEFAULT_KEYSPACE, WriteBatch};
-use crate::engine::scan::Bounds;
+use crate::batch::DEFAULT_KEYSPACE;
 use crate::engine::tree::Tree;
 use crate::engine::{Engine, Opening, open};
 use crate::error::{ErrorKind, Result};
-use crate::iter::Iter;
-use crate::options::{Durability, KeyspaceOptions, Options};
-use crate::slice::Slice;
+use crate::options::{KeyspaceOptions, Options};
 use crate::stats::{RepairReport, Stats, VerifyReport};
 
 /// An open store: ordered keys and values in one or more keyspaces.
@@ -173,191 +177,6 @@ impl Db {
 
     fn engine(&self) -> &Arc<Engine> {
         &self.handle.engine
-    }
-
-    /// The value of `key`.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// db.put("key", "value")?;
-    /// assert_eq!(db.get("key")?.unwrap(), "value");
-    /// assert!(db.get("other")?.is_none());
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `Corruption` or `Io` when a table cannot be read.
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.engine().get(&self.default, key.as_ref(), None)
-    }
-
-    /// Whether `key` has a value.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// db.put("key", "")?;
-    /// assert!(db.contains("key")?);
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::get`].
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
-    }
-
-    /// Gives `key` the value `value`.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// db.put("key", "first")?;
-    /// db.put("key", "second")?;
-    /// assert_eq!(db.get("key")?.unwrap(), "second");
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `InvalidInput` when a length limit is broken; `DiskFull`, `Io`; `Poisoned` after an earlier failure.
-    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.put(key, value);
-        self.write(batch)
-    }
-
-    /// Removes `key`; fine if it has no value.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// db.put("key", "value")?;
-    /// db.delete("key")?;
-    /// assert!(!db.contains("key")?);
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::put`].
-    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.delete(key);
-        self.write(batch)
-    }
-
-    /// Removes all keys that lie in `range`; fine if there are none. Costs no more than a put, whatever the range
-    /// holds: a *range tombstone* hides it at once, from all but older snapshots and iterators, and merges free its
-    /// space in their time. [`Keyspace::compact_range`] frees it now.
-    ///
-    /// A range that is empty, or ends before it starts, does nothing.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// db.put("2025-12-31", "old")?;
-    /// db.put("2026-01-01", "new")?;
-    /// db.delete_range(.."2026")?;
-    /// assert_eq!(db.iter()?.next().unwrap()?.1, "new");
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::put`].
-    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.delete_range(range);
-        self.write(batch)
-    }
-
-    /// Applies `batch` atomically, with the durability that the options name.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// let mut batch = terrace::WriteBatch::new();
-    /// batch.put("a", "1").put("b", "2");
-    /// db.write(batch)?;
-    /// assert_eq!(db.iter()?.count(), 2);
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::put`]; `NotFound` when a keyspace of the batch was dropped. Nothing of the batch is applied then.
-    pub fn write(&self, batch: WriteBatch) -> Result<()> {
-        self.write_with(batch, self.engine().settings().options.durability)
-    }
-
-    /// Applies `batch` atomically.
-    ///
-    /// ```
-    /// use terrace::{Db, Durability, WriteBatch};
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// let db = Db::open(dir.path())?;
-    /// let mut batch = WriteBatch::new();
-    /// batch.put("from", "90").put("to", "110");
-    /// db.write_with(batch, Durability::Synced)?; // survives a power cut from here on
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::write`].
-    pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
-        self.engine().commit(&batch, durability, None)
-    }
-
-    /// All entries.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// db.put("a", "1")?;
-    /// for entry in db.iter()? {
-    ///     let (key, value) = entry?;
-    ///     assert_eq!((key, value), ("a".as_bytes().into(), "1".as_bytes().into()));
-    /// }
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::get`].
-    pub fn iter(&self) -> Result<Iter> {
-        self.default_keyspace().iter()
-    }
-
-    /// The entries whose keys lie in `range`.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// let db = terrace::Db::open(dir.path())?;
-    /// db.put("a", "1")?;
-    /// db.put("b", "2")?;
-    /// assert_eq!(db.range("a"..="b")?.rev().next().unwrap()?.0, "b");
-    /// assert_eq!(db.range::<&str>(..)?.count(), 2);
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::get`].
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter> {
-        self.default_keyspace().range(range)
-    }
-
-    /// The entries whose keys start with `prefix`.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// db.put("user:1", "Ada")?;
-    /// db.put("word:1", "terrace")?;
-    /// assert_eq!(db.prefix("user:")?.count(), 1);
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::get`].
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
-        self.default_keyspace().prefix(prefix)
     }
 
     /// The store as it is now, to be read again and again, over all keyspaces.
@@ -670,17 +489,4 @@ impl fmt::Debug for Db {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Db").field("dir", &self.engine().device.dir()).finish_non_exhaustive()
     }
-}
-
-/// All keys.
-const EVERYTHING: Bounds = Bounds { from: Bound::Unbounded, to: Bound::Unbounded };
-
-/// Bounds of a range in any of Rust's notations.
-pub(crate) fn bounds<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
-    let own = |bound: Bound<&K>| match bound {
-        Bound::Included(key) => Bound::Included(key.as_ref().to_vec()),
-        Bound::Excluded(key) => Bound::Excluded(key.as_ref().to_vec()),
-        Bound::Unbounded => Bound::Unbounded,
-    };
-    Bounds { from: own(range.start_bound()), to: own(range.end_bound()) }
 }

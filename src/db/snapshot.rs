@@ -1,15 +1,15 @@
 //! Snapshots.
 
 use std::fmt;
-use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use super::{Db, EVERYTHING, Keyspace, bounds};
+use super::{Db, EVERYTHING, KeyBounds, Keyspace, bounds};
+use crate::engine::roam::Roam;
 use crate::engine::scan::{Bounds, Scan};
 use crate::engine::tree::Tree;
 use crate::engine::{Engine, Pin};
 use crate::error::Result;
-use crate::iter::Iter;
+use crate::iter::{Cursor, Iter};
 use crate::slice::Slice;
 use crate::types::Seq;
 
@@ -133,7 +133,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Db::get`].
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter> {
+    pub fn range(&self, range: impl KeyBounds) -> Result<Iter> {
         self.default_keyspace().range(range)
     }
 
@@ -153,6 +153,42 @@ impl Snapshot {
     /// As [`Db::get`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
         self.default_keyspace().prefix(prefix)
+    }
+
+    /// A position that goes anywhere among the entries of the moment whose keys lie in `range`. See [`Cursor`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "old")?;
+    /// let snapshot = db.snapshot();
+    /// db.delete("key")?;
+    /// assert_eq!(snapshot.cursor(..)?.seek("a")?.unwrap().0, b"key");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn cursor(&self, range: impl KeyBounds) -> Result<Cursor> {
+        self.default_keyspace().cursor(range)
+    }
+
+    /// A position that goes anywhere among the entries of the moment whose keys start with `prefix`. See [`Cursor`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// db.put("key", "old")?;
+    /// let snapshot = db.snapshot();
+    /// db.delete("key")?;
+    /// assert_eq!(snapshot.prefix_cursor("k")?.next()?.unwrap().0, b"key");
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn prefix_cursor(&self, prefix: impl AsRef<[u8]>) -> Result<Cursor> {
+        self.default_keyspace().prefix_cursor(prefix)
     }
 }
 
@@ -214,7 +250,7 @@ impl KeyspaceSnapshot {
     ///
     /// # Errors
     /// As [`Db::get`].
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Iter> {
+    pub fn range(&self, range: impl KeyBounds) -> Result<Iter> {
         self.scan(bounds(&range))
     }
 
@@ -224,6 +260,27 @@ impl KeyspaceSnapshot {
     /// As [`Db::get`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Iter> {
         self.scan(Bounds::prefix(prefix.as_ref()))
+    }
+
+    /// A position that goes anywhere among the entries of the moment whose keys lie in `range`. See [`Cursor`].
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn cursor(&self, range: impl KeyBounds) -> Result<Cursor> {
+        self.roam(bounds(&range))
+    }
+
+    /// A position that goes anywhere among the entries of the moment whose keys start with `prefix`. See [`Cursor`].
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn prefix_cursor(&self, prefix: impl AsRef<[u8]>) -> Result<Cursor> {
+        self.roam(Bounds::prefix(prefix.as_ref()))
+    }
+
+    fn roam(&self, bounds: Bounds) -> Result<Cursor> {
+        let Snapshot { db, pin } = &self.snapshot;
+        Ok(Cursor::new(Roam::new(Scan::new(db.engine(), &self.tree, bounds, Some(pin.clone()))?)))
     }
 
     pub(super) fn scan(&self, bounds: Bounds) -> Result<Iter> {

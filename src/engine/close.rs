@@ -33,8 +33,14 @@ impl Engine {
         if result.is_ok() && !planted!("closed-without-a-sync") {
             let mut writer = writer.lock();
             writer.wal.trim();
+            let upto = self.logged();
             result = writer.wal.durable().sync().map_err(|error| self.poison(error));
+            if result.is_ok() {
+                self.tickets.credit(upto);
+            }
         }
+        // What is not durable now will not be.
+        self.tickets.end(&result.clone().err().unwrap_or_else(|| self.gave_up()));
         self.events.stop();
         result
     }
@@ -44,6 +50,7 @@ impl Engine {
         self.health.close();
         self.wake_writers();
         self.stop_threads();
+        self.tickets.stop_syncer();
         self.spares.close();
     }
 }

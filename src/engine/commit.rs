@@ -74,20 +74,24 @@ struct Numbered {
 }
 
 impl Engine {
-    /// Applies `batch` atomically, if `condition` holds at that moment.
+    /// Applies `batch` atomically, if `condition` holds at that moment. Returns the number of its last operation; that of the
+    /// newest one in the log if it has none.
     pub(crate) fn commit(
         &self,
         batch: &WriteBatch,
         durability: Durability,
         condition: Option<&Condition>,
-    ) -> Result<()> {
+    ) -> Result<Seq> {
         batch.validate()?;
         self.health.check_writable()?;
         let writer = self.writer()?;
         self.check_reserve(batch)?;
         if batch.is_empty() {
             self.find_trees(batch)?;
-            return if durability == Durability::Synced { self.sync() } else { Ok(()) };
+            if durability == Durability::Synced {
+                self.sync()?;
+            }
+            return Ok(self.logged());
         }
         let dated = self.dated(batch)?;
         let batch = dated.as_ref().unwrap_or(batch);
@@ -98,7 +102,12 @@ impl Engine {
         }
         self.visibility.publish(first, last).map_err(|_| self.gave_up())?;
         self.tally.user_write(batch.count(), batch.user_bytes());
-        Ok(())
+        Ok(last)
+    }
+
+    /// Number of the newest operation in the log.
+    pub(super) fn logged(&self) -> Seq {
+        self.syncs.as_ref().map_or(Seq::ZERO, |syncs| syncs.log.appended())
     }
 
     /// Makes room for a batch, numbers it and puts it into the log.
@@ -170,13 +179,13 @@ impl Engine {
         self.writer()?;
         self.health.check_writable()?;
         match &self.syncs {
-            Some(syncs) => self.sync_upto(syncs.log.appended()).inspect_err(|_| self.wake_writers()),
+            Some(_) => self.sync_upto(self.logged()).inspect_err(|_| self.wake_writers()),
             None => Ok(()),
         }
     }
 
     /// Makes the log durable up to the operation `seq`, which has been appended.
-    fn sync_upto(&self, seq: Seq) -> Result<()> {
+    pub(super) fn sync_upto(&self, seq: Seq) -> Result<()> {
         let Some(syncs) = &self.syncs else { return Ok(()) };
         syncs.log.await_syncs();
         let mut state = syncs.state.lock();
@@ -195,6 +204,9 @@ impl Engine {
                 |error| if planted!("failed-sync-does-not-poison") { error } else { self.poison(error) };
             let result = syncs.log.sync().map_err(poison);
             let upto = if planted!("sync-credited-with-later-writes") { syncs.log.appended() } else { upto };
+            if result.is_ok() {
+                self.tickets.credit(upto);
+            }
             state = syncs.state.lock();
             state.running = false;
             if result.is_ok() {

@@ -39,7 +39,7 @@ impl Engine {
         batch: &WriteBatch,
         durability: Durability,
         mut condition: Condition,
-    ) -> Result<()> {
+    ) -> Result<Seq> {
         // First: a write whose sync failed would show as a conflict, for ever.
         self.health.check_writable()?;
         // Before the views: what is not in them has a greater number.

@@ -1,15 +1,19 @@
-//! Sorted data from outside, straight into tables.
+//! Sorted data from outside, puts and deletes, straight into tables, of one keyspace or of several at one moment.
 //!
 //! The tables are written first, while everything else goes on; what they will be numbered is not known yet, so their
 //! entries carry number 0, which stands for the largest number that the catalog has for the table. Where writers would have to stop, as
 //! where level 0 is full, the tables wait, too: they may be runs of it. Then, for a moment:
 //!
-//! 1. merges of the keyspace end and none starts, for one would take the new entries for visible to everybody;
-//! 2. writers wait ([`Engine::make_room`](super::commit)) until the memtables of the keyspace are flushed, for a memtable is
+//! 1. merges of the keyspaces end and none starts, for one would take the new entries for visible to everybody; the keyspaces are
+//!    held in the order of their ids, so that no two ingests wait for each other;
+//! 2. writers wait ([`Engine::make_room`](super::commit)) until the memtables of the keyspaces are flushed, for a memtable is
 //!    newer than any table (I2);
 //! 3. when every numbered write is visible the log is synced, since what was written before must not be lost where the tables are
-//!    kept (G3); the tables take the next number and are installed, as deep as nothing older lies in or above their place;
+//!    kept (G3); the tables take the next number, the same for all keyspaces, and are installed by one edit, each as deep as
+//!    nothing older lies in or above its place;
 //! 4. the number becomes visible.
+//!
+//! Ranges are not deleted so: a range tombstone hides entries of its own number as well, and an ingest has one number.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -91,10 +95,19 @@ impl Ingestion {
 
     /// As [`Ingestion::push`], with a value that says when it was written, where values expire.
     pub(crate) fn push_stored(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.append(key, Kind::Put, value)
+    }
+
+    /// Appends a tombstone. As [`Ingestion::push`].
+    pub(crate) fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.append(key, Kind::Delete, &[])
+    }
+
+    fn append(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
         self.failed.clone().map_or(Ok(()), Err)?;
         self.check(key, value)?;
         self.engine.health.check_writable()?;
-        self.write(key, value).inspect_err(|error| self.failed = Some(error.clone()))?;
+        self.write(key, kind, value).inspect_err(|error| self.failed = Some(error.clone()))?;
         let last = self.last_key.get_or_insert_default();
         last.clear();
         last.extend_from_slice(key);
@@ -117,32 +130,66 @@ impl Ingestion {
         Ok(())
     }
 
-    fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    fn write(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
         if self.cutting.cut(&CutView { output_bytes: self.output.table_bytes(), next_key: key }) {
             let bytes = self.output.table_bytes();
             self.output.cut(&UpperBound::Excluded(key.into()))?;
             self.counted.add(bytes);
             self.engine.check_ingest(bytes)?;
         }
-        self.output.add(key, Stamp::new(Seq::ZERO, Kind::Put), value, None)
+        self.output.add(key, Stamp::new(Seq::ZERO, kind), value, None)
     }
 
     /// Makes the entries durable and visible, all at once.
     pub(crate) fn finish(self) -> Result<()> {
-        self.failed.map_or(Ok(()), Err)?;
-        let finished = self.output.finish().inspect_err(|_| self.engine.wake_writers())?;
-        if self.entries > 0 {
-            let mut counted = self.counted;
-            // With the last table, and all that packs have beside tables.
-            let all: u64 = finished.packs.records().iter().map(|pack| pack.length).sum();
-            counted.add(all.saturating_sub(counted.bytes));
-            self.engine.check_ingest(1)?;
-            self.engine.install_ingested(&self.tree, finished, counted)?;
-            self.engine.fit_spares();
-            self.engine.tally.user_write(u32::try_from(self.entries).unwrap_or(u32::MAX), self.bytes);
+        Self::finish_all(vec![self])
+    }
+
+    /// Makes the entries of all durable and visible at one moment. Each is of another keyspace of the same store.
+    pub(crate) fn finish_all(mut ingestions: Vec<Self>) -> Result<()> {
+        let Some(engine) = ingestions.first().map(|first| first.engine.clone()) else { return Ok(()) };
+        let refuse = |message: &str| Err(Error::new(ErrorKind::InvalidInput, message));
+        if ingestions.iter().any(|other| !Arc::ptr_eq(&other.engine, &engine)) {
+            return refuse("ingests of several stores cannot end together");
+        }
+        ingestions.sort_by_key(|ingestion| ingestion.tree.id());
+        if ingestions.windows(2).any(|pair| pair[0].tree.id() == pair[1].tree.id()) {
+            return refuse("of a keyspace, one ingest can end at a time");
+        }
+        ingestions.iter().try_for_each(|ingestion| ingestion.failed.clone().map_or(Ok(()), Err))?;
+        let (mut entries, mut bytes, mut complete) = (0, 0, Vec::new());
+        for ingestion in ingestions {
+            (entries, bytes) = (entries + ingestion.entries, bytes + ingestion.bytes);
+            complete.extend(ingestion.complete()?);
+        }
+        if !complete.is_empty() {
+            engine.check_ingest(1)?;
+            engine.install_ingested(complete)?;
+            engine.fit_spares();
+            engine.tally.user_write(u32::try_from(entries).unwrap_or(u32::MAX), bytes);
         }
         Ok(())
     }
+
+    /// Ends the tables; nothing if there are none.
+    fn complete(self) -> Result<Option<Complete>> {
+        let finished = self.output.finish().inspect_err(|_| self.engine.wake_writers())?;
+        if self.entries == 0 {
+            return Ok(None);
+        }
+        let mut counted = self.counted;
+        // With the last table, and all that packs have beside tables.
+        let all: u64 = finished.packs.records().iter().map(|pack| pack.length).sum();
+        counted.add(all.saturating_sub(counted.bytes));
+        Ok(Some(Complete { tree: self.tree, finished, counted }))
+    }
+}
+
+/// Tables that are whole and durable, and in no tree yet.
+struct Complete {
+    tree: Arc<Tree>,
+    finished: Finished,
+    counted: Counted,
 }
 
 /// While it lives, no writer gets a number.
@@ -158,14 +205,16 @@ impl Drop for WritersHeld<'_> {
 }
 
 impl Engine {
-    fn install_ingested(&self, tree: &Tree, finished: Finished, counted: Counted) -> Result<()> {
-        tree.check_exists()?;
+    /// Installs what is complete, in the order of the keyspaces' ids.
+    fn install_ingested(&self, complete: Vec<Complete>) -> Result<()> {
+        complete.iter().try_for_each(|of| of.tree.check_exists())?;
         // Before merges are held, which must get on.
         if !planted!("ingest-past-a-full-level-0") {
             self.make_room(&mut self.writer()?.lock(), 0)?;
         }
-        let _merges = self.hold_merges(tree.id())?;
-        let _writers = self.hold_writers(tree)?;
+        let held = complete.iter().map(|of| self.hold_merges(of.tree.id()));
+        let _merges: Vec<_> = held.collect::<Result<_>>()?;
+        let _writers = self.hold_writers(complete.iter().map(|of| &*of.tree))?;
         if !planted!("ingest-below-an-unflushed-memtable") {
             self.wait_flushed()?;
         }
@@ -176,12 +225,22 @@ impl Engine {
             writer.wal.durable().sync().map_err(|error| self.poison(error))?;
         }
         // INVARIANT(I2): a memtable is newer than any table. The catalog knows no memtables, so this is asked here.
-        if let Some(first) = tree.first_unflushed(None) {
-            let name = &tree.record.name;
-            return Err(refused(format!("I2: keyspace {name:?} has entries in memory, from {first} on")));
+        for tree in complete.iter().map(|of| &of.tree) {
+            if let Some(first) = tree.first_unflushed(None) {
+                let name = &tree.record.name;
+                return Err(refused(format!("I2: keyspace {name:?} has entries in memory, from {first} on")));
+            }
         }
         let number = writer.last_seq.plus(1);
-        self.install(self.placed(tree, finished, number))?;
+        let (mut changes, mut counted) = (Vec::new(), Vec::new());
+        for Complete { tree, finished, counted: bytes } in complete {
+            changes.push(self.placed(&tree, finished, number));
+            counted.push(bytes);
+        }
+        if planted!("ingest-of-several-keyspaces-in-several-edits") {
+            changes.drain(1..).try_for_each(|change| self.install(change))?;
+        }
+        self.install(changes.into_iter().fold(Change::default(), Change::and))?;
         // Under the writer's lock, as whoever asks what is left: from here on the packs count as any others.
         drop(counted);
         writer.last_seq = number;
@@ -191,12 +250,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Lets no writer have a number any more, and gives the memtable of `tree` up for flushing.
-    fn hold_writers(&self, tree: &Tree) -> Result<WritersHeld<'_>> {
+    /// Lets no writer have a number any more, and gives the memtables of `trees` up for flushing.
+    fn hold_writers<'a>(&self, mut trees: impl Iterator<Item = &'a Tree>) -> Result<WritersHeld<'_>> {
         let mut writer = self.writer()?.lock();
         writer.holds += 1;
         let held = WritersHeld(self);
-        let sealed = self.settle(&writer).and_then(|()| self.seal(&mut writer, tree));
+        let sealed =
+            self.settle(&writer).and_then(|()| trees.try_for_each(|tree| self.seal(&mut writer, tree)));
         // Before `held` may go, which takes the lock.
         drop(writer);
         sealed.map(|()| held)

@@ -54,6 +54,19 @@ impl Change {
     pub(crate) fn of_tree(tree: TreeEdit) -> Self {
         Self { edit: Edit { trees: vec![tree], ..Edit::default() }, ..Self::default() }
     }
+
+    /// This one and that of another tree, as one: both or none. Neither flushes.
+    pub(crate) fn and(mut self, mut other: Self) -> Self {
+        debug_assert!(self.flushed.is_none() && other.flushed.is_none(), "a flush is a change of its own");
+        self.edit.trees.append(&mut other.edit.trees);
+        self.edit.packs.append(&mut other.edit.packs);
+        self.open.append(&mut other.open);
+        self.packs = match (self.packs, other.packs) {
+            (Some(packs), Some(more)) => Some(packs.and(more)),
+            (packs, more) => packs.or(more),
+        };
+        self
+    }
 }
 
 impl Engine {

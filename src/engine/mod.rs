@@ -4,7 +4,8 @@
 //!
 //! * [`commit`]: a write's way into log and memtable; the only code that makes a caller wait on purpose.
 //!   [`conflict`]: what a transaction depends on. [`visibility`]: what readers may see.
-//! * [`read`], [`multi_get`] and [`scan`]: lookups and iterators over one [`View`](tree::View).
+//! * [`read`], [`multi_get`], [`scan`] and [`roam`]: lookups, iterators and cursors over one [`View`](tree::View); [`reads`]
+//!   counts them.
 //! * [`flush`] and [`merge_job`]: jobs, which [`distill`] their inputs into [`output`] and end in an edit; [`install`]
 //!   makes it durable, then visible. [`rewrite`]: a job that copies tables as they are. [`ahead`]: files that are made before they are needed.
 //! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
@@ -15,11 +16,11 @@
 //! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space. [`reserve`]: what a full disk
 //!   has left. [`space`]: how much of a budget is left.
 //! * [`expiry`]: what time and the owner's filter make of values.
-//! * [`events`]: what the listener hears, under no lock.
+//! * [`events`]: what the listener hears, under no lock. [`tickets`]: when a write has become durable.
 //!
-//! LOCK order, outermost first: `closing`, `keyspace_changes`, `writer`, `catalog`, scheduler state, then `reserve`
+//! LOCK order, outermost first: `closing`, the tickets' syncer, `keyspace_changes`, `writer`, `catalog`, scheduler state, then `reserve`
 //! and the next segment, under which files come and go, and then the leaves, which are taken last and call nothing of the
-//! engine: spares, visibility, syncs, pressure, courtesy, snapshots, reclaimer, requests to work ahead, stalls, events.
+//! engine: spares, visibility, syncs, pressure, courtesy, snapshots, reclaimer, requests to work ahead, stalls, events, tickets.
 
 mod ahead;
 mod checkpoint;
@@ -42,12 +43,14 @@ mod output;
 mod payments;
 mod pressure;
 mod read;
+mod reads;
 mod reclaim;
 mod recovery;
 mod renewal;
 mod repair;
 mod reserve;
 mod rewrite;
+pub(crate) mod roam;
 mod salvage;
 pub(crate) mod scan;
 mod scheduler;
@@ -55,6 +58,7 @@ pub(crate) mod settings;
 mod snapshots;
 mod space;
 mod statistics;
+mod tickets;
 pub(crate) mod tree;
 mod verify;
 mod visibility;
@@ -71,6 +75,7 @@ pub(crate) use ingest::Ingestion;
 pub(crate) use recovery::{Opening, open};
 pub(crate) use repair::repair;
 pub(crate) use snapshots::Pin;
+pub(crate) use tickets::Tickets;
 
 use crate::catalog::Catalog;
 use crate::env::sync::{Mutex, before_look};
@@ -96,6 +101,7 @@ use health::Health;
 use idleness::Idleness;
 use payments::Lookups;
 use pressure::Pressure;
+use reads::Reads;
 use reclaim::Reclaimer;
 use reserve::Reserve;
 use scheduler::Scheduler;
@@ -128,6 +134,7 @@ pub(crate) struct Engine {
     visibility: Visibility,
     /// `None` in a store that was opened for reading alone.
     syncs: Option<SyncGroup>,
+    pub(crate) tickets: Arc<Tickets>,
     scheduler: Scheduler,
     pressure: Pressure,
     courtesy: Courtesy,
@@ -144,6 +151,7 @@ pub(crate) struct Engine {
     ids: Ids,
     tally: Tally,
     lookups: Lookups,
+    reads: Reads,
     events: Arc<Events>,
     clock: Clock,
     /// Bytes of tables that running merges read.
@@ -253,6 +261,7 @@ impl Engine {
         self.scheduler.wake_all();
         self.pressure.wake();
         self.visibility.give_up();
+        self.tickets.end(&Error::poisoned(&cause));
         cause
     }
 

@@ -61,6 +61,7 @@ impl Engine {
         if let Some(expiry) = self.expiry(tree) {
             values = values.into_iter().map(|value| expiry.keep(value?)).collect();
         }
+        self.reads.looked_for_many(keys.len(), values.iter().flatten().map(|value| &value[..]));
         Ok(values)
     }
 }

@@ -297,6 +297,12 @@ impl SealedPacks {
         &self.records
     }
 
+    /// These and `more`, of which no edit names any.
+    pub(crate) fn and(mut self, mut more: Self) -> Self {
+        self.records.append(&mut more.records);
+        self
+    }
+
     /// From here on an edit may name the packs: they stay whatever happens.
     pub(crate) fn commit(&mut self) {
         self.committed = true;

@@ -30,10 +30,12 @@ impl Engine {
         if has_passed && self.lookups.count(hash) && tree.payments.looked(&self.settings().policy.layout) {
             self.scheduler.wake();
         }
-        Ok(match self.expiry(tree) {
+        let value = match self.expiry(tree) {
             Some(expiry) => value.and_then(|value| expiry.keep(value)),
             None => value,
-        })
+        };
+        self.reads.looked(hash, value.as_ref().map(|value| value.len()));
+        Ok(value)
     }
 
     /// The value of `key`, and whether several tables of level 0 were asked and had none.

@@ -24,6 +24,7 @@ use super::idleness::Idleness;
 use super::reclaim::{Reclaimer, gaps};
 use super::reserve::Reserve;
 use super::settings::{Limits, Settings, keyspace_record, options_of};
+use super::tickets::Tickets;
 use super::tree::{Sealed, Tree, View, common_prefix, new_memtable};
 use super::visibility::Visibility;
 use super::{CatalogLog, Engine, Ids, Trees, Writer};
@@ -360,6 +361,7 @@ impl Store<'_> {
             settings: ArcSwap::from_pointee(Settings::new(&options, &*self.opening.env)),
             next_segment: parts.writer.as_ref().map(|writer| writer.lock().wal.next().clone()),
             syncs: parts.writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
+            tickets: Tickets::new(self.opening.env.clone()),
             writer: parts.writer,
             trees: ArcSwap::from_pointee(parts.trees),
             snapshots: Default::default(),
@@ -377,6 +379,7 @@ impl Store<'_> {
             ids: Ids::new(&parts.catalog.counters),
             tally: Default::default(),
             lookups: Default::default(),
+            reads: Default::default(),
             clock: Clock::starting_at(parts.catalog.counters.clock),
             merging_bytes: AtomicU64::new(0),
             ingesting_bytes: AtomicU64::new(0),

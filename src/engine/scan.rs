@@ -4,6 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::expiry::Expiry;
+use super::reads::Walked;
 use super::tree::{Tree, View};
 use super::{Engine, Pin};
 use crate::catalog::Run;
@@ -83,7 +84,7 @@ impl Bounds {
 )]
 // Which one it is takes a byte of its own: to read that out of what a field cannot be costs each call ten instructions.
 #[repr(u8)]
-enum Source {
+pub(super) enum Source {
     Memtable(MemtableCursor),
     Run(TablesCursor<Run>),
     /// One of the others, where range tombstones may hide some of its entries.
@@ -91,7 +92,7 @@ enum Source {
 }
 
 /// Range tombstones of a source, as a reader sees them.
-enum SourceTombstones {
+pub(super) enum SourceTombstones {
     Memtable(Vec<Arc<TombstoneTree>>, Seq),
     Run(Arc<TableCache>, Run, Seq),
 }
@@ -288,6 +289,10 @@ fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> 
     Ok(sources)
 }
 
+/// What a scan shows from either end.
+pub(super) type ForwardWalk = VisibleForward<Source>;
+pub(super) type BackwardWalk = VisibleBackward<Source>;
+
 /// A walk from both ends over the entries that are visible at one sequence number. Owns all it needs.
 pub(crate) struct Scan {
     engine: Arc<Engine>,
@@ -297,10 +302,11 @@ pub(crate) struct Scan {
     expiry: Option<Expiry>,
     /// Keeps the versions of a snapshot; the newest state needs no keeping beyond the view.
     _pin: Option<Arc<Pin>>,
-    bounds: Bounds,
+    pub(super) bounds: Bounds,
     sought: Option<Sought>,
-    front: End<VisibleForward<Source>>,
-    back: End<VisibleBackward<Source>>,
+    front: End<ForwardWalk>,
+    back: End<BackwardWalk>,
+    pub(super) walked: Walked,
 }
 
 /// One end of a scan: made when it is first asked for.
@@ -343,6 +349,7 @@ impl Scan {
             sought: range.and_then(|range| Sought::new(tree.record.prefix, range)),
             front: if empty { End::Finished } else { End::Fresh },
             back: if empty { End::Finished } else { End::Fresh },
+            walked: Walked::default(),
         })
     }
 
@@ -355,6 +362,21 @@ impl Scan {
 
     fn sources(&self) -> Result<Vec<Source>> {
         sources(&self.engine, &self.view, self.seq, self.sought.as_ref())
+    }
+
+    /// A walk of its own over what the scan sees, without its bounds. Not valid before the first seek.
+    pub(super) fn walk_forward(&self) -> Result<ForwardWalk> {
+        Ok(VisibleForward::new(MergeForward::new(self.sources()?), self.seq))
+    }
+
+    /// The same, in the other direction.
+    pub(super) fn walk_backward(&self) -> Result<BackwardWalk> {
+        Ok(VisibleBackward::new(MergeBackward::new(self.sources()?), self.seq))
+    }
+
+    /// Whether there is nothing within the bounds.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bounds.range().is_none()
     }
 
     /// Goes to the next entry from the front; whether there is one. A failure ends the scan.
@@ -374,7 +396,10 @@ impl Scan {
         match &mut self.front {
             End::Finished => return Ok(false),
             End::At(walk) => walk.step()?,
-            End::Fresh => self.front = End::At(self.first()?),
+            End::Fresh => {
+                self.walked.seeks += 1;
+                self.front = End::At(self.first()?);
+            }
         }
         let End::At(walk) = &self.front else { return Ok(false) };
         let open = matches!((&self.bounds.to, &self.back), (Bound::Unbounded, End::Fresh));
@@ -383,8 +408,8 @@ impl Scan {
     }
 
     #[inline(never)]
-    fn first(&self) -> Result<Box<VisibleForward<Source>>> {
-        let mut walk = Box::new(VisibleForward::new(MergeForward::new(self.sources()?), self.seq));
+    fn first(&self) -> Result<Box<ForwardWalk>> {
+        let mut walk = Box::new(self.walk_forward()?);
         match &self.bounds.from {
             Bound::Included(from) => walk.seek(from)?,
             Bound::Excluded(from) => {
@@ -414,15 +439,18 @@ impl Scan {
         match &mut self.back {
             End::Finished => return Ok(false),
             End::At(walk) => walk.step()?,
-            End::Fresh => self.back = End::At(self.last()?),
+            End::Fresh => {
+                self.walked.seeks += 1;
+                self.back = End::At(self.last()?);
+            }
         }
         let End::At(walk) = &self.back else { return Ok(false) };
         Ok(walk.valid() && !self.bounds.is_before(walk.key()) && !self.front_has_passed(walk.key()))
     }
 
     #[inline(never)]
-    fn last(&self) -> Result<Box<VisibleBackward<Source>>> {
-        let mut walk = Box::new(VisibleBackward::new(MergeBackward::new(self.sources()?), self.seq));
+    fn last(&self) -> Result<Box<BackwardWalk>> {
+        let mut walk = Box::new(self.walk_backward()?);
         match &self.bounds.to {
             Bound::Excluded(to) => walk.seek_before(to)?,
             Bound::Included(to) => {
@@ -448,11 +476,11 @@ impl Scan {
 
     /// The caller's part of a value; nothing if it is expired.
     #[inline]
-    fn shown<'a>(&self, value: &'a [u8]) -> Option<&'a [u8]> {
+    pub(super) fn shown<'a>(&self, value: &'a [u8]) -> Option<&'a [u8]> {
         self.expiry.map_or(Some(value), |expiry| expiry.shown(value))
     }
 
-    fn keep(&self, value: Slice) -> Option<Slice> {
+    pub(super) fn keep(&self, value: Slice) -> Option<Slice> {
         match self.expiry {
             Some(expiry) => expiry.keep(value),
             None => Some(value),
@@ -478,18 +506,37 @@ impl Scan {
     }
 
     /// As [`Scan::front`], to keep.
-    pub(crate) fn front_pinned(&self) -> Option<(Slice, Slice)> {
-        match &self.front {
-            End::At(walk) => Some((Slice::from(walk.key()), self.keep(walk.current().pin_value())?)),
-            _ => None,
-        }
+    pub(crate) fn front_pinned(&mut self) -> Option<(Slice, Slice)> {
+        let End::At(walk) = &self.front else { return None };
+        let entry = (Slice::from(walk.key()), self.keep(walk.current().pin_value())?);
+        self.walked.step(entry.0.len() + entry.1.len());
+        Some(entry)
     }
 
     /// As [`Scan::back`], to keep.
-    pub(crate) fn back_pinned(&self) -> Option<(Slice, Slice)> {
-        match &self.back {
-            End::At(walk) => Some((Slice::from(walk.key()), self.keep(walk.pinned_value().clone())?)),
-            _ => None,
-        }
+    pub(crate) fn back_pinned(&mut self) -> Option<(Slice, Slice)> {
+        let End::At(walk) = &self.back else { return None };
+        let entry = (Slice::from(walk.key()), self.keep(walk.pinned_value().clone())?);
+        self.walked.step(entry.0.len() + entry.1.len());
+        Some(entry)
+    }
+
+    /// Counts the entry of [`Scan::front`] as shown.
+    #[inline(always)]
+    pub(crate) fn count_front(&mut self) {
+        let bytes = self.front().map_or(0, |(key, value)| key.len() + value.len());
+        self.walked.step(bytes);
+    }
+
+    /// Counts that of [`Scan::back`].
+    pub(crate) fn count_back(&mut self) {
+        let bytes = self.back().map_or(0, |(key, value)| key.len() + value.len());
+        self.walked.step(bytes);
+    }
+}
+
+impl Drop for Scan {
+    fn drop(&mut self) {
+        self.engine.reads.walked(&self.walked);
     }
 }

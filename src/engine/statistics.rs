@@ -166,6 +166,7 @@ impl Engine {
         Stats {
             user_bytes_written: self.tally.user_bytes(),
             user_ops_written: self.tally.user_ops.load(Relaxed),
+            user_reads: self.reads.sum(),
             written: self.by_cause(|cause| self.meter.bytes_written(cause)),
             syncs: self.by_cause(|cause| self.meter.syncs(cause)),
             read: ReadByCause {
@@ -288,6 +289,16 @@ impl Engine {
             debt_bytes: self.settings().policy.layout.debt(&view.version),
             shape: self.shape(tree),
         }
+    }
+
+    /// About how many keys of a tree have a value: as if every tombstone in a table hid an entry, and every other entry were a key of
+    /// its own.
+    pub(crate) fn approximate_len(&self, tree: &Tree) -> u64 {
+        let view = tree.view();
+        let runs = || view.version.runs().map(|(_, run)| run);
+        let entries =
+            view.memtables().map(|memtable| memtable.entries()).chain(runs().map(|run| run.entries()));
+        entries.sum::<u64>().saturating_sub(2 * runs().map(|run| run.tombstones()).sum::<u64>())
     }
 
     /// The levels of a tree, down to the deepest that holds anything.

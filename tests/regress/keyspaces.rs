@@ -139,7 +139,7 @@ fn a_keyspace_whose_drop_was_cut_off_still_has_its_log() {
         db.put("fills", [1; 33 << 10]).unwrap();
         let compacted = doomed.clone();
         // Fails when the keyspace is dropped under it.
-        let compaction = spawn(&env, move || drop(compacted.compact_range::<&str>(..)));
+        let compaction = spawn(&env, move || drop(compacted.compact_range(..)));
         env.sleep(Duration::from_millis(8));
         let dropping = db.clone();
         let drop_keyspace = spawn(&env, move || dropping.drop_keyspace("doomed").unwrap());

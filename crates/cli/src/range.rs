@@ -52,7 +52,7 @@ impl RangeArgs {
     /// Opens the walk over the records of `keyspace`.
     pub fn walk(&self, format: ByteFormat, keyspace: &Keyspace) -> Result<Walk> {
         let bounds = self.bounds.parse(format)?;
-        let iter = if is_empty(&bounds) { None } else { Some(keyspace.range::<Vec<u8>>(bounds)?) };
+        let iter = if is_empty(&bounds) { None } else { Some(keyspace.range(bounds)?) };
         Ok(Walk { iter, left: self.limit.unwrap_or(u64::MAX), reverse: self.reverse })
     }
 }

@@ -150,7 +150,7 @@ impl Load {
             }
             db.write(batch).unwrap();
             match rng.below(2000) {
-                0 => space.compact_range::<&str>("005".."015").unwrap(),
+                0 => space.compact_range("005".."015").unwrap(),
                 1 => db.flush().unwrap(),
                 _ => {}
             }

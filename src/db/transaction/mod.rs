@@ -1,18 +1,18 @@
 //! Optimistic transactions: read a snapshot, gather writes, and check at the commit that nobody was faster.
 
 mod iter;
+mod update;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
-use std::ops::RangeBounds;
 
 pub use iter::TransactionIter;
 
-use super::{Db, EVERYTHING, Keyspace, Snapshot, bounds};
+use super::{Db, EVERYTHING, KeyBounds, Keyspace, Snapshot, Ticket, bounds};
 use crate::batch::WriteBatch;
 use crate::engine::Condition;
 use crate::engine::scan::Bounds;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::options::Durability;
 use crate::slice::Slice;
 use crate::types::{KeyRange, KeyspaceId, Seq};
@@ -32,6 +32,21 @@ pub enum Isolation {
     Snapshot,
     /// As if it had run alone at the moment of its commit: nothing that it read was written by others since it began,
     /// neither the keys that it looked up, found or not, nor any key of the ranges that it asked for, walked to the end or not.
+    ///
+    /// Keys that it only writes count as under [`Isolation::Snapshot`]: a *blind* write, of a key that it has not read, conflicts
+    /// as well if others have written that key since, whether or not some order of the two would do. The first to
+    /// commit wins, so that one rule holds for all writes.
+    ///
+    /// ```
+    /// use terrace::{ErrorKind, Isolation, TransactionOptions};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut blind = db.transaction_with(TransactionOptions { isolation: Isolation::Serializable });
+    /// blind.put("key", "mine"); // not read before
+    /// db.put("key", "theirs")?;
+    /// assert_eq!(blind.commit().unwrap_err().kind(), ErrorKind::Conflict);
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
     Serializable,
 }
 
@@ -59,6 +74,12 @@ pub struct TransactionOptions {
 ///
 /// Methods without a keyspace work on the keyspace "default". Whoever writes without a transaction counts as one that
 /// writes and reads nothing.
+///
+/// Writes conflict with writes, read before or not: of two transactions that put the same key blindly, the second to commit
+/// fails, under either isolation. [`crate::WriteBatch`] is for writes that depend on nothing: it never conflicts.
+///
+/// A transaction has iterators and no [`Cursor`](crate::Cursor): one that may go anywhere has read all of its range for a
+/// serialisable transaction, and its own writes may change under it. A new iterator for each place says what is read.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -145,64 +166,6 @@ impl Db {
             writes: BTreeMap::new(),
             read_keys: BTreeSet::new(),
             read_ranges: Vec::new(),
-        }
-    }
-
-    /// Replaces the value of `key` by what `change` makes of it, atomically; no value removes the key. `change` is called
-    /// again with the newer value when others write the key meanwhile.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// db.update("visits", |old| Some(vec![old.map_or(0, |bytes| bytes[0]) + 1]))?;
-    /// assert_eq!(db.get("visits")?.unwrap(), [1]);
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::get`] and [`Db::put`].
-    pub fn update<V: AsRef<[u8]>>(
-        &self,
-        key: impl AsRef<[u8]>,
-        change: impl FnMut(Option<&[u8]>) -> Option<V>,
-    ) -> Result<()> {
-        self.default_keyspace().update(key, change)
-    }
-}
-
-impl Keyspace {
-    /// Replaces the value of `key` by what `change` makes of it, as [`Db::update`] does.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let db = terrace::Db::open(dir.path())?;
-    /// let leases = db.keyspace("leases")?;
-    /// leases.put("lamp", "ada")?;
-    /// leases.update("lamp", |holder| holder.filter(|name| *name != b"ada").map(<[u8]>::to_vec))?;
-    /// assert!(!leases.contains("lamp")?);
-    /// # Ok::<(), terrace::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::update`]; `NotFound` when the keyspace was dropped.
-    pub fn update<V: AsRef<[u8]>>(
-        &self,
-        key: impl AsRef<[u8]>,
-        mut change: impl FnMut(Option<&[u8]>) -> Option<V>,
-    ) -> Result<()> {
-        let key = key.as_ref();
-        loop {
-            let mut transaction = self.db().transaction();
-            let old = transaction.get_in(self, key)?;
-            match change(old.as_deref()) {
-                Some(new) => transaction.put_in(self, key, new),
-                None => transaction.delete_in(self, key),
-            };
-            match transaction.commit() {
-                // Somebody else got on: no two can stop each other.
-                Err(error) if error.kind() == ErrorKind::Conflict => {}
-                outcome => return outcome,
-            }
         }
     }
 }
@@ -315,7 +278,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Db::get`].
-    pub fn range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<TransactionIter> {
+    pub fn range(&mut self, range: impl KeyBounds) -> Result<TransactionIter> {
         self.scan(&self.db.default_keyspace(), bounds(&range))
     }
 
@@ -332,11 +295,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::get_in`].
-    pub fn range_in<K: AsRef<[u8]>>(
-        &mut self,
-        keyspace: &Keyspace,
-        range: impl RangeBounds<K>,
-    ) -> Result<TransactionIter> {
+    pub fn range_in(&mut self, keyspace: &Keyspace, range: impl KeyBounds) -> Result<TransactionIter> {
         self.scan(keyspace, bounds(&range))
     }
 
@@ -467,7 +426,7 @@ impl Transaction {
     /// assert!(!db.contains("log:1")? && db.contains("log:3")?);
     /// # Ok::<(), terrace::Error>(())
     /// ```
-    pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> &mut Self {
+    pub fn delete_range(&mut self, range: impl KeyBounds) -> &mut Self {
         self.write_range(self.db.default.id(), &bounds(&range))
     }
 
@@ -479,16 +438,12 @@ impl Transaction {
     /// let users = db.keyspace("users")?;
     /// users.put("1", "Ada")?;
     /// let mut transaction = db.transaction();
-    /// transaction.delete_range_in::<&str>(&users, ..);
+    /// transaction.delete_range_in(&users, ..);
     /// transaction.commit()?;
     /// assert_eq!(users.iter()?.count(), 0);
     /// # Ok::<(), terrace::Error>(())
     /// ```
-    pub fn delete_range_in<K: AsRef<[u8]>>(
-        &mut self,
-        keyspace: &Keyspace,
-        range: impl RangeBounds<K>,
-    ) -> &mut Self {
+    pub fn delete_range_in(&mut self, keyspace: &Keyspace, range: impl KeyBounds) -> &mut Self {
         self.write_range(keyspace.keyspace_id(), &bounds(&range))
     }
 
@@ -543,6 +498,30 @@ impl Transaction {
         if self.writes.is_empty() && durability == Durability::Buffered {
             return Ok(());
         }
+        self.apply(durability).map(drop)
+    }
+
+    /// Applies all writes, or none, as buffered ones, and returns at once; the ticket tells when they have become durable. See
+    /// [`Db::write_ticket`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = terrace::Db::open(dir.path())?;
+    /// let mut transaction = db.transaction();
+    /// transaction.put("key", "value");
+    /// transaction.commit_ticket()?.wait()?; // survives a power cut from here on
+    /// # Ok::<(), terrace::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`] and [`Db::write_ticket`].
+    pub fn commit_ticket(self) -> Result<Ticket> {
+        let engine = self.db.engine().clone();
+        let seq = engine.commit_for_ticket(|| self.apply(Durability::Buffered))?;
+        Ok(Ticket::new(engine.tickets.clone(), seq))
+    }
+
+    fn apply(self, durability: Durability) -> Result<Seq> {
         let Self { db, snapshot, writes, read_keys, read_ranges, .. } = self;
         let mut unchanged = Vec::new();
         if !writes.is_empty() && !planted!("read-set-not-checked") {

@@ -240,7 +240,7 @@ impl<'a> Thread<'a> {
             self.set_key(number, 0);
             let end = self.end_of_seek();
             let range = (Bound::Included(&self.key[..]), end.as_ref().map(|end| &end[..]));
-            let mut iter = self.setting.db.range::<&[u8]>(range)?;
+            let mut iter = self.setting.db.range(range)?;
             let mut nexts = 0;
             let mut found = false;
             // The record at the key is what a seek without nexts reads, too.

@@ -28,7 +28,7 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
         Some(name) => {
             let place = Place { db: arguments.db.clone(), keyspace: name.clone() };
             let (db, keyspace) = place.open_to_change()?;
-            keyspace.compact_range::<Vec<u8>>(..)?;
+            keyspace.compact_range(..)?;
             db
         }
         None => {

@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
     let (db, keyspace) = arguments.place.open_to_change()?;
     if !is_empty(&bounds) {
         let mut batch = WriteBatch::new();
-        batch.delete_range_in::<Vec<u8>>(&keyspace, bounds);
+        batch.delete_range_in(&keyspace, bounds);
         db.write_with(batch, arguments.sync.durability())?;
     }
     db.close()?;

@@ -66,9 +66,9 @@ impl Runner {
         self.note(format!("walk {what}"));
         let iter = match (view.map(|view| self.views[view].snapshot.keyspace(&space)), prefix) {
             (Some(view), Some(prefix)) => view.prefix(prefix),
-            (Some(view), None) => view.range::<Vec<u8>>((from, to)),
+            (Some(view), None) => view.range((from, to)),
             (None, Some(prefix)) => space.prefix(prefix),
-            (None, None) => space.range::<Vec<u8>>((from, to)),
+            (None, None) => space.range((from, to)),
         };
         self.walks.push(Walk { iter: iter.unwrap(), rest: expected.into_iter().collect(), what });
         self.ran.iterators += 1;

@@ -245,7 +245,7 @@ impl Runner {
             let space = self.any_space();
             if self.rng.percent(1) {
                 let (from, to) = self.range_to_delete();
-                batch.delete_range_in::<Vec<u8>>(&space, (from.clone(), to.clone()));
+                batch.delete_range_in(&space, (from.clone(), to.clone()));
                 changes.extend(self.model.removals(space.id(), &(as_slice(&from), as_slice(&to)), &changes));
                 self.note(format!("delete {} {} .. {}", space.id(), shown(&from), shown(&to)));
                 self.ran.range_deletes += 1;
@@ -350,7 +350,7 @@ impl Runner {
         let space = self.any_space();
         let (from, to) = (self.bound(), self.bound());
         self.note(format!("compact {} {} .. {}", space.name(), shown(&from), shown(&to)));
-        space.compact_range::<Vec<u8>>((from, to)).unwrap();
+        space.compact_range((from, to)).unwrap();
     }
 
     fn wait_idle(&mut self) {
