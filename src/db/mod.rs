@@ -303,7 +303,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
-        self.engine().commit(&batch, durability, None)
+        self.engine().commit(&batch, durability)
     }
 
     /// All entries.

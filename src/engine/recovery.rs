@@ -21,6 +21,7 @@ use super::commit::SyncGroup;
 use super::events::{Events, Listener};
 use super::expiry::Clock;
 use super::idleness::Idleness;
+use super::recent::Recent;
 use super::reclaim::{Reclaimer, gaps};
 use super::reserve::Reserve;
 use super::settings::{Limits, Settings, keyspace_record, options_of};
@@ -312,7 +313,14 @@ impl Store<'_> {
             manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
             wal.release(floor);
             let active_bytes = memtables.values().map(|recovered| recovered.active.bytes()).sum();
-            writer = Some(Mutex::new(Writer { wal, last_seq, active_bytes, told_stall: None, holds: 0 }));
+            writer = Some(Mutex::new(Writer {
+                wal,
+                last_seq,
+                recent: Recent::default(),
+                active_bytes,
+                told_stall: None,
+                holds: 0,
+            }));
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
         }
         let reserve = match self.opening.read_only {

@@ -2,7 +2,7 @@
 
 use super::{
     Cursor, Masked, MergeBackward, MergeForward, PinValue, Stretch, Tombstones, VisibleBackward,
-    VisibleForward, fragment, stretch_at,
+    VisibleForward, fragment, newer_in, stretch_at,
 };
 use crate::types::{Key, KeyRange, Kind, RangeTombstone, Seq, Stamp, UpperBound};
 use proptest::prelude::*;
@@ -412,6 +412,24 @@ fn thousands_of_versions_of_a_key_are_passed_in_a_few_operations() {
         backward.seek_last().unwrap();
         assert_eq!(drain!(backward), reversed(visible(&all, upto)), "at {upto}");
     }
+}
+
+#[test]
+fn what_is_newer_is_found_in_a_few_operations_among_thousands_of_versions() {
+    let records = union(&hot());
+    let found = |start: &[u8], end: &[u8], since: u64| {
+        let range = KeyRange::half_open(start, UpperBound::Excluded(end.into()));
+        let cursor = limited(vec![VecCursor::new(records.clone())]).remove(0);
+        newer_in(cursor, &range, Seq(since)).unwrap().map(|(key, seq)| (key.to_vec(), seq.0))
+    };
+    let newest = Some((b"hot".to_vec(), VERSIONS));
+    assert_eq!(found(b"", b"zz", 0), Some((b"a".to_vec(), 1)));
+    assert_eq!(found(b"", b"zz", 1), newest);
+    assert_eq!(found(b"", b"zz", VERSIONS - 1), newest);
+    assert_eq!(found(b"", b"zz", VERSIONS), None);
+    assert_eq!(found(b"hot", b"hot\0", VERSIONS), None);
+    assert_eq!(found(b"hot\0", b"zz", 0), Some((b"z".to_vec(), 1)));
+    assert_eq!(found(b"b", b"hot", 0), None);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::engine::scan::Bounds;
 use crate::error::{ErrorKind, Result};
 use crate::options::Durability;
 use crate::slice::Slice;
-use crate::types::{KeyRange, KeyspaceId, Seq};
+use crate::types::{Key, KeyRange, KeyspaceId, Seq};
 
 /// What a transaction may have missed when it commits.
 ///
@@ -544,22 +544,22 @@ impl Transaction {
             return Ok(());
         }
         let mut batch = WriteBatch::new();
-        let mut unchanged = Vec::new();
+        let (mut keys_kept, mut ranges_kept) = (Vec::new(), Vec::new());
         for (&id, Writes { ranges, keys }) in &self.writes {
             for range in ranges {
                 batch.add_range(id, Some(range.clone()));
-                unchanged.push((id, range.clone()));
+                ranges_kept.push((id, range.clone()));
             }
             for (key, value) in keys {
                 batch.write(id, key, value.as_deref());
-                unchanged.push((id, KeyRange::new(&key[..], &key[..])));
+                keys_kept.push((id, Key::from(&key[..])));
             }
         }
         if !self.writes.is_empty() && !planted!("read-set-not-checked") {
-            unchanged.extend(self.read_keys.iter().map(|(id, key)| (*id, KeyRange::new(&key[..], &key[..]))));
-            unchanged.extend(self.read_ranges.iter().cloned());
+            keys_kept.extend(self.read_keys.iter().map(|(id, key)| (*id, Key::from(&key[..]))));
+            ranges_kept.extend(self.read_ranges.iter().cloned());
         }
-        let condition = Condition { since: Seq(self.snapshot.seq()), unchanged };
+        let condition = Condition::new(Seq(self.snapshot.seq()), keys_kept, ranges_kept);
         self.db.engine().commit_if(&batch, durability, condition)
     }
 

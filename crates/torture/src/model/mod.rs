@@ -76,7 +76,8 @@ impl Suite for Model {
     }
 
     fn conclude(&self, tally: &Tally) -> Result<(), String> {
-        let operations = ["batches", "range deletes", "iterators", "snapshots", "removals", "openings"];
+        let operations =
+            ["batches", "hot keys", "range deletes", "iterators", "snapshots", "removals", "openings"];
         tally.require(&operations, 10)?;
         tally.require(&["deep trees"], 0)?;
         // On real files the number of jobs is chance.
