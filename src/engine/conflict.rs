@@ -20,6 +20,7 @@
 //! (I4, I5). What holds nothing above the condition's number (tables by their largest number, sealed memtables by that at which
 //! they were sealed) is left out.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::tree::{Tree, View, dropped};
@@ -27,16 +28,26 @@ use super::{Engine, Trees, Writer};
 use crate::batch::WriteBatch;
 use crate::catalog::TableMeta;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Action;
 use crate::format::filter;
 use crate::merge::{newer_in, newer_over, newest_over};
 use crate::options::Durability;
 use crate::store::cache::Unit;
 use crate::store::memtable::Memtable;
 use crate::store::table::TablesCursor;
-use crate::types::{Key, KeyRange, KeyspaceId, Seq};
+use crate::types::{Key, KeyRange, KeyspaceId, Seq, UpperBound};
 
 /// Rounds without the lock, of which each checks what has come during the one before.
 const ROUNDS_MAX: usize = 4;
+
+/// Writes that are kept, the latest.
+const WRITES_MAX: usize = 1024;
+
+/// Bytes of keys that they may have together.
+const KEY_BYTES_MAX: usize = 256 << 10;
+
+/// Numbers for which it is kept after it was wanted last.
+const WANTED_FOR: u64 = 4096;
 
 /// What must hold when a batch is applied: none of the keys, and no key in one of the ranges, was written, or deleted, after
 /// `since`.
@@ -70,7 +81,7 @@ impl Condition {
     }
 
     /// Whether `key` is one of the keys or lies in one of the ranges.
-    pub(super) fn depends_on(&self, id: KeyspaceId, key: &[u8]) -> bool {
+    fn depends_on(&self, id: KeyspaceId, key: &[u8]) -> bool {
         let is_key = || self.keys.binary_search_by(|(other, own)| (other, &**own).cmp(&(&id, key))).is_ok();
         let behind = self.ranges.partition_point(|(other, range)| (other, &*range.start) <= (&id, key));
         let range = behind.checked_sub(1).and_then(|at| self.ranges.get(at));
@@ -78,7 +89,7 @@ impl Condition {
     }
 
     /// One of the keys in `touched`, or a key that one of the ranges shares with it.
-    pub(super) fn depends_on_range(&self, id: KeyspaceId, touched: &KeyRange) -> Option<Key> {
+    fn depends_on_range(&self, id: KeyspaceId, touched: &KeyRange) -> Option<Key> {
         let at = self.keys.partition_point(|(other, key)| (other, &**key) < (&id, &*touched.start));
         let key = self.keys.get(at).filter(|(other, key)| *other == id && touched.contains(key));
         let before = |other: &KeyspaceId, range: &KeyRange| {
@@ -122,8 +133,10 @@ impl Engine {
         loop {
             // Before the views: what is not in them has a greater number.
             let upto = self.visible();
-            self.check(&self.trees(), &condition)?;
-            condition.since = condition.since.max(upto);
+            if upto > condition.since {
+                self.check(&self.trees(), &condition)?;
+                condition.since = upto;
+            }
             rounds += 1;
             let guarded = Guarded { condition: &condition, waits: rounds >= ROUNDS_MAX };
             match self.try_commit(batch, durability, Some(guarded))? {
@@ -267,6 +280,103 @@ pub(super) struct Guarded<'a> {
 fn newer_memtables(view: &View, since: Seq) -> impl Iterator<Item = &Arc<Memtable>> {
     let sealed = view.sealed.iter().filter(move |sealed| sealed.upto > since);
     std::iter::once(&view.active).chain(sealed.map(|sealed| &sealed.memtable))
+}
+
+/// What the latest writes have touched: a list in the order of the numbers, complete behind one number up to another.
+///
+/// It is kept under the writer's lock, and only for a while after somebody has wanted it; and it is bounded. Numbers that were
+/// given to what it was not told of (an ingest, a write that nobody wanted noted) leave a gap, behind which it begins anew.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    /// All writes numbered above this one
+    behind: Seq,
+    /// and up to this one are in `writes`.
+    upto: Seq,
+    writes: VecDeque<(Seq, Touched)>,
+    key_bytes: usize,
+    wanted_upto: Seq,
+}
+
+/// What a write has changed.
+#[derive(Debug)]
+enum Touched {
+    Key(KeyspaceId, Key),
+    Range(KeyspaceId, KeyRange),
+}
+
+impl Touched {
+    fn key_bytes(&self) -> usize {
+        match self {
+            Self::Key(_, key) => key.len(),
+            Self::Range(_, range) => range.start.len() + range.end.as_bytes().len(),
+        }
+    }
+}
+
+impl Recent {
+    /// Somebody commits conditionally while `last` is the last number.
+    fn want(&mut self, last: Seq) {
+        self.wanted_upto = last.plus(WANTED_FOR);
+    }
+
+    /// The operations of `batch` have the numbers from `first` on.
+    pub(super) fn note(&mut self, batch: &WriteBatch, first: Seq) {
+        if first > self.wanted_upto {
+            self.writes = VecDeque::new();
+            (self.behind, self.upto, self.key_bytes) = (first, Seq::ZERO, 0);
+            return;
+        }
+        let last = Seq(first.0 + u64::from(batch.count()) - 1);
+        if batch.count() as usize > WRITES_MAX {
+            // The lock is held: what would be forgotten at once is not looked at.
+            self.writes.clear();
+            (self.behind, self.upto, self.key_bytes) = (last, last, 0);
+            return;
+        }
+        if first != self.upto.plus(1) && !planted!("gap-among-the-latest-writes") {
+            self.writes.clear();
+            (self.behind, self.key_bytes) = (Seq(first.0 - 1), 0);
+        }
+        for (op, seq) in batch.iter().zip(first.0..) {
+            let touched = match op.action {
+                Action::Put { key, .. } | Action::Delete { key } => Touched::Key(op.keyspace, key.into()),
+                Action::DeleteRange { start, end } => {
+                    Touched::Range(op.keyspace, KeyRange::half_open(start, UpperBound::from_bytes(end)))
+                }
+            };
+            self.push(Seq(seq), touched);
+        }
+        self.upto = last;
+    }
+
+    fn push(&mut self, seq: Seq, touched: Touched) {
+        self.key_bytes += touched.key_bytes();
+        self.writes.push_back((seq, touched));
+        while self.writes.len() > WRITES_MAX || self.key_bytes > KEY_BYTES_MAX {
+            let Some((seq, touched)) = self.writes.pop_front() else { return };
+            self.key_bytes -= touched.key_bytes();
+            if !planted!("latest-writes-forgotten-unseen") {
+                self.behind = seq;
+            }
+        }
+    }
+
+    /// Whether all writes above `since` and up to `last`, the last number, are known here.
+    fn covers(&self, since: Seq, last: Seq) -> bool {
+        since >= last || self.upto == last && self.behind <= since
+    }
+
+    /// What of `condition` a write above its number has touched: the keyspace, a key, and when.
+    fn changed(&self, condition: &Condition) -> Option<(KeyspaceId, Key, Seq)> {
+        let first = self.writes.partition_point(|(seq, _)| *seq <= condition.since);
+        self.writes.range(first..).find_map(|(seq, touched)| {
+            let (id, key) = match touched {
+                Touched::Key(id, key) => (*id, condition.depends_on(*id, key).then(|| key.clone())?),
+                Touched::Range(id, range) => (*id, condition.depends_on_range(*id, range)?),
+            };
+            Some((id, key, *seq))
+        })
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! [`Engine`] is the state that they share. Each path lives in a file of its own:
 //!
 //! * [`commit`]: a write's way into log and memtable; the only code that makes a caller wait on purpose.
-//!   [`conflict`]: what a transaction depends on, and [`recent`], by what that is checked under the lock. [`visibility`]: what readers may see.
+//!   [`conflict`]: what a transaction depends on. [`visibility`]: what readers may see.
 //! * [`read`], [`multi_get`] and [`scan`]: lookups and iterators over one [`View`](tree::View).
 //! * [`flush`] and [`merge_job`]: jobs, which [`distill`] their inputs into [`output`] and end in an edit; [`install`]
 //!   makes it durable, then visible. [`rewrite`]: a job that copies tables as they are. [`ahead`]: files that are made before they are needed.
@@ -42,7 +42,6 @@ mod output;
 mod payments;
 mod pressure;
 mod read;
-mod recent;
 mod reclaim;
 mod recovery;
 mod renewal;
@@ -90,6 +89,7 @@ use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
 use ahead::Ahead;
 use commit::SyncGroup;
+use conflict::Recent;
 use courtesy::Courtesy;
 use events::{Event, Events, ToldStall};
 use expiry::Clock;
@@ -97,7 +97,6 @@ use health::Health;
 use idleness::Idleness;
 use payments::Lookups;
 use pressure::Pressure;
-use recent::Recent;
 use reclaim::Reclaimer;
 use reserve::Reserve;
 use scheduler::Scheduler;

@@ -18,10 +18,10 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::ArcSwap;
 
 use super::commit::SyncGroup;
+use super::conflict::Recent;
 use super::events::{Events, Listener};
 use super::expiry::Clock;
 use super::idleness::Idleness;
-use super::recent::Recent;
 use super::reclaim::{Reclaimer, gaps};
 use super::reserve::Reserve;
 use super::settings::{Limits, Settings, keyspace_record, options_of};

@@ -1,9 +1,11 @@
-//! What a key with many versions costs, in entries of memtables that are looked at, and in bytes that are read.
+//! What commits depend on, and what a key with many versions costs: in entries of memtables that are looked at, and in bytes
+//! that are read.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
+use crate::batch::DEFAULT_KEYSPACE;
 use crate::db::{Db, Isolation, TransactionOptions};
 use crate::env::Env;
 use crate::env::simulated::{SimConfig, SimEnv};
@@ -111,7 +113,7 @@ fn a_key_with_many_versions_in_a_table_costs_a_few_blocks() {
 #[test]
 fn a_condition_knows_what_it_depends_on() {
     let key = |n: u64| Key::from(format!("{n:02}").as_bytes());
-    let range = |from, to| KeyRange::half_open(key(from), crate::types::UpperBound::Excluded(key(to)));
+    let range = |from, to| KeyRange::half_open(key(from), UpperBound::Excluded(key(to)));
     let mut draw = 7_u64;
     let mut below = |n: u64| {
         draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -148,4 +150,98 @@ fn a_condition_knows_what_it_depends_on() {
             }
         }
     }
+}
+
+fn put(key: &str) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    batch.put(key, "value");
+    batch
+}
+
+fn on_key(since: u64, key: &str) -> Condition {
+    Condition::new(Seq(since), vec![(DEFAULT_KEYSPACE, key.as_bytes().into())], Vec::new())
+}
+
+fn on_range(since: u64, start: &str, end: &str) -> Condition {
+    let range = KeyRange::half_open(start.as_bytes(), UpperBound::Excluded(end.as_bytes().into()));
+    Condition::new(Seq(since), Vec::new(), vec![(DEFAULT_KEYSPACE, range)])
+}
+
+fn wanted(last: u64) -> Recent {
+    let mut recent = Recent::default();
+    recent.want(Seq(last));
+    recent
+}
+
+#[test]
+fn it_tells_what_has_been_touched_and_since_when() {
+    let mut recent = wanted(7);
+    recent.note(&put("b"), Seq(8));
+    let mut batch = put("d");
+    batch.delete_range("m".."p").delete("x");
+    recent.note(&batch, Seq(9));
+    assert!(recent.covers(Seq(7), Seq(11)) && recent.covers(Seq(9), Seq(11)));
+    let when = |condition| recent.changed(&condition).map(|(_, key, seq)| (key.to_vec(), seq.0));
+    assert_eq!(when(on_key(7, "b")), Some((b"b".to_vec(), 8)));
+    assert_eq!(when(on_key(8, "b")), None);
+    assert_eq!(when(on_key(7, "c")), None);
+    assert_eq!(when(on_key(7, "n")), Some((b"n".to_vec(), 10)));
+    assert_eq!(when(on_key(7, "p")), None);
+    assert_eq!(when(on_key(7, "x")), Some((b"x".to_vec(), 11)));
+    assert_eq!(when(on_range(7, "a", "c")), Some((b"b".to_vec(), 8)));
+    assert_eq!(when(on_range(8, "a", "d")), None);
+    assert_eq!(when(on_range(8, "a", "n")), Some((b"d".to_vec(), 9)));
+    assert_eq!(when(on_range(9, "a", "n")), Some((b"m".to_vec(), 10)));
+    assert_eq!(when(on_range(7, "o", "w")), Some((b"o".to_vec(), 10)));
+    assert_eq!(when(on_range(7, "p", "w")), None);
+    let elsewhere = Condition::new(Seq(7), vec![(KeyspaceId(9), b"b"[..].into())], Vec::new());
+    assert_eq!(when(elsewhere), None);
+}
+
+#[test]
+fn it_does_not_claim_to_know_what_it_was_not_told() {
+    let mut recent = wanted(7);
+    assert!(recent.covers(Seq(7), Seq(7)) && !recent.covers(Seq(6), Seq(7)));
+    recent.note(&put("a"), Seq(8));
+    assert!(recent.covers(Seq(7), Seq(8)) && !recent.covers(Seq(6), Seq(8)));
+    // Number 9 was an ingest.
+    assert!(!recent.covers(Seq(8), Seq(9)));
+    recent.note(&put("b"), Seq(10));
+    assert!(!recent.covers(Seq(8), Seq(10)) && recent.covers(Seq(9), Seq(10)));
+}
+
+#[test]
+fn it_is_bounded_and_knows_what_it_has_forgotten() {
+    let mut recent = wanted(0);
+    for seq in 1..=2 * WRITES_MAX as u64 {
+        recent.want(Seq(seq));
+        recent.note(&put("key"), Seq(seq));
+    }
+    let last = Seq(2 * WRITES_MAX as u64);
+    assert!(recent.covers(Seq(WRITES_MAX as u64), last));
+    assert!(!recent.covers(Seq(WRITES_MAX as u64 - 1), last));
+    let long = "k".repeat(KEY_BYTES_MAX / 4);
+    (1..=6).for_each(|n| recent.note(&put(&long), last.plus(n)));
+    assert!(recent.key_bytes <= KEY_BYTES_MAX && recent.writes.len() == 4);
+    assert!(recent.covers(last.plus(2), last.plus(6)) && !recent.covers(last.plus(1), last.plus(6)));
+    let mut large = WriteBatch::new();
+    (0..=WRITES_MAX).for_each(|n| _ = large.put(n.to_le_bytes(), "value"));
+    let (first, end) = (last.plus(7), last.plus(7 + WRITES_MAX as u64));
+    recent.note(&large, first);
+    assert!(recent.writes.is_empty() && !recent.covers(last.plus(6), end));
+    recent.note(&put("key"), end.plus(1));
+    assert!(recent.covers(end, end.plus(1)) && !recent.covers(first, end.plus(1)));
+}
+
+#[test]
+fn it_is_kept_for_a_while_only() {
+    let mut recent = wanted(0);
+    for seq in 1..=WANTED_FOR + 1 {
+        recent.note(&put("key"), Seq(seq));
+    }
+    assert!(recent.writes.is_empty() && !recent.covers(Seq(WANTED_FOR), Seq(WANTED_FOR + 1)));
+    recent.want(Seq(WANTED_FOR + 1));
+    recent.note(&put("key"), Seq(WANTED_FOR + 2));
+    assert!(recent.covers(Seq(WANTED_FOR + 1), Seq(WANTED_FOR + 2)));
+    assert!(!recent.covers(Seq(WANTED_FOR), Seq(WANTED_FOR + 2)));
 }
