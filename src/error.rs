@@ -209,7 +209,7 @@ impl Error {
             ErrorKind::InvalidInput => io::ErrorKind::InvalidInput,
             ErrorKind::Busy => io::ErrorKind::ResourceBusy,
             ErrorKind::NotFound => io::ErrorKind::NotFound,
-            ErrorKind::Corruption => io::ErrorKind::InvalidData,
+            ErrorKind::Corruption | ErrorKind::Inconsistent => io::ErrorKind::InvalidData,
             ErrorKind::DiskFull => io::ErrorKind::StorageFull,
             ErrorKind::OverBudget => io::ErrorKind::QuotaExceeded,
             // Not `Interrupted` nor `WouldBlock`, after which callers try the same call again: that helps none of these.

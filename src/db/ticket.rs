@@ -130,7 +130,7 @@ impl Db {
     /// As [`Db::write`]; `Io` when the thread that syncs cannot be started. Nothing of the batch is applied then.
     pub fn write_ticket(&self, batch: WriteBatch) -> Result<Ticket> {
         let engine = self.engine();
-        let seq = engine.commit_for_ticket(|| engine.commit(&batch, Durability::Buffered, None))?;
+        let seq = engine.commit_for_ticket(|| engine.commit(&batch, Durability::Buffered))?;
         Ok(Ticket::new(engine.tickets.clone(), seq))
     }
 

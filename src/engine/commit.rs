@@ -16,7 +16,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::conflict::Condition;
+use super::conflict::{Guarded, Standing};
 use super::pressure::StallReason;
 use super::scheduler::Job;
 use super::tree::{Tree, dropped};
@@ -74,14 +74,20 @@ struct Numbered {
 }
 
 impl Engine {
-    /// Applies `batch` atomically, if `condition` holds at that moment. Returns the number of its last operation; that of the
-    /// newest one in the log if it has none.
-    pub(crate) fn commit(
+    /// Applies `batch` atomically. Returns the number of its last operation; that of the newest one in the log if it has none.
+    pub(crate) fn commit(&self, batch: &WriteBatch, durability: Durability) -> Result<Seq> {
+        let unconditional = |_| Error::new(ErrorKind::Conflict, "a write without a condition was held to one");
+        self.try_commit(batch, durability, None)?.map_err(unconditional)
+    }
+
+    /// Applies `batch` atomically, if a condition holds at that moment, or there is none; otherwise says how it stands.
+    /// Returns the number as [`Engine::commit`] does.
+    pub(super) fn try_commit(
         &self,
         batch: &WriteBatch,
         durability: Durability,
-        condition: Option<&Condition>,
-    ) -> Result<Seq> {
+        guarded: Option<Guarded<'_>>,
+    ) -> Result<Result<Seq, Standing>> {
         batch.validate()?;
         self.health.check_writable()?;
         let writer = self.writer()?;
@@ -91,18 +97,22 @@ impl Engine {
             if durability == Durability::Synced {
                 self.sync()?;
             }
-            return Ok(self.logged());
+            return Ok(Ok(self.logged()));
         }
         let dated = self.dated(batch)?;
         let batch = dated.as_ref().unwrap_or(batch);
-        let Numbered { first, last, trees } = self.append(&mut writer.lock(), batch, condition)?;
+        let appended = self.append(&mut writer.lock(), batch, guarded)?;
+        let Numbered { first, last, trees } = match appended {
+            Ok(numbered) => numbered,
+            Err(standing) => return Ok(Err(standing)),
+        };
         insert(&trees, batch, first, Memtable::apply_entry);
         if durability == Durability::Synced {
             self.sync_upto(last).inspect_err(|_| self.wake_writers())?;
         }
         self.visibility.publish(first, last).map_err(|_| self.gave_up())?;
         self.tally.user_write(batch.count(), batch.user_bytes());
-        Ok(last)
+        Ok(Ok(last))
     }
 
     /// Number of the newest operation in the log.
@@ -110,25 +120,26 @@ impl Engine {
         self.syncs.as_ref().map_or(Seq::ZERO, |syncs| syncs.log.appended())
     }
 
-    /// Makes room for a batch, numbers it and puts it into the log.
+    /// Makes room for a batch, numbers it and puts it into the log, unless its condition stands in the way.
     fn append(
         &self,
         guard: &mut MutexGuard<'_, Writer>,
         batch: &WriteBatch,
-        condition: Option<&Condition>,
-    ) -> Result<Numbered> {
-        if let Some(bytes_per_second) = self.make_room(guard, batch.bytes() as u64)? {
-            self.pressure.owe(batch.bytes() as u64, bytes_per_second);
-        }
+        guarded: Option<Guarded<'_>>,
+    ) -> Result<Result<Numbered, Standing>> {
+        let delayed = self.make_room(guard, batch.bytes() as u64)?;
         self.check_space(guard, batch)?;
         // Keyspaces come and go under this lock.
         let trees = self.find_trees(batch)?;
-        if let Some(condition) = condition
-            && !planted!("condition-not-checked-under-the-lock")
-        {
-            // What has a number is in the memtables then, and nothing gets one before this batch.
-            self.settle(guard)?;
-            self.check(&trees, batch, condition)?;
+        if let Some(guarded) = guarded {
+            // Nothing gets a number between this and the batch.
+            match self.standing(guard, &trees, guarded)? {
+                Standing::Holds => {}
+                standing => return Ok(Err(standing)),
+            }
+        }
+        if let Some(bytes_per_second) = delayed {
+            self.pressure.owe(batch.bytes() as u64, bytes_per_second);
         }
         let writer = &mut **guard;
         let (first, count) = (writer.last_seq.plus(1), batch.count());
@@ -140,6 +151,7 @@ impl Engine {
                 _ => self.poison(error),
             }
         })?;
+        writer.recent.note(batch, first);
         writer.last_seq = writer.last_seq.plus(count.into());
         writer.active_bytes += batch.user_bytes()
             + ENTRY_OVERHEAD_BYTES * u64::from(count)
@@ -148,7 +160,7 @@ impl Engine {
             // Under the lock: they enter a memtable one by one, in the order of their numbers.
             insert(&trees, batch, first, Memtable::apply_range);
         }
-        Ok(Numbered { first, last: writer.last_seq, trees })
+        Ok(Ok(Numbered { first, last: writer.last_seq, trees }))
     }
 
     /// The keyspaces, all of the batch's among them.

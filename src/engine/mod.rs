@@ -94,6 +94,7 @@ use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
 use ahead::Ahead;
 use commit::SyncGroup;
+use conflict::Recent;
 use courtesy::Courtesy;
 use events::{Event, Events, ToldStall};
 use expiry::Clock;
@@ -173,6 +174,8 @@ pub(crate) struct Engine {
 pub(crate) struct Writer {
     pub(crate) wal: Wal,
     pub(crate) last_seq: Seq,
+    /// What was numbered lately.
+    recent: Recent,
     /// Bytes in the active memtables of all keyspaces, about.
     pub(crate) active_bytes: u64,
     /// What the listener has heard last of stalls.

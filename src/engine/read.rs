@@ -91,7 +91,12 @@ impl Engine {
     }
 
     /// The newest version of `key` in one table that is visible at `upto`.
-    fn newest_in(&self, table: &TableReader, key: &[u8], upto: Seq) -> Result<Option<(Stamp, Slice)>> {
+    pub(super) fn newest_in(
+        &self,
+        table: &TableReader,
+        key: &[u8],
+        upto: Seq,
+    ) -> Result<Option<(Stamp, Slice)>> {
         let fetch = |handle| self.cache.block(table, handle, ReadCause::Get);
         let found = table.find(key, Stamp::upto(upto), fetch)?;
         Ok(found.map(|(block, entry)| {

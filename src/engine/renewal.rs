@@ -96,7 +96,7 @@ mod tests {
                         // In no order.
                         batch.put(format!("{:08x}", key.wrapping_mul(0x9e37_79b1)), [0; 200]);
                     }
-                    engine.commit(&batch, Durability::Buffered, None).unwrap();
+                    engine.commit(&batch, Durability::Buffered).unwrap();
                     engine.seal_all().and_then(|()| engine.wait_flushed()).unwrap();
                 }
                 tree.renewal.share()

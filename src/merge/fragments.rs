@@ -65,9 +65,24 @@ fn lower_bound(fragments: &[RangeTombstone], key: &[u8]) -> usize {
     fragments.partition_point(|tombstone| !tombstone.range.end.admits(key))
 }
 
-/// Those of the fragmented tombstones whose range is that of the one at `at`; newest first.
-fn group(fragments: &[RangeTombstone], at: usize) -> impl Iterator<Item = &RangeTombstone> {
-    fragments[at..].iter().take_while(move |tombstone| tombstone.range == fragments[at].range)
+/// Of the fragmented tombstones with the range of the one at `at`, newest first: those that are newer than `seq`, and the
+/// next older one.
+fn split_group(
+    fragments: &[RangeTombstone],
+    at: usize,
+    seq: Seq,
+) -> (&[RangeTombstone], Option<&RangeTombstone>) {
+    let (range, behind) = (&fragments[at].range, &fragments[at..]);
+    let is_newer = |tombstone: &RangeTombstone| tombstone.seq > seq && tombstone.range == *range;
+    // Most groups are of one tombstone.
+    let mut reach = 1;
+    while behind.get(reach - 1).is_some_and(is_newer) {
+        reach *= 2;
+    }
+    let from = reach / 2;
+    let newer = from + behind[from..reach.min(behind.len())].partition_point(is_newer);
+    let (newer, rest) = behind.split_at(newer);
+    (newer, rest.first().filter(|tombstone| tombstone.range == *range))
 }
 
 /// The newest of the fragmented tombstones over `key` that a reader at `upto` sees.
@@ -75,7 +90,7 @@ fn group(fragments: &[RangeTombstone], at: usize) -> impl Iterator<Item = &Range
 pub fn newest_over(fragments: &[RangeTombstone], key: &[u8], upto: Seq) -> Option<Seq> {
     let at = lower_bound(fragments, key);
     let over = fragments.get(at).is_some_and(|tombstone| *tombstone.range.start <= *key);
-    let newest = over.then(|| group(fragments, at).find(|tombstone| tombstone.seq <= upto));
+    let newest = over.then(|| split_group(fragments, at, upto).1);
     newest.flatten().map(|tombstone| tombstone.seq)
 }
 
@@ -124,7 +139,7 @@ fn stretch_in(fragments: &[RangeTombstone], key: &[u8], upto: Seq) -> (KeyRange,
     let mut gap = KeyRange::everything();
     if let Some(next) = fragments.get(at) {
         if *next.range.start <= *key {
-            let newest = group(fragments, at).find(|tombstone| tombstone.seq <= upto);
+            let newest = split_group(fragments, at, upto).1;
             return (next.range.clone(), newest.map(|tombstone| tombstone.seq));
         }
         gap.end = UpperBound::Excluded(next.range.start.clone());
@@ -177,8 +192,7 @@ impl Coverage {
 
 /// The oldest tombstone newer than `seq` among those with the range of the one at `at`.
 fn oldest_newer(fragments: &[RangeTombstone], at: usize, seq: Seq) -> Option<Seq> {
-    let newer = group(fragments, at).take_while(|tombstone| tombstone.seq > seq);
-    newer.last().map(|tombstone| tombstone.seq)
+    split_group(fragments, at, seq).0.last().map(|tombstone| tombstone.seq)
 }
 
 #[cfg(test)]

@@ -3,12 +3,14 @@
 //! Owns a cursor and shows a reader only those of its entries that no range tombstone hides: neither one of the source
 //! itself nor one of the *newer* sources, those in which a search would look before this one. What a newer source's
 //! tombstone covers is older than it, whatever it is (I2): there the cursor seeks to the end of the tombstone at once.
-//! What a tombstone of its own source covers may be newer or older: there it steps.
+//! What a tombstone of its own source covers may be newer or older: there it steps, and behind a few hidden versions of one
+//! key it seeks past all of them.
 //!
 //! So a merge needs to know nothing of range tombstones, and sources that none can hide are not masked at all.
 
+use super::visible::STEPS_BEFORE_SEEK;
 use super::{Cursor, PinValue, Stretch};
-use crate::types::{KeyRange, Seq, Stamp, UpperBound};
+use crate::types::{KeyRange, Kind, Seq, Stamp, UpperBound};
 use std::sync::Arc;
 
 /// The range tombstones of a source, as one reader sees them.
@@ -28,6 +30,14 @@ enum Mask {
     Everything,
 }
 
+/// How hidden entries are passed in one direction: one of them; all versions of a key up to the one of that number, the newest
+/// that is hidden; a range, if there is anything beyond it.
+struct Pass<S, V, R> {
+    step: S,
+    leave_versions: V,
+    leave_range: R,
+}
+
 /// A cursor that passes over hidden entries.
 pub struct Masked<C, T> {
     cursor: C,
@@ -37,6 +47,8 @@ pub struct Masked<C, T> {
     own: Option<Arc<T>>,
     /// What is hidden in a range.
     known: Option<(KeyRange, Mask)>,
+    /// The key whose hidden versions are being passed.
+    key: Vec<u8>,
     /// Stands on an entry that is not hidden.
     valid: bool,
 }
@@ -45,19 +57,20 @@ impl<C: Cursor, T: Tombstones<Error = C::Error>> Masked<C, T> {
     /// `cursor` without what is hidden by the tombstones of `newer` sources and by its `own`.
     #[must_use]
     pub fn new(cursor: C, newer: Vec<Arc<T>>, own: Option<Arc<T>>) -> Self {
-        Self { cursor, newer, own, known: None, valid: false }
+        Self { cursor, newer, own, known: None, key: Vec::new(), valid: false }
     }
 
-    /// Passes hidden entries after a movement, of which `moved` is the result. `leave` goes beyond a range, if there is
-    /// anything.
-    fn settle(
-        &mut self,
-        moved: Result<(), C::Error>,
-        step: impl Fn(&mut C) -> Result<(), C::Error>,
-        leave: impl Fn(&mut C, &KeyRange) -> Result<bool, C::Error>,
-    ) -> Result<(), C::Error> {
+    /// Passes hidden entries after a movement, of which `moved` is the result.
+    fn settle<S, V, R>(&mut self, moved: Result<(), C::Error>, pass: Pass<S, V, R>) -> Result<(), C::Error>
+    where
+        S: Fn(&mut C) -> Result<(), C::Error>,
+        V: Fn(&mut C, &[u8], Seq) -> Result<(), C::Error>,
+        R: Fn(&mut C, &KeyRange) -> Result<bool, C::Error>,
+    {
         self.valid = false;
         moved?;
+        // Hidden versions of `self.key` that were passed one after the other.
+        let mut passed = 0;
         while self.cursor.valid() {
             let key = self.cursor.key();
             let (range, mask) = match &mut self.known {
@@ -65,9 +78,22 @@ impl<C: Cursor, T: Tombstones<Error = C::Error>> Masked<C, T> {
                 known => known.insert(mask_at(&self.newer, self.own.as_deref(), key)?),
             };
             match mask {
-                Mask::Everything if leave(&mut self.cursor, range)? => {}
+                Mask::Everything if (pass.leave_range)(&mut self.cursor, range)? => {}
                 Mask::Everything => break,
-                Mask::Older(than) if self.cursor.stamp().seq() < *than => step(&mut self.cursor)?,
+                Mask::Older(than) if self.cursor.stamp().seq() < *than => {
+                    let key = self.cursor.key();
+                    if passed == 0 || key != self.key {
+                        self.key.clear();
+                        self.key.extend_from_slice(key);
+                        passed = 0;
+                    }
+                    passed += 1;
+                    if passed <= STEPS_BEFORE_SEEK || planted!("hidden-versions-walked") {
+                        (pass.step)(&mut self.cursor)?;
+                    } else {
+                        (pass.leave_versions)(&mut self.cursor, &self.key, Seq(than.0 - 1))?;
+                    }
+                }
                 _ => {
                     self.valid = true;
                     break;
@@ -78,16 +104,32 @@ impl<C: Cursor, T: Tombstones<Error = C::Error>> Masked<C, T> {
     }
 
     fn settle_forward(&mut self, moved: Result<(), C::Error>) -> Result<(), C::Error> {
-        self.settle(moved, C::next, |cursor, range| match &range.end {
-            UpperBound::Excluded(end) => cursor.seek(end, Stamp::MAX).map(|()| true),
-            UpperBound::Unbounded => Ok(false),
-        })
+        let pass = Pass {
+            step: C::next,
+            // All that follows of the key is older, and hidden as well.
+            leave_versions: |cursor: &mut C, key: &[u8], _| {
+                cursor.seek(key, Stamp::new(Seq::ZERO, Kind::Delete))
+            },
+            leave_range: |cursor: &mut C, range: &KeyRange| match &range.end {
+                UpperBound::Excluded(end) => cursor.seek(end, Stamp::MAX).map(|()| true),
+                UpperBound::Unbounded => Ok(false),
+            },
+        };
+        self.settle(moved, pass)
     }
 
     fn settle_backward(&mut self, moved: Result<(), C::Error>) -> Result<(), C::Error> {
-        self.settle(moved, C::prev, |cursor, range| {
-            cursor.seek_before(&range.start, Stamp::MAX).map(|()| true)
-        })
+        let pass = Pass {
+            step: C::prev,
+            // What comes before is newer: the versions from the tombstone's number on are not hidden.
+            leave_versions: |cursor: &mut C, key: &[u8], newest_hidden| {
+                cursor.seek_before(key, Stamp::upto(newest_hidden))
+            },
+            leave_range: |cursor: &mut C, range: &KeyRange| {
+                cursor.seek_before(&range.start, Stamp::MAX).map(|()| true)
+            },
+        };
+        self.settle(moved, pass)
     }
 }
 

@@ -5,6 +5,7 @@ mod direction;
 mod fragments;
 mod head;
 mod masked;
+mod newer;
 mod retain;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ pub use cursor::Cursor;
 pub use fragments::{Coverage, Stretch, fragment, newer_over, newest_over, stretch_at};
 pub(crate) use head::key_head;
 pub use masked::{Masked, Tombstones};
+pub use newer::newer_in;
 pub use retain::VersionFilter;
 pub use tree::{MergeBackward, MergeForward};
 pub use visible::{PinValue, VisibleBackward, VisibleForward};

@@ -2,7 +2,7 @@
 
 use super::{
     Cursor, Masked, MergeBackward, MergeForward, PinValue, Stretch, Tombstones, VisibleBackward,
-    VisibleForward, fragment, stretch_at,
+    VisibleForward, fragment, newer_in, stretch_at,
 };
 use crate::types::{Key, KeyRange, Kind, RangeTombstone, Seq, Stamp, UpperBound};
 use proptest::prelude::*;
@@ -144,6 +144,8 @@ fn key_strategy() -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec(0..2u8, 3).prop_map(|tail| [&b"a shared prefix/"[..], &tail[..]].concat()),
         prop::collection::vec(0..2u8, 7..10),
         prop::collection::vec(0xfe..=0xffu8, 7..10),
+        // So often that a source has more versions of it than are passed by steps.
+        Just(b"hot".to_vec()),
     ]
 }
 
@@ -379,22 +381,81 @@ proptest! {
     }
 }
 
+const VERSIONS: u64 = 5_000;
+/// Movements of a cursor over as many versions that a walk may take: steps before it seeks, seeks, and a few around them.
+const MOVEMENTS_MAX: usize = 40;
+
+/// The versions of a hot key, the newest of which are in the first source, and the keys around it.
+fn hot() -> [Vec<Record>; 2] {
+    let hot = |seqs: Range<u64>| seqs.rev().map(|seq| record(b"hot".to_vec(), seq, seq % 7 == 1));
+    let around = |key: &[u8]| record(key.to_vec(), 1, false);
+    let older = [around(b"a")].into_iter().chain(hot(1..VERSIONS / 2)).chain([around(b"z")]);
+    [hot(VERSIONS / 2..VERSIONS + 1).collect(), older.collect()]
+}
+
+fn limited(mut cursors: Vec<VecCursor>) -> Vec<VecCursor> {
+    cursors.iter_mut().for_each(|cursor| cursor.fuse = MOVEMENTS_MAX);
+    cursors
+}
+
 #[test]
 fn thousands_of_versions_of_a_key_are_passed_in_a_few_operations() {
-    const VERSIONS: u64 = 5_000;
-    let hot: Vec<Record> = (1..=VERSIONS).rev().map(|seq| record(b"hot".to_vec(), seq, false)).collect();
-    let others = vec![record(b"a".to_vec(), 1, false), record(b"z".to_vec(), 1, false)];
-    let limited = || {
-        let mut cursors = cursors(&[hot.clone(), others.clone()]);
-        cursors[0].fuse = 40;
-        cursors
+    let sources = hot();
+    let all = union(&sources);
+    let around =
+        [0, 1, 2, 6, 8, 20, VERSIONS / 2 - 1, VERSIONS / 2, VERSIONS / 2 + 1, VERSIONS - 1, VERSIONS];
+    for upto in around.map(Seq).into_iter().chain([Seq::MAX]) {
+        let mut forward = VisibleForward::new(MergeForward::new(limited(cursors(&sources))), upto);
+        forward.seek_first().unwrap();
+        assert_eq!(drain!(forward), visible(&all, upto), "at {upto}");
+        let mut backward = VisibleBackward::new(MergeBackward::new(limited(cursors(&sources))), upto);
+        backward.seek_last().unwrap();
+        assert_eq!(drain!(backward), reversed(visible(&all, upto)), "at {upto}");
+    }
+}
+
+#[test]
+fn what_is_newer_is_found_in_a_few_operations_among_thousands_of_versions() {
+    let records = union(&hot());
+    let found = |start: &[u8], end: &[u8], since: u64| {
+        let range = KeyRange::half_open(start, UpperBound::Excluded(end.into()));
+        let cursor = limited(vec![VecCursor::new(records.clone())]).remove(0);
+        newer_in(cursor, &range, Seq(since)).unwrap().map(|(key, seq)| (key.to_vec(), seq.0))
     };
-    let mut forward = VisibleForward::new(MergeForward::new(limited()), Seq(VERSIONS / 2));
-    forward.seek_first().unwrap();
-    assert_eq!(drain!(forward), visible(&union(&[hot.clone(), others.clone()]), Seq(VERSIONS / 2)));
-    let mut backward = VisibleBackward::new(MergeBackward::new(limited()), Seq(3));
-    backward.seek_last().unwrap();
-    assert_eq!(drain!(backward), reversed(visible(&union(&[hot, others]), Seq(3))));
+    let newest = Some((b"hot".to_vec(), VERSIONS));
+    assert_eq!(found(b"", b"zz", 0), Some((b"a".to_vec(), 1)));
+    assert_eq!(found(b"", b"zz", 1), newest);
+    assert_eq!(found(b"", b"zz", VERSIONS - 1), newest);
+    assert_eq!(found(b"", b"zz", VERSIONS), None);
+    assert_eq!(found(b"hot", b"hot\0", VERSIONS), None);
+    assert_eq!(found(b"hot\0", b"zz", 0), Some((b"z".to_vec(), 1)));
+    assert_eq!(found(b"b", b"hot", 0), None);
+}
+
+#[test]
+fn thousands_of_versions_that_a_range_tombstone_hides_are_passed_in_a_few_operations() {
+    let records = hot().concat();
+    let records = union(&[records]);
+    for over in [1, 2, 8, 9, 2000, VERSIONS - 1, VERSIONS, VERSIONS + 1].map(Seq) {
+        let own =
+            vec![RangeTombstone { range: KeyRange::half_open(*b"b", UpperBound::Unbounded), seq: over }];
+        let masked = || {
+            let cursors = limited(vec![VecCursor::new(records.clone())]);
+            let own = Arc::new(Fragments(own.clone(), Seq::MAX));
+            cursors.into_iter().map(|cursor| Masked::new(cursor, Vec::new(), Some(own.clone()))).collect()
+        };
+        let mut shown = records.clone();
+        shown.retain(|record| record.0 == b"a" || record.1.0.seq() >= over);
+        for upto in [Seq(1000), Seq(VERSIONS), Seq::MAX] {
+            let expected = visible(&shown, upto);
+            let mut forward = VisibleForward::new(MergeForward::new(masked()), upto);
+            forward.seek_first().unwrap();
+            assert_eq!(drain!(forward), expected.clone(), "forward, {upto}, below {over}");
+            let mut backward = VisibleBackward::new(MergeBackward::new(masked()), upto);
+            backward.seek_last().unwrap();
+            assert_eq!(drain!(backward), reversed(expected), "backward, {upto}, below {over}");
+        }
+    }
 }
 
 #[test]

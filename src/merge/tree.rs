@@ -93,6 +93,22 @@ impl<C: Cursor> Merge<C, Backward> {
         self.seek_all(|source| source.seek_before(key, stamp))
     }
 
+    /// The source that stands on the newest version of `key` at or below `stamp`, if there is one. The merge stands on no
+    /// entry after that, until the next seek.
+    ///
+    /// # Errors
+    /// The first error of a source.
+    pub fn newest_of(&mut self, key: &[u8], stamp: Stamp) -> Result<Option<&C>, C::Error> {
+        self.valid = false;
+        for source in &mut self.sources {
+            source.seek(key, stamp)?;
+        }
+        // One that waits has nothing of the key.
+        let of_key =
+            self.sources.iter().filter(|source| source.valid() && !source.waits() && source.key() == key);
+        Ok(of_key.max_by_key(|source| source.stamp()))
+    }
+
     /// Stands on the last entry.
     ///
     /// # Errors

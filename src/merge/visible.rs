@@ -3,7 +3,8 @@
 //! Owns a merge and shows one entry per user key: the newest version at or below the reader's sequence number, unless
 //! it is a tombstone. Forward, that version is the first one met; backward, the last one, so that the candidate is
 //! pinned (not copied) until the merge has left its key. Where many versions are to be passed, a few steps are tried
-//! and then a seek.
+//! and then a seek: behind the key, before it, or, backward, to its newest version that the reader sees. So a key costs
+//! no more than a few steps and two seeks, however many versions it has.
 //!
 //! It deliberately does not know of bounds, nor which sources there must be.
 
@@ -12,7 +13,7 @@ use crate::types::{Kind, Seq, Stamp};
 use std::ops::Deref;
 
 /// Steps over versions of one key before a seek is tried.
-const STEPS_BEFORE_SEEK: usize = 8;
+pub(super) const STEPS_BEFORE_SEEK: usize = 8;
 
 /// A cursor whose values outlive its movements.
 pub trait PinValue: Cursor {
@@ -251,17 +252,31 @@ impl<C: PinValue> VisibleBackward<C> {
     /// Passes all versions of `key`, the oldest first, and returns the newest one that is visible.
     fn newest_visible(&mut self) -> Result<Option<(Stamp, C::Pinned)>, C::Error> {
         let mut newest = None;
-        let mut may_be_same = true;
-        while may_be_same && self.merge.valid() && self.merge.key() == self.key {
+        let walked = planted!("versions-walked-backward");
+        for _ in 0..if walked { usize::MAX } else { STEPS_BEFORE_SEEK } {
             let stamp = self.merge.stamp();
             if stamp.seq() > self.upto {
                 self.leave_key()?;
-                break;
+                return Ok(newest);
             }
             newest = (stamp.kind() == Kind::Put).then(|| (stamp, self.merge.current().pin_value()));
-            may_be_same = self.merge.step()?;
+            let may_be_same = self.merge.step()?;
+            if !may_be_same || !self.merge.valid() || self.merge.key() != self.key {
+                return Ok(newest);
+            }
         }
-        Ok(newest)
+        self.jump_to_newest()
+    }
+
+    /// As [`newest_visible`](Self::newest_visible), from anywhere, by two seeks.
+    #[inline(never)]
+    fn jump_to_newest(&mut self) -> Result<Option<(Stamp, C::Pinned)>, C::Error> {
+        let upto = if planted!("newest-version-taken-for-a-snapshots") { Seq::MAX } else { self.upto };
+        let newest = self.merge.newest_of(&self.key, Stamp::upto(upto))?;
+        let put = newest.filter(|newest| newest.stamp().kind() == Kind::Put);
+        let found = put.map(|newest| (newest.stamp(), newest.pin_value()));
+        self.merge.seek_before(&self.key, Stamp::MAX)?;
+        Ok(found)
     }
 
     fn leave_key(&mut self) -> Result<(), C::Error> {

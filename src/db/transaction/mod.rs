@@ -523,13 +523,14 @@ impl Transaction {
 
     fn apply(self, durability: Durability) -> Result<Seq> {
         let Self { db, snapshot, writes, read_keys, read_ranges, .. } = self;
-        let mut unchanged = Vec::new();
-        if !writes.is_empty() && !planted!("read-set-not-checked") {
-            let read = read_keys.into_iter().map(|(id, key)| (id, KeyRange::new(&key[..], &key[..])));
-            unchanged.extend(read.chain(read_ranges));
-        }
+        let checks_reads = !writes.is_empty() && !planted!("read-set-not-checked");
         let batch = into_batch(writes);
-        let condition = Condition { since: Seq(snapshot.seq()), unchanged };
+        let (mut keys, mut ranges) = (Vec::new(), Vec::new());
+        if checks_reads {
+            keys.extend(read_keys.iter().map(|(id, key)| (*id, &key[..])));
+            ranges.extend(read_ranges);
+        }
+        let condition = Condition::of_batch(Seq(snapshot.seq()), &batch, keys, ranges);
         db.engine().commit_if(&batch, durability, condition)
     }
 

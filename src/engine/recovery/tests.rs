@@ -19,7 +19,7 @@ fn i8_a_reader_that_held_too_late_is_told_by_the_manifest() {
         let flush = || {
             let mut batch = WriteBatch::new();
             batch.put("key", "value");
-            writer.commit(&batch, Durability::Buffered, None).unwrap();
+            writer.commit(&batch, Durability::Buffered).unwrap();
             writer.seal_all().and_then(|()| writer.wait_flushed()).unwrap();
         };
         let device = Device::new(env.clone(), "/db".into(), Arc::default());
@@ -57,7 +57,7 @@ fn i8_a_reader_that_held_too_late_for_one_table_of_a_pack_is_told_by_the_manifes
         for n in 0..40 {
             batch.put(format!("{n:02}"), [n; 1000]);
         }
-        writer.commit(&batch, Durability::Buffered, None).unwrap();
+        writer.commit(&batch, Durability::Buffered).unwrap();
         writer.seal_all().and_then(|()| writer.wait_flushed()).unwrap();
         let device = Device::new(env.clone(), "/db".into(), Arc::default());
         let (opening, chunks) = (opening(&env, options, true), Arc::new(ChunkPool::new(0)));

@@ -141,7 +141,7 @@ fn i16_a_sealed_memtable_is_complete_and_holds_only_what_is_visible() {
                         let mut batch = WriteBatch::new();
                         batch.put([n], "value").delete_range([n, 2]..[n, 9]).delete([n, 1]);
                         let durability = if n % 4 == 0 { Durability::Synced } else { Durability::Buffered };
-                        engine.commit(&batch, durability, None).unwrap();
+                        engine.commit(&batch, durability).unwrap();
                     }
                 })
             });

@@ -144,6 +144,19 @@ impl Memtable {
         self.range_tombstones.visible(upto)
     }
 
+    /// The number of the newest version of `key`, whose [`hash`] is given, visible or not.
+    #[must_use]
+    pub fn newest_seq(&self, key: &[u8], hash: u64) -> Option<Seq> {
+        let list = self.filter.may_contain(hash).then_some(&self.list)?;
+        newest(list, key, Seq::MAX).map(|entry| entry.stamp().seq())
+    }
+
+    /// A range tombstone over keys of `range` that is newer than `since`, cut to `range`, if there is any.
+    #[must_use]
+    pub fn newer_over(&self, range: &KeyRange, since: Seq) -> Option<RangeTombstone> {
+        self.range_tombstones.newer_over(range, since)
+    }
+
     /// All range tombstones, as they came.
     #[must_use]
     pub fn range_tombstones(&self) -> Vec<RangeTombstone> {
@@ -185,6 +198,12 @@ impl Memtable {
     pub fn min_seq(&self) -> Option<Seq> {
         (!self.is_empty()).then(|| Seq(self.min_seq.load(Relaxed)))
     }
+}
+
+/// Entries that this thread has come to in memtables, so that tests can tell a search from a walk.
+#[cfg(test)]
+pub(crate) fn entries_seen() -> u64 {
+    skiplist::SEEN.with(std::cell::Cell::get)
 }
 
 fn newest<'a>(list: &'a SkipList, key: &[u8], upto: Seq) -> Option<Entry<'a>> {

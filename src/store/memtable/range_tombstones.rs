@@ -9,7 +9,7 @@
 //!
 //! It deliberately does not know which snapshots there are: nothing in it goes away.
 
-use crate::merge::{fragment, newest_over};
+use crate::merge::{fragment, newer_over, newest_over};
 use crate::types::{KeyRange, RangeTombstone, Seq};
 use arc_swap::ArcSwap;
 use std::ops::Deref;
@@ -73,6 +73,17 @@ impl Tree {
         let halves = self.halves.as_ref().filter(|_| self.oldest <= upto);
         halves.into_iter().flatten().rev().find_map(|half| half.visit(upto, visit))
     }
+
+    /// As [`newer_over`], by parts that are newer than `since` as a whole: there the first tombstone that is reached counts.
+    fn newer_over(&self, range: &KeyRange, since: Seq) -> Option<RangeTombstone> {
+        match &self.halves {
+            _ if self.newest <= since => None,
+            Some(halves) if self.oldest <= since => {
+                halves.iter().rev().find_map(|half| half.newer_over(range, since))
+            }
+            _ => newer_over(&self.fragments, range, since),
+        }
+    }
 }
 
 impl RangeTombstones {
@@ -106,6 +117,14 @@ impl RangeTombstones {
             return None;
         }
         self.visit(upto, |tree| newest_over(tree, key, upto))
+    }
+
+    /// A tombstone over keys of `range` that is newer than `since`, cut to `range`, if there is any.
+    pub(super) fn newer_over(&self, range: &KeyRange, since: Seq) -> Option<RangeTombstone> {
+        if self.count() == 0 {
+            return None;
+        }
+        self.forest.load().iter().rev().find_map(|tree| tree.newer_over(range, since))
     }
 
     /// Fragmented tombstones that a reader at `upto` sees, in lists of which each is newer than the next.
@@ -180,6 +199,20 @@ mod tests {
                     let stretch = stretch_at(lists.iter().map(|list| &list[..]), &key, upto);
                     assert_eq!(stretch.newest, newest);
                     assert!(stretch.range.contains(&key));
+                }
+                for start in (0..1010).step_by(61) {
+                    let range = KeyRange::half_open(key(start), UpperBound::Excluded(key(start + 40).into()));
+                    let newer = |t: &RangeTombstone| t.seq > upto && t.range.overlaps(&range);
+                    let found = forest.newer_over(&range, upto);
+                    assert_eq!(
+                        found.is_some(),
+                        expected.iter().any(newer),
+                        "{range:?} since {upto} of {count}"
+                    );
+                    if let Some(found) = found {
+                        let from = |t: &RangeTombstone| t.seq == found.seq && t.range.covers(&found.range);
+                        assert!(range.covers(&found.range) && expected.iter().any(|t| newer(t) && from(t)));
+                    }
                 }
             }
         }

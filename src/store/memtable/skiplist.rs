@@ -89,6 +89,12 @@ struct Link {
     next: AtomicPtr<Node>,
 }
 
+#[cfg(test)]
+thread_local! {
+    /// Entries that the thread has come to, in whatever list.
+    pub(super) static SEEN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// No head is more.
 const END: u64 = u64::MAX;
 
@@ -239,6 +245,8 @@ impl SkipList {
 
     fn follow(&self, link: &Link) -> Option<Entry<'_>> {
         let node = NonNull::new(link.next.load(Acquire))?;
+        #[cfg(test)]
+        SEEN.with(|seen| seen.set(seen.get() + 1));
         // SAFETY: links lead to published nodes of this list.
         Some(unsafe { self.entry(node) })
     }

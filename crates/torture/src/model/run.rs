@@ -34,6 +34,8 @@ pub struct Ran {
     pub denied: u64,
     pub stalls: u64,
     pub batches: u64,
+    /// Keys that were written again and again.
+    pub hot_keys: u64,
     pub range_deletes: u64,
     pub ingests: u64,
     pub iterators: u64,
@@ -58,6 +60,7 @@ impl Ran {
             ("denied tables", self.denied),
             ("stalls", self.stalls),
             ("batches", self.batches),
+            ("hot keys", self.hot_keys),
             ("range deletes", self.range_deletes),
             ("ingests", self.ingests),
             ("iterators", self.iterators),
@@ -116,7 +119,8 @@ impl Runner {
         self.diary.begin(number);
         self.rng = Rng::new(Rng::new(self.seed).draw() ^ number as u64);
         match self.rng.below(1000) {
-            0..430 => self.write(),
+            0..420 => self.write(),
+            420..430 => self.write_often(),
             430..640 => self.lookup(),
             640..720 => self.start_walk(),
             720..840 => self.walk_on(),
@@ -290,6 +294,29 @@ impl Runner {
         self.model.apply(&changes);
         self.durable = self.model.last();
         self.ran.ingests += 1;
+    }
+
+    /// One of two keys again and again, so that it has more versions than readers pass by steps.
+    fn write_often(&mut self) {
+        let space = self.any_space();
+        let key = self.rng.pick(&[&b"a"[..], b"ba"]).to_vec();
+        let count = 10 + self.rng.below(30);
+        self.note(format!("write {}/{} {count} times", space.id(), show(&key)));
+        for _ in 0..count {
+            let value =
+                if self.rng.percent(10) { self.value() } else { Some(self.rng.draw().to_le_bytes().into()) };
+            let mut batch = WriteBatch::new();
+            match &value {
+                Some(value) => batch.put_in(&space, &key, value),
+                None => batch.delete_in(&space, &key),
+            };
+            self.db().write_with(batch, Durability::Buffered).unwrap();
+            self.model.apply(&[Change { space: space.id(), key: key.clone(), value }]);
+            if self.rng.percent(5) {
+                self.take_view();
+            }
+        }
+        self.ran.hot_keys += 1;
     }
 
     /// Mostly the keys below a common prefix; now and then anything, inverted and empty ranges included.

@@ -1,0 +1,40 @@
+//! Whether anything in a range is newer than a number.
+
+use super::Cursor;
+use super::visible::STEPS_BEFORE_SEEK;
+use crate::types::{Key, KeyRange, Kind, Seq, Stamp};
+
+/// A key of `range` with a version above `since`, and that version's number, if `cursor` meets one. Goes from key to key, of
+/// each of which it looks at the newest version: the other ones are passed by a few steps and a seek, however many they are.
+///
+/// # Errors
+/// That of the cursor.
+pub fn newer_in<C: Cursor>(
+    mut cursor: C,
+    range: &KeyRange,
+    since: Seq,
+) -> Result<Option<(Key, Seq)>, C::Error> {
+    cursor.seek(&range.start, Stamp::MAX)?;
+    let mut key = Vec::new();
+    // Versions of `key` that were met one after the other.
+    let mut met = 0;
+    while cursor.valid() && range.end.admits(cursor.key()) {
+        if met == 0 || cursor.key() != key {
+            let newest = cursor.stamp().seq();
+            if newest > since {
+                return Ok(Some((cursor.key().into(), newest)));
+            }
+            key.clear();
+            key.extend_from_slice(cursor.key());
+            met = 0;
+        }
+        met += 1;
+        if met <= STEPS_BEFORE_SEEK || planted!("versions-walked-by-a-commit") {
+            cursor.next()?;
+        } else {
+            // No entry has sequence number zero: this lies behind all versions.
+            cursor.seek(&key, Stamp::new(Seq::ZERO, Kind::Delete))?;
+        }
+    }
+    Ok(None)
+}
