@@ -1,8 +1,6 @@
 //! `terrace load`: formats, batches, bad lines.
 
-mod common;
-
-use common::Workplace;
+use crate::common::Workplace;
 
 const RECORDS: &str = "a\t1\nb\t2\nc\t3\n";
 
