@@ -2,13 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-mod rot;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rot::{Random, Seed, number, tiny};
+use crate::rot::{Random, Seed, number, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::{Db, Ingest, Keyspace, KeyspaceOptions, Options, Snapshot};

@@ -2,12 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-mod rot;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use rot::{Seed, tiny};
+use crate::rot::{Seed, tiny};
 use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::env::{Access, Env};
 use terrace::{Compression, Db, ErrorKind, KeyspaceOptions, Options, WriteBatch};

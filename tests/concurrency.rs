@@ -6,15 +6,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-mod rot;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rot::{Random, Seed, number, tiny};
+use crate::rot::{Random, Seed, number, tiny};
 use terrace::env::posix::PosixEnv;
 use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
@@ -645,31 +643,4 @@ fn a_check_is_not_confused_by_a_manifest_that_is_replaced() {
             checks_during_replacements(&Stage { env, dir: "/db".into(), seed, scale: 1 });
         });
     }
-}
-
-#[test]
-fn many_opened_in_a_row_end_their_threads() {
-    let dir = tempfile::tempdir().unwrap();
-    let threads = || {
-        std::fs::read_dir("/proc/self/task").map_or(0, |tasks| {
-            tasks
-                .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok())
-                .filter(|name| name.starts_with("terrace-") && name.contains("reclaim"))
-                .count()
-        })
-    };
-    let before = threads();
-    for round in 0..30 {
-        let db = Db::builder(dir.path()).options(tiny()).open().unwrap();
-        for n in 0..100 {
-            db.put(format!("{n}"), vec![round; 200]).unwrap();
-        }
-        // Busy with a flush or a merge, or with nothing.
-        if round % 3 == 0 {
-            db.flush().unwrap();
-        }
-        drop(db);
-    }
-    // Other tests run their stores meanwhile.
-    assert!(threads() <= before + 8, "{} threads after {before}", threads());
 }

@@ -2,13 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-mod rot;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rot::tiny;
+use crate::rot::tiny;
 use terrace::env::Env;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
 use terrace::env::sync::{Condvar, Mutex};

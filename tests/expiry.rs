@@ -2,15 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-mod rot;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rot::{Seed, tiny};
+use crate::rot::{Seed, tiny};
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
 use terrace::env::{Env, Priority};

@@ -2,11 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-mod rot;
-
 use std::sync::Arc;
 
-use rot::{Random, tiny};
+use crate::rot::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::{

@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-mod rot;
-
-use rot::{Seed, tiny};
+use crate::rot::{Seed, tiny};
 use terrace::Db;
 use terrace::env::simulated::{SimConfig, SimEnv};
 

@@ -3,8 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 #![expect(clippy::disallowed_methods, reason = "the tests prepare directories by hand")]
 
-mod rot;
-
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -13,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use rot::tiny;
+use crate::rot::tiny;
 use terrace::env::Env;
 use terrace::env::simulated::{
     FaultError, FaultRule, FaultTarget, Journal, Operation, SimConfig, SimEnv, Survival,
@@ -46,7 +44,7 @@ fn child() {
 
 fn open_in_child(dir: &Path, reads: bool) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["child", "--exact", "--nocapture"]).env(CHILD_DIR, dir);
+    command.args(["opening::child", "--exact", "--nocapture"]).env(CHILD_DIR, dir);
     if reads {
         command.env(CHILD_READS, "1");
     }

@@ -1,8 +1,6 @@
 //! Properties: each name has its figure, and the figures are those of the store.
 
-mod rot;
-
-use rot::tiny;
+use crate::rot::tiny;
 use terrace::Db;
 use terrace::env::simulated::{SimConfig, SimEnv};
 

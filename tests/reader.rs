@@ -278,7 +278,10 @@ fn child() {
 fn a_reader_in_another_process_keeps_up_with_the_writer() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["child", "--exact", "--nocapture"]).env(CHILD_DIR, dir.path()).stdout(Stdio::piped());
+    command
+        .args(["reader::child", "--exact", "--nocapture"])
+        .env(CHILD_DIR, dir.path())
+        .stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut told = lines.filter_map(|line| line.unwrap().strip_prefix("acknowledged ").map(str::to_owned));

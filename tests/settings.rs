@@ -2,15 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-mod rot;
-
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rot::{Seed, tiny};
-use terrace::env::posix::PosixEnv;
+use crate::rot::{Seed, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::{
     Compression, Db, Descriptors, Durability, ErrorKind, KeyspaceOptions, Options, PackLayout, Prefix,
@@ -372,36 +369,6 @@ fn a_smaller_log_flushes_the_keyspace_that_holds_it_back() {
     db.put("key", "value").unwrap();
     db.wait_idle().unwrap();
     assert_eq!(db.stats().flush.jobs, 1);
-}
-
-#[test]
-fn merging_threads_come_and_go() {
-    let dir = tempfile::tempdir().unwrap();
-    // The other tests of this binary run their threads on the simulated machine, or not at all.
-    let mergers = || {
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-        let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
-        names.filter(|name| ["terrace-merge-3\n", "terrace-merge-4\n"].contains(&name.as_str())).count()
-    };
-    let until = |count: usize| {
-        for _ in 0..10_000 {
-            if mergers() == count {
-                return;
-            }
-            PosixEnv::shared().sleep(Duration::from_millis(1));
-        }
-        panic!("{} threads instead of {count}", mergers());
-    };
-    let db = Db::builder(dir.path()).options(tiny()).open().unwrap();
-    for _ in 0..2 {
-        db.set_options(|options| options.background_threads = Some(5)).unwrap();
-        until(2);
-        db.set_options(|options| options.background_threads = Some(1)).unwrap();
-        until(0);
-    }
-    (0..500).for_each(|n| db.put(format!("{n}"), vec![1; 200]).unwrap());
-    db.compact().unwrap();
-    db.close().unwrap();
 }
 
 #[test]

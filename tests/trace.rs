@@ -16,15 +16,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-mod rot;
-#[path = "trace/rules.rs"]
 mod rules;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rot::tiny;
+use crate::rot::tiny;
 use rules::{Job, jobs};
 use terrace::env::Env;
 use terrace::env::recording::RecordingEnv;

@@ -1,6 +1,6 @@
 //! `docs/format.md` quotes sizes, magics and an example; here they are held against the code.
 
-use crate::golden;
+use super::golden;
 use terrace::format::{FORMAT_VERSION, batch, block, coding, filter, identity, log, pack, table};
 use terrace::types;
 

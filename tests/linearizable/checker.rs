@@ -151,8 +151,8 @@ impl Search<'_> {
 /// Everybody's order and no order at all: the checker is right where it can be compared with all orders there are.
 #[cfg(test)]
 mod tests {
+    use super::super::history::known_at;
     use super::*;
-    use crate::history::known_at;
     use crate::rot::Random;
 
     /// A call from its moments, and what it saw and wrote.

@@ -10,7 +10,7 @@ use terrace::ErrorKind;
 use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, Operation, SimConfig, SimEnv};
 
-use crate::{fault, open, put_synced, seeds, spawn};
+use super::{fault, open, put_synced, seeds, spawn};
 
 /// A failed sync poisoned the store without a word to those who waited for background work: the flush that would have
 /// ended their wait no longer started. The simulation finds such a wait as a deadlock.
@@ -172,7 +172,7 @@ fn who_loses_against_a_write_sees_it_when_trying_again() {
 #[test]
 fn a_flush_that_frees_only_what_it_took_itself_gives_up() {
     SimEnv::run(SimConfig::default(), |env| {
-        let mut options = crate::tiny();
+        let mut options = super::tiny();
         options.tree.pack = terrace::PackLayout::OneTable;
         let shared: Arc<dyn Env> = env.clone();
         let db = terrace::Db::builder("/db").env(shared).options(options).open().unwrap();

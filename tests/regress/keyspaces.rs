@@ -7,7 +7,7 @@ use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, Operation, SimConfig, SimEnv, Survival};
 use terrace::{Db, ErrorKind, WriteBatch};
 
-use crate::{fault, files, open, seeds, spawn, tiny};
+use super::{fault, files, open, seeds, spawn, tiny};
 
 /// A flush syncs the log first where other keyspaces have older entries in it, lest a crash keep the flushed ones
 /// without them. It used to compare the numbers of single entries: those of one batch, in two keyspaces, are

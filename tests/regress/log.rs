@@ -11,7 +11,7 @@ use terrace::env::simulated::{
 };
 use terrace::{Db, Durability, ErrorKind, Options, WriteBatch};
 
-use crate::{fault, files, open, put_synced, spawn, tiny};
+use super::{fault, files, open, put_synced, spawn, tiny};
 
 /// The extremes, and some of what lies between.
 fn survivals() -> [Survival; 12] {

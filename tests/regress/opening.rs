@@ -3,7 +3,7 @@
 use terrace::env::simulated::{FaultError, FaultRule, Operation, SimConfig, SimEnv, Survival};
 use terrace::{Db, ErrorKind, Options, TreeOptions};
 
-use crate::{fault, files, open, tiny};
+use super::{fault, files, open, tiny};
 
 /// A store opened for reading alone has no threads; where recovery had found full memtables in the log, waiting for
 /// their flush never ended.

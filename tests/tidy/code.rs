@@ -1,6 +1,6 @@
 //! Rules about Rust sources.
 
-use crate::source::{Source, line_of, words};
+use super::source::{Source, line_of, words};
 
 /// Lines of a file, its unit tests left out.
 const FILE_LINES_MAX: usize = 800;
@@ -260,6 +260,28 @@ pub fn plain_and_finished(sources: &[Source]) -> Vec<String> {
             if line.contains(ignored) {
                 problems.push(format!("{place}: a test that does not run"));
             }
+        }
+    }
+    problems
+}
+
+/// Every file of tests is a module of the program beside it, or a program that the manifest names: no other runs.
+pub fn programs_of_tests(sources: &[Source]) -> Vec<String> {
+    let text =
+        |path: String| sources.iter().find(|source| source.path == path).map(|source| source.text.as_str());
+    let mut problems = Vec::new();
+    for source in sources.iter().filter(|source| source.is_rust()) {
+        let Some((folder, name)) = source.path.split_once("tests/") else { continue };
+        let name = name.trim_end_matches(".rs").trim_end_matches("/mod");
+        let Some(main) =
+            text(format!("{folder}tests/main.rs")).filter(|_| !name.contains('/') && name != "main")
+        else {
+            continue;
+        };
+        let manifest = text(format!("{folder}Cargo.toml")).unwrap_or("");
+        let named = manifest.contains(&format!("path = \"tests/{name}.rs\""));
+        if !named && !main.lines().any(|line| line == format!("mod {name};")) {
+            problems.push(format!("{}: no program of tests has it", source.path));
         }
     }
     problems

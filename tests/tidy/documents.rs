@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::source::{Source, words};
+use super::source::{Source, words};
 
 /// Documents that people read first.
 const DOCUMENTS: &[&str] = &[

@@ -1,7 +1,7 @@
 //! Each rule against a small tree with a problem in it, and against its innocent twin.
 
-use crate::source::Source;
-use crate::{Rule, code, documents};
+use super::source::Source;
+use super::{Rule, code, documents};
 
 /// Asserts that `rule` finds as many problems in a file `path` as `expected` names, each by a part of its message.
 fn finds(rule: Rule, path: &str, text: &str, expected: &[&str]) {
@@ -91,6 +91,26 @@ fn what_is_unfinished_or_not_ascii_is_found() {
     finds(code::plain_and_finished, "src/a.rs", concat!("#[", "ignore = \"slow\"]"), &["does not run"]);
     finds(code::headers, "src/a.rs", "use std::fmt;", &["does not start with //!"]);
     finds(code::headers, "src/a.rs", "//! A.", &[]);
+}
+
+#[test]
+fn a_file_of_tests_that_no_program_has_is_found() {
+    let main = |text: &str| Source::new("crates/a/tests/main.rs", text);
+    let tree = |main: Source, file: &str| {
+        let manifest = Source::new("crates/a/Cargo.toml", "path = \"tests/alone.rs\"");
+        [main, manifest, Source::new(&format!("crates/a/tests/{file}"), "")]
+    };
+    for file in ["b.rs", "b/mod.rs"] {
+        finds_in(code::programs_of_tests, &tree(main("mod b;\n"), file), &[]);
+        finds_in(
+            code::programs_of_tests,
+            &tree(main("// mod b;\nmod bc;\n"), file),
+            &["no program of tests has it"],
+        );
+    }
+    finds_in(code::programs_of_tests, &tree(main(""), "alone.rs"), &[]);
+    finds_in(code::programs_of_tests, &tree(main(""), "b/c.rs"), &[]);
+    finds(code::programs_of_tests, "crates/a/tests/b.rs", "", &[]);
 }
 
 #[test]

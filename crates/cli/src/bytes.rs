@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 
 /// How keys and values are written on the command line and in text output.
-#[derive(Args, Clone, Copy)]
+#[derive(Args, Clone, Copy, Debug)]
 pub struct ByteFormat {
     /// Read and write keys and values as hexadecimal digits (0x in front is accepted); the safe form for binary data
     #[arg(long)]

@@ -1,8 +1,6 @@
 //! `terrace bench ycsb`, on small stores.
 
-mod common;
-
-use common::Workplace;
+use crate::common::Workplace;
 use serde_json::Value;
 
 /// The phases of the run in `file`.

@@ -2,9 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the test damages a store by hand")]
 
-mod common;
-
-use common::Workplace;
+use crate::common::Workplace;
 use serde_json::Value;
 
 fn with_records() -> Workplace {

@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod common;
-
-use common::Workplace;
+use crate::common::Workplace;
 
 const QUICK: &str = "--num=1000 --seed=7 --benchmarks";
 

@@ -1,8 +1,6 @@
 //! `terrace delete-range`.
 
-mod common;
-
-use common::Workplace;
+use crate::common::Workplace;
 
 #[test]
 fn ranges_go_and_their_neighbours_stay() {

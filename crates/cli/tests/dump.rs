@@ -2,11 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{Ran, Workplace};
+use crate::common::{Ran, Workplace};
 use serde_json::Value;
 
 /// A store with records in two keyspaces, all in tables, and one write in the log behind them.

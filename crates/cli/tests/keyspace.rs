@@ -1,8 +1,6 @@
 //! `terrace keyspace`.
 
-mod common;
-
-use common::Workplace;
+use crate::common::Workplace;
 
 #[test]
 fn keyspaces_are_made_shown_changed_and_dropped() {

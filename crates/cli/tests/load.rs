@@ -1,8 +1,6 @@
 //! `terrace load`: formats, batches, bad lines.
 
-mod common;
-
-use common::Workplace;
+use crate::common::Workplace;
 
 const RECORDS: &str = "a\t1\nb\t2\nc\t3\n";
 
@@ -113,4 +111,82 @@ fn unreadable_and_unrecognised_files_are_errors() {
     let ran = place.run("load db");
     assert_eq!(ran.status, 0);
     assert!(ran.stderr.starts_with("0 records are in"), "{}", ran.stderr);
+}
+
+#[test]
+fn text_from_windows_loads_as_its_writer_meant_it() {
+    let place = Workplace::new();
+    for (name, contents) in [
+        ("r.tsv", "\u{FEFF}a\t1\r\nb\t2\r\nc\t3\r\n\r\n"),
+        ("r.csv", "\u{FEFF}a,1\r\nb,2\r\nc,3\r\n"),
+        (
+            "r.jsonl",
+            "\u{FEFF}{\"key\":\"a\",\"value\":\"1\"}\r\n{\"key\":\"b\",\"value\":\"2\"}\r\n{\"key\":\"c\",\"value\":\"3\"}\r\n",
+        ),
+        ("r.ldb", "\u{FEFF}0x61 ==> 0x31\r\n0x62 ==> 0x32\r\n0x63 ==> 0x33\r\nKeys in range: 3\r\n"),
+    ] {
+        place.write(name, contents);
+        for command in ["load", "ingest"] {
+            let db = format!("{command}-{name}.db");
+            assert_eq!(place.run(&format!("{command} {db} {name}")).status, 0, "{command} {name}");
+            assert_eq!(place.succeed(&format!("scan {db}")), RECORDS, "{command} {name}");
+            // From standard input the format is guessed.
+            assert_eq!(place.run_with(&format!("{command} {db}-in"), contents).status, 0, "{command} {name}");
+            assert_eq!(place.succeed(&format!("scan {db}-in")), RECORDS, "{command} {name}");
+        }
+    }
+    assert_eq!(place.run("load kept r.tsv --keep-cr --skip-bad").status, 0);
+    assert_eq!(place.succeed("scan kept --limit 1 --hex"), "61\t310d\n");
+    for (text, mark) in [(b"\xFF\xFEa\0\t\0", "FF FE"), (b"\xFE\xFF\0a\0\t", "FE FF")] {
+        let ran = place.run_with("load refused --format tsv", text);
+        assert_eq!(ran.status, 2);
+        let message =
+            format!("terrace: stdin is UTF-16: it begins with the byte-order mark {mark}; save it as UTF-8");
+        assert!(ran.stderr.starts_with(&message), "{}", ran.stderr);
+        assert!(!place.path("refused").exists());
+    }
+    let ran = place
+        .run_with("load lone", "{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"\\ud800\"}\n");
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.starts_with("terrace: stdin:2: \\ud800 is a lone surrogate"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_scan_and_dump_print_loads_to_the_same_store() {
+    let place = Workplace::new();
+    // Marks, line ends, tabs, what looks like an escape or another format, no bytes, bytes that are no text.
+    let keys = ["efbbbf61", "fffe61", "feff61", "0d", "0a", "09", "5c783431", "7b", "3078", "", "ff00", "61"];
+    let values = ["0d", "310d", "0d0a", "0a", "09", "5c783431", "5c78", "", "efbbbf", "ff00", "61"];
+    let lines: String = keys
+        .iter()
+        .enumerate()
+        .flat_map(|(n, key)| {
+            values.iter().enumerate().map(move |(m, value)| format!("{key}{n:02x}{m:02x}\t{value}\n"))
+        })
+        .chain(keys.iter().map(|key| format!("{key}\t0d\n")))
+        .collect();
+    assert_eq!(place.run_with("load db --hex --format tsv", lines).status, 0);
+    assert_eq!(place.succeed("count db"), "144\n");
+    let all = place.succeed("scan db --hex");
+    for (print, load) in [
+        ("scan db", "load 1 --format tsv"),
+        ("scan db", "load 2 --format tsv --keep-cr"),
+        ("scan db", "ingest 3 --format tsv"),
+        ("scan db --hex", "load 4 --hex"),
+        ("scan db --json", "load 5"),
+        ("scan db --hex --json", "load 6 --format jsonl"),
+        ("dump db", "load 7"),
+        ("dump db --hex", "load 8"),
+    ] {
+        let printed = place.command(print).output().unwrap().stdout;
+        let ran = place.run_with(load, printed);
+        assert_eq!(ran.status, 0, "{print} | {load}: {}", ran.stderr);
+        let copy = load.split_whitespace().nth(1).unwrap();
+        assert_eq!(place.succeed(&format!("scan {copy} --hex")), all, "{print} | {load}");
+    }
+    // The first key reads as the beginning of an object, so it is not guessed what this is.
+    place.succeed("put object {\"a\":1} b");
+    let ran = place.run_with("load guess", place.succeed("scan object"));
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("cannot tell the format of stdin"), "{}", ran.stderr);
 }

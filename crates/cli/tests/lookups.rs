@@ -1,8 +1,6 @@
 //! `terrace multi-get` and `terrace properties`.
 
-mod common;
-
-use common::Workplace;
+use crate::common::Workplace;
 use serde_json::Value;
 
 #[test]

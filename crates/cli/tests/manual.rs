@@ -1,8 +1,6 @@
 //! Manual pages and completions.
 
-mod common;
-
-use common::Workplace;
+use crate::common::Workplace;
 
 const COMMANDS: &[&str] = &[
     "put",

@@ -1,8 +1,6 @@
 //! `terrace bench paper`, at scales of seconds.
 
-mod common;
-
-use common::Workplace;
+use crate::common::Workplace;
 use serde_json::Value;
 
 #[test]

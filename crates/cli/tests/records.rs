@@ -1,11 +1,9 @@
 //! Single records, ranges, and looks into a store.
 
-mod common;
-
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use common::Workplace;
+use crate::common::Workplace;
 use serde_json::Value;
 
 fn with_letters() -> Workplace {

@@ -86,11 +86,11 @@ impl Suites {
 
     /// Runs the test of `check`, with the bug of that name in the store, for `limit` at most.
     pub fn run(&self, check: &Check, bug: Option<&str>, limit: Duration) -> Result<Outcome> {
-        let executable =
-            self.executable(&check.file).with_context(|| format!("no test begins with {check}"))?;
+        let (source, filter) = filter(check);
+        let executable = self.0.get(&source).with_context(|| format!("no program of tests has {check}"))?;
         let mut output = tempfile::tempfile()?;
         let mut command = Command::new(executable);
-        command.arg(&check.test).current_dir(root()).stdin(Stdio::null());
+        command.args(filter).current_dir(root()).stdin(Stdio::null());
         command.stdout(output.try_clone()?).stderr(Stdio::null());
         command.env_remove("TERRACE_PLANT").envs(bug.map(|bug| ("TERRACE_PLANT", bug)));
         command.envs(check.variables.iter().map(|(name, value)| (name, value)));
@@ -112,12 +112,24 @@ impl Suites {
         output.read_to_string(&mut text)?;
         Ok(outcome(status, &text))
     }
+}
 
-    /// The executable with the tests of `file`: one below `tests/` by itself, or in a directory; or the crate's own.
-    fn executable(&self, file: &str) -> Option<&PathBuf> {
-        let main = || self.0.get(&format!("{}/main.rs", file.rsplit_once('/')?.0));
-        let own = if file.starts_with("src/") { self.0.get("src/lib.rs") } else { None };
-        own.or_else(|| self.0.get(file)).or_else(main)
+/// Files of tests that are programs by themselves; the others are modules of the `main.rs` beside them.
+const PROGRAMS: [&str; 3] =
+    ["tests/process.rs", "crates/torture/tests/rot.rs", "crates/torture/tests/soak.rs"];
+
+/// The file that the program with the test of `check` begins with, and what it is told to run this test alone.
+fn filter(check: &Check) -> (String, Vec<String>) {
+    let Check { file, test, .. } = check;
+    let exactly = |name: String| vec![name, "--exact".to_owned()];
+    match file.split_once("tests/") {
+        // A unit test, in a module of any name.
+        _ if file.starts_with("src/") => ("src/lib.rs".to_owned(), vec![test.clone()]),
+        Some((folder, module)) if !PROGRAMS.contains(&file.as_str()) => {
+            let module = module.trim_end_matches(".rs").trim_end_matches("/mod").replace('/', "::");
+            (format!("{folder}tests/main.rs"), exactly(format!("{module}::{test}")))
+        }
+        _ => (file.clone(), exactly(test.clone())),
     }
 }
 
@@ -133,6 +145,27 @@ fn outcome(status: ExitStatus, text: &str) -> Outcome {
 #[cfg(test)]
 mod unit_tests {
     use super::*;
+
+    #[test]
+    fn a_test_is_told_by_its_module() {
+        let told = |file: &str| {
+            let check = Check { file: file.to_owned(), test: "works".to_owned(), variables: Vec::new() };
+            let (source, filter) = filter(&check);
+            format!("{source} {}", filter.join(" "))
+        };
+        assert_eq!(told("src/store/wal/tests.rs"), "src/lib.rs works");
+        assert_eq!(told("tests/ingest.rs"), "tests/main.rs ingest::works --exact");
+        assert_eq!(told("tests/regress/mod.rs"), "tests/main.rs regress::works --exact");
+        assert_eq!(told("tests/regress/jobs.rs"), "tests/main.rs regress::jobs::works --exact");
+        assert_eq!(
+            told("crates/torture/tests/crash.rs"),
+            "crates/torture/tests/main.rs crash::works --exact"
+        );
+        for file in PROGRAMS {
+            assert_eq!(told(file), format!("{file} works --exact"));
+            assert!(root().join(file).is_file(), "{file}");
+        }
+    }
 
     #[test]
     fn only_a_failed_test_has_failed() {

@@ -123,7 +123,7 @@ pub fn last_record(db: &Db) -> u64 {
 
 /// Lives as a child, if the program runs as one, until it is killed. Tells whether it was one.
 ///
-/// Whoever runs the suite calls this in the test `child`, or first in `main`.
+/// Whoever runs the suite calls this in the test `kill::child`, or first in `main`.
 pub fn child() -> bool {
     let (Ok(dir), Some(seed), Some(chain)) =
         (std::env::var(CHILD_DIR), number(CHILD_SEED), number(CHILD_CHAIN))
@@ -176,7 +176,7 @@ impl Writer {
     pub fn start(dir: &Path, history: &History, says_errors: bool) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
             // What the harness of tests needs; others do not look at it.
-            .args(["child", "--exact", "--nocapture", "--test-threads=1"])
+            .args(["kill::child", "--exact", "--nocapture", "--test-threads=1"])
             .env(CHILD_DIR, dir)
             .env(CHILD_SEED, history.seed.to_string())
             .env(CHILD_CHAIN, history.chain.to_string())

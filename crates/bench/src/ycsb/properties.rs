@@ -40,11 +40,12 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// Reads the text of the property file `name`.
+    /// Reads the text of the property file `name`. A byte-order mark in front, as editors on Windows write it, is no part of it.
     ///
     /// # Errors
     /// A line that is no comment and has no `=` or `:`.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         let mut properties = Self::default();
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -103,6 +104,16 @@ mod tests {
         assert_eq!(properties.get("operationcount", 7_u64).unwrap(), 7);
         assert_eq!(properties.text("requestdistribution", ""), "latest");
         assert_eq!(properties.unknown().collect::<Vec<_>>(), ["hotness"]);
+    }
+
+    #[test]
+    fn text_from_windows_is_read_as_any_other() {
+        let properties =
+            Properties::parse("w", "\u{FEFF}recordcount=12\r\nrequestdistribution=latest\r\n").unwrap();
+        assert_eq!(
+            properties,
+            Properties::parse("w", "recordcount=12\nrequestdistribution=latest\n").unwrap()
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::place::Place;
 
 /// Take the records of a sorted file straight into tables; the store and the keyspace are created if they are missing
 ///
-/// Keys must ascend strictly. All records take effect together, or none: a bad line ends it with exit status 1.
+/// Keys must ascend strictly. All records take effect together, or none: a bad line ends it with exit status 1. Text from Windows is read as `terrace load` reads it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

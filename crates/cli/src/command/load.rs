@@ -21,6 +21,8 @@ const NAMED_MAX: u64 = 5;
 /// Store the records of a file; the store and the keyspace are created if they are missing
 ///
 /// Records that name a keyspace, as those of `terrace dump` do, go there. A bad line stops the load with exit status 1 after all records before it are stored; --skip-bad goes on without it.
+///
+/// Text is UTF-8, or any bytes where the format has room for them. A byte-order mark in front is no part of it. A line ends with LF or, as on Windows, with CRLF; --keep-cr is for values that end in CR. A CR elsewhere, what is quoted in CSV and what is escaped stay as they are, empty lines at the end are passed over, and UTF-16 is refused.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

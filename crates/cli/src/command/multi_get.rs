@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::Answer;
 use crate::bytes::ByteFormat;
+use crate::input::tab;
 use crate::place::Place;
 
 /// Print the records of several keys, as of one moment: key, tab, value; exit with 1 if one is absent
@@ -42,10 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
         if arguments.json {
             writeln!(out, "{}", format.json_record(key, value.as_deref()))?;
         } else if let Some(value) = value {
-            format.write(key, &mut out)?;
-            out.write_all(b"\t")?;
-            format.write(value, &mut out)?;
-            out.write_all(b"\n")?;
+            tab::write((key, Some(value)), format, &mut out)?;
         }
     }
     Ok(if values.iter().all(Option::is_some) { Answer::Yes } else { Answer::No })

@@ -7,13 +7,16 @@ use clap::Args;
 
 use super::Answer;
 use crate::bytes::ByteFormat;
+use crate::input::tab;
 use crate::place::Place;
 use crate::range::RangeArgs;
 
 /// Print records in key order, one per line: key, tab, value
 ///
-/// Keys and values are printed as they are; if they can contain tabs, line ends or other binary data, use --hex or
-/// --json, which `terrace load` reads back exactly.
+/// Keys and values are printed as they are. One that a line cannot hold as it is (with a line end in it, a CR at its end,
+/// a tab in a key, or a byte-order mark in front of a key) is printed as \x and hexadecimal digits, and so is one that
+/// looks like this; `terrace load --format tsv` reads all of them back exactly. So it does with --hex, and what --json
+/// prints with --format jsonl.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -47,15 +50,10 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
     while let Some((key, value)) = walk.advance()? {
         let value = Some(value).filter(|_| !arguments.keys_only);
         if arguments.json {
-            write!(out, "{}", arguments.format.json_record(key, value))?;
+            writeln!(out, "{}", arguments.format.json_record(key, value))?;
         } else {
-            arguments.format.write(key, &mut out)?;
-            if let Some(value) = value {
-                out.write_all(b"\t")?;
-                arguments.format.write(value, &mut out)?;
-            }
+            tab::write((key, value), arguments.format, &mut out)?;
         }
-        out.write_all(b"\n")?;
     }
     out.flush()?;
     Ok(Answer::Yes)

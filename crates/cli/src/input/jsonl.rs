@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
 
 use super::lines::Lines;
-use super::{Item, RecordReader};
+use super::{Item, RecordReader, surrogate};
 use crate::bytes::{ByteFormat, from_hex};
 
 pub struct JsonReader<R> {
@@ -15,8 +15,8 @@ pub struct JsonReader<R> {
 }
 
 impl<R: BufRead> JsonReader<R> {
-    pub fn new(input: R, bytes: ByteFormat) -> Self {
-        Self { lines: Lines::new(input), bytes }
+    pub fn new(lines: Lines<R>, bytes: ByteFormat) -> Self {
+        Self { lines, bytes }
     }
 }
 
@@ -41,11 +41,13 @@ struct Object {
 }
 
 fn parse(number: u64, line: &[u8], bytes: ByteFormat) -> Result<Item> {
-    let object: Object = serde_json::from_slice(line).map_err(|error| match error.classify() {
-        // The position within the line is the column alone.
-        serde_json::error::Category::Eof => anyhow!("the object is incomplete"),
-        _ => anyhow!("{} (column {})", without_position(&error), error.column()),
+    let text = str::from_utf8(line).map_err(|error| {
+        anyhow!(
+            "not UTF-8 (column {}); other bytes can be given as key_hex and value_hex",
+            error.valid_up_to() + 1
+        )
     })?;
+    let object: Object = serde_json::from_str(text).map_err(|error| refusal(line, &error))?;
     let of = |name: &str, text: Option<String>, hex: Option<String>| match (text, hex) {
         (Some(text), None) => bytes.parse_bytes(text.as_bytes()),
         (None, Some(hex)) => from_hex(hex.as_bytes()),
@@ -58,6 +60,20 @@ fn parse(number: u64, line: &[u8], bytes: ByteFormat) -> Result<Item> {
         key: of("key", object.key, object.key_hex)?,
         value: of("value", object.value, object.value_hex)?,
     })
+}
+
+/// Why `line` is no record. The position within the line is the column alone.
+fn refusal(line: &[u8], error: &serde_json::Error) -> anyhow::Error {
+    if let Some((escape, column)) = surrogate::find_lone(line) {
+        return anyhow!(
+            "{escape} is a lone surrogate, which stands for no character (column {column}); bytes can be given as key_hex and \
+             value_hex"
+        );
+    }
+    match error.classify() {
+        serde_json::error::Category::Eof => anyhow!("the object is incomplete"),
+        _ => anyhow!("{} (column {})", without_position(error), error.column()),
+    }
 }
 
 fn without_position(error: &serde_json::Error) -> String {

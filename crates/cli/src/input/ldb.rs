@@ -19,8 +19,8 @@ pub struct LdbReader<R> {
 }
 
 impl<R: BufRead> LdbReader<R> {
-    pub fn new(input: R) -> Self {
-        Self { lines: Lines::new(input) }
+    pub fn new(lines: Lines<R>) -> Self {
+        Self { lines }
     }
 }
 

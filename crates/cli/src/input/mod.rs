@@ -2,25 +2,31 @@
 //!
 //! A reader yields one record or one bad line at a time and always knows the line's number; after a bad line it goes on
 //! with the next, and whether that is wanted is the caller's to say.
+//!
+//! Text from Windows is read as its writer meant it: a byte-order mark in front is no part of the text (`start`), and CRLF
+//! ends a line as LF does (`LineEnds`).
 
 mod comma;
 mod jsonl;
 mod ldb;
 mod lines;
 pub mod source;
-mod tab;
+mod start;
+mod surrogate;
+pub mod tab;
 
 use std::io::{self, BufRead};
 use std::path::Path;
 
 use clap::ValueEnum;
 
+use self::lines::Lines;
 use crate::bytes::ByteFormat;
 
 /// Notation of an input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Key, tab, value
+    /// Key, tab, value; one of them that is \x and hexadecimal digits stands for these bytes
     Tsv,
     /// Two columns, quoted where needed
     Csv,
@@ -42,19 +48,20 @@ impl Format {
         }
     }
 
-    /// The format whose records begin as `start`, the beginning of a file, does.
+    /// The format whose records begin as `start`, the beginning of a file, does; none where it could be either of two.
+    ///
+    /// What `terrace scan` prints has a tab in every line, so it is never taken for another format.
     pub fn of_start(start: &[u8]) -> Option<Self> {
         let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        if line.starts_with(b"{") {
-            Some(Self::Jsonl)
-        } else if line.starts_with(b"0x") && line.windows(5).any(|window| window == ldb::ARROW) {
-            Some(Self::LdbHex)
-        } else if line.contains(&b'\t') {
-            Some(Self::Tsv)
-        } else if line.contains(&b',') {
-            Some(Self::Csv)
-        } else {
-            None
+        let object = line.starts_with(b"{");
+        let arrow =
+            line.starts_with(b"0x") && line.windows(ldb::ARROW.len()).any(|window| window == ldb::ARROW);
+        match (object, arrow, line.contains(&b'\t')) {
+            (true, _, false) => Some(Self::Jsonl),
+            (_, true, false) => Some(Self::LdbHex),
+            (false, false, true) => Some(Self::Tsv),
+            (false, false, false) if line.contains(&b',') => Some(Self::Csv),
+            _ => None,
         }
     }
 }
@@ -64,6 +71,25 @@ impl Format {
 pub enum Header {
     Absent,
     Present,
+}
+
+/// What ends a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineEnds {
+    /// LF, or CR and LF as on Windows.
+    LfOrCrlf,
+    /// LF alone; a CR in front of it is part of the line.
+    Lf,
+}
+
+/// How the records of a file are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Notation {
+    pub format: Format,
+    pub header: Header,
+    pub line_ends: LineEnds,
+    /// How keys and values are written.
+    pub bytes: ByteFormat,
 }
 
 /// One step through a file.
@@ -91,18 +117,14 @@ pub trait RecordReader {
     fn next_item(&mut self) -> io::Result<Option<Item>>;
 }
 
-/// Reads `input`, which is in `format`, with keys and values written as `bytes` says.
-pub fn read<'a>(
-    input: impl BufRead + 'a,
-    format: Format,
-    header: Header,
-    bytes: ByteFormat,
-) -> Box<dyn RecordReader + 'a> {
+/// Reads `input`, which is written in `notation`.
+pub fn read<'a>(input: impl BufRead + 'a, notation: Notation) -> Box<dyn RecordReader + 'a> {
+    let Notation { format, header, line_ends, bytes } = notation;
     match format {
-        Format::Tsv => Box::new(tab::TabReader::new(input, bytes)),
-        Format::Csv => Box::new(comma::CommaReader::new(input, header, bytes)),
-        Format::Jsonl => Box::new(jsonl::JsonReader::new(input, bytes)),
-        Format::LdbHex => Box::new(ldb::LdbReader::new(input)),
+        Format::Tsv => Box::new(tab::TabReader::new(Lines::new(input, line_ends), bytes)),
+        Format::Csv => Box::new(comma::CommaReader::new(input, header, line_ends, bytes)),
+        Format::Jsonl => Box::new(jsonl::JsonReader::new(Lines::new(input, line_ends), bytes)),
+        Format::LdbHex => Box::new(ldb::LdbReader::new(Lines::new(input, line_ends))),
     }
 }
 

@@ -9,7 +9,8 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use terrace::types::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
-use super::{Format, Header, Item, RecordReader, read};
+use super::start::Text;
+use super::{Format, Header, Item, LineEnds, Notation, RecordReader, read};
 use crate::bytes::ByteFormat;
 
 /// The file and its notation.
@@ -27,6 +28,10 @@ pub struct SourceArgs {
     #[arg(long)]
     header: bool,
 
+    /// Keep a CR in front of a line end as part of the value; otherwise CRLF ends a line as LF does
+    #[arg(long)]
+    keep_cr: bool,
+
     #[command(flatten)]
     bytes: ByteFormat,
 }
@@ -39,10 +44,12 @@ impl SourceArgs {
 
     /// Opens the file; `bar` shows how far it has been read. Records that no store takes come as bad lines.
     pub fn open<'a>(&self, bar: &'a ProgressBar) -> Result<Box<dyn RecordReader + 'a>> {
-        let mut input = self.input(bar)?;
-        let format = self.format(&mut input)?;
+        let text = Text::begin(self.input(bar)?, &self.name())?;
+        let format = self.format(text.first_line())?;
         let header = if self.header { Header::Present } else { Header::Absent };
-        Ok(Box::new(Checked { records: read(input, format, header, self.bytes) }))
+        let line_ends = if self.keep_cr { LineEnds::Lf } else { LineEnds::LfOrCrlf };
+        let notation = Notation { format, header, line_ends, bytes: self.bytes };
+        Ok(Box::new(Checked { records: read(text.into_reader(), notation) }))
     }
 
     fn is_stdin(&self) -> bool {
@@ -67,17 +74,15 @@ impl SourceArgs {
         Ok(Box::new(BufReader::with_capacity(256 << 10, bar.wrap_read(input))))
     }
 
-    /// The format asked for, or the one that the name or the beginning of the file shows.
-    fn format(&self, input: &mut dyn BufRead) -> Result<Format> {
+    /// The format asked for, or the one that the name or the first line of the file shows.
+    fn format(&self, first_line: &[u8]) -> Result<Format> {
         if let Some(format) = self.format.or_else(|| Format::of_name(&self.file)) {
             return Ok(format);
         }
-        let name = self.name();
-        let start = input.fill_buf().map_err(|error| anyhow!("cannot read {name}: {error}"))?;
-        match Format::of_start(start) {
+        match Format::of_start(first_line) {
             Some(format) => Ok(format),
-            None if start.is_empty() => Ok(Format::Tsv),
-            None => bail!("cannot tell the format of {name} from its first line: use --format"),
+            None if first_line.is_empty() => Ok(Format::Tsv),
+            None => bail!("cannot tell the format of {} from its first line: use --format", self.name()),
         }
     }
 }

@@ -2,10 +2,18 @@
 
 use super::*;
 
+mod round_trip;
+mod windows;
+
 const TEXT: ByteFormat = ByteFormat { hex: false };
 
 fn items(text: &str, format: Format, header: Header, bytes: ByteFormat) -> Vec<Item> {
-    let mut reader = read(text.as_bytes(), format, header, bytes);
+    all(text.as_bytes(), Notation { format, header, line_ends: LineEnds::LfOrCrlf, bytes })
+}
+
+/// What is read of `input`.
+fn all(input: impl BufRead, notation: Notation) -> Vec<Item> {
+    let mut reader = read(input, notation);
     std::iter::from_fn(|| reader.next_item().unwrap()).collect()
 }
 
@@ -89,8 +97,11 @@ fn ldb_dump_ends_with_its_trailer() {
 fn formats_are_guessed() {
     assert_eq!(Format::of_name(Path::new("a/b.CSV")), Some(Format::Csv));
     assert_eq!(Format::of_name(Path::new("a/tsv")), None);
-    assert_eq!(Format::of_start(b"{\"key\":1,\t"), Some(Format::Jsonl));
+    assert_eq!(Format::of_start(b"{\"key\":1, "), Some(Format::Jsonl));
     assert_eq!(Format::of_start(b"0x00 ==> 0x01\n"), Some(Format::LdbHex));
+    for either in [&b"{\"key\":1,\t"[..], b"0x00 ==> 0x01\t"] {
+        assert_eq!(Format::of_start(either), None, "{}", either.escape_ascii());
+    }
     assert_eq!(Format::of_start(b"0x00\t0x01\n"), Some(Format::Tsv));
     assert_eq!(Format::of_start(b"a,b\nc\t"), Some(Format::Csv));
     assert_eq!(Format::of_start(b"alone"), None);

@@ -1,5 +1,4 @@
 //! Runs the built command in a directory of its own.
-#![allow(dead_code, reason = "each test file uses its share of these")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::io::Write;

@@ -54,6 +54,11 @@ fn sources_are_ascii_and_finished_and_every_test_runs() {
 }
 
 #[test]
+fn every_file_of_tests_is_part_of_a_program() {
+    check(code::programs_of_tests);
+}
+
+#[test]
 fn cited_invariants_are_registered_and_registered_tests_exist() {
     check(documents::invariants);
 }

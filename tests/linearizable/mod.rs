@@ -14,8 +14,6 @@
 mod checker;
 mod client;
 mod history;
-#[path = "../rot/mod.rs"]
-mod rot;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,10 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::rot::{Random, Seed, number, tiny};
 use checker::check;
 use client::{ALL_SLOTS, Client, Closed, Flaw, PASSING_MAX, Passing, SLOTS, Shared, dump, whole};
 use history::{ABSENT, Call, Clock, State, known_at};
-use rot::{Random, Seed, number, tiny};
 use terrace::env::posix::PosixEnv;
 use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;

@@ -1,0 +1,14 @@
+//! The tests of the command, a module for each subject: one program, so that a change of the store links one.
+
+mod bench;
+mod common;
+mod copies;
+mod db_bench;
+mod delete_range;
+mod dump;
+mod keyspace;
+mod load;
+mod lookups;
+mod manual;
+mod paper;
+mod records;

@@ -1,0 +1,39 @@
+//! The integration tests of the store, a module for each subject: one program, so that a change of the engine links one.
+//!
+//! `cargo test --test it` runs all of them, `cargo test --test it ingest::` those of a module. They share a process: a test that
+//! sets limits, counts descriptors or replaces the allocator needs a program of its own (see `crates/torture/tests/`).
+
+mod aging;
+mod basics;
+mod budgets;
+mod checkpoint;
+mod concurrency;
+mod courtesy;
+mod edges;
+mod events;
+mod expiry;
+mod fault;
+mod format;
+mod full_disk;
+mod idleness;
+mod ingest;
+mod kill;
+mod limits;
+mod linearizable;
+mod model;
+mod multi_get;
+mod opening;
+mod prefix;
+mod properties;
+mod range_delete;
+mod reader;
+mod reclaim;
+mod regress;
+mod repair;
+mod rewrite;
+mod rot;
+mod rows;
+mod settings;
+mod tidy;
+mod trace;
+mod transactions;

@@ -1,0 +1,158 @@
+//! What stores leave behind in their process: memory, descriptors, threads.
+//!
+//! These tests count what the whole process has, so they need one of their own, and take turns in it.
+//!
+//! `TERRACE_FULL=1` makes the hundred thousand operations on keyspaces a million.
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
+
+mod rot;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use terrace::Db;
+use terrace::env::posix::PosixEnv;
+use terrace::env::simulated::{SimConfig, SimEnv};
+use terrace::env::sync::Mutex;
+use terrace_torture::client::open;
+use terrace_torture::{Rng, switched_on, tiny};
+
+/// Held by the test that counts.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Memory of this process, in bytes.
+fn resident_bytes() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Creates, drops, puts and gets in small keyspaces, of which some two hundred live at a time.
+fn keyspace_operations(db: &Db, count: usize, rng: &mut Rng, model: &mut BTreeMap<String, usize>) {
+    for n in 0..count {
+        let name = format!("space {}", rng.below(200));
+        match rng.below(4) {
+            0 if model.contains_key(&name) => {
+                db.drop_keyspace(&name).unwrap();
+                model.remove(&name);
+            }
+            0 | 1 => {
+                db.keyspace(&name).unwrap().put("last", n.to_string()).unwrap();
+                model.insert(name, n);
+            }
+            _ => {
+                let space = db.existing_keyspace(&name).unwrap();
+                let found = space.and_then(|space| space.get("last").unwrap());
+                let expected = model.get(&name).map(usize::to_string);
+                assert_eq!(found.as_deref(), expected.as_deref().map(str::as_bytes));
+            }
+        }
+    }
+}
+
+#[test]
+fn keyspaces_come_and_go_without_a_trace() {
+    let _alone = ALONE.lock();
+    let count = if switched_on("TERRACE_FULL") { 1_000_000 } else { 100_000 };
+    let env = SimEnv::new(SimConfig::default());
+    let db = open(&env, &tiny()).unwrap();
+    let (mut rng, mut model) = (Rng::new(1), BTreeMap::new());
+    let mut part = || {
+        let calls = env.calls();
+        keyspace_operations(&db, count / 4, &mut rng, &mut model);
+        db.wait_idle().unwrap();
+        (env.calls() - calls, env.used_bytes(Path::new("/")), resident_bytes())
+    };
+    let parts: Vec<(u64, u64, u64)> = (0..4).map(|_| part()).collect();
+    let (first, last) = (parts[0], parts[3]);
+    assert!(last.0 < first.0 * 2, "calls grow: {parts:?}");
+    assert!(last.1 < 2 * first.1 + (4 << 20), "files grow: {parts:?}");
+    // A keyspace takes 64 KiB while it lives; tens of thousands have come and gone.
+    assert!(last.2 < first.2 + (128 << 20), "memory grows: {parts:?}");
+    db.close().unwrap();
+    let db = open(&env, &tiny()).unwrap();
+    assert_eq!(db.keyspaces().len(), model.len() + 1);
+    for (name, n) in &model {
+        let space = db.existing_keyspace(name).unwrap().unwrap();
+        assert_eq!(space.get("last").unwrap().unwrap(), n.to_string().as_str());
+    }
+}
+
+#[test]
+fn keyspaces_that_are_gone_hold_no_descriptors() {
+    let _alone = ALONE.lock();
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let db = Db::builder(dir.path()).options(tiny()).open().unwrap();
+    let mut rng = Rng::new(2);
+    let mut held = Vec::new();
+    for _ in 0..5 {
+        let mut model = BTreeMap::new();
+        keyspace_operations(&db, 1500, &mut rng, &mut model);
+        db.flush().unwrap();
+        model.into_keys().for_each(|name| db.drop_keyspace(&name).unwrap());
+        db.wait_idle().unwrap();
+        held.push(descriptors());
+    }
+    assert!(held[4] <= held[0] + 8, "{held:?}");
+}
+
+#[test]
+fn merging_threads_come_and_go() {
+    let _alone = ALONE.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let mergers = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        names.filter(|name| ["terrace-merge-3\n", "terrace-merge-4\n"].contains(&name.as_str())).count()
+    };
+    let until = |count: usize| {
+        for _ in 0..10_000 {
+            if mergers() == count {
+                return;
+            }
+            PosixEnv::shared().sleep(Duration::from_millis(1));
+        }
+        panic!("{} threads instead of {count}", mergers());
+    };
+    let db = Db::builder(dir.path()).options(rot::tiny()).open().unwrap();
+    for _ in 0..2 {
+        db.set_options(|options| options.background_threads = Some(5)).unwrap();
+        until(2);
+        db.set_options(|options| options.background_threads = Some(1)).unwrap();
+        until(0);
+    }
+    (0..500).for_each(|n| db.put(format!("{n}"), vec![1; 200]).unwrap());
+    db.compact().unwrap();
+    db.close().unwrap();
+}
+
+#[test]
+fn many_opened_in_a_row_end_their_threads() {
+    let _alone = ALONE.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let threads = || {
+        std::fs::read_dir("/proc/self/task").map_or(0, |tasks| {
+            tasks
+                .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok())
+                .filter(|name| name.starts_with("terrace-") && name.contains("reclaim"))
+                .count()
+        })
+    };
+    let before = threads();
+    for round in 0..30 {
+        let db = Db::builder(dir.path()).options(rot::tiny()).open().unwrap();
+        for n in 0..100 {
+            db.put(format!("{n}"), vec![round; 200]).unwrap();
+        }
+        // Busy with a flush or a merge, or with nothing.
+        if round % 3 == 0 {
+            db.flush().unwrap();
+        }
+        drop(db);
+    }
+    assert!(threads() <= before + 8, "{} threads after {before}", threads());
+}
