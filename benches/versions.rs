@@ -89,8 +89,8 @@ impl Hot {
         measure(&what, "multi_get", || at.multi_get(["a", "hot", "z"]).map(|found| drop(black_box(found))))?;
         measure(&what, "next", || found(at.range("b"..)?.next()))?;
         measure(&what, "next_back", || found(at.range(.."y")?.next_back()))?;
-        measure(&what, "next past it", || found(at.range::<&str>(behind)?.next()))?;
-        measure(&what, "next_back past it", || found(at.range::<&str>(before)?.next_back()))?;
+        measure(&what, "next past it", || found(at.range(behind)?.next()))?;
+        measure(&what, "next_back past it", || found(at.range(before)?.next_back()))?;
         measure(&what, "all three forward", || Ok(assert!(at.iter()?.count() == 3)))?;
         measure(&what, "all three backward", || Ok(assert!(at.iter()?.rev().count() == 3)))
     }

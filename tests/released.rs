@@ -2,13 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-mod rot;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rot::{Seed, tiny};
+use crate::rot::{Seed, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
 use terrace::{Db, Keyspace, KeyspaceOptions, LevelShape, Options, TreeOptions};

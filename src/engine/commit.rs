@@ -76,7 +76,8 @@ struct Numbered {
 impl Engine {
     /// Applies `batch` atomically. Returns the number of its last operation; that of the newest one in the log if it has none.
     pub(crate) fn commit(&self, batch: &WriteBatch, durability: Durability) -> Result<Seq> {
-        let unconditional = |_| Error::new(ErrorKind::Conflict, "a write without a condition was held to one");
+        let unconditional =
+            |_| Error::new(ErrorKind::Conflict, "a write without a condition was held to one");
         self.try_commit(batch, durability, None)?.map_err(unconditional)
     }
 

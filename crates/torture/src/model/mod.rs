@@ -76,8 +76,16 @@ impl Suite for Model {
     }
 
     fn conclude(&self, tally: &Tally) -> Result<(), String> {
-        let operations =
-            ["batches", "hot keys", "range deletes", "ingests", "iterators", "snapshots", "removals", "openings"];
+        let operations = [
+            "batches",
+            "hot keys",
+            "range deletes",
+            "ingests",
+            "iterators",
+            "snapshots",
+            "removals",
+            "openings",
+        ];
         tally.require(&operations, 10)?;
         tally.require(&["deep trees"], 0)?;
         // On real files the number of jobs is chance.
