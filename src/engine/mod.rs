@@ -186,6 +186,21 @@ pub(crate) struct Writer {
     pub(crate) holds: usize,
 }
 
+impl Writer {
+    /// One that goes on behind `last_seq`.
+    fn new(wal: Wal, last_seq: Seq, active_bytes: u64) -> Self {
+        Self {
+            wal,
+            last_seq,
+            recent: Recent::default(),
+            active_bytes,
+            told_stall: None,
+            crowding: 0,
+            holds: 0,
+        }
+    }
+}
+
 /// The catalog in force and the log that it is in.
 #[derive(Debug)]
 pub(crate) struct CatalogLog {

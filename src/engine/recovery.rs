@@ -18,7 +18,6 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::ArcSwap;
 
 use super::commit::SyncGroup;
-use super::conflict::Recent;
 use super::events::{Events, Listener};
 use super::expiry::Clock;
 use super::idleness::Idleness;
@@ -314,15 +313,7 @@ impl Store<'_> {
             manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
             wal.release(floor);
             let active_bytes = memtables.values().map(|recovered| recovered.active.bytes()).sum();
-            writer = Some(Mutex::new(Writer {
-                wal,
-                last_seq,
-                recent: Recent::default(),
-                active_bytes,
-                told_stall: None,
-                crowding: 0,
-                holds: 0,
-            }));
+            writer = Some(Mutex::new(Writer::new(wal, last_seq, active_bytes)));
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
         }
         let reserve = match self.opening.read_only {

@@ -221,7 +221,7 @@ fn it_is_bounded_and_knows_what_it_has_forgotten() {
     let last = Seq(2 * WRITES_MAX as u64);
     assert!(recent.covers(Seq(WRITES_MAX as u64), last));
     assert!(!recent.covers(Seq(WRITES_MAX as u64 - 1), last));
-    let long = "k".repeat(KEY_BYTES_MAX / 4);
+    let long = "k".repeat(KEY_BYTES_MAX / 4 - 4096);
     (1..=6).for_each(|n| recent.note(&put(&long), last.plus(n)));
     assert!(recent.key_bytes <= KEY_BYTES_MAX && recent.writes.len() == 4);
     assert!(recent.covers(last.plus(2), last.plus(6)) && !recent.covers(last.plus(1), last.plus(6)));
