@@ -21,7 +21,7 @@ mod planted;
 #[path = "../src/merge/mod.rs"]
 mod merge;
 
-use merge::{Cursor, MergeForward, Verdict, VersionFilter};
+use merge::{Cursor, MergeForward, VersionFilter};
 
 const SOURCES: u64 = 8;
 const RECORDS: u64 = 100_000;
@@ -135,7 +135,7 @@ fn run(merge: &mut MergeForward<Flat>, filter: &mut VersionFilter, output: &mut 
             last_key.extend_from_slice(key);
             filter.judge_first(stamp, None, || false)
         };
-        if verdict == Verdict::Keep {
+        if verdict.is_kept() {
             output.extend_from_slice(key);
             output.extend_from_slice(current.value());
             kept += 1;

@@ -72,6 +72,15 @@ const NAME: u64 = 17;
 const ALIVE_FROM: u64 = 18;
 const HOLDS: u64 = 19;
 
+/// Both seconds, or none.
+fn dates(oldest: Option<u32>, newest: Option<u32>) -> Result<Option<Dates>, Malformed> {
+    match (oldest, newest) {
+        (Some(oldest), Some(newest)) => Ok(Some(Dates { oldest, newest })),
+        (None, None) => Ok(None),
+        _ => Err(Malformed::new(0, "property missing")),
+    }
+}
+
 impl Properties {
     /// Appends the stored form.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -176,11 +185,7 @@ impl Properties {
         let out_of_range = |_| contradiction("property out of range");
         let key = |index: usize| keys[index].ok_or_else(missing);
         let second = |at: usize| seconds[at].map(u32::try_from).transpose().map_err(out_of_range);
-        let (oldest, newest) = (second(0)?, second(1)?);
-        if oldest.is_some() != newest.is_some() {
-            return Err(missing());
-        }
-        let dates = oldest.zip(newest).map(|(oldest, newest)| Dates { oldest, newest });
+        let dates = dates(second(0)?, second(1)?)?;
         let (life, alive_from) = (second(2)?.and_then(Lifetime::new), second(3)?);
         let name =
             name.map(|name| std::str::from_utf8(name).map_err(|_| contradiction("property out of range")));
