@@ -6,7 +6,7 @@
 //! [`large_packs`] is a store that they hold on to. All judges panic when something is wrong.
 //!
 //! A [`suite`](mod@suite) is a family of cases that can be told by a seed: [`crash`], [`fault`], [`rot`], [`kill`], [`power`], [`blocks`](mod@blocks),
-//! [`model`](mod@model), [`full_disk`], [`soak`]. [`runner`] runs them, for as long as is wanted; `cargo test` runs a share of
+//! [`model`](mod@model), [`full_disk`], [`soak`]; [`suites`] lists them. [`runner`] runs them, for as long as is wanted; `cargo test` runs a share of
 //! each by the same code. [`shapes`] are the sets of options that they run under.
 #![allow(missing_docs, reason = "steps of schedules and fields of histories are named after what they are")]
 #![expect(clippy::unwrap_used, reason = "what fails in a judge fails the case")]
@@ -26,6 +26,7 @@ pub mod large_packs;
 pub mod model;
 pub mod options;
 pub mod oracle;
+pub mod panics;
 pub mod power;
 pub mod recovery;
 pub mod rot;
@@ -35,6 +36,7 @@ pub mod seed;
 pub mod shapes;
 pub mod soak;
 pub mod suite;
+pub mod suites;
 pub mod volume;
 pub mod writer;
 

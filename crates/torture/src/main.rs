@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use terrace_torture::allocation::Measuring;
-use terrace_torture::runner::{Settings, State, keep_panics, processors, run};
-use terrace_torture::suite::{SUITES, Share, Suite, find};
+use terrace_torture::panics::keep_panics;
+use terrace_torture::runner::{Settings, State, processors, run};
+use terrace_torture::suite::{Share, Suite};
+use terrace_torture::suites::{SUITES, find};
 
 /// Damage may not lead to large allocations.
 #[global_allocator]

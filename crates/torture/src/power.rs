@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::seed::Rng;
 use crate::suite::{Case, Cases, Round, Share, Suite, Tally, within};
-use crate::volume::{Kind, Volume};
+use crate::volume::{Kind, LARGE_BYTES, Volume};
 use crate::writer::{History, Judge, When, Writer};
 
 /// Chains of a whole round, on each file system.
@@ -20,9 +20,6 @@ const CHAINS: u64 = 25;
 /// Power cuts of a chain; of one in a sample.
 const CUTS: u64 = 20;
 const SAMPLED_CUTS: u64 = 8;
-
-/// Size of a volume, in bytes: XFS makes none that is smaller.
-pub(crate) const VOLUME_BYTES: u64 = 320 << 20;
 
 /// How long a writer may take to notice.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,7 +43,7 @@ impl Suite for Power {
     }
 
     fn hindrance(&self) -> Option<String> {
-        let volume = Volume::mount_with(Kind::Ext4, VOLUME_BYTES, String::new());
+        let volume = Volume::mount_with(Kind::Ext4, LARGE_BYTES, String::new());
         volume.and_then(|volume| volume.cut()).err().map(|error| error.to_string())
     }
 
@@ -117,7 +114,7 @@ impl Case for Chain {
 
     fn run(&self, tally: &Tally) {
         let mut random = Rng::new(self.history().seed);
-        let volume = Volume::mount_with(self.kind, VOLUME_BYTES, self.mount_options().into()).unwrap();
+        let volume = Volume::mount_with(self.kind, LARGE_BYTES, self.mount_options().into()).unwrap();
         let (mut judge, mut at) = (Judge::new(self.history()), 0);
         for cut in 0..self.cuts {
             let when = When::draw(&mut random);

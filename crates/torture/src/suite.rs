@@ -1,4 +1,4 @@
-//! What a suite is, and the table of all suites.
+//! What a suite is: a family of cases that a seed tells, and what they count.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,27 +7,8 @@ use std::time::Duration;
 
 use terrace::env::sync::Mutex;
 
-use crate::runner::message_of;
+use crate::panics::message_of;
 use crate::seed::Rng;
-
-/// All suites, in the order in which they are listed.
-pub static SUITES: &[&dyn Suite] = &[
-    &crate::crash::Crash,
-    &crate::fault::Fault,
-    &crate::rot::Rot,
-    &crate::kill::KILL,
-    &crate::power::Power,
-    &crate::blocks::Blocks,
-    &crate::model::MODEL,
-    &crate::full_disk::FULL_DISK,
-    &crate::soak::Soak,
-];
-
-/// The suite of that name.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static dyn Suite> {
-    SUITES.iter().find(|suite| suite.name() == name).copied()
-}
 
 /// How much of a suite is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

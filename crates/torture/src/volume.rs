@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Tries to unmount: somebody may still be looking at the volume.
 const UNMOUNT_TRIES: u32 = 50;
 
+/// Size of a volume that every file system fits in, in bytes: XFS makes none that is smaller.
+pub const LARGE_BYTES: u64 = 320 << 20;
+
 /// File systems.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {

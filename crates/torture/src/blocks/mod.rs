@@ -18,7 +18,7 @@ use self::disk::Disk;
 use self::image::{Change, Fate, apply, survive, unflushed};
 use crate::seed::Rng;
 use crate::suite::{Case, Cases, Round, Share, Suite, Tally, within};
-use crate::volume::{Kind, Volume, tool};
+use crate::volume::{Kind, LARGE_BYTES, Volume, tool};
 use crate::writer::{History, Judge, Writer};
 
 /// Recordings of a whole round, on each file system.
@@ -76,7 +76,7 @@ impl Suite for Blocks {
 }
 
 fn volume_bytes(kind: Kind) -> u64 {
-    if kind == Kind::Xfs { crate::power::VOLUME_BYTES } else { 64 << 20 }
+    if kind == Kind::Xfs { LARGE_BYTES } else { 64 << 20 }
 }
 
 /// What a disk was told, and what was acknowledged meanwhile.

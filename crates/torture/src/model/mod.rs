@@ -23,7 +23,7 @@ use terrace::env::simulated::{Journal, SimConfig, SimEnv};
 
 use self::diary::Diary;
 use self::run::{Machine, Ran, Runner};
-use crate::runner::explained;
+use crate::panics::explained;
 use crate::seed::Rng;
 use crate::shapes;
 use crate::suite::{Case, Cases, Round, Share, Suite, Tally};

@@ -1,0 +1,22 @@
+//! The suites there are. What suites share knows none of them.
+
+use crate::suite::Suite;
+
+/// All suites, in the order in which they are listed.
+pub static SUITES: &[&dyn Suite] = &[
+    &crate::crash::Crash,
+    &crate::fault::Fault,
+    &crate::rot::Rot,
+    &crate::kill::KILL,
+    &crate::power::Power,
+    &crate::blocks::Blocks,
+    &crate::model::MODEL,
+    &crate::full_disk::FULL_DISK,
+    &crate::soak::Soak,
+];
+
+/// The suite of that name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static dyn Suite> {
+    SUITES.iter().find(|suite| suite.name() == name).copied()
+}
