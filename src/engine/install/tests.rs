@@ -26,7 +26,7 @@ fn opened(env: &Arc<SimEnv>) -> Arc<Engine> {
 fn put(engine: &Engine, key: &str, value: &str) {
     let mut batch = WriteBatch::new();
     batch.put(key, value);
-    engine.commit(&batch, Durability::Buffered, None).unwrap();
+    engine.commit(&batch, Durability::Buffered).unwrap();
 }
 
 fn flush(engine: &Engine) -> Result<()> {
@@ -37,7 +37,7 @@ fn flush(engine: &Engine) -> Result<()> {
 fn ingested(engine: &Engine, tree: &Tree, key: &str, number: Seq) -> Change {
     let epoch = engine.ids.epoch();
     let mut output = Output::new(engine, Writing::Ingest, engine.table_settings(tree, 0, epoch));
-    output.add(key.as_bytes(), Stamp::new(Seq::ZERO, Kind::Put), b"new").unwrap();
+    output.add(key.as_bytes(), Stamp::new(Seq::ZERO, Kind::Put), b"new", None).unwrap();
     output.cut(&UpperBound::Unbounded).unwrap();
     let Finished { tables, packs, .. } = output.finish().unwrap();
     let placed = |table| (0, TableRecord { min_seq: number, max_seq: number, epoch, ..table });
