@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench commit`; `cargo bench --bench commit -- synced/4` for one of them. On a real directory, by
 //! default that of temporary files (`TMPDIR` names another): what a synced commit costs is the device's to say. Buffered
-//! ones include the flushes and merges that they bring about.
+//! ones include the flushes and compactions that they bring about.
 #![allow(missing_docs, reason = "a program, not a library")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

@@ -1,7 +1,7 @@
-//! The hot parts of a read and of a merge, one by one: search in a block, probe of a filter, lookup and iterator step in
-//! a store whose blocks are in memory, and a merge from tables to tables. 16-byte keys, 100-byte values.
+//! The hot parts of a read and of a compaction, one by one: search in a block, probe of a filter, lookup and iterator step in
+//! a store whose blocks are in memory, and a compaction from tables to tables. 16-byte keys, 100-byte values.
 //!
-//! `cargo bench --bench store`; `cargo bench --bench store -- merge` for one of them. The merge counts what the merging
+//! `cargo bench --bench store`; `cargo bench --bench store -- merge` for one of them. The compaction counts what the compacting
 //! thread itself was busy for, with reading, checking, writing and syncing.
 #![allow(missing_docs, reason = "a program, not a library")]
 
@@ -78,7 +78,7 @@ fn two_levels() -> Result<(TempDir, Db)> {
 
 fn reads(c: &mut Criterion) {
     let (_dir, db) = two_levels().expect("a store");
-    db.compact().expect("a merge");
+    db.compact().expect("a compaction");
     let mut i = 0;
     let mut get = || {
         i += 1;
@@ -101,8 +101,8 @@ fn reads(c: &mut Criterion) {
     group.finish();
 }
 
-fn merges(c: &mut Criterion) {
-    let mut group = c.benchmark_group("merge");
+fn compactions(c: &mut Criterion) {
+    let mut group = c.benchmark_group("compaction");
     group.sample_size(10);
     group.throughput(Throughput::Elements(RECORDS));
     group.bench_function("tables to tables", |b| {
@@ -110,9 +110,9 @@ fn merges(c: &mut Criterion) {
             let mut time = 0.0;
             for _ in 0..rounds {
                 let (_dir, db) = two_levels().expect("a store");
-                let before = db.stats().merge;
-                db.compact().expect("a merge");
-                let after = db.stats().merge;
+                let before = db.stats().compaction;
+                db.compact().expect("a compaction");
+                let after = db.stats().compaction;
                 let records = after.records_in - before.records_in;
                 let micros = (after.micros - before.micros) as f64;
                 time += micros * RECORDS as f64 / records as f64;
@@ -123,5 +123,5 @@ fn merges(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, formats, reads, merges);
+criterion_group!(benches, formats, reads, compactions);
 criterion_main!(benches);

@@ -1,6 +1,6 @@
 //! A group of writes that take effect together.
 
-use crate::db::{KeyBounds, Keyspace, bounds};
+use crate::bounds::KeyBounds;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::{Action, Large, Op, Ops, pieces, put_op, put_op_before_value};
 use crate::types::pages::LARGE_BYTES;
@@ -97,7 +97,7 @@ impl WriteBatch {
     /// # Ok::<(), terrace::Error>(())
     /// ```
     pub fn delete_range(&mut self, range: impl KeyBounds) -> &mut Self {
-        self.add_range(DEFAULT_KEYSPACE, bounds(&range).range())
+        self.add_range(DEFAULT_KEYSPACE, key_range(&range))
     }
 
     /// Gives `key` the value `value` in `keyspace`.
@@ -113,11 +113,11 @@ impl WriteBatch {
     /// ```
     pub fn put_in(
         &mut self,
-        keyspace: &Keyspace,
+        keyspace: impl Into<KeyspaceId>,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> &mut Self {
-        self.add(keyspace.keyspace_id(), Action::Put { key: key.as_ref(), value: value.as_ref() })
+        self.add(keyspace.into(), Action::Put { key: key.as_ref(), value: value.as_ref() })
     }
 
     /// Removes `key` from `keyspace`.
@@ -131,8 +131,8 @@ impl WriteBatch {
     /// db.write(batch)?;
     /// # Ok::<(), terrace::Error>(())
     /// ```
-    pub fn delete_in(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> &mut Self {
-        self.add(keyspace.keyspace_id(), Action::Delete { key: key.as_ref() })
+    pub fn delete_in(&mut self, keyspace: impl Into<KeyspaceId>, key: impl AsRef<[u8]>) -> &mut Self {
+        self.add(keyspace.into(), Action::Delete { key: key.as_ref() })
     }
 
     /// Removes all keys that lie in `range` from `keyspace`. See [`WriteBatch::delete_range`].
@@ -147,8 +147,8 @@ impl WriteBatch {
     /// assert_eq!(users.iter()?.count(), 1);
     /// # Ok::<(), terrace::Error>(())
     /// ```
-    pub fn delete_range_in(&mut self, keyspace: &Keyspace, range: impl KeyBounds) -> &mut Self {
-        self.add_range(keyspace.keyspace_id(), bounds(&range).range())
+    pub fn delete_range_in(&mut self, keyspace: impl Into<KeyspaceId>, range: impl KeyBounds) -> &mut Self {
+        self.add_range(keyspace.into(), key_range(&range))
     }
 
     /// Number of operations.
@@ -320,3 +320,9 @@ impl WriteBatch {
 
 /// The keyspace that always exists.
 pub(crate) const DEFAULT_KEYSPACE: KeyspaceId = KeyspaceId(1);
+
+/// The keys inside, if there can be any.
+fn key_range(range: &impl KeyBounds) -> Option<KeyRange> {
+    let (from, to) = range.key_bounds();
+    KeyRange::between(from, to)
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 
-/// Hears of flushes, merges, rewrites, stalls and failures. Set with [`crate::Builder::listener`]; each method does nothing unless
+/// Hears of flushes, compactions, rewrites, stalls and failures. Set with [`crate::Builder::listener`]; each method does nothing unless
 /// it is overridden.
 ///
 /// The calls come from one thread of their own that holds no lock of the store, in the order of the events and a moment
@@ -41,14 +41,14 @@ pub trait EventListener: Send + Sync + 'static {
         let _ = flush;
     }
 
-    /// A merge begins, or a fold, whose target is its level. Moves, which rewrite nothing, are not told.
-    fn merge_begin(&self, merge: &JobBegin) {
-        let _ = merge;
+    /// A compaction begins, or an intra-L0 compaction, whose target is its level. Moves, which rewrite nothing, are not told.
+    fn compaction_begin(&self, compaction: &JobBegin) {
+        let _ = compaction;
     }
 
-    /// A merge has ended, well or not.
-    fn merge_end(&self, merge: &JobEnd) {
-        let _ = merge;
+    /// A compaction has ended, well or not.
+    fn compaction_end(&self, compaction: &JobEnd) {
+        let _ = compaction;
     }
 
     /// A rewrite begins: tables are copied as they are, so that packs can be given up of which little lives.
@@ -87,13 +87,13 @@ pub trait EventListener: Send + Sync + 'static {
     }
 }
 
-/// A flush, merge or rewrite that begins.
+/// A flush, compaction or rewrite that begins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct JobBegin {
     /// Name of the keyspace.
     pub keyspace: String,
-    /// Level that a merge takes from; for a flush, the level it writes to; for a rewrite, the level whose tables it copies.
+    /// Level that a compaction takes from; for a flush, the level it writes to; for a rewrite, the level whose tables it copies.
     pub level: u8,
     /// Level that it writes to.
     pub target: u8,
@@ -101,7 +101,7 @@ pub struct JobBegin {
     pub bytes_in: u64,
 }
 
-/// A flush, merge or rewrite that has ended.
+/// A flush, compaction or rewrite that has ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct JobEnd {

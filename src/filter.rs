@@ -1,10 +1,10 @@
-//! A say of the owner in what merges keep.
+//! A say of the owner in what compactions keep.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What becomes of a value in a merge.
+/// What becomes of a value in a compaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Decision {
@@ -16,17 +16,17 @@ pub enum Decision {
     Change(Vec<u8>),
 }
 
-/// Looks at values while they are merged, and removes or changes some. Set for a keyspace with
+/// Looks at values while they are compacted, and removes or changes some. Set for a keyspace with
 /// [`crate::Builder::compaction_filter`].
 ///
-/// * A merge shows the filter the newest value of each key among its inputs; when, how often, and whether at all, depends
-///   on the merges; [`crate::Db::compact`] shows it all that no snapshot sees. So decisions must follow from key and value alone, and the store must make sense with and without
+/// * A compaction shows the filter the newest value of each key among its inputs; when, how often, and whether at all, depends
+///   on the compactions; [`crate::Db::compact`] shows it all that no snapshot sees. So decisions must follow from key and value alone, and the store must make sense with and without
 ///   them: a filter tidies up what nobody asks for any more.
-/// * A value that a snapshot, or a transaction, can see when the merge starts is not shown. One that is taken while the
-///   merge runs may see a value first, and the filter's decision later. Iterators go on with what they have.
+/// * A value that a snapshot, or a transaction, can see when the compaction starts is not shown. One that is taken while the
+///   compaction runs may see a value first, and the filter's decision later. Iterators go on with what they have.
 /// * A decision is not a write: it conflicts with no transaction, and no later write is undone by it.
-/// * It is called from several threads, holding no lock, in the middle of merges: [`crate::Db::close`] waits for it to return, and
-///   writers may wait for the merge, so it must come to an end by itself and not write to the store. While it panics, or makes a value longer than the limit, merges of
+/// * It is called from several threads, holding no lock, in the middle of compactions: [`crate::Db::close`] waits for it to return, and
+///   writers may wait for the compaction, so it must come to an end by itself and not write to the store. While it panics, or makes a value longer than the limit, compactions of
 ///   the keyspace fail with `InvalidInput` and are tried again.
 ///
 /// ```

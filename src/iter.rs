@@ -6,7 +6,7 @@ use std::fmt;
 
 pub use cursor::Cursor;
 
-use crate::engine::scan::Scan;
+use crate::engine::read::scan::Scan;
 use crate::error::Result;
 use crate::slice::Slice;
 

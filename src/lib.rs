@@ -25,6 +25,7 @@
 mod planted;
 
 mod batch;
+mod bounds;
 mod catalog;
 mod db;
 mod engine;
@@ -43,8 +44,9 @@ mod store;
 pub mod types;
 
 pub use batch::WriteBatch;
+pub use bounds::KeyBounds;
 pub use db::{
-    Builder, Db, Ingest, Isolation, KeyBounds, Keyspace, KeyspaceSnapshot, Snapshot, Ticket, Transaction,
+    Builder, Db, Ingest, Isolation, Keyspace, KeyspaceSnapshot, Snapshot, Ticket, Transaction,
     TransactionIter, TransactionOptions, repair,
 };
 pub use error::{Error, ErrorKind, Result};
@@ -56,8 +58,9 @@ pub use options::{
 };
 pub use slice::Slice;
 pub use stats::{
-    ByCause, CacheStats, FlushStats, KeyspaceStats, LevelShape, MergeStats, PrefixFilterStats, PunchStats,
-    ReadByCause, RepairReport, RewriteStats, Shape, SpaceStats, StallStats, Stats, UserReads, VerifyReport,
+    ByCause, CacheStats, CompactionStats, FlushStats, KeyspaceStats, LevelShape, PrefixFilterStats,
+    PunchStats, ReadByCause, RepairReport, RewriteStats, Shape, SpaceStats, StallStats, Stats, UserReads,
+    VerifyReport,
 };
 pub use types::Prefix;
 

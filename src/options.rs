@@ -78,12 +78,12 @@ pub struct KeyspaceOptions {
     /// shorter ([`Keyspace::set_options`](crate::Keyspace::set_options)).
     ///
     /// An expired value is hidden at once from every reader, snapshots and transactions included, and removed when a flush
-    /// or merge next comes upon it. Where none does, a table goes once all of its values have expired (and no snapshot or
-    /// transaction is older than they are), and is merged by itself once about half of them have, or some for an eighth of their time. [`crate::Db::compact`] removes all that has expired. Each value
+    /// or compaction next comes upon it. Where none does, a table goes once all of its values have expired (and no snapshot or
+    /// transaction is older than they are), and is compacted by itself once about half of them have, or some for an eighth of their time. [`crate::Db::compact`] removes all that has expired. Each value
     /// takes 4 bytes more, and the longest one may be so much shorter. An iterator judges by the time at which it was made.
     ///
     /// The store's time is the latest that the machine's wall clock has shown it, so it never goes back; across openings,
-    /// the latest that a flush or merge has recorded. So a clock that is set back brings no removed value back, and lets
+    /// the latest that a flush or compaction has recorded. So a clock that is set back brings no removed value back, and lets
     /// those written meanwhile live longer, by as much; a clock that jumps ahead makes values expire at once.
     pub ttl: Option<Duration>,
 }
@@ -121,9 +121,9 @@ impl KeyspaceOptions {
 pub enum PackLayout {
     /// A file for each table, synced by itself, as LevelDB does.
     OneTable,
-    /// A file for all the tables of one flush or merge, synced once. Its name is made durable before the job begins.
+    /// A file for all the tables of one flush or compaction, synced once. Its name is made durable before the job begins.
     Many {
-        /// A merge or an ingest goes on in a new file beyond this size, in bytes; 1 MiB to 4 GiB. A flush has one file, as
+        /// A compaction or an ingest goes on in a new file beyond this size, in bytes; 1 MiB to 4 GiB. A flush has one file, as
         /// large as its memtable.
         bytes_max: u64,
     },
@@ -145,7 +145,7 @@ pub enum Descriptors {
     PerTable,
 }
 
-/// Which tables a merge takes together from a level below level 0.
+/// Which tables a compaction takes together from a level below level 0.
 ///
 /// ```
 /// use terrace::{TreeOptions, Victims};
@@ -174,20 +174,20 @@ pub enum Victims {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TreeOptions {
-    /// Size of a table, in bytes; 1 KiB to 1 GiB. Smaller tables merge and cache at a finer grain.
+    /// Size of a table, in bytes; 1 KiB to 1 GiB. Smaller tables are compacted and cached at a finer grain.
     pub table_bytes: u64,
     /// How tables share files.
     pub pack: PackLayout,
-    /// A merge takes tables of the upper level up to this many bytes together, at most 4 GiB; one table at least.
+    /// A compaction takes tables of the upper level up to this many bytes together, at most 4 GiB; one table at least.
     /// Large groups mean few barriers, small ones little space for inputs and outputs at the same time.
     pub group_bytes: u64,
     /// Below level 0, such a group is at most one of so many equal parts of its level; 1 to 1000, 1 for no such bound.
     pub group_parts: u32,
     /// Which tables make a group.
     pub victims: Victims,
-    /// Whether tables of a group that overlap nothing in the next level sink there unread, while the others are merged,
+    /// Whether tables of a group that overlap nothing in the next level sink there unread, while the others are compacted,
     /// and whether tables of the next level that overlap none of the group stay as they are. Otherwise a group sinks as a
-    /// whole or not at all, and is merged with all that lies between its first key and its last.
+    /// whole or not at all, and is compacted with all that lies between its first key and its last.
     pub settle: bool,
     /// What descriptors are kept for; fixed while the store is open.
     pub descriptors: Descriptors,
@@ -195,29 +195,29 @@ pub struct TreeOptions {
     pub flush_single_table: bool,
     /// Size of a block, in bytes; 256 B to 1 MiB. One cache miss of a lookup reads one block.
     pub block_bytes: u32,
-    /// Size of level 1, in bytes; 4 KiB or more. Without `level_ratio`: what level 0 may hold before it is merged; up to six times
+    /// Size of level 1, in bytes; 4 KiB or more. Without `level_ratio`: what level 0 may hold before it is compacted; up to six times
     /// as much, where that is no more than a fifth of the data.
     pub level1_bytes: u64,
     /// How many times larger each further level is, 2 to 100; `None` for as many levels, and the ratio between them, as cost
     /// least in writes and in space, for the data that there is.
     pub level_ratio: Option<u32>,
-    /// Flushed runs in level 0 that start a merge; 1 or more. Without `level_ratio` it is what they hold that counts, up to
+    /// Flushed runs in level 0 that start a compaction; 1 or more. Without `level_ratio` it is what they hold that counts, up to
     /// twice as many runs as full ones would be, and six tenths of `l0_slow`; `level1_bytes` is then what so many full ones hold.
     pub l0_trigger: usize,
     /// Flushed runs in level 0 at which writers begin to slow down; at least `l0_trigger`. Without `level_ratio` also
-    /// where updates have left about a ninth more in them than level 0 is merged at, for so much is obsolete; new records may be
+    /// where updates have left about a ninth more in them than level 0 is compacted at, for so much is obsolete; new records may be
     /// as many as in the largest level 0.
     pub l0_slow: usize,
     /// Flushed runs in level 0 at which writers wait; more than `l0_slow`. Without `level_ratio`, also where they hold as many times
     /// more than where writers begin to slow down.
     pub l0_stop: usize,
-    /// Bytes waiting to be merged at which writers begin to slow down.
+    /// Bytes waiting to be compacted at which writers begin to slow down.
     pub debt_slow_bytes: u64,
-    /// Bytes waiting to be merged at which writers wait; more than `debt_slow_bytes`.
+    /// Bytes waiting to be compacted at which writers wait; more than `debt_slow_bytes`.
     pub debt_stop_bytes: u64,
-    /// Whether merges that hold up no writer pause while lookups and scans wait for the disk. On a disk of limited bandwidth
+    /// Whether compactions that hold up no writer pause while lookups and scans wait for the disk. On a disk of limited bandwidth
     /// these would wait behind them.
-    pub merges_yield: bool,
+    pub throttle_compactions: bool,
 }
 
 impl Default for TreeOptions {
@@ -239,7 +239,7 @@ impl Default for TreeOptions {
             l0_stop: 96,
             debt_slow_bytes: 4 << 30,
             debt_stop_bytes: 64 << 30,
-            merges_yield: true,
+            throttle_compactions: true,
         }
     }
 }
@@ -295,23 +295,23 @@ pub struct Options {
     pub memory_bytes: Option<u64>,
     /// Budget for packs and log together, in bytes; at least 1 MiB. A write that puts anything is refused with
     /// [`ErrorKind::OverBudget`] when it would take the store, as it will be once all memtables are flushed, beyond four
-    /// fifths of it. The last fifth is for deletes, which are always taken, and for merges and rewrites, which write their
+    /// fifths of it. The last fifth is for deletes, which are always taken, and for compactions and rewrites, which write their
     /// outputs before their inputs go: one that is larger exceeds the budget while it runs. An ingest is refused once a table more would
     /// not fit. After deletes, [`crate::Db::compact`]
     /// brings the space back. Default: none.
     pub space_bytes: Option<u64>,
     /// Size at which a memtable is flushed, in bytes; 4 KiB to 4 GiB, and at most a quarter of the budget is used.
-    /// Larger memtables mean fewer merges and longer recoveries. Default: 64 MiB.
+    /// Larger memtables mean fewer compactions and longer recoveries. Default: 64 MiB.
     pub memtable_bytes: u64,
     /// Size of the log at which the keyspace that holds it back is flushed, in bytes; at least 64 KiB. Bounds
     /// recovery time. Default: 256 MiB.
     pub wal_bytes_max: u64,
-    /// Space that a file takes up until the disk is full, in bytes. It is given up then, so that deletes, and the merges
+    /// Space that a file takes up until the disk is full, in bytes. It is given up then, so that deletes, and the compactions
     /// that turn them into free space, go on while everything else is refused. Deletes may take half of it; those beyond
     /// are refused, too, until [`crate::Db::compact`] has freed what is deleted. Twice the room for the largest flush or
-    /// merge, some 64 MiB each with the default memtable and tables, is enough. Default: 0, none.
+    /// compaction, some 64 MiB each with the default memtable and tables, is enough. Default: 0, none.
     pub reserve_bytes: u64,
-    /// Threads that merge, 1 to 64. Default: 2, on machines with one processor 1.
+    /// Threads that compact, 1 to 64. Default: 2, on machines with one processor 1.
     pub background_threads: Option<usize>,
     /// Settings of the keyspace "default", used when the store is created.
     pub keyspace: KeyspaceOptions,
@@ -339,13 +339,13 @@ impl Options {
     /// A named configuration: `default`, or the shape of a store from the literature. Sizes are in binary units.
     ///
     /// * `leveldb-2m`, `leveldb-64m`: LevelDB's levels (10 MB, then ten times more each) and limits on level 0 (4, 8, 12), a
-    ///   file per table of 2 or 64 MB, one table per flush, one victim per merge, one thread that merges.
+    ///   file per table of 2 or 64 MB, one table per flush, one victim per compaction, one thread that compacts.
     /// * `rocksdb-64m`: the same with RocksDB's defaults: tables of 64 MB, 256 MB in level 1, limits of 4, 20, 36, and of 64
-    ///   and 256 GB that wait to be merged.
+    ///   and 256 GB that wait to be compacted.
     /// * `hyperleveldb-32m`: LevelDB's with HyperLevelDB's larger tables and levels (64 MB, then five times more each), victims
     ///   of least overlap, and writers that wait for no level.
     /// * `bolt-ls`, `bolt-gc`, `bolt-stl`, `bolt`: LevelDB's with the parts of BoLT, each on top of those before it: +LS, tables of
-    ///   1 MB in files of up to 128 MB, one for each flush or merge; +GC, groups of 64 MB, in a smaller level all of it;
+    ///   1 MB in files of up to 128 MB, one for each flush or compaction; +GC, groups of 64 MB, in a smaller level all of it;
     ///   +STL, `settle` and victims of least overlap; +FC, a descriptor for each file.
     /// * `hyperbolt-ls`, `hyperbolt-gc`, `hyperbolt-stl`, `hyperbolt`: the same on HyperLevelDB's.
     ///

@@ -4,7 +4,7 @@
 //! nothing of it is left. A build with `--cfg terrace_planted` asks whether the name is the one in the environment variable
 //! `TERRACE_PLANT`: one build serves for all, and without the variable it behaves as any other.
 //!
-//! `docs/planted-bugs.md` lists the names, what each breaks and who notices; the crate `terrace-plants` runs them. Nothing
+//! `docs/planted-bugs.md` lists the names, what each breaks and who notices; the crate `terrace-planted-bugs` runs them. Nothing
 //! but tests may be built so.
 
 /// Whether the bug of that name is planted.

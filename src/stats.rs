@@ -12,7 +12,7 @@ use crate::error::Error;
 /// let stats = db.stats();
 /// assert!(stats.written.total() > 0 && stats.syncs.flush == 1 && stats.write_amplification() > 1.0);
 /// assert_eq!(stats.keyspaces[0].shape.levels[0].entries, 1);
-/// assert!(stats.cache.hit_ratio() <= 1.0 && stats.merge.records_per_second() == 0.0);
+/// assert!(stats.cache.hit_ratio() <= 1.0 && stats.compaction.records_per_second() == 0.0);
 /// # Ok::<(), terrace::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -38,8 +38,8 @@ pub struct Stats {
     pub cache: CacheStats,
     /// Filters that were asked for the prefix of a scan.
     pub prefix_filter: PrefixFilterStats,
-    /// Merges and moves.
-    pub merge: MergeStats,
+    /// Compactions and moves.
+    pub compaction: CompactionStats,
     /// Flushes.
     pub flush: FlushStats,
     /// Packs given up by copying what lives in them.
@@ -58,8 +58,8 @@ pub struct Stats {
     pub oldest_snapshot: u64,
     /// Flushes that are running.
     pub running_flushes: u64,
-    /// Merges and rewrites that are running.
-    pub running_merges: u64,
+    /// Compactions and rewrites that are running.
+    pub running_compactions: u64,
     /// Background jobs that have failed and were, or will be, tried again.
     pub background_errors: u64,
     /// Every keyspace, the default first.
@@ -118,7 +118,7 @@ pub struct ByCause {
     /// Memtables becoming tables.
     pub flush: u64,
     /// Tables becoming tables.
-    pub merge: u64,
+    pub compaction: u64,
     /// Tables taken over into other packs, so that the space of dead ones comes back.
     pub rewrite: u64,
     /// The manifest.
@@ -128,14 +128,14 @@ pub struct ByCause {
     /// Holes in packs, where space is needed at once; syncs only.
     pub reclaim: u64,
     /// Names of files that were made before anybody needed them; syncs only.
-    pub ahead: u64,
+    pub preallocate: u64,
 }
 
 impl ByCause {
     /// All causes together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        let background = self.flush + self.merge + self.rewrite + self.reclaim + self.ahead;
+        let background = self.flush + self.compaction + self.rewrite + self.reclaim + self.preallocate;
         self.wal + background + self.manifest + self.directory
     }
 }
@@ -147,8 +147,8 @@ pub struct ReadByCause {
     pub get: u64,
     /// Iterators.
     pub scan: u64,
-    /// Merges and rewrites.
-    pub merge: u64,
+    /// Compactions and rewrites.
+    pub compaction: u64,
     /// Opening the store and its tables.
     pub open: u64,
 }
@@ -157,7 +157,7 @@ impl ReadByCause {
     /// All causes together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.get + self.scan + self.merge + self.open
+        self.get + self.scan + self.compaction + self.open
     }
 }
 
@@ -203,18 +203,18 @@ pub struct PrefixFilterStats {
     pub denied: u64,
 }
 
-/// Merges and moves.
+/// Compactions and moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct MergeStats {
-    /// Merges finished.
+pub struct CompactionStats {
+    /// Compactions finished.
     pub jobs: u64,
-    /// Of these, folds: runs of level 0 have become one of them, for the sake of readers.
-    pub folds: u64,
-    /// Jobs in which tables sank to the next level without being rewritten, alone or beside a merge.
+    /// Of these, intra-L0 compactions: runs of level 0 have become one of them, for the sake of readers.
+    pub intra_l0: u64,
+    /// Jobs in which tables sank to the next level without being rewritten, alone or beside a compaction.
     pub moves: u64,
     /// Bytes of these tables.
     pub moved_bytes: u64,
-    /// Merges among them of tables that held much for readers that had gone.
+    /// Compacts among them of tables that held much for readers that had gone.
     pub releases: u64,
     /// Tables that were given up unread, for every value in them had expired.
     pub expired_tables: u64,
@@ -230,8 +230,8 @@ pub struct MergeStats {
     pub micros: u64,
 }
 
-impl MergeStats {
-    /// Entries read per second of merging; 0 before the first merge.
+impl CompactionStats {
+    /// Entries read per second of compaction; 0 before the first compaction.
     #[must_use]
     pub fn records_per_second(&self) -> f64 {
         if self.micros == 0 { 0.0 } else { self.records_in as f64 * 1e6 / self.micros as f64 }
@@ -282,7 +282,7 @@ pub struct SpaceStats {
     /// Pieces of the pack that has most. The file system may store each in several extents.
     pub data_ranges_max: u64,
     /// Number of packs that were made ahead and hold nothing yet.
-    pub ahead_files: u64,
+    pub preallocated_files: u64,
     /// The write-ahead log.
     pub wal_bytes: u64,
     /// Packs and log, and dead files that are kept to be written over.
@@ -317,7 +317,7 @@ pub struct KeyspaceStats {
     pub sealed_memtables: u64,
     /// Entries in its memtables, tombstones included.
     pub memtable_entries: u64,
-    /// Bytes that merges must still move before all levels are within their limits.
+    /// Bytes that compactions must still move before all levels are within their limits.
     pub debt_bytes: u64,
     /// Its tree.
     pub shape: Shape,
@@ -384,7 +384,7 @@ pub struct VerifyReport {
     /// Storage beyond what live tables, dead ones that were not given back, and the file system's own records can take.
     pub unexplained_bytes: u64,
     /// Packs of which the file system does not tell holes: nothing is said of theirs.
-    pub untold_packs: u64,
+    pub hole_unknown_packs: u64,
     /// What is damaged, each with file and offset. Empty when all is well.
     pub problems: Vec<Error>,
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::rot::{Random, Seed, number, tiny};
+use crate::common::{Random, Seed, number, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::{Db, Ingest, Keyspace, KeyspaceOptions, Options, Snapshot};
@@ -142,7 +142,7 @@ impl Life {
         }
     }
 
-    /// Begins what is to come from outside, which is dated now, or has what was begun numbered.
+    /// Begins what is to come from outside, which is timestamped now, or has what was begun numbered.
     fn ingest(&mut self, space: &Keyspace, round: u64) {
         if let Some((ingest, model)) = self.ingest.take() {
             ingest.finish().unwrap();
@@ -209,7 +209,7 @@ fn answers_are_those_of_a_map_whose_values_expire() {
                 }
             }
             life.check();
-            life.db().stats().merge.expired_tables
+            life.db().stats().compaction.expired_tables
         });
     }
     assert!(expired > 20, "{expired} tables have gone by themselves");
@@ -241,7 +241,7 @@ struct Begun {
     second: u64,
 }
 
-/// Until tables have gone and others have been merged alone.
+/// Until tables have gone and others have been compacted alone.
 fn let_expire(env: &Arc<SimEnv>) {
     env.sleep(Duration::from_secs(TTL - 15));
 }
@@ -284,7 +284,7 @@ fn a_power_cut_while_tables_go_by_themselves_brings_nothing_back_and_takes_nothi
             let before = env.mutations();
             env.cut_after(after);
             let_expire(&env);
-            let jobs = db.stats().merge;
+            let jobs = db.stats().compaction;
             (begun, jobs, env.mutations() > before + after)
         });
         for survival in [Survival::Nothing, Survival::Everything, Survival::Random(after)] {

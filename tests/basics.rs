@@ -8,7 +8,7 @@ fn key(n: u64) -> String {
 }
 
 #[test]
-fn many_entries_survive_flushes_merges_and_reopening() {
+fn many_entries_survive_flushes_compactions_and_reopening() {
     let dir = tempfile::tempdir().unwrap();
     let mut expected = std::collections::BTreeMap::new();
     for round in 0..3 {
@@ -35,7 +35,7 @@ fn many_entries_survive_flushes_merges_and_reopening() {
         if round == 1 {
             db.compact().unwrap();
             let stats = db.stats();
-            assert!(stats.merge.jobs > 0 && stats.flush.jobs > 0, "{stats:?}");
+            assert!(stats.compaction.jobs > 0 && stats.flush.jobs > 0, "{stats:?}");
             assert_eq!(stats.keyspaces[0].shape.levels.last().unwrap().tombstones, 0);
         }
         let report = db.verify().unwrap();
@@ -45,7 +45,7 @@ fn many_entries_survive_flushes_merges_and_reopening() {
 }
 
 #[test]
-fn a_snapshot_sees_its_moment_through_merges() {
+fn a_snapshot_sees_its_moment_through_compactions() {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::builder(dir.path()).options(tiny()).open().unwrap();
     for n in 0..1000 {

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::rot::{Seed, tiny};
+use crate::common::{Seed, tiny};
 use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::env::{Access, Env};
 use terrace::{Compression, Db, ErrorKind, KeyspaceOptions, Options, WriteBatch};
@@ -130,14 +130,14 @@ fn files_stay_within_their_budget_and_deletes_bring_space_back() {
         let used = || -> u64 {
             let ours = |path: &Path| {
                 path.extension()
-                    .is_some_and(|ending| ending == "pack" || ending == "wal" || ending == "spare")
+                    .is_some_and(|ending| ending == "pack" || ending == "wal" || ending == "recycled")
             };
             let files = env.files().into_iter().filter(|(path, _)| ours(path));
             files.map(|(path, length)| 4096 * pages(&path, length)).sum()
         };
-        // In no order, so that nothing sinks without being merged.
+        // In no order, so that nothing sinks without being compacted.
         let key = |n: u64| format!("{:08x}", (n as u32).wrapping_mul(0x9e37_79b1));
-        // Up to what merges make room for; the number of the first record that does not fit.
+        // Up to what compactions make room for; the number of the first record that does not fit.
         let fill = |from: u64| {
             for n in from.. {
                 let put = || db.put(key(n), vec![n as u8; 400]);

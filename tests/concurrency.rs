@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::rot::{Random, Seed, number, tiny};
+use crate::common::{Random, Seed, number, tiny};
 use terrace::env::posix::PosixEnv;
 use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
@@ -134,7 +134,7 @@ impl Stop {
     }
 }
 
-/// A thread that flushes, merges and checks the store until it is told to stop.
+/// A thread that flushes, compactions and checks the store until it is told to stop.
 fn caretaker(db: Db, stop: Stop) -> impl FnOnce(Random) + Send + 'static {
     move |mut random| {
         while !stop.is_told() {
@@ -176,14 +176,14 @@ fn sum(snapshot: &Snapshot, other: &Keyspace) -> (i64, u64) {
     sum
 }
 
-/// Reads one moment again and again while it is merged away from under it.
+/// Reads one moment again and again while it is compacted away from under it.
 fn historian(db: Db, stop: Stop) -> impl FnOnce(Random) + Send + 'static {
     move |_| {
         while !stop.is_told() {
             let snapshot = db.snapshot();
             let all = || snapshot.iter().unwrap().collect::<Result<Vec<_>, _>>().unwrap();
             let then = all();
-            // Newer versions come in, and merges look for what nobody needs any more.
+            // Newer versions come in, and compactions look for what nobody needs any more.
             for _ in 0..3 {
                 (0..20).for_each(|_| _ = stop.is_told());
                 db.compact().unwrap();
@@ -195,7 +195,7 @@ fn historian(db: Db, stop: Stop) -> impl FnOnce(Random) + Send + 'static {
 
 /// Sets the balance of an account; those of odd numbers are in the keyspace `other`.
 fn put(batch: &mut WriteBatch, other: &Keyspace, mover: u64, n: u64, balance: i64) {
-    // Padded, so that there is something to flush and merge.
+    // Padded, so that there is something to flush and compact.
     let mut value = balance.to_le_bytes().to_vec();
     value.resize(150, 0);
     if n.is_multiple_of(2) {

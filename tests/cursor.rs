@@ -216,7 +216,7 @@ fn a_cursor_keeps_its_moment_and_counts_what_it_does() {
 }
 
 #[test]
-fn an_approximate_len_is_within_its_bounds_and_exact_once_all_is_merged() {
+fn an_approximate_len_is_within_its_bounds_and_exact_once_all_is_compacted() {
     for seed in 0..6 {
         let _replay = Replay(format!("seed {seed}"));
         SimEnv::run(SimConfig { seed, ..SimConfig::default() }, move |env| {

@@ -69,12 +69,12 @@ fn versions_of_one_key_that_outgrow_a_table_stay_together() {
             db.put(format!("late{n:02}"), version(n)).unwrap();
         }
         db.compact().unwrap();
-        check_versions(&readers, "after a merge");
+        check_versions(&readers, "after a compaction");
         let (tables, bytes) = (0..db.stats().keyspaces[0].shape.levels.len())
             .map(tables_and_bytes)
             .fold((0, 0), |sum, level| (sum.0 + level.0, sum.1 + level.1));
         assert!(bytes > (VERSIONS as u64 + 80) * 2000 && tables >= 10, "{tables} of {bytes} bytes");
-        // Beside others that are written again it sinks, merged or as it is.
+        // Beside others that are written again it sinks, compacted or as it is.
         for round in 0..4 {
             for n in 0..40 {
                 db.put(format!("{}{n:02}", if round % 2 == 0 { "cold" } else { "late" }), version(round))
@@ -84,7 +84,7 @@ fn versions_of_one_key_that_outgrow_a_table_stay_together() {
             db.wait_idle().unwrap();
             check_versions(&readers, "below");
         }
-        assert!(db.stats().merge.moves > 0);
+        assert!(db.stats().compaction.moves > 0);
         // Most versions are needed no more, and their space comes back.
         let before = db.stats().space.live_bytes;
         readers.retain(|(_, n)| n % 10 == 0);
@@ -186,7 +186,7 @@ fn clocks_may_jump_either_way() {
     });
 }
 
-/// Options under which merges are always due, and writers are stopped for them.
+/// Options under which compactions are always due, and writers are stopped for them.
 fn overwhelmed() -> Options {
     let mut options = tiny();
     (options.tree.l0_trigger, options.tree.l0_slow, options.tree.l0_stop) = (1, 2, 3);
@@ -241,13 +241,15 @@ fn closing_ends_whatever_is_going_on() {
         let target = FaultTarget::Matching { operation, path_suffix: suffix.into(), skipped: 0 };
         FaultRule { target, error, sticky: true, partial: false }
     };
-    close_ends("pending merges", |_, _| {});
+    close_ends("pending compactions", |_, _| {});
     close_ends("open readers", |_, db| {
         // Left open for good.
         std::mem::forget((db.iter().unwrap(), db.snapshot(), db.ingest().unwrap()));
     });
     close_ends("poisoned", move |env, _| env.fault(fault(Operation::Sync, ".wal", FaultError::Io)));
     close_ends("failing packs", move |env, _| env.fault(fault(Operation::WriteAt, ".pack", FaultError::Io)));
-    close_ends("failing merges", move |env, _| env.fault(fault(Operation::ReadAt, ".pack", FaultError::Io)));
+    close_ends("failing compactions", move |env, _| {
+        env.fault(fault(Operation::ReadAt, ".pack", FaultError::Io))
+    });
     close_ends("full disk", |env, _| env.set_space(Path::new(DIR), 0));
 }

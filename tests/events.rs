@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::rot::tiny;
+use crate::common::tiny;
 use terrace::env::Env;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
 use terrace::env::sync::{Condvar, Mutex};
@@ -31,12 +31,12 @@ impl EventListener for Diary {
         self.ended.lock().push(("flush", flush.clone()));
     }
 
-    fn merge_begin(&self, merge: &JobBegin) {
-        self.begun.lock().push(("merge", merge.clone()));
+    fn compaction_begin(&self, compaction: &JobBegin) {
+        self.begun.lock().push(("compaction", compaction.clone()));
     }
 
-    fn merge_end(&self, merge: &JobEnd) {
-        self.ended.lock().push(("merge", merge.clone()));
+    fn compaction_end(&self, compaction: &JobEnd) {
+        self.ended.lock().push(("compaction", compaction.clone()));
     }
 
     fn stall_begin(&self, stall: &Stall) {
@@ -80,16 +80,16 @@ fn every_job_is_told_with_what_it_read_and_wrote() {
         (0..600).for_each(|n| users.put(format!("{}", n * 7 % 600), vec![1; 200]).unwrap());
         db.compact().unwrap();
         let stats = db.stats();
-        until(&env, || diary.ended.lock().len() as u64 == stats.flush.jobs + stats.merge.jobs);
+        until(&env, || diary.ended.lock().len() as u64 == stats.flush.jobs + stats.compaction.jobs);
         let (begun, ended) = (diary.begun.lock(), diary.ended.lock());
         let sum = |what: &str, of: fn(&JobEnd) -> u64| -> u64 {
             ended.iter().filter(|(kind, _)| *kind == what).map(|(_, end)| of(end)).sum()
         };
         assert_eq!(sum("flush", |_| 1), stats.flush.jobs);
         assert_eq!(sum("flush", |end| end.bytes_out), stats.flush.bytes);
-        assert_eq!(sum("merge", |end| end.begin.bytes_in), stats.merge.bytes_in);
-        assert_eq!(sum("merge", |end| end.bytes_out), stats.merge.bytes_out);
-        assert!(stats.flush.jobs > 0 && stats.merge.jobs > 0 && begun.len() == ended.len());
+        assert_eq!(sum("compaction", |end| end.begin.bytes_in), stats.compaction.bytes_in);
+        assert_eq!(sum("compaction", |end| end.bytes_out), stats.compaction.bytes_out);
+        assert!(stats.flush.jobs > 0 && stats.compaction.jobs > 0 && begun.len() == ended.len());
         for (kind, end) in ended.iter() {
             assert!(begun.contains(&(*kind, end.begin.clone())));
             assert!(end.begin.keyspace == "users" && end.error.is_none());

@@ -1,4 +1,4 @@
-//! Values that expire, whatever the clock does, and filters in merges.
+//! Values that expire, whatever the clock does, and filters in compactions.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::rot::{Seed, tiny};
+use crate::common::{Seed, tiny};
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
 use terrace::env::{Env, Priority};
@@ -125,9 +125,9 @@ fn a_value_lives_its_time_and_not_a_second_longer_wherever_it_lies() {
 }
 
 #[test]
-fn flushes_and_merges_remove_what_has_expired() {
+fn flushes_and_compactions_remove_what_has_expired() {
     let env = machine();
-    // No flush or merge but those that are asked for: what a merge puts into the deepest level before it expires stays.
+    // No flush or compaction but those that are asked for: what a compaction puts into the deepest level before it expires stays.
     let options = Options { memtable_bytes: 1 << 20, ..tiny() };
     let db = Db::builder("/db").env(env.clone()).options(options).open().unwrap();
     let aging = aging(&db);
@@ -177,17 +177,20 @@ fn a_table_goes_by_itself_once_all_of_it_has_expired_and_none_before() {
                 aging.put(format!("{n:04}"), vec![2; 100]).unwrap();
             }
         });
-        let (before, merges) = (tables(&aging), db.stats().merge.jobs);
+        let (before, compactions) = (tables(&aging), db.stats().compaction.jobs);
         sleep(&env, 49);
-        assert_eq!((tables(&aging), db.stats().merge.expired_tables), (before, 0));
+        assert_eq!((tables(&aging), db.stats().compaction.expired_tables), (before, 0));
         sleep(&env, 12);
         let left = tables(&aging);
         assert!(left < before && left > 0, "{left} of {before} tables are left");
         assert_eq!(aging.iter().unwrap().count(), 300);
-        assert_eq!(db.stats().merge.expired_tables as usize, before - left);
+        assert_eq!(db.stats().compaction.expired_tables as usize, before - left);
         sleep(&env, 50);
         assert_eq!(tables(&aging), 0);
-        assert!(db.stats().merge.jobs <= merges + 1, "none was read but the one with values of both dates");
+        assert!(
+            db.stats().compaction.jobs <= compactions + 1,
+            "none was read but the one with values of both dates"
+        );
         assert_eq!(db.stats().space.live_bytes, 0);
         drop(aging);
         db.close().unwrap();
@@ -227,7 +230,7 @@ fn what_came_from_outside_and_has_expired_hides_what_is_older_and_has_not() {
             sleep(&env, 50);
             keys().for_each(|key| aging.put(key, vec![1; 100]).unwrap());
         });
-        // It is numbered now, and dated when it came.
+        // It is numbered now, and timestamped when it came.
         ingest.lock().take().unwrap().finish().unwrap();
         assert_eq!(aging.get("0007").unwrap().unwrap(), [2; 100]);
         let all = tables(&aging);
@@ -241,7 +244,7 @@ fn what_came_from_outside_and_has_expired_hides_what_is_older_and_has_not() {
 }
 
 #[test]
-fn a_table_of_which_much_has_expired_is_merged_by_itself() {
+fn a_table_of_which_much_has_expired_is_compacted_by_itself() {
     scheduled(|env| {
         // Each table holds values of all dates.
         let (db, aging) = at_the_bottom(&env, |aging| {
@@ -252,20 +255,20 @@ fn a_table_of_which_much_has_expired_is_merged_by_itself() {
         });
         let stats = || {
             let stats = db.stats();
-            (stats.space.live_bytes, stats.merge.jobs, stats.merge.expired_tables)
+            (stats.space.live_bytes, stats.compaction.jobs, stats.compaction.expired_tables)
         };
-        let (live, merges, _) = stats();
+        let (live, compactions, _) = stats();
         // A quarter has expired, but less than half of the time between the oldest and the newest has passed.
         sleep(&env, TTL - 40 + 12);
-        assert_eq!(stats(), (live, merges, 0));
+        assert_eq!(stats(), (live, compactions, 0));
         sleep(&env, 12);
-        let (left, merged, _) = stats();
-        assert!(merged > merges && left < live * 6 / 10, "{left} of {live} bytes are left");
+        let (left, compacted, _) = stats();
+        assert!(compacted > compactions && left < live * 6 / 10, "{left} of {live} bytes are left");
         assert!(aging.iter().unwrap().count() > 0);
-        // The rest does not last long enough for another merge.
+        // The rest does not last long enough for another compaction.
         sleep(&env, 30);
-        let (left, merges, tables) = stats();
-        assert!(left == 0 && merges == merged && tables > 0);
+        let (left, compactions, tables) = stats();
+        assert!(left == 0 && compactions == compacted && tables > 0);
         drop(aging);
         db.close().unwrap();
     });
@@ -293,9 +296,9 @@ fn a_compaction_removes_what_has_expired_in_the_deepest_level() {
 fn to_compact_what_is_compact_writes_nothing() {
     let env = machine();
     let (db, _aging) = at_the_bottom(&env, |aging| put_all(aging, 1));
-    let jobs = db.stats().merge.jobs;
+    let jobs = db.stats().compaction.jobs;
     db.compact().unwrap();
-    assert_eq!(db.stats().merge.jobs, jobs);
+    assert_eq!(db.stats().compaction.jobs, jobs);
 }
 
 #[test]
@@ -763,7 +766,7 @@ fn a_filter_that_fails_on_what_has_expired_is_in_no_other_jobs_way() {
 }
 
 #[test]
-fn a_filter_that_panics_fails_the_merge_and_loses_nothing() {
+fn a_filter_that_panics_fails_the_compaction_and_loses_nothing() {
     let env = machine();
     let (db, _) = tidy(&env);
     db.put("a", "panic").unwrap();

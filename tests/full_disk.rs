@@ -24,9 +24,9 @@ fn a_disk_that_fills_up_at_any_write_refuses_and_goes_on_with_space() {
     pass_sample(&SIMULATED, 0);
 }
 
-/// One of its packs is written, the next one finds no room: both go, and the merge is done again where there is some.
+/// One of its packs is written, the next one finds no room: both go, and the compaction is done again where there is some.
 #[test]
-fn a_merge_that_fills_the_disk_in_its_midst_is_done_again_with_space() {
+fn a_compaction_that_fills_the_disk_in_its_midst_is_done_again_with_space() {
     let options = || {
         let mut options = Options { memtable_bytes: 8 << 20, wal_bytes_max: 64 << 20, ..tiny() };
         (options.memory_bytes, options.tree.l0_trigger) = (Some(64 << 20), 4);
@@ -45,15 +45,15 @@ fn a_merge_that_fills_the_disk_in_its_midst_is_done_again_with_space() {
         let packs = sealed_packs(&env);
         limit(&env, (1 << 20) + (1 << 19));
         check_full(&db.compact().unwrap_err());
-        let Stats { merge, written, .. } = db.stats();
-        assert!(merge.jobs == 0 && written.merge >= 1 << 20, "{merge:?}, {written:?}");
+        let Stats { compaction, written, .. } = db.stats();
+        assert!(compaction.jobs == 0 && written.compaction >= 1 << 20, "{compaction:?}, {written:?}");
         assert_eq!(sealed_packs(&env), packs, "its outputs are gone, its inputs are not");
-        check_contents(&db, &there, "after a merge that failed");
+        check_contents(&db, &there, "after a compaction that failed");
         db.put(key(there.len()), value(there.len())).unwrap();
         db.delete(key(there.len())).unwrap();
         env.set_space(Path::new(DIR), PLENTY_BYTES);
         db.compact().unwrap();
-        assert!(db.stats().merge.jobs > 0);
+        assert!(db.stats().compaction.jobs > 0);
         check_contents(&db, &there, "with space again");
         assert!(db.verify().unwrap().problems.is_empty());
         db.sync().unwrap();
@@ -113,7 +113,7 @@ fn filled(env: &Arc<SimEnv>, options: &Options) -> (Db, Vec<usize>) {
 
 /// Dead files that are kept to be written over are no reason to refuse a write.
 #[test]
-fn a_disk_is_full_only_when_no_spare_is_left() {
+fn a_disk_is_full_only_when_no_recycled_file_is_left() {
     let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };
     SimEnv::run(config, |env| {
         let bytes = |env: &SimEnv, kinds: &[&str]| -> u64 {
@@ -121,14 +121,14 @@ fn a_disk_is_full_only_when_no_spare_is_left() {
                 |path: &Path| path.extension().is_some_and(|is| kinds.iter().any(|kind| is == *kind));
             env.files().iter().filter(|(path, _)| is_meant(path)).map(|(_, length)| length).sum()
         };
-        let spares = |env: &SimEnv| bytes(env, &["spare"]);
+        let recycled = |env: &SimEnv| bytes(env, &["recycled"]);
         let options = Options { memtable_bytes: 256 << 10, wal_bytes_max: 4 << 20, ..tiny() };
         let db = open(&env, &options).unwrap();
         let mut there: Vec<usize> = Vec::new();
         for n in 0.. {
             if n % 100 == 0 {
                 db.wait_idle().unwrap();
-                if spares(&env) > 300_000 {
+                if recycled(&env) > 300_000 {
                     break;
                 }
             }
@@ -137,12 +137,12 @@ fn a_disk_is_full_only_when_no_spare_is_left() {
         }
         let space = db.stats().space;
         assert_eq!(space.data_ranges, space.pack_files, "nothing is punched, so lengths tell");
-        assert_eq!(space.total_bytes, space.wal_bytes + bytes(&env, &["pack", "spare"]));
+        assert_eq!(space.total_bytes, space.wal_bytes + bytes(&env, &["pack", "recycled"]));
         assert!(db.verify().unwrap().problems.is_empty());
         limit(&env, 0);
         let error = (there.len()..).find_map(|n| db.put(key(n), value(n)).map(|()| there.push(n)).err());
         check_full(&error.unwrap());
-        assert_eq!(spares(&env), 0);
+        assert_eq!(recycled(&env), 0);
         let space = db.stats().space;
         assert_eq!(space.total_bytes, space.live_bytes + space.dead_bytes + space.wal_bytes, "no pack ahead");
         check_contents(&db, &there, "on a full disk");
@@ -235,7 +235,7 @@ fn on_a_full_disk_deletes_free_the_space_that_puts_need() {
     });
 }
 
-/// What deletes cannot free yet must not take what the merges need that free it later.
+/// What deletes cannot free yet must not take what the compactions need that free it later.
 #[test]
 fn deletes_leave_jobs_their_part_of_the_reserve() {
     let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };

@@ -120,7 +120,7 @@ fn ingested_entries_are_newer_than_all_before_and_older_than_all_behind() {
 }
 
 #[test]
-fn much_that_overlaps_nothing_goes_deep_without_a_merge() {
+fn much_that_overlaps_nothing_goes_deep_without_a_compaction() {
     SimEnv::run(SimConfig::default(), |env| {
         let db = open(&env, &tiny()).unwrap();
         let space = db.keyspace("space").unwrap();
@@ -136,7 +136,7 @@ fn much_that_overlaps_nothing_goes_deep_without_a_merge() {
         load(&space, 2000..4000);
         assert_eq!(space.shape().levels[0].tables, 0);
         db.wait_idle().unwrap();
-        assert_eq!((db.stats().merge.jobs, db.stats().written.wal < 1000), (0, true));
+        assert_eq!((db.stats().compaction.jobs, db.stats().written.wal < 1000), (0, true));
         load(&space, 1000..1001);
         assert_eq!(space.shape().levels.iter().map(|level| level.entries).sum::<u64>(), 4001);
         assert_eq!(space.iter().unwrap().count(), 4000);
@@ -182,7 +182,7 @@ fn what_is_refused_is_left_out_and_what_is_given_up_leaves_nothing() {
 }
 
 #[test]
-fn ingests_in_a_row_wait_for_merges_of_level_0_as_writers_do() {
+fn ingests_in_a_row_wait_for_compactions_of_level_0_as_writers_do() {
     SimEnv::run(SimConfig::default(), |env| {
         let db = open(&env, &tiny()).unwrap();
         let l0_stop = tiny().tree.l0_stop as usize;
@@ -200,12 +200,12 @@ fn ingests_in_a_row_wait_for_merges_of_level_0_as_writers_do() {
             ["level 0 has too many runs, or too much in them"],
             "no writer has waited for an ingest"
         );
-        assert!(db.stats().merge.jobs > 0);
+        assert!(db.stats().compaction.jobs > 0);
         db.close().unwrap();
     });
 }
 
-/// Ingests that wait for each other's merges, one value for all keys in each round, until the power is cut. Returns how many were
+/// Ingests that wait for each other's compactions, one value for all keys in each round, until the power is cut. Returns how many were
 /// acknowledged, and whether there was no cut: then some have waited.
 fn ingest_in_a_row(env: &Arc<SimEnv>) -> (usize, bool) {
     env.simulate(|env| {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::rot::{Random, tiny};
+use crate::common::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::{
@@ -306,7 +306,7 @@ fn smallest_tree() -> TreeOptions {
         l0_stop: 2,
         debt_slow_bytes: 0,
         debt_stop_bytes: 1 << 20,
-        merges_yield: false,
+        throttle_compactions: false,
     }
 }
 
@@ -494,7 +494,7 @@ fn what_a_snapshot_kept_is_given_back() {
     assert!(held > alone + 80_000, "{alone} {held}");
     drop((iter, of_doomed));
     drop(snapshot);
-    // The next merge of the same keys finds nobody who needs the old versions.
+    // The next compaction of the same keys finds nobody who needs the old versions.
     fill(4);
     db.compact().unwrap();
     let freed = used();
@@ -502,7 +502,7 @@ fn what_a_snapshot_kept_is_given_back() {
     assert!(freed < alone * 3 / 4, "{alone} {held} {freed}");
     db.wait_idle().unwrap();
     let space = db.stats().space;
-    assert_eq!(packs().len() as u64, space.pack_files + space.ahead_files);
+    assert_eq!(packs().len() as u64, space.pack_files + space.preallocated_files);
     assert_eq!(kind(doomed.get("0000")), ErrorKind::NotFound);
     drop(doomed);
 }

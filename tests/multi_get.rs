@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-use crate::rot::{Seed, tiny};
+use crate::common::{Seed, tiny};
 use terrace::Db;
 use terrace::env::simulated::{SimConfig, SimEnv};
 

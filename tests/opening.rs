@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::rot::tiny;
+use crate::common::tiny;
 use terrace::env::Env;
 use terrace::env::simulated::{
     FaultError, FaultRule, FaultTarget, Journal, Operation, SimConfig, SimEnv, Survival,
@@ -350,8 +350,8 @@ fn a_pack_without_a_table_in_use_is_gone_after_opening() {
     let env = machine(0);
     let db = open_on(&env).unwrap();
     fill(&db);
-    // Old packs that can be neither kept as spares nor removed now are removed later.
-    env.fault(FaultRule { sticky: true, ..refuse(Operation::Rename, ".spare", 0) });
+    // Old packs that can be neither kept as recycled files nor removed now are removed later.
+    env.fault(FaultRule { sticky: true, ..refuse(Operation::Rename, ".recycled", 0) });
     env.fault(FaultRule { sticky: true, ..refuse(Operation::Remove, ".pack", 0) });
     db.compact().unwrap();
     // Closing does not wait for what is being reclaimed.
@@ -365,6 +365,6 @@ fn a_pack_without_a_table_in_use_is_gone_after_opening() {
     let db = open_on(&env).unwrap();
     assert!(packs(&env) < before, "{before} packs before and after");
     let space = db.stats().space;
-    assert_eq!(packs(&env) as u64, space.pack_files + space.ahead_files);
+    assert_eq!(packs(&env) as u64, space.pack_files + space.preallocated_files);
     assert_eq!(db.iter().unwrap().count(), 301);
 }

@@ -5,7 +5,7 @@
 //! `TERRACE_FULL=1` makes the hundred thousand operations on keyspaces a million.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
-mod rot;
+mod common;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -101,24 +101,24 @@ fn keyspaces_that_are_gone_hold_no_descriptors() {
 }
 
 #[test]
-fn merging_threads_come_and_go() {
+fn compaction_threads_come_and_go() {
     let _alone = ALONE.lock();
     let dir = tempfile::tempdir().unwrap();
-    let mergers = || {
+    let compaction_threads = || {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
-        names.filter(|name| ["terrace-merge-3\n", "terrace-merge-4\n"].contains(&name.as_str())).count()
+        names.filter(|name| ["terrace-comp-3\n", "terrace-comp-4\n"].contains(&name.as_str())).count()
     };
     let until = |count: usize| {
         for _ in 0..10_000 {
-            if mergers() == count {
+            if compaction_threads() == count {
                 return;
             }
             PosixEnv::shared().sleep(Duration::from_millis(1));
         }
-        panic!("{} threads instead of {count}", mergers());
+        panic!("{} threads instead of {count}", compaction_threads());
     };
-    let db = Db::builder(dir.path()).options(rot::tiny()).open().unwrap();
+    let db = Db::builder(dir.path()).options(common::tiny()).open().unwrap();
     for _ in 0..2 {
         db.set_options(|options| options.background_threads = Some(5)).unwrap();
         until(2);
@@ -144,11 +144,11 @@ fn many_opened_in_a_row_end_their_threads() {
     };
     let before = threads();
     for round in 0..30 {
-        let db = Db::builder(dir.path()).options(rot::tiny()).open().unwrap();
+        let db = Db::builder(dir.path()).options(common::tiny()).open().unwrap();
         for n in 0..100 {
             db.put(format!("{n}"), vec![round; 200]).unwrap();
         }
-        // Busy with a flush or a merge, or with nothing.
+        // Busy with a flush or a compaction, or with nothing.
         if round % 3 == 0 {
             db.flush().unwrap();
         }

@@ -1,6 +1,6 @@
 //! Properties: each name has its figure, and the figures are those of the store.
 
-use crate::rot::tiny;
+use crate::common::tiny;
 use terrace::Db;
 use terrace::env::simulated::{SimConfig, SimEnv};
 
@@ -64,6 +64,6 @@ fn tables_that_the_store_has_written_are_open() {
     db.compact().unwrap();
     get_all();
     let stats = db.stats();
-    assert!(stats.read.get > 0 && stats.merge.jobs > 0, "{stats:?}");
+    assert!(stats.read.get > 0 && stats.compaction.jobs > 0, "{stats:?}");
     assert_eq!(opened(), before);
 }

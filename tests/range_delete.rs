@@ -187,7 +187,7 @@ fn each_snapshot_sees_the_ranges_of_its_moment() {
         db.compact().unwrap();
         check(&db, &moments);
         verify(&db);
-        // As snapshots go, in any order, merges drop what they alone could see.
+        // As snapshots go, in any order, compactions drop what they alone could see.
         for gone in [3, 0, 2, 1, 2, 0, 0] {
             moments.remove(gone);
             // A table over all keys takes all others along.
@@ -348,7 +348,7 @@ fn a_range_over_many_output_tables_is_clipped_to_each() {
     with_store(|_, db| {
         put(&db, 0..1500, "value");
         let _holds_everything = db.snapshot();
-        // The snapshot keeps entries and tombstone: merges cut tables under it.
+        // The snapshot keeps entries and tombstone: compactions cut tables under it.
         db.delete_range(key(10)..key(1490)).unwrap();
         db.compact().unwrap();
         assert!(tables(&db) > 10 && range_tombstones(&db) > 10, "{:?}", db.stats().keyspaces);
@@ -393,6 +393,6 @@ fn what_a_range_hides_from_everybody_is_freed_unread() {
         db.compact().unwrap();
         let after = db.stats();
         assert!(before.space.live_bytes > 100 << 10);
-        assert_eq!((after.space.live_bytes, after.read.merge), (0, before.read.merge));
+        assert_eq!((after.space.live_bytes, after.read.compaction), (0, before.read.compaction));
     });
 }

@@ -70,7 +70,7 @@ impl Writing {
 fn a_reader_beside_a_writer_sees_a_prefix_with_all_that_was_acknowledged() {
     for seed in 0..6 {
         let _replay = Replay(format!("seed {seed}"));
-        let (refreshed, merges) = SimEnv::run(interleaved(seed), |env| {
+        let (refreshed, compactions) = SimEnv::run(interleaved(seed), |env| {
             let db = open(&env, &tiny()).unwrap();
             let writing = Writing::start(&env, &db);
             let mut reader = read_on(&env).unwrap();
@@ -92,9 +92,9 @@ fn a_reader_beside_a_writer_sees_a_prefix_with_all_that_was_acknowledged() {
             for (reader, snapshot, found) in &older {
                 assert_eq!(moment(reader, snapshot), *found);
             }
-            (last, db.stats().merge.jobs)
+            (last, db.stats().compaction.jobs)
         });
-        assert!(refreshed > 100 && merges > 3, "{refreshed} batches, {merges} merges");
+        assert!(refreshed > 100 && compactions > 3, "{refreshed} batches, {compactions} compactions");
     }
 }
 
@@ -116,8 +116,10 @@ fn a_reader_finds_later_what_its_writer_would_have_written_over() {
                     readers.push((reader, before..=writing.acknowledged() + 1));
                 }
                 let files = env.files();
-                kept +=
-                    files.iter().filter(|(path, _)| path.extension().is_some_and(|is| is == "spare")).count();
+                kept += files
+                    .iter()
+                    .filter(|(path, _)| path.extension().is_some_and(|is| is == "recycled"))
+                    .count();
             }
             writing.end();
             db.compact().unwrap();
@@ -126,7 +128,7 @@ fn a_reader_finds_later_what_its_writer_would_have_written_over() {
                 assert!(possible.contains(&found), "{found} is not in {possible:?}");
                 assert!(reader.verify().unwrap().problems.is_empty());
             }
-            assert!(kept > 0, "{kept} spares were seen");
+            assert!(kept > 0, "{kept} recycled files were seen");
         });
     }
 }

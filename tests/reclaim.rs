@@ -65,7 +65,7 @@ fn what_is_dead_is_punched_in_one_piece_and_without_a_barrier() {
 /// Rewrites stretches of keys while others hold on to what was there before. Punches, moves, and bytes of holes at the end.
 fn torture(env: &Arc<SimEnv>, seed: u64) -> (u64, u64, u64) {
     let mut rng = Rng::new(seed);
-    // Small levels in half of the runs, so that groups of tables are merged, and sink, by themselves.
+    // Small levels in half of the runs, so that groups of tables are compacted, and sink, by themselves.
     let tree = TreeOptions {
         level1_bytes: if seed.is_multiple_of(2) { 128 << 10 } else { 64 << 20 },
         ..options().tree
@@ -108,9 +108,9 @@ fn torture(env: &Arc<SimEnv>, seed: u64) -> (u64, u64, u64) {
     env.sleep(LONG);
     let holes = verified(&db).hole_bytes;
     check(db.iter().unwrap(), &model, "after the last holder");
-    let Stats { punch, merge, syncs, .. } = db.stats();
+    let Stats { punch, compaction, syncs, .. } = db.stats();
     assert_eq!((punch.failures, syncs.reclaim), (0, 0));
-    (punch.punches, merge.moves, holes)
+    (punch.punches, compaction.moves, holes)
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_file_system_that_does_not_tell_holes_costs_a_punch_at_open_and_no_alarm() {
         assert_eq!(db.stats().punch.bytes, holes);
         let report = db.verify().unwrap();
         assert!(report.problems.is_empty(), "{:?}", report.problems);
-        assert_eq!((report.untold_packs, report.hole_bytes), (report.packs, 0));
+        assert_eq!((report.hole_unknown_packs, report.hole_bytes), (report.packs, 0));
     });
 }
 
@@ -486,7 +486,7 @@ fn holes_in_files_of_the_operating_system_are_punched_and_found_again() {
     let report = db.verify().unwrap();
     assert!(report.problems.is_empty(), "{:?}", report.problems);
     db.close().unwrap();
-    if report.untold_packs == 0 {
+    if report.hole_unknown_packs == 0 {
         assert!(report.hole_bytes >= punch.bytes, "{report:?}");
         let db = open();
         env.sleep(Duration::from_millis(100));
@@ -540,7 +540,7 @@ fn zeros_that_are_not_stored_are_no_damage() {
 
 /// Storage that nothing accounts for is told, and is no damage.
 #[test]
-fn storage_beyond_the_books_is_told() {
+fn storage_beyond_the_accounting_is_reported() {
     SimEnv::run(SimConfig::default(), |env| {
         let db = open(&env, &options()).unwrap();
         with_a_dead_fifth(&db);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::rot::{Seed, tiny};
+use crate::common::{Seed, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
 use terrace::{Db, Keyspace, KeyspaceOptions, LevelShape, Options, TreeOptions};
@@ -59,10 +59,10 @@ fn held(db: &Db) -> (u64, u64) {
     (sum(db, |level| level.held_bytes), sum(db, |level| level.released_bytes))
 }
 
-/// Records written by merges, and merges that gave up what readers had held.
-fn merges(db: &Db) -> (u64, u64) {
+/// Records written by compactions, and compactions that gave up what readers had held.
+fn compactions(db: &Db) -> (u64, u64) {
     let stats = db.stats();
-    (stats.merge.records_out, stats.merge.releases)
+    (stats.compaction.records_out, stats.compaction.releases)
 }
 
 /// All keys of the first generation, in the deepest level; their bytes.
@@ -86,16 +86,16 @@ fn what_a_snapshot_held_comes_back_when_it_goes() {
         let snapshot = db.snapshot();
         put_all(&db, 2);
         db.compact().unwrap();
-        let (with_it, before) = (live(&db), merges(&db));
+        let (with_it, before) = (live(&db), compactions(&db));
         assert!(with_it > alone + alone * 9 / 10, "it sees {alone} bytes that are live");
         assert!(held(&db).0 > alone * 8 / 10 && held(&db).1 == 0, "{:?}", held(&db));
         db.wait_idle().unwrap();
-        assert_eq!(merges(&db), before, "nothing can be given up yet");
+        assert_eq!(compactions(&db), before, "nothing can be given up yet");
         drop(snapshot);
         db.wait_idle().unwrap();
         is_near(&db, alone);
         assert_eq!(held(&db), (0, 0));
-        let (written, releases) = (merges(&db).0 - before.0, merges(&db).1);
+        let (written, releases) = (compactions(&db).0 - before.0, compactions(&db).1);
         assert!(releases > 0 && written == KEYS, "{written} records were written so that {KEYS} go");
         holds_all(&db, 2);
         db.close().unwrap();
@@ -287,7 +287,7 @@ fn a_store_that_is_opened_again_has_no_snapshots() {
 fn level_0_gives_up_what_it_held() {
     scheduled(|env| {
         let db = open(&env);
-        // Of one memtable: no merge is due.
+        // Of one memtable: no compaction is due.
         let put = |generation| (0..10).for_each(|n| db.put(key(n), value(generation)).unwrap());
         put(0);
         db.flush().unwrap();
@@ -348,16 +348,16 @@ fn a_compaction_leaves_nothing_that_nobody_holds_however_little() {
         db.compact().unwrap();
         let (held_bytes, _) = held(&db);
         assert!(held_bytes > 0);
-        let before = merges(&db);
+        let before = compactions(&db);
         db.compact().unwrap();
         assert_eq!(
-            (merges(&db), held(&db)),
+            (compactions(&db), held(&db)),
             (before, (held_bytes, 0)),
             "what is held stays, and is not written again"
         );
         drop(snapshot);
         db.wait_idle().unwrap();
-        assert_eq!((merges(&db), held(&db)), (before, (held_bytes, held_bytes)), "too little for a job");
+        assert_eq!((compactions(&db), held(&db)), (before, (held_bytes, held_bytes)), "too little for a job");
         db.compact().unwrap();
         assert_eq!(held(&db), (0, 0));
         assert_eq!(sum(&db, |level| level.entries), KEYS);
@@ -382,7 +382,7 @@ fn snapshots_that_come_and_go_cost_next_to_nothing() {
             }
             drop(snapshot);
             db.wait_idle().unwrap();
-            told.send(db.stats().merge.bytes_out + db.stats().flush.bytes).unwrap();
+            told.send(db.stats().compaction.bytes_out + db.stats().flush.bytes).unwrap();
             db.close().unwrap();
         });
         heard.recv().unwrap()

@@ -251,8 +251,8 @@ fn without_a_manifest_a_pack_that_was_made_ahead_of_a_dead_one_brings_nothing_ba
             db.compact().unwrap();
             db.wait_idle().unwrap();
             let image = env.crash(Survival::Everything);
-            let ahead = files(&image, ".pack").into_iter().filter(|path| !packs(&image).contains(path));
-            if ahead.into_iter().any(|path| !image.read_file(&path).unwrap().is_empty()) {
+            let preallocate = files(&image, ".pack").into_iter().filter(|path| !packs(&image).contains(path));
+            if preallocate.into_iter().any(|path| !image.read_file(&path).unwrap().is_empty()) {
                 return image;
             }
         }

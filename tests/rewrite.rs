@@ -67,7 +67,7 @@ fn a_pack_of_which_most_is_dead_is_rewritten_where_there_are_no_holes() {
         assert!((left * 3 / 4..left * 5 / 4).contains(&rewrite.bytes), "{rewrite:?}");
         assert!((rewrite.bytes..rewrite.bytes * 5 / 4).contains(&written.rewrite), "{written:?}");
         assert_eq!(syncs.rewrite, 1);
-        let background = written.flush + written.merge + written.rewrite;
+        let background = written.flush + written.compaction + written.rewrite;
         assert_eq!(written.total(), written.wal + written.manifest + background);
         assert!(space.dead_bytes < 120 << 10, "{space:?}");
         check(db.iter().unwrap(), &model, "after a rewrite");
@@ -99,7 +99,7 @@ fn a_pack_of_which_most_lives_is_left_alone() {
 }
 
 /// Stretches of keys are written again and again: what is dead stays below what lives, and what is copied below what was
-/// merged and flushed.
+/// compacted and flushed.
 #[test]
 fn space_and_writing_are_bounded_without_holes() {
     SimEnv::run(SimConfig::default(), |env| {
@@ -116,7 +116,7 @@ fn space_and_writing_are_bounded_without_holes() {
         }
         let Stats { rewrite, written, .. } = db.stats();
         assert!(rewrite.packs >= 5, "{rewrite:?}");
-        assert!(written.rewrite < (written.flush + written.merge) / 6, "{written:?}");
+        assert!(written.rewrite < (written.flush + written.compaction) / 6, "{written:?}");
         check(db.iter().unwrap(), &model, "at the end");
         verified(&db);
     });
@@ -516,7 +516,7 @@ fn a_repair_takes_the_copy_of_an_ingested_table_for_as_new_as_it_is() {
         let mut model = Model::new();
         let mut small = options();
         (small.tree.level1_bytes, small.tree.level_ratio) = (128 << 10, Some(10));
-        // Whatever is merged is one job, and in one pack.
+        // Whatever is compacted is one job, and in one pack.
         (small.tree.group_bytes, small.tree.group_parts) = (16 << 20, 1);
         let db = open(env, &small).unwrap();
         put(&db, &mut model, 150..KEYS, 0);
@@ -531,7 +531,7 @@ fn a_repair_takes_the_copy_of_an_ingested_table_for_as_new_as_it_is() {
         };
         assert_eq!(levels(&db), [2]);
         db.close().unwrap();
-        // So that every flush is merged with what it meets in level 1, and with nothing else.
+        // So that every flush is compacted with what it meets in level 1, and with nothing else.
         small.tree.level1_bytes = options().tree.level1_bytes;
         small.tree.l0_trigger = 1;
         let db = without_holes(env, &small);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::rot::{Seed, tiny};
+use crate::common::{Seed, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::{
     Compression, Db, Descriptors, Durability, ErrorKind, KeyspaceOptions, Options, PackLayout, Prefix,
@@ -228,7 +228,7 @@ fn a_lookup_goes_through_any_number_of_runs_in_their_order() {
 
 /// Without a write, and without being asked: scans seek in every run.
 #[test]
-fn level_0_is_merged_once_scans_have_paid_for_it() {
+fn level_0_compaction_is_triggered_by_scans() {
     let db = six_runs();
     let runs = || db.property("terrace.num-files-at-level0").unwrap();
     assert!((0..9).all(|_| db.iter().unwrap().count() == 1));
@@ -237,7 +237,7 @@ fn level_0_is_merged_once_scans_have_paid_for_it() {
     for scans in 10..2048 {
         assert_eq!(db.iter().unwrap().count(), 1);
         if scans % 50 == 0 {
-            // Ends whether or not a merge is due.
+            // Ends whether or not a compaction is due.
             db.wait_idle().unwrap();
         }
     }
@@ -247,31 +247,31 @@ fn level_0_is_merged_once_scans_have_paid_for_it() {
 
 /// Where much lies below, they pay for less: one run instead of six, and level 1 as it was.
 #[test]
-fn level_0_is_folded_once_scans_have_paid_for_that() {
-    folded_for(4096, &|db| assert!(db.iter().unwrap().next().is_some()));
+fn intra_l0_compaction_is_triggered_by_scans() {
+    intra_l0_for(4096, &|db| assert!(db.iter().unwrap().next().is_some()));
 }
 
 #[test]
-fn level_0_is_folded_once_lookups_have_paid_for_that() {
-    // Of keys that no run has, and no range tombstone covers: all over the runs, for idle time may have folded a part of them.
+fn intra_l0_compaction_is_triggered_by_lookups() {
+    // Of keys that no run has, and no range tombstone covers: all over the runs, for idle time may have compacted within level 0 a part of them.
     let next = Cell::new(0);
-    folded_for(1 << 20, &|db| {
+    intra_l0_for(1 << 20, &|db| {
         let n = next.replace((next.get() + 37) % 2400);
         assert!(db.get(format!("{:04}~", 600 + n)).unwrap().is_none());
     });
 }
 
 #[test]
-fn lookups_pay_for_nothing_with_a_given_ratio() {
+fn lookups_trigger_nothing_with_a_given_ratio() {
     let db = six_runs();
     (0..100_000).for_each(|_| assert!(db.get("kez").unwrap().is_none()));
     db.wait_idle().unwrap();
     assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "6");
-    assert_eq!(db.stats().merge.folds, 0);
+    assert_eq!(db.stats().compaction.intra_l0, 0);
 }
 
 /// Six runs become one after at most so many reads.
-fn folded_for(reads_max: u32, read: &dyn Fn(&Db)) {
+fn intra_l0_for(reads_max: u32, read: &dyn Fn(&Db)) {
     let trigger = TreeOptions { l0_trigger: 100, l0_slow: 200, l0_stop: 300, ..tiny().tree };
     let tree = TreeOptions { level_ratio: None, group_bytes: 64 << 10, level1_bytes: 64 << 20, ..trigger };
     let db =
@@ -319,7 +319,7 @@ fn folded_for(reads_max: u32, read: &dyn Fn(&Db)) {
 }
 
 #[test]
-fn a_lower_trigger_starts_merges_by_itself() {
+fn a_lower_trigger_starts_compactions_by_itself() {
     let db = six_runs();
     db.wait_idle().unwrap();
     assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "6");
@@ -446,7 +446,7 @@ fn a_pack_is_opened_once_or_for_each_of_its_tables() {
         let tables: usize = db.stats().keyspaces[0].shape.levels.iter().map(|level| level.tables).sum();
         let packs = usize::try_from(db.stats().space.pack_files).unwrap();
         assert!(packs < tables, "{packs} packs of {tables} tables");
-        // The merges have opened some already, and how many is up to the threads.
+        // The compactions have opened some already, and how many is up to the threads.
         db.close().unwrap();
         let db = open(&env, options.clone());
         let before = db.stats().packs_opened;

@@ -11,7 +11,7 @@
 //! 5. a segment of the log is written only once its name is durable;
 //! 6. the directory is synced only where a name has come, changed or gone.
 //!
-//! What a job costs is said by the tests themselves: a flush and a merge have a barrier for each pack and one for the edit, a
+//! What a job costs is said by the tests themselves: a flush and a compaction have a barrier for each pack and one for the edit, a
 //! move that of the edit alone. The names of packs are made durable ahead, by a thread whose lines say so.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::rot::tiny;
+use crate::common::tiny;
 use rules::{Job, jobs};
 use terrace::env::Env;
 use terrace::env::recording::RecordingEnv;
@@ -268,32 +268,32 @@ fn a_flush_while_another_keyspace_has_older_entries() {
 }
 
 #[test]
-fn a_merge() {
-    let jobs = trace("merge", quiet(), |stage| {
+fn a_compaction() {
+    let jobs = trace("compaction", quiet(), |stage| {
         let db = warmed_up(stage);
         flush_entries(&db, 1);
         stage.begin();
         db.compact().unwrap();
         db.wait_idle().unwrap();
-        assert_eq!(db.stats().merge.jobs, 1);
+        assert_eq!(db.stats().compaction.jobs, 1);
         stage.end(db)
     });
     assert_eq!(jobs, [job_of(1)]);
 }
 
 #[test]
-fn a_merge_that_fills_a_pack() {
-    let jobs = trace("merge-rolled", large(), |stage| {
+fn a_compaction_that_fills_a_pack() {
+    let jobs = trace("compaction-rolled", large(), |stage| {
         let db = warmed_up(stage);
-        // The first merge has made what the second one will need.
-        for merges in [1, 2] {
+        // The first compaction has made what the second one will need.
+        for compactions in [1, 2] {
             put_large(&db);
             db.flush().unwrap();
             db.wait_idle().unwrap();
             stage.begin();
             db.compact().unwrap();
             db.wait_idle().unwrap();
-            assert_eq!(db.stats().merge.jobs, merges);
+            assert_eq!(db.stats().compaction.jobs, compactions);
         }
         stage.end(db)
     });
@@ -332,8 +332,8 @@ fn a_checkpoint() {
 
 /// Dead files take the names of packs that are made ahead, and keep their bytes until a job writes over them.
 #[test]
-fn packs_are_made_ahead_of_dead_ones() {
-    trace("ahead", large(), |stage| {
+fn packs_are_preallocated_from_dead_ones() {
+    trace("preallocate", large(), |stage| {
         let db = stage.open();
         let round = |value: u8| {
             for n in 0u8..4 {
@@ -342,7 +342,8 @@ fn packs_are_made_ahead_of_dead_ones() {
             db.compact().unwrap();
             db.wait_idle().unwrap();
         };
-        let is_taken = |line: &str| line.starts_with("rename") && line.ends_with(".pack by terrace-ahead");
+        let is_taken =
+            |line: &str| line.starts_with("rename") && line.ends_with(".pack by terrace-preallocate");
         let rounds = (0..10).map(|value| {
             stage.begin();
             round(value);
@@ -351,7 +352,7 @@ fn packs_are_made_ahead_of_dead_ones() {
         let text = rounds.into_iter().find(|text| text.lines().any(is_taken)).unwrap();
         let space = db.stats().space;
         let kept = space.total_bytes - space.live_bytes - space.dead_bytes - space.wal_bytes;
-        assert!(kept > 0 && space.ahead_files > 0, "{space:?}");
+        assert!(kept > 0 && space.preallocated_files > 0, "{space:?}");
         db.close().unwrap();
         let files = stage.disk.files();
         let packs = files.iter().filter(|(path, _)| path.extension().is_some_and(|is| is == "pack"));
@@ -361,12 +362,12 @@ fn packs_are_made_ahead_of_dead_ones() {
 }
 
 #[test]
-fn a_merge_into_files_of_one_table() {
+fn a_compaction_into_files_of_one_table() {
     let mut options = quiet();
     options.tree.pack = PackLayout::OneTable;
     options.tree.flush_single_table = true;
     options.tree.table_bytes = 4 << 10;
-    let jobs = trace("merge-one-table", options, |stage| {
+    let jobs = trace("compaction-one-table", options, |stage| {
         let db = stage.open();
         for round in 0..2 {
             for n in 0..20 {
@@ -377,15 +378,15 @@ fn a_merge_into_files_of_one_table() {
         db.wait_idle().unwrap();
         stage.begin();
         db.compact().unwrap();
-        assert_eq!(db.stats().merge.jobs, 1);
+        assert_eq!(db.stats().compaction.jobs, 1);
         stage.end(db)
     }); // As LevelDB does: the names once.
     assert_eq!(jobs, [Job { names: 1, ..job_of(3) }]);
 }
 
 #[test]
-fn a_merge_that_leaves_nothing() {
-    let jobs = trace("merge-to-nothing", quiet(), |stage| {
+fn a_compaction_that_leaves_nothing() {
+    let jobs = trace("compaction-to-nothing", quiet(), |stage| {
         let db = stage.open();
         flush_entries(&db, 0);
         for n in 0..20 {
@@ -396,7 +397,7 @@ fn a_merge_that_leaves_nothing() {
         stage.begin();
         db.compact().unwrap();
         db.wait_idle().unwrap();
-        assert_eq!(db.stats().merge.jobs, 1);
+        assert_eq!(db.stats().compaction.jobs, 1);
         stage.end(db)
     });
     assert_eq!(jobs, [job_of(0)]);
@@ -472,21 +473,21 @@ fn a_table_sinks_without_being_rewritten() {
             db.put(key, "value").unwrap();
             db.flush().unwrap();
             db.wait_idle().unwrap();
-            assert_eq!(db.stats().merge.moves, moves);
+            assert_eq!(db.stats().compaction.moves, moves);
         }
         stage.end(db)
     });
     assert_eq!(jobs, [job_of(1), job_of(0)]);
 }
 
-/// One edit, and as many barriers as for the merge alone.
+/// One edit, and as many barriers as for the compaction alone.
 #[test]
-fn a_merge_beside_which_a_table_sinks() {
+fn a_compaction_beside_which_a_table_sinks() {
     let mut options = quiet();
     options.tree.l0_trigger = 2;
-    trace("merge-and-move", options, |stage| {
+    trace("compaction-and-move", options, |stage| {
         let db = stage.open();
-        // Merges right behind flushes: so many packs are made ahead then.
+        // Compactions right behind flushes: so many packs are made ahead then.
         for version in 0..6 {
             flush_entries(&db, version);
             db.wait_idle().unwrap();
@@ -495,13 +496,13 @@ fn a_merge_beside_which_a_table_sinks() {
         flush_entries(&db, 6);
         db.put("apart", "from all others").unwrap();
         stage.disk.sleep(Duration::from_secs(1));
-        let before = db.stats().merge;
+        let before = db.stats().compaction;
         stage.begin();
         db.flush().unwrap();
         db.wait_idle().unwrap();
-        let merge = db.stats().merge;
-        assert_eq!((merge.jobs - before.jobs, merge.moves - before.moves), (1, 1));
-        assert!(merge.moved_bytes > before.moved_bytes);
+        let compaction = db.stats().compaction;
+        assert_eq!((compaction.jobs - before.jobs, compaction.moves - before.moves), (1, 1));
+        assert!(compaction.moved_bytes > before.moved_bytes);
         stage.end(db)
     });
 }

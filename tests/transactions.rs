@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::rot::{Random, Seed, number, tiny};
+use crate::common::{Random, Seed, number, tiny};
 use terrace::env::posix::PosixEnv;
 use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
@@ -413,7 +413,7 @@ fn attempt(db: &Db, number: u64, random: &mut Random, options: TransactionOption
     }
     let mut written = BTreeSet::new();
     for &key in read.keys().filter(|_| random.below(2) == 0) {
-        // Padded, so that there is something to flush and merge.
+        // Padded, so that there is something to flush and compact.
         let mut value = number.to_le_bytes().to_vec();
         value.resize(300, 0);
         transaction.put([key as u8], value);

@@ -472,7 +472,7 @@ impl Input {
         }
     }
 
-    /// Options under which a hundred entries make every kind of job run. One merging thread: starting threads is most of a run.
+    /// Options under which a hundred entries make every kind of job run. One compaction thread: starting threads is most of a run.
     fn options(&mut self) -> Options {
         let tree = TreeOptions {
             table_bytes: self.pick(&[1 << 10, 4 << 10]),

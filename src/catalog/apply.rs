@@ -153,8 +153,8 @@ fn ensure_sound(level: u8, record: &TableRecord) -> Result<(), Inconsistent> {
     ensure!(usize::from(level) < LEVELS, "{}", no_level(level));
     ensure!(!range.is_inverted(), "table {id} has an inverted key range");
     ensure!(record.min_seq <= record.max_seq, "table {id} has an inverted range of sequence numbers");
-    let dated = record.dates.is_none_or(|dates| dates.oldest <= dates.newest);
-    ensure!(dated, "table {id} has inverted dates");
+    let timestamped = record.timestamps.is_none_or(|timestamps| timestamps.oldest <= timestamps.newest);
+    ensure!(timestamped, "table {id} has inverted dates");
     let held = record.holds.held();
     let has = held.records <= record.entries.saturating_add(record.range_tombstones);
     ensure!(has && held.bytes <= extent.length, "table {id} holds back more than it has");

@@ -6,23 +6,23 @@
 //!
 //! # The rule for edits
 //!
-//! A table that the edit drops is *moved* if the edit adds it again, else *merged*. Its *destination* is the level to
-//! which it is added, or, for all merged tables together, the one level that receives new tables (the deepest merged
+//! A table that the edit drops is *moved* if the edit adds it again, else *compacted*. Its *destination* is the level to
+//! which it is added, or, for all compacted tables together, the one level that receives new tables (the deepest compacted
 //! one if none does). A table that goes to the level it comes from only changes its place on disk: it *stays*.
 //!
 //! 1. Nothing rises: a destination is not above the level that the table comes from.
-//! 2. New tables made by a merge lie within the hull of the merged tables.
+//! 2. New tables made by a compaction lie within the hull of the compacted tables.
 //! 3. Downward closed: let X leave its level for a deeper one. Every table that overlaps X and is older (in an older
 //!    run of X's level, or in a deeper level down to X's destination) leaves too, to X's destination or deeper, and is
-//!    merged with X if both end in the same level and X is merged.
-//! 4. New tables without any merged one are a flush. In level 0 they carry a new highest epoch; deeper they overlap no
+//!    compacted with X if both end in the same level and X is compacted.
+//! 4. New tables without any compacted one are a flush. In level 0 they carry a new highest epoch; deeper they overlap no
 //!    table of their level or one above.
-//! 5. A merge within level 0 is convex: its outputs carry the highest epoch of its inputs, and no table that stays
+//! 5. A compaction within level 0 is convex: its outputs carry the highest epoch of its inputs, and no table that stays
 //!    overlaps the hull of the inputs with an epoch between theirs.
-//! 6. By numbers: new tables without any merged one are newer than all that they overlap, in every level. In level 0 a new table
+//! 6. By numbers: new tables without any compacted one are newer than all that they overlap, in every level. In level 0 a new table
 //!    is wholly newer than what stays, overlaps it and has a lower epoch, and wholly older than what has a higher one. (Deeper,
-//!    the numbers of a table that a merge has made do not tell: it may overlap another without sharing a key.) What a merged
-//!    table contradicted before its merge may contradict: where a store has come by such tables, merges are what mends it.
+//!    the numbers of a table that a compaction has made do not tell: it may overlap another without sharing a key.) What a compacted
+//!    table contradicted before its compaction may contradict: where a store has come by such tables, compactions are what mends it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -127,12 +127,12 @@ pub fn check_edit(version: &Version, edit: &TreeEdit) -> Result<(), Inconsistent
 /// An edit, seen from the tree that it is applied to.
 struct Step<'a> {
     version: &'a Version,
-    /// Tables that are merged, or moved to another level.
+    /// Tables that are compacted, or moved to another level.
     leaving: BTreeMap<TableId, Leaving<'a>>,
     /// Tables that did not exist before, with their levels.
     new: Vec<(u8, &'a TableRecord)>,
-    /// Hull of the merged tables.
-    merged_hull: Option<KeyRange>,
+    /// Hull of the compacted tables.
+    compacted_hull: Option<KeyRange>,
 }
 
 struct Leaving<'a> {
@@ -144,7 +144,7 @@ struct Leaving<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    Merged,
+    Compacted,
     Moved,
 }
 
@@ -155,21 +155,22 @@ impl<'a> Step<'a> {
         let new: Vec<_> = (edit.add.iter().filter(|(_, record)| !dropped.contains(&record.id)))
             .map(|(level, record)| (*level, record))
             .collect();
-        let merged_level = edit.drop.iter().filter(|(_, id)| !added.contains_key(id)).map(|(l, _)| *l).max();
-        let target = new.iter().map(|(level, _)| *level).max().or(merged_level);
-        let mut step = Self { version, leaving: BTreeMap::new(), new, merged_hull: None };
+        let compacted_level =
+            edit.drop.iter().filter(|(_, id)| !added.contains_key(id)).map(|(l, _)| *l).max();
+        let target = new.iter().map(|(level, _)| *level).max().or(compacted_level);
+        let mut step = Self { version, leaving: BTreeMap::new(), new, compacted_hull: None };
         for (level, id) in &edit.drop {
             let Some((_, table)) = version.table(*id).filter(|(at, _)| at == level) else {
                 return Err(Inconsistent::new(format!("level {level} has no table {id} to drop")));
             };
             let (destination, fate) = match (added.get(id), target) {
                 (Some(to), _) => (*to, Fate::Moved),
-                (None, to) => (to.unwrap_or(*level), Fate::Merged),
+                (None, to) => (to.unwrap_or(*level), Fate::Compacted),
             };
             ensure!(destination >= *level, "I2: {table:?} would rise from level {level} to {destination}");
-            if fate == Fate::Merged {
-                let hull = step.merged_hull.as_ref().map(|hull| hull.hull(&table.range));
-                step.merged_hull = Some(hull.unwrap_or_else(|| table.range.clone()));
+            if fate == Fate::Compacted {
+                let hull = step.compacted_hull.as_ref().map(|hull| hull.hull(&table.range));
+                step.compacted_hull = Some(hull.unwrap_or_else(|| table.range.clone()));
             } else if destination == *level {
                 continue;
             }
@@ -183,13 +184,13 @@ impl<'a> Step<'a> {
         let newest = self.version.level(0).run().and_then(Run::first).map(|table| table.epoch);
         for (level, record) in &self.new {
             let id = record.id;
-            if let Some(hull) = &self.merged_hull {
+            if let Some(hull) = &self.compacted_hull {
                 ensure!(
                     hull.covers(&record.range),
-                    "I2: new table {id} reaches beyond the tables it was merged from"
+                    "I2: new table {id} reaches beyond the tables it was compacted from"
                 );
                 let to = self.new.first().map(|(level, _)| *level);
-                ensure!(to == Some(*level), "I2: a merge puts its outputs into more than one level");
+                ensure!(to == Some(*level), "I2: a compaction puts its outputs into more than one level");
             } else if *level == 0 {
                 ensure!(newest < Some(record.epoch), "I3: flushed table {id} is not the newest of level 0");
             } else {
@@ -231,7 +232,8 @@ impl<'a> Step<'a> {
     fn check_convex(&self) -> Result<(), Inconsistent> {
         let inputs = || self.leaving.values().filter(|leaving| leaving.destination == 0);
         let epochs = || inputs().map(|leaving| leaving.table.epoch);
-        let (Some(lowest), Some(highest), Some(hull)) = (epochs().min(), epochs().max(), &self.merged_hull)
+        let (Some(lowest), Some(highest), Some(hull)) =
+            (epochs().min(), epochs().max(), &self.compacted_hull)
         else {
             return Ok(());
         };
@@ -248,9 +250,9 @@ impl<'a> Step<'a> {
 
     /// Rule 6.
     fn check_numbers(&self) -> Result<(), Inconsistent> {
-        let is_merge = self.merged_hull.is_some();
-        for (level, record) in self.new.iter().filter(|(level, _)| !is_merge || *level == 0) {
-            for (at, run) in self.version.runs().take_while(|(at, _)| !is_merge || *at == 0) {
+        let is_compaction = self.compacted_hull.is_some();
+        for (level, record) in self.new.iter().filter(|(level, _)| !is_compaction || *level == 0) {
+            for (at, run) in self.version.runs().take_while(|(at, _)| !is_compaction || *at == 0) {
                 let is_newer = at == 0 && run.first().is_some_and(|table| table.epoch > record.epoch);
                 if !is_newer && run.max_seq() < record.min_seq {
                     continue;
@@ -275,11 +277,11 @@ impl<'a> Step<'a> {
         Ok(())
     }
 
-    /// Whether `stays`, a table of level 0, contradicted one that is merged there.
+    /// Whether `stays`, a table of level 0, contradicted one that is compacted there.
     fn was_contradicted(&self, stays: &TableMeta) -> bool {
-        let merged =
-            self.leaving.values().filter(|leaving| leaving.fate == Fate::Merged && leaving.level == 0);
-        merged.map(|leaving| leaving.table).any(|table| {
+        let compacted =
+            self.leaving.values().filter(|leaving| leaving.fate == Fate::Compacted && leaving.level == 0);
+        compacted.map(|leaving| leaving.table).any(|table| {
             table.range.overlaps(&stays.range)
                 && is_contradicted(stays, stays.epoch > table.epoch, (table.min_seq, table.max_seq))
         })

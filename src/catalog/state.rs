@@ -11,7 +11,7 @@ use super::{Inconsistent, Lease, TableMeta, Version, check};
 use crate::format::edit::{
     Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
 };
-use crate::types::{EditNo, Extent, KeyspaceId, Lifetime, PackId, Seq};
+use crate::types::{EditNo, Extent, KeyspaceId, PackId, Seq, Ttl};
 
 /// Everything that the manifest says, as of one edit. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -104,7 +104,7 @@ impl Catalog {
     /// Checks I2 and I3 of the step that `edit` makes from this catalog to `next`, which came of it: what a job must fulfil before its
     /// edit is written. In debug builds all of each tree that it changes, too.
     ///
-    /// What was written once is not refused when it is read back: a store must open, if only to be checked and merged.
+    /// What was written once is not refused when it is read back: a store must open, if only to be checked and compacted.
     ///
     /// # Errors
     ///
@@ -179,14 +179,14 @@ impl Catalog {
                 let record = KeyspaceRecord { lz4, filter_bits, ..(*altered.record).clone() };
                 altered.record = Arc::new(record);
             }
-            &KeyspaceChange::Live { keyspace: id, life } => {
+            &KeyspaceChange::SetTtl { keyspace: id, ttl } => {
                 let Some(altered) = self.keyspaces.get_mut(&id) else { return Err(no_keyspace(id)) };
-                let Some(before) = altered.record.life else {
+                let Some(before) = altered.record.ttl else {
                     return Err(Inconsistent::new(format!("values of keyspace {id} live for ever")));
                 };
-                let grown = life.alive_from >= before.alive_from;
+                let grown = ttl.alive_from >= before.alive_from;
                 ensure!(grown, "I17: expired values of keyspace {id} would be alive");
-                altered.record = Arc::new(KeyspaceRecord { life: Some(life), ..(*altered.record).clone() });
+                altered.record = Arc::new(KeyspaceRecord { ttl: Some(ttl), ..(*altered.record).clone() });
             }
         }
         Ok(())
@@ -219,11 +219,11 @@ impl Catalog {
 
 /// The changes that make a keyspace of nothing. What is created does not say that its time to live was another one before.
 fn made_anew(record: &KeyspaceRecord) -> impl Iterator<Item = KeyspaceChange> {
-    let created = record.life.map(|life| Lifetime { alive_from: 0, ..life });
+    let created = record.ttl.map(|ttl| Ttl { alive_from: 0, ..ttl });
     let altered =
-        record.life.filter(|life| life.alive_from > 0 && !planted!("snapshot-without-what-has-expired"));
-    let altered = altered.map(|life| KeyspaceChange::Live { keyspace: record.id, life });
-    iter::once(KeyspaceChange::Create(KeyspaceRecord { life: created, ..record.clone() })).chain(altered)
+        record.ttl.filter(|ttl| ttl.alive_from > 0 && !planted!("snapshot-without-what-has-expired"));
+    let altered = altered.map(|ttl| KeyspaceChange::SetTtl { keyspace: record.id, ttl });
+    iter::once(KeyspaceChange::Create(KeyspaceRecord { ttl: created, ..record.clone() })).chain(altered)
 }
 
 impl KeyspaceState {
@@ -249,17 +249,17 @@ struct PackUsage<'a> {
 struct Touched {
     /// As before the edit; a pack that the edit brings has no tables before it.
     before: PackState,
-    entered: PackTally,
-    left: PackTally,
+    entered: PackCounts,
+    left: PackCounts,
 }
 
 #[derive(Default)]
-struct PackTally {
+struct PackCounts {
     tables: u64,
     bytes: u64,
 }
 
-impl PackTally {
+impl PackCounts {
     fn count(&mut self, extent: &Extent) {
         self.tables += 1;
         self.bytes += extent.length;
@@ -268,7 +268,7 @@ impl PackTally {
 
 impl Touched {
     fn new(before: PackState) -> Self {
-        Self { before, entered: PackTally::default(), left: PackTally::default() }
+        Self { before, entered: PackCounts::default(), left: PackCounts::default() }
     }
 
     fn after(&self) -> Option<PackState> {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Attachment, Lease};
 use crate::format::edit::TableRecord;
-use crate::types::{Dates, Epoch, Extent, Holds, KeyRange, Seq, TableId};
+use crate::types::{Epoch, Extent, Holds, KeyRange, Seq, TableId, Timestamps};
 
 /// Metadata of one table. Immutable, shared as `Arc<TableMeta>`; a move to another level keeps the same object.
 ///
@@ -29,7 +29,7 @@ pub struct TableMeta {
     /// Number of range tombstones.
     pub range_tombstones: u64,
     /// When its values were written, where they expire.
-    pub dates: Option<Dates>,
+    pub timestamps: Option<Timestamps>,
     /// What it holds for readers at numbers of the past alone.
     pub holds: Holds,
     /// What users of the table keep with it.
@@ -52,7 +52,7 @@ impl TableMeta {
             entries: record.entries,
             tombstones: record.tombstones,
             range_tombstones: record.range_tombstones,
-            dates: record.dates,
+            timestamps: record.timestamps,
             holds: record.holds.clone(),
             attachment: Attachment::default(),
             _lease: lease,
@@ -72,7 +72,7 @@ impl TableMeta {
             entries: self.entries,
             tombstones: self.tombstones,
             range_tombstones: self.range_tombstones,
-            dates: self.dates,
+            timestamps: self.timestamps,
             holds: self.holds.clone(),
         }
     }

@@ -19,7 +19,7 @@ pub fn record(id: u64, smallest: &str, largest: &str) -> TableRecord {
         entries: 10,
         tombstones: 0,
         range_tombstones: 0,
-        dates: None,
+        timestamps: None,
         holds: Holds::default(),
     }
 }

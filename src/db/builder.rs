@@ -74,7 +74,7 @@ impl Builder {
         self
     }
 
-    /// Who hears of flushes, merges, stalls and failures. See [`EventListener`].
+    /// Who hears of flushes, compactions, stalls and failures. See [`EventListener`].
     ///
     /// ```
     /// struct Log;
@@ -93,7 +93,7 @@ impl Builder {
         self
     }
 
-    /// A say in what merges of the keyspace `name` keep, whether it exists already or not. See [`CompactionFilter`].
+    /// A say in what compactions of the keyspace `name` keep, whether it exists already or not. See [`CompactionFilter`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

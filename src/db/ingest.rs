@@ -80,7 +80,7 @@ impl Ingest {
         self.ingestion.delete(key.as_ref())
     }
 
-    /// Makes all entries durable, and visible at one moment. Waits for merges of the keyspace that are running and for its
+    /// Makes all entries durable, and visible at one moment. Waits for compactions of the keyspace that are running and for its
     /// memory to be flushed; writers wait for the latter, too ([`StallStats`](crate::StallStats) tell). Where writers have
     /// to stop, as where level 0 is full, it waits as they do.
     ///

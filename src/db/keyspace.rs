@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::{Db, KeyBounds, bounds};
 use crate::engine::Engine;
-use crate::engine::scan::Bounds;
-use crate::engine::settings::options_of;
-use crate::engine::tree::Tree;
+use crate::engine::lifecycle::settings::options_of;
+use crate::engine::read::scan::Bounds;
+use crate::engine::read::tree::Tree;
 use crate::error::Result;
 use crate::options::KeyspaceOptions;
 use crate::stats::Shape;
@@ -29,6 +29,13 @@ use crate::types::KeyspaceId;
 pub struct Keyspace {
     db: Db,
     tree: Arc<Tree>,
+}
+
+/// Names the keyspace in a [`WriteBatch`].
+impl From<&Keyspace> for KeyspaceId {
+    fn from(keyspace: &Keyspace) -> Self {
+        keyspace.keyspace_id()
+    }
 }
 
 impl Keyspace {
@@ -95,7 +102,7 @@ impl Keyspace {
     }
 
     /// Has tables be written with other compression or filters from now on, in this opening and all later ones. Tables that are
-    /// there stay as they are until they are merged, and those of jobs under way end as they began. Durable when the call
+    /// there stay as they are until they are compacted, and those of jobs under way end as they began. Durable when the call
     /// returns; the same options as before cost nothing.
     ///
     /// Values live for another `ttl` from now on, those that are there as well, counted from their writes. What has expired by now
@@ -119,7 +126,7 @@ impl Keyspace {
         self.db.engine().alter_keyspace(&self.tree, options)
     }
 
-    /// Merges the tables that hold keys of `range` into the deepest level, as [`crate::Db::compact`] does with all.
+    /// Compacts the tables that hold keys of `range` into the deepest level, as [`crate::Db::compact`] does with all.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -17,7 +17,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bounds::EVERYTHING;
-pub use bounds::KeyBounds;
 pub(crate) use bounds::bounds;
 pub use builder::Builder;
 pub use ingest::Ingest;
@@ -27,7 +26,8 @@ pub use ticket::Ticket;
 pub use transaction::{Isolation, Transaction, TransactionIter, TransactionOptions};
 
 use crate::batch::DEFAULT_KEYSPACE;
-use crate::engine::tree::Tree;
+use crate::bounds::KeyBounds;
+use crate::engine::read::tree::Tree;
 use crate::engine::{Engine, Opening, open};
 use crate::error::{ErrorKind, Result};
 use crate::options::{KeyspaceOptions, Options};
@@ -317,9 +317,9 @@ impl Db {
         self.engine().wait_flushed()
     }
 
-    /// Merges everything that is there at the moment into the deepest level, in all keyspaces, and what is in that level already where
+    /// Compacts everything that is there at the moment into the deepest level, in all keyspaces, and what is in that level already where
     /// values have expired, a compaction filter is set, or tombstones are left. Entries that nobody can see any more are gone
-    /// afterwards, but for older versions in the deepest level that a snapshot has kept: they go with the next merge there.
+    /// afterwards, but for older versions in the deepest level that a snapshot has kept: they go with the next compaction there.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -347,7 +347,7 @@ impl Db {
         self.engine().wait_idle_or_written()
     }
 
-    /// Waits until no flush, merge or reclaim is due.
+    /// Waits until no flush, compaction or reclaim is due.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -394,7 +394,7 @@ impl Db {
 
     /// Changes settings of the open store: all of [`Options`] but `reserve_bytes`, and those of keyspaces, which
     /// [`Keyspace::set_options`] changes. In force when the call returns: waiting writers look again, blocks beyond a smaller
-    /// budget are given back (indexes and filters when their tables go), merging threads are started, or end after their
+    /// budget are given back (indexes and filters when their tables go), compaction threads are started, or end after their
     /// job. Sizes of tables, packs and blocks hold for what is written
     /// from then on. Nothing is stored: the next opening has its own settings. One change at a time: `change` must not call
     /// `set_options` or `close`, which would wait for it. To replace them all, start from [`Db::options`].
@@ -440,7 +440,7 @@ impl Db {
 
     /// Copies the store as it is now to the directory `dir`, which must be empty or not exist: an independent store, on
     /// the same file system or another, durable when the call returns. All keyspaces are copied at one moment, with every
-    /// write that was acknowledged before. Writes, flushes and merges go on meanwhile. On a file system that can share
+    /// write that was acknowledged before. Writes, flushes and compactions go on meanwhile. On a file system that can share
     /// storage between files, tables cost no space; elsewhere their live bytes are copied. A checkpoint that was cut off
     /// is no store: remove the directory.
     ///

@@ -60,7 +60,7 @@ properties! {
         u8::from(stats.keyspaces.iter().any(|space| space.sealed_memtables > 0)).to_string()
     },
     "num-running-flushes" => |stats| stats.running_flushes.to_string(),
-    "num-running-compactions" => |stats| stats.running_merges.to_string(),
+    "num-running-compactions" => |stats| stats.running_compactions.to_string(),
     "compaction-pending" => |stats| u8::from(all_levels(stats).any(|level| level.score >= 1.0)).to_string(),
     "estimate-pending-compaction-bytes" => |stats| sum(stats, |space| space.debt_bytes),
     "background-errors" => |stats| stats.background_errors.to_string(),
@@ -175,11 +175,14 @@ fn report(stats: &Stats) -> String {
     line("Write amplification", format!("{:.2}", stats.write_amplification()));
     line("Flushes", format!("{}, {} bytes", stats.flush.jobs, stats.flush.bytes));
     line(
-        "Merges",
-        format!("{}, {} bytes in, {} out", stats.merge.jobs, stats.merge.bytes_in, stats.merge.bytes_out),
+        "Compactions",
+        format!(
+            "{}, {} bytes in, {} out",
+            stats.compaction.jobs, stats.compaction.bytes_in, stats.compaction.bytes_out
+        ),
     );
-    line("Folds", stats.merge.folds.to_string());
-    line("Moves", stats.merge.moves.to_string());
+    line("Intra-L0 compactions", stats.compaction.intra_l0.to_string());
+    line("Moves", stats.compaction.moves.to_string());
     line(
         "Holes punched",
         format!("{}, {} bytes, {} us", stats.punch.punches, stats.punch.bytes, stats.punch.micros),

@@ -1,8 +1,8 @@
 //! Lookups and iterators of the newest state.
 
 use super::{Db, EVERYTHING, KeyBounds, Keyspace, bounds};
-use crate::engine::roam::Roam;
-use crate::engine::scan::{Bounds, Scan};
+use crate::engine::read::bidirectional::BidirectionalScan;
+use crate::engine::read::scan::{Bounds, Scan};
 use crate::error::Result;
 use crate::iter::{Cursor, Iter};
 use crate::slice::Slice;
@@ -297,7 +297,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Db::get`].
     pub fn cursor(&self, range: impl KeyBounds) -> Result<Cursor> {
-        self.roam(bounds(&range))
+        self.bidirectional(bounds(&range))
     }
 
     /// A position that goes anywhere among the entries whose keys start with `prefix`. See [`Cursor`].
@@ -314,7 +314,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Db::get`].
     pub fn prefix_cursor(&self, prefix: impl AsRef<[u8]>) -> Result<Cursor> {
-        self.roam(Bounds::prefix(prefix.as_ref()))
+        self.bidirectional(Bounds::prefix(prefix.as_ref()))
     }
 
     /// The entry with the smallest key. Costs what a seek does.
@@ -393,8 +393,8 @@ impl Keyspace {
         self.engine().approximate_len(self.tree())
     }
 
-    fn roam(&self, bounds: Bounds) -> Result<Cursor> {
-        Ok(Cursor::new(Roam::new(Scan::new(self.engine(), self.tree(), bounds, None)?)))
+    fn bidirectional(&self, bounds: Bounds) -> Result<Cursor> {
+        Ok(Cursor::new(BidirectionalScan::new(Scan::new(self.engine(), self.tree(), bounds, None)?)))
     }
 
     fn scan(&self, bounds: Bounds) -> Result<Iter> {

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Db, EVERYTHING, KeyBounds, Keyspace, bounds};
-use crate::engine::roam::Roam;
-use crate::engine::scan::{Bounds, Scan};
-use crate::engine::tree::Tree;
+use crate::engine::read::bidirectional::BidirectionalScan;
+use crate::engine::read::scan::{Bounds, Scan};
+use crate::engine::read::tree::Tree;
 use crate::engine::{Engine, Pin};
 use crate::error::Result;
 use crate::iter::{Cursor, Iter};
@@ -15,7 +15,7 @@ use crate::types::Seq;
 
 /// The store as it was at one moment, over all keyspaces. Cheap to make and to clone.
 ///
-/// While it lives, merges keep every version that it can see. The methods read the keyspace "default";
+/// While it lives, compactions keep every version that it can see. The methods read the keyspace "default";
 /// [`Snapshot::keyspace`] reads another.
 #[derive(Clone)]
 pub struct Snapshot {
@@ -267,7 +267,7 @@ impl KeyspaceSnapshot {
     /// # Errors
     /// As [`Db::get`].
     pub fn cursor(&self, range: impl KeyBounds) -> Result<Cursor> {
-        self.roam(bounds(&range))
+        self.bidirectional(bounds(&range))
     }
 
     /// A position that goes anywhere among the entries of the moment whose keys start with `prefix`. See [`Cursor`].
@@ -275,12 +275,17 @@ impl KeyspaceSnapshot {
     /// # Errors
     /// As [`Db::get`].
     pub fn prefix_cursor(&self, prefix: impl AsRef<[u8]>) -> Result<Cursor> {
-        self.roam(Bounds::prefix(prefix.as_ref()))
+        self.bidirectional(Bounds::prefix(prefix.as_ref()))
     }
 
-    fn roam(&self, bounds: Bounds) -> Result<Cursor> {
+    fn bidirectional(&self, bounds: Bounds) -> Result<Cursor> {
         let Snapshot { db, pin } = &self.snapshot;
-        Ok(Cursor::new(Roam::new(Scan::new(db.engine(), &self.tree, bounds, Some(pin.clone()))?)))
+        Ok(Cursor::new(BidirectionalScan::new(Scan::new(
+            db.engine(),
+            &self.tree,
+            bounds,
+            Some(pin.clone()),
+        )?)))
     }
 
     pub(super) fn scan(&self, bounds: Bounds) -> Result<Iter> {

@@ -2,7 +2,7 @@
 
 use super::{Db, KeyBounds, Keyspace};
 use crate::batch::WriteBatch;
-use crate::engine::scan::Bounds;
+use crate::engine::read::scan::Bounds;
 use crate::error::Result;
 use crate::options::Durability;
 
@@ -46,7 +46,7 @@ impl Db {
     }
 
     /// Removes all keys that lie in `range`; fine if there are none. Costs no more than a put, whatever the range
-    /// holds: a *range tombstone* hides it at once, from all but older snapshots and iterators, and merges free its
+    /// holds: a *range tombstone* hides it at once, from all but older snapshots and iterators, and compactions free its
     /// space in their time. [`Keyspace::compact_range`] frees it now.
     ///
     /// A range that is empty, or ends before it starts, does nothing.
@@ -148,7 +148,7 @@ impl Db {
     /// Removes all keys of the keyspace "default": [`Db::delete_range`] over everything, atomic and as cheap. Other
     /// keyspaces stay as they are.
     ///
-    /// Space comes back as flushes and merges get there; [`Db::compact`] gives it back at once. What snapshots, transactions and
+    /// Space comes back as flushes and compactions get there; [`Db::compact`] gives it back at once. What snapshots, transactions and
     /// iterators see stays until they go.
     ///
     /// ```

@@ -1,67 +1,26 @@
-//! Mechanism, put together: commit, read, flush, merge, recover, reclaim.
+//! The engine: all mechanism of an open store, put together.
 //!
-//! [`Engine`] is the state that they share. Each path lives in a file of its own:
+//! [`Engine`] is the state that the rooms share. Each room is one path of data:
 //!
-//! * [`commit`]: a write's way into log and memtable; the only code that makes a caller wait on purpose.
-//!   [`conflict`]: what a transaction depends on. [`visibility`]: what readers may see.
-//! * [`read`], [`multi_get`], [`scan`] and [`roam`]: lookups, iterators and cursors over one [`View`](tree::View); [`reads`]
-//!   counts them.
-//! * [`flush`] and [`merge_job`]: jobs, which [`distill`] their inputs into [`output`] and end in an edit; [`install`]
-//!   makes it durable, then visible. [`rewrite`]: a job that copies tables as they are. [`ahead`]: files that are made before they are needed.
-//! * [`scheduler`]: the threads, what they may do at the same time, and when they have nothing to do.
-//!   [`courtesy`]: when they pause.
-//! * [`ingest`]: sorted data from outside, straight into tables.
-//! * [`repair`]: a new store of what [`salvage`] finds in a damaged one.
-//! * [`checkpoint`]: a copy of the store at one moment.
-//! * [`recovery`]: from files to an engine. [`reclaim`]: from dead tables to free space. [`reserve`]: what a full disk
-//!   has left. [`space`]: how much of a budget is left.
-//! * [`expiry`]: what time and the owner's filter make of values.
-//! * [`events`]: what the listener hears, under no lock. [`tickets`]: when a write has become durable.
+//! * [`write`]: from a batch to the log and the memtables; when writers wait; what readers may see.
+//! * [`read`]: lookups and iterators over one [`View`](read::tree::View); snapshots.
+//! * [`jobs`]: flush, compaction, rewrite and ingest; what they write, and the edit that makes it durable, then visible.
+//! * [`schedule`]: the threads, what may run at the same time, and when jobs pause.
+//! * [`space`]: from dead tables to free space; what a full disk has left.
+//! * [`lifecycle`]: from files to an engine and back; settings, checkpoints, repair.
+//! * [`observe`]: events, statistics, health.
 //!
 //! LOCK order, outermost first: `closing`, the tickets' syncer, `keyspace_changes`, `writer`, `catalog`, scheduler state, then `reserve`
 //! and the next segment, under which files come and go, and then the leaves, which are taken last and call nothing of the
-//! engine: spares, visibility, syncs, pressure, courtesy, snapshots, reclaimer, requests to work ahead, stalls, events, tickets.
+//! engine: recycled files, visibility, syncs, pressure, throttle, snapshots, reclaimer, requests to preallocate, stalls, events, tickets.
 
-mod ahead;
-mod checkpoint;
-mod close;
-pub(crate) mod commit;
-mod conflict;
-mod courtesy;
-mod distill;
-mod events;
-mod expiry;
-mod flush;
-mod health;
-mod idleness;
-mod ingest;
-mod install;
-mod keyspaces;
-mod merge_job;
-mod multi_get;
-mod output;
-mod payments;
-mod pressure;
-mod read;
-mod reads;
-mod reclaim;
-mod recovery;
-mod renewal;
-mod repair;
-mod reserve;
-mod rewrite;
-pub(crate) mod roam;
-mod salvage;
-pub(crate) mod scan;
-mod scheduler;
-pub(crate) mod settings;
-mod snapshots;
+mod jobs;
+pub(crate) mod lifecycle;
+mod observe;
+pub(crate) mod read;
+mod schedule;
 mod space;
-mod statistics;
-mod tickets;
-pub(crate) mod tree;
-mod verify;
-mod visibility;
+pub(crate) mod write;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,13 +28,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
-pub(crate) use conflict::Condition;
-pub(crate) use events::Listener;
-pub(crate) use ingest::Ingestion;
-pub(crate) use recovery::{Opening, open};
-pub(crate) use repair::repair;
-pub(crate) use snapshots::Pin;
-pub(crate) use tickets::Tickets;
+pub(crate) use jobs::ingest::Ingestion;
+pub(crate) use lifecycle::recovery::{Opening, open};
+pub(crate) use lifecycle::repair::repair;
+pub(crate) use observe::events::Listener;
+pub(crate) use read::snapshots::Pin;
+pub(crate) use write::conflict::Condition;
+pub(crate) use write::tickets::Tickets;
 
 use crate::catalog::Catalog;
 use crate::env::sync::{Mutex, before_look};
@@ -84,33 +43,33 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Filters;
 use crate::format::edit::Counters;
 use crate::store::cache::TableCache;
-use crate::store::device::Device;
+use crate::store::files::device::Device;
+use crate::store::files::meter::Meter;
+use crate::store::files::recycled::RecycledFiles;
 use crate::store::manifest::Manifest;
 use crate::store::memtable::ChunkPool;
-use crate::store::meter::Meter;
-use crate::store::spares::Spares;
 use crate::store::wal::{NextSegment, RecoveredSegment, Wal};
 use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
-use ahead::Ahead;
-use commit::SyncGroup;
-use conflict::Recent;
-use courtesy::Courtesy;
-use events::{Event, Events, ToldStall};
-use expiry::Clock;
-use health::Health;
-use idleness::Idleness;
-use payments::Lookups;
-use pressure::Pressure;
-use reads::Reads;
-use reclaim::Reclaimer;
-use reserve::Reserve;
-use scheduler::Scheduler;
-use settings::Settings;
-use snapshots::Snapshots;
-use statistics::Tally;
-use tree::Tree;
-use visibility::Visibility;
+use jobs::expiry::Clock;
+use lifecycle::preallocate::Preallocator;
+use lifecycle::settings::Settings;
+use observe::events::{Event, Events, NotifiedStall};
+use observe::health::Health;
+use observe::reads::Reads;
+use observe::statistics::Statistics;
+use read::snapshots::Snapshots;
+use read::tree::Tree;
+use schedule::idle_time::IdleTime;
+use schedule::read_triggered::Lookups;
+use schedule::scheduler::Scheduler;
+use schedule::throttle::Throttle;
+use space::reclaim::Reclaimer;
+use space::reserve::Reserve;
+use write::commit::SyncGroup;
+use write::conflict::Recent;
+use write::pressure::Pressure;
+use write::visibility::Visibility;
 
 /// The keyspaces that exist, by id.
 pub(crate) type Trees = BTreeMap<KeyspaceId, Arc<Tree>>;
@@ -138,25 +97,25 @@ pub(crate) struct Engine {
     pub(crate) tickets: Arc<Tickets>,
     scheduler: Scheduler,
     pressure: Pressure,
-    courtesy: Courtesy,
-    idleness: Idleness,
+    throttle: Throttle,
+    idle_time: IdleTime,
     pub(crate) health: Health,
     reclaimer: Arc<Reclaimer>,
-    spares: Arc<Spares>,
+    recycled: Arc<RecycledFiles>,
     /// The segment that the log goes on in; `None` in a store that was opened for reading alone.
     next_segment: Option<Arc<NextSegment>>,
-    ahead: Ahead,
+    preallocator: Preallocator,
     /// Memory for memtables.
     chunks: Arc<ChunkPool>,
     reserve: Reserve,
-    ids: Ids,
-    tally: Tally,
+    ids: IdCounters,
+    statistics: Statistics,
     lookups: Lookups,
     reads: Reads,
     events: Arc<Events>,
     clock: Clock,
-    /// Bytes of tables that running merges read.
-    merging_bytes: AtomicU64,
+    /// Bytes of tables that running compactions read.
+    compacting_bytes: AtomicU64,
     /// Bytes of tables from outside that are written and not in a tree yet.
     ingesting_bytes: AtomicU64,
     // Guarded.
@@ -179,7 +138,7 @@ pub(crate) struct Writer {
     /// Bytes in the active memtables of all keyspaces, about.
     pub(crate) active_bytes: u64,
     /// What the listener has heard last of stalls.
-    told_stall: Option<ToldStall>,
+    notified_stall: Option<NotifiedStall>,
     /// How many wait for memtables to be flushed that their batches have no room beside.
     crowding: usize,
     /// How many want that nobody writes for a while.
@@ -194,7 +153,7 @@ impl Writer {
             last_seq,
             recent: Recent::default(),
             active_bytes,
-            told_stall: None,
+            notified_stall: None,
             crowding: 0,
             holds: 0,
         }
@@ -211,14 +170,14 @@ pub(crate) struct CatalogLog {
 
 /// Counters of ids, each the next free one.
 #[derive(Debug)]
-pub(crate) struct Ids {
+pub(crate) struct IdCounters {
     table: AtomicU64,
     pack: AtomicU64,
     epoch: AtomicU64,
     segment: AtomicU64,
 }
 
-impl Ids {
+impl IdCounters {
     pub(crate) fn new(next: &Counters) -> Self {
         let Counters { table, pack, epoch, segment, .. } = next;
         Self { table: table.0.into(), pack: pack.0.into(), epoch: epoch.0.into(), segment: segment.0.into() }
@@ -254,7 +213,7 @@ impl Ids {
 impl Engine {
     /// The tree of a keyspace.
     pub(crate) fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
-        self.trees.load().get(&id).cloned().ok_or_else(tree::dropped)
+        self.trees.load().get(&id).cloned().ok_or_else(read::tree::dropped)
     }
 
     /// The keyspaces that exist.
@@ -274,7 +233,7 @@ impl Engine {
     /// [`Engine::wake_writers`] when they hold no lock.
     fn poison(&self, cause: Error) -> Error {
         if self.health.poison(&cause) {
-            self.events.tell(|| Event::Poisoned(cause.clone()));
+            self.events.notify(|| Event::Poisoned(cause.clone()));
         }
         self.scheduler.wake_all();
         self.pressure.wake();

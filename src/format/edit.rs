@@ -8,8 +8,8 @@ mod codec;
 pub(crate) use codec::NAME_BYTES_MAX;
 
 use crate::types::{
-    Dates, DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeyspaceId, Lifetime, PackId, Prefix,
-    SegmentId, Seq, TableId,
+    DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeyspaceId, PackId, Prefix, SegmentId, Seq,
+    TableId, Timestamps, Ttl,
 };
 
 /// One atomic change of the catalog: one manifest record.
@@ -46,11 +46,11 @@ pub enum KeyspaceChange {
         filter_bits: u8,
     },
     /// Values of a keyspace live for another time.
-    Live {
+    SetTtl {
         /// Whose values.
         keyspace: KeyspaceId,
         /// For how long.
-        life: Lifetime,
+        ttl: Ttl,
     },
 }
 
@@ -69,7 +69,7 @@ pub struct KeyspaceRecord {
     pub prefix: Option<Prefix>,
     /// For how long values live; each stored value ends in the second of its write then (4 bytes, little endian). `None` for
     /// ever, and that does not change.
-    pub life: Option<Lifetime>,
+    pub ttl: Option<Ttl>,
 }
 
 /// Changes of one keyspace's tree. A move is a drop and an add of the same table id.
@@ -109,7 +109,7 @@ pub struct TableRecord {
     /// Number of range tombstones.
     pub range_tombstones: u64,
     /// When its values were written, where they expire; `None` if there is none, or nobody knows.
-    pub dates: Option<Dates>,
+    pub timestamps: Option<Timestamps>,
     /// What it holds for readers at numbers of the past alone.
     pub holds: Holds,
 }

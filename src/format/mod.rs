@@ -17,8 +17,8 @@
 //!
 //! | file | codecs |
 //! | --- | --- |
-//! | pack | [`block`], [`dated`], [`filter`], [`prefix`], [`tombstones`], [`table`], [`pack`] |
-//! | write-ahead log | [`log`], [`segment`], [`batch`], [`dated`] |
+//! | pack | [`block`], [`timestamped`], [`filter`], [`prefix`], [`tombstones`], [`table`], [`pack`] |
+//! | write-ahead log | [`log`], [`segment`], [`batch`], [`timestamped`] |
 //! | manifest | [`log`], [`edit`], [`prefix`] |
 //! | `IDENTITY`, `CURRENT` | [`identity`], [`current`] |
 //! | all | [`coding`], [`checksum`], [`names`] |
@@ -28,7 +28,6 @@ pub mod block;
 pub mod checksum;
 pub mod coding;
 pub mod current;
-pub mod dated;
 pub mod edit;
 pub mod filter;
 pub mod holds;
@@ -39,6 +38,7 @@ pub mod pack;
 pub mod prefix;
 pub mod segment;
 pub mod table;
+pub mod timestamped;
 pub mod tombstones;
 
 use std::fmt;

@@ -4,7 +4,7 @@
 //! 000012.pack       pack 12               CURRENT, CURRENT.new      which manifest holds
 //! 000003.wal        segment 3             IDENTITY, IDENTITY.new    which store and device this is
 //! MANIFEST-000001   manifest 1            LOCK                      held while the store is open
-//! 000001.spare      a dead file, to be written over
+//! 000001.recycled      a dead file, to be written over
 //! RESERVE           zeros, for a full disk
 //! ```
 //!
@@ -24,7 +24,7 @@ pub enum FileName {
     /// A log of catalog edits.
     Manifest(u64),
     /// A dead file that waits to be written over.
-    Spare(u64),
+    Recycled(u64),
     /// Names the manifest that holds.
     Current,
     /// The next [`Current`](Self::Current), not in force yet.
@@ -63,7 +63,7 @@ impl FileName {
         match extension {
             "pack" => Some(Self::Pack(PackId(number))),
             "wal" => Some(Self::Wal(SegmentId(number))),
-            "spare" => Some(Self::Spare(number)),
+            "recycled" => Some(Self::Recycled(number)),
             _ => None,
         }
     }
@@ -93,7 +93,7 @@ impl fmt::Display for FileName {
             Self::Pack(pack) => write!(f, "{:06}.pack", pack.0),
             Self::Wal(segment) => write!(f, "{:06}.wal", segment.0),
             Self::Manifest(number) => write!(f, "MANIFEST-{number:06}"),
-            Self::Spare(number) => write!(f, "{number:06}.spare"),
+            Self::Recycled(number) => write!(f, "{number:06}.recycled"),
             Self::Current => f.write_str("CURRENT"),
             Self::CurrentTemp => f.write_str("CURRENT.new"),
             Self::Identity => f.write_str("IDENTITY"),
@@ -114,7 +114,7 @@ mod tests {
             (FileName::Pack(PackId(12)), "000012.pack"),
             (FileName::Wal(SegmentId(3)), "000003.wal"),
             (FileName::Manifest(1), "MANIFEST-000001"),
-            (FileName::Spare(7), "000007.spare"),
+            (FileName::Recycled(7), "000007.recycled"),
             (FileName::Manifest(999_999_999_999_999_999), "MANIFEST-999999999999999999"),
             (FileName::Pack(PackId(1_000_000)), "1000000.pack"),
             (FileName::Current, "CURRENT"),

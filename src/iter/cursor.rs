@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::engine::roam::Roam;
+use crate::engine::read::bidirectional::BidirectionalScan;
 use crate::error::Result;
 use crate::slice::Slice;
 
@@ -36,11 +36,11 @@ use crate::slice::Slice;
 ///
 /// A step on in the same direction costs what it does in an `Iter`; to turn round costs a seek. After a failure (a damaged
 /// block, say) it stands nowhere: there is no current entry, and no step leads to one, until it seeks again.
-pub struct Cursor(Roam);
+pub struct Cursor(BidirectionalScan);
 
 impl Cursor {
-    pub(crate) fn new(roam: Roam) -> Self {
-        Self(roam)
+    pub(crate) fn new(bidirectional: BidirectionalScan) -> Self {
+        Self(bidirectional)
     }
 
     /// Goes to the first entry at or behind `key`. A key before the bounds leads to their first entry.

@@ -107,34 +107,30 @@ pub fn newer_over(fragments: &[RangeTombstone], range: &KeyRange, since: Seq) ->
 
 /// Neighbouring keys over which the same tombstone is the newest, or none is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Stretch {
+pub struct Span {
     /// The keys.
     pub range: KeyRange,
     /// The tombstone.
     pub newest: Option<Seq>,
 }
 
-/// The stretch around `key` that a reader at `upto` sees in `lists` of fragmented tombstones, of which each is newer
+/// The span around `key` that a reader at `upto` sees in `lists` of fragmented tombstones, of which each is newer
 /// than the next.
-pub fn stretch_at<'a>(
-    lists: impl IntoIterator<Item = &'a [RangeTombstone]>,
-    key: &[u8],
-    upto: Seq,
-) -> Stretch {
-    let mut stretch = Stretch { range: KeyRange::everything(), newest: None };
+pub fn span_at<'a>(lists: impl IntoIterator<Item = &'a [RangeTombstone]>, key: &[u8], upto: Seq) -> Span {
+    let mut span = Span { range: KeyRange::everything(), newest: None };
     for fragments in lists {
-        let (range, newest) = stretch_in(fragments, key, upto);
+        let (range, newest) = span_in(fragments, key, upto);
         // Both hold the key.
-        stretch.range = stretch.range.intersection(&range).unwrap_or(range);
-        stretch.newest = newest;
+        span.range = span.range.intersection(&range).unwrap_or(range);
+        span.newest = newest;
         if newest.is_some() {
             break;
         }
     }
-    stretch
+    span
 }
 
-fn stretch_in(fragments: &[RangeTombstone], key: &[u8], upto: Seq) -> (KeyRange, Option<Seq>) {
+fn span_in(fragments: &[RangeTombstone], key: &[u8], upto: Seq) -> (KeyRange, Option<Seq>) {
     let at = lower_bound(fragments, key);
     let mut gap = KeyRange::everything();
     if let Some(next) = fragments.get(at) {
@@ -242,10 +238,10 @@ mod tests {
                 for key in (0..KEYS + 2).map(|key| [key]) {
                     let expected = newest(&tombstones, &key, upto);
                     prop_assert_eq!(newest_over(&fragments, &key, upto), expected);
-                    let stretch = stretch_at([&fragments[..]], &key, upto);
-                    prop_assert_eq!(stretch.newest, expected);
-                    prop_assert!(stretch.range.contains(&key));
-                    for other in (0..KEYS + 2).map(|key| [key]).filter(|key| stretch.range.contains(key)) {
+                    let span = span_at([&fragments[..]], &key, upto);
+                    prop_assert_eq!(span.newest, expected);
+                    prop_assert!(span.range.contains(&key));
+                    for other in (0..KEYS + 2).map(|key| [key]).filter(|key| span.range.contains(key)) {
                         prop_assert_eq!(newest(&tombstones, &other, upto), expected);
                     }
                 }

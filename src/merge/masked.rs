@@ -9,7 +9,7 @@
 //! So a merge needs to know nothing of range tombstones, and sources that none can hide are not masked at all.
 
 use super::visible::STEPS_BEFORE_SEEK;
-use super::{Cursor, PinValue, Stretch};
+use super::{Cursor, PinValue, Span};
 use crate::types::{KeyRange, Kind, Seq, Stamp, UpperBound};
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ pub trait Tombstones {
     /// What a failed read yields.
     type Error;
 
-    /// The stretch around `key`.
-    fn stretch(&self, key: &[u8]) -> Result<Stretch, Self::Error>;
+    /// The span around `key`.
+    fn span(&self, key: &[u8]) -> Result<Span, Self::Error>;
 }
 
 /// What is hidden around a key.
@@ -142,7 +142,7 @@ fn mask_at<T: Tombstones>(
     let mut hidden: Option<KeyRange> = None;
     let mut open = KeyRange::everything();
     for source in newer {
-        let Stretch { range, newest } = source.stretch(key)?;
+        let Span { range, newest } = source.span(key)?;
         if newest.is_some() {
             hidden = Some(hidden.map_or_else(|| range.clone(), |hidden| hidden.hull(&range)));
         } else {
@@ -154,7 +154,7 @@ fn mask_at<T: Tombstones>(
     }
     let mut mask = Mask::Nothing;
     if let Some(own) = own {
-        let Stretch { range, newest } = own.stretch(key)?;
+        let Span { range, newest } = own.span(key)?;
         open = open.intersection(&range).unwrap_or(range);
         mask = newest.map_or(Mask::Nothing, Mask::Older);
     }

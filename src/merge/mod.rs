@@ -13,7 +13,7 @@ mod tree;
 mod visible;
 
 pub use cursor::Cursor;
-pub use fragments::{Coverage, Stretch, fragment, newer_over, newest_over, stretch_at};
+pub use fragments::{Coverage, Span, fragment, newer_over, newest_over, span_at};
 pub(crate) use head::key_head;
 pub use masked::{Masked, Tombstones};
 pub use newer::newer_in;

@@ -1,4 +1,4 @@
-//! Which versions a flush or a merge keeps.
+//! Which versions a flush or a compaction keeps.
 //!
 //! The one place that decides it. The rules, for a version with sequence number `s` of a key:
 //!
@@ -44,7 +44,7 @@ impl Verdict {
     }
 }
 
-/// Decides on versions in the order of a forward merge: keys ascending, stamps of a key descending.
+/// Decides on versions in the order of a forward compaction: keys ascending, stamps of a key descending.
 pub struct VersionFilter {
     snapshots: Vec<Seq>,
     /// The version of the key that was judged last.

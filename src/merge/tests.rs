@@ -1,8 +1,8 @@
 //! The merge and what a reader sees of it, against sorted vectors.
 
 use super::{
-    Cursor, Masked, MergeBackward, MergeForward, PinValue, Stretch, Tombstones, VisibleBackward,
-    VisibleForward, fragment, newer_in, stretch_at,
+    Cursor, Masked, MergeBackward, MergeForward, PinValue, Span, Tombstones, VisibleBackward, VisibleForward,
+    fragment, newer_in, span_at,
 };
 use crate::types::{Key, KeyRange, Kind, RangeTombstone, Seq, Stamp, UpperBound};
 use proptest::prelude::*;
@@ -186,8 +186,8 @@ struct Fragments(Vec<RangeTombstone>, Seq);
 impl Tombstones for Fragments {
     type Error = Burnt;
 
-    fn stretch(&self, key: &[u8]) -> Result<Stretch, Burnt> {
-        Ok(stretch_at([&self.0[..]], key, self.1))
+    fn span(&self, key: &[u8]) -> Result<Span, Burnt> {
+        Ok(span_at([&self.0[..]], key, self.1))
     }
 }
 

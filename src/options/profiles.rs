@@ -63,13 +63,13 @@ fn leveldb(table_bytes: u64) -> Options {
         l0_stop: 12,
         debt_slow_bytes: u64::MAX - 1,
         debt_stop_bytes: u64::MAX,
-        merges_yield: false,
+        throttle_compactions: false,
         ..TreeOptions::default()
     };
     Options { tree, background_threads: Some(1), ..Options::default() }
 }
 
-/// RocksDB 6.7 by its defaults, of which two background jobs leave one thread to merges.
+/// RocksDB 6.7 by its defaults, of which two background jobs leave one thread to compactions.
 fn rocksdb() -> Options {
     let base = leveldb(64 << 20);
     let tree = TreeOptions {
@@ -84,7 +84,7 @@ fn rocksdb() -> Options {
 }
 
 /// HyperLevelDB: `db/version_set.cc`. Its levels are 64 MB, 128 MB, 512 MB, 4 GB and 32 GB large, its tables between 16 and
-/// 64 MB below level 2: one ratio and one size stand for these. It merges the neighbours that overlap the fewest bytes for each
+/// 64 MB below level 2: one ratio and one size stand for these. It compacts the neighbours that overlap the fewest bytes for each
 /// of their own, most often one or two tables.
 fn hyperleveldb() -> Options {
     let base = leveldb(32 << 20);

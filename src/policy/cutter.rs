@@ -1,21 +1,21 @@
-//! Where the outputs of a merge are cut.
+//! Where the outputs of a compaction are cut.
 //!
 //! `Size` is LevelDB's `ShouldStopBefore`: at the target size, and earlier when the output has come to overlap so much
-//! of the level after the target that merging it later would cost too much. A cut falls between user keys only (I1):
-//! the merge asks once per user key, before its first entry.
+//! of the level after the target that compacting it later would cost too much. A cut falls between user keys only (I1):
+//! the compaction asks once per user key, before its first entry.
 //!
 //! A flush is cut where the run over which it comes was cut, as far as sizes allow. Were each run cut where its tables happen to
 //! be full, a section of level 0 would reach one table further in each run than in the next newer one, and what level 1 has
-//! there would be merged by two sections.
+//! there would be compacted by two sections.
 //!
 //! But a cut falls between two keys of the run, and those of the next run lie elsewhere: to be cut where that one was lets each run
 //! reach a little over the cuts of the last, and over ten runs everything hangs together. So flushes are cut at guards as well: some
 //! starts of tables of level 1, each picked by its own hash, so that all flushes pick the same. (After PebblesDB's guards: "PebblesDB:
-//! Building Key-Value Stores using Fragmented Log-Structured Merge Trees", section 3.) They change where level 1 is merged, which
+//! Building Key-Value Stores using Fragmented Log-Structured Compaction Trees", section 3.) They change where level 1 is compacted, which
 //! takes from level 0 what was cut there before.
 //!
 //! And always at the fences of the plan: between them lie tables that the job leaves where they are, or moves, and that
-//! no output may span (I1); or keys that none of a fold should (`picker/fold.rs`).
+//! no output may span (I1); or keys that none of an intra-L0 compaction should (`picker/intra_l0.rs`).
 
 use std::sync::Arc;
 

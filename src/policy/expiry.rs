@@ -1,28 +1,28 @@
-//! What has expired goes, though no merge comes along.
+//! What has expired goes, though no compaction comes along.
 //!
-//! Merges drop what has expired of the tables that they read. Those of the deepest level may meet none for ever, as where keys
-//! ascend. So a table of which every value has expired is given up, unread, and one of which many have is merged alone. Either
-//! only where the tree holds nothing older in its range: until then what is expired hides what is below it (I4), or a merge is
+//! Compactions drop what has expired of the tables that they read. Those of the deepest level may meet none for ever, as where keys
+//! ascend. So a table of which every value has expired is given up, unread, and one of which many have is compacted alone. Either
+//! only where the tree holds nothing older in its range: until then what is expired hides what is below it (I4), or a compaction is
 //! yet to come.
 //!
 //! How much of a table has expired is not known, only when its oldest and its newest value were written. It is due once half of the
 //! time between these has passed, but no earlier than an eighth of the time that values live behind the first. So if values come
 //! evenly, a half of it is written again, a quarter, and an eighth, and what has expired is at most as much as what lives.
-//! (RocksDB merges a table once its oldest data is older than its `ttl`, Cassandra once it estimates that a fifth is
+//! (RocksDB compacts a table once its oldest data is older than its `ttl`, Cassandra once it estimates that a fifth is
 //! droppable.)
 //!
 //! What is given up unread is newer than nobody who reads at a number of the past: a transaction would not learn of a write that
-//! came after it began (I5). A merge by itself keeps what they need, as any merge.
+//! came after it began (I5). A compaction by itself keeps what they need, as any compaction.
 
 use super::{Plan, PlanInput, PlanKind, Reason, TreeView};
 use crate::catalog::{Run, TableMeta};
-use crate::types::{Dates, KeyRange, Seq};
+use crate::types::{KeyRange, Seq, Timestamps};
 
 /// Tables that one edit gives up, at most.
 const DROPS_MAX: usize = 256;
 
-/// A table is not merged for what has expired within one part in so many of the time that values live.
-const LIFE_PARTS: u64 = 8;
+/// A table is not compacted for what has expired within one part in so many of the time that values live.
+const TTL_PARTS: u64 = 8;
 
 /// The time that values of a tree live, and what it has come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,24 +40,25 @@ impl Expiring {
     fn is_over(&self, table: &TableMeta) -> bool {
         let pin = self.oldest_pin.filter(|_| !planted!("what-is-newer-than-a-pin-gone-unread"));
         let first = planted!("table-gone-with-its-first-value");
-        let has_expired =
-            |dates: Dates| u64::from(if first { dates.oldest } else { dates.newest }) <= self.upto;
-        table.dates.map_or(table.entries == table.tombstones, has_expired)
+        let has_expired = |timestamps: Timestamps| {
+            u64::from(if first { timestamps.oldest } else { timestamps.newest }) <= self.upto
+        };
+        table.timestamps.map_or(table.entries == table.tombstones, has_expired)
             && pin.is_none_or(|pin| table.max_seq <= pin)
     }
 
     /// Whether something of `table` has expired, or may have: one that was written before tables had dates.
     pub(crate) fn has_begun(&self, table: &TableMeta) -> bool {
-        let begun = |dates: Dates| u64::from(dates.oldest) <= self.upto;
-        table.dates.map_or(table.entries > table.tombstones, begun)
+        let begun = |timestamps: Timestamps| u64::from(timestamps.oldest) <= self.upto;
+        table.timestamps.map_or(table.entries > table.tombstones, begun)
     }
 
-    /// Whether enough has for `table` to be merged alone.
+    /// Whether enough has for `table` to be compacted alone.
     fn is_due(&self, table: &TableMeta) -> bool {
-        let Some(dates) = table.dates else { return self.has_begun(table) };
-        let passed = self.upto.saturating_sub(dates.oldest.into());
-        let half = u64::from(dates.newest - dates.oldest).div_ceil(2);
-        passed >= half.max(self.ttl / LIFE_PARTS).max(1)
+        let Some(timestamps) = table.timestamps else { return self.has_begun(table) };
+        let passed = self.upto.saturating_sub(timestamps.oldest.into());
+        let half = u64::from(timestamps.newest - timestamps.oldest).div_ceil(2);
+        passed >= half.max(self.ttl / TTL_PARTS).max(1)
     }
 }
 
@@ -73,9 +74,9 @@ pub fn next_drop(view: &TreeView<'_>) -> Option<Plan> {
     })
 }
 
-/// The next tables below level 0, neighbours of up to so many bytes, to be merged into their own level.
+/// The next tables below level 0, neighbours of up to so many bytes, to be compacted into their own level.
 #[must_use]
-pub fn next_distilled(view: &TreeView<'_>, group_bytes: u64) -> Option<Plan> {
+pub fn next_expiry_compaction(view: &TreeView<'_>, group_bytes: u64) -> Option<Plan> {
     let expiring = view.shape.expiring.filter(|_| !view.shape.put_off)?;
     bottoms(view).filter(|(level, ..)| *level > 0).find_map(|(level, at, run)| {
         let is_due = |table: &TableMeta| expiring.is_due(table) && is_free(view, level, at, table);
@@ -83,7 +84,7 @@ pub fn next_distilled(view: &TreeView<'_>, group_bytes: u64) -> Option<Plan> {
     })
 }
 
-/// The merge of the first tables of `run` that are `due`, neighbours of up to so many bytes, into their own level. Outputs may reach
+/// The compaction of the first tables of `run` that are `due`, neighbours of up to so many bytes, into their own level. Outputs may reach
 /// over the gaps between them, so these are claimed, too.
 pub(super) fn alone(
     view: &TreeView<'_>,
@@ -105,7 +106,7 @@ pub(super) fn alone(
         taken.push(table);
         range = wider;
     }
-    plan(view, level, PlanKind::Merge, &taken, vec![range])
+    plan(view, level, PlanKind::Compact, &taken, vec![range])
 }
 
 /// Levels and runs, the oldest data first; with each run's place in its level.

@@ -2,21 +2,21 @@
 //!
 //! `Leveled` is LevelDB's: runs of flushed tables in level 0, one run in every deeper level, limits that grow by a
 //! ratio. A level is due at score 1: level 0 by its number of runs, a deeper one by its bytes. The deepest
-//! level has nowhere to go and is never due. Level 0 is due as well once readers have paid for its merge; without a given ratio they
+//! level has nowhere to go and is never due. Level 0 is due as well once readers have paid for its compaction; without a given ratio they
 //! may pay for less before: that runs of it become one.
 //!
 //! Without a given ratio the limits follow the tree. A level costs each byte that goes through it about one write, and half
 //! a write for each time that it is larger than the one above: behind the cursor, which goes round, the target is emptier
-//! than at the place that is reached last. Level 0 is a level like the others here: it is merged in sections (`picker/level0.rs`), each
+//! than at the place that is reached last. Level 0 is a level like the others here: it is compacted in sections (`picker/level0.rs`), each
 //! where it holds most, so it is due by its bytes, a fifth of the data within bounds, and what it holds beyond them is what must
 //! go. The deepest level holds what there is, and between the two as many levels as cost least, in writes and in space, grow by one
 //! ratio. That is none at all up to 7 GiB: of 5 GiB, updates of any of the records take 1.22 times their space by the plans alone and write
 //! each byte 3.5 times; of 8 GiB with a level between, 1.41 and 4.0 times. With LevelDB's level 1 and ratio of 10, each byte is written once more on its way through
 //! a level 1 that is no larger than level 0, and the deepest level but one is full however little lies below it.
-//! Lookups ask more filters of level 0, and fewer of other levels; readers pay for a merge where that is worth it.
+//! Lookups ask more filters of level 0, and fewer of other levels; readers pay for a compaction where that is worth it.
 //! (`policy/tests/volume.rs` reckons the difference: of what is written with the ratio of 10, from 3 GiB on about half is left.)
 //! What counts as data is the largest level below level 0: it has no key twice, so not less than that is live, and updates, however
-//! far merges are behind, do not make the limits larger.
+//! far compactions are behind, do not make the limits larger.
 //! A tree that has outgrown its levels moves its tables into a new deepest one; nothing is written for that.
 
 use std::cmp::Reverse;
@@ -26,29 +26,29 @@ use crate::catalog::{LevelState, Version};
 use crate::types::{KeyRange, LEVELS, UpperBound};
 
 use super::expiry::Expiring;
-use super::knots::{EVEN_PARTS, knots};
+use crate::policy::clusters::{EVEN_PARTS, clusters};
 
-/// What a merge gets through in a microsecond, in bytes.
-const MERGED_BYTES_PER_MICRO: u64 = 525;
-/// What merging costs as much as one seek does whose block is cached, in bytes: 0.7 us, which one run more takes of a scan of 50 rows.
+/// What a compaction gets through in a microsecond, in bytes.
+const COMPACTED_BYTES_PER_MICRO: u64 = 525;
+/// What compacting costs as much as one seek does whose block is cached, in bytes: 0.7 us, which one run more takes of a scan of 50 rows.
 const SEEK_CACHED_BYTES: u64 = 3 << 7;
 /// The same for a look into a filter, of the 30 ns that one run more takes of a lookup.
-const LOOK_BYTES: u64 = 1 << 4;
+const FILTER_PROBE_BYTES: u64 = 1 << 4;
 /// Where blocks must be read, a scan takes for each run about so many times what a read does: it often reads two of them, and each
 /// is missed, checked and let go. (3 us, where reads from the operating system's memory take 1.9.)
 const READ_TIMES: u64 = 2;
 /// At most so much for one seek: LevelDB's estimate of one on a disk (`db/version_set.cc`: `allowed_seeks`). Where reads take
-/// longer, merges do as well.
+/// longer, compactions do as well.
 const SEEK_BYTES_MAX: u64 = 16 << 10;
 
-/// What a merge costs however small it is, for its barriers, in bytes of merging.
-const MERGE_BYTES: u64 = 1 << 20;
+/// What a compaction costs however small it is, for its barriers, in bytes of compaction.
+const COMPACTION_BYTES: u64 = 1 << 20;
 
-/// Newest runs of level 0 among which windows to fold are sought.
-const FOLDED_RUNS_MAX: usize = 64;
+/// Newest runs of level 0 among which windows to compact within level 0 are sought.
+const INTRA_L0_RUNS_MAX: usize = 64;
 
-/// As many windows are looked at, where nothing of the cheapest can be folded.
-const FOLDS_MAX: usize = 16;
+/// As many windows are looked at, where nothing of the cheapest can be compacted within level 0.
+const INTRA_L0_COMPACTIONS_MAX: usize = 16;
 
 /// The layouts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -85,7 +85,7 @@ const LEVEL0_COUNTED_PARTS: u64 = 4;
 /// stop at 96. With limits of less than a third between the two, it may stop them.
 const LEVEL0_PRESSED_PARTS: u64 = 3;
 
-/// Level 0 may have so many times the runs that it had if all were full: sections of the older ones are merged already.
+/// Level 0 may have so many times the runs that it had if all were full: sections of the older ones are compacted already.
 const LEVEL0_PARTIAL: u64 = 2;
 
 /// What a level costs beside the ratio, in writes: one, and half a one for the readers, who ask all levels.
@@ -99,17 +99,17 @@ const SPACE_COST: f64 = 6.0;
 pub struct TreeShape {
     /// Fill of each level; due from 1 on.
     pub scores: [f64; LEVELS],
-    /// Bytes to merge until no level is due, as far as can be told.
+    /// Bytes to compact until no level is due, as far as can be told.
     pub debt_bytes: u64,
-    /// What readers have paid for each run of level 0, in bytes of merging ([`seeks_worth`], [`Layout::looks_worth`]).
-    pub paid_bytes: u64,
+    /// What readers have paid for each run of level 0, in bytes of compaction ([`seeks_worth`], [`Layout::filter_probes_worth`]).
+    pub read_debt_bytes: u64,
     /// Whether nobody is there, so that a job holds up nobody.
     pub idle: bool,
     /// Which share of what is flushed takes the place of something older.
-    pub renewed: f64,
+    pub overwrite_ratio: f64,
     /// What has expired of it; `None` if values live for ever.
     pub expiring: Option<Expiring>,
-    /// No table is merged alone, but for who asks: that has failed a while ago.
+    /// No table is compacted alone, but for who asks: that has failed a while ago.
     pub put_off: bool,
 }
 
@@ -120,9 +120,9 @@ impl Layout {
         TreeShape {
             scores: self.scores(version),
             debt_bytes: self.debt(version),
-            paid_bytes: 0,
+            read_debt_bytes: 0,
             idle: false,
-            renewed: 1.0,
+            overwrite_ratio: 1.0,
             expiring: None,
             put_off: false,
         }
@@ -149,7 +149,7 @@ impl Layout {
         scores
     }
 
-    /// Bytes to merge until no level is due: what each level holds above its limit goes down and is written again with
+    /// Bytes to compact until no level is due: what each level holds above its limit goes down and is written again with
     /// what it meets there, on average the ratio of the two levels' sizes. (RocksDB reckons its pending bytes so.) What
     /// meets nothing moves, and is no debt.
     #[must_use]
@@ -167,10 +167,10 @@ impl Layout {
         for (level, state) in version.levels().take(LEVELS - 1).skip(1) {
             let bytes = state.bytes().saturating_add(incoming);
             let excess = bytes.saturating_sub(limits[usize::from(level)].saturating_sub(1));
-            let merged = excess.saturating_sub(moving_bytes(version, level));
-            if merged > 0 {
-                let met = merged as f64 * (version.bytes(level + 1) as f64 / bytes as f64);
-                debt = debt.saturating_add(merged).saturating_add(met as u64);
+            let compacted = excess.saturating_sub(moving_bytes(version, level));
+            if compacted > 0 {
+                let met = compacted as f64 * (version.bytes(level + 1) as f64 / bytes as f64);
+                debt = debt.saturating_add(compacted).saturating_add(met as u64);
             }
             incoming = excess;
         }
@@ -179,14 +179,16 @@ impl Layout {
 }
 
 impl Layout {
-    /// What level 0 counts for, in runs, where they hold writers up, if of what is flushed a share of `renewed` takes the place of
+    /// What level 0 counts for, in runs, where they hold writers up, if of what is flushed a share of `overwrite_ratio` takes the place of
     /// something older. Without a given ratio its bytes count against what level 0 is ever due at; and those that took the place of
     /// something against what it is due at now, but for that alone writers are slowed and not stopped.
     #[must_use]
-    pub fn level0_runs(&self, version: &Version, renewed: f64) -> u64 {
+    pub fn level0_runs(&self, version: &Version, overwrite_ratio: f64) -> u64 {
         let Self::Leveled(config) = self;
         let runs = &version.level(0).runs;
-        let Some(run_bytes) = self.level0_run_bytes(version, renewed) else { return runs.len() as u64 };
+        let Some(run_bytes) = self.level0_run_bytes(version, overwrite_ratio) else {
+            return runs.len() as u64;
+        };
         let counted_max = (config.level0_bytes(version) / LEVEL0_COUNTED_PARTS).max(config.run_bytes());
         let counted: u64 = runs.iter().map(|run| run.bytes().min(counted_max)).sum();
         let all = counted / config.level0_counted_bytes(config.level0_bytes_max());
@@ -197,10 +199,10 @@ impl Layout {
 
     /// Bytes of level 0 that count as a run there, if they do.
     #[must_use]
-    pub fn level0_run_bytes(&self, version: &Version, renewed: f64) -> Option<u64> {
+    pub fn level0_run_bytes(&self, version: &Version, overwrite_ratio: f64) -> Option<u64> {
         let Self::Leveled(config) = self;
         let due_bytes = config.level0_bytes(version);
-        let full_bytes = (due_bytes as f64 / renewed) as u64;
+        let full_bytes = (due_bytes as f64 / overwrite_ratio) as u64;
         let full_bytes = full_bytes.clamp(due_bytes, config.level0_bytes_max());
         config.ratio.is_none().then(|| config.level0_counted_bytes(full_bytes))
     }
@@ -223,66 +225,66 @@ impl Layout {
 }
 
 impl Layout {
-    /// What readers must have paid for a run ([`seeks_worth`], [`Layout::looks_worth`]) for level 0, though not full, to be merged, in bytes:
-    /// every scan seeks in each of its runs, and lookups ask their filters. `None` if there is nothing to merge.
+    /// What readers must have paid for a run ([`seeks_worth`], [`Layout::filter_probes_worth`]) for level 0, though not full, to be compacted, in bytes:
+    /// every scan seeks in each of its runs, and lookups ask their filters. `None` if there is nothing to compact.
     #[must_use]
     pub fn price_of_level0(&self, version: &Version) -> Option<u64> {
         let l0 = version.level(0);
-        let cost = l0.bytes().saturating_add(version.bytes(1)).saturating_add(MERGE_BYTES);
+        let cost = l0.bytes().saturating_add(version.bytes(1)).saturating_add(COMPACTION_BYTES);
         Some(cost.checked_div(l0.runs.len() as u64)?.max(1))
     }
 }
 
 impl Layout {
-    /// What could have been merged instead of `looks` into the filter of a run of level 0, in bytes. Nothing with a given ratio,
+    /// What could have been compacted instead of `looks` into the filter of a run of level 0, in bytes. Nothing with a given ratio,
     /// where none but scans pay.
     #[must_use]
-    pub fn looks_worth(&self, looks: u64) -> u64 {
+    pub fn filter_probes_worth(&self, looks: u64) -> u64 {
         let Self::Leveled(config) = self;
-        if config.ratio.is_some() { 0 } else { looks.saturating_mul(LOOK_BYTES) }
+        if config.ratio.is_some() { 0 } else { looks.saturating_mul(FILTER_PROBE_BYTES) }
     }
 
-    /// The windows of neighbouring runs of level 0, newest first, that readers have paid for to be folded into one run, with their
-    /// prices as in [`Layout::price_of_level0`]: the cheapest few, the cheapest first. What is paid for is one run less; to fold them
+    /// The windows of neighbouring runs of level 0, newest first, that readers have paid for to be compacted within level 0 into one run, with their
+    /// prices as in [`Layout::price_of_level0`]: the cheapest few, the cheapest first. What is paid for is one run less; to compact them within level 0
     /// writes no byte of the level below, and serves readers as long as level 0 stays. None with a given ratio: there, level 0 is
     /// LevelDB's.
     #[must_use]
-    pub fn folds(&self, version: &Version, paid_bytes: u64) -> Vec<(Range<usize>, u64)> {
+    pub fn intra_l0(&self, version: &Version, read_debt_bytes: u64) -> Vec<(Range<usize>, u64)> {
         // No window costs less.
         let saved_max = (version.level(0).runs.len() as u64).saturating_sub(1);
-        if saved_max == 0 || paid_bytes < MERGE_BYTES / saved_max {
+        if saved_max == 0 || read_debt_bytes < COMPACTION_BYTES / saved_max {
             return Vec::new();
         }
         let windows = self.windows(version).into_iter();
         let mut windows: Vec<_> = windows.map(|window| (window.price(), window.runs)).collect();
-        windows.retain(|(price, _)| *price <= paid_bytes);
+        windows.retain(|(price, _)| *price <= read_debt_bytes);
         windows.sort_by_key(|(price, _)| *price);
-        windows.truncate(FOLDS_MAX);
+        windows.truncate(INTRA_L0_COMPACTIONS_MAX);
         windows.into_iter().map(|(price, runs)| (runs, price)).collect()
     }
 
-    /// The windows of neighbouring runs of level 0 to fold where they are even while nobody is there: some of those of which no run holds
+    /// The windows of neighbouring runs of level 0 to compact within level 0 where they are even while nobody is there: some of those of which no run holds
     /// more than a third, those that save most runs first. So a byte is written again the fewer times, the larger the run is that
     /// it lies in: on the way from full runs to a level 0 that is due, twice or three times. None with a given ratio.
     #[must_use]
-    pub fn idle_folds(&self, version: &Version) -> Vec<Range<usize>> {
+    pub fn idle_intra_l0(&self, version: &Version) -> Vec<Range<usize>> {
         let mut windows = self.windows(version);
         windows.retain(|window| window.largest_bytes <= window.bytes / EVEN_PARTS);
         windows.sort_by_key(|window| (Reverse(window.saved), window.price()));
-        windows.truncate(FOLDS_MAX);
+        windows.truncate(INTRA_L0_COMPACTIONS_MAX);
         windows.into_iter().map(|window| window.runs).collect()
     }
 
-    /// While nobody is there, parts of level 0 are merged that hold at least one part in so many of what lies below: half as much as
-    /// when level 0 is due, so what is merged is written twice as often at most. `None` with a given ratio.
+    /// While nobody is there, parts of level 0 are compacted that hold at least one part in so many of what lies below: half as much as
+    /// when level 0 is due, so what is compacted is written twice as often at most. `None` with a given ratio.
     #[must_use]
     pub fn idle_parts(&self) -> Option<u64> {
-        self.has_folds().then_some(2 * LEVEL0_PARTS)
+        self.has_intra_l0().then_some(2 * LEVEL0_PARTS)
     }
 
-    /// Whether runs of level 0 are folded at all: without a given ratio.
+    /// Whether runs of level 0 are compacted within level 0 at all: without a given ratio.
     #[must_use]
-    pub fn has_folds(&self) -> bool {
+    pub fn has_intra_l0(&self) -> bool {
         let Self::Leveled(config) = self;
         config.ratio.is_none()
     }
@@ -290,19 +292,19 @@ impl Layout {
     /// The windows of neighbouring runs of level 0 that share keys; none with a given ratio.
     fn windows(&self, version: &Version) -> Vec<Window> {
         let runs = &version.level(0).runs;
-        let runs = if self.has_folds() { &runs[..runs.len().min(FOLDED_RUNS_MAX)] } else { &[] };
-        let knots = knots(runs);
+        let runs = if self.has_intra_l0() { &runs[..runs.len().min(INTRA_L0_RUNS_MAX)] } else { &[] };
+        let clusters = clusters(runs);
         let parts_of = |run: usize| {
-            let parts = knots.iter().enumerate().map(move |(at, knot)| (at, knot.run_bytes[run]));
+            let parts = clusters.iter().enumerate().map(move |(at, cluster)| (at, cluster.run_bytes[run]));
             parts.filter(|(_, bytes)| *bytes > 0).collect()
         };
         let parts: Vec<Vec<(usize, u64)>> = (0..runs.len()).map(parts_of).collect();
         let mut windows = Vec::new();
         for from in 0..runs.len() {
-            // Of each run what shares a knot with others of the window; of each knot its bytes, and the only run that has any.
+            // Of each run what shares an overlap cluster with others of the window; of each overlap cluster its bytes, and the only run that has any.
             let mut shared = vec![0; runs.len()];
-            let mut alone: Vec<Option<(usize, u64)>> = vec![None; knots.len()];
-            let mut met = vec![false; knots.len()];
+            let mut alone: Vec<Option<(usize, u64)>> = vec![None; clusters.len()];
+            let mut met = vec![false; clusters.len()];
             for to in from..runs.len() {
                 for &(at, bytes) in &parts[to] {
                     if !std::mem::replace(&mut met[at], true) {
@@ -327,11 +329,11 @@ impl Layout {
     }
 }
 
-/// Neighbouring runs of level 0 that share keys. What a run has alone in a range of keys does not count: to fold them need not
-/// write it, and what has been folded already is that.
+/// Neighbouring runs of level 0 that share keys. What a run has alone in a range of keys does not count: to compact them within level 0 need not
+/// write it, and what has been compacted within level 0 already is that.
 struct Window {
     runs: Range<usize>,
-    /// How many runs fewer there are, once they are folded.
+    /// How many runs fewer there are, once they are compacted within level 0.
     saved: u64,
     bytes: u64,
     /// Of the run that has most of them.
@@ -339,18 +341,18 @@ struct Window {
 }
 
 impl Window {
-    /// What it costs to fold them for each run that is saved, in bytes.
+    /// What it costs to compact them within level 0 for each run that is saved, in bytes.
     fn price(&self) -> u64 {
-        self.bytes.saturating_add(MERGE_BYTES) / self.saved
+        self.bytes.saturating_add(COMPACTION_BYTES) / self.saved
     }
 }
 
-/// What could have been merged instead of `seeks`, in bytes, at a time when as many blocks as `asked` tells were cached and
+/// What could have been compacted instead of `seeks`, in bytes, at a time when as many blocks as `asked` tells were cached and
 /// read.
 #[must_use]
 pub fn seeks_worth(seeks: u64, asked: &BlocksAsked) -> u64 {
     let BlocksAsked { cached, read, read_nanos } = *asked;
-    let waited = read_nanos / 1000 * READ_TIMES * MERGED_BYTES_PER_MICRO;
+    let waited = read_nanos / 1000 * READ_TIMES * COMPACTED_BYTES_PER_MICRO;
     let waited = waited.min(read.saturating_mul(SEEK_BYTES_MAX - SEEK_CACHED_BYTES));
     seeks.saturating_mul(SEEK_CACHED_BYTES + waited / cached.saturating_add(read).max(1))
 }
@@ -483,7 +485,7 @@ mod tests {
         let (in_memory, on_disk) = (asked(0, 1000, 2000), asked(0, 1000, 92_000));
         assert_eq!(
             seeks_worth(256, &in_memory),
-            256 * (SEEK_CACHED_BYTES + 2 * READ_TIMES * MERGED_BYTES_PER_MICRO)
+            256 * (SEEK_CACHED_BYTES + 2 * READ_TIMES * COMPACTED_BYTES_PER_MICRO)
         );
         assert_eq!(seeks_worth(256, &on_disk), 256 * SEEK_BYTES_MAX);
         assert_eq!(seeks_worth(2, &asked(7, 7, 7 * 92)), SEEK_CACHED_BYTES + SEEK_BYTES_MAX);

@@ -1,16 +1,16 @@
 //! Decisions as pure functions of plain values: no clock, file, lock, thread or randomness.
 //!
-//! Six seams, one per decision: [`Layout`] (how a level is built, when it is too large), [`Picker`] (what to merge or
-//! move next), [`Cutter`] (where outputs are cut), [`Retainer`] (what becomes of merge inputs), [`Pacer`] (when a job
+//! Six seams, one per decision: [`Layout`] (how a level is built, when it is too large), [`Picker`] (what to compact or
+//! move next), [`Cutter`] (where outputs are cut), [`Retainer`] (what becomes of compaction inputs), [`Pacer`] (when a job
 //! runs, how long a writer waits), [`Placer`] (which device gets which bytes). Each is an enum of its variants, which
 //! carry their parameters; [`PolicyConfig`] names one of each. [`next_plan`] puts them in order of precedence.
 //!
 //! What a decision depends on comes in a view ([`TreeView`], [`LoadState`], ..); what comes out is a plain value, so
 //! that decisions can be tested as text (`tests/policy/`) and replayed from a log.
 
+mod clusters;
 mod cutter;
 mod expiry;
-mod knots;
 mod layout;
 mod pacer;
 mod picker;
@@ -33,7 +33,7 @@ pub use planner::{PolicyConfig, next_plan};
 pub use release::is_released;
 pub use retainer::{Fate, Retainer};
 pub use rewriter::next_rewrite;
-pub use view::{Busy, LoadState, PackView, SpaceTotals, SpaceView, TreeView};
+pub use view::{Claims, LoadState, PackView, SpaceTotals, SpaceView, TreeView};
 
 #[cfg(test)]
 mod tests;

@@ -6,28 +6,28 @@
 //! a writer too fast by any factor meets its balance somewhere on the way and seldom a stop.
 //!
 //! What level 0 counts for is a coarse signal; the active memtable, which will be the next run, is its fraction. Writers stop
-//! at the hard limits alone. Merges and moves are always admitted, and flushes do not even ask; a
+//! at the hard limits alone. Compactions and moves are always admitted, and flushes do not even ask; a
 //! rewrite, which makes no room for writers, waits while level 0 holds them up.
 //!
-//! Merges take all of the disk that they can get, and readers who need it wait behind them: at a disk's limit, for
-//! milliseconds instead of a tenth of one. So while readers wait for the disk, a merge works a share of its time only
-//! ([`Pacer::merge_share`]): the less, the later writers would be slowed if they went on at their rate of the moment and
-//! nothing were merged. What is owed hurries nobody where nobody writes.
+//! Compactions take all of the disk that they can get, and readers who need it wait behind them: at a disk's limit, for
+//! milliseconds instead of a tenth of one. So while readers wait for the disk, a compaction works a share of its time only
+//! ([`Pacer::compaction_share`]): the less, the later writers would be slowed if they went on at their rate of the moment and
+//! nothing were compacted. What is owed hurries nobody where nobody writes.
 
 use super::{LoadState, Plan, PlanKind};
 use std::time::Duration;
 
-/// Share of its time that a merge works where writers are far from being slowed. (To stand still would serve readers for a
-/// while only: what is not merged costs them, too.)
-const MERGE_SHARE_MIN: f64 = 0.1;
+/// Share of its time that a compaction works where writers are far from being slowed. (To stand still would serve readers for a
+/// while only: what is not compacted costs them, too.)
+const COMPACTION_SHARE_MIN: f64 = 0.1;
 
 /// Seconds before writers would be slowed from which on the share rises, and at which it is all of the time.
 const HURRY_SECONDS: (f64, f64) = (20.0, 5.0);
 
-/// What a byte that is written adds to the debt, about: it is merged once for each level that it passes.
+/// What a byte that is written adds to the debt, about: it is compacted once for each level that it passes.
 const DEBT_PER_BYTE: f64 = 4.0;
 
-/// A read that takes less was not from a disk but from the operating system's memory, where merges are not in the way.
+/// A read that takes less was not from a disk but from the operating system's memory, where compactions are not in the way.
 const DISK_READ_MIN: Duration = Duration::from_micros(30);
 
 /// Readers wait for the disk if together they spend at least one part in so many of the time so.
@@ -63,8 +63,8 @@ pub struct GovernorConfig {
     pub floor_bytes_per_second: u64,
     /// Taken for the drain rate until one has been measured, in bytes per second.
     pub unmeasured_bytes_per_second: u64,
-    /// Whether merges leave the disk to readers while they hold up no writer.
-    pub merges_yield: bool,
+    /// Whether compactions leave the disk to readers while they hold up no writer.
+    pub throttle_compactions: bool,
 }
 
 /// What users did over a while.
@@ -184,22 +184,22 @@ impl Pacer {
     pub fn admit(&self, load: &LoadState, plan: &Plan) -> Admission {
         match plan.kind {
             PlanKind::Rewrite if self.presses(load.l0_runs) => Admission::Defer,
-            PlanKind::Merge | PlanKind::Move | PlanKind::Drop | PlanKind::Rewrite => Admission::Run,
+            PlanKind::Compact | PlanKind::Move | PlanKind::Drop | PlanKind::Rewrite => Admission::Run,
         }
     }
 
-    /// The share of its time, above 0 and up to 1, that a merge may work under `load` and `users`.
+    /// The share of its time, above 0 and up to 1, that a compaction may work under `load` and `users`.
     #[must_use]
-    pub fn merge_share(&self, load: &LoadState, users: &UserLoad) -> f64 {
+    pub fn compaction_share(&self, load: &LoadState, users: &UserLoad) -> f64 {
         let Self::Governor(config) = self;
-        if !config.merges_yield || !users.waits_for_disk() {
+        if !config.throttle_compactions || !users.waits_for_disk() {
             return 1.0;
         }
         let seconds = config.room_bytes(load) / users.write_rate();
         // Nothing over nothing: writers would be slowed, but there are none.
         let hurry =
             if seconds.is_nan() { 0.0 } else { between(-seconds, -HURRY_SECONDS.0, -HURRY_SECONDS.1) };
-        MERGE_SHARE_MIN + (1.0 - MERGE_SHARE_MIN) * hurry
+        COMPACTION_SHARE_MIN + (1.0 - COMPACTION_SHARE_MIN) * hurry
     }
 
     /// Whether a level 0 that counts for `runs` ([`super::Layout::level0_runs`]) holds writers up, or is about to.
@@ -241,7 +241,7 @@ impl GovernorConfig {
         ]
     }
 
-    /// Bytes that can be written before writers are slowed, if nothing is merged.
+    /// Bytes that can be written before writers are slowed, if nothing is compacted.
     fn room_bytes(&self, load: &LoadState) -> f64 {
         let runs = self.l0_slow.saturating_sub(load.l0_runs) as f64 * load.l0_run_bytes();
         let debt = self.debt_slow_bytes.saturating_sub(load.debt_bytes) as f64 / DEBT_PER_BYTE;
@@ -250,7 +250,7 @@ impl GovernorConfig {
 
     /// Bytes per second at `pressure`, over all writers.
     fn rate(&self, load: &LoadState, pressure: f64) -> u64 {
-        let measured = [load.flush_bytes_per_second, load.merge_bytes_per_second];
+        let measured = [load.flush_bytes_per_second, load.compaction_bytes_per_second];
         let drain = measured.into_iter().filter(|rate| *rate > 0).min();
         let floor = self.floor_bytes_per_second.max(1);
         let drain = drain.unwrap_or(self.unmeasured_bytes_per_second).max(floor);
@@ -268,7 +268,7 @@ fn between(value: f64, slow: f64, stop: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn pacer(merges_yield: bool) -> Pacer {
+    fn pacer(throttle_compactions: bool) -> Pacer {
         Pacer::Governor(GovernorConfig {
             l0_slow: 10,
             l0_stop: 20,
@@ -277,7 +277,7 @@ mod tests {
             sealed_memtables_max: 1,
             floor_bytes_per_second: 1,
             unmeasured_bytes_per_second: 1,
-            merges_yield,
+            throttle_compactions,
         })
     }
 
@@ -310,7 +310,7 @@ mod tests {
         let rate = |l0_run_bytes, active_bytes| {
             let drain = 64 << 20;
             let load = LoadState { l0_runs: 10, l0_run_bytes, active_bytes, ..LoadState::default() };
-            let load = LoadState { active_bytes_max: 100, merge_bytes_per_second: drain, ..load };
+            let load = LoadState { active_bytes_max: 100, compaction_bytes_per_second: drain, ..load };
             match pacer(true).writer(&load) {
                 WriterVerdict::Delay { bytes_per_second, .. } => bytes_per_second as f64 / drain as f64,
                 verdict => panic!("{verdict:?}"),
@@ -322,14 +322,15 @@ mod tests {
     }
 
     #[test]
-    fn merges_leave_readers_the_less_the_sooner_writers_are_slowed() {
+    fn compactions_leave_readers_the_less_the_sooner_writers_are_slowed() {
         let load = |l0_runs, debt_bytes| LoadState {
             l0_runs,
             debt_bytes,
             active_bytes_max: 100,
             ..LoadState::default()
         };
-        let share = |l0_runs, debt_bytes, users| pacer(true).merge_share(&load(l0_runs, debt_bytes), &users);
+        let share =
+            |l0_runs, debt_bytes, users| pacer(true).compaction_share(&load(l0_runs, debt_bytes), &users);
         let writing = |written_bytes| UserLoad { written_bytes, ..reads(5_000, 100) };
         // Room for a thousand bytes in memtables, for 250 in the debt.
         assert_eq!([5, 50, 60].map(|rate| share(0, 0, writing(rate))), [0.1, 1.0, 1.0]);
@@ -338,6 +339,6 @@ mod tests {
         assert_eq!([0, 1000, 1500].map(|debt| share(1, debt, writing(4))), [0.1, 1.0, 1.0]);
         assert_eq!([0, 10, 20].map(|runs| share(runs, 2000, writing(0))), [0.1; 3], "nobody writes");
         assert_eq!(share(0, 0, reads(100_000, 3)), 1.0);
-        assert_eq!(pacer(false).merge_share(&LoadState::default(), &writing(0)), 1.0);
+        assert_eq!(pacer(false).compaction_share(&LoadState::default(), &writing(0)), 1.0);
     }
 }

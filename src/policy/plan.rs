@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::types::{Key, KeyRange, KeyspaceId, TableId};
 
-/// A background change of one tree: tables to merge into the next level, tables to move there unread, or both at once; tables
-/// of level 0 to merge into one run of it; tables of which much, or all, has expired, or that hold much for readers that have gone; or tables that stay in their level and are to
+/// A background change of one tree: tables to compact into the next level, tables to move there unread, or both at once; tables
+/// of level 0 to compact into one run of it; tables of which much, or all, has expired, or that hold much for readers that have gone; or tables that stay in their level and are to
 /// lie elsewhere on the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
@@ -17,13 +17,13 @@ pub struct Plan {
     pub source: u8,
     /// Level that receives the outputs.
     pub target: u8,
-    /// Tables to merge: of the source level, then of the target level, newest run first, in key order. The source of a fold is
-    /// its target, as is that of what is merged alone, of a drop, and of a rewrite: of this, the tables to copy.
+    /// Tables to compact: of the source level, then of the target level, newest run first, in key order. The source of an intra-L0 compaction is
+    /// its target, as is that of what is compacted alone, of a drop, and of a rewrite: of this, the tables to copy.
     pub inputs: Vec<PlanInput>,
     /// Tables of the source level that go to the target as they are, in key order.
     pub moves: Vec<TableId>,
     /// Keys before which outputs are cut, ascending. Between the inputs on both sides of one lie tables that the plan
-    /// moves or leaves in the target, or, of a fold, what its outputs are to leave to others.
+    /// moves or leaves in the target, or, of an intra-L0 compaction, what its outputs are to leave to others.
     pub fences: Vec<Key>,
     /// Hull of all tables concerned.
     pub range: KeyRange,
@@ -42,7 +42,7 @@ pub struct Plan {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PlanKind {
     /// Inputs are read and written anew; what moves does so in the same edit.
-    Merge,
+    Compact,
     /// Metadata alone: tables change their level.
     Move,
     /// Metadata alone: inputs go, for nothing of them is alive.
@@ -51,7 +51,7 @@ pub enum PlanKind {
     Rewrite,
 }
 
-/// A table to merge, or to copy.
+/// A table to compact, or to copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlanInput {
     /// The level that it is in.
@@ -100,7 +100,7 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { keyspace, source, target, range, bytes, reason, .. } = self;
         let kind = match self.kind {
-            PlanKind::Merge => "merge",
+            PlanKind::Compact => "compact",
             PlanKind::Move => "move",
             PlanKind::Drop => "drop",
             PlanKind::Rewrite => "rewrite",

@@ -2,14 +2,14 @@
 //!
 //! 1. Tables of which all has expired: to give them up costs nothing.
 //! 2. Level 0 of a keyspace whose runs hold writers up, the fullest first. If its level 1 is fuller, then that, and the next ones as
-//!    far as each is fuller than the one above: each merge of level 0 writes all of level 1 again, so it would take the longer the
+//!    far as each is fuller than the one above: each compaction of level 0 writes all of level 1 again, so it would take the longer the
 //!    more often it went first.
 //! 3. Rewrites of packs, once far too much is dead and cannot be punched: or under writers that never rest nothing would
 //!    bound it (I11).
 //! 4. Every other level that is due, by score.
 //! 5. Tables of which much has expired, then those that hold much for readers that have gone.
-//! 6. In idle time, parts of level 0 that are dense; folds of level 0 that readers have paid for, or that idle time is used for: where
-//!    it is due, it is merged away.
+//! 6. In idle time, parts of level 0 that are dense; intra-L0 compactions that readers have paid for, or that idle time is used for: where
+//!    it is due, it is compacted away.
 //! 7. Rewrites that can wait.
 //!
 //! A level 0 that waits for jobs in level 1 to end keeps that level's next jobs from starting, or they would hold it
@@ -17,7 +17,7 @@
 
 use std::iter;
 
-use super::expiry::{next_distilled, next_drop};
+use super::expiry::{next_drop, next_expiry_compaction};
 use super::release::next_release;
 use super::{
     Admission, Cutter, Evenness, Layout, LoadState, Pacer, Picker, Placer, Plan, Retainer, SpaceView,
@@ -30,7 +30,7 @@ use crate::types::KeyspaceId;
 pub struct PolicyConfig {
     /// How levels are built.
     pub layout: Layout,
-    /// What is merged or moved next.
+    /// What is compacted or moved next.
     pub picker: Picker,
     /// Where outputs are cut.
     pub cutter: Cutter,
@@ -89,13 +89,13 @@ pub fn next_plan(
         }
     }
     let late_rewrite = if late { rewrite(&waiting) } else { None };
-    let distilled = |next: fn(&TreeView<'_>, u64) -> Option<Plan>| {
+    let expiry_compaction = |next: fn(&TreeView<'_>, u64) -> Option<Plan>| {
         let mut free = views.iter().filter(|view| !waiting.contains(&view.keyspace));
         free.find_map(|view| next(view, config.picker.group_bytes())).filter(admitted)
     };
     let mut for_readers = views.iter().flat_map(|view| for_readers(view, config));
-    (late_rewrite.or_else(|| distilled(next_distilled)))
-        .or_else(|| distilled(next_release))
+    (late_rewrite.or_else(|| expiry_compaction(next_expiry_compaction)))
+        .or_else(|| expiry_compaction(next_release))
         .or_else(|| for_readers.find(admitted))
         .or_else(|| rewrite(&waiting))
 }
@@ -106,19 +106,20 @@ fn for_readers(view: &TreeView<'_>, config: &PolicyConfig) -> impl Iterator<Item
     let is_due = view.shape.scores[0] >= 1.0;
     let is_idle = !is_due && view.shape.idle;
     let dense = layout.idle_parts().filter(|_| is_idle).and_then(|parts| picker.pick_dense(view, parts));
-    let folds = move || {
-        let paid = if is_due { Vec::new() } else { layout.folds(view.version, view.shape.paid_bytes) };
-        let even = if is_idle { layout.idle_folds(view.version) } else { Vec::new() };
-        let paid = paid.into_iter().map(|(window, _)| (window, Evenness::Any));
-        let windows = paid.chain(even.into_iter().map(|window| (window, Evenness::Even)));
-        windows.filter_map(|(window, evenness)| picker.fold(view, &window, evenness))
+    let intra_l0 = move || {
+        let read_debt =
+            if is_due { Vec::new() } else { layout.intra_l0(view.version, view.shape.read_debt_bytes) };
+        let even = if is_idle { layout.idle_intra_l0(view.version) } else { Vec::new() };
+        let read_debt = read_debt.into_iter().map(|(window, _)| (window, Evenness::Any));
+        let windows = read_debt.chain(even.into_iter().map(|window| (window, Evenness::Even)));
+        windows.filter_map(|(window, evenness)| picker.intra_l0(view, &window, evenness))
     };
-    dense.into_iter().chain(iter::once_with(folds).flatten())
+    dense.into_iter().chain(iter::once_with(intra_l0).flatten())
 }
 
 fn due_levels<'a>(view: &'a TreeView<'a>, config: &PolicyConfig) -> impl Iterator<Item = Due<'a>> {
     let scores = view.shape.scores;
-    let presses = config.pacer.presses(config.layout.level0_runs(view.version, view.shape.renewed));
+    let presses = config.pacer.presses(config.layout.level0_runs(view.version, view.shape.overwrite_ratio));
     let fuller = scores.windows(2).take_while(|pair| pair[1] > pair[0]).count();
     (0u8..).zip(scores).filter(|(_, score)| *score >= 1.0).map(move |(level, score)| {
         let is_in_turn = if fuller == 0 { level == 0 } else { (1..=fuller).contains(&level.into()) };

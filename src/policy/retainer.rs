@@ -1,4 +1,4 @@
-//! What becomes of the inputs of a merge once its outputs are installed.
+//! What becomes of the inputs of a compaction once its outputs are installed.
 //!
 //! `Drop`: their extents go to the reclaimer with their last holder, as in LevelDB.
 
@@ -11,7 +11,7 @@ pub enum Retainer {
     Drop,
 }
 
-/// What becomes of a merged table.
+/// What becomes of a compacted table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// It leaves the tree.

@@ -4,7 +4,7 @@
 //! is dead as lives, packs are rewritten of which at most half lives, those first of which least does. So of every pack that
 //! stays less is dead than lives, and of all of them: packs with their dead take less than twice what lives, or half as
 //! much again. What is copied for a byte that comes back is one byte at most; since a byte dies once for each time that it
-//! was written, rewrites write no more, all together, than flushes and merges do. Where somebody needs space these bounds
+//! was written, rewrites write no more, all together, than flushes and compactions do. Where somebody needs space these bounds
 //! are tightened at the price of writing: any pack goes of which a fifth is dead, for up to four bytes copied for one.
 //!
 //! Where there are holes, what is dead takes no space, but a file, its descriptor and its extents are kept for whatever is
@@ -12,7 +12,7 @@
 //! with tables in one level: what is copied then is a sixteenth of what the pack was written with, and a sixteenth of that if it comes to the same again, a
 //! fifteenth in all.
 //!
-//! Level 0 is left to its merges, which empty its packs in the order of their age. Tables of one level go together, since
+//! Level 0 is left to its compactions, which empty its packs in the order of their age. Tables of one level go together, since
 //! they live about as long; a pack with tables in several levels takes several plans.
 
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ const SPARSE_BYTES_MAX: u64 = 4 << 20;
 /// its seven levels below level 0, and become one file.
 const SPARSE_PACKS_MIN: u64 = 8;
 
-/// A plan takes further packs up to this many bytes: merges that meet their tables wait no longer than the disk takes for
+/// A plan takes further packs up to this many bytes: compactions that meet their tables wait no longer than the disk takes for
 /// that.
 const BYTES_MAX: u64 = 32 << 20;
 
@@ -48,7 +48,7 @@ impl SpaceTotals {
         self.has_much_dead() || self.has_many_sparse()
     }
 
-    /// Whether that cannot wait for merges.
+    /// Whether that cannot wait for compactions.
     #[must_use]
     pub fn is_late(&self) -> bool {
         self.no_holes && self.dead_bytes > self.live_bytes / DEAD_SHARE_MAX * 2

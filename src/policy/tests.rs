@@ -16,7 +16,7 @@
 //! > pick | pick L1 | range L1 a-c          plans
 //! > scores | debt                          the layout's measures
 //! > writer l0=7..12                        verdicts, for each value of one signal
-//! > cut L3 a:1M |b b:1M ...                outputs of a merge above level 3: entries with their bytes, fences
+//! > cut L3 a:1M |b b:1M ...                outputs of a compaction above level 3: entries with their bytes, fences
 //! > cut L0 a:1M b:1M ...                   outputs of a flush over the newest run
 //! ```
 
@@ -71,7 +71,7 @@ impl PolicyConfig {
                 sealed_memtables_max: 1,
                 floor_bytes_per_second: 1 << 20,
                 unmeasured_bytes_per_second: 16 << 20,
-                merges_yield: true,
+                throttle_compactions: true,
             }),
             placer: Placer::Single,
         }
@@ -252,7 +252,7 @@ impl Case {
     fn run(&self, command: &str, arguments: &[&str]) -> String {
         let version = self.version();
         let shape = self.config.layout.measure(&version);
-        let mut busy = Busy::default();
+        let mut busy = Claims::default();
         self.busy.iter().for_each(|(level, range)| busy.claim(&claim_of(*level, range.clone())));
         let view =
             TreeView { keyspace: KeyspaceId(0), version: &version, busy: &busy, shape: &shape, pins: &[] };
@@ -274,16 +274,16 @@ impl Case {
             }
             ("price", []) => self.config.layout.price_of_level0(&version).map_or("never".into(), show_bytes),
             ("idle", []) => {
-                let mut windows = self.config.layout.idle_folds(&version).into_iter();
-                show(windows.find_map(|window| self.config.picker.fold(&view, &window, Evenness::Even)))
+                let mut windows = self.config.layout.idle_intra_l0(&version).into_iter();
+                show(windows.find_map(|window| self.config.picker.intra_l0(&view, &window, Evenness::Even)))
             }
-            ("folds", [paid]) => {
-                let folds = self.config.layout.folds(&version, parse_bytes(paid)).into_iter();
-                let shown = folds.map(|(window, price)| {
+            ("intra_l0", [read_debt]) => {
+                let intra_l0 = self.config.layout.intra_l0(&version, parse_bytes(read_debt)).into_iter();
+                let shown = intra_l0.map(|(window, price)| {
                     format!(
                         "runs {window:?} {}: {}",
                         show_bytes(price),
-                        show(self.config.picker.fold(&view, &window, Evenness::Any))
+                        show(self.config.picker.intra_l0(&view, &window, Evenness::Any))
                     )
                 });
                 let shown: Vec<_> = shown.collect();
@@ -308,7 +308,7 @@ impl Case {
             l0_runs: value("l0"),
             debt_bytes: value("debt"),
             flush_bytes_per_second: value("flush"),
-            merge_bytes_per_second: value("merge"),
+            compaction_bytes_per_second: value("compact"),
             ..LoadState::default()
         }
     }
@@ -341,7 +341,7 @@ impl Case {
     }
 }
 
-/// The outputs of a merge, or of a flush over a run of level 0: their keys, a line each.
+/// The outputs of a compaction, or of a flush over a run of level 0: their keys, a line each.
 fn cut(cutter: &Cutter, level: u8, beside: Run, entries: &[&str]) -> String {
     let fences: Vec<Key> =
         entries.iter().filter_map(|entry| Some(entry.strip_prefix('|')?.as_bytes().into())).collect();
@@ -371,7 +371,7 @@ fn table(id: u64, epoch: u64, range: KeyRange, bytes: u64) -> TableRecord {
 fn claim_of(level: u8, range: KeyRange) -> Plan {
     Plan {
         keyspace: KeyspaceId(0),
-        kind: PlanKind::Merge,
+        kind: PlanKind::Compact,
         source: level,
         target: level,
         inputs: Vec::new(),
@@ -397,12 +397,12 @@ fn show_plan(version: &Version, plan: &Plan) -> String {
     };
     let moves = plan.moves.iter().map(|id| range_of(*id)).collect::<Vec<_>>().join(" ");
     let mut what = match plan.kind {
-        PlanKind::Merge if plan.source == plan.target => format!("[{}]", of_level(plan.source)),
-        PlanKind::Merge => format!("[{}] with [{}]", of_level(plan.source), of_level(plan.target)),
+        PlanKind::Compact if plan.source == plan.target => format!("[{}]", of_level(plan.source)),
+        PlanKind::Compact => format!("[{}] with [{}]", of_level(plan.source), of_level(plan.target)),
         PlanKind::Move => format!("[{moves}]"),
         PlanKind::Drop | PlanKind::Rewrite => format!("[{}]", of_level(plan.source)),
     };
-    if plan.kind == PlanKind::Merge && !plan.moves.is_empty() {
+    if plan.kind == PlanKind::Compact && !plan.moves.is_empty() {
         write!(what, " move [{moves}]").unwrap();
     }
     for fence in &plan.fences {
@@ -461,8 +461,8 @@ fn a_plan_shows_itself_in_one_line() {
     let (busy, shape) = Default::default();
     let view = TreeView { keyspace: KeyspaceId(4), version: &tree, busy: &busy, shape: &shape, pins: &[] };
     let picker = PolicyConfig::leveldb().picker;
-    let merge = picker.pick(&view, 1).unwrap();
-    assert_eq!(merge.to_string(), "merge k4 L1->L2 [a..d] 3145728B L1:t1 L2:t2 (level bytes)");
+    let compaction = picker.pick(&view, 1).unwrap();
+    assert_eq!(compaction.to_string(), "compact k4 L1->L2 [a..d] 3145728B L1:t1 L2:t2 (level bytes)");
     let bottom = picker.pick(&view, 2).unwrap();
     assert_eq!(bottom.to_string(), "move k4 L2->L3 [b..d] 2097152B move:t2 (level bytes)");
     assert!(busy.is_empty());

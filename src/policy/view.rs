@@ -14,7 +14,7 @@ pub struct TreeView<'a> {
     /// The tables.
     pub version: &'a Version,
     /// What running jobs have claimed of this tree.
-    pub busy: &'a Busy,
+    pub busy: &'a Claims,
     /// The tree measured by the layout; must belong to `version`.
     pub shape: &'a TreeShape,
     /// The numbers at which somebody reads, ascending.
@@ -23,11 +23,11 @@ pub struct TreeView<'a> {
 
 /// Claims of the running jobs of one tree: no two jobs work on overlapping ranges of a level (I12).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Busy {
+pub struct Claims {
     claims: Vec<(u8, KeyRange)>,
 }
 
-impl Busy {
+impl Claims {
     /// Whether a running job has claimed a part of `range` in `level`.
     #[must_use]
     pub fn conflicts(&self, level: u8, range: &KeyRange) -> bool {
@@ -46,7 +46,7 @@ impl Busy {
         self.claims.extend(claims_of(plan).map(|(level, range)| (level, range.clone())));
     }
 
-    /// Takes back what [`Busy::claim`] claimed.
+    /// Takes back what [`Claims::claim`] claimed.
     pub fn release(&mut self, plan: &Plan) {
         let mine: HashSet<_> = claims_of(plan).collect();
         let before = self.claims.len();
@@ -124,15 +124,15 @@ pub struct LoadState {
     pub l0_run_bytes: Option<u64>,
     /// Bytes in level 0: of all keyspaces, the most.
     pub l0_bytes: u64,
-    /// Bytes to merge until no level is over its limit, over all keyspaces.
+    /// Bytes to compact until no level is over its limit, over all keyspaces.
     pub debt_bytes: u64,
     /// What flushes write, in bytes per second.
     pub flush_bytes_per_second: u64,
-    /// What merges write, in bytes per second.
-    pub merge_bytes_per_second: u64,
+    /// What compactions write, in bytes per second.
+    pub compaction_bytes_per_second: u64,
     /// What users write, in bytes per second.
     pub user_bytes_per_second: u64,
-    /// Merges and moves that are running.
+    /// Compactions and moves that are running.
     pub running_jobs: u64,
     /// Free bytes on the fullest device.
     pub free_bytes: u64,

@@ -3,13 +3,15 @@
 //! Blocks are keyed by (table, offset within the table), so that a table that moves to another level, pack or device
 //! keeps its warm blocks. (But for one of large records that leaves level 0, where other [units](Unit) are kept.) An open
 //! table is attached to its [`TableMeta`], where a read finds it without a search, until the table goes; attached tables take at most [`ATTACHED_SHARE`] of the budget, and those beyond it compete with the
-//! blocks. What a job writes is attached at once, so that no reader pays for it after each merge. All else that is kept lies in
+//! blocks. What a job writes is attached at once, so that no reader pays for it after each compaction. All else that is kept lies in
 //! [`Frames`], whose memory is the rest of the budget: what is kept in them is a little less.
 
 mod admission;
-mod residents;
-mod rows;
-mod stretches;
+pub(crate) mod buffers;
+pub(crate) mod frames;
+mod pinned;
+mod readahead;
+mod row_cache;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -20,13 +22,6 @@ use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use self::admission::Admission;
-pub(crate) use self::residents::{Residence, Resident};
-use self::rows::Row;
-pub(crate) use self::stretches::{STRETCH_BYTES, Stretch, Unit};
-use super::buffers::Buffers;
-use super::frames::{Charge, Frames, Keeper};
-use super::meter::ReadCause;
-use super::pack::{PackStore, PackWriter};
 use super::stripes::Stripes;
 use super::table::{TablePlace, TableReader};
 use crate::catalog::TableMeta;
@@ -34,6 +29,13 @@ use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::edit::TableRecord;
 use crate::format::table::BlockHandle;
+use crate::store::cache::buffers::Buffers;
+use crate::store::cache::frames::{Charge, Frames, Keeper};
+pub(crate) use crate::store::cache::pinned::{PinState, PinnedTable};
+pub(crate) use crate::store::cache::readahead::{SPAN_BYTES, Span, Unit};
+use crate::store::cache::row_cache::Row;
+use crate::store::files::meter::ReadCause;
+use crate::store::files::pack::{PackStore, PackWriter};
 use crate::types::buffer::Tag;
 use crate::types::{Buffer, TableId};
 
@@ -66,30 +68,30 @@ const CAPACITY_STEPS: u64 = 64;
 enum Entry {
     Block(Block),
     Row(Row),
-    Stretch(Stretch),
-    Resident(Arc<Resident>),
+    Span(Span),
+    PinnedTable(Arc<PinnedTable>),
     Table(Arc<TableReader>),
 }
 
 impl Entry {
     /// What it lies in.
     fn buffers(&self) -> impl Iterator<Item = &Buffer> {
-        let (single, stretch, resident) = match self {
+        let (single, span, pinned) = match self {
             Self::Block(block) => (Some(block.buffer()), None, None),
             Self::Row(row) => (Some(&row.buffer), None, None),
-            Self::Stretch(stretch) => (None, Some(stretch.buffers()), None),
-            Self::Resident(resident) => (None, None, Some(resident.buffers())),
+            Self::Span(span) => (None, Some(span.buffers()), None),
+            Self::PinnedTable(pinned) => (None, None, Some(pinned.buffers())),
             Self::Table(_) => (None, None, None),
         };
-        single.into_iter().chain(stretch.into_iter().flatten()).chain(resident.into_iter().flatten())
+        single.into_iter().chain(span.into_iter().flatten()).chain(pinned.into_iter().flatten())
     }
 
     /// Bytes of memory that it takes, and how many of those are in no frame.
     fn memory(&self) -> (usize, usize) {
         let others = match self {
             Self::Block(_) | Self::Row(_) => 0,
-            Self::Stretch(stretch) => stretch.blocks_bytes(),
-            Self::Resident(resident) => return resident.memory(),
+            Self::Span(span) => span.blocks_bytes(),
+            Self::PinnedTable(pinned) => return pinned.memory(),
             Self::Table(table) => table.memory_bytes(),
         };
         let tables = if matches!(self, Self::Table(_)) { others } else { 0 };
@@ -154,7 +156,7 @@ struct Counts {
 pub(crate) struct CacheCounts {
     pub(crate) hits: u64,
     pub(crate) misses: u64,
-    /// Reads of blocks and stretches for lookups and iterators.
+    /// Reads of blocks and spans for lookups and iterators.
     pub(crate) reads: u64,
     /// Time that these took, in nanoseconds.
     pub(crate) read_nanos: u64,
@@ -288,7 +290,7 @@ impl TableCache {
         let fits = charge.is_some();
         table.set_charge(charge);
         let table = Arc::new(table);
-        self.adopt_resident(&table);
+        self.adopt_pinned(&table);
         if fits {
             meta.attachment.set(table.clone());
         } else {
@@ -390,7 +392,7 @@ impl TableCache {
             counts.hits.fetch_add(1, Relaxed);
             return Some(block);
         }
-        let block = self.block_of_resident(table, handle);
+        let block = self.block_of_pinned(table, handle);
         if block.is_none() {
             counts.misses.fetch_add(1, Relaxed);
         }
@@ -401,16 +403,16 @@ impl TableCache {
     /// theirs is needed, for nothing says which there are.
     pub(crate) fn forget(&self, meta: &TableMeta) {
         let Some(table) = meta.attachment.get::<TableReader>() else { return };
-        self.forget_resident(table);
+        self.forget_pinned(table);
         self.forget_units(table);
     }
 
-    /// Lets go of the blocks and stretches of a table.
+    /// Lets go of the blocks and spans of a table.
     fn forget_units(&self, table: &TableReader) {
         for &handle in table.handles_in(0..u64::MAX) {
             self.entries.remove(&key_of(table, handle));
         }
-        self.forget_stretches(table);
+        self.forget_spans(table);
     }
 
     pub(crate) fn counts(&self) -> CacheCounts {

@@ -10,15 +10,15 @@
 //! fails is cut off again, durably, before the caller is told, so on a full disk the edit is known not to be there; any
 //! other failure leaves the outcome unknown, and the caller must stop writing.
 
-use super::device::Device;
-use super::file::StoreFile;
-use super::meter::{ReadCause, WriteCause};
 use crate::env::Access;
 use crate::error::{Error, Result};
 use crate::format::current;
 use crate::format::edit::Edit;
 use crate::format::log::{FrameReader, FrameWriter, Tail, first_prev};
 use crate::format::names::{self, FileName};
+use crate::store::files::device::Device;
+use crate::store::files::file::StoreFile;
+use crate::store::files::meter::{ReadCause, WriteCause};
 
 /// Kind of a frame that holds an edit.
 const EDIT_FRAME: u8 = 1;
@@ -84,7 +84,7 @@ impl Manifest {
 
     /// The edits of the manifest in force, or, with what is wrong with it, those that can be read of the newest one of
     /// which any can.
-    pub(crate) fn salvage(device: &Device) -> Result<(Vec<Edit>, Option<Error>)> {
+    pub(crate) fn repair_scan(device: &Device) -> Result<(Vec<Edit>, Option<Error>)> {
         let damage = match Self::load(device) {
             Ok(loaded) => return Ok((loaded.edits, None)),
             Err(error) => error,

@@ -23,7 +23,7 @@
 //!
 //! A sync that must record a new length or a new block costs half as much again, and much more where the file system has
 //! a journal (`docs/design.md`, 5). So a segment may be longer than what it holds: it takes over a file that was written
-//! before (see [`Spares`]), or, once somebody waits for syncs, is written ahead with zeros. Behind the last frame the reader finds
+//! before (see [`RecycledFiles`]), or, once somebody waits for syncs, is written ahead with zeros. Behind the last frame the reader finds
 //! zeros, or frames of another segment, which do not check under this one's id.
 //!
 //! Where a file is written over whose pages are no longer in memory, the kernel would read each page before it takes a part
@@ -35,10 +35,6 @@ mod next;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::device::Device;
-use super::file::{StoreFile, write_piece};
-use super::meter::{ReadCause, WriteCause};
-use super::spares::Spares;
 use crate::env::Access;
 use crate::error::{Error, Result};
 use crate::format::Malformed;
@@ -46,6 +42,10 @@ use crate::format::batch::{BATCH_HEADER_BYTES, Ops, encode_header};
 use crate::format::log::{FRAME_HEADER_BYTES, Frame, FrameReader, FrameWriter, Tail, first_prev};
 use crate::format::names::FileName;
 use crate::format::segment::{BATCH_FRAME, START_FRAME, SegmentStart};
+use crate::store::files::device::Device;
+use crate::store::files::file::{StoreFile, write_piece};
+use crate::store::files::meter::{ReadCause, WriteCause};
+use crate::store::files::recycled::RecycledFiles;
 use crate::types::{PAGE_BYTES, SegmentId, Seq};
 
 pub(crate) use durable::Durable;
@@ -59,7 +59,7 @@ const REWRITE_BYTES: usize = 1 << 20;
 const STRAIGHT_BYTES: usize = 1 << 20;
 
 /// How far a segment is written ahead at a time.
-const AHEAD_BYTES: u64 = 256 << 10;
+const PREALLOCATED_BYTES: u64 = 256 << 10;
 
 /// A batch on its way into the log.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,7 @@ pub(crate) struct Wal {
     durable: Arc<Durable>,
     frames: FrameWriter,
     /// Up to where the current segment was written ahead.
-    ahead: u64,
+    preallocated: u64,
     /// Length of the file that the current segment has taken over.
     taken_over: u64,
     last_seq: Seq,
@@ -100,7 +100,7 @@ impl Wal {
     /// Starts a new segment `id` behind the recovered ones.
     pub(crate) fn open(
         device: Arc<Device>,
-        spares: Arc<Spares>,
+        recycled: Arc<RecycledFiles>,
         segment_bytes: u64,
         id: SegmentId,
         recovered: &[RecoveredSegment],
@@ -109,7 +109,7 @@ impl Wal {
             recovered.last().map_or((SegmentId(0), 0), |segment| (segment.id, segment.bytes));
         // Recovery has made the older segments durable: see [`Recovered::repair`].
         let start = SegmentStart { previous, length, durable: true };
-        let next = NextSegment::new(device, spares, segment_bytes, id);
+        let next = NextSegment::new(device, recycled, segment_bytes, id);
         let (id, file) = next.take()?;
         let (current, frames, taken_over) =
             start_segment(id, file, start).map_err(|why| next.abandon(id, why))?;
@@ -125,7 +125,7 @@ impl Wal {
             durable: Arc::new(Durable::new(current.clone(), last_seq)),
             current,
             frames,
-            ahead: 0,
+            preallocated: 0,
             taken_over,
             last_seq,
             buffer: Vec::new(),
@@ -156,7 +156,7 @@ impl Wal {
             // Whole frames of what failed must not be read back, nor lengthen the segment beyond what the next one says
             // of it.
             self.frames = before;
-            (self.ahead, self.taken_over) = (0, 0);
+            (self.preallocated, self.taken_over) = (0, 0);
             if !planted!("failed-append-left-in-the-log") {
                 self.current.file.set_len(self.frames.offset())?;
             }
@@ -203,10 +203,10 @@ impl Wal {
     /// Keeps the file written ahead of what it holds, once somebody waits for syncs.
     fn write_ahead(&mut self) {
         let end = self.frames.offset();
-        if end > self.ahead && self.durable.is_awaited() {
-            self.ahead = end + AHEAD_BYTES;
+        if end > self.preallocated && self.durable.has_waiters() {
+            self.preallocated = end + PREALLOCATED_BYTES;
             // Only for speed: nothing depends on what lies behind the end, nor on whether it was written.
-            let _ = self.current.file.fill(WriteCause::Wal, self.ahead);
+            let _ = self.current.file.fill(WriteCause::Wal, self.preallocated);
         }
     }
 
@@ -233,7 +233,7 @@ impl Wal {
         self.old.push_back(OldSegment { id: old.id, last_seq: self.last_seq, bytes });
         cut(&old.file, bytes);
         self.frames = frames;
-        (self.ahead, self.taken_over) = (0, taken_over);
+        (self.preallocated, self.taken_over) = (0, taken_over);
         Ok(())
     }
 
@@ -281,7 +281,7 @@ impl Wal {
     }
 }
 
-/// Gives back what lies behind the `end` of a segment: zeros, or the rest of a spare. Only for space.
+/// Gives back what lies behind the `end` of a segment: zeros, or the rest of a recycled file. Only for space.
 fn cut(file: &StoreFile, end: u64) {
     if file.len().is_ok_and(|length| length > end) {
         let _ = file.set_len(end);
@@ -440,7 +440,7 @@ impl RecoveredSegment {
 
 /// Hands every batch of the segments from `floor` on that checks to `replay`, whatever lies between. Returns what does
 /// not check.
-pub(crate) fn salvage(
+pub(crate) fn repair_scan(
     device: &Device,
     floor: SegmentId,
     mut replay: impl FnMut(Seq, Ops<'_>) -> Result<(), Malformed>,
@@ -477,7 +477,7 @@ pub(crate) fn salvage(
             let (end, tail) = (frames.state().0, frames.tail());
             let more = frames.skip_damage();
             let clean = matches!(tail, Tail::Clean { .. });
-            // Zeros may stand where frames were lost, as what a spare held may.
+            // Zeros may stand where frames were lost, as what a recycled file held may.
             let ends = !more && (clean || matches!(tail, Tail::Torn { .. }));
             let whole = if ends { may_end(device, id, end, ids.get(at + 1)) } else { clean };
             if !whole {
@@ -492,7 +492,7 @@ pub(crate) fn salvage(
 }
 
 /// Whether nothing is lost where segment `id` ends at `end`. The one behind it tells where it did; behind that lies what a
-/// spare held before. Where none has begun behind it, a crash may have torn off what was never said to be durable.
+/// recycled file held before. Where none has begun behind it, a crash may have torn off what was never said to be durable.
 fn may_end(device: &Device, id: SegmentId, end: u64, next: Option<&SegmentId>) -> bool {
     let Some(&next) = next else { return true };
     let file = device.open(FileName::Wal(next), Access::Read);

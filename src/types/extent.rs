@@ -2,7 +2,7 @@
 
 use super::{DeviceId, PackId};
 
-/// A stretch of a pack, in bytes.
+/// A byte range of a pack, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Extent {
     /// Device that holds the pack.

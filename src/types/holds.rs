@@ -31,7 +31,7 @@ impl Holders {
     }
 }
 
-/// Records that are kept for the same readers alone. Without these, a merge of the table by itself drops them.
+/// Records that are kept for the same readers alone. Without these, a compaction of the table by itself drops them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Hold {
     /// For whom.

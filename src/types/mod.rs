@@ -12,7 +12,6 @@
 //! ```
 
 pub(crate) mod buffer;
-mod dates;
 mod extent;
 mod holds;
 mod ids;
@@ -20,16 +19,17 @@ pub(crate) mod pages;
 mod prefix;
 mod range;
 mod stamp;
+mod ttl;
 
 pub use buffer::Buffer;
 pub(crate) use buffer::{Chunk, prefetch};
-pub use dates::{Dates, Lifetime};
 pub use extent::Extent;
 pub use holds::{HOLDS_MAX, Hold, Holders, Holds, Share};
 pub use ids::{DeviceId, EditNo, Epoch, KeyspaceId, PackId, SegmentId, TableId};
 pub use prefix::Prefix;
 pub use range::{KeyRange, RangeTombstone, UpperBound, successor};
 pub use stamp::{Kind, Seq, Stamp};
+pub use ttl::{Timestamps, Ttl};
 
 /// An owned user key, shared without copying.
 pub type Key = std::sync::Arc<[u8]>;

@@ -1,6 +1,7 @@
 //! Ranges of user keys, and the tombstones that delete them.
 
 use std::fmt;
+use std::ops::Bound;
 
 use super::{Key, Seq};
 
@@ -75,6 +76,31 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
+    /// The keys between two bounds, such as those of any range in Rust's notations; `None` if there can be none.
+    ///
+    /// ```
+    /// use std::ops::RangeBounds;
+    /// use terrace::types::KeyRange;
+    /// let range = "a".."c";
+    /// let keys = KeyRange::between(range.start_bound(), range.end_bound()).unwrap();
+    /// assert!(keys.contains(b"b") && !keys.contains(b"c"));
+    /// assert_eq!(KeyRange::between(("c".."a").start_bound(), ("c".."a").end_bound()), None);
+    /// ```
+    #[must_use]
+    pub fn between<K: AsRef<[u8]> + ?Sized>(from: Bound<&K>, to: Bound<&K>) -> Option<Self> {
+        let start = match from {
+            Bound::Included(from) => Key::from(from.as_ref()),
+            Bound::Excluded(from) => successor(from.as_ref()),
+            Bound::Unbounded => Key::default(),
+        };
+        let end = match to {
+            Bound::Included(to) => UpperBound::after(to.as_ref()),
+            Bound::Excluded(to) => UpperBound::Excluded(to.as_ref().into()),
+            Bound::Unbounded => UpperBound::Unbounded,
+        };
+        Some(Self { start, end }).filter(|range| !range.is_inverted())
+    }
+
     /// The range from `smallest` to `largest`, both inside.
     #[must_use]
     pub fn new(smallest: impl Into<Key>, largest: impl Into<Key>) -> Self {

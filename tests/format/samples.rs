@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use terrace::format::batch::{Action, Op, encode_header, put_op as encode_op};
 use terrace::format::block::BlockBuilder;
 use terrace::format::checksum::Place;
-use terrace::format::dated::second;
 use terrace::format::edit::{
     Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
 };
@@ -15,10 +14,11 @@ use terrace::format::identity::Identity;
 use terrace::format::log::{FrameWriter, first_prev};
 use terrace::format::pack::{PackDirectory, PackEntry};
 use terrace::format::table::{BlockHandle, Codec, Footer, Properties, seal_block, separator};
+use terrace::format::timestamped::second;
 use terrace::format::tombstones;
 use terrace::types::{
-    Dates, DeviceId, EditNo, Epoch, Extent, Holders, Holds, KeyRange, KeyspaceId, Kind, Lifetime, PackId,
-    Prefix, RangeTombstone, SegmentId, Seq, Stamp, TableId, UpperBound,
+    DeviceId, EditNo, Epoch, Extent, Holders, Holds, KeyRange, KeyspaceId, Kind, PackId, Prefix,
+    RangeTombstone, SegmentId, Seq, Stamp, TableId, Timestamps, Ttl, UpperBound,
 };
 
 pub const TABLE: TableId = TableId(40);
@@ -87,7 +87,7 @@ pub fn edit() -> Edit {
         entries: 2,
         tombstones: 1,
         range_tombstones: 1,
-        dates: dates(),
+        timestamps: timestamps(),
         holds: holds(),
     };
     let keyspace = KeyspaceRecord {
@@ -96,7 +96,7 @@ pub fn edit() -> Edit {
         lz4: true,
         filter_bits: 10,
         prefix: Some(RULE),
-        life: Lifetime::new(3600),
+        ttl: Ttl::new(3600),
     };
     Edit {
         number: EditNo(7),
@@ -104,9 +104,9 @@ pub fn edit() -> Edit {
             KeyspaceChange::Create(keyspace),
             KeyspaceChange::Drop(KeyspaceId(1)),
             KeyspaceChange::Alter { keyspace: KeyspaceId(2), lz4: false, filter_bits: 12 },
-            KeyspaceChange::Live {
+            KeyspaceChange::SetTtl {
                 keyspace: KeyspaceId(2),
-                life: Lifetime { seconds: NonZeroU32::MIN, alive_from: 1_700_000_000 },
+                ttl: Ttl { seconds: NonZeroU32::MIN, alive_from: 1_700_000_000 },
             },
         ],
         packs: vec![PackRecord { id: PackId(12), device: DeviceId(1), length: 12_416 }],
@@ -159,8 +159,8 @@ pub fn properties() -> Properties {
         data_blocks: 2,
         range_tombstones: 1,
         range: range(),
-        dates: dates(),
-        life: Lifetime::new(3600),
+        timestamps: timestamps(),
+        ttl: Ttl::new(3600),
         name: Some("default".into()),
         holds: holds(),
     }
@@ -174,8 +174,8 @@ fn holds() -> Holds {
 }
 
 /// Those of the table's values, of which there is one.
-fn dates() -> Option<Dates> {
-    Some(Dates::at(second(FIRST.2)))
+fn timestamps() -> Option<Timestamps> {
+    Some(Timestamps::at(second(FIRST.2)))
 }
 
 /// A table of two data blocks with one entry each, and a range tombstone.

@@ -153,7 +153,7 @@ impl Search<'_> {
 mod tests {
     use super::super::history::known_at;
     use super::*;
-    use crate::rot::Random;
+    use crate::common::Random;
 
     /// A call from its moments, and what it saw and wrote.
     fn call(moments: [u64; 2], saw: &[(usize, u64)], wrote: &[(usize, u64)]) -> Call {

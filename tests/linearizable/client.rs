@@ -12,7 +12,7 @@ use terrace::{
 };
 
 use super::history::{ABSENT, Call, Clock, Slot, State, Value};
-use crate::rot::Random;
+use crate::common::Random;
 
 /// Places of the default keyspace and, behind them, of another one.
 const DEFAULT_SLOTS: usize = 6;

@@ -1,5 +1,5 @@
 //! Whatever clients are told at the same time could have happened one call after another: histories of puts, batches, range
-//! deletes, lookups, scans, snapshots, transactions and ingests are linearizable, while the store flushes, merges, reclaims,
+//! deletes, lookups, scans, snapshots, transactions and ingests are linearizable, while the store flushes, compactions, reclaims,
 //! is copied, drops keyspaces and is closed; and what a power cut leaves is a moment of such an order, no earlier than the
 //! last durable call.
 //!
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::rot::{Random, Seed, number, tiny};
+use crate::common::{Random, Seed, number, tiny};
 use checker::check;
 use client::{ALL_SLOTS, Client, Closed, Flaw, PASSING_MAX, Passing, SLOTS, Shared, dump, whole};
 use history::{ABSENT, Call, Clock, State, known_at};
@@ -207,7 +207,7 @@ impl Life {
         found
     }
 
-    /// Keeps the store busy with flushes, merges and records between those of the clients.
+    /// Keeps the store busy with flushes, compactions and records between those of the clients.
     fn tend(&self, client: &mut Client) -> Result<(), Closed> {
         let n = client.random.below(60);
         client

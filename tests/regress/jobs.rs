@@ -37,9 +37,9 @@ fn a_poisoned_store_keeps_nobody_waiting() {
 }
 
 /// Compaction went through each level until it was empty, and then waited for a store in which nothing was due: a writer
-/// that never stops kept it from either. And where a merge was in its way, it waited for its turn while the merging
+/// that never stops kept it from either. And where a compaction was in its way, it waited for its turn while the compacting
 /// thread, lock in hand, had already started the next one. Now it takes what was there when it began, passes each level
-/// once, and goes before merges that have not started.
+/// once, and goes before compactions that have not started.
 #[test]
 fn compaction_ends_while_a_writer_goes_on() {
     const WRITES_MAX: u64 = 50_000;
@@ -97,7 +97,7 @@ fn a_failed_sync_is_heard_by_a_writer_that_is_about_to_wait_for_room() {
 #[test]
 fn a_log_that_cannot_be_removed_does_not_fail_the_flush() {
     let (rename, ask, remove) =
-        ((Operation::Rename, ".spare"), (Operation::Lock, ".wal"), (Operation::Remove, ".wal"));
+        ((Operation::Rename, ".recycled"), (Operation::Lock, ".wal"), (Operation::Remove, ".wal"));
     for calls in [vec![rename], vec![rename, remove], vec![ask, remove]] {
         SimEnv::run(SimConfig::default(), move |env| {
             let db = open(&env).unwrap();
@@ -167,7 +167,7 @@ fn who_loses_against_a_write_sees_it_when_trying_again() {
     assert!(lost > 0, "nobody has lost");
 }
 
-/// The packs of a flush that had found the disk full became spares, spares were given up to make space for it, and so it began
+/// The packs of a flush that had found the disk full became recycled files, recycled files were given up to make space for it, and so it began
 /// anew, for ever, in the space that it had taken itself. It took a store of one table a file, of which a flush writes several.
 #[test]
 fn a_flush_that_frees_only_what_it_took_itself_gives_up() {

@@ -164,10 +164,10 @@ fn a_keyspace_whose_drop_was_cut_off_still_has_its_log() {
     }
 }
 
-/// Failures of flushes and of merges were noted in one place: a keyspace whose merges failed over a damaged table made
+/// Failures of flushes and of compactions were noted in one place: a keyspace whose compactions failed over a damaged table made
 /// everybody's flushes fail, and wait.
 #[test]
-fn flushes_go_on_while_the_merges_of_a_damaged_keyspace_fail() {
+fn flushes_go_on_while_the_compactions_of_a_damaged_keyspace_fail() {
     SimEnv::run(SimConfig::default(), |env| {
         let db = open(&env).unwrap();
         let damaged = db.keyspace("damaged").unwrap();
@@ -186,15 +186,15 @@ fn flushes_go_on_while_the_merges_of_a_damaged_keyspace_fail() {
         for n in 0..10 {
             db.put(format!("{n}"), "value").unwrap();
             db.flush().unwrap();
-            // Through the pauses after which the merge is tried again.
+            // Through the pauses after which the compaction is tried again.
             env.sleep(Duration::from_secs(1));
         }
-        assert_eq!(db.wait_idle().unwrap_err().kind(), ErrorKind::Corruption, "the merge still fails");
+        assert_eq!(db.wait_idle().unwrap_err().kind(), ErrorKind::Corruption, "the compaction still fails");
         assert!(db.stats().flush.jobs as usize >= runs + 10);
     });
 }
 
-/// A keyspace that was being dropped refused writes, and answered reads until the last merge in it had ended: a caller was
+/// A keyspace that was being dropped refused writes, and answered reads until the last compaction in it had ended: a caller was
 /// told that it was gone, and then what was in it.
 #[test]
 fn what_is_gone_for_a_writer_is_gone_for_readers() {

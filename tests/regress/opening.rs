@@ -49,7 +49,7 @@ fn short_openings_do_not_pile_up_log_segments() {
 fn a_failed_opening_gives_the_store_free() {
     SimEnv::run(SimConfig::default(), |env| {
         open(&env).unwrap().put("key", "value").unwrap();
-        for thread in ["terrace-flush", "terrace-ahead", "terrace-reclaim", "terrace-merge-0"] {
+        for thread in ["terrace-flush", "terrace-preallocate", "terrace-reclaim", "terrace-comp-0"] {
             env.fault(fault(Operation::Spawn, thread, FaultError::TooManyFiles));
             assert_eq!(open(&env).unwrap_err().kind(), ErrorKind::Io, "{thread}");
             let db = open(&env).unwrap_or_else(|e| panic!("after {thread}: {e}"));

@@ -42,7 +42,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("filter", &[]),
     ("stats", &["error"]),
     ("slice", &["types", "format", "store"]),
-    ("batch", &["types", "format", "error", "db"]),
+    ("bounds", &[]),
+    ("batch", &["types", "format", "error", "bounds"]),
     ("iter", &["engine", "error", "slice"]),
     ("store", &["types", "format", "catalog", "merge", "env", "error"]),
     (
@@ -55,8 +56,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "db",
         &[
-            "types", "env", "engine", "error", "options", "stats", "slice", "batch", "iter", "events",
-            "filter",
+            "bounds", "types", "env", "engine", "error", "options", "stats", "slice", "batch", "iter",
+            "events", "filter",
         ],
     ),
 ];

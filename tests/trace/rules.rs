@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The thread that makes files before anybody needs them.
-const AHEAD: &str = "terrace-ahead";
+const PREALLOCATE: &str = "terrace-preallocate";
 
 /// A call.
 struct Line<'a> {
@@ -107,7 +107,7 @@ pub fn check(name: &str, text: &str) {
             }
             "rename" => {
                 // A dead file may lose what it likes.
-                rule(line.to.ends_with(".spare") || !pending.unsynced.contains(line.file), 3);
+                rule(line.to.ends_with(".recycled") || !pending.unsynced.contains(line.file), 3);
                 rule(line.to != "CURRENT" || !Pending::any(&pending.unnamed, "MANIFEST"), 3);
             }
             "sync-dir" => rule(pending.renamed, 6),
@@ -135,14 +135,14 @@ pub fn barriers(text: &str) -> String {
             "sync" => "small file",
             _ => continue,
         };
-        let when = if line.by == AHEAD { " ahead" } else { "" };
+        let when = if line.by == PREALLOCATE { " preallocate" } else { "" };
         *counts.entry(format!("{kind}{when}")).or_default() += 1;
     }
     let list: Vec<String> = counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     format!("barriers: {}\n", if list.is_empty() { "none".to_owned() } else { list.join(", ") })
 }
 
-/// The barriers of a flush, merge, move or ingest, but for that of its edit.
+/// The barriers of a flush, compaction, move or ingest, but for that of its edit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Job {
     /// Packs, each synced once.

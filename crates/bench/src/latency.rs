@@ -1,4 +1,4 @@
-//! Latencies: one histogram per thread and operation, merged when the phase is over.
+//! Latencies: one histogram per thread and operation, compacted when the phase is over.
 
 use std::time::Duration;
 

@@ -139,7 +139,7 @@ fn range_deletes_show_in_the_log_and_in_tables() {
     let shown = "delete_range seq=503 keyspace=1 start=\"key-00\" end=\"key-01\"\n";
     let wal = place.succeed(&format!("wal-dump db/{}", file_of(&place, ".wal")));
     assert!(wal.contains(shown), "{wal}");
-    // A sorted file makes a flush, not a merge that would carry the deletion out.
+    // A sorted file makes a flush, not a compaction that would carry the deletion out.
     assert_eq!(place.run_with("ingest db --format tsv", "zz\t1\n").status, 0);
     let packs = std::fs::read_dir(place.path("db")).unwrap().map(|entry| entry.unwrap().path());
     let packs = packs.filter(|path| path.extension().is_some_and(|ending| ending == "pack"));

@@ -182,7 +182,7 @@ fn stats_and_shape_come_as_text_and_as_objects() {
     let place = with_letters();
     let stats: Value = serde_json::from_str(&place.succeed("stats db --json")).unwrap();
     for pointer in
-        ["/space/total_bytes", "/written/total", "/syncs/wal", "/cache/hits", "/merge/jobs", "/last_seq"]
+        ["/space/total_bytes", "/written/total", "/syncs/wal", "/cache/hits", "/compaction/jobs", "/last_seq"]
     {
         assert!(stats.pointer(pointer).is_some_and(Value::is_u64), "{pointer} in {stats}");
     }

@@ -1,4 +1,4 @@
-//! An allocator that measures. Whoever runs the suite `rot` makes it the program's.
+//! An allocator that measures. Whoever runs the suite `corruption` makes it the program's.
 
 #![expect(unsafe_code, reason = "an allocator")]
 

@@ -82,12 +82,12 @@ const UNKNOWN_MAX: usize = 3;
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Jobs {
     pub flushes: u64,
-    pub merges: u64,
-    /// Merges within level 0.
-    pub folds: u64,
+    pub compactions: u64,
+    /// Compacts within level 0.
+    pub intra_l0: u64,
     pub moves: u64,
     /// Bytes of dead files that were kept when the openings ended.
-    pub spare_bytes: u64,
+    pub recycled_bytes: u64,
     /// Holes that were punched, and syncs of them.
     pub punches: u64,
     pub hole_syncs: u64,
@@ -95,7 +95,7 @@ pub struct Jobs {
     pub rewrites: u64,
     /// Syncs of the directory that somebody waited for, and that nobody did.
     pub directory_syncs: u64,
-    pub ahead_syncs: u64,
+    pub preallocate_syncs: u64,
 }
 
 /// An operation of a batch: keyspace, key, and the value, or none to remove the key.
@@ -210,16 +210,16 @@ impl Client {
     fn count_jobs(&mut self, db: &Db) {
         let stats = db.stats();
         self.jobs.flushes += stats.flush.jobs;
-        self.jobs.merges += stats.merge.jobs;
-        self.jobs.folds += stats.merge.folds;
-        self.jobs.moves += stats.merge.moves;
+        self.jobs.compactions += stats.compaction.jobs;
+        self.jobs.intra_l0 += stats.compaction.intra_l0;
+        self.jobs.moves += stats.compaction.moves;
         self.jobs.punches += stats.punch.punches;
         self.jobs.hole_syncs += stats.syncs.reclaim;
         self.jobs.rewrites += stats.rewrite.packs;
         let space = stats.space;
         self.jobs.directory_syncs += stats.syncs.directory;
-        self.jobs.ahead_syncs += stats.syncs.ahead;
-        self.jobs.spare_bytes += space.total_bytes - space.live_bytes - space.dead_bytes - space.wal_bytes;
+        self.jobs.preallocate_syncs += stats.syncs.preallocate;
+        self.jobs.recycled_bytes += space.total_bytes - space.live_bytes - space.dead_bytes - space.wal_bytes;
     }
 
     pub fn reopen(&mut self) -> Step {

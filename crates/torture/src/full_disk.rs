@@ -12,8 +12,8 @@ use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::{Db, Error, ErrorKind, Options};
 
 use crate::client::{DIR, open};
+use crate::option_sets::SHAPES;
 use crate::options::tiny;
-use crate::shapes::SHAPES;
 use crate::suite::{Case, Cases, Round, Share, Suite, Tally, shuffled};
 use crate::volume::{Kind, Volume};
 

@@ -38,7 +38,7 @@ pub fn check(iter: Iter, expected: &Model, when: &str) {
 pub fn verified(db: &Db) -> VerifyReport {
     let report = db.verify().unwrap();
     assert!(report.problems.is_empty(), "{:?}", report.problems);
-    assert_eq!((report.unexplained_bytes, report.untold_packs), (0, 0), "{report:?}");
+    assert_eq!((report.unexplained_bytes, report.hole_unknown_packs), (0, 0), "{report:?}");
     report
 }
 

@@ -21,7 +21,7 @@ static ALLOCATOR: Measuring = Measuring;
 /// How often a line tells the progress where that is not a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 
-/// Run Terrace into power cuts, failing calls, rot, kills and full disks, and judge what is left
+/// Run Terrace into power cuts, failing calls, corruption, kills and full disks, and judge what is left
 #[derive(Parser)]
 #[command(name = "terrace-torture", version, after_help = EXAMPLES)]
 struct Arguments {

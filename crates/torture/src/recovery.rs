@@ -128,7 +128,7 @@ fn check_files(env: &Arc<SimEnv>, db: &Db) {
     let files: Vec<PathBuf> = env.files().into_iter().map(|(path, _)| path).collect();
     let count = |wanted: &str| files.iter().filter(|path| path.to_string_lossy().contains(wanted)).count();
     let space = db.stats().space;
-    assert_eq!(count(".pack") as u64, space.pack_files + space.ahead_files, "{files:?}");
+    assert_eq!(count(".pack") as u64, space.pack_files + space.preallocated_files, "{files:?}");
     assert_eq!((count("MANIFEST-"), count(".new")), (1, 0), "{files:?}");
 }
 

@@ -74,7 +74,7 @@ impl Suite for Soak {
     }
 
     fn conclude(&self, tally: &Tally) -> Result<(), String> {
-        tally.require(&["batches", "moments checked", "merges", "openings"], LEAST)
+        tally.require(&["batches", "moments checked", "compactions", "openings"], LEAST)
     }
 }
 
@@ -91,8 +91,8 @@ impl Taken {
     fn now() -> Self {
         let count = |place: &str| fs::read_dir(place).unwrap().count();
         let status = fs::read_to_string("/proc/self/status").unwrap();
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        let kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
+        let pinned = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let kib: u64 = pinned.trim().trim_end_matches(" kB").parse().unwrap();
         Self { descriptors: count("/proc/self/fd"), threads: count("/proc/self/task"), memory: kib << 10 }
     }
 
@@ -198,8 +198,8 @@ impl Case for Load {
             let is_left_alone = || disturb.is_finished() || read.is_finished();
             let written =
                 (1..=self.batches).take_while(|_| !is_left_alone()).try_for_each(|n| write_batch(&db, n));
-            // Merges give way to other work on the machine: the load goes on until there were some.
-            let too_few = || db.stats().merge.jobs <= LEAST && !is_left_alone();
+            // Compactions are throttled for other work on the machine: the load goes on until there were some.
+            let too_few = || db.stats().compaction.jobs <= LEAST && !is_left_alone();
             (0..LOOKS).take_while(|_| too_few()).for_each(|_| thread::sleep(LOOK));
             over.store(true, Ordering::Relaxed);
             written.unwrap();
@@ -207,7 +207,7 @@ impl Case for Load {
         assert_eq!(moment(&db, &db.snapshot()), self.batches);
         tally.add("batches", self.batches);
         tally.add("moments checked", checked.into_inner());
-        tally.add("merges", db.stats().merge.jobs);
+        tally.add("compactions", db.stats().compaction.jobs);
         db.compact().unwrap();
         db.wait_idle().unwrap();
         assert!(db.verify().unwrap().problems.is_empty());

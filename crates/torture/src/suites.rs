@@ -6,7 +6,7 @@ use crate::suite::Suite;
 pub static SUITES: &[&dyn Suite] = &[
     &crate::crash::Crash,
     &crate::fault::Fault,
-    &crate::rot::Rot,
+    &crate::corruption::Corruption,
     &crate::kill::KILL,
     &crate::power::Power,
     &crate::blocks::Blocks,

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use terrace::{Compression, Db, Durability, KeyspaceOptions, Options, WriteBatch};
 
+use crate::option_sets;
 use crate::options::small_levels;
 use crate::seed::{Rng, number};
-use crate::shapes;
 
 /// Set in a child: the directory of its store.
 const CHILD_DIR: &str = "TERRACE_CHILD_DIR";
@@ -67,7 +67,7 @@ impl History {
     pub fn shape(&self) -> (String, Options) {
         match self.chain.checked_sub(1) {
             None => ("small levels".into(), small_levels()),
-            Some(number) => shapes::standard(number),
+            Some(number) => option_sets::standard(number),
         }
     }
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
 use terrace_torture::client::Outcome;
+use terrace_torture::corruption::Patient;
+use terrace_torture::corruption::damage::{Damage, Wound};
 use terrace_torture::crash::Wreck;
 use terrace_torture::fault;
 use terrace_torture::oracle::{Change, DEFAULT};
 use terrace_torture::panics::message_of;
-use terrace_torture::rot::Patient;
-use terrace_torture::rot::damage::{Damage, Wound};
 use terrace_torture::runner::{Settings, run};
 use terrace_torture::schedules::SCHEDULES;
 use terrace_torture::suite::{Case, Cases, Round, Share, Suite, Tally};

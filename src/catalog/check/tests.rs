@@ -4,7 +4,7 @@ use super::*;
 use crate::catalog::testing::{flushed, record, table, version};
 use crate::types::{KeyRange, PackId, Seq, UpperBound};
 
-/// A tree that a merge of L0 into L1 can be tried on:
+/// A tree that a compaction of L0 into L1 can be tried on:
 ///
 /// ```text
 /// L0 e9 t9[a..m]          L1 t3[a..c] t4[d..k] t5[n..p]
@@ -40,7 +40,7 @@ fn i1_a_valid_tree_passes() {
 }
 
 #[test]
-fn i2_a_merge_without_one_of_its_inputs_is_refused() {
+fn i2_a_compaction_without_one_of_its_inputs_is_refused() {
     let inputs = [(0, 9), (0, 8), (1, 3), (1, 4)];
     let outputs = vec![(1, record(20, "a", "f")), (1, record(21, "g", "m"))];
     check_edit(&tree(), &edit(&inputs, outputs.clone())).unwrap();
@@ -54,7 +54,7 @@ fn i2_a_merge_without_one_of_its_inputs_is_refused() {
 }
 
 #[test]
-fn i2_a_merge_that_drops_everything_must_be_closed_too() {
+fn i2_a_compaction_that_drops_everything_must_be_closed_too() {
     check_edit(&tree(), &edit(&[(1, 5)], vec![])).unwrap();
     refused(&edit(&[(1, 4), (2, 1)], vec![]), "t6");
 }
@@ -83,7 +83,7 @@ fn i2_a_move_passes_nothing_older() {
 }
 
 #[test]
-fn i2_a_merge_may_share_its_edit_with_a_move() {
+fn i2_a_compaction_may_share_its_edit_with_a_move() {
     let add = vec![(2, record(5, "n", "p")), (2, record(20, "d", "k"))];
     check_edit(&tree(), &edit(&[(1, 5), (1, 4), (2, 6)], add)).unwrap();
 }
@@ -98,7 +98,7 @@ fn i2_a_flush_is_the_newest_or_overlaps_nothing_older() {
 }
 
 #[test]
-fn i3_a_merge_within_level_0_is_convex() {
+fn i3_a_compaction_within_level_0_is_convex() {
     let tree = version((1..=4).map(|n| (0, flushed(n, record(n, "a", "m")))).collect());
     let check = |inputs: &[(u8, u64)], epoch| {
         check_edit(&tree, &edit(inputs, vec![(0, flushed(epoch, record(20, "a", "m")))]))
@@ -174,7 +174,7 @@ fn i1_a_table_may_end_before_the_key_that_the_next_begins_with() {
 }
 
 #[test]
-fn i2_a_range_tombstone_must_not_reach_beyond_the_merged_tables() {
+fn i2_a_range_tombstone_must_not_reach_beyond_the_compacted_tables() {
     let tombstone = |end: &str| TableRecord {
         range: KeyRange::half_open(*b"n", UpperBound::from_bytes(end.as_bytes())),
         range_tombstones: 1,
@@ -209,7 +209,7 @@ fn i3_a_flush_or_an_ingest_below_what_is_older_is_refused_by_its_numbers() {
 }
 
 #[test]
-fn i3_a_fold_that_would_hide_newer_entries_is_refused_by_its_numbers() {
+fn i3_a_intra_l0_that_would_hide_newer_entries_is_refused_by_its_numbers() {
     let tree = version(vec![
         (0, flushed(9, record(9, "f", "h"))),
         (0, flushed(8, record(8, "a", "c"))),
@@ -224,14 +224,14 @@ fn i3_a_fold_that_would_hide_newer_entries_is_refused_by_its_numbers() {
     };
     refused((69, 89), "I3: new table t20 (#69..#89) would stand before t6");
     refused((70, 90), "I3: new table t20 (#70..#90) would stand behind t9");
-    // A merge into a deeper level is none of this rule's business: numbers do not tell there.
+    // A compaction into a deeper level is none of this rule's business: numbers do not tell there.
     let deeper = numbered(9, (1, 99), record(20, "a", "k"));
     let all = [(0, 9), (0, 8), (0, 7), (0, 6)];
     check_edit(&tree, &edit(&all, vec![(1, deeper)])).unwrap();
 }
 
 #[test]
-fn i3_what_contradicted_before_may_be_merged() {
+fn i3_what_contradicted_before_may_be_compacted() {
     let tree = version(vec![
         (0, numbered(9, (10, 12), record(9, "a", "m"))),
         (0, numbered(8, (20, 20), record(8, "a", "c"))),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalog::testing::{Dice, record};
-use crate::types::{DeviceId, Epoch, KeyRange, Lifetime, SegmentId, TableId};
+use crate::types::{DeviceId, Epoch, KeyRange, SegmentId, TableId, Ttl};
 
 fn none(_: &TableRecord) -> Lease {
     Lease::none()
@@ -24,7 +24,7 @@ fn counters() -> Counters {
 fn keyspace(id: u32, name: &str) -> KeyspaceChange {
     let id = KeyspaceId(id);
     let name = name.into();
-    KeyspaceChange::Create(KeyspaceRecord { id, name, lz4: true, filter_bits: 10, prefix: None, life: None })
+    KeyspaceChange::Create(KeyspaceRecord { id, name, lz4: true, filter_bits: 10, prefix: None, ttl: None })
 }
 
 fn pack(id: u64, length: u64) -> PackRecord {
@@ -104,25 +104,25 @@ fn a_keyspace_is_altered_in_how_its_tables_are_written_alone() {
 
 #[test]
 fn values_of_a_keyspace_live_for_another_time_but_for_those_that_have_expired() {
-    let record = |id, name: &str, life| KeyspaceRecord {
+    let record = |id, name: &str, ttl| KeyspaceRecord {
         id: KeyspaceId(id),
         name: name.into(),
         lz4: true,
         filter_bits: 10,
         prefix: None,
-        life,
+        ttl,
     };
-    let created = [record(3, "aging", Lifetime::new(9)), record(4, "ageless", None)];
+    let created = [record(3, "aging", Ttl::new(9)), record(4, "ageless", None)];
     let edit = Edit { keyspaces: created.map(KeyspaceChange::Create).into(), ..numbered(2) };
     let catalog = started().apply(&edit, &mut none).unwrap();
     let live = |catalog: &Catalog, number, id, alive_from| {
-        let life = Lifetime { alive_from, ..Lifetime::new(7).unwrap() };
-        let keyspaces = vec![KeyspaceChange::Live { keyspace: KeyspaceId(id), life }];
+        let ttl = Ttl { alive_from, ..Ttl::new(7).unwrap() };
+        let keyspaces = vec![KeyspaceChange::SetTtl { keyspace: KeyspaceId(id), ttl }];
         catalog.apply(&Edit { keyspaces, ..numbered(number) }, &mut none)
     };
     let altered = live(&catalog, 3, 3, 100).unwrap();
-    let life = altered.keyspaces[&KeyspaceId(3)].record.life.unwrap();
-    assert_eq!((life.seconds.get(), life.alive_from), (7, 100));
+    let ttl = altered.keyspaces[&KeyspaceId(3)].record.ttl.unwrap();
+    assert_eq!((ttl.seconds.get(), ttl.alive_from), (7, 100));
     assert!(live(&altered, 4, 3, 100).is_ok() && live(&altered, 4, 3, 99).is_err());
     assert!(live(&altered, 4, 4, 100).is_err(), "values have no dates there");
     let snapshot = altered.snapshot();
@@ -195,7 +195,7 @@ fn tables_that_share_bytes_are_refused() {
     assert!(catalog.apply(&edit, &mut none).unwrap_err().to_string().contains("share bytes"));
 }
 
-/// A random valid edit: a flush, a merge of one table down, a move, or a keyspace that comes or goes.
+/// A random valid edit: a flush, a compaction of one table down, a move, or a keyspace that comes or goes.
 fn random_edit(catalog: &Catalog, dice: &mut Dice) -> Edit {
     let mut edit = Edit { number: catalog.number.next(), counters: catalog.counters, ..Edit::default() };
     let id = KeyspaceId(1 + dice.below(3) as u32);
@@ -222,19 +222,19 @@ fn random_edit(catalog: &Catalog, dice: &mut Dice) -> Edit {
     };
     if edit.number.0.is_multiple_of(3) && !deep.is_empty() {
         let (level, table) = deep[edit.number.0 as usize % deep.len()];
-        let partners: Vec<_> = version.levels[usize::from(level) + 1]
+        let target_inputs: Vec<_> = version.levels[usize::from(level) + 1]
             .runs
             .iter()
             .flat_map(|run| run.overlapping(&table.range))
-            .map(|partner| (level + 1, partner))
+            .map(|target_input| (level + 1, target_input))
             .collect();
         tree.drop.push((level, table.id));
         tree.cursors.push((level, table.range.start.clone()));
-        if partners.is_empty() {
+        if target_inputs.is_empty() {
             tree.add.push((level + 1, table.record()));
         } else {
-            let range = partners.iter().fold(table.range.clone(), |hull, (_, p)| hull.hull(&p.range));
-            tree.drop.extend(partners.iter().map(|(level, partner)| (*level, partner.id)));
+            let range = target_inputs.iter().fold(table.range.clone(), |hull, (_, p)| hull.hull(&p.range));
+            tree.drop.extend(target_inputs.iter().map(|(level, target_input)| (*level, target_input.id)));
             let record = new_table(&mut edit, range);
             tree.add.push((level + 1, record));
         }

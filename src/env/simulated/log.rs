@@ -30,7 +30,7 @@ enum State {
     Synced,
 }
 
-/// Which un-synced operations a power cut spares.
+/// Which un-synced operations a power cut recycled files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Survival {
     /// None.

@@ -17,7 +17,7 @@
 //!                       entries, tombstones, range tombstones
 //!      3  cursor        level (1 byte), key
 //!      4  flushed       sequence number                                       at most once
-//!      5  dates         the table added last; the seconds (4 bytes each, little endian, since 1970) in
+//!      5  timestamps         the table added last; the seconds (4 bytes each, little endian, since 1970) in
 //!                       which the oldest and the newest of its values that expire were written
 //!      6  holds         the table added last; what it holds for readers of the past alone, see
 //!                       [`holds`](crate::format::holds)
@@ -34,8 +34,8 @@ use super::{Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRec
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
 use crate::format::{Malformed, holds, prefix};
 use crate::types::{
-    BOUND_BYTES_MAX, Dates, DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeyspaceId, LEVELS,
-    Lifetime, PAGE_BYTES, PackId, SegmentId, Seq, TableId, UpperBound,
+    BOUND_BYTES_MAX, DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeyspaceId, LEVELS, PAGE_BYTES,
+    PackId, SegmentId, Seq, TableId, Timestamps, Ttl, UpperBound,
 };
 
 const NUMBER: u64 = 1;
@@ -45,13 +45,13 @@ const PACK: u64 = 4;
 const TREE: u64 = 5;
 const COUNTERS: u64 = 6;
 const ALTER: u64 = 7;
-const LIVE: u64 = 8;
+const SET_TTL: u64 = 8;
 
 const TREE_DROP: u64 = 1;
 const TREE_ADD: u64 = 2;
 const TREE_CURSOR: u64 = 3;
 const TREE_FLUSHED: u64 = 4;
-const TREE_DATES: u64 = 5;
+const TREE_TIMESTAMPS: u64 = 5;
 const TREE_HOLDS: u64 = 6;
 
 /// From here on a tag may be skipped by readers that do not know it.
@@ -72,9 +72,9 @@ impl Edit {
                     put_varint(out, keyspace.0.into());
                     out.extend([u8::from(*lz4), *filter_bits]);
                 }),
-                KeyspaceChange::Live { keyspace, life: Lifetime { seconds, alive_from } } => {
+                KeyspaceChange::SetTtl { keyspace, ttl: Ttl { seconds, alive_from } } => {
                     let numbers = [keyspace.0.into(), seconds.get().into(), (*alive_from).into()];
-                    put_section(out, LIVE, |out| put_varints(out, &numbers));
+                    put_section(out, SET_TTL, |out| put_varints(out, &numbers));
                 }
             }
         }
@@ -106,9 +106,9 @@ impl Edit {
                     lz4: compression(body)?,
                     filter_bits: body.u8()?,
                 }),
-                LIVE => edit
+                SET_TTL => edit
                     .keyspaces
-                    .push(KeyspaceChange::Live { keyspace: KeyspaceId(small_id(body)?), life: life(body)? }),
+                    .push(KeyspaceChange::SetTtl { keyspace: KeyspaceId(small_id(body)?), ttl: ttl(body)? }),
                 PACK => edit.packs.push(PackRecord {
                     id: PackId(id(body)?),
                     device: DeviceId(device(body)?),
@@ -157,7 +157,7 @@ fn put_keyspace(out: &mut Vec<u8>, record: &KeyspaceRecord) {
     put_varint(out, record.id.0.into());
     put_prefixed(out, record.name.as_bytes());
     out.extend([u8::from(record.lz4), record.filter_bits]);
-    put_varint(out, record.life.map_or(0, |life| life.seconds.get().into()));
+    put_varint(out, record.ttl.map_or(0, |ttl| ttl.seconds.get().into()));
     out.extend(prefix::encode(record.prefix));
 }
 
@@ -177,11 +177,11 @@ fn put_tree(out: &mut Vec<u8>, tree: &TreeEdit) {
             out.push(*level);
             put_table(out, record);
         });
-        if let Some(dates) = record.dates {
-            put_section(out, TREE_DATES, |out| {
+        if let Some(timestamps) = record.timestamps {
+            put_section(out, TREE_TIMESTAMPS, |out| {
                 put_varint(out, record.id.0);
-                out.extend(dates.oldest.to_le_bytes());
-                out.extend(dates.newest.to_le_bytes());
+                out.extend(timestamps.oldest.to_le_bytes());
+                out.extend(timestamps.newest.to_le_bytes());
             });
         }
         if record.holds != Holds::default() && !planted!("holds-not-recorded") {
@@ -213,7 +213,7 @@ fn put_table(out: &mut Vec<u8>, record: &TableRecord) {
         entries,
         tombstones,
         range_tombstones,
-        dates: _,
+        timestamps: _,
         holds: _,
     } = record;
     put_varints(out, &[id.0, extent.device.0.into(), extent.pack.0, extent.offset, extent.length]);
@@ -304,9 +304,9 @@ fn keyspace(body: &mut Decoder<'_>) -> Result<KeyspaceRecord, Malformed> {
     let name = name.ok_or_else(|| start.malformed("impossible name of a keyspace"))?.to_owned();
     let lz4 = compression(body)?;
     let filter_bits = body.u8()?;
-    let life = Lifetime::new(seconds(body)?);
+    let ttl = Ttl::new(seconds(body)?);
     let prefix = prefix::read(body)?;
-    Ok(KeyspaceRecord { id, name, lz4, filter_bits, prefix, life })
+    Ok(KeyspaceRecord { id, name, lz4, filter_bits, prefix, ttl })
 }
 
 /// How long values live, or a point in time.
@@ -315,10 +315,10 @@ fn seconds(body: &mut Decoder<'_>) -> Result<u32, Malformed> {
     u32::try_from(body.varint()?).map_err(|_| start.malformed("more seconds than there are"))
 }
 
-fn life(body: &mut Decoder<'_>) -> Result<Lifetime, Malformed> {
+fn ttl(body: &mut Decoder<'_>) -> Result<Ttl, Malformed> {
     let start = body.clone();
-    let life = Lifetime::new(seconds(body)?).ok_or_else(|| start.malformed("no time to live"))?;
-    Ok(Lifetime { alive_from: seconds(body)?, ..life })
+    let ttl = Ttl::new(seconds(body)?).ok_or_else(|| start.malformed("no time to live"))?;
+    Ok(Ttl { alive_from: seconds(body)?, ..ttl })
 }
 
 fn tree(body: &mut Decoder<'_>) -> Result<TreeEdit, Malformed> {
@@ -335,7 +335,7 @@ fn tree(body: &mut Decoder<'_>) -> Result<TreeEdit, Malformed> {
                 tree.cursors.push((level, checked_key(body, key)?));
             }
             TREE_FLUSHED => return set_once(&mut tree.flushed, seq(body)?, body),
-            TREE_DATES => dates(&mut tree, body)?,
+            TREE_TIMESTAMPS => timestamps(&mut tree, body)?,
             TREE_HOLDS => holds_of(&mut tree, body)?,
             _ => return skip(tag, body),
         }
@@ -345,13 +345,13 @@ fn tree(body: &mut Decoder<'_>) -> Result<TreeEdit, Malformed> {
 }
 
 /// Reads the dates of a table that `tree` has added.
-fn dates(tree: &mut TreeEdit, body: &mut Decoder<'_>) -> Result<(), Malformed> {
+fn timestamps(tree: &mut TreeEdit, body: &mut Decoder<'_>) -> Result<(), Malformed> {
     let start = body.clone();
     let table = TableId(id(body)?);
-    let dates = Dates { oldest: body.u32()?, newest: body.u32()? };
-    let added = tree.add.last_mut().filter(|(_, record)| record.id == table && record.dates.is_none());
+    let timestamps = Timestamps { oldest: body.u32()?, newest: body.u32()? };
+    let added = tree.add.last_mut().filter(|(_, record)| record.id == table && record.timestamps.is_none());
     match added {
-        Some((_, record)) if dates.oldest <= dates.newest => record.dates = Some(dates),
+        Some((_, record)) if timestamps.oldest <= timestamps.newest => record.timestamps = Some(timestamps),
         Some(_) => return Err(start.malformed("dates of a table are inverted")),
         None => return Err(start.malformed("dates of a table that is not the last one added")),
     }
@@ -392,7 +392,7 @@ fn table(body: &mut Decoder<'_>) -> Result<TableRecord, Malformed> {
         entries: body.varint()?,
         tombstones: body.varint()?,
         range_tombstones: body.varint()?,
-        dates: None,
+        timestamps: None,
         holds: Holds::default(),
     };
     if record.min_seq > record.max_seq || record.tombstones > record.entries {

@@ -24,7 +24,7 @@ fn record() -> TableRecord {
         entries: 100,
         tombstones: 3,
         range_tombstones: 2,
-        dates: Some(Dates { oldest: 1_690_000_000, newest: 1_700_000_000 }),
+        timestamps: Some(Timestamps { oldest: 1_690_000_000, newest: 1_700_000_000 }),
         holds: holds(4),
     }
 }
@@ -47,12 +47,12 @@ fn sample() -> Edit {
                 lz4: true,
                 filter_bits: 10,
                 prefix: Some(Prefix::Delimited { delimiter: b':', count: 2 }),
-                life: Lifetime::new(86_400),
+                ttl: Ttl::new(86_400),
             }),
             KeyspaceChange::Alter { keyspace: KeyspaceId(2), lz4: false, filter_bits: 4 },
-            KeyspaceChange::Live {
+            KeyspaceChange::SetTtl {
                 keyspace: KeyspaceId(2),
-                life: Lifetime { alive_from: 1_700_000_000, ..Lifetime::new(60).unwrap() },
+                ttl: Ttl { alive_from: 1_700_000_000, ..Ttl::new(60).unwrap() },
             },
         ],
         packs: vec![PackRecord { id: PackId(12), device: DeviceId(1), length: 16_384 }],
@@ -87,7 +87,7 @@ prop_compose! {
     fn a_record()(
         id in 0..u64::MAX, device: u16, pack in 0..u64::MAX, page in 0..1u64 << 40, length: u32,
         keys in (key(), key()), seqs in (0..=Seq::MAX.0, 0..=Seq::MAX.0), epoch in 0..u64::MAX, counts: (u64, u64),
-        dates in prop::option::of((any::<u32>(), any::<u32>())), held: bool,
+        timestamps in prop::option::of((any::<u32>(), any::<u32>())), held: bool,
     ) -> TableRecord {
         TableRecord {
             id: TableId(id),
@@ -105,7 +105,7 @@ prop_compose! {
             entries: counts.0.max(counts.1),
             tombstones: counts.0.min(counts.1),
             range_tombstones: counts.0 / 2,
-            dates: dates.map(|(one, other)| Dates::at(one).hull(Dates::at(other))),
+            timestamps: timestamps.map(|(one, other)| Timestamps::at(one).hull(Timestamps::at(other))),
             holds: if held && counts.0.max(counts.1) > 4 && length > 400 { holds(4) } else { Holds::default() },
         }
     }
@@ -139,7 +139,7 @@ fn a_keyspace_change() -> impl Strategy<Value = KeyspaceChange> {
                 lz4,
                 filter_bits,
                 prefix,
-                life: Lifetime::new(ttl),
+                ttl: Ttl::new(ttl),
             })
         },
     );
@@ -147,8 +147,8 @@ fn a_keyspace_change() -> impl Strategy<Value = KeyspaceChange> {
         KeyspaceChange::Alter { keyspace: KeyspaceId(id), lz4, filter_bits }
     });
     let live = (0..u32::MAX, 1..u32::MAX, any::<u32>()).prop_map(|(id, seconds, alive_from)| {
-        let life = Lifetime { alive_from, ..Lifetime::new(seconds).unwrap() };
-        KeyspaceChange::Live { keyspace: KeyspaceId(id), life }
+        let ttl = Ttl { alive_from, ..Ttl::new(seconds).unwrap() };
+        KeyspaceChange::SetTtl { keyspace: KeyspaceId(id), ttl }
     });
     prop_oneof![create, (0..u32::MAX).prop_map(|id| KeyspaceChange::Drop(KeyspaceId(id))), alter, live]
 }
@@ -232,8 +232,8 @@ fn records_that_contradict_themselves_are_refused() {
     assert_eq!(refused(TableRecord { range, ..record() }), "keys of a table are inverted");
     let range = KeyRange::new(b"a".as_slice(), vec![b'b'; crate::types::KEY_BYTES_MAX + 1]);
     assert_eq!(refused(TableRecord { range, ..record() }), "key too long");
-    let dates = Some(Dates { oldest: 2, newest: 1 });
-    assert_eq!(refused(TableRecord { dates, ..record() }), "dates of a table are inverted");
+    let timestamps = Some(Timestamps { oldest: 2, newest: 1 });
+    assert_eq!(refused(TableRecord { timestamps, ..record() }), "dates of a table are inverted");
     for records in [104, 110] {
         let holds = holds(records);
         let what = "a table holds back more than it has";

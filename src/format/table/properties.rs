@@ -6,7 +6,7 @@ use crate::format::coding::{Decoder, put_prefixed, put_varint};
 use crate::format::edit::{NAME_BYTES_MAX, TableRecord};
 use crate::format::{Malformed, holds};
 use crate::types::{
-    BOUND_BYTES_MAX, Dates, Epoch, Holds, KeyRange, KeyspaceId, LEVELS, Lifetime, Seq, UpperBound,
+    BOUND_BYTES_MAX, Epoch, Holds, KeyRange, KeyspaceId, LEVELS, Seq, Timestamps, Ttl, UpperBound,
 };
 
 /// Payload of a table's properties block.
@@ -54,9 +54,9 @@ pub struct Properties {
     /// The keys of entries and range tombstones.
     pub range: KeyRange,
     /// When its values were written, where they expire.
-    pub dates: Option<Dates>,
+    pub timestamps: Option<Timestamps>,
     /// For how long its values live, as far as was known when it was written; each ends in the second of its write then.
-    pub life: Option<Lifetime>,
+    pub ttl: Option<Ttl>,
     /// Name of the keyspace, which else the manifest alone has; 1 to 255 bytes.
     pub name: Option<Arc<str>>,
     /// What it holds for readers at numbers of the past alone, as of when it was written.
@@ -73,9 +73,9 @@ const ALIVE_FROM: u64 = 18;
 const HOLDS: u64 = 19;
 
 /// Both seconds, or none.
-fn dates(oldest: Option<u32>, newest: Option<u32>) -> Result<Option<Dates>, Malformed> {
+fn timestamps(oldest: Option<u32>, newest: Option<u32>) -> Result<Option<Timestamps>, Malformed> {
     match (oldest, newest) {
-        (Some(oldest), Some(newest)) => Ok(Some(Dates { oldest, newest })),
+        (Some(oldest), Some(newest)) => Ok(Some(Timestamps { oldest, newest })),
         (None, None) => Ok(None),
         _ => Err(Malformed::new(0, "property missing")),
     }
@@ -95,8 +95,11 @@ impl Properties {
             put_varint(out, tag);
             put_prefixed(out, key);
         }
-        let dates = [self.dates.map(|dates| dates.oldest), self.dates.map(|dates| dates.newest)];
-        let seconds = dates.into_iter().chain([self.life.map(|life| life.seconds.get())]);
+        let timestamps = [
+            self.timestamps.map(|timestamps| timestamps.oldest),
+            self.timestamps.map(|timestamps| timestamps.newest),
+        ];
+        let seconds = timestamps.into_iter().chain([self.ttl.map(|ttl| ttl.seconds.get())]);
         let mut put_second = |out: &mut Vec<u8>, tag, value: u32| {
             number.clear();
             put_varint(&mut number, value.into());
@@ -112,8 +115,8 @@ impl Properties {
             put_varint(out, NAME);
             put_prefixed(out, name.as_bytes());
         }
-        if let Some(life) = self.life.filter(|life| life.alive_from > 0) {
-            put_second(out, ALIVE_FROM, life.alive_from);
+        if let Some(ttl) = self.ttl.filter(|ttl| ttl.alive_from > 0) {
+            put_second(out, ALIVE_FROM, ttl.alive_from);
         }
         if self.holds != Holds::default() {
             let mut groups = Vec::new();
@@ -185,8 +188,8 @@ impl Properties {
         let out_of_range = |_| contradiction("property out of range");
         let key = |index: usize| keys[index].ok_or_else(missing);
         let second = |at: usize| seconds[at].map(u32::try_from).transpose().map_err(out_of_range);
-        let dates = dates(second(0)?, second(1)?)?;
-        let (life, alive_from) = (second(2)?.and_then(Lifetime::new), second(3)?);
+        let timestamps = timestamps(second(0)?, second(1)?)?;
+        let (ttl, alive_from) = (second(2)?.and_then(Ttl::new), second(3)?);
         let name =
             name.map(|name| std::str::from_utf8(name).map_err(|_| contradiction("property out of range")));
         let properties = Self {
@@ -202,8 +205,8 @@ impl Properties {
             data_blocks: number(10)?,
             range_tombstones: number(11)?,
             range: KeyRange { start: key(0)?.into(), end: UpperBound::from_bytes(key(1)?) },
-            dates,
-            life: life.map(|life| Lifetime { alive_from: alive_from.unwrap_or(0), ..life }),
+            timestamps,
+            ttl: ttl.map(|ttl| Ttl { alive_from: alive_from.unwrap_or(0), ..ttl }),
             name: name.transpose()?.map(Arc::from),
             holds: held,
         };
@@ -222,7 +225,7 @@ impl Properties {
         (self.entries, self.tombstones, self.range_tombstones) == counts
             && (numbered(self.min_seq), numbered(self.max_seq)) == (record.min_seq, record.max_seq)
             && self.range == record.range
-            && self.dates == record.dates
+            && self.timestamps == record.timestamps
             && self.holds == record.holds
     }
 
@@ -234,7 +237,9 @@ impl Properties {
             && self.max_seq <= Seq::MAX
             && !self.range.is_inverted()
             && self.name.as_ref().is_none_or(|name| (1..=NAME_BYTES_MAX).contains(&name.len()))
-            && self.dates.is_none_or(|dates| dates.oldest <= dates.newest && self.life.is_some())
+            && self
+                .timestamps
+                .is_none_or(|timestamps| timestamps.oldest <= timestamps.newest && self.ttl.is_some())
             && self.range.start.len().max(self.range.end.as_bytes().len()) <= BOUND_BYTES_MAX
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::format::testing::{each_change, refuses_changes, refuses_truncations, seeded};
-use crate::types::{Dates, Epoch, Holders, Holds, KeyRange, KeyspaceId, Lifetime, Seq, UpperBound};
+use crate::types::{Epoch, Holders, Holds, KeyRange, KeyspaceId, Seq, Timestamps, Ttl, UpperBound};
 use proptest::prelude::*;
 
 const PLACE: Place = Place { id: 7, offset: 8192 };
@@ -52,8 +52,8 @@ fn properties() -> Properties {
         data_blocks: 29,
         range_tombstones: 3,
         range: KeyRange::new(*b"a", *b"zz"),
-        dates: Some(Dates { oldest: 1_600_000_000, newest: 1_700_000_000 }),
-        life: Lifetime::new(86_400),
+        timestamps: Some(Timestamps { oldest: 1_600_000_000, newest: 1_700_000_000 }),
+        ttl: Ttl::new(86_400),
         name: Some("rows".into()),
         holds: holds(7),
     }
@@ -164,8 +164,8 @@ fn handle_round_trips() {
 
 #[test]
 fn properties_round_trip_and_never_panic() {
-    let altered = properties().life.map(|life| Lifetime { alive_from: 1_650_000_000, ..life });
-    for properties in [properties(), Properties { life: altered, ..properties() }] {
+    let altered = properties().ttl.map(|ttl| Ttl { alive_from: 1_650_000_000, ..ttl });
+    for properties in [properties(), Properties { ttl: altered, ..properties() }] {
         let mut out = Vec::new();
         properties.encode(&mut out);
         assert_eq!(Properties::decode(&out), Ok(properties));
@@ -177,13 +177,13 @@ fn properties_round_trip_and_never_panic() {
 
 #[test]
 fn tables_whose_values_live_for_ever_have_no_dates() {
-    for life in [None, Lifetime::new(9)] {
+    for ttl in [None, Ttl::new(9)] {
         let mut out = Vec::new();
         let holds = Holds::default();
-        let timeless = Properties { dates: None, life, name: None, holds, ..properties() };
+        let timeless = Properties { timestamps: None, ttl, name: None, holds, ..properties() };
         timeless.encode(&mut out);
         assert_eq!(Properties::decode(&out), Ok(timeless.clone()));
-        if timeless.life.is_none() {
+        if timeless.ttl.is_none() {
             refuses_truncations(&out, Properties::decode);
         }
     }
@@ -215,9 +215,9 @@ fn contradicting_properties_are_refused() {
         "properties contradict each other"
     );
     assert_eq!(refused(Properties { max_seq: Seq(u64::MAX), ..good() }), "properties contradict each other");
-    let inverted = Some(Dates { oldest: 2, newest: 1 });
-    assert_eq!(refused(Properties { dates: inverted, ..good() }), "properties contradict each other");
-    assert_eq!(refused(Properties { life: None, ..good() }), "properties contradict each other");
+    let inverted = Some(Timestamps { oldest: 2, newest: 1 });
+    assert_eq!(refused(Properties { timestamps: inverted, ..good() }), "properties contradict each other");
+    assert_eq!(refused(Properties { ttl: None, ..good() }), "properties contradict each other");
     assert_eq!(refused(Properties { holds: holds(1004), ..good() }), "properties contradict each other");
     let mut out = Vec::new();
     Properties { holds: Holds::default(), ..good() }.encode(&mut out);

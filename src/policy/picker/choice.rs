@@ -1,4 +1,4 @@
-//! What becomes of victims: which of them move, which are merged, with which partners, and what of the two levels
+//! What becomes of victims: which of them move, which are compacted, with which target inputs, and what of the two levels
 //! belongs to the job.
 //!
 //! Victims that share keys, directly or by way of others, make a *cluster*; without `settle` all victims make one. A
@@ -7,13 +7,13 @@
 //! stay above it. The tables of the other clusters, and the tables of the target that overlap them, are the inputs.
 //!
 //! Moved tables, and tables that the job leaves where they are, may lie between inputs, but share no key with any: with
-//! no victim, for they would be in its cluster or be its partners; with no partner, for the target is one run. A
+//! no victim, for they would be in its cluster or be its target inputs; with no target input, for the target is one run. A
 //! table's range covers its range tombstones, so these, too, lie wholly before or behind. The hulls of inputs between
 //! which there is nothing else are the *islands*. Outputs are cut where the next island begins, so each lies in one
 //! island, and the target stays a run (I1).
 //!
 //! The job claims its islands and what it moves. All that it reads, moves and writes lies there, and no other job's tables
-//! do, whether they are there now or come while it runs; so tables between islands may be merged meanwhile, and I2 holds key
+//! do, whether they are there now or come while it runs; so tables between islands may be compacted meanwhile, and I2 holds key
 //! by key (I12). Of level 0 it claims the hull, so that no other job takes what was flushed since from between the islands
 //! of a section, and sets the cursor back.
 
@@ -24,22 +24,22 @@ use crate::catalog::TableMeta;
 use crate::policy::{Plan, PlanInput, PlanKind, Reason};
 use crate::types::{Key, KeyRange, UpperBound};
 
-/// Victims of the source, and partners of the target.
+/// Victims of the source, and target inputs of the target.
 pub(super) struct Choice<'a> {
     source: Source<'a>,
     /// Newest run first, in key order.
     victims: Vec<&'a Arc<TableMeta>>,
     /// In key order.
-    partners: Vec<&'a Arc<TableMeta>>,
+    target_inputs: Vec<&'a Arc<TableMeta>>,
     /// The victims that move, in key order.
     moves: Vec<&'a Arc<TableMeta>>,
     /// Hull of the victims.
     victim_range: KeyRange,
-    /// Hull of victims and partners.
+    /// Hull of victims and target inputs.
     range: KeyRange,
 }
 
-/// Tables that are merged, or moved, together.
+/// Tables that are compacted, or moved, together.
 struct Cluster<'a> {
     range: KeyRange,
     /// By their starts.
@@ -50,27 +50,27 @@ impl<'a> Choice<'a> {
     /// The choice of `victims`, newest run first and in key order, closed as I2 has it; nothing if there are none.
     pub(super) fn of(source: Source<'a>, victims: Vec<&'a Arc<TableMeta>>) -> Option<Self> {
         let victim_range = hull(None, &victims)?;
-        let mut partners: Vec<&Arc<TableMeta>> = Vec::new();
+        let mut target_inputs: Vec<&Arc<TableMeta>> = Vec::new();
         let mut moves = Vec::new();
         for cluster in clusters(source, &victims) {
-            let last = partners.last().map(|table| table.id);
+            let last = target_inputs.last().map(|table| table.id);
             let met: Vec<_> =
                 source.target.into_iter().flat_map(|run| run.overlapping(&cluster.range)).collect();
             if met.is_empty() && cluster.may_move(source) {
                 moves.extend(cluster.tables);
             }
             // One that ended the last cluster's may begin this one's.
-            partners.extend(met.into_iter().filter(|table| Some(table.id) != last));
+            target_inputs.extend(met.into_iter().filter(|table| Some(table.id) != last));
         }
         if !source.config.settle && moves.len() < victims.len() {
             moves.clear();
         }
-        let range = hull(Some(victim_range.clone()), &partners)?;
-        Some(Self { source, victims, partners, moves, victim_range, range })
+        let range = hull(Some(victim_range.clone()), &target_inputs)?;
+        Some(Self { source, victims, target_inputs, moves, victim_range, range })
     }
 
     /// The same, but nothing moves.
-    pub(super) fn all_merged(self) -> Self {
+    pub(super) fn all_compacted(self) -> Self {
         Self { moves: Vec::new(), ..self }
     }
 
@@ -82,22 +82,22 @@ impl<'a> Choice<'a> {
         &self.range
     }
 
-    pub(super) fn has_partners(&self) -> bool {
-        !self.partners.is_empty()
+    pub(super) fn has_target_inputs(&self) -> bool {
+        !self.target_inputs.is_empty()
     }
 
-    /// Step 4: whether this takes more victims than `other`, no partner more, and not too much in all.
+    /// Step 4: whether this takes more victims than `other`, no target input more, and not too much in all.
     pub(super) fn gains_over(&self, other: &Self) -> bool {
         self.victims.len() > other.victims.len()
-            && self.partners.len() == other.partners.len()
+            && self.target_inputs.len() == other.target_inputs.len()
             && self.bytes() < self.source.config.expansion_bytes_max
     }
 
-    /// Whether the victims that are merged hold at least one part in so many of what they meet.
+    /// Whether the victims that are compacted hold at least one part in so many of what they meet.
     pub(super) fn is_dense(&self, parts: u64) -> bool {
-        let merged: u64 = self.merged().map(|table| table.bytes()).sum();
-        let met: u64 = self.partners.iter().map(|table| table.bytes()).sum();
-        merged.saturating_mul(parts) >= met
+        let compacted: u64 = self.compacted().map(|table| table.bytes()).sum();
+        let met: u64 = self.target_inputs.iter().map(|table| table.bytes()).sum();
+        compacted.saturating_mul(parts) >= met
     }
 
     pub(super) fn is_busy(&self) -> bool {
@@ -105,18 +105,18 @@ impl<'a> Choice<'a> {
     }
 
     fn bytes(&self) -> u64 {
-        self.victims.iter().chain(&self.partners).map(|table| table.bytes()).sum()
+        self.victims.iter().chain(&self.target_inputs).map(|table| table.bytes()).sum()
     }
 
-    /// The victims to merge, newest run first.
-    fn merged(&self) -> impl Iterator<Item = &'a Arc<TableMeta>> {
+    /// The victims to compact, newest run first.
+    fn compacted(&self) -> impl Iterator<Item = &'a Arc<TableMeta>> {
         // What moves shares no key with any other victim, so the start tells it.
         let find = |start| self.moves.binary_search_by(|moved| Ord::cmp(&moved.range.start, start));
         self.victims.iter().copied().filter(move |table| find(&table.range.start).is_err())
     }
 
     fn islands(&self) -> Vec<KeyRange> {
-        let mut inputs: Vec<_> = self.merged().chain(self.partners.iter().copied()).collect();
+        let mut inputs: Vec<_> = self.compacted().chain(self.target_inputs.iter().copied()).collect();
         inputs.sort_by(|one, other| one.range.start.cmp(&other.range.start));
         let mut islands: Vec<KeyRange> = Vec::new();
         for KeyRange { start, end } in inputs.into_iter().map(|table| &table.range) {
@@ -160,12 +160,12 @@ impl<'a> Choice<'a> {
         let Source { view, level, .. } = self.source;
         let target = level + 1;
         let input = |level| move |table: &Arc<TableMeta>| PlanInput { level, table: table.id };
-        let partners = self.partners.iter().copied().map(input(target));
-        let inputs: Vec<_> = self.merged().map(input(level)).chain(partners).collect();
+        let target_inputs = self.target_inputs.iter().copied().map(input(target));
+        let inputs: Vec<_> = self.compacted().map(input(level)).chain(target_inputs).collect();
         let islands = self.islands();
         Plan {
             keyspace: view.keyspace,
-            kind: if inputs.is_empty() { PlanKind::Move } else { PlanKind::Merge },
+            kind: if inputs.is_empty() { PlanKind::Move } else { PlanKind::Compact },
             source: level,
             target,
             inputs,

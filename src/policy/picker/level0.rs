@@ -1,7 +1,7 @@
-//! Sections of level 0: all of its runs in a range of keys, merged with what level 1 has there.
+//! Sections of level 0: all of its runs in a range of keys, compacted with what level 1 has there.
 //!
-//! Each merge of level 0 writes a part of level 1 again, whatever it brings. So a section is taken where the runs hold most for each
-//! byte of level 1: where no merge has been for longest, or where keys come thickest. But one that has a part of the oldest
+//! Each compaction of level 0 writes a part of level 1 again, whatever it brings. So a section is taken where the runs hold most for each
+//! byte of level 1: where no compaction has been for longest, or where keys come thickest. But one that has a part of the oldest
 //! run, for only an emptied run lowers the count. If keys come in no order that is a sweep through all keys, by as many
 //! jobs at a time as there are, and it needs no cursor. Where nothing is due and a section is taken for what it holds
 //! alone, in idle time, any will do once the best of those is not dense.
@@ -166,7 +166,7 @@ impl<'a> Source<'a> {
     /// Steps 2 to 4; nothing when a running job is in the way, or nothing can be taken.
     fn choose_section(self, range: &KeyRange) -> Option<Choice<'a>> {
         let choice = Choice::of(self, self.section(range)).filter(|choice| !choice.is_busy())?;
-        if !choice.has_partners() {
+        if !choice.has_target_inputs() {
             return Some(choice);
         }
         let wider = Choice::of(self, self.section(choice.range()));

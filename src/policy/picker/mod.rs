@@ -1,13 +1,13 @@
-//! What to merge or move next.
+//! What to compact or move next.
 //!
 //! `Cursor` follows LevelDB (`db/version_set.cc`: `PickCompaction`, `SetupOtherInputs`, `IsTrivialMove`):
 //!
 //! 1. The victim is the first table behind the level's cursor, then the ones after it, around the end.
 //! 2. In level 0, whatever is older and overlaps a victim is a victim, too: inputs are downward closed (I2).
-//! 3. All tables of the target that overlap the victims are partners.
-//! 4. Victims are added when that brings in no partner more and the whole stays below a limit.
-//! 5. Victims that are disjoint and have no partners are moved, unless one overlaps too much of the level after the
-//!    target: merging it later would cost more than cutting it up now.
+//! 3. All tables of the target that overlap the victims are target inputs.
+//! 4. Victims are added when that brings in no target input more and the whole stays below a limit.
+//! 5. Victims that are disjoint and have no target inputs are moved, unless one overlaps too much of the level after the
+//!    target: compacting it later would cost more than cutting it up now.
 //!
 //! Ours: what overlaps the claim of a running job is passed over for the next victim, so that several jobs can run in
 //! one level (I12). And from BoLT ("group compaction", section 4.2): the victim is joined by the tables behind it in its
@@ -19,15 +19,15 @@
 //!
 //! Readers may pay for less than that: for runs of level 0 that become one of them (`fold`).
 //!
-//! `LeastOverlap` takes the group's other victims wherever they are merged at the least cost (`overlap`).
+//! `LeastOverlap` takes the group's other victims wherever they are compacted at the least cost (`overlap`).
 //!
-//! With `settle` (BoLT's settled compaction) victims are judged one by one (`choice`): partners are what overlaps a
+//! With `settle` (BoLT's settled compaction) victims are judged one by one (`choice`): target inputs are what overlaps a
 //! victim, not what lies between victims, and each victim that step 5 would move by itself moves, whatever becomes of
 //! the others.
 
 mod choice;
 mod cursor;
-mod fold;
+mod intra_l0;
 mod level0;
 mod overlap;
 
@@ -39,7 +39,7 @@ use crate::catalog::{LevelState, Run, TableMeta};
 use crate::types::KeyRange;
 
 use choice::Choice;
-pub use fold::Evenness;
+pub use intra_l0::Evenness;
 
 /// The pickers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,15 +57,15 @@ pub struct PickerConfig {
     pub group_bytes: u64,
     /// Below level 0, a group is at most one of so many equal parts of its level, but one table at least.
     pub group_parts: u64,
-    /// Whether victims are judged one by one, or else are all merged or all moved.
+    /// Whether victims are judged one by one, or else are all compacted or all moved.
     pub settle: bool,
-    /// Victims are added while all inputs together stay below this many bytes. Bounds a manual merge, too.
+    /// Victims are added while all inputs together stay below this many bytes. Bounds a manual compaction, too.
     pub expansion_bytes_max: u64,
     /// A table is moved only if it overlaps at most this many bytes of the level after the target.
     pub grandparent_bytes_max: u64,
 }
 
-/// What there is to do for a manual merge of a range.
+/// What there is to do for a manual compaction of a range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RangePick {
     /// Run this, then ask again.
@@ -91,7 +91,7 @@ impl Picker {
         Some(choice.plan(reason, cursor))
     }
 
-    /// The next merge of a part of level 0 that holds at least one part in so many of what it meets, if there is one among the best that
+    /// The next compaction of a part of level 0 that holds at least one part in so many of what it meets, if there is one among the best that
     /// no running job is in the way of.
     #[must_use]
     pub fn pick_dense(&self, view: &TreeView<'_>, parts: u64) -> Option<Plan> {
@@ -99,13 +99,13 @@ impl Picker {
         Some(choice.plan(Reason::Idle, None))
     }
 
-    /// The next fold of the runs of level 0 in `window`, if there is one that no running job is in the way of.
+    /// The next intra-L0 compaction of the runs of level 0 in `window`, if there is one that no running job is in the way of.
     #[must_use]
-    pub fn fold(&self, view: &TreeView<'_>, window: &Range<usize>, evenness: Evenness) -> Option<Plan> {
-        fold::choose(self.source(view, 0)?, window, evenness)
+    pub fn intra_l0(&self, view: &TreeView<'_>, window: &Range<usize>, evenness: Evenness) -> Option<Plan> {
+        intra_l0::choose(self.source(view, 0)?, window, evenness)
     }
 
-    /// The next step of a manual merge: what `level` holds of `range` (`None`: of everything) goes into the next
+    /// The next step of a manual compaction: what `level` holds of `range` (`None`: of everything) goes into the next
     /// level, never merely moved, so that what is obsolete goes away.
     #[must_use]
     pub fn pick_range(&self, view: &TreeView<'_>, level: u8, range: Option<&KeyRange>) -> RangePick {
@@ -123,11 +123,11 @@ impl Picker {
             hull = Some(hull.map_or_else(|| table.range.clone(), |hull| hull.hull(&table.range)));
         }
         let choice = hull.and_then(|hull| Choice::of(source, source.closed(&hull)));
-        let Some(choice) = choice.map(Choice::all_merged) else { return RangePick::Done };
+        let Some(choice) = choice.map(Choice::all_compacted) else { return RangePick::Done };
         if choice.is_busy() { RangePick::Busy } else { RangePick::Plan(choice.plan(Reason::Manual, None)) }
     }
 
-    /// The next step of a manual merge of the deepest level into itself: tables that overlap `range` and are `due`.
+    /// The next step of a manual compaction of the deepest level into itself: tables that overlap `range` and are `due`.
     #[must_use]
     pub fn pick_alone(
         &self,
@@ -181,7 +181,7 @@ struct Source<'a> {
     /// The run of the next level.
     target: Option<&'a Run>,
     config: &'a PickerConfig,
-    /// Whether partners are sought for each victim, or else for all that lies between the first and the last.
+    /// Whether target inputs are sought for each victim, or else for all that lies between the first and the last.
     one_by_one: bool,
 }
 

@@ -1,9 +1,9 @@
-//! Victims wherever they are merged at the least cost (BoLT, section 3.4): by the bytes of the target that they overlap,
+//! Victims wherever they are compacted at the least cost (BoLT, section 3.4): by the bytes of the target that they overlap,
 //! for each byte of their own; of equal ones the first behind the cursor.
 //!
 //! By that alone, a table over a dense part of the target might never have its turn. So one part in [`AGE_ROUNDS`] of a
 //! group, one table at least, are the tables behind the cursor, which goes behind them, whatever they overlap. The cursor
-//! goes round the level while at most [`AGE_ROUNDS`] times the level's bytes are merged: no table waits for more than so many
+//! goes round the level while at most [`AGE_ROUNDS`] times the level's bytes are compacted: no table waits for more than so many
 //! rounds of the cursor picker. Nothing about a table's age is kept anywhere. A group of one table is the cursor's.
 
 use super::Source;
@@ -49,12 +49,14 @@ pub(super) fn choose(source: Source<'_>) -> Option<(Choice<'_>, Key)> {
 }
 
 impl Source<'_> {
-    /// Whether no running job is in the way of merging `table` by itself.
+    /// Whether no running job is in the way of compaction `table` by itself.
     fn is_free(self, table: &TableMeta) -> bool {
         if self.view.busy.is_empty() {
             return true;
         }
-        let partners = self.target.into_iter().flat_map(|run| run.overlapping(&table.range));
-        !self.is_busy(&partners.fold(table.range.clone(), |reach, partner| reach.hull(&partner.range)))
+        let target_inputs = self.target.into_iter().flat_map(|run| run.overlapping(&table.range));
+        !self.is_busy(
+            &target_inputs.fold(table.range.clone(), |reach, target_input| reach.hull(&target_input.range)),
+        )
     }
 }

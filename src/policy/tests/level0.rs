@@ -1,4 +1,4 @@
-//! Level 0 of large trees: which part of it is merged, and before what.
+//! Level 0 of large trees: which part of it is compacted, and before what.
 
 use super::*;
 use crate::catalog::Lease;
@@ -46,12 +46,12 @@ impl Runs {
     }
 }
 
-fn view<'a>(id: u32, version: &'a Version, busy: &'a Busy, shape: &'a TreeShape) -> TreeView<'a> {
+fn view<'a>(id: u32, version: &'a Version, busy: &'a Claims, shape: &'a TreeShape) -> TreeView<'a> {
     TreeView { keyspace: KeyspaceId(id), version, busy, shape, pins: &[] }
 }
 
 fn pick(config: &PolicyConfig, tree: &Version) -> Plan {
-    let (busy, shape) = (Busy::default(), config.layout.measure(tree));
+    let (busy, shape) = (Claims::default(), config.layout.measure(tree));
     config.picker.pick(&view(0, tree, &busy, &shape), 0).unwrap()
 }
 
@@ -72,9 +72,9 @@ fn a_wide_table_of_the_oldest_run_is_taken_before_long() {
         if plan.inputs.iter().any(|input| input.table == oldest) || plan.moves.contains(&oldest) {
             return;
         }
-        // Of what is merged one table is left, and another such run is flushed meanwhile.
-        let merged = plan.inputs.iter().map(|input| (input.level, input.table));
-        let drop: Vec<_> = merged.chain(plan.moves.iter().map(|id| (0, *id))).collect();
+        // Of what is compacted one table is left, and another such run is flushed meanwhile.
+        let compacted = plan.inputs.iter().map(|input| (input.level, input.table));
+        let drop: Vec<_> = compacted.chain(plan.moves.iter().map(|id| (0, *id))).collect();
         let moved = plan.moves.iter().map(|id| (1, tree.table(*id).unwrap().1.record()));
         let mut add: Vec<_> = moved.collect();
         if !plan.inputs.is_empty() {
@@ -90,21 +90,21 @@ fn a_wide_table_of_the_oldest_run_is_taken_before_long() {
 }
 
 /// What is done next in idle time.
-fn idle_plan(tree: &Version, busy: &Busy) -> Option<Plan> {
+fn idle_plan(tree: &Version, busy: &Claims) -> Option<Plan> {
     let config = policy();
     let shape = TreeShape { idle: true, ..config.layout.measure(tree) };
     next_plan(&[view(0, tree, busy, &shape)], &SpaceView::default(), &LoadState::default(), &config)
 }
 
 #[test]
-fn idle_time_merges_what_is_dense_though_the_oldest_run_is_elsewhere_and_beside_running_jobs() {
+fn idle_time_compacts_what_is_dense_though_the_oldest_run_is_elsewhere_and_beside_running_jobs() {
     let mut runs = Runs::default();
     // A remnant of the oldest run over the last part of the keys, under which much lies.
     runs.add(0, 2, 900_000..1_000_000, 1);
     runs.add(0, 3, 0..900_000, 90);
     runs.add(1, 1, 0..900_000, 360);
     runs.add(1, 1, 900_000..1_000_000, 100);
-    let (tree, mut busy) = (runs.version(), Busy::default());
+    let (tree, mut busy) = (runs.version(), Claims::default());
     for job in 0..8 {
         let plan = idle_plan(&tree, &busy).unwrap_or_else(|| panic!("{job} are running"));
         assert_eq!((plan.reason, plan.source, plan.target), (Reason::Idle, 0, 1), "{plan}");
@@ -120,7 +120,7 @@ fn what_would_only_move_makes_no_section_dense() {
         runs.add(0, 3, 0..800_000, count);
         runs.add(0, 3, 800_000..1_000_000, 1);
         runs.add(1, 1, 800_000..1_000_000, 20);
-        idle_plan(&runs.version(), &Busy::default())
+        idle_plan(&runs.version(), &Claims::default())
     };
     assert_eq!(plan(8), None, "all are one section");
     let plan = plan(40).unwrap();
@@ -142,7 +142,7 @@ fn a_section_is_a_part_of_level_0_wherever_its_largest_run_lies() {
 }
 
 #[test]
-fn a_level_0_of_very_many_tables_is_merged_in_parts() {
+fn a_level_0_of_very_many_tables_is_compacted_in_parts() {
     let config = policy();
     let mut runs = Runs::default();
     runs.add(0, 2, 0..1_000_000, 100_000);
@@ -201,7 +201,7 @@ fn first_job(runs: u64, levels: [u64; 3], beside: [u64; 3]) -> Option<(u32, u8)>
         let version = runs.version();
         (config.layout.measure(&version), version)
     });
-    let busy = Busy::default();
+    let busy = Claims::default();
     let views: Vec<_> = (0..).zip(&trees).map(|(id, (shape, tree))| view(id, tree, &busy, shape)).collect();
     let load = LoadState { l0_runs: runs, ..LoadState::default() };
     let plan = next_plan(&views, &SpaceView::default(), &load, &config);
@@ -221,7 +221,7 @@ fn what_relieves_a_stopped_level_0_comes_before_other_keyspaces_and_fuller_level
 #[test]
 fn level_0_counts_for_its_runs_or_for_what_they_hold_of_what_it_is_due_at() {
     let mut config = policy();
-    let counts = |config: &PolicyConfig, level0: &[u64], level1, renewed| {
+    let counts = |config: &PolicyConfig, level0: &[u64], level1, overwrite_ratio| {
         let mut level = Runs::default();
         for (epoch, tables) in (2..).zip(level0) {
             level.add(0, epoch, 0..1_000_000, *tables);
@@ -230,7 +230,10 @@ fn level_0_counts_for_its_runs_or_for_what_they_hold_of_what_it_is_due_at() {
             level.add(1, 1, 0..1_000_000, level1);
         }
         let tree = level.version();
-        (config.layout.level0_runs(&tree, renewed), config.layout.level0_run_bytes(&tree, renewed))
+        (
+            config.layout.level0_runs(&tree, overwrite_ratio),
+            config.layout.level0_run_bytes(&tree, overwrite_ratio),
+        )
     };
     // Due at 192 MiB, then at 400; at 1152 at the most.
     let runs = [&[] as &[u64], &[1; 5], &[32], &[33; 6]].map(|runs| counts(&config, runs, 0, 1.0).0);
@@ -240,7 +243,10 @@ fn level_0_counts_for_its_runs_or_for_what_they_hold_of_what_it_is_due_at() {
     assert_eq!(counts(&config, &[100], 0, 1.0).0, 17, "a full run");
     assert_eq!(counts(&config, &[50; 4], 2000, 1.0), (26, Some((400 * MIB).div_ceil(54))));
     assert_eq!(counts(&config, &[4000], 2000, 1.0).0, 13, "a quarter of what it is due at");
-    assert_eq!([0.5, 0.1, 0.0].map(|renewed| counts(&config, &[50; 4], 2000, renewed).0), [13, 9, 9]);
+    assert_eq!(
+        [0.5, 0.1, 0.0].map(|overwrite_ratio| counts(&config, &[50; 4], 2000, overwrite_ratio).0),
+        [13, 9, 9]
+    );
     let Layout::Leveled(layout) = &mut config.layout;
     layout.ratio = Some(10);
     assert_eq!(counts(&config, &[4000; 3], 0, 1.0), (3, None));

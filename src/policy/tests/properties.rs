@@ -46,7 +46,7 @@ fn configs() -> [PolicyConfig; 5] {
     [leveldb, with(true, false), with(true, true), with(false, true), even]
 }
 
-/// The hulls of what `plan` merges between one fence and the next, with their bytes.
+/// The hulls of what `plan` compactions between one fence and the next, with their bytes.
 fn islands(plan: &Plan, tree: &Version) -> Vec<(KeyRange, u64)> {
     let mut inputs: Vec<_> = plan.inputs.iter().map(|input| tree.table(input.table).unwrap().1).collect();
     inputs.sort_by(|one, other| one.range.start.cmp(&other.range.start));
@@ -59,8 +59,8 @@ fn islands(plan: &Plan, tree: &Version) -> Vec<(KeyRange, u64)> {
     parts.map(hull).collect()
 }
 
-/// The outputs of a fold: one between each two fences, with all that it may have of the inputs there.
-fn folded(plan: &Plan, tree: &Version, id: u64) -> Vec<(u8, TableRecord)> {
+/// The outputs of an intra-L0 compaction: one between each two fences, with all that it may have of the inputs there.
+fn compacted_in_l0(plan: &Plan, tree: &Version, id: u64) -> Vec<(u8, TableRecord)> {
     let inputs: Vec<_> = plan.inputs.iter().map(|input| tree.table(input.table).unwrap().1).collect();
     let epoch = inputs.iter().map(|table| table.epoch.0).max().unwrap();
     let starts = std::iter::once(Key::default()).chain(plan.fences.iter().cloned());
@@ -89,8 +89,8 @@ fn carried_out(plan: &Plan, tree: &Version, id: u64) -> TreeEdit {
         .chain(plan.moves.iter().map(|id| (plan.source, *id)))
         .collect();
     let moved = plan.moves.iter().map(|id| (plan.target, tree.table(*id).unwrap().1.record()));
-    let merged: Vec<_> = if plan.target == 0 {
-        folded(plan, tree, id)
+    let compacted: Vec<_> = if plan.target == 0 {
+        compacted_in_l0(plan, tree, id)
     } else {
         let outputs = islands(plan, tree).into_iter().zip(1000 * id..).map(|((range, bytes), id)| {
             assert_eq!(plan.claims.iter().filter(|claim| claim.covers(&range)).count(), 1, "{plan}");
@@ -99,27 +99,27 @@ fn carried_out(plan: &Plan, tree: &Version, id: u64) -> TreeEdit {
         outputs.collect()
     };
     let cursors = plan.cursor.iter().map(|key| (plan.source, key.clone())).collect();
-    TreeEdit { drop, add: moved.chain(merged).collect(), cursors, ..TreeEdit::default() }
+    TreeEdit { drop, add: moved.chain(compacted).collect(), cursors, ..TreeEdit::default() }
 }
 
 #[test]
 fn i2_i12_every_plan_is_closed_and_apart_from_running_jobs() {
     for mut config in configs() {
-        let Counts { plans, beside, mixed, folds } = plans_beside_each_other(&config);
+        let Counts { plans, beside, mixed, intra_l0 } = plans_beside_each_other(&config);
         assert!(plans > 300 && beside > 100, "{config:?}: {plans} plans, {beside} beside others");
         let PickerConfig { settle, group_bytes, .. } = *config.picker_mut();
-        assert_eq!(folds > 50, group_bytes > 0, "{config:?}: {folds} folds");
+        assert_eq!(intra_l0 > 50, group_bytes > 0, "{config:?}: {intra_l0} intra-L0 compactions");
         assert_eq!(mixed > 30, settle, "{config:?}: {mixed} mixed plans");
     }
 }
 
-/// Numbers of plans, of those beside running jobs, of those that both merge and move, and of folds.
+/// Numbers of plans, of those beside running jobs, of those that both compaction and move, and of intra-L0 compactions.
 #[derive(Default)]
 struct Counts {
     plans: u32,
     beside: u32,
     mixed: u32,
-    folds: u32,
+    intra_l0: u32,
 }
 
 fn plans_beside_each_other(config: &PolicyConfig) -> Counts {
@@ -129,14 +129,14 @@ fn plans_beside_each_other(config: &PolicyConfig) -> Counts {
         let tree = random_tree(&mut dice);
         check_version(&tree).unwrap();
         let shape = config.layout.measure(&tree);
-        let mut busy = Busy::default();
+        let mut busy = Claims::default();
         let mut running: Vec<Plan> = Vec::new();
         loop {
             let view =
                 TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let window = random_window(&tree, &mut dice);
             let fold =
-                if dice.below(3) == 0 { config.picker.fold(&view, &window, Evenness::Any) } else { None };
+                if dice.below(3) == 0 { config.picker.intra_l0(&view, &window, Evenness::Any) } else { None };
             let next = || next_plan(&[view], &SpaceView::default(), &LoadState::default(), config);
             let Some(plan) = fold.or_else(next) else { break };
             let edit = carried_out(&plan, &tree, 900);
@@ -147,7 +147,7 @@ fn plans_beside_each_other(config: &PolicyConfig) -> Counts {
             busy.claim(&plan);
             counts.beside += u32::from(!running.is_empty());
             counts.mixed += u32::from(!plan.moves.is_empty() && !plan.inputs.is_empty());
-            counts.folds += u32::from(plan.target == 0);
+            counts.intra_l0 += u32::from(plan.target == 0);
             counts.plans += 1;
             running.push(plan);
         }
@@ -166,8 +166,8 @@ fn plans_beside_each_other(config: &PolicyConfig) -> Counts {
     counts
 }
 
-/// A picker of groups, with folds.
-fn folding() -> PolicyConfig {
+/// A picker of groups, with intra-L0 compactions.
+fn with_intra_l0() -> PolicyConfig {
     let mut config = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
     config.picker_mut().group_bytes = 16 << 20;
     let Layout::Leveled(layout) = &mut config.layout;
@@ -177,8 +177,8 @@ fn folding() -> PolicyConfig {
 
 #[test]
 fn what_idle_time_does_ends_and_writes_no_byte_more_than_some_times_over() {
-    let config = folding();
-    let (mut folded, mut merged) = (0, 0);
+    let config = with_intra_l0();
+    let (mut compacted_in_l0, mut compacted) = (0, 0);
     for seed in 0..100 {
         let tree = random_tree(&mut Dice(seed));
         // For half of them, so much lies below that little of level 0 is dense.
@@ -192,7 +192,7 @@ fn what_idle_time_does_ends_and_writes_no_byte_more_than_some_times_over() {
         let mut written = 0;
         for step in 0.. {
             let shape = TreeShape { idle: true, ..TreeShape::default() };
-            let busy = Busy::default();
+            let busy = Claims::default();
             let view =
                 TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
@@ -201,7 +201,7 @@ fn what_idle_time_does_ends_and_writes_no_byte_more_than_some_times_over() {
             assert!(plan.source == 0 && step < 200, "seed {seed}: {plan}");
             if plan.target == 0 {
                 written += plan.bytes;
-                folded += 1;
+                compacted_in_l0 += 1;
             } else {
                 let taken = plan.inputs.iter().filter(|input| input.level == 0).map(|input| input.table);
                 let taken = taken.chain(plan.moves.iter().copied());
@@ -210,7 +210,7 @@ fn what_idle_time_does_ends_and_writes_no_byte_more_than_some_times_over() {
                     plan.bytes <= (config.layout.idle_parts().unwrap() + 1) * taken,
                     "seed {seed}: {plan}"
                 );
-                merged += 1;
+                compacted += 1;
             }
             let edit = carried_out(&plan, &tree, 1000 + step);
             check_edit(&tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
@@ -220,24 +220,27 @@ fn what_idle_time_does_ends_and_writes_no_byte_more_than_some_times_over() {
         assert!(written <= 2 * bytes, "seed {seed}: {written} written of {bytes}");
     }
     let given = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
-    let (tree, busy) = (random_tree(&mut Dice(0)), Busy::default());
+    let (tree, busy) = (random_tree(&mut Dice(0)), Claims::default());
     let shape = TreeShape { idle: true, ..TreeShape::default() };
     let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &given);
     assert_eq!(plan, None, "with a given ratio idle time is used for nothing");
-    assert!(folded >= 10 && merged > 100, "{folded} folds, {merged} merges");
+    assert!(
+        compacted_in_l0 >= 10 && compacted > 100,
+        "{compacted_in_l0} intra-L0 compactions, {compacted} compactions"
+    );
 }
 
 #[test]
-fn folds_that_are_paid_for_leave_no_key_in_two_runs_of_a_window() {
-    let config = folding();
+fn read_triggered_intra_l0_compactions_leave_no_key_in_two_runs_of_a_window() {
+    let config = with_intra_l0();
     let mut fewer = 0;
     for seed in 0..100 {
         let mut tree = random_tree(&mut Dice(seed));
         let runs = tree.level(0).runs.len();
         for step in 0.. {
-            let shape = TreeShape { paid_bytes: u64::MAX, ..TreeShape::default() };
-            let busy = Busy::default();
+            let shape = TreeShape { read_debt_bytes: u64::MAX, ..TreeShape::default() };
+            let busy = Claims::default();
             let view =
                 TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
@@ -251,7 +254,7 @@ fn folds_that_are_paid_for_leave_no_key_in_two_runs_of_a_window() {
         }
         let left = &tree.level(0).runs;
         fewer += u32::from(left.len() < runs);
-        for (window, _) in config.layout.folds(&tree, u64::MAX) {
+        for (window, _) in config.layout.intra_l0(&tree, u64::MAX) {
             for (at, run) in left[window.clone()].iter().enumerate() {
                 let older = &left[window.clone()][at + 1..];
                 let met =
@@ -263,10 +266,10 @@ fn folds_that_are_paid_for_leave_no_key_in_two_runs_of_a_window() {
     assert!(fewer > 60, "{fewer} of 100 trees have fewer runs");
 }
 
-/// What an older fold has left behind lies below tables that hold much older entries elsewhere.
+/// What an older intra-L0 compaction has left behind lies below tables that hold much older entries elsewhere.
 #[test]
-fn i3_holds_whatever_is_folded_between_flushes_and_merges() {
-    let (mut config, mut fenced, mut folds) = (folding(), 0, 0);
+fn i3_holds_whatever_intra_l0_compactions_come_between_flushes_and_compactions() {
+    let (mut config, mut fenced, mut intra_l0) = (with_intra_l0(), 0, 0);
     config.picker_mut().group_bytes = 3 << 20;
     for seed in 0..150 {
         let mut dice = Dice(seed);
@@ -279,11 +282,11 @@ fn i3_holds_whatever_is_folded_between_flushes_and_merges() {
             let plan = match dice.below(8) {
                 0 => None,
                 1 => config.picker.pick(&view, 0),
-                _ => config.picker.fold(&view, &window, Evenness::Any),
+                _ => config.picker.intra_l0(&view, &window, Evenness::Any),
             };
             let edit = match &plan {
                 Some(plan) => {
-                    // Beside those between two knots.
+                    // Beside those between two overlap clusters.
                     let inside = |fence: &&Key| {
                         let inputs =
                             plan.inputs.iter().map(|input| &tree.table(input.table).unwrap().1.range);
@@ -291,7 +294,7 @@ fn i3_holds_whatever_is_folded_between_flushes_and_merges() {
                         inputs.clone().any(|range| *range.start < *start && range.end > end)
                     };
                     fenced += u32::from(plan.target == 0 && plan.fences.iter().any(|fence| inside(&fence)));
-                    folds += u32::from(plan.target == 0);
+                    intra_l0 += u32::from(plan.target == 0);
                     carried_out(plan, &tree, 1000 + step)
                 }
                 None => {
@@ -314,11 +317,11 @@ fn i3_holds_whatever_is_folded_between_flushes_and_merges() {
             tree = next;
         }
     }
-    assert!(folds > 1000 && fenced > 100, "{folds} folds, {fenced} with fences");
+    assert!(intra_l0 > 1000 && fenced > 100, "{intra_l0} intra-L0 compactions, {fenced} with fences");
 }
 
 #[test]
-fn i2_a_manual_merge_empties_the_range_step_by_step() {
+fn i2_a_manual_compaction_empties_the_range_step_by_step() {
     for (seed, config) in (0..60).flat_map(|seed| configs().map(|config| (seed, config))) {
         let mut dice = Dice(seed);
         let mut tree = random_tree(&mut dice);
@@ -355,23 +358,23 @@ fn i2_a_manual_merge_empties_the_range_step_by_step() {
 fn repeated_plans_bring_every_level_below_its_limit() {
     for (seed, config) in (0..60).flat_map(|seed| configs().map(|config| (seed, config))) {
         let mut tree = random_tree(&mut Dice(seed));
-        let mut merged_bytes = 0;
+        let mut compacted_bytes = 0;
         let debt = config.layout.debt(&tree);
         for step in 0.. {
             assert!(step < 500, "seed {seed}: {tree:?}");
-            let (busy, shape) = (Busy::default(), config.layout.measure(&tree));
+            let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
             let view =
                 TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
                 break;
             };
-            merged_bytes += if plan.inputs.is_empty() { 0 } else { plan.bytes };
+            compacted_bytes += if plan.inputs.is_empty() { 0 } else { plan.bytes };
             let edit = carried_out(&plan, &tree, 1000 + step);
             tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
         }
         assert!(config.layout.scores(&tree).iter().all(|score| *score < 1.0));
         assert_eq!(config.layout.debt(&tree), 0);
-        assert_eq!(debt == 0, merged_bytes == 0, "seed {seed}: there is debt exactly while there is work");
+        assert_eq!(debt == 0, compacted_bytes == 0, "seed {seed}: there is debt exactly while there is work");
     }
 }
 
@@ -398,7 +401,7 @@ fn i11_verdicts_are_monotone_and_stop_only_at_hard_limits() {
             l0_run_bytes: [None, Some(1 << 20), Some(dice.below(8 << 20))][dice.below(3) as usize],
             debt_bytes: dice.below(300 << 30),
             flush_bytes_per_second: [0, dice.below(1 << 30)][dice.below(2) as usize],
-            merge_bytes_per_second: [0, dice.below(1 << 30)][dice.below(2) as usize],
+            compaction_bytes_per_second: [0, dice.below(1 << 30)][dice.below(2) as usize],
             ..LoadState::default()
         };
         let verdict = config.pacer.writer(&load);
@@ -429,8 +432,8 @@ fn a_level_0_that_waits_is_not_held_up_by_the_next_job_of_level_1() {
     case.add_level(1, &["a-c:6M", "d-f:6M", "g-i:6M"]);
     let tree = case.version();
     let shape = case.config.layout.measure(&tree);
-    let mut busy = Busy::default();
-    let pick = |busy: &Busy| {
+    let mut busy = Claims::default();
+    let pick = |busy: &Claims| {
         let view = TreeView { keyspace: KeyspaceId(0), version: &tree, busy, shape: &shape, pins: &[] };
         next_plan(&[view], &SpaceView::default(), &LoadState::default(), &case.config)
     };
@@ -460,7 +463,7 @@ fn the_keyspace_under_most_pressure_comes_first() {
     ];
     for (trees, expected) in cases {
         let trees: Vec<_> = trees.iter().map(|(runs, level1)| tree(*runs, level1)).collect();
-        let busy = Busy::default();
+        let busy = Claims::default();
         let views: Vec<_> = (0..)
             .zip(&trees)
             .map(|(id, (shape, version))| TreeView {
@@ -530,7 +533,7 @@ fn cut_up(megabytes: u64, epoch: u64, ids: &mut u64, dice: &mut Dice) -> Vec<Tab
         .collect()
 }
 
-/// One round of merges in sections leaves of level 0 at most the ends of newer runs, where the oldest one is through before
+/// One round of compactions in sections leaves of level 0 at most the ends of newer runs, where the oldest one is through before
 /// them, though none takes the half of it and of level 1.
 #[test]
 fn a_round_of_sections_goes_through_level_0() {
@@ -547,7 +550,7 @@ fn a_round_of_sections_goes_through_level_0() {
         let mut tree = version(tables);
         let (all, mut jobs) = (tree.bytes(0) + tree.bytes(1), 0);
         loop {
-            let (busy, shape) = (Busy::default(), config.layout.measure(&tree));
+            let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
             let view =
                 TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
@@ -581,25 +584,25 @@ fn a_table_over_a_dense_part_of_the_target_has_its_turn() {
         let mut tree = version(upper.chain(lower).collect());
         let old: Vec<TableId> = tree.level(1).tables().map(|table| table.id).collect();
         let level_bytes = tree.bytes(1);
-        let mut merged_bytes = 0;
+        let mut compacted_bytes = 0;
         while old.iter().any(|id| tree.table(*id).is_some_and(|(level, _)| level == 1)) {
-            let (busy, shape) = (Busy::default(), config.layout.measure(&tree));
+            let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
             let view =
                 TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let plan = config.picker.pick(&view, 1).unwrap();
             let taken = plan.inputs.iter().filter(|input| input.level == 1).map(|input| input.table);
             let taken: Vec<TableId> = taken.chain(plan.moves.iter().copied()).collect();
-            // What is merged vanishes, and new tables come in its place, over nothing: always the cheapest ones.
+            // What is compacted vanishes, and new tables come in its place, over nothing: always the cheapest ones.
             let mut edit = carried_out(&plan, &tree, 0);
             edit.add.clear();
             for id in taken {
                 let (_, table) = tree.table(id).unwrap();
-                merged_bytes += table.bytes();
+                compacted_bytes += table.bytes();
                 ids += 1;
                 edit.add.push((1, self::table(ids, 1, table.range.clone(), table.bytes())));
             }
             tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
-            assert!(merged_bytes <= 9 * level_bytes, "seed {seed}");
+            assert!(compacted_bytes <= 9 * level_bytes, "seed {seed}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which tables are merged alone for what they hold for readers that have gone.
+//! Which tables are compacted alone for what they hold for readers that have gone.
 
 use super::*;
 use crate::types::{Holders, Holds};
@@ -12,11 +12,11 @@ fn holding(id: u64, keys: (&str, &str), pin: u64, held: (u64, u64)) -> TableReco
 }
 
 /// The next plan while somebody reads at `pins`, as text.
-fn next(tables: &[(u8, TableRecord)], busy: &Busy, pins: &[u64]) -> String {
+fn next(tables: &[(u8, TableRecord)], busy: &Claims, pins: &[u64]) -> String {
     next_in(tables, busy, pins, TreeShape::default())
 }
 
-fn next_in(tables: &[(u8, TableRecord)], busy: &Busy, pins: &[u64], shape: TreeShape) -> String {
+fn next_in(tables: &[(u8, TableRecord)], busy: &Claims, pins: &[u64], shape: TreeShape) -> String {
     let version = version(tables.to_vec());
     let mut config = PolicyConfig::leveldb_sized(1 << 30, 1 << 40);
     config.picker_mut().group_bytes = 2 << 20;
@@ -34,8 +34,8 @@ const QUARTER: u64 = 1 << 18;
 
 #[test]
 fn a_table_is_due_for_a_quarter_of_its_bytes_or_of_its_records() {
-    let free = Busy::default();
-    let due = "Merge L2 1 (released)";
+    let free = Claims::default();
+    let due = "Compact L2 1 (released)";
     for (held, expected) in [
         ((1, QUARTER), due),
         ((1, QUARTER - 1), "nothing"),
@@ -49,22 +49,22 @@ fn a_table_is_due_for_a_quarter_of_its_bytes_or_of_its_records() {
 
 #[test]
 fn what_somebody_holds_stays_alone() {
-    let free = Busy::default();
+    let free = Claims::default();
     let tables = [(2, holding(1, ("a", "c"), 7, (50, QUARTER)))];
     assert_eq!(next(&tables, &free, &[3, 7, 9]), "nothing");
-    assert_eq!(next(&tables, &free, &[3, 6, 8, 9]), "Merge L2 1 (released)");
+    assert_eq!(next(&tables, &free, &[3, 6, 8, 9]), "Compact L2 1 (released)");
     // Two groups, of which none is enough by itself.
     let mut two = holding(1, ("a", "c"), 7, (20, 0));
     two.holds.note(Holders { first: Seq(9), last: Seq(12) }, 20, 0);
     let two = [(2, two)];
     assert_eq!(next(&two, &free, &[7]), "nothing");
     assert_eq!(next(&two, &free, &[10]), "nothing");
-    assert_eq!(next(&two, &free, &[8, 13]), "Merge L2 1 (released)");
+    assert_eq!(next(&two, &free, &[8, 13]), "Compact L2 1 (released)");
 }
 
 #[test]
 fn neighbours_go_together_but_one_by_one_in_level_0_and_the_deepest_first() {
-    let free = Busy::default();
+    let free = Claims::default();
     let held = (50, 2 * QUARTER);
     let run = |level| {
         let tables = [("a", "c"), ("d", "f"), ("g", "i")];
@@ -73,25 +73,25 @@ fn neighbours_go_together_but_one_by_one_in_level_0_and_the_deepest_first() {
             .map(move |(id, keys)| (level, TableRecord { epoch: Epoch(1), ..holding(id, keys, 7, held) }))
     };
     let deep: Vec<_> = run(3).collect();
-    assert_eq!(next(&deep, &free, &[]), "Merge L3 1 2 (released)");
+    assert_eq!(next(&deep, &free, &[]), "Compact L3 1 2 (released)");
     let flat: Vec<_> = run(0).collect();
-    assert_eq!(next(&flat, &free, &[]), "Merge L0 1 (released)");
+    assert_eq!(next(&flat, &free, &[]), "Compact L0 1 (released)");
     let above = [(1, holding(9, ("a", "z"), 7, held))];
-    assert_eq!(next(&[&above[..], &deep].concat(), &free, &[]), "Merge L3 1 2 (released)");
-    let mut busy = Busy::default();
+    assert_eq!(next(&[&above[..], &deep].concat(), &free, &[]), "Compact L3 1 2 (released)");
+    let mut busy = Claims::default();
     busy.claim(&claim_of(3, KeyRange::new(*b"b", *b"d")));
-    assert_eq!(next(&deep, &busy, &[]), "Merge L3 3 (released)");
+    assert_eq!(next(&deep, &busy, &[]), "Compact L3 3 (released)");
 }
 
 #[test]
 fn levels_that_are_due_go_first_and_a_failure_is_waited_for() {
-    let free = Busy::default();
+    let free = Claims::default();
     let tables = [
         (1, table(5, 1, KeyRange::new(*b"a", *b"c"), 1 << 20)),
         (2, holding(1, ("a", "c"), 7, (50, QUARTER))),
     ];
     let mut shape = TreeShape::default();
-    assert_eq!(next_in(&tables, &free, &[], shape), "Merge L2 1 (released)");
+    assert_eq!(next_in(&tables, &free, &[], shape), "Compact L2 1 (released)");
     shape.put_off = true;
     assert_eq!(next_in(&tables, &free, &[], shape), "nothing");
     shape = TreeShape::default();

@@ -48,7 +48,7 @@ impl Load {
     }
 
     /// Bytes left of `runs` of so many bytes each over `width` places.
-    fn merged(&self, runs: impl Iterator<Item = u64>, width: u64) -> u64 {
+    fn compacted(&self, runs: impl Iterator<Item = u64>, width: u64) -> u64 {
         match self.records {
             None => runs.sum(),
             Some(all) => {
@@ -80,7 +80,7 @@ impl Load {
 
     fn flush(&mut self, bytes: u64) {
         self.epoch += 1;
-        let kept = self.merged(std::iter::repeat_n(bytes / 64, 64), PLACES);
+        let kept = self.compacted(std::iter::repeat_n(bytes / 64, 64), PLACES);
         let tables = self.tables(self.epoch, 0..PLACES, kept);
         self.put += bytes;
         self.written += kept;
@@ -90,7 +90,7 @@ impl Load {
         });
     }
 
-    fn merge(&mut self, plan: &Plan) {
+    fn compact_tables(&mut self, plan: &Plan) {
         let mut runs: BTreeMap<(usize, u8, u64), (KeyRange, u64)> = BTreeMap::new();
         let mut hulls: BTreeMap<usize, KeyRange> = BTreeMap::new();
         for input in &plan.inputs {
@@ -113,7 +113,7 @@ impl Load {
         for (island, hull) in hulls {
             let of_island = runs.iter().filter(|((at, ..), _)| *at == island).map(|(_, (_, bytes))| *bytes);
             let places = places(&hull);
-            let bytes = self.merged(of_island, places.end - places.start);
+            let bytes = self.compacted(of_island, places.end - places.start);
             self.written += bytes;
             edit.add.extend(self.tables(1, places, bytes).into_iter().map(|table| (plan.target, table)));
         }
@@ -127,10 +127,10 @@ impl Load {
         self.tree.levels().map(|(_, state)| state.bytes()).sum()
     }
 
-    /// Merges until nothing is due.
+    /// Compacts until nothing is due.
     fn settle(&mut self) {
         loop {
-            let (busy, shape) = (Busy::default(), self.config.layout.measure(&self.tree));
+            let (busy, shape) = (Claims::default(), self.config.layout.measure(&self.tree));
             let view = TreeView {
                 keyspace: KeyspaceId(0),
                 version: &self.tree,
@@ -142,7 +142,7 @@ impl Load {
             else {
                 break;
             };
-            self.merge(&plan);
+            self.compact_tables(&plan);
         }
     }
 

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use arc_swap::ArcSwap;
 
 use super::TableCache;
-use super::rows::LARGE_BYTES;
-use super::stretches::STRETCH_BYTES;
+use crate::store::cache::readahead::SPAN_BYTES;
+use crate::store::cache::row_cache::LARGE_BYTES;
 use crate::types::TableId;
 
 /// Least number of misses that are remembered.
@@ -31,7 +31,7 @@ const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(super) struct Admission {
     /// Of records: about as many as fit into the cache, where not all does: 4 bytes for each of twice [`LARGE_BYTES`].
     rows: ArcSwap<Misses>,
-    /// Of what scans read at once, as if all were stretches.
+    /// Of what scans read at once, as if all were spans.
     units: ArcSwap<Misses>,
     /// Of blocks, for the sake of single records.
     blocks: Misses,
@@ -55,7 +55,7 @@ impl TableCache {
         let Admission { rows, units, .. } = &self.admission;
         self.admission.data_bytes.store(data_bytes, Relaxed);
         let capacity = self.entries.capacity();
-        for (misses, bytes) in [(rows, 2 * LARGE_BYTES), (units, STRETCH_BYTES)] {
+        for (misses, bytes) in [(rows, 2 * LARGE_BYTES), (units, SPAN_BYTES)] {
             let fit = usize::try_from(capacity / bytes).unwrap_or(usize::MAX);
             // Less than a hundredth of the tables takes that, however large the budget.
             if data_bytes > capacity && misses.load().remembered() < fit {
@@ -95,7 +95,7 @@ impl TableCache {
     }
 }
 
-/// A number of which all bits depend on all bits of both: a folded product.
+/// A number of which all bits depend on all bits of both: a compacted within level 0 product.
 fn mixed(table: TableId, place: u64) -> u64 {
     let wide = u128::from(table.0.rotate_left(32) ^ place) * u128::from(MULTIPLIER);
     (wide >> 64) as u64 ^ wide as u64

@@ -160,7 +160,7 @@ impl RangeTombstones {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::merge::stretch_at;
+    use crate::merge::span_at;
     use crate::types::UpperBound;
 
     fn key(n: u64) -> Vec<u8> {
@@ -196,9 +196,9 @@ mod tests {
                     let over = expected.iter().filter(|t| t.seq <= upto && t.range.contains(&key));
                     let newest = over.map(|tombstone| tombstone.seq).max();
                     assert_eq!(forest.newest_over(&key, upto), newest, "{key:?} at {upto} of {count}");
-                    let stretch = stretch_at(lists.iter().map(|list| &list[..]), &key, upto);
-                    assert_eq!(stretch.newest, newest);
-                    assert!(stretch.range.contains(&key));
+                    let span = span_at(lists.iter().map(|list| &list[..]), &key, upto);
+                    assert_eq!(span.newest, newest);
+                    assert!(span.range.contains(&key));
                 }
                 for start in (0..1010).step_by(61) {
                     let range = KeyRange::half_open(key(start), UpperBound::Excluded(key(start + 40).into()));

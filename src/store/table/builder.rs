@@ -5,16 +5,16 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::format::block::{BlockBuilder, put_head_of_single};
 use crate::format::checksum::Place;
-use crate::format::dated;
 use crate::format::edit::TableRecord;
 use crate::format::filter::FilterBuilder;
 use crate::format::table::{self, BlockHandle, Codec, Footer, Properties};
+use crate::format::timestamped;
 use crate::format::tombstones;
-use crate::store::pack::PackWriter;
+use crate::store::files::pack::PackWriter;
 use crate::types::pages::LARGE_BYTES;
 use crate::types::{
-    Dates, Epoch, Holders, Holds, Key, KeyRange, KeyspaceId, Kind, Lifetime, PAGE_BYTES, Prefix,
-    RangeTombstone, Seq, Stamp, TableId,
+    Epoch, Holders, Holds, Key, KeyRange, KeyspaceId, Kind, PAGE_BYTES, Prefix, RangeTombstone, Seq, Stamp,
+    TableId, Timestamps, Ttl,
 };
 
 /// A block that would touch one page more than it must is moved behind the page's end if that wastes no more than
@@ -41,7 +41,7 @@ pub(crate) struct TableSettings {
     /// Whether blocks are compressed.
     pub(crate) codec: Codec,
     /// For how long values live; each ends in the second of its write then.
-    pub(crate) life: Option<Lifetime>,
+    pub(crate) ttl: Option<Ttl>,
 }
 
 /// A table being written at the end of a pack.
@@ -65,7 +65,7 @@ pub(crate) struct TableBuilder {
     key_bytes: u64,
     value_bytes: u64,
     blocks: u64,
-    dates: Option<Dates>,
+    timestamps: Option<Timestamps>,
     /// In bytes of keys and values.
     holds: Holds,
 }
@@ -99,7 +99,7 @@ impl TableBuilder {
             key_bytes: 0,
             value_bytes: 0,
             blocks: 0,
-            dates: None,
+            timestamps: None,
             holds: Holds::default(),
         }
     }
@@ -140,8 +140,8 @@ impl TableBuilder {
         self.key_bytes += key.len() as u64;
         self.value_bytes += value.len() as u64;
         self.note_seq(stamp.seq());
-        if self.settings.life.is_some() && stamp.kind() == Kind::Put {
-            self.dates = Some(Dates::with(self.dates, dated::second(value)));
+        if self.settings.ttl.is_some() && stamp.kind() == Kind::Put {
+            self.timestamps = Some(Timestamps::with(self.timestamps, timestamped::second(value)));
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ impl TableBuilder {
             entries: self.entries,
             tombstones: self.tombstones,
             range_tombstones: self.range_tombstones.len() as u64,
-            dates: self.dates,
+            timestamps: self.timestamps,
             holds,
         })
     }
@@ -250,8 +250,8 @@ impl TableBuilder {
             data_blocks: self.blocks,
             range_tombstones: self.range_tombstones.len() as u64,
             range: range.clone(),
-            dates: self.dates,
-            life: self.settings.life,
+            timestamps: self.timestamps,
+            ttl: self.settings.ttl,
             name: Some(self.settings.name.clone()),
             holds: holds.clone(),
         }

@@ -6,9 +6,9 @@
 use super::{TablePlace, TableReader};
 use crate::catalog::TableMeta;
 use crate::error::Result;
-use crate::store::file::StoreFile;
-use crate::store::meter::ReadCause;
-use crate::store::pack::PackWriter;
+use crate::store::files::file::StoreFile;
+use crate::store::files::meter::ReadCause;
+use crate::store::files::pack::PackWriter;
 use crate::types::Extent;
 
 /// A table is read in pieces of about this size.
@@ -54,6 +54,6 @@ fn append(place: TablePlace<'_>, range: std::ops::Range<u64>, pack: &mut PackWri
     // A range beyond the table is refused, before anything is read.
     let length = range.end.min(place.extent.length).saturating_sub(range.start);
     buffer.resize(start + usize::try_from(length).unwrap_or(0), 0);
-    place.read(ReadCause::Merge, range, &mut buffer[start..])?;
+    place.read(ReadCause::Compaction, range, &mut buffer[start..])?;
     Ok(start)
 }

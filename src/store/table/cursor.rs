@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 use crate::format::block::Block;
 use crate::format::table::BlockHandle;
 use crate::merge::Cursor;
-use crate::store::cache::{Resident, STRETCH_BYTES, Stretch, TableCache, Unit};
-use crate::store::file::StoreFile;
-use crate::store::meter::ReadCause;
+use crate::store::cache::{PinnedTable, SPAN_BYTES, Span, TableCache, Unit};
+use crate::store::files::file::StoreFile;
+use crate::store::files::meter::ReadCause;
 use crate::types::{Buffer, Stamp};
 
-/// A merge reads its inputs in pieces of this size.
-const MERGE_PIECE_BYTES: u64 = 256 * 1024;
+/// A compaction reads its inputs in pieces of this size.
+const COMPACTION_READAHEAD_BYTES: u64 = 256 * 1024;
 
 /// An iterator reads this many units in a row by themselves, and the cache may keep them. If it goes on, it is a long one: it reads
 /// pieces past the cache, of which each is twice as long as the last, between these bounds.
@@ -41,8 +41,8 @@ pub(crate) enum Fetch {
         /// Length of the next piece.
         piece_bytes: u64,
     },
-    /// From the pack, in large pieces, past the cache: for merges, which read everything once.
-    Ahead,
+    /// From the pack, in large pieces, past the cache: for compactions, which read everything once.
+    Readahead,
 }
 
 impl Fetch {
@@ -62,7 +62,9 @@ impl Fetch {
     /// for a unit of the cache. If that can hold all there is (`holds_all`), what is large is kept, and not read again by each
     /// walk that is long: scans of up to 100 records of a kilobyte, two million in all, take a third less of the processors.
     fn miss(&mut self, goes_on: bool, holds_all: impl FnOnce() -> bool) -> Option<u64> {
-        let Self::Cached { large, missed, piece_bytes } = self else { return Some(MERGE_PIECE_BYTES) };
+        let Self::Cached { large, missed, piece_bytes } = self else {
+            return Some(COMPACTION_READAHEAD_BYTES);
+        };
         *missed = if goes_on { *missed + 1 } else { 1 };
         if *missed <= SINGLE_UNITS || large.is_some() && holds_all() {
             return None;
@@ -108,8 +110,8 @@ pub(crate) struct TableCursor {
     file: Option<Arc<StoreFile>>,
     piece: Option<Piece>,
     /// All blocks, as long as they are in memory: a walk that rests must not keep them there.
-    resident: Option<Weak<Resident>>,
-    stretch: Option<Stretch>,
+    pinned: Option<Weak<PinnedTable>>,
+    span: Option<Span>,
     /// Whether the block was found in memory, where its bytes may be far away; what has just been read is near.
     is_far: bool,
     at: usize,
@@ -125,9 +127,9 @@ pub(crate) struct TableCursor {
 
 impl TableCursor {
     pub(crate) fn new(cache: Arc<TableCache>, table: Arc<TableReader>, fetch: Fetch) -> Self {
-        let resident = match fetch {
-            Fetch::Cached { .. } => cache.resident(&table).as_ref().map(Arc::downgrade),
-            Fetch::Ahead => None,
+        let pinned = match fetch {
+            Fetch::Cached { .. } => cache.pinned(&table).as_ref().map(Arc::downgrade),
+            Fetch::Readahead => None,
         };
         Self {
             cache,
@@ -135,8 +137,8 @@ impl TableCursor {
             fetch,
             file: None,
             piece: None,
-            resident,
-            stretch: None,
+            pinned,
+            span: None,
             is_far: false,
             at: 0,
             block: None,
@@ -158,19 +160,19 @@ impl TableCursor {
         let goes_on = at == self.at + 1;
         self.block = None;
         self.at = at;
-        if let Some(resident) = &self.resident {
-            if let Some(resident) = resident.upgrade() {
+        if let Some(pinned) = &self.pinned {
+            if let Some(pinned) = pinned.upgrade() {
                 self.is_far = true;
-                self.block = resident.block(at).cloned();
+                self.block = pinned.block(at).cloned();
                 return Ok(());
             }
-            self.resident = None;
+            self.pinned = None;
         }
         let Some(handle) = self.table.handle(at) else { return Ok(()) };
         let block = if let Some(found) = self.piece.as_ref().and_then(|piece| piece.find(handle)) {
             self.is_far = false;
             self.block_of_piece(handle, found)?
-        } else if let Some(block) = self.of_stretch(handle) {
+        } else if let Some(block) = self.of_span(handle) {
             block
         } else if let Some(block) = self.lookup(handle) {
             self.fetch.hit();
@@ -185,19 +187,19 @@ impl TableCursor {
         Ok(())
     }
 
-    /// The block under `handle`, if the stretch that was found last holds it.
-    fn of_stretch(&self, handle: BlockHandle) -> Option<Block> {
-        self.stretch.as_ref()?.block(handle).cloned()
+    /// The block under `handle`, if the span that was found last holds it.
+    fn of_span(&self, handle: BlockHandle) -> Option<Block> {
+        self.span.as_ref()?.block(handle).cloned()
     }
 
     /// The block under `handle`, if it is in the cache.
     fn lookup(&mut self, handle: BlockHandle) -> Option<Block> {
         match self.fetch {
-            Fetch::Ahead => None,
-            Fetch::Cached { large: Some(Unit::Stretch), .. } if Stretch::has(handle) => {
-                self.stretch = self.cache.stretch(&self.table, handle);
-                self.is_far = self.stretch.is_some();
-                self.of_stretch(handle)
+            Fetch::Readahead => None,
+            Fetch::Cached { large: Some(Unit::Span), .. } if Span::has(handle) => {
+                self.span = self.cache.span(&self.table, handle);
+                self.is_far = self.span.is_some();
+                self.of_span(handle)
             }
             Fetch::Cached { .. } => self.cache.lookup(&self.table, handle),
         }
@@ -206,17 +208,17 @@ impl TableCursor {
     /// Reads block `at`, under `handle`, and what is read with it.
     fn read(&mut self, at: usize, handle: BlockHandle, towards: Towards) -> Result<Block> {
         self.is_far = false;
-        let is_stretch =
-            matches!(self.fetch, Fetch::Cached { large: Some(Unit::Stretch), .. }) && Stretch::has(handle);
-        let missed_bytes = if is_stretch { STRETCH_BYTES } else { handle.length.into() };
-        if let Some(resident) = self.cache.missed_by_scan(&self.table, missed_bytes) {
-            self.resident = Some(Arc::downgrade(&resident));
-            if let Some(block) = resident.block(at) {
+        let is_span =
+            matches!(self.fetch, Fetch::Cached { large: Some(Unit::Span), .. }) && Span::has(handle);
+        let missed_bytes = if is_span { SPAN_BYTES } else { handle.length.into() };
+        if let Some(pinned) = self.cache.missed_by_scan(&self.table, missed_bytes) {
+            self.pinned = Some(Arc::downgrade(&pinned));
+            if let Some(block) = pinned.block(at) {
                 return Ok(block.clone());
             }
         }
         match self.fetch {
-            _ if is_stretch => {}
+            _ if is_span => {}
             Fetch::Cached { large: Some(Unit::Block), .. }
                 if !self.cache.admits_unit(self.table.id(), handle.offset) =>
             {
@@ -225,21 +227,21 @@ impl TableCursor {
             _ => return self.cache.read(&self.table, handle, ReadCause::Scan),
         }
         // One block that cannot be read must not hide those around it.
-        let found = if self.cache.admits_stretch(&self.table, handle) {
-            self.stretch = self.cache.read_stretch(&self.table, handle, ReadCause::Scan).ok();
-            self.of_stretch(handle)
+        let found = if self.cache.admits_span(&self.table, handle) {
+            self.span = self.cache.read_span(&self.table, handle, ReadCause::Scan).ok();
+            self.of_span(handle)
         } else {
-            self.read_stretch_past(handle, towards).ok()
+            self.read_span_past(handle, towards).ok()
         };
         found.map_or_else(|| self.cache.read(&self.table, handle, ReadCause::Scan), Ok)
     }
 
-    /// Reads the block under `handle`, with what of its stretch lies `towards`, past the cache.
-    fn read_stretch_past(&mut self, handle: BlockHandle, towards: Towards) -> Result<Block> {
+    /// Reads the block under `handle`, with what of its span lies `towards`, past the cache.
+    fn read_span_past(&mut self, handle: BlockHandle, towards: Towards) -> Result<Block> {
         self.drop_piece();
         let from = place_of(&self.table, &self.cache, &mut self.file)?;
         let (buffer, range) =
-            self.cache.read_stretch_past(&self.table, from, handle, towards, ReadCause::Scan)?;
+            self.cache.read_span_past(&self.table, from, handle, towards, ReadCause::Scan)?;
         let piece = Piece { start: range.start, buffer, length: (range.end - range.start) as usize };
         let found = piece.find(handle);
         self.piece = Some(piece);
@@ -264,7 +266,7 @@ impl TableCursor {
         if let Some(bytes) = buffer.get_mut() {
             let cause = match self.fetch {
                 Fetch::Cached { .. } => ReadCause::Scan,
-                Fetch::Ahead => ReadCause::Merge,
+                Fetch::Readahead => ReadCause::Compaction,
             };
             place.read(cause, handle.offset..end, bytes)?;
         }

@@ -1,4 +1,4 @@
-//! A walk along a list of tables that follow one another: a run, or the inputs of a merge from one level.
+//! A walk along a list of tables that follow one another: a run, or the inputs of a compaction from one level.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,12 +70,12 @@ impl<L: TableList> TablesCursor<L> {
     }
 
     /// In large pieces past the cache.
-    pub(crate) fn ahead(cache: Arc<TableCache>, list: L) -> Self {
+    pub(crate) fn readahead(cache: Arc<TableCache>, list: L) -> Self {
         Self { cache, list, cached: None, may_wait: false, at: 0, table: None, waits: false }
     }
 
     /// The same, but where a seek ends between two tables, it waits there ([`Cursor::waits`]): most scans end before the second
-    /// one. A run of level 0 has gaps where it has been merged.
+    /// one. A run of level 0 has gaps where it has been compacted.
     pub(crate) fn waiting(self) -> Self {
         Self { may_wait: true, ..self }
     }
@@ -94,7 +94,7 @@ impl<L: TableList> TablesCursor<L> {
         self.at = at;
         if let Some(meta) = self.list.table(at) {
             let reader = self.cache.table_arc(meta)?;
-            let fetch = self.cached.map_or(Fetch::Ahead, |unit| Fetch::cached(meta, unit));
+            let fetch = self.cached.map_or(Fetch::Readahead, |unit| Fetch::cached(meta, unit));
             self.table = Some(TableCursor::new(self.cache.clone(), reader, fetch));
         }
         Ok(self.table.as_mut())

@@ -3,7 +3,7 @@
 mod builder;
 mod copy;
 mod cursor;
-mod heads;
+mod fence_pointers;
 mod list_cursor;
 mod reader;
 #[cfg(test)]

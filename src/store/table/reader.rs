@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::heads::Heads;
 use crate::error::Result;
 use crate::format::Malformed;
 use crate::format::block::Block;
@@ -15,10 +14,11 @@ use crate::format::table::{
 };
 use crate::format::tombstones;
 use crate::merge::key_head;
-use crate::store::cache::Residence;
-use crate::store::file::StoreFile;
-use crate::store::frames::Charge;
-use crate::store::meter::ReadCause;
+use crate::store::cache::PinState;
+use crate::store::cache::frames::Charge;
+use crate::store::files::file::StoreFile;
+use crate::store::files::meter::ReadCause;
+use crate::store::table::fence_pointers::FencePointers;
 use crate::types::{Buffer, Extent, RangeTombstone, Seq, Stamp, TableId};
 
 /// Part of a table that is read at once to open it. What is not data takes a 60th of a table with entries of 100 bytes
@@ -38,12 +38,12 @@ pub(crate) struct TableReader {
     index: Option<Block>,
     /// Of each index key, the head of what follows the prefix that they share: a search reads the index only where heads
     /// are equal.
-    heads: Heads,
+    fence_pointers: FencePointers,
     handles: Box<[BlockHandle]>,
     filter: Option<Filter>,
     range_tombstones: Vec<RangeTombstone>,
     properties: BlockHandle,
-    residence: Residence,
+    pin_state: PinState,
     /// Its part of the cache's budget, while it is attached to its metadata.
     _charge: Option<Charge>,
 }
@@ -84,11 +84,11 @@ impl TableReader {
     fn from_tail(tail: &Tail<'_>, number: Seq) -> Result<Self> {
         let Tail { place, footer, .. } = tail;
         let index = footer.index.map(|handle| tail.decode(handle, Block::decode)).transpose()?;
-        let (mut handles, mut heads) = (Vec::new(), Vec::new());
+        let (mut handles, mut fence_pointers) = (Vec::new(), Vec::new());
         if let (Some(index), Some(at)) = (&index, footer.index) {
             let decoded = (0..index.len()).map(|entry| BlockHandle::decode(index.value(entry)));
             handles = decoded.collect::<Result<_, _>>().map_err(|e| place.malformed(at, &e))?;
-            heads = (0..index.len()).map(|entry| key_head(index.suffix(entry))).collect();
+            fence_pointers = (0..index.len()).map(|entry| key_head(index.suffix(entry))).collect();
         }
         let range_tombstones =
             footer.tombstones.map(|handle| tail.decode(handle, |b| tombstones::decode(&b)));
@@ -97,12 +97,12 @@ impl TableReader {
             number,
             extent: place.extent,
             index,
-            heads: Heads::new(&heads),
+            fence_pointers: FencePointers::new(&fence_pointers),
             handles: handles.into(),
             filter: None,
             range_tombstones: range_tombstones.transpose()?.unwrap_or_default(),
             properties: footer.properties,
-            residence: Residence::default(),
+            pin_state: PinState::default(),
             _charge: None,
         })
     }
@@ -122,8 +122,8 @@ impl TableReader {
 
     /// What the cache has of all its blocks.
     #[inline]
-    pub(crate) fn residence(&self) -> &Residence {
-        &self.residence
+    pub(crate) fn pin_state(&self) -> &PinState {
+        &self.pin_state
     }
 
     /// The stamp of an entry that is stored with `stamp`.
@@ -167,7 +167,7 @@ impl TableReader {
         let Some(suffix) = key.strip_prefix(index.prefix()) else {
             return if key < index.prefix() { 0 } else { self.blocks() };
         };
-        match self.heads.lower_bound(key_head(suffix)) {
+        match self.fence_pointers.lower_bound(key_head(suffix)) {
             (at, false) => at,
             // Equal heads decide nothing.
             (_, true) => index.seek(key, stamp),
@@ -228,7 +228,7 @@ impl TableReader {
         });
         size_of::<Self>()
             + self.index.as_ref().map_or(0, Block::memory_bytes)
-            + self.heads.memory_bytes()
+            + self.fence_pointers.memory_bytes()
             + size_of_val(&*self.handles)
             + self.filter.as_ref().map_or(0, Filter::memory_bytes)
             + bounds.sum::<usize>()

@@ -1,6 +1,6 @@
 //! Tables there and back, in both directions, and damaged ones.
 
-mod residents;
+mod pinned;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,11 +15,11 @@ use crate::format::edit::TableRecord;
 use crate::format::filter;
 use crate::format::table::Codec;
 use crate::merge::Cursor;
-use crate::store::cache::{Stretch, TableCache, Unit};
-use crate::store::device::Device;
-use crate::store::meter::{Meter, ReadCause, WriteCause};
-use crate::store::pack::PackStore;
-use crate::store::spares::Spares;
+use crate::store::cache::{Span, TableCache, Unit};
+use crate::store::files::device::Device;
+use crate::store::files::meter::{Meter, ReadCause, WriteCause};
+use crate::store::files::pack::PackStore;
+use crate::store::files::recycled::RecycledFiles;
 use crate::types::{
     DeviceId, Epoch, Extent, KeyRange, KeyspaceId, Kind, PAGE_BYTES, PackId, RangeTombstone, Seq, Stamp,
     TableId, UpperBound,
@@ -45,8 +45,8 @@ impl Fixture {
         env.create_dir(dir).unwrap();
         let meter = Arc::new(Meter::default());
         let device = Arc::new(Device::new(env.clone(), dir.into(), meter.clone()));
-        let spares = Arc::new(Spares::new(device.clone()));
-        let packs = Arc::new(PackStore::new(device, spares, Default::default(), false));
+        let recycled = Arc::new(RecycledFiles::new(device.clone()));
+        let packs = Arc::new(PackStore::new(device, recycled, Default::default(), false));
         Self { env, meter, cache: Arc::new(TableCache::new(packs, bytes, 4096)) }
     }
 
@@ -86,7 +86,7 @@ fn settings(codec: Codec) -> TableSettings {
         filter_bits: 10,
         prefix: None,
         codec,
-        life: None,
+        ttl: None,
         name: "rows".into(),
     }
 }
@@ -150,7 +150,7 @@ fn a_copied_table_is_the_same_and_damage_is_not_carried_on() {
             };
             assert_eq!((copy.id, copy.extent.offset), (table.id, PAGE_BYTES));
             assert!(bytes(copy.extent) == bytes(table.extent));
-            let mut cursor = fixture.cursor(&copy, Fetch::Ahead);
+            let mut cursor = fixture.cursor(&copy, Fetch::Readahead);
             cursor.seek_first().unwrap();
             assert_eq!(current(&cursor), Some(written[0].clone()));
 
@@ -215,7 +215,7 @@ fn walks_back_and_forth(written: &Entries, codec: Codec) {
     let table = fixture.write(std::slice::from_ref(written), settings(codec)).remove(0);
     assert_eq!(table.entries, written.len() as u64);
     assert_eq!(table.extent.offset % PAGE_BYTES, 0);
-    for fetch in [Fetch::cached(&table, Unit::Stretch), Fetch::Ahead] {
+    for fetch in [Fetch::cached(&table, Unit::Span), Fetch::Readahead] {
         let mut cursor = fixture.cursor(&table, fetch);
         let mut found = Entries::new();
         cursor.seek_first().unwrap();
@@ -245,8 +245,8 @@ fn seeks_find_the_neighbours_of_every_position() {
         .flatten()
         .map(|(key, stamp, value)| ((key.clone(), std::cmp::Reverse(*stamp)), value.clone()))
         .collect();
-    let mut cursor = TablesCursor::cached(fixture.cache.clone(), tables.clone(), Unit::Stretch);
-    let mut waiting = TablesCursor::cached(fixture.cache.clone(), tables, Unit::Stretch).waiting();
+    let mut cursor = TablesCursor::cached(fixture.cache.clone(), tables.clone(), Unit::Span);
+    let mut waiting = TablesCursor::cached(fixture.cache.clone(), tables, Unit::Span).waiting();
     for n in 0..310 {
         for (suffix, stamp) in [("", Stamp::MAX), ("", Stamp::upto(Seq(n * 10 + 2))), ("x", Stamp::MAX)] {
             let key = format!("key{n:05}{suffix}").into_bytes();
@@ -281,7 +281,7 @@ fn seeks_find_the_neighbours_of_every_position() {
 fn a_cursor_that_waits_between_tables_has_read_nothing() {
     let fixture = Fixture::new();
     let tables = fixture.write(&[entries(10, 60), entries(200, 300)], settings(Codec::Raw));
-    let mut cursor = TablesCursor::cached(fixture.cache.clone(), tables, Unit::Stretch).waiting();
+    let mut cursor = TablesCursor::cached(fixture.cache.clone(), tables, Unit::Span).waiting();
     let read = || fixture.cache.counts().misses;
     cursor.seek(b"key00100", Stamp::MAX).unwrap();
     assert_eq!((cursor.valid(), cursor.waits(), cursor.key(), read()), (true, true, &b"key00200"[..], 0));
@@ -304,7 +304,7 @@ fn a_long_walk_reads_in_pieces_past_the_cache() {
     let table = fixture.write(&[entries(0, 20_000)], settings(Codec::Raw)).remove(0);
     let reader = fixture.cache.table_arc(&table).unwrap();
     let before = fixture.cache.counts();
-    let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
+    let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
     cursor.seek_first().unwrap();
     while cursor.valid() {
         cursor.next().unwrap();
@@ -317,9 +317,7 @@ fn a_long_walk_reads_in_pieces_past_the_cache() {
 
 #[test]
 fn a_long_walk_over_large_records_keeps_them_if_all_there_is_would_fit() {
-    for (unit, fits) in
-        [(Unit::Block, true), (Unit::Stretch, true), (Unit::Block, false), (Unit::Stretch, false)]
-    {
+    for (unit, fits) in [(Unit::Block, true), (Unit::Span, true), (Unit::Block, false), (Unit::Span, false)] {
         let fixture = Fixture::new();
         let table = fixture.write(&[large_entries(300)], settings(Codec::Raw)).remove(0);
         fixture.cache.expect(if fits { table.extent.length } else { 1 << 30 });
@@ -339,13 +337,13 @@ fn a_long_walk_over_large_records_keeps_them_if_all_there_is_would_fit() {
 }
 
 #[test]
-fn a_short_walk_over_large_records_keeps_stretches_that_lookups_find() {
+fn a_short_walk_over_large_records_keeps_spans_that_lookups_find() {
     for codec in [Codec::Raw, Codec::Lz4] {
         let fixture = Fixture::new();
         let table = fixture.write(&[large_entries(300)], settings(codec)).remove(0);
         let reader = fixture.cache.table_arc(&table).unwrap();
         let walk = || {
-            let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
+            let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
             cursor.seek(b"key00100", Stamp::MAX).unwrap();
             (0..10).for_each(|_| cursor.next().unwrap());
         };
@@ -355,7 +353,7 @@ fn a_short_walk_over_large_records_keeps_stretches_that_lookups_find() {
         assert!(first.misses > before.misses && first.bytes > before.bytes);
         walk();
         let handle = reader.handle(reader.block_for(b"key00105", Stamp::MAX)).unwrap();
-        let (block, is_kept) = fixture.cache.block_for_row(&reader, handle, Unit::Stretch).unwrap();
+        let (block, is_kept) = fixture.cache.block_for_row(&reader, handle, Unit::Span).unwrap();
         assert!(is_kept && block.seek(b"key00105", Stamp::MAX) < block.len());
         let second = fixture.cache.counts();
         assert_eq!((second.misses, second.bytes), (first.misses, first.bytes), "all of it was in memory");
@@ -363,7 +361,7 @@ fn a_short_walk_over_large_records_keeps_stretches_that_lookups_find() {
 }
 
 #[test]
-fn a_full_cache_keeps_a_stretch_that_scans_miss_twice() {
+fn a_full_cache_keeps_a_span_that_scans_miss_twice() {
     for codec in [Codec::Raw, Codec::Lz4] {
         let fixture = Fixture::new();
         let written = large_entries(3000);
@@ -372,7 +370,7 @@ fn a_full_cache_keeps_a_stretch_that_scans_miss_twice() {
         let reader = fixture.cache.table_arc(&table).unwrap();
         let walk = |at: usize| {
             for forward in [true, false] {
-                let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
+                let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
                 cursor.seek(&written[at].0, Stamp::MAX).unwrap();
                 for step in 0..10 {
                     let at = if forward { at + step } else { at - step };
@@ -385,33 +383,33 @@ fn a_full_cache_keeps_a_stretch_that_scans_miss_twice() {
         (10..2800).step_by(15).for_each(walk);
         let kept = fixture.cache.counts().bytes;
         assert!(kept > 700 << 10, "{kept} bytes fill no cache of a mebibyte");
-        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
         for is_kept in [false, true] {
             cursor.seek(&written[2900].0, Stamp::MAX).unwrap();
             assert_eq!(cursor.key(), written[2900].0);
-            assert_eq!(fixture.cache.stretch(&reader, handle(2900)).is_some(), is_kept);
-            cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
+            assert_eq!(fixture.cache.span(&reader, handle(2900)).is_some(), is_kept);
+            cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
         }
-        // What is not kept is read from the block that is sought on, and no further than the stretch goes.
+        // What is not kept is read from the block that is sought on, and no further than the span goes.
         for (forward, places) in [(true, 2810..2840), (false, 2850..2880)] {
-            let stretch = |at: usize| {
+            let span = |at: usize| {
                 let start = handle(at).offset >> 14 << 14;
                 let blocks = reader.handles_in(start..start + (1 << 14));
                 blocks[0].offset..blocks[blocks.len() - 1].end()
             };
             let is_inside = |at: &usize| {
-                let (block, stretch) = (handle(*at), stretch(*at));
-                stretch.start < block.offset && block.end() < stretch.end
+                let (block, span) = (handle(*at), span(*at));
+                span.start < block.offset && block.end() < span.end
             };
             let at = places.clone().find(is_inside).unwrap();
             let before = fixture.meter.bytes_read(ReadCause::Scan);
-            let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
+            let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
             let expected = if forward {
                 cursor.seek(&written[at].0, Stamp::MAX).unwrap();
-                stretch(at).end - handle(at).offset
+                span(at).end - handle(at).offset
             } else {
                 cursor.seek_before(&written[at].0, Stamp::new(Seq::ZERO, Kind::Put)).unwrap();
-                handle(at).end() - stretch(at).start
+                handle(at).end() - span(at).start
             };
             assert_eq!(current(&cursor).as_ref(), Some(&written[at]));
             assert_eq!(fixture.meter.bytes_read(ReadCause::Scan) - before, expected);
@@ -436,7 +434,7 @@ fn a_walk_by_blocks_reads_no_more_than_it_needs_and_lookups_find_it() {
     assert!(block > u64::from(handle.length) && block < 2 * u64::from(handle.length), "{block} bytes");
     let (_, is_kept) = fixture.cache.block_for_row(&reader, handle, Unit::Block).unwrap();
     assert!(is_kept);
-    assert!(bytes(Unit::Stretch) > 2 * block);
+    assert!(bytes(Unit::Span) > 2 * block);
     // What is not there comes into the cache when it is missed twice within a short while.
     let other = reader.handle(reader.block_for(b"key00200", Stamp::MAX)).unwrap();
     for is_hot in [false, true, true] {
@@ -459,7 +457,7 @@ fn a_full_cache_keeps_a_record_or_a_block_that_is_missed_twice() {
             assert_eq!(buffer[place], value[..]);
             return true;
         }
-        let fetch = |handle| Ok(fixture.cache.block_for_row(&reader, handle, Unit::Stretch)?.0);
+        let fetch = |handle| Ok(fixture.cache.block_for_row(&reader, handle, Unit::Span)?.0);
         let (block, entry) = reader.find(key, Stamp::MAX, fetch).unwrap().unwrap();
         let stamp = block.stamp(entry);
         let (buffer, place) = fixture.cache.keep_row(table.id, (hash, key), (stamp, block, entry));
@@ -482,7 +480,7 @@ fn a_full_cache_keeps_a_record_or_a_block_that_is_missed_twice() {
 }
 
 #[test]
-fn a_stretch_leaves_a_block_out_that_reaches_far_beyond() {
+fn a_span_leaves_a_block_out_that_reaches_far_beyond() {
     let fixture = Fixture::new();
     let mut written = large_entries(300);
     written[103].2 = vec![7; 60_000];
@@ -492,28 +490,28 @@ fn a_stretch_leaves_a_block_out_that_reaches_far_beyond() {
     let reader = fixture.cache.table_arc(&table).unwrap();
     let handle = |key: &[u8]| reader.handle(reader.block_for(key, Stamp::MAX)).unwrap();
     let long = handle(b"key00103");
-    assert!(!Stretch::has(long) && Stretch::has(handle(b"key00102")));
+    assert!(!Span::has(long) && Span::has(handle(b"key00102")));
     let before = fixture.cache.counts().bytes;
-    let stretch = fixture.cache.read_stretch(&reader, handle(b"key00102"), ReadCause::Scan).unwrap();
-    assert!(stretch.block(handle(b"key00102")).is_some() && stretch.block(long).is_none());
+    let span = fixture.cache.read_span(&reader, handle(b"key00102"), ReadCause::Scan).unwrap();
+    assert!(span.block(handle(b"key00102")).is_some() && span.block(long).is_none());
     assert!(fixture.cache.counts().bytes - before < 50_000);
     for _ in 0..2 {
-        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
         cursor.seek(b"key00103", Stamp::MAX).unwrap();
         assert_eq!(cursor.value().len(), 60_000);
     }
-    let (_, is_kept) = fixture.cache.block_for_row(&reader, long, Unit::Stretch).unwrap();
+    let (_, is_kept) = fixture.cache.block_for_row(&reader, long, Unit::Span).unwrap();
     assert!(is_kept, "the walk has left the long block in the cache by itself");
 }
 
 #[test]
-fn a_damaged_block_hides_no_other_of_its_stretch() {
+fn a_damaged_block_hides_no_other_of_its_span() {
     for is_full in [false, true] {
         damaged_block(is_full);
     }
 }
 
-/// In a stretch that the cache would keep, or not, for others have filled it.
+/// In a span that the cache would keep, or not, for others have filled it.
 fn damaged_block(is_full: bool) {
     let fixture = Fixture::new();
     let written = large_entries(if is_full { 3000 } else { 300 });
@@ -521,14 +519,14 @@ fn damaged_block(is_full: bool) {
     fixture.cache.expect(table.extent.length);
     let reader = fixture.cache.table_arc(&table).unwrap();
     for (key, ..) in written.iter().skip(200).step_by(10) {
-        fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch)).seek(key, Stamp::MAX).unwrap();
+        fixture.cursor(&table, Fetch::cached(&table, Unit::Span)).seek(key, Stamp::MAX).unwrap();
     }
     assert_eq!(fixture.cache.counts().bytes > 700 << 10, is_full);
     let damaged = reader.block_for(b"key00103", Stamp::MAX);
     let handle = reader.handle(damaged).unwrap();
     fixture.damage(table.extent.offset + handle.offset + 7);
     for (key, stamp, value) in &written[95..112] {
-        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Stretch));
+        let mut cursor = fixture.cursor(&table, Fetch::cached(&table, Unit::Span));
         let sought = cursor.seek(key, *stamp);
         if reader.block_for(key, *stamp) == damaged {
             assert_eq!(sought.unwrap_err().kind(), ErrorKind::Corruption);
@@ -661,7 +659,7 @@ fn a_table_of_range_tombstones_alone_has_a_range_and_no_entry() {
     assert_eq!((reader.range_tombstones(), reader.blocks()), (&tombstones[..], 0));
     let file = fixture.cache.packs().file(PackId(1)).unwrap();
     assert!(reader.properties(&file).unwrap().tell(&record));
-    let mut cursor = TablesCursor::cached(fixture.cache.clone(), vec![meta], Unit::Stretch);
+    let mut cursor = TablesCursor::cached(fixture.cache.clone(), vec![meta], Unit::Span);
     cursor.seek_first().unwrap();
     assert!(!cursor.valid());
     cursor.seek(b"c", Stamp::MAX).unwrap();

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use crate::env::sync::Mutex;
 use crate::error::Result;
-use crate::store::file::StoreFile;
-use crate::store::meter::WriteCause;
+use crate::store::files::file::StoreFile;
+use crate::store::files::meter::WriteCause;
 use crate::types::{SegmentId, Seq};
 
 /// A segment that is being written, or that is complete and not known to be durable.
@@ -58,7 +58,7 @@ pub(crate) struct Durable {
     /// Number of the newest operation that the operating system has.
     appended: AtomicU64,
     /// Whether somebody waits for syncs.
-    awaited: AtomicBool,
+    has_waiters: AtomicBool,
 }
 
 impl Durable {
@@ -66,7 +66,7 @@ impl Durable {
         Self {
             segments: Mutex::new(vec![current]),
             appended: appended.0.into(),
-            awaited: AtomicBool::new(false),
+            has_waiters: AtomicBool::new(false),
         }
     }
 
@@ -98,12 +98,12 @@ impl Durable {
 
     /// Says that somebody waits for syncs, so that it is worth work to make them quick.
     pub(crate) fn await_syncs(&self) {
-        self.awaited.store(true, Relaxed);
+        self.has_waiters.store(true, Relaxed);
     }
 
     /// Whether anybody has ever waited for a sync.
-    pub(crate) fn is_awaited(&self) -> bool {
-        self.awaited.load(Relaxed)
+    pub(crate) fn has_waiters(&self) -> bool {
+        self.has_waiters.load(Relaxed)
     }
 
     /// Whether all there is is durable.

@@ -9,17 +9,17 @@ use std::sync::Arc;
 use crate::env::sync::Mutex;
 use crate::error::{Error, Result};
 use crate::format::names::FileName;
-use crate::store::device::{Device, Named};
-use crate::store::file::StoreFile;
-use crate::store::meter::WriteCause;
-use crate::store::spares::{NewFile, Spares};
+use crate::store::files::device::{Device, Named};
+use crate::store::files::file::StoreFile;
+use crate::store::files::meter::WriteCause;
+use crate::store::files::recycled::{NewFile, RecycledFiles};
 use crate::types::SegmentId;
 
 /// Makes segments, one ahead at most. A crash leaves an empty one behind the log's end, which recovery removes.
 #[derive(Debug)]
 pub(crate) struct NextSegment {
     device: Arc<Device>,
-    spares: Arc<Spares>,
+    recycled: Arc<RecycledFiles>,
     segment_bytes: u64,
     /// Held while a file is being made: two of the same name must not meet.
     state: Mutex<State>,
@@ -35,9 +35,14 @@ struct State {
 
 impl NextSegment {
     /// Segments of about `segment_bytes` bytes, from `id` on.
-    pub(super) fn new(device: Arc<Device>, spares: Arc<Spares>, segment_bytes: u64, id: SegmentId) -> Self {
+    pub(super) fn new(
+        device: Arc<Device>,
+        recycled: Arc<RecycledFiles>,
+        segment_bytes: u64,
+        id: SegmentId,
+    ) -> Self {
         let state = Mutex::new(State { id, file: None, discarded: false });
-        Self { device, spares, segment_bytes, state }
+        Self { device, recycled, segment_bytes, state }
     }
 
     pub(super) fn id(&self) -> SegmentId {
@@ -49,7 +54,7 @@ impl NextSegment {
         let mut state = self.state.lock();
         if state.file.is_none() && !state.discarded {
             let name = FileName::Wal(state.id);
-            match self.spares.take_ahead(name, self.segment_bytes) {
+            match self.recycled.take_preallocated(name, self.segment_bytes) {
                 Ok(file) => state.file = Some(file),
                 Err(error) => {
                     // An empty segment must not stand before the next one.
@@ -69,7 +74,7 @@ impl NextSegment {
         state.id = id.next();
         let NewFile { file, named } = match state.file.take() {
             Some(file) => file,
-            None => self.spares.take(FileName::Wal(id), self.segment_bytes)?,
+            None => self.recycled.take(FileName::Wal(id), self.segment_bytes)?,
         };
         let skipped = planted!("segment-name-not-synced");
         let synced = if skipped { Ok(()) } else { self.device.sync_names_upto(named, WriteCause::Directory) };
@@ -110,15 +115,15 @@ mod tests {
     use crate::env::Env;
     use crate::env::simulated::{SimConfig, SimEnv, Survival};
     use crate::error::ErrorKind;
-    use crate::store::meter::Meter;
+    use crate::store::files::meter::Meter;
 
     #[test]
     fn a_segment_that_could_not_be_started_is_durably_gone_before_the_next_one_is_written() {
         let env = SimEnv::new(SimConfig::default());
         env.create_dir(Path::new("/db")).unwrap();
         let device = Arc::new(Device::new(env.clone(), "/db".into(), Arc::new(Meter::default())));
-        let spares = Arc::new(Spares::new(device.clone()));
-        let next = NextSegment::new(device.clone(), spares, 1 << 16, SegmentId(7));
+        let recycled = Arc::new(RecycledFiles::new(device.clone()));
+        let next = NextSegment::new(device.clone(), recycled, 1 << 16, SegmentId(7));
         let (id, file) = next.take().unwrap();
         // The next one is made, and its name made durable, before it is known that the first cannot be started.
         let made = next.make().unwrap().unwrap();

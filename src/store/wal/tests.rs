@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{AHEAD_BYTES, LogBatch, Recovered, RecoveredSegment, Wal, recover, salvage, segments};
+use super::{LogBatch, PREALLOCATED_BYTES, Recovered, RecoveredSegment, Wal, recover, repair_scan, segments};
 use crate::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use crate::env::{Access, Env};
 use crate::error::{ErrorKind, Result};
 use crate::format::batch::{Action, Large, Op, pieces, put_op, put_op_before_value};
 use crate::format::names::FileName;
-use crate::store::device::Device;
-use crate::store::meter::{Meter, WriteCause};
-use crate::store::spares::Spares;
+use crate::store::files::device::Device;
+use crate::store::files::meter::{Meter, WriteCause};
+use crate::store::files::recycled::RecycledFiles;
 use crate::types::{KeyspaceId, PAGE_BYTES, SegmentId, Seq};
 
 const FLOOR: SegmentId = SegmentId(1);
@@ -27,9 +27,9 @@ fn path(segment: u64) -> String {
 }
 
 fn open(device: &Arc<Device>, id: SegmentId, recovered: &[RecoveredSegment]) -> Result<Wal> {
-    let spares = Arc::new(Spares::new(device.clone()));
-    spares.keep_up_to(1 << 20);
-    Wal::open(device.clone(), spares, 64 << 10, id, recovered)
+    let recycled = Arc::new(RecycledFiles::new(device.clone()));
+    recycled.keep_up_to(1 << 20);
+    Wal::open(device.clone(), recycled, 64 << 10, id, recovered)
 }
 
 /// Appends a batch of one put, numbered `seq`.
@@ -132,9 +132,9 @@ fn segments_behind_a_lost_tail_are_given_up_unless_something_in_them_was_synced(
     }
 }
 
-/// The files of spares end pages with zeros, so that these say nothing of what is missing; the next segment does.
+/// Recycled files end pages with zeros, so that these say nothing of what is missing; the next segment does.
 #[test]
-fn salvage_tells_what_zeros_stand_for() {
+fn repair_scan_tells_what_zeros_stand_for() {
     for (zeros, losses) in [(0, 0), (1, 1)] {
         let env = SimEnv::new(SimConfig::default());
         let device = device(&env);
@@ -148,7 +148,7 @@ fn salvage_tells_what_zeros_stand_for() {
         let file = device.open(FileName::Wal(FLOOR), Access::ReadWrite).unwrap();
         file.write(WriteCause::Wal, first_end, &vec![0; zeros * lost]).unwrap();
         let mut seqs = Vec::new();
-        let told = salvage(&device, FLOOR, |first, _| {
+        let told = repair_scan(&device, FLOOR, |first, _| {
             seqs.push(first.0);
             Ok(())
         });
@@ -195,7 +195,7 @@ fn failed_append_leaves_nothing_behind() {
 }
 
 /// A new log for whose syncs somebody waits.
-fn awaited() -> (Arc<SimEnv>, Arc<Device>, Wal) {
+fn has_waiters() -> (Arc<SimEnv>, Arc<Device>, Wal) {
     let env = SimEnv::new(SimConfig::default());
     let device = device(&env);
     let wal = open(&device, FLOOR, &[]).unwrap();
@@ -205,43 +205,46 @@ fn awaited() -> (Arc<SimEnv>, Arc<Device>, Wal) {
 
 #[test]
 fn what_is_written_ahead_is_no_part_of_the_log() {
-    let (env, device, mut wal) = awaited();
+    let (env, device, mut wal) = has_waiters();
     append(&mut wal, 1).unwrap();
     let (first_end, file) = (wal.current_bytes(), path(1));
     append(&mut wal, 2).unwrap();
     let end = wal.current_bytes();
     let bytes = env.read_file(Path::new(&file)).unwrap();
-    assert_eq!(bytes.len() as u64, first_end + AHEAD_BYTES, "once, not at each append");
+    assert_eq!(bytes.len() as u64, first_end + PREALLOCATED_BYTES, "once, not at each append");
     assert!(bytes[end as usize..].iter().all(|byte| *byte == 0));
     assert_eq!(read(&device, FLOOR).unwrap().0, [1, 2]);
     // What comes next is written over it, and a batch that is longer goes beyond.
-    let ops = vec![0; AHEAD_BYTES as usize];
+    let ops = vec![0; PREALLOCATED_BYTES as usize];
     wal.append(std::iter::once(LogBatch { first: Seq(3), count: 1, ops: std::iter::once(&ops[..]) }))
         .unwrap();
-    assert_eq!(env.read_file(Path::new(&file)).unwrap().len() as u64, wal.current_bytes() + AHEAD_BYTES);
+    assert_eq!(
+        env.read_file(Path::new(&file)).unwrap().len() as u64,
+        wal.current_bytes() + PREALLOCATED_BYTES
+    );
     wal.trim();
     assert_eq!(env.read_file(Path::new(&file)).unwrap().len() as u64, wal.current_bytes());
 }
 
-const SPARE: usize = 16 * PAGE_BYTES as usize;
+const RECYCLED: usize = 16 * PAGE_BYTES as usize;
 
-/// A new log that writes over a spare.
-fn over_a_spare() -> (Arc<SimEnv>, Arc<Device>, Wal) {
+/// A new log that writes over a recycled file.
+fn over_a_recycled_file() -> (Arc<SimEnv>, Arc<Device>, Wal) {
     let env = SimEnv::new(SimConfig::default());
     let device = device(&env);
-    let spares = Arc::new(Spares::new(device.clone()));
-    spares.keep_up_to(1 << 20);
+    let recycled = Arc::new(RecycledFiles::new(device.clone()));
+    recycled.keep_up_to(1 << 20);
     let foreign = device.create(FileName::Wal(SegmentId(7))).unwrap();
-    foreign.write(WriteCause::Wal, 0, &[0xff; SPARE]).unwrap();
-    spares.give(FileName::Wal(SegmentId(7)), SPARE as u64).unwrap();
-    let wal = Wal::open(device.clone(), spares, SPARE as u64, FLOOR, &[]).unwrap();
+    foreign.write(WriteCause::Wal, 0, &[0xff; RECYCLED]).unwrap();
+    recycled.give(FileName::Wal(SegmentId(7)), RECYCLED as u64).unwrap();
+    let wal = Wal::open(device.clone(), recycled, RECYCLED as u64, FLOOR, &[]).unwrap();
     (env, device, wal)
 }
 
 /// The first half of a write may hold all of a frame, for the rest of a page is zeros.
 #[test]
-fn failed_append_over_a_spare_stays_away_whatever_a_power_cut_leaves() {
-    let (env, device, mut wal) = over_a_spare();
+fn failed_append_over_a_recycled_file_stays_away_whatever_a_power_cut_leaves() {
+    let (env, device, mut wal) = over_a_recycled_file();
     let before = wal.current_bytes();
     append(&mut wal, 1).unwrap();
     let frame = wal.current_bytes() - before;
@@ -274,13 +277,13 @@ fn failed_append_over_a_spare_stays_away_whatever_a_power_cut_leaves() {
 }
 
 #[test]
-fn over_a_spare_the_first_write_to_a_page_is_of_all_of_it() {
-    let (env, device, mut wal) = over_a_spare();
+fn over_a_recycled_file_the_first_write_to_a_page_is_of_all_of_it() {
+    let (env, device, mut wal) = over_a_recycled_file();
     for seq in 1.. {
         let end = wal.current_bytes() as usize;
         let bytes = env.read_file(Path::new(&path(FLOOR.0))).unwrap();
         assert_eq!(read(&device, FLOOR).unwrap().0, (1..seq).collect::<Vec<_>>());
-        if end > SPARE {
+        if end > RECYCLED {
             assert_eq!(bytes.len(), end, "no zeros where nothing is written over");
             break;
         }
@@ -293,7 +296,7 @@ fn over_a_spare_the_first_write_to_a_page_is_of_all_of_it() {
 #[test]
 fn a_segment_that_ends_is_cut_and_reads_the_same_whatever_a_power_cut_leaves() {
     for is_refused in [false, true] {
-        let (env, device, mut wal) = awaited();
+        let (env, device, mut wal) = has_waiters();
         append(&mut wal, 1).unwrap();
         wal.durable().sync().unwrap();
         append(&mut wal, 2).unwrap();
@@ -325,7 +328,7 @@ fn a_segment_that_ends_is_cut_and_reads_the_same_whatever_a_power_cut_leaves() {
 
 #[test]
 fn without_room_to_write_ahead_the_log_goes_on() {
-    let (env, _, mut wal) = awaited();
+    let (env, _, mut wal) = has_waiters();
     env.fault(FaultRule {
         target: FaultTarget::Matching {
             operation: Operation::WriteAt,
@@ -381,7 +384,7 @@ fn sync_covers_every_segment() {
 
 #[test]
 fn a_large_batch_is_written_from_where_it_lies() {
-    let (env, device, mut wal) = over_a_spare();
+    let (env, device, mut wal) = over_a_recycled_file();
     append(&mut wal, 1).unwrap();
     let value: Vec<u8> = (0..1_300_000_u32).flat_map(u32::to_le_bytes).collect();
     let (mut ops, keyspace) = (Vec::new(), KeyspaceId(1));

@@ -43,7 +43,7 @@ pub enum Benchmark {
     DeleteRandom,
     /// Get random keys while one more thread writes.
     ReadWhileWriting,
-    /// Merge everything.
+    /// Compact everything.
     Compact,
     /// Wait until no background work is due.
     WaitForCompaction,

@@ -13,7 +13,7 @@ pub enum Job {
     /// A memtable becomes tables.
     Flush,
     /// Tables become tables.
-    Merge,
+    Compaction,
     /// Writers wait, or are slowed down.
     Stall,
 }
@@ -23,7 +23,7 @@ pub enum Job {
 pub struct Event {
     /// What it was.
     pub job: Job,
-    /// Levels of a merge, reason of a stall.
+    /// Levels of a compaction, reason of a stall.
     pub detail: String,
     /// When it began.
     pub start: Instant,
@@ -76,12 +76,12 @@ impl EventListener for EventLog {
         self.end(Job::Flush, "", flush.time, flush.bytes_out);
     }
 
-    fn merge_begin(&self, merge: &JobBegin) {
-        self.begin(Job::Merge, levels(merge));
+    fn compaction_begin(&self, compaction: &JobBegin) {
+        self.begin(Job::Compaction, levels(compaction));
     }
 
-    fn merge_end(&self, merge: &JobEnd) {
-        self.end(Job::Merge, &levels(&merge.begin), merge.time, merge.bytes_out);
+    fn compaction_end(&self, compaction: &JobEnd) {
+        self.end(Job::Compaction, &levels(&compaction.begin), compaction.time, compaction.bytes_out);
     }
 
     fn stall_begin(&self, stall: &Stall) {
@@ -93,8 +93,8 @@ impl EventListener for EventLog {
     }
 }
 
-fn levels(merge: &JobBegin) -> String {
-    format!("{} to {}", merge.level, merge.target)
+fn levels(compaction: &JobBegin) -> String {
+    format!("{} to {}", compaction.level, compaction.target)
 }
 
 #[cfg(test)]
@@ -104,15 +104,15 @@ mod tests {
     #[test]
     fn what_has_not_ended_is_told_again_when_it_has() {
         let log = EventLog::default();
-        log.begin(Job::Merge, "0 to 1".to_owned());
+        log.begin(Job::Compaction, "0 to 1".to_owned());
         log.begin(Job::Flush, String::new());
         log.end(Job::Flush, "", Duration::from_millis(5), 7);
         let first = log.take();
         assert_eq!((first[0].job, first[0].bytes), (Job::Flush, 7));
-        assert_eq!((first[1].job, first[1].end), (Job::Merge, None));
-        log.end(Job::Merge, "0 to 1", Duration::from_millis(5), 9);
+        assert_eq!((first[1].job, first[1].end), (Job::Compaction, None));
+        log.end(Job::Compaction, "0 to 1", Duration::from_millis(5), 9);
         let second = log.take();
-        assert_eq!((second.len(), second[0].job, second[0].bytes), (1, Job::Merge, 9));
+        assert_eq!((second.len(), second[0].job, second[0].bytes), (1, Job::Compaction, 9));
         assert_eq!(second[0].end.map(|end| end - second[0].start), Some(Duration::from_millis(5)));
         assert!(log.take().is_empty());
     }

@@ -88,7 +88,7 @@ pub struct Tail {
 pub struct Span {
     /// What it was.
     pub job: Job,
-    /// Levels of a merge, reason of a stall.
+    /// Levels of a compaction, reason of a stall.
     pub detail: String,
     /// Seconds from the start of the phase; 0 if it began before.
     pub start_s: f64,

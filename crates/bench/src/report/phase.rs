@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn amounts_carry_their_sum() {
-        let amounts = Amounts::from(&ByCause::from([("wal", 2), ("merge", 3)]));
+        let amounts = Amounts::from(&ByCause::from([("wal", 2), ("compaction", 3)]));
         assert_eq!(serde_json::to_string(&amounts).unwrap(), r#"{"total":5,"merge":3,"wal":2}"#);
     }
 }

@@ -8,7 +8,7 @@ use crate::Result;
 ///
 /// Parts are named as the fields of [`TreeOptions`] are. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
 /// units of 2^10, 2^20 or 2^30; switches are `on` or `off`; `level_ratio` is a number or `auto`; `victims`
-/// is `cursor` or `least-overlap`; `descriptors` is `per-pack` or `per-table`; `pack` is `one-table`, or the size beyond which a merge goes on in a new file.
+/// is `cursor` or `least-overlap`; `descriptors` is `per-pack` or `per-table`; `pack` is `one-table`, or the size beyond which a compaction goes on in a new file.
 ///
 /// # Errors
 /// An unknown profile or part, or a value out of its range.
@@ -54,7 +54,7 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "l0_stop" => tree.l0_stop = value.parse()?,
         "debt_slow_bytes" => tree.debt_slow_bytes = size(value)?,
         "debt_stop_bytes" => tree.debt_stop_bytes = size(value)?,
-        "merges_yield" => tree.merges_yield = is_on(value)?,
+        "throttle_compactions" => tree.throttle_compactions = is_on(value)?,
         _ => return Err("no such part; parts are named as the fields of TreeOptions are".into()),
     }
     Ok(())
@@ -128,7 +128,7 @@ mod tests {
             l0_stop: 7,
             debt_slow_bytes: 8,
             debt_stop_bytes: 9,
-            merges_yield: false,
+            throttle_compactions: false,
         };
         assert_eq!(options(text).unwrap(), Options { tree: expected, ..Options::default() });
         assert_eq!(options("leveldb-2m:level_ratio=auto").unwrap().tree.level_ratio, None);

@@ -103,7 +103,7 @@ impl Store for TerraceStore {
             read: ByCause::from([
                 ("get", stats.read.get),
                 ("scan", stats.read.scan),
-                ("merge", stats.read.merge),
+                ("compaction", stats.read.compaction),
                 ("open", stats.read.open),
             ]),
             syncs: by_cause(&stats.syncs),
@@ -128,12 +128,12 @@ fn by_cause(counts: &terrace::ByCause) -> ByCause {
     ByCause::from([
         ("wal", counts.wal),
         ("flush", counts.flush),
-        ("merge", counts.merge),
+        ("compaction", counts.compaction),
         ("rewrite", counts.rewrite),
         ("manifest", counts.manifest),
         ("directory", counts.directory),
         ("reclaim", counts.reclaim),
-        ("ahead", counts.ahead),
+        ("preallocate", counts.preallocate),
     ])
 }
 

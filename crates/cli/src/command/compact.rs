@@ -1,4 +1,4 @@
-//! `terrace compact`: merges everything into the last level.
+//! `terrace compact`: compacts everything into the last level.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use clap::Args;
 use super::Answer;
 use crate::place::{Place, open_to_change};
 
-/// Merge every record into the last level and drop what is overwritten or deleted
+/// Compaction every record into the last level and drop what is overwritten or deleted
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use terrace::{ByCause, MergeStats, PunchStats, RewriteStats, SpaceStats, Stats};
+use terrace::{ByCause, CompactionStats, PunchStats, RewriteStats, SpaceStats, Stats};
 
 use super::{Answer, shape};
 use crate::place::open_to_read;
@@ -70,7 +70,7 @@ fn write_text(name: &str, value: &Value, out: &mut impl Write) -> io::Result<()>
 
 /// All figures but the keyspaces' shapes.
 fn to_json(stats: &Stats) -> Map<String, Value> {
-    let (cache, merge, flush) = (&stats.cache, &stats.merge, &stats.flush);
+    let (cache, compaction, flush) = (&stats.cache, &stats.compaction, &stats.flush);
     let prefixes = &stats.prefix_filter;
     let stalls = stats
         .stalls
@@ -88,7 +88,7 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
             json!({
                 "get": stats.read.get,
                 "scan": stats.read.scan,
-                "merge": stats.read.merge,
+                "compaction": stats.read.compaction,
                 "open": stats.read.open,
                 "total": stats.read.total(),
             }),
@@ -105,7 +105,7 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
             }),
         ),
         ("prefix_filter", json!({ "asked": prefixes.asked, "denied": prefixes.denied })),
-        ("merge", merge_to_json(merge)),
+        ("compaction", compaction_to_json(compaction)),
         (
             "flush",
             json!({
@@ -122,19 +122,19 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
     groups.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn merge_to_json(merge: &MergeStats) -> Value {
+fn compaction_to_json(compaction: &CompactionStats) -> Value {
     json!({
-        "jobs": merge.jobs,
-        "folds": merge.folds,
-        "moves": merge.moves,
-        "moved_bytes": merge.moved_bytes,
-        "expired_tables": merge.expired_tables,
-        "records_in": merge.records_in,
-        "records_out": merge.records_out,
-        "bytes_in": merge.bytes_in,
-        "bytes_out": merge.bytes_out,
-        "micros": merge.micros,
-        "records_per_second": merge.records_per_second().round(),
+        "jobs": compaction.jobs,
+        "intra_l0": compaction.intra_l0,
+        "moves": compaction.moves,
+        "moved_bytes": compaction.moved_bytes,
+        "expired_tables": compaction.expired_tables,
+        "records_in": compaction.records_in,
+        "records_out": compaction.records_out,
+        "bytes_in": compaction.bytes_in,
+        "bytes_out": compaction.bytes_out,
+        "micros": compaction.micros,
+        "records_per_second": compaction.records_per_second().round(),
     })
 }
 
@@ -144,7 +144,7 @@ fn taken(space: &SpaceStats) -> Value {
         "dead_bytes": space.dead_bytes,
         "kept_bytes": space.kept_bytes,
         "pack_files": space.pack_files,
-        "ahead_files": space.ahead_files,
+        "preallocated_files": space.preallocated_files,
         "data_ranges": space.data_ranges,
         "data_ranges_max": space.data_ranges_max,
         "wal_bytes": space.wal_bytes,
@@ -175,12 +175,12 @@ fn by_cause(counts: &ByCause) -> Value {
     json!({
         "wal": counts.wal,
         "flush": counts.flush,
-        "merge": counts.merge,
+        "compaction": counts.compaction,
         "rewrite": counts.rewrite,
         "manifest": counts.manifest,
         "directory": counts.directory,
         "reclaim": counts.reclaim,
-        "ahead": counts.ahead,
+        "preallocate": counts.preallocate,
         "total": counts.total(),
     })
 }

@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
             "hole_bytes": report.hole_bytes,
             "zero_bytes": report.zero_bytes,
             "unexplained_bytes": report.unexplained_bytes,
-            "untold_packs": report.untold_packs,
+            "untold_packs": report.hole_unknown_packs,
             "problems": report.problems.iter().map(problem).collect::<Vec<_>>(),
         });
         writeln!(out, "{object}")?;
@@ -81,8 +81,8 @@ fn does_not_open(error: Error) -> VerifyReport {
 /// What the packs take up.
 fn storage(report: &VerifyReport) -> String {
     let mut text = format!("{} packs, {} bytes allocated", report.packs, report.allocated_bytes);
-    if report.untold_packs > 0 {
-        return text + &format!("; the file system does not tell the holes of {}", report.untold_packs);
+    if report.hole_unknown_packs > 0 {
+        return text + &format!("; the file system does not tell the holes of {}", report.hole_unknown_packs);
     }
     text += &format!(", {} bytes of holes", report.hole_bytes);
     if report.unexplained_bytes > 0 {

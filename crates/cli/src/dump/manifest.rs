@@ -39,17 +39,17 @@ fn dump_edit<W: Write>(offset: u64, edit: &Edit, printer: &mut Printer<W>) -> io
                 .field("name", record.name.as_str())
                 .field("lz4", record.lz4)
                 .field("filter_bits", record.filter_bits)
-                .field("ttl", record.life.map(|life| life.seconds.get()))
+                .field("ttl", record.ttl.map(|ttl| ttl.seconds.get()))
                 .field("prefix", record.prefix.map(|rule| rule.to_string())),
             KeyspaceChange::Drop(id) => Line::new(1, "drop_keyspace").field("keyspace", id.0),
             KeyspaceChange::Alter { keyspace, lz4, filter_bits } => Line::new(1, "alter_keyspace")
                 .field("keyspace", keyspace.0)
                 .field("lz4", *lz4)
                 .field("filter_bits", *filter_bits),
-            KeyspaceChange::Live { keyspace, life } => Line::new(1, "alter_life")
+            KeyspaceChange::SetTtl { keyspace, ttl } => Line::new(1, "alter_life")
                 .field("keyspace", keyspace.0)
-                .field("seconds", life.seconds.get())
-                .field("alive_from", life.alive_from),
+                .field("seconds", ttl.seconds.get())
+                .field("alive_from", ttl.alive_from),
         })?;
     }
     for pack in &edit.packs {

@@ -56,10 +56,10 @@ impl Suite for Blocks {
         let (seed, is_all) = (round.seed, round.share == Share::All);
         let kinds: &[Kind] = if is_all { &[Kind::Ext4, Kind::Xfs] } else { &[Kind::Ext4] };
         let (recordings, cuts) = if is_all { (RECORDINGS, CUTS) } else { (1, SAMPLED_CUTS) };
-        let lives = (0..recordings).flat_map(move |number| {
+        let scripts = (0..recordings).flat_map(move |number| {
             kinds.iter().map(move |&kind| Box::new(Life { seed, kind, number, cuts }) as Box<dyn Case>)
         });
-        Box::new(lives)
+        Box::new(scripts)
     }
 
     fn conclude(&self, tally: &Tally) -> Result<(), String> {

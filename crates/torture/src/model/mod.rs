@@ -23,9 +23,9 @@ use terrace::env::simulated::{Journal, SimConfig, SimEnv};
 
 use self::diary::Diary;
 use self::run::{Machine, Ran, Runner};
+use crate::option_sets;
 use crate::panics::explained;
 use crate::seed::Rng;
-use crate::shapes;
 use crate::suite::{Case, Cases, Round, Share, Suite, Tally};
 
 /// Operations on the simulated machine.
@@ -69,10 +69,10 @@ impl Suite for Model {
             return Box::new(std::iter::once(Box::new(life) as Box<dyn Case>));
         }
         let groups = GROUPS.into_iter().zip(numbers);
-        let lives = groups.flat_map(move |(group, numbers)| {
+        let scripts = groups.flat_map(move |(group, numbers)| {
             numbers.map(move |number| Box::new(Life { seed, group, number, steps: None }) as Box<dyn Case>)
         });
-        Box::new(lives)
+        Box::new(scripts)
     }
 
     fn conclude(&self, tally: &Tally) -> Result<(), String> {
@@ -89,7 +89,7 @@ impl Suite for Model {
         tally.require(&operations, 10)?;
         tally.require(&["deep trees"], 0)?;
         // On real files the number of jobs is chance.
-        let jobs = ["flushes", "merges", "moves", "cache misses", "denied tables"];
+        let jobs = ["flushes", "compactions", "moves", "cache misses", "denied tables"];
         tally.require(&jobs, if self.standard > 0 { 10 } else { 0 })?;
         if self.standard > 0 { tally.require(&["power cuts", "batches taken"], 10) } else { Ok(()) }
     }
@@ -119,7 +119,11 @@ impl Life {
     }
 
     fn shape(&self) -> (String, Options) {
-        if self.group == "random" { shapes::random(self.own_seed()) } else { shapes::standard(self.number) }
+        if self.group == "random" {
+            option_sets::random(self.own_seed())
+        } else {
+            option_sets::standard(self.number)
+        }
     }
 
     fn simulate(&self, steps: &[usize], diary: &Diary) -> Ran {
@@ -203,7 +207,7 @@ pub fn fingerprint(seed: u64) -> u64 {
     let env = SimEnv::new(SimConfig { seed, ..SimConfig::default() });
     let machine = Arc::clone(&env);
     machine.simulate(move |env| {
-        let (_, options) = shapes::standard(1);
+        let (_, options) = option_sets::standard(1);
         let mut runner = Runner::new(Machine::Simulated(env), options, seed, Diary::default());
         (0..200).for_each(|number| runner.step(number));
         runner.finish();

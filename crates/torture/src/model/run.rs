@@ -26,8 +26,8 @@ pub enum Machine {
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Ran {
     pub flushes: u64,
-    pub merges: u64,
-    pub folds: u64,
+    pub compactions: u64,
+    pub intra_l0: u64,
     pub moves: u64,
     pub cache_misses: u64,
     /// Tables that scans left out for their prefix.
@@ -53,8 +53,8 @@ impl Ran {
     pub fn tell(&self, tally: &Tally) {
         let counts = [
             ("flushes", self.flushes),
-            ("merges", self.merges),
-            ("folds", self.folds),
+            ("compactions", self.compactions),
+            ("intra-L0 compactions", self.intra_l0),
             ("moves", self.moves),
             ("cache misses", self.cache_misses),
             ("denied tables", self.denied),
@@ -196,9 +196,9 @@ impl Runner {
         let Some(db) = &self.db else { return };
         let stats = db.stats();
         self.ran.flushes += stats.flush.jobs;
-        self.ran.merges += stats.merge.jobs;
-        self.ran.folds += stats.merge.folds;
-        self.ran.moves += stats.merge.moves;
+        self.ran.compactions += stats.compaction.jobs;
+        self.ran.intra_l0 += stats.compaction.intra_l0;
+        self.ran.moves += stats.compaction.moves;
         self.ran.cache_misses += stats.cache.misses;
         self.ran.denied += stats.prefix_filter.denied;
         self.ran.stalls += stats.stalls.iter().map(|stall| stall.count).sum::<u64>();

@@ -83,7 +83,7 @@ fn syncs(loaded: &Loaded) -> f64 {
 
 /// Syncs that the jobs should have taken.
 fn predicted(loaded: &Loaded) -> f64 {
-    (loaded.predicted.floor + loaded.predicted.deep + loaded.stats.merge.moves) as f64
+    (loaded.predicted.floor + loaded.predicted.deep + loaded.stats.compaction.moves) as f64
 }
 
 /// By how much the counted syncs of files and manifest are off the predicted ones, as a part of these.
@@ -118,10 +118,10 @@ pub fn figure_4a(setting: &Setting) -> Result<Findings> {
         series: vec![
             line("all", syncs),
             line("flush", |loaded| loaded.stats.syncs.flush as f64),
-            line("merge", |loaded| loaded.stats.syncs.merge as f64),
+            line("merge", |loaded| loaded.stats.syncs.compaction as f64),
             line("manifest", |loaded| loaded.stats.syncs.manifest as f64),
             line("directory", |loaded| loaded.stats.syncs.directory as f64),
-            line("directory, ahead of need", |loaded| loaded.stats.syncs.ahead as f64),
+            line("directory, ahead of need", |loaded| loaded.stats.syncs.preallocate as f64),
         ],
         deviations: DEVIATIONS.to_vec(),
         machine: setting.machine,

@@ -48,17 +48,17 @@ impl EventListener for Jobs {
         self.predicted.lock().floor += u64::from(flush.error.is_none()) * 2;
     }
 
-    fn merge_end(&self, merge: &JobEnd) {
-        if merge.error.is_some() {
+    fn compaction_end(&self, compaction: &JobEnd) {
+        if compaction.error.is_some() {
             return;
         }
-        let syncs = merge.bytes_out.div_ceil(self.file_bytes) + 1;
+        let syncs = compaction.bytes_out.div_ceil(self.file_bytes) + 1;
         let mut predicted = self.predicted.lock();
-        if merge.begin.level == 0 { predicted.floor += syncs } else { predicted.deep += syncs }
+        if compaction.begin.level == 0 { predicted.floor += syncs } else { predicted.deep += syncs }
     }
 }
 
 /// Syncs of files and manifest that a store has taken.
 pub(super) fn counted(stats: &Stats) -> u64 {
-    stats.syncs.flush + stats.syncs.merge + stats.syncs.manifest
+    stats.syncs.flush + stats.syncs.compaction + stats.syncs.manifest
 }

@@ -187,7 +187,7 @@ struct Draw {
 fn measure(lab: &Lab, db: &Db, records: &Arc<Records>, size: Size, draw: Draw) -> Result<Phase> {
     let written = || {
         let stats = db.stats();
-        stats.written.flush + stats.written.merge
+        stats.written.flush + stats.written.compaction
     };
     let (started, before) = (lab.env().now(), written());
     let latencies = closed_loop(lab, db, records, (THREADS, draw.actions, size.seed), draw.action)?;

@@ -191,7 +191,7 @@ pub fn figure_1(setting: &Setting) -> Result<Findings> {
         .samples
         .windows(2)
         .map(|pair| {
-            let bytes = pair[1].seen.0.merge.bytes_out - pair[0].seen.0.merge.bytes_out;
+            let bytes = pair[1].seen.0.compaction.bytes_out - pair[0].seen.0.compaction.bytes_out;
             [seconds(pair[1].at), bytes as f64 / 1e6 / seconds(pair[1].at - pair[0].at)]
         })
         .collect();

@@ -204,7 +204,7 @@ pub fn figure_8b(setting: &Setting) -> Result<Findings> {
         100.0 * after.cache.bytes as f64 / after.cache.capacity.max(1) as f64
     });
     let merged = by_interval(&samples, |before, after, time| {
-        (after.merge.bytes_in - before.merge.bytes_in) as f64 / 1e6 / time
+        (after.compaction.bytes_in - before.compaction.bytes_in) as f64 / 1e6 / time
     });
     let reads = by_interval(&samples, |before, after, time| {
         let reads = |stats: &Stats| stats.cache.hits + stats.cache.misses;

@@ -63,7 +63,7 @@ fn configuration(options: &Options) -> BTreeMap<String, String> {
             "level 0 trigger, slow-down, stop",
             format!("{}, {}, {}", tree.l0_trigger, tree.l0_slow, tree.l0_stop),
         ),
-        ("merges pause for readers", tree.merges_yield.to_string()),
+        ("merges pause for readers", tree.throttle_compactions.to_string()),
         ("filter", format!("{} bits per key", options.keyspace.filter_bits_per_key)),
     ];
     entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

@@ -90,7 +90,7 @@ fn measure(setting: &Setting, name: &'static str, options: Options) -> Result<Co
         Ok(Cost {
             name,
             options,
-            write: (stats.written.flush + stats.written.merge) as f64 / stats.user_bytes_written as f64,
+            write: (stats.written.flush + stats.written.compaction) as f64 / stats.user_bytes_written as f64,
             space: stats.space.live_bytes as f64 / data as f64,
             read: asked as f64 / gets.max(1) as f64,
             latencies,

@@ -205,7 +205,7 @@ mod tests {
                 x: Axis::time([9.7]),
                 y: Axis::linear("", [5.0]),
                 lines: vec![Line { ink: Ink(1), points: vec![(from, 1.0), (to, 2.0)] }],
-                lanes: vec![Lane { name: "merge".to_owned(), ink: Ink(1), marks: vec![(from, to)] }],
+                lanes: vec![Lane { name: "compaction".to_owned(), ink: Ink(1), marks: vec![(from, to)] }],
             };
             let svg = chart.svg().unwrap();
             // Dots stand on both points of the line; the mark is the last rectangle.

@@ -10,7 +10,7 @@ use crate::report::Stored;
 use crate::report::stored::{Figure, NO_ENGINE, Ratio};
 
 /// The ink of bars on Terrace's side of 1, and of the others.
-const AHEAD: Ink = Ink(1);
+const PREALLOCATE: Ink = Ink(1);
 const BEHIND: Ink = Ink(2);
 
 /// One section for each run that compares engines.
@@ -48,7 +48,7 @@ fn pictures(ratios: &[Ratio]) -> Result<Vec<Markup>> {
         if bars.is_empty() {
             continue;
         }
-        let key = [(AHEAD, "Terrace is better"), (BEHIND, "the peer is better")];
+        let key = [(PREALLOCATE, "Terrace is better"), (BEHIND, "the peer is better")];
         let svg = ratio_bars(&format!("advantage of Terrace in {metric}"), &bars)?;
         pictures.push(figure(metric, &legend_of_bars(key), svg));
     }
@@ -59,7 +59,7 @@ fn bar(ratio: &Ratio) -> Option<RatioBar> {
     let advantage = ratio.advantage.filter(|advantage| *advantage > 0.0)?;
     Some(RatioBar {
         name: format!("{}, {}", ratio.workload, ratio.peer),
-        ink: if advantage >= 1.0 { AHEAD } else { BEHIND },
+        ink: if advantage >= 1.0 { PREALLOCATE } else { BEHIND },
         ratio: advantage,
         interval: ratio.low.zip(ratio.high),
     })

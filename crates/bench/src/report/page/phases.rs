@@ -455,7 +455,7 @@ fn jobs(number: &str, ink: Ink, phase: &Phase) -> Vec<Lane> {
             .map(|span| (span.start_s, span.start_s + span.seconds))
             .collect(),
     };
-    let jobs = [(Job::Flush, "flush"), (Job::Merge, "merge"), (Job::Stall, "stall")];
+    let jobs = [(Job::Flush, "flush"), (Job::Compaction, "compaction"), (Job::Stall, "stall")];
     jobs.into_iter().filter(|_| phase.tells_of_jobs()).map(lane).collect()
 }
 

@@ -95,7 +95,7 @@ fn every_phase_has_rows_of_jobs_also_one_without_any() {
     for title in ["Throughput; under it", "99th percentile of each interval; under it"] {
         assert_eq!(page.matches(title).count(), 2, "{title}");
     }
-    for row in ["flush", "merge", "stall"] {
+    for row in ["flush", "compaction", "stall"] {
         assert_eq!(page.matches(&format!("\n{row}\n")).count(), 4, "{row}");
     }
 }
@@ -177,7 +177,7 @@ fn what_terrace_says_of_itself_is_drawn_apart_and_called_so() {
         json!({"start_s": start, "seconds": 1.0, "cache_hits": 3, "cache_misses": 1, "level_bytes": [0, 4_000_000],
                "written_bytes": {"wal": 5_000_000}, "syncs": {"flush": 2}})
     };
-    let span = |start: f64| json!({"job": "merge", "detail": "0 to 1", "start_s": start, "seconds": 0.5, "bytes": 1});
+    let span = |start: f64| json!({"job": "compaction", "detail": "0 to 1", "start_s": start, "seconds": 0.5, "bytes": 1});
     let course = json!({"interval_s": 1.0, "intervals": [interval(0.0), interval(1.0), interval(2.0)],
                         "spans": [span(0.5), span(2.5)], "latency_curves_us": {}});
     let results = json!([{"engine": "terrace", "workload": "ycsb-a", "metric": "ops/s", "median": 50.0}]);

@@ -43,7 +43,7 @@ struct ListArguments {
 /// Run experiments and hold what they measure against the papers' claims
 ///
 /// What needs a mechanism that is not there yet is refused. On a simulated device all times are virtual: they contain the device,
-/// the page cache, waiting, and the processor time of clients' calls, but not that of flushes and merges, and a seed replays
+/// the page cache, waiting, and the processor time of clients' calls, but not that of flushes and compactions, and a seed replays
 /// them exactly. A claim that does not hold is a result like any other: the exit status is 0.
 #[derive(Args)]
 #[command(after_help = "\

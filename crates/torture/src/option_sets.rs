@@ -1,0 +1,144 @@
+//! Options under which the same operations take different ways.
+
+use terrace::{Compression, Descriptors, KeyspaceOptions, Options, PackLayout, Prefix, TreeOptions, Victims};
+
+use crate::options::tiny;
+use crate::seed::Rng;
+
+/// A standard set of options.
+pub struct Shape {
+    pub name: &'static str,
+    pub options: fn() -> Options,
+}
+
+/// The `n`-th set of options and its name: the standard ones in turn.
+#[must_use]
+pub fn standard(n: u64) -> (String, Options) {
+    let shape = &SHAPES[n as usize % SHAPES.len()];
+    (shape.name.into(), (shape.options)())
+}
+
+/// A random set of options, and its name.
+#[must_use]
+pub fn random(seed: u64) -> (String, Options) {
+    let rng = &mut Rng::new(seed);
+    let filter_bits_per_key = *rng.pick(&[0, 3, 10, 20]);
+    let compression = *rng.pick(&[Compression::None, Compression::Lz4]);
+    let prefix = *rng.pick(&[
+        None,
+        Some(Prefix::Fixed(1)),
+        Some(Prefix::Fixed(3)),
+        Some(Prefix::Delimited { delimiter: b'b', count: 1 }),
+    ]);
+    let l0_trigger = *rng.pick(&[1, 2, 4]);
+    let l0_slow = l0_trigger + rng.below(4);
+    let debt_slow_bytes = *rng.pick(&[64 << 10, 1 << 20, 64 << 20]);
+    let tree = TreeOptions {
+        table_bytes: *rng.pick(&[1 << 10, 2 << 10, 5 << 10, 16 << 10, 64 << 10]),
+        pack: *rng.pick(&[
+            PackLayout::OneTable,
+            PackLayout::Many { bytes_max: 1 << 20 },
+            PackLayout::Many { bytes_max: 4 << 20 },
+        ]),
+        group_bytes: *rng.pick(&[0, 4 << 10, 12 << 10, 64 << 10]),
+        group_parts: *rng.pick(&[1, 2, 10]),
+        victims: *rng.pick(&[Victims::Cursor, Victims::LeastOverlap]),
+        settle: rng.percent(70),
+        descriptors: *rng.pick(&[Descriptors::PerPack, Descriptors::PerTable]),
+        flush_single_table: rng.percent(30),
+        block_bytes: *rng.pick(&[256, 512, 4 << 10]),
+        level1_bytes: *rng.pick(&[4 << 10, 16 << 10, 64 << 10, 256 << 10]),
+        level_ratio: *rng.pick(&[None, Some(2), Some(4), Some(10)]),
+        l0_trigger,
+        l0_slow,
+        l0_stop: l0_slow + 1 + rng.below(4),
+        debt_slow_bytes,
+        debt_stop_bytes: debt_slow_bytes * 4,
+        throttle_compactions: rng.percent(50),
+    };
+    let options = Options {
+        memory_bytes: Some(*rng.pick(&[1 << 20, 2 << 20, 8 << 20])),
+        memtable_bytes: *rng.pick(&[4 << 10, 6 << 10, 16 << 10, 48 << 10]),
+        wal_bytes_max: *rng.pick(&[64 << 10, 128 << 10, 1 << 20]),
+        reserve_bytes: *rng.pick(&[0, 32 << 10]),
+        background_threads: Some(*rng.pick(&[1, 2, 3])),
+        keyspace: KeyspaceOptions { compression, filter_bits_per_key, prefix, ttl: None },
+        tree,
+        ..Options::default()
+    };
+    (format!("random by {seed}"), options)
+}
+
+pub const SHAPES: &[Shape] = &[
+    Shape { name: "tiny", options: tiny },
+    Shape { name: "smallest, prefixes", options: smallest },
+    Shape { name: "one table a file, two compaction threads", options: one_table },
+    Shape { name: "compressed, no filter", options: compressed },
+    Shape { name: "large tables, small blocks", options: large_tables },
+    Shape { name: "eager compactions, small cache", options: eager },
+    Shape { name: "scattered victims", options: scattered },
+    Shape { name: "leveldb", options: leveldb },
+    Shape { name: "default trees", options: default_trees },
+];
+
+fn smallest() -> Options {
+    let tree = TreeOptions {
+        table_bytes: 1 << 10,
+        block_bytes: 256,
+        level1_bytes: 4 << 10,
+        level_ratio: Some(2),
+        ..tiny().tree
+    };
+    let keyspace = KeyspaceOptions { prefix: Some(Prefix::Fixed(2)), ..KeyspaceOptions::default() };
+    Options { memtable_bytes: 4 << 10, wal_bytes_max: 64 << 10, keyspace, tree, ..tiny() }
+}
+
+fn one_table() -> Options {
+    let tree =
+        TreeOptions { pack: PackLayout::OneTable, group_bytes: 0, table_bytes: 2 << 10, ..tiny().tree };
+    Options { background_threads: Some(2), tree, ..tiny() }
+}
+
+fn compressed() -> Options {
+    let keyspace =
+        KeyspaceOptions { compression: Compression::Lz4, filter_bits_per_key: 0, prefix: None, ttl: None };
+    Options { keyspace, background_threads: Some(2), ..tiny() }
+}
+
+fn large_tables() -> Options {
+    let tree = TreeOptions { table_bytes: 64 << 10, block_bytes: 256, level1_bytes: 32 << 10, ..tiny().tree };
+    Options { memtable_bytes: 8 << 10, tree, ..tiny() }
+}
+
+fn eager() -> Options {
+    let tree = TreeOptions { l0_trigger: 1, l0_slow: 2, l0_stop: 3, level_ratio: Some(2), ..tiny().tree };
+    Options {
+        memory_bytes: Some(1 << 20),
+        memtable_bytes: 6 << 10,
+        background_threads: Some(2),
+        tree,
+        ..tiny()
+    }
+}
+
+fn scattered() -> Options {
+    let tree = TreeOptions {
+        table_bytes: 1 << 10,
+        group_bytes: 12 << 10,
+        group_parts: 2,
+        victims: Victims::LeastOverlap,
+        ..tiny().tree
+    };
+    Options { background_threads: Some(2), tree, ..tiny() }
+}
+
+/// LevelDB's way, at a thousandth of its sizes.
+fn leveldb() -> Options {
+    let profile = Options::profile("leveldb-2m").expect("a known profile");
+    let tree = TreeOptions { table_bytes: 2 << 10, block_bytes: 512, level1_bytes: 10 << 10, ..profile.tree };
+    Options { tree, ..tiny() }
+}
+
+fn default_trees() -> Options {
+    Options { memtable_bytes: 16 << 10, memory_bytes: Some(8 << 20), ..Options::default() }
+}

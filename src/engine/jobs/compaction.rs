@@ -1,0 +1,277 @@
+//! Compactions: tables of one level and of the next become tables of the next, tables of level 0 tables of one of its runs, or tables of a
+//! level, of which much has expired, fewer ones there. What moves in the same plan does so in the same edit.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use super::install::Change;
+use super::output::{Finished, Output, Writing};
+use crate::catalog::{Run, TableMeta, Version};
+use crate::engine::Engine;
+use crate::engine::jobs::compaction_iterator::{CompactionIterator, Outside};
+use crate::engine::read::tree::Tree;
+use crate::engine::schedule::scheduler::Job;
+use crate::error::{Error, ErrorKind, Result};
+use crate::events::JobBegin;
+use crate::format::edit::TreeEdit;
+use crate::format::table::Codec;
+use crate::merge::{Coverage, MergeForward, VersionFilter, fragment};
+use crate::policy::{Fate, Plan, PlanKind, Reason, Retainer};
+use crate::store::table::{TableSettings, TablesCursor};
+use crate::types::{Epoch, KeyRange, Seq, TableId};
+
+impl Engine {
+    /// Carries `plan` out.
+    pub(crate) fn run_plan(&self, tree: &Tree, plan: &Plan) -> Result<()> {
+        match plan.kind {
+            PlanKind::Move => self.run_move(tree, plan),
+            PlanKind::Compact => self.run_compaction(tree, plan),
+            PlanKind::Drop => self.run_drop(tree, plan),
+            PlanKind::Rewrite => self.run_rewrite(tree, plan),
+        }
+    }
+
+    /// Tables sink by an edit alone.
+    fn run_move(&self, tree: &Tree, plan: &Plan) -> Result<()> {
+        let version = tree.view().version.clone();
+        let edit = tree_edit(&version, plan, &self.settings().policy.retainer)?;
+        let bytes = moved_bytes(&edit);
+        self.install(Change::of_tree(edit))?;
+        self.statistics.moved(bytes);
+        Ok(())
+    }
+
+    /// Tables go by an edit alone. It names nothing new, so nothing must be durable before it; their bytes stay until it is, as
+    /// with any job, and it tells the time at which their values had expired, so that no later opening shows them.
+    fn run_drop(&self, tree: &Tree, plan: &Plan) -> Result<()> {
+        let version = concerned(&tree.view().version, plan);
+        debug_assert!(
+            !self.is_needed_by_a_pin(&version, plan),
+            "I5: {plan} takes what is newer than a number at which somebody reads"
+        );
+        let edit = tree_edit(&version, plan, &self.settings().policy.retainer)?;
+        self.install(Change::of_tree(edit))?;
+        let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
+        dropped.for_each(|(_, table)| self.cache.forget(table));
+        self.statistics.expired(plan.inputs.len() as u64);
+        Ok(())
+    }
+
+    fn is_needed_by_a_pin(&self, version: &Version, plan: &Plan) -> bool {
+        let oldest = self.snapshots.list().first().copied();
+        let mut inputs = plan.inputs.iter().filter_map(|input| version.table(input.table));
+        inputs.any(|(_, table)| oldest.is_some_and(|pin| table.max_seq > pin))
+    }
+
+    fn run_compaction(&self, tree: &Tree, plan: &Plan) -> Result<()> {
+        let version = concerned(&tree.view().version, plan);
+        let inputs = Inputs::of(&version, plan)?;
+        debug_assert!(
+            inputs.lie_in(&plan.claims),
+            "I5: a job reads keys that it knows no older tables of: {plan}"
+        );
+        let begin = JobBegin {
+            keyspace: tree.record.name.clone(),
+            level: plan.source,
+            target: plan.target,
+            bytes_in: inputs.bytes,
+        };
+        let bytes = inputs.bytes;
+        self.compacting_bytes.fetch_add(bytes, Relaxed);
+        let result =
+            self.notify_job(Job::Compaction, begin, || self.compact_tables(tree, plan, &version, inputs));
+        self.compacting_bytes.fetch_sub(bytes, Relaxed);
+        result
+    }
+
+    /// Compacts `inputs`, those of `plan` in `version`. Returns the bytes that it wrote.
+    fn compact_tables(&self, tree: &Tree, plan: &Plan, version: &Version, mut inputs: Inputs) -> Result<u64> {
+        let start = self.env.now();
+        let ignored = planted!("snapshots-ignored-by-a-compaction");
+        let snapshots = if ignored { Vec::new() } else { self.snapshots.list() };
+        let coverage = self.coverage(&inputs, &snapshots)?;
+        for list in inputs.lists.values_mut() {
+            list.retain(|table| !is_hidden(table, &coverage, &snapshots));
+        }
+        // In this order: tables tell of no life that is older than what is removed by.
+        let record_filter = self.record_filter(tree, true);
+        let settings = self.table_settings(tree, plan.target, inputs.epoch);
+        let iterator = CompactionIterator {
+            output: Output::new(self, Writing::Compaction { bytes: inputs.bytes }, settings),
+            cutting: Some(self.settings().policy.cutter.start(grandparents(version, plan), &plan.fences)),
+            outside: Outside { version, inputs: &inputs.ids },
+            snapshots,
+            coverage,
+            record_filter,
+        };
+        let cursors =
+            inputs.lists.into_values().map(|list| TablesCursor::readahead(self.cache.clone(), list));
+        let compaction = MergeForward::new(cursors.collect());
+        let throttled = self.throttled();
+        let (output, volume) = iterator.run(compaction, || {
+            throttled.throttle();
+            self.health.check_writable()
+        })?;
+        let finished = output.finish()?;
+        let written: Vec<TableId> = finished.tables.iter().map(|table| table.id).collect();
+        let (bytes_out, moved_bytes) = self.install_output(version, plan, finished)?;
+        let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
+        let were_whole = self.cache.are_pinned(dropped.clone().map(|(_, table)| &**table));
+        dropped.for_each(|(_, table)| self.cache.forget(table));
+        let time: Duration = self.env.now().saturating_sub(start + throttled.paused());
+        if were_whole {
+            let version = &tree.view().version;
+            written
+                .iter()
+                .filter_map(|&id| version.table(id))
+                .for_each(|(_, table)| self.cache.settle(table));
+        }
+        self.statistics.compacted(volume, inputs.bytes, bytes_out, time);
+        match plan.reason {
+            Reason::Released => self.statistics.released(),
+            _ if plan.target == 0 => self.statistics.compacted_in_l0(),
+            _ => {}
+        }
+        if !plan.moves.is_empty() {
+            self.statistics.moved(moved_bytes);
+        }
+        Ok(bytes_out)
+    }
+
+    /// Installs `plan` with what it has written. Bytes of that, and of what moves.
+    pub(in crate::engine) fn install_output(
+        &self,
+        version: &Version,
+        plan: &Plan,
+        finished: Finished,
+    ) -> Result<(u64, u64)> {
+        let mut edit = tree_edit(version, plan, &self.settings().policy.retainer)?;
+        let moved_bytes = moved_bytes(&edit);
+        let bytes_out = finished.packs.records().iter().map(|pack| pack.length).sum();
+        edit.add.extend(finished.tables.into_iter().map(|table| (plan.target, table)));
+        let mut change = Change::of_tree(edit);
+        change.edit.packs = finished.packs.records().to_vec();
+        change.packs = Some(finished.packs);
+        change.open = finished.open;
+        self.install(change)?;
+        Ok((bytes_out, moved_bytes))
+    }
+
+    /// The range tombstones of `inputs`.
+    fn coverage(&self, inputs: &Inputs, snapshots: &[Seq]) -> Result<Coverage> {
+        let mut tombstones = Vec::new();
+        for table in inputs.lists.values().flatten().filter(|table| table.range_tombstones > 0) {
+            tombstones.extend_from_slice(self.cache.table(table)?.range_tombstones());
+        }
+        Ok(Coverage::new(fragment(&tombstones, snapshots)))
+    }
+
+    /// How tables of a keyspace are written that a job makes which begins now.
+    pub(in crate::engine) fn table_settings(&self, tree: &Tree, level: u8, epoch: Epoch) -> TableSettings {
+        let record = self.record_of(tree);
+        TableSettings {
+            keyspace: record.id,
+            name: record.name.as_str().into(),
+            level,
+            epoch,
+            block_bytes: self.settings().options.tree.block_bytes as usize,
+            filter_bits: record.filter_bits,
+            prefix: record.prefix,
+            codec: if record.lz4 { Codec::Lz4 } else { Codec::Raw },
+            ttl: record.ttl,
+        }
+    }
+}
+
+/// The edit of `plan` without what it writes: inputs go, moved tables sink.
+fn tree_edit(version: &Version, plan: &Plan, retainer: &Retainer) -> Result<TreeEdit> {
+    let drop = plan.inputs.iter().map(|input| match retainer.fate(plan, input) {
+        Fate::Dropped => (input.level, input.table),
+    });
+    let mut edit = TreeEdit {
+        keyspace: plan.keyspace,
+        drop: drop.collect(),
+        cursors: plan.cursor.iter().map(|cursor| (plan.source, cursor.clone())).collect(),
+        ..TreeEdit::default()
+    };
+    for &id in &plan.moves {
+        let (_, table) = version.table(id).ok_or_else(|| vanished(id))?;
+        if !planted!("moved-table-left-in-its-old-level") {
+            edit.drop.push((plan.source, id));
+        }
+        edit.add.push((plan.target, table.record()));
+    }
+    Ok(edit)
+}
+
+/// What of `version` a compaction by `plan` reads, writes and asks about. To hold all of it would keep what dies elsewhere on the disk
+/// for as long as the job takes.
+fn concerned(version: &Version, plan: &Plan) -> Version {
+    version.within(&plan.claims)
+}
+
+/// The run of the level after the target of `plan`. None for an intra-L0 compaction: as with a flush, what lies below level 0 cuts nothing.
+fn grandparents(version: &Version, plan: &Plan) -> Run {
+    if plan.target == 0 {
+        return Run::empty();
+    }
+    let below = version.levels().find(|&(level, _)| level == plan.target + 1);
+    below.and_then(|(_, level)| level.run()).cloned().unwrap_or_else(Run::empty)
+}
+
+/// Bytes of what moves by `edit`, which adds nothing else yet.
+fn moved_bytes(edit: &TreeEdit) -> u64 {
+    edit.add.iter().map(|(_, table)| table.extent.length).sum()
+}
+
+/// Whether nobody reads anything of `table` but its range tombstones, for newer ones hide it.
+fn is_hidden(table: &TableMeta, coverage: &Coverage, snapshots: &[Seq]) -> bool {
+    let over = coverage.over_all(&table.range, table.max_seq);
+    let snapshots = if planted!("table-of-a-snapshot-left-unread") { &[] } else { snapshots };
+    over.is_some_and(|over| VersionFilter::new(snapshots).is_hidden(table.min_seq, over))
+}
+
+/// The tables that a compaction reads.
+struct Inputs {
+    /// One list for each run.
+    lists: BTreeMap<(u8, Epoch), Vec<Arc<TableMeta>>>,
+    ids: HashSet<TableId>,
+    /// Recency of the output: that of the newest input (I3).
+    epoch: Epoch,
+    bytes: u64,
+}
+
+impl Inputs {
+    fn of(version: &Version, plan: &Plan) -> Result<Self> {
+        let mut inputs = Self { lists: BTreeMap::new(), ids: HashSet::new(), epoch: Epoch(0), bytes: 0 };
+        for id in plan.inputs.iter().map(|input| input.table) {
+            let (level, table) = version.table(id).ok_or_else(|| vanished(id))?;
+            // Deeper levels are one run, whatever the epochs of its tables.
+            let run = if level == 0 { table.epoch } else { Epoch(0) };
+            inputs.lists.entry((level, run)).or_default().push(table.clone());
+            inputs.ids.insert(id);
+            inputs.epoch = inputs.epoch.max(table.epoch);
+            inputs.bytes += table.extent.length;
+        }
+        for list in inputs.lists.values_mut() {
+            list.sort_by(|a, b| a.range.start.cmp(&b.range.start));
+        }
+        Ok(inputs)
+    }
+
+    /// Whether each lies in one of `claims`, and so its keys in what the job knows of the tree ([`concerned`]).
+    fn lie_in(&self, claims: &[KeyRange]) -> bool {
+        let is_claimed = |table: &Arc<TableMeta>| claims.iter().any(|claim| claim.covers(&table.range));
+        self.lists.values().flatten().all(is_claimed)
+    }
+}
+
+/// Claims keep jobs off each other's inputs, so a missing one is a fault of ours.
+pub(in crate::engine) fn vanished(table: TableId) -> Error {
+    Error::new(ErrorKind::Corruption, format!("table {table}, an input of a plan, is not in the tree"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! From sorted inputs to tables: what of them a flush or compaction keeps, and where its tables end.
+//!
+//! Entries come from cursors, tables go to a [`Sink`]; nothing here knows files or plans.
+
+use std::collections::HashSet;
+
+use super::expiry::RecordFilter;
+use crate::catalog::{Run, TableMeta, Version};
+use crate::error::{Error, Result};
+use crate::merge::{Coverage, Cursor, MergeForward, VersionFilter};
+use crate::policy::{CutState, CutView};
+use crate::types::{Holders, KeyRange, RangeTombstone, Seq, Stamp, TableId, UpperBound};
+
+/// A job looks this often, in records, whether it should stop.
+const RECORDS_PER_CHECK: u64 = 1024;
+
+/// What takes the tables of a job, one behind the other.
+pub(in crate::engine) trait Sink {
+    /// The range tombstones that the tables are to share, fragmented.
+    fn set_range_tombstones(&mut self, tombstones: Vec<KeptRange>);
+
+    /// Whether some of them are in no table yet.
+    fn has_range_tombstones(&self) -> bool;
+
+    /// Whether the current table holds, or will hold, anything before `bound`.
+    fn reaches(&self, bound: &UpperBound) -> bool;
+
+    /// Appends an entry, which may be there for `held` alone; they come in order.
+    fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8], held: Option<Holders>) -> Result<()>;
+
+    /// Bytes of the table that is being written; 0 between tables.
+    fn table_bytes(&self) -> u64;
+
+    /// Ends the current table, if there is one, before `bound`, where the next one may begin. It takes the range tombstones
+    /// up to there along: between tables they are clipped, so that the run is disjoint (I1).
+    fn cut(&mut self, bound: &UpperBound) -> Result<()>;
+}
+
+/// A range tombstone that a job keeps.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::engine) struct KeptRange {
+    pub(in crate::engine) tombstone: RangeTombstone,
+    /// For whom alone, if it is for these alone.
+    pub(in crate::engine) held: Option<Holders>,
+}
+
+/// What a job does with the entries that it reads.
+pub(in crate::engine) struct CompactionIterator<'a, S> {
+    pub(in crate::engine) output: S,
+    /// Where tables end; `None` for a single one.
+    pub(in crate::engine) cutting: Option<CutState>,
+    /// Sequence numbers at which somebody reads, ascending.
+    pub(in crate::engine) snapshots: Vec<Seq>,
+    /// Its range tombstones, fragmented for `snapshots`.
+    pub(in crate::engine) coverage: Coverage,
+    pub(in crate::engine) outside: Outside<'a>,
+    pub(in crate::engine) record_filter: RecordFilter,
+}
+
+/// The tables of a version that a job does not read (I5). Tables that have come since hold newer entries only.
+pub(in crate::engine) struct Outside<'a> {
+    pub(in crate::engine) version: &'a Version,
+    pub(in crate::engine) inputs: &'a HashSet<TableId>,
+}
+
+impl Outside<'_> {
+    /// Whether one of them may hold an older version of `key` than `seq`.
+    fn may_hold(&self, key: &[u8], seq: Seq) -> bool {
+        !planted!("tombstone-dropped-above-older-tables")
+            && self.runs().filter_map(|run| run.find(key)).any(|table| self.is_older(table, seq))
+    }
+
+    /// Whether one of them may hold an older version than `seq` of a key of `range`.
+    fn may_hold_any(&self, range: &KeyRange, seq: Seq) -> bool {
+        !planted!("range-tombstone-dropped-above-older-tables")
+            && self.runs().flat_map(|run| run.overlapping(range)).any(|table| self.is_older(table, seq))
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.version.runs().map(|(_, run)| run)
+    }
+
+    fn is_older(&self, table: &TableMeta, seq: Seq) -> bool {
+        let newest = planted!("table-judged-by-its-newest-entry");
+        let oldest = if newest { table.max_seq } else { table.min_seq };
+        oldest < seq && !self.inputs.contains(&table.id)
+    }
+}
+
+/// How much a job has read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::engine) struct IterationStats {
+    pub(in crate::engine) records_in: u64,
+    pub(in crate::engine) records_out: u64,
+}
+
+impl<S: Sink> CompactionIterator<'_, S> {
+    /// Writes what of `merge` somebody may still read. `check` is asked now and then; its error ends the job.
+    pub(in crate::engine) fn run<C: Cursor<Error = Error>>(
+        mut self,
+        mut compaction: MergeForward<C>,
+        check: impl Fn() -> Result<()>,
+    ) -> Result<(S, IterationStats)> {
+        let mut filter = VersionFilter::new(&self.snapshots);
+        self.output.set_range_tombstones(self.kept_ranges(&filter));
+        let mut iteration = IterationStats::default();
+        let mut last_read: Option<Vec<u8>> = None;
+        let mut key_is_written = false;
+        compaction.seek_first()?;
+        while compaction.valid() {
+            if iteration.records_in.is_multiple_of(RECORDS_PER_CHECK) {
+                check()?;
+            }
+            iteration.records_in += 1;
+            let key = compaction.key();
+            let same_key = last_read.as_deref() == Some(key);
+            key_is_written &= same_key;
+            let over = self.coverage.newer_than(key, compaction.stamp().seq());
+            let newest = !same_key && over.is_none();
+            let (stamp, value) =
+                self.record_filter.pass(key, (compaction.stamp(), compaction.value()), newest)?;
+            let older = || self.outside.may_hold(key, stamp.seq());
+            let verdict = if same_key {
+                filter.judge_next(stamp, over, older)
+            } else {
+                filter.judge_first(stamp, over, older)
+            };
+            if verdict.is_kept() {
+                // Never inside a user key (I1); asked where a new key begins, even if its newest version went.
+                let inside_key = key_is_written && !planted!("user-key-split-over-two-tables");
+                if !inside_key && let Some(cutting) = &mut self.cutting {
+                    cut_between_keys(cutting, &mut self.output, |boundary| !boundary.admits(key))?;
+                    if cutting.cut(&CutView { output_bytes: self.output.table_bytes(), next_key: key }) {
+                        self.output.cut(&UpperBound::Excluded(key.into()))?;
+                    }
+                }
+                self.output.add(key, stamp, &value, verdict.holders())?;
+                iteration.records_out += 1;
+                key_is_written = true;
+            }
+            if !same_key {
+                let last = last_read.get_or_insert_default();
+                last.clear();
+                last.extend_from_slice(key);
+            }
+            compaction.step()?;
+        }
+        if let Some(cutting) = &mut self.cutting {
+            cut_between_keys(cutting, &mut self.output, |_| true)?;
+        }
+        Ok((self.output, iteration))
+    }
+
+    /// The range tombstones that stay.
+    fn kept_ranges(&self, filter: &VersionFilter) -> Vec<KeptRange> {
+        let mut newer: Option<&RangeTombstone> = None;
+        let mut kept = Vec::new();
+        for tombstone in self.coverage.fragments() {
+            let RangeTombstone { range, seq } = tombstone;
+            let next = newer.replace(tombstone).filter(|newer| newer.range == *range);
+            let outside = || self.outside.may_hold_any(range, *seq);
+            let verdict = filter.judge_range(*seq, next.map(|newer| newer.seq), outside);
+            if verdict.is_kept() {
+                kept.push(KeptRange { tombstone: tombstone.clone(), held: verdict.holders() });
+            }
+        }
+        kept
+    }
+}
+
+/// Cuts the output where it must end whatever keys follow, as far as `reached` goes: at fences, and where its range
+/// tombstones span much of the level after the target, at the ends of that level's tables. In the order of the keys, so
+/// that no table takes range tombstones from behind a fence along.
+fn cut_between_keys(
+    cutting: &mut CutState,
+    output: &mut impl Sink,
+    reached: impl Fn(&UpperBound) -> bool,
+) -> Result<()> {
+    loop {
+        let next = if output.has_range_tombstones() { cutting.next_boundary() } else { cutting.next_fence() };
+        let Some(boundary) = next.filter(|boundary| reached(boundary)).cloned() else { return Ok(()) };
+        let UpperBound::Excluded(next_key) = &boundary else { return Ok(()) };
+        // A range tombstone is something, though it takes no place before the table ends.
+        let output_bytes = output.table_bytes().max(output.reaches(&boundary).into());
+        if cutting.cut(&CutView { output_bytes, next_key }) {
+            output.cut(&boundary)?;
+        }
+    }
+}

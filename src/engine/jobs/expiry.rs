@@ -1,0 +1,274 @@
+//! Time to live: when a value was written, and when it is no more.
+//!
+//! In a keyspace with a time to live every stored value ends in the second at which it was written (4 bytes, little
+//! endian, since 1970), put there when its batch is committed and taken off before a caller sees it. A value is *expired*
+//! from the second that lies its time to live behind. Readers pass over it as over a tombstone, at every sequence number;
+//! flushes and compactions make it one, under the number that it has, so that what lies below it stays hidden (I4, I5).
+//!
+//! That changes no answer as long as time does not go back. The engine's time is the latest that it has seen; every edit
+//! of the manifest records it, the one that a compaction ends in among them, and the next opening starts from there.
+//!
+//! Values can be given more time, or less ([`Engine::alter_keyspace`]). What has expired by then stays so, whatever their time is from
+//! then on ([`Ttl::alive_from`]): some of it is gone, and what is gone must not differ from what is left. So nothing is
+//! removed by the time of before once it is settled what has expired by that: jobs ask under a lock that the change takes,
+//! and while it is not durable they remove only what has expired by both. Readers take no lock. One that looks at the clock
+//! while the change goes on may take a value for expired that became so in that moment, and is none for others.
+
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::batch::WriteBatch;
+use crate::engine::Engine;
+use crate::engine::observe::events::Event;
+use crate::engine::read::tree::Tree;
+use crate::env::Env;
+use crate::env::sync::Mutex;
+use crate::error::{Error, ErrorKind, Result};
+use crate::filter::{CompactionFilter, Decision};
+use crate::format::batch::{Action, Op};
+use crate::format::timestamped;
+use crate::format::timestamped::TIMESTAMP_BYTES;
+use crate::policy::Expiring;
+use crate::slice::Slice;
+use crate::types::{KeyspaceId, Kind, Seq, Stamp, Ttl, VALUE_BYTES_MAX};
+
+/// How often it is looked whether enough has expired for tables to go or to be compacted.
+pub(in crate::engine) const EXPIRY_PERIOD: Duration = Duration::from_secs(10);
+
+/// Where a compaction for what has expired has failed, the next one comes after so long.
+const EXPIRY_PAUSE: Duration = Duration::from_secs(60);
+
+/// The last second that a date can tell, in 2106. Time stands still there: what is written from then on stays, where it would
+/// otherwise be expired at once.
+const SECONDS_MAX: u64 = u32::MAX as u64;
+
+/// Seconds since 1970, never going back, up to [`SECONDS_MAX`].
+#[derive(Debug)]
+pub(crate) struct Clock(AtomicU64);
+
+impl Clock {
+    /// A clock that has seen `seconds`.
+    pub(in crate::engine) fn starting_at(seconds: u64) -> Self {
+        Self(seconds.min(SECONDS_MAX).into())
+    }
+
+    /// The latest second that was seen, or now if that is later.
+    fn now(&self, env: &dyn Env) -> u64 {
+        let wall = (env.unix_millis() / 1000).min(SECONDS_MAX);
+        let seen = self.0.fetch_max(wall, Relaxed);
+        if planted!("expiry-by-a-clock-that-goes-back") { wall } else { seen.max(wall) }
+    }
+
+    /// It is not before `second`.
+    pub(in crate::engine) fn see(&self, second: u32) {
+        self.0.fetch_max(second.into(), Relaxed);
+    }
+
+    /// The latest second that was seen.
+    pub(in crate::engine) fn seen(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// For how long the values of a tree live now.
+#[derive(Debug)]
+pub(in crate::engine) struct AtomicTtl {
+    /// Both numbers of the [`Ttl`]; 0 for ever.
+    packed: AtomicU64,
+    /// Held by whoever settles what has expired, to remove it or for good.
+    settling: Mutex<()>,
+}
+
+impl AtomicTtl {
+    pub(in crate::engine) fn new(ttl: Option<Ttl>) -> Self {
+        Self { packed: packed(ttl).into(), settling: Mutex::default() }
+    }
+
+    pub(in crate::engine) fn get(&self) -> Option<Ttl> {
+        let packed = self.packed.load(Relaxed);
+        let ttl = Ttl::new((packed >> 32) as u32)?;
+        Some(Ttl { alive_from: packed as u32, ..ttl })
+    }
+
+    pub(in crate::engine) fn set(&self, ttl: Ttl) {
+        self.packed.store(packed(Some(ttl)), Relaxed);
+    }
+}
+
+fn packed(ttl: Option<Ttl>) -> u64 {
+    ttl.map_or(0, |ttl| u64::from(ttl.seconds.get()) << 32 | u64::from(ttl.alive_from))
+}
+
+/// What is expired for one reader, or one job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expiry {
+    /// Values written in this second or before are expired.
+    upto: Option<u64>,
+}
+
+impl Expiry {
+    /// The caller's part of `value`; nothing if it is expired.
+    #[inline(never)]
+    pub(in crate::engine) fn shown(self, value: &[u8]) -> Option<&[u8]> {
+        let (body, written) = timestamped::split(value)?;
+        self.upto.is_none_or(|upto| u64::from(written) > upto).then_some(body)
+    }
+
+    /// As [`Expiry::shown`], of a value to keep.
+    pub(in crate::engine) fn keep(self, value: Slice) -> Option<Slice> {
+        self.shown(&value).is_some().then(|| value.without_end(TIMESTAMP_BYTES))
+    }
+}
+
+impl Engine {
+    /// What is expired in `tree` now; nothing if values live for ever there.
+    pub(in crate::engine) fn expiry(&self, tree: &Tree) -> Option<Expiry> {
+        let ttl = tree.ttl.get()?;
+        Some(Expiry { upto: ttl.expired_upto(self.clock.now(&*self.env)) })
+    }
+
+    /// The same, for who removes it.
+    fn settled_expiry(&self, tree: &Tree) -> Option<Expiry> {
+        tree.record.ttl?;
+        let _settling = tree.ttl.settling.lock();
+        self.expiry(tree)
+    }
+
+    /// Values of `tree`, which live for so long, are to live for as long as `wanted` says: for how long they will. Until that is
+    /// durable, what is removed has expired by both.
+    pub(in crate::engine) fn alter_ttl(&self, tree: &Tree, ttl: Ttl, wanted: Ttl) -> Ttl {
+        let _settling = tree.ttl.settling.lock();
+        let altered = ttl.altered(wanted.seconds, self.clock.now(&*self.env));
+        if !planted!("longer-life-not-told-before-it-counts") {
+            tree.ttl.set(Ttl { seconds: ttl.seconds.max(wanted.seconds), ..altered });
+        }
+        if planted!("longer-life-for-what-is-gone") { wanted } else { altered }
+    }
+
+    /// What is expired in `tree`, for who decides what becomes of its tables.
+    pub(in crate::engine) fn expiring(&self, tree: &Tree) -> Option<Expiring> {
+        let upto = self.settled_expiry(tree)?.upto?;
+        let ttl = tree.ttl.get()?.seconds;
+        Some(Expiring { upto, ttl: ttl.get().into(), oldest_pin: self.snapshots.list().first().copied() })
+    }
+
+    /// The `result` of a job that compacted tables alone. It can wait, so after a failure it does, and is in no other job's way.
+    pub(in crate::engine) fn put_off(&self, tree: &Tree, result: Result<()>) -> Result<()> {
+        let Err(error) = result else { return Ok(()) };
+        if self.health.is_poisoned() || error.kind() == ErrorKind::NotFound {
+            return Err(error);
+        }
+        self.statistics.failed();
+        self.events.notify(|| Event::BackgroundError(error.clone()));
+        let until = self.env.now() + EXPIRY_PAUSE;
+        tree.put_off_until.store(u64::try_from(until.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+        Ok(())
+    }
+
+    /// Whether tables of `tree` are not compacted alone, for a while.
+    pub(in crate::engine) fn is_put_off(&self, tree: &Tree) -> bool {
+        self.env.now() < Duration::from_nanos(tree.put_off_until.load(Relaxed))
+    }
+
+    /// Whether that is so of any tree.
+    pub(in crate::engine) fn any_put_off(&self) -> bool {
+        self.trees().values().any(|tree| self.is_put_off(tree))
+    }
+
+    /// Whether there is a keyspace in which values expire.
+    pub(in crate::engine) fn any_expires(&self) -> bool {
+        self.trees().values().any(|tree| tree.record.ttl.is_some())
+    }
+
+    /// The batch as it is stored, if that differs: values that will expire say when they were written.
+    pub(in crate::engine) fn timestamped(&self, batch: &WriteBatch) -> Result<Option<WriteBatch>> {
+        let trees = self.trees.load();
+        let expires = |id: &KeyspaceId| trees.get(id).is_some_and(|tree| tree.record.ttl.is_some());
+        if !batch.keyspaces().iter().any(expires) {
+            return Ok(None);
+        }
+        let mut timestamped = WriteBatch::new();
+        for Op { keyspace, action } in batch.iter() {
+            match action {
+                Action::Put { key, value } if expires(&keyspace) => {
+                    let value = &self.timestamped_value(value);
+                    timestamped.add(keyspace, Action::Put { key, value })
+                }
+                _ => timestamped.add(keyspace, action),
+            };
+        }
+        timestamped.validate()?;
+        Ok(Some(timestamped))
+    }
+
+    /// `value` as it is stored where values expire.
+    pub(in crate::engine) fn timestamped_value(&self, value: &[u8]) -> Vec<u8> {
+        let written = u32::try_from(self.clock.now(&*self.env)).unwrap_or(u32::MAX);
+        timestamped::timestamp(value, written)
+    }
+
+    /// What a job makes of the values of `tree`, before it judges the versions; flushes leave the filter out.
+    pub(in crate::engine) fn record_filter(&self, tree: &Tree, filtered: bool) -> RecordFilter {
+        let filter = self.filters.0.get(&tree.record.name).filter(|_| filtered);
+        let newest_snapshot = self.snapshots.list().last().copied().unwrap_or(Seq::ZERO);
+        RecordFilter { expiry: self.settled_expiry(tree), filter: filter.cloned(), newest_snapshot }
+    }
+}
+
+/// Replaces what is expired, or what the owner's filter wants otherwise.
+pub(in crate::engine) struct RecordFilter {
+    expiry: Option<Expiry>,
+    filter: Option<Arc<dyn CompactionFilter>>,
+    /// The filter sees only what is newer.
+    newest_snapshot: Seq,
+}
+
+impl RecordFilter {
+    /// Replaces nothing.
+    #[cfg(test)]
+    pub(in crate::engine) fn idle() -> Self {
+        Self { expiry: None, filter: None, newest_snapshot: Seq::ZERO }
+    }
+
+    /// The version to be judged in place of one with this stamp and value. `first`: it is the newest of its key in the
+    /// job.
+    pub(in crate::engine) fn pass<'v>(
+        &self,
+        key: &[u8],
+        (stamp, value): (Stamp, &'v [u8]),
+        first: bool,
+    ) -> Result<(Stamp, Cow<'v, [u8]>)> {
+        let tombstone = (Stamp::new(stamp.seq(), Kind::Delete), Cow::Borrowed(&value[..0]));
+        if stamp.kind() != Kind::Put {
+            return Ok((stamp, value.into()));
+        }
+        let body = match self.expiry {
+            Some(expiry) => match expiry.shown(value) {
+                Some(body) => body,
+                None => return Ok(tombstone),
+            },
+            None => value,
+        };
+        let is_free = stamp.seq() > self.newest_snapshot || planted!("filter-decides-under-a-snapshot");
+        let Some(filter) = self.filter.as_ref().filter(|_| first && is_free) else {
+            return Ok((stamp, value.into()));
+        };
+        let decision = catch_unwind(AssertUnwindSafe(|| filter.decide(key, body)))
+            .map_err(|_| Error::new(ErrorKind::InvalidInput, "the compaction filter has panicked"))?;
+        match decision {
+            Decision::Keep => Ok((stamp, value.into())),
+            Decision::Remove => Ok(tombstone),
+            Decision::Change(mut new) => {
+                new.extend_from_slice(&value[body.len()..]);
+                if new.len() > VALUE_BYTES_MAX {
+                    let message = format!("the compaction filter made a value of {} bytes", new.len());
+                    return Err(Error::new(ErrorKind::InvalidInput, message));
+                }
+                Ok((stamp, new.into()))
+            }
+        }
+    }
+}

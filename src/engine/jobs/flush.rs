@@ -1,0 +1,149 @@
+//! From a sealed memtable to tables of level 0.
+//!
+//! Memtables of a keyspace are flushed in the order in which they were sealed, one at a time. What must be durable
+//! before what: the tables and their names; the log, where it holds entries of other
+//! keyspaces from before the memtable was sealed (a crash must leave a prefix of the history, in whole batches); the edit; only then are the
+//! memtable and the log behind it let go.
+//!
+//! Barriers: one for the pack, one for the edit. One more where the pack's name was not made durable ahead, and one for each
+//! segment of the log where the log must be durable first.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::install::Change;
+use super::output::{Finished, Output, Writing};
+use crate::catalog::Run;
+use crate::engine::Engine;
+use crate::engine::jobs::compaction_iterator::{CompactionIterator, IterationStats, Outside};
+use crate::engine::read::tree::{Sealed, Tree, View};
+use crate::engine::schedule::scheduler::Job;
+use crate::error::Result;
+use crate::events::JobBegin;
+use crate::format::edit::TreeEdit;
+use crate::format::names::FileName;
+use crate::merge::{Coverage, MergeForward, fragment};
+use crate::store::memtable::Memtable;
+use crate::types::{SegmentId, Seq};
+
+/// Level that flushes write to.
+const LEVEL_0: u8 = 0;
+
+impl Engine {
+    /// Flushes the oldest sealed memtable of `tree`.
+    pub(crate) fn flush(&self, tree: &Tree) -> Result<()> {
+        let view = tree.view_arc();
+        let newest_first = planted!("newest-memtable-flushed-first");
+        let next = if newest_first { view.sealed.first() } else { view.sealed.last() };
+        let Some(sealed) = next else { return Ok(()) };
+        let begin = JobBegin {
+            keyspace: tree.record.name.clone(),
+            level: LEVEL_0,
+            target: LEVEL_0,
+            bytes_in: sealed.memtable.bytes(),
+        };
+        self.notify_job(Job::Flush, begin, || self.flush_sealed(tree, &view, sealed))
+    }
+
+    /// Flushes `sealed`, the oldest of `view`. Returns the bytes that it wrote.
+    fn flush_sealed(&self, tree: &Tree, view: &View, Sealed { memtable, upto }: &Sealed) -> Result<u64> {
+        let start = self.env.now();
+        let (finished, iteration) = self.write_level0(tree, view, memtable)?;
+        let bytes = finished.packs.records().iter().map(|pack| pack.length).sum();
+        let sample = self.sample_overwrites(&view.version, &finished.tables);
+        let wal_floor = self.prepare_log(memtable, *upto)?;
+        let edit = TreeEdit {
+            keyspace: tree.id(),
+            add: finished.tables.into_iter().map(|table| (LEVEL_0, table)).collect(),
+            flushed: Some(if planted!("flushed-beyond-the-memtable") { self.visible() } else { *upto }),
+            ..TreeEdit::default()
+        };
+        let mut change = Change::of_tree(edit);
+        change.edit.packs = finished.packs.records().to_vec();
+        change.packs = Some(finished.packs);
+        change.open = finished.open;
+        change.flushed = Some(memtable.clone());
+        change.wal_floor = Some(wal_floor);
+        if planted!("log-released-before-the-edit") {
+            self.release_log(wal_floor)?;
+        }
+        self.install(change)?;
+        tree.overwrite_ratio.count(sample);
+        self.statistics.flushed(iteration, memtable.bytes(), bytes, self.env.now().saturating_sub(start));
+        self.release_log(wal_floor)?;
+        Ok(bytes)
+    }
+
+    fn write_level0(
+        &self,
+        tree: &Tree,
+        view: &View,
+        memtable: &Arc<Memtable>,
+    ) -> Result<(Finished, IterationStats)> {
+        let current = self.settings();
+        let cut_up = !current.options.tree.flush_single_table;
+        let newest = view.version.level(LEVEL_0).runs.first().cloned().unwrap_or_else(Run::empty);
+        let policy = &current.policy;
+        let cutting = cut_up.then(|| {
+            let level1 = view.version.level(1).run().filter(|_| policy.layout.has_intra_l0());
+            let guards = level1.map(|run| policy.cutter.guards(run, memtable.bytes())).unwrap_or_default();
+            policy.cutter.start_like(newest, &guards)
+        });
+        let ignored = planted!("snapshots-ignored-by-a-flush");
+        let snapshots = if ignored { Vec::new() } else { self.snapshots.list() };
+        // In this order: tables tell of no life that is older than what is removed by.
+        let record_filter = self.record_filter(tree, false);
+        let settings = self.table_settings(tree, LEVEL_0, self.ids.epoch());
+        let iterator = CompactionIterator {
+            output: Output::new(self, Writing::Flush { bytes: memtable.bytes() }, settings),
+            cutting,
+            coverage: Coverage::new(fragment(&memtable.range_tombstones(), &snapshots)),
+            snapshots,
+            // Everything older than the memtable is in the version: older memtables were flushed before.
+            outside: Outside { version: &view.version, inputs: &HashSet::new() },
+            record_filter,
+        };
+        let compaction = MergeForward::new(vec![memtable.cursor()]);
+        let (output, iteration) = iterator.run(compaction, || self.health.check_writable())?;
+        Ok((output.finish()?, iteration))
+    }
+
+    /// The oldest log segment that will be needed once `memtable`, sealed at `upto`, is in tables. Makes the log durable
+    /// where a crash could otherwise lose entries as old as those that the flush keeps, or a part of their batch.
+    fn prepare_log(&self, memtable: &Arc<Memtable>, upto: Seq) -> Result<SegmentId> {
+        let (floor, log) = {
+            let writer = self.writer()?.lock();
+            self.wait_all_visible(&writer)?;
+            let trees = self.trees.load();
+            let first = trees.values().filter_map(|tree| tree.first_unflushed(Some(memtable))).min();
+            let log = first.is_some_and(|first| first <= upto).then(|| writer.wal.durable().clone());
+            let first = first.filter(|_| !planted!("log-released-though-another-keyspace-needs-it"));
+            (writer.wal.floor(first.unwrap_or(writer.last_seq.plus(1))), log)
+        };
+        // Without the writer's lock: what is appended meanwhile is newer, and needs no older segment.
+        if let Some(log) = log
+            && !planted!("flush-before-the-log-is-synced")
+        {
+            self.health.check_writable()?;
+            log.sync().map_err(|error| self.poison(error))?;
+        }
+        Ok(floor)
+    }
+
+    /// Gives the log before `floor` up, which the manifest no longer asks for.
+    fn release_log(&self, floor: SegmentId) -> Result<()> {
+        let (released, log) = {
+            let mut writer = self.writer()?.lock();
+            (writer.wal.release(floor), writer.wal.durable().clone())
+        };
+        for (segment, length) in released {
+            // Needs no barrier, nor to succeed: a segment below the floor is removed at the next open.
+            let _ = self.recycled.give(FileName::Wal(segment), length);
+        }
+        if log.has_waiters() {
+            // It makes what is left of older segments durable.
+            self.preallocator.ask();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,284 @@
+//! Sorted data from outside, puts and deletes, straight into tables, of one keyspace or of several at one moment.
+//!
+//! The tables are written first, while everything else goes on; what they will be numbered is not known yet, so their
+//! entries carry number 0, which stands for the largest number that the catalog has for the table. Where writers would have to stop, as
+//! where level 0 is full, the tables wait, too: they may be runs of it. Then, for a moment:
+//!
+//! 1. compactions of the keyspaces end and none starts, for one would take the new entries for visible to everybody; the keyspaces are
+//!    held in the order of their ids, so that no two ingests wait for each other;
+//! 2. writers wait ([`Engine::make_room`](crate::engine::write::commit)) until the memtables of the keyspaces are flushed, for a memtable is
+//!    newer than any table (I2);
+//! 3. when every numbered write is visible the log is synced, since what was written before must not be lost where the tables are
+//!    kept (G3); the tables take the next number, the same for all keyspaces, and are installed by one edit, each as deep as
+//!    nothing older lies in or above its place;
+//! 4. the number becomes visible.
+//!
+//! Ranges are not deleted so: a range tombstone hides entries of its own number as well, and an ingest has one number.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::install::{Change, refused};
+use super::output::{Finished, Output, Writing};
+use crate::catalog::Run;
+use crate::engine::Engine;
+use crate::engine::jobs::compaction_iterator::Sink;
+use crate::engine::read::tree::Tree;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::edit::{TableRecord, TreeEdit};
+use crate::policy::{CutState, CutView};
+use crate::types::{Epoch, KEY_BYTES_MAX, KeyRange, Kind, Seq, Stamp, UpperBound, VALUE_BYTES_MAX};
+
+/// Level and epoch that the tables are written for; they are given others when they are installed.
+const UNPLACED: (u8, Epoch) = (0, Epoch(0));
+
+/// Tables on their way into a keyspace. Dropped, it removes them.
+pub(crate) struct Ingestion {
+    engine: Arc<Engine>,
+    tree: Arc<Tree>,
+    output: Output<Arc<Engine>>,
+    cutting: CutState,
+    last_key: Option<Vec<u8>>,
+    entries: u64,
+    bytes: u64,
+    counted: Counted,
+    /// Why the tables are not whole.
+    failed: Option<Error>,
+}
+
+/// Bytes that the budget of space counts, for as long as they are in no tree.
+struct Counted {
+    engine: Arc<Engine>,
+    bytes: u64,
+}
+
+impl Counted {
+    fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.engine.ingesting_bytes.fetch_add(bytes, Relaxed);
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.engine.ingesting_bytes.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+impl Ingestion {
+    pub(crate) fn new(engine: &Arc<Engine>, tree: &Arc<Tree>) -> Result<Self> {
+        engine.writer()?;
+        engine.health.check_writable()?;
+        tree.check_exists()?;
+        let (level, epoch) = UNPLACED;
+        let settings = engine.table_settings(tree, level, epoch);
+        Ok(Self {
+            engine: engine.clone(),
+            tree: tree.clone(),
+            output: Output::new(engine.clone(), Writing::Ingest, settings),
+            cutting: engine.settings().policy.cutter.start(Run::empty(), &[]),
+            last_key: None,
+            entries: 0,
+            bytes: 0,
+            counted: Counted { engine: engine.clone(), bytes: 0 },
+            failed: None,
+        })
+    }
+
+    /// Appends an entry. One that is refused is left out; after any other failure the tables are lost.
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        match self.tree.record.ttl {
+            Some(_) => self.push_stored(key, &self.engine.timestamped_value(value)),
+            None => self.push_stored(key, value),
+        }
+    }
+
+    /// As [`Ingestion::push`], with a value that says when it was written, where values expire.
+    pub(crate) fn push_stored(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.append(key, Kind::Put, value)
+    }
+
+    /// Appends a tombstone. As [`Ingestion::push`].
+    pub(crate) fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.append(key, Kind::Delete, &[])
+    }
+
+    fn append(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
+        self.failed.clone().map_or(Ok(()), Err)?;
+        self.check(key, value)?;
+        self.engine.health.check_writable()?;
+        self.write(key, kind, value).inspect_err(|error| self.failed = Some(error.clone()))?;
+        let last = self.last_key.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(key);
+        self.entries += 1;
+        self.bytes += (key.len() + value.len()) as u64;
+        Ok(())
+    }
+
+    fn check(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let refuse = |message: String| Err(Error::new(ErrorKind::InvalidInput, message));
+        if key.len() > KEY_BYTES_MAX {
+            return refuse(format!("a key of {} bytes is longer than {KEY_BYTES_MAX}", key.len()));
+        }
+        if value.len() > VALUE_BYTES_MAX {
+            return refuse(format!("a value of {} bytes is longer than {VALUE_BYTES_MAX}", value.len()));
+        }
+        if self.last_key.as_deref().is_some_and(|last| key <= last) {
+            return refuse("the key is not behind the one before".into());
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
+        if self.cutting.cut(&CutView { output_bytes: self.output.table_bytes(), next_key: key }) {
+            let bytes = self.output.table_bytes();
+            self.output.cut(&UpperBound::Excluded(key.into()))?;
+            self.counted.add(bytes);
+            self.engine.check_ingest(bytes)?;
+        }
+        self.output.add(key, Stamp::new(Seq::ZERO, kind), value, None)
+    }
+
+    /// Makes the entries durable and visible, all at once.
+    pub(crate) fn finish(self) -> Result<()> {
+        Self::finish_all(vec![self])
+    }
+
+    /// Makes the entries of all durable and visible at one moment. Each is of another keyspace of the same store.
+    pub(crate) fn finish_all(mut ingestions: Vec<Self>) -> Result<()> {
+        let Some(engine) = ingestions.first().map(|first| first.engine.clone()) else { return Ok(()) };
+        let refuse = |message: &str| Err(Error::new(ErrorKind::InvalidInput, message));
+        if ingestions.iter().any(|other| !Arc::ptr_eq(&other.engine, &engine)) {
+            return refuse("ingests of several stores cannot end together");
+        }
+        ingestions.sort_by_key(|ingestion| ingestion.tree.id());
+        if ingestions.windows(2).any(|pair| pair[0].tree.id() == pair[1].tree.id()) {
+            return refuse("of a keyspace, one ingest can end at a time");
+        }
+        ingestions.iter().try_for_each(|ingestion| ingestion.failed.clone().map_or(Ok(()), Err))?;
+        let (mut entries, mut bytes, mut complete) = (0, 0, Vec::new());
+        for ingestion in ingestions {
+            (entries, bytes) = (entries + ingestion.entries, bytes + ingestion.bytes);
+            complete.extend(ingestion.complete()?);
+        }
+        if !complete.is_empty() {
+            engine.check_ingest(1)?;
+            engine.install_ingested(complete)?;
+            engine.fit_recycled();
+            engine.statistics.user_write(u32::try_from(entries).unwrap_or(u32::MAX), bytes);
+        }
+        Ok(())
+    }
+
+    /// Ends the tables; nothing if there are none.
+    fn complete(self) -> Result<Option<Complete>> {
+        let finished = self.output.finish().inspect_err(|_| self.engine.wake_writers())?;
+        if self.entries == 0 {
+            return Ok(None);
+        }
+        let mut counted = self.counted;
+        // With the last table, and all that packs have beside tables.
+        let all: u64 = finished.packs.records().iter().map(|pack| pack.length).sum();
+        counted.add(all.saturating_sub(counted.bytes));
+        Ok(Some(Complete { tree: self.tree, finished, counted }))
+    }
+}
+
+/// Tables that are whole and durable, and in no tree yet.
+struct Complete {
+    tree: Arc<Tree>,
+    finished: Finished,
+    counted: Counted,
+}
+
+/// While it lives, no writer gets a number.
+struct WritersHeld<'a>(&'a Engine);
+
+impl Drop for WritersHeld<'_> {
+    fn drop(&mut self) {
+        if let Some(writer) = &self.0.writer {
+            writer.lock().holds -= 1;
+        }
+        self.0.pressure.wake();
+    }
+}
+
+impl Engine {
+    /// Installs what is complete, in the order of the keyspaces' ids.
+    fn install_ingested(&self, complete: Vec<Complete>) -> Result<()> {
+        complete.iter().try_for_each(|of| of.tree.check_exists())?;
+        // Before compactions are held, which must get on.
+        if !planted!("ingest-past-a-full-level-0") {
+            self.make_room(&mut self.writer()?.lock(), 0)?;
+        }
+        let held = complete.iter().map(|of| self.pause_compactions(of.tree.id()));
+        let _compactions: Vec<_> = held.collect::<Result<_>>()?;
+        let _writers = self.hold_writers(complete.iter().map(|of| &*of.tree))?;
+        if !planted!("ingest-below-an-unflushed-memtable") {
+            self.wait_flushed()?;
+        }
+        let mut writer = self.writer()?.lock();
+        self.health.check_writable()?;
+        self.wait_all_visible(&writer)?;
+        if !planted!("ingest-before-the-log-is-synced") {
+            writer.wal.durable().sync().map_err(|error| self.poison(error))?;
+        }
+        // INVARIANT(I2): a memtable is newer than any table. The catalog knows no memtables, so this is asked here.
+        for tree in complete.iter().map(|of| &of.tree) {
+            if let Some(first) = tree.first_unflushed(None) {
+                let name = &tree.record.name;
+                return Err(refused(format!("I2: keyspace {name:?} has entries in memory, from {first} on")));
+            }
+        }
+        let number = writer.last_seq.plus(1);
+        let (mut changes, mut counted) = (Vec::new(), Vec::new());
+        for Complete { tree, finished, counted: bytes } in complete {
+            changes.push(self.placed(&tree, finished, number));
+            counted.push(bytes);
+        }
+        if planted!("ingest-of-several-keyspaces-in-several-edits") {
+            changes.drain(1..).try_for_each(|change| self.install(change))?;
+        }
+        self.install(changes.into_iter().fold(Change::default(), Change::and))?;
+        // Under the writer's lock, as whoever asks what is left: from here on the packs count as any others.
+        drop(counted);
+        writer.last_seq = number;
+        self.visibility.publish(number, number).map_err(|_| self.gave_up())?;
+        drop(writer);
+        self.sample_load();
+        Ok(())
+    }
+
+    /// Lets no writer have a number any more, and gives the memtables of `trees` up for flushing.
+    fn hold_writers<'a>(&self, mut trees: impl Iterator<Item = &'a Tree>) -> Result<WritersHeld<'_>> {
+        let mut writer = self.writer()?.lock();
+        writer.holds += 1;
+        let held = WritersHeld(self);
+        let sealed = self
+            .wait_all_visible(&writer)
+            .and_then(|()| trees.try_for_each(|tree| self.seal(&mut writer, tree)));
+        // Before `held` may go, which takes the lock.
+        drop(writer);
+        sealed.map(|()| held)
+    }
+
+    /// The edit that brings the tables of `finished` into `tree`, their entries numbered `number`.
+    fn placed(&self, tree: &Tree, finished: Finished, number: Seq) -> Change {
+        let Finished { tables, packs, .. } = finished;
+        let hull = |hull: KeyRange, table: &TableRecord| hull.hull(&table.range);
+        let range = tables.split_first().map(|(first, rest)| rest.iter().fold(first.range.clone(), hull));
+        let bytes = tables.iter().map(|table| table.extent.length).sum();
+        let version = tree.view().version.clone();
+        let settings = self.settings();
+        let layout = &settings.policy.layout;
+        let level = range.map_or(0, |range| layout.level_for_new(&version, &range, bytes));
+        let epoch = self.ids.epoch();
+        let placed = |table| (level, TableRecord { min_seq: number, max_seq: number, epoch, ..table });
+        let add = tables.into_iter().map(placed).collect();
+        let mut change = Change::of_tree(TreeEdit { keyspace: tree.id(), add, ..TreeEdit::default() });
+        change.edit.packs = packs.records().to_vec();
+        change.packs = Some(packs);
+        change
+    }
+}

@@ -1,0 +1,185 @@
+//! Makes an edit durable, then visible.
+//!
+//! 1. Everything that the edit names is durable already (outputs and their names; the log up to what a flush took).
+//! 2. The edit is applied to the catalog in memory, which checks that it fits, and what comes of it is checked for the order of what
+//! is newer and older (I2, I3). 3. It is appended to the manifest and synced.
+//! 4. The new versions are shown to readers. 5. What they no longer name is released, and reclaimed when its last
+//!    holder is gone.
+//!
+//! A result in a wrong order is refused, and the store is not poisoned for it: nothing of it was written, what is there is as right
+//! as it was, and the memtables and tables that the job read are still in the place that they had. It would help nobody to refuse
+//! writes because of it. The job is tried again after pauses, as any that fails, and those who wait for it hear why. An edit that
+//! does not fit is another matter: then what the engine believes of its tables is wrong, and any job may do harm.
+//!
+//! A failure before step 3 leaves the store as it was, and so does a disk that is full in step 3. Any other failure in
+//! step 3 leaves the outcome unknown: the store is poisoned, and nothing that either outcome needs is removed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::output::SealedPacks;
+use crate::catalog::{Catalog, ExtentSink, Lease};
+use crate::engine::read::tree::dropped;
+use crate::engine::{CatalogLog, Engine};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::edit::{Edit, TreeEdit};
+use crate::store::memtable::Memtable;
+use crate::store::table::TableReader;
+use crate::types::{SegmentId, TableId};
+
+/// Why a job's result is not installed.
+pub(in crate::engine) fn refused(why: impl fmt::Display) -> Error {
+    Error::new(
+        ErrorKind::Inconsistent,
+        format!("the result of a job is refused, for it would hide newer entries: {why}"),
+    )
+}
+
+/// A change on its way into the catalog.
+#[derive(Default)]
+pub(crate) struct Change {
+    pub(crate) edit: Edit,
+    /// Packs that the edit names for the first time.
+    pub(crate) packs: Option<SealedPacks>,
+    /// Those of the edit's tables that are open already.
+    pub(crate) open: Vec<(TableId, Arc<TableReader>)>,
+    /// The memtable whose entries the edit's tables hold.
+    pub(crate) flushed: Option<Arc<Memtable>>,
+    /// The log is needed from here on.
+    pub(crate) wal_floor: Option<SegmentId>,
+}
+
+impl Change {
+    /// A change of one tree.
+    pub(crate) fn of_tree(tree: TreeEdit) -> Self {
+        Self { edit: Edit { trees: vec![tree], ..Edit::default() }, ..Self::default() }
+    }
+
+    /// This one and that of another tree, as one: both or none. Neither flushes.
+    pub(crate) fn and(mut self, mut other: Self) -> Self {
+        debug_assert!(self.flushed.is_none() && other.flushed.is_none(), "a flush is a change of its own");
+        self.edit.trees.append(&mut other.edit.trees);
+        self.edit.packs.append(&mut other.edit.packs);
+        self.open.append(&mut other.open);
+        self.packs = match (self.packs, other.packs) {
+            (Some(packs), Some(more)) => Some(packs.and(more)),
+            (packs, more) => packs.or(more),
+        };
+        self
+    }
+}
+
+impl Engine {
+    /// Makes `change` durable and visible.
+    pub(crate) fn install(&self, mut change: Change) -> Result<()> {
+        let mut log = self.catalog.lock();
+        self.health.check_writable()?;
+        if change.edit.trees.iter().any(|tree| !log.catalog.keyspaces.contains_key(&tree.keyspace)) {
+            // The keyspace was dropped while the job was running.
+            return Err(dropped());
+        }
+        self.number(&log.catalog, &mut change);
+        let next = self.apply(&log.catalog, &change.edit)?;
+        if !planted!("installed-without-a-check") {
+            log.catalog.check_step(&change.edit, &next).map_err(refused)?;
+        }
+        if planted!("extents-freed-before-the-edit-is-durable") {
+            self.free_dropped(&log.catalog, &next);
+        }
+        let Some(manifest) = log.manifest.as_mut() else {
+            return Err(Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"));
+        };
+        let appended = self.with_space(|| manifest.append(&change.edit));
+        if let Err(error) = &appended
+            && error.kind() == ErrorKind::DiskFull
+        {
+            // Nothing of the edit is left: its packs go with it.
+            return Err(error.clone());
+        }
+        // The edit may be durable, whatever the call says.
+        if let Some(packs) = change.packs.as_mut()
+            && !(planted!("outputs-removed-though-the-edit-may-count") && appended.is_err())
+        {
+            packs.commit();
+        }
+        appended.map_err(|error| self.poison(error))?;
+        if planted!("extents-freed-under-readers") {
+            self.free_dropped(&log.catalog, &next);
+        }
+        self.register(&change.edit);
+        let added = change.edit.trees.iter().flat_map(|tree| &tree.add);
+        added.for_each(|(_, table)| self.snapshots.mark(&table.holds));
+        log.catalog = next;
+        self.show(&log.catalog, &change);
+        self.rewrite_outgrown(&mut log);
+        Ok(())
+    }
+
+    /// Fills in the edit's number and the counters.
+    fn number(&self, catalog: &Catalog, change: &mut Change) {
+        let Change { edit, wal_floor, .. } = change;
+        edit.number = catalog.number.next();
+        let flushed = edit.trees.iter().filter_map(|tree| tree.flushed);
+        let max_seq = edit.trees.iter().flat_map(|tree| &tree.add).map(|(_, table)| table.max_seq);
+        edit.counters.seq = flushed.chain(max_seq).fold(catalog.counters.seq, Ord::max);
+        edit.counters.wal_floor = catalog.counters.wal_floor.max(wal_floor.unwrap_or_default());
+        edit.counters.keyspace = catalog.counters.keyspace.max(edit.counters.keyspace);
+        let seen = if planted!("clock-not-recorded") { 0 } else { self.clock.seen() };
+        edit.counters.clock = catalog.counters.clock.max(seen);
+        self.ids.fill(&mut edit.counters);
+    }
+
+    fn apply(&self, catalog: &Catalog, edit: &Edit) -> Result<Catalog> {
+        let sink: Arc<dyn ExtentSink> = self.reclaimer.clone();
+        catalog.apply(edit, &mut |record| Lease::new(sink.clone(), record.extent)).map_err(|inconsistent| {
+            // A job whose result does not fit is a fault of ours: stop before it does harm.
+            self.poison(Error::new(
+                ErrorKind::Corruption,
+                format!("a job's result does not fit: {inconsistent}"),
+            ))
+        })
+    }
+
+    /// A planted bug: what `next` has no more is free, whoever holds it.
+    fn free_dropped(&self, catalog: &Catalog, next: &Catalog) {
+        let stays = |extent| next.tables().any(|table| table.extent == extent);
+        let gone = catalog.tables().map(|table| table.extent).filter(|&extent| !stays(extent));
+        gone.for_each(|extent| self.reclaimer.released(extent));
+    }
+
+    /// Starts to count the space of what is new.
+    fn register(&self, edit: &Edit) {
+        // Those that only move are counted already.
+        let added = edit.trees.iter().flat_map(|tree| &tree.add).map(|(_, table)| table.extent);
+        self.reclaimer.register(edit.packs.iter().map(|pack| (pack.id, pack.length)), added);
+    }
+
+    fn show(&self, catalog: &Catalog, change: &Change) {
+        let trees = self.trees.load();
+        for edit in &change.edit.trees {
+            if let (Some(tree), Some(state)) =
+                (trees.get(&edit.keyspace), catalog.keyspaces.get(&edit.keyspace))
+            {
+                for (id, table) in &change.open {
+                    if let Some((_, meta)) = state.version.table(*id) {
+                        meta.attachment.set(table.clone());
+                    }
+                }
+                tree.publish(&state.version, change.flushed.as_ref());
+            }
+        }
+    }
+
+    /// Switches to a new manifest where the edits have outgrown the snapshot. The edit at hand is durable already, so
+    /// nothing that fails here is its failure.
+    fn rewrite_outgrown(&self, log: &mut CatalogLog) {
+        if let Some(manifest) = log.manifest.as_mut().filter(|manifest| manifest.outgrown())
+            && let Err(error) = manifest.rewrite(&self.device, &log.catalog.snapshot())
+        {
+            self.poison(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! What a job writes: tables in packs.
+//!
+//! A flush writes one pack, whatever its size: a pack is synced by itself, so each costs a barrier. A compaction and an ingest,
+//! which may be much larger than a memtable, go on in a new pack where one is full, so that the space of what dies is not
+//! held by what lives on far away in the order of keys. The packs' names are made durable ahead ([`crate::engine::lifecycle::preallocate`]), or, where
+//! one is not, once at the end.
+//!
+//! A rewrite takes whole tables over; its packs are like a compaction's.
+//!
+//! Tables that are files of their own take none of the packs that are made ahead: they stand for stores that make a file,
+//! and its name durable, when they need it.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::catalog::TableMeta;
+use crate::engine::Engine;
+use crate::engine::jobs::compaction_iterator::{KeptRange, Sink};
+use crate::error::Result;
+use crate::format::edit::{PackRecord, TableRecord};
+use crate::options::PackLayout;
+use crate::policy::PlaceView;
+use crate::store::files::device::Named;
+use crate::store::files::meter::WriteCause;
+use crate::store::files::pack::{PackStore, PackWriter};
+use crate::store::table::{TableBuilder, TableReader, TableSettings, copy_table};
+use crate::types::{DeviceId, Holders, KeyRange, PackId, RangeTombstone, Stamp, TableId, UpperBound};
+
+/// The device that holds log and manifest.
+const HOME: DeviceId = DeviceId(0);
+
+/// What kind of job writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Writing {
+    /// A memtable of about so many bytes.
+    Flush { bytes: u64 },
+    /// Tables of so many bytes.
+    Compaction { bytes: u64 },
+    /// Tables of so many bytes, as they are.
+    Rewrite { bytes: u64 },
+    /// Nobody knows how much.
+    Ingest,
+}
+
+impl Writing {
+    fn cause(self) -> WriteCause {
+        match self {
+            Self::Flush { .. } | Self::Ingest => WriteCause::Flush,
+            Self::Compaction { .. } => WriteCause::Compaction,
+            Self::Rewrite { .. } => WriteCause::Rewrite,
+        }
+    }
+
+    /// Bytes at which a pack is full, where others are at `bytes_max`.
+    fn pack_bytes_max(self, bytes_max: u64) -> u64 {
+        match self {
+            Self::Flush { .. } => u64::MAX,
+            Self::Compaction { .. } | Self::Rewrite { .. } | Self::Ingest => bytes_max,
+        }
+    }
+
+    /// Packs that there will be, about, if they are full at `bytes_max`.
+    fn packs(self, bytes_max: u64) -> usize {
+        match self {
+            Self::Flush { .. } | Self::Ingest => 1,
+            Self::Compaction { bytes } | Self::Rewrite { bytes } => {
+                usize::try_from(bytes.div_ceil(bytes_max)).unwrap_or(usize::MAX)
+            }
+        }
+    }
+
+    /// Bytes that the next pack will have, about, if packs are full at `bytes_max`.
+    fn next_pack_bytes(self, bytes_max: u64) -> u64 {
+        match self {
+            Self::Flush { bytes } => bytes,
+            Self::Compaction { bytes } | Self::Rewrite { bytes } => bytes.min(bytes_max),
+            Self::Ingest => bytes_max,
+        }
+    }
+}
+
+/// Tables and packs of a job that is still running. Dropped without [`Output::finish`], it removes its packs.
+pub(crate) struct Output<E> {
+    engine: E,
+    writing: Writing,
+    settings: TableSettings,
+    pack: Option<PackWriter>,
+    table: Option<TableBuilder>,
+    /// Those that no table has yet, fragmented.
+    range_tombstones: VecDeque<KeptRange>,
+    packs: SealedPacks,
+    /// When the last of the packs had its name.
+    named: Option<Named>,
+    tables: Vec<TableRecord>,
+    open: Vec<(TableId, Arc<TableReader>)>,
+}
+
+/// Packs that are whole but that no edit names yet. Dropped before [`SealedPacks::commit`], it removes them.
+pub(crate) struct SealedPacks {
+    store: Arc<PackStore>,
+    records: Vec<PackRecord>,
+    committed: bool,
+}
+
+/// What a finished job hands to its edit.
+pub(crate) struct Finished {
+    pub(crate) tables: Vec<TableRecord>,
+    /// Those that stay open.
+    pub(crate) open: Vec<(TableId, Arc<TableReader>)>,
+    pub(crate) packs: SealedPacks,
+}
+
+impl<E: Deref<Target = Engine>> Output<E> {
+    /// Output of a job that has written nothing yet.
+    pub(crate) fn new(engine: E, writing: Writing, settings: TableSettings) -> Self {
+        let packs =
+            SealedPacks { store: engine.cache.packs().clone(), records: Vec::new(), committed: false };
+        Self {
+            engine,
+            writing,
+            settings,
+            pack: None,
+            table: None,
+            range_tombstones: VecDeque::new(),
+            packs,
+            named: None,
+            tables: Vec::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// Starts a table, and a pack, where there is none.
+    fn begin(&mut self) -> Result<()> {
+        if self.table.is_some() {
+            return Ok(());
+        }
+        self.begin_pack()?;
+        let new = |pack| TableBuilder::new(self.settings.clone(), self.engine.ids.table(), pack);
+        self.table = self.pack.as_mut().map(new);
+        Ok(())
+    }
+
+    fn begin_pack(&mut self) -> Result<()> {
+        if self.pack.is_none() {
+            let pack = self.new_pack()?;
+            self.named = self.named.max(Some(pack.named()));
+            self.pack = Some(pack);
+        }
+        Ok(())
+    }
+
+    fn new_pack(&self) -> Result<PackWriter> {
+        let (engine, store, cause) = (&self.engine, &self.packs.store, self.writing.cause());
+        let settings = engine.settings();
+        let place = settings.policy.placer.place(&PlaceView { home: HOME, level: self.settings.level });
+        match settings.options.tree.pack {
+            PackLayout::OneTable => {
+                let bytes = self.writing.next_pack_bytes(settings.options.tree.table_bytes);
+                store.create(engine.ids.pack(), place, cause, bytes)
+            }
+            PackLayout::Many { bytes_max } => {
+                let bytes = self.writing.next_pack_bytes(bytes_max);
+                let coming = self.writing.packs(bytes_max).saturating_sub(self.packs.records.len() + 1);
+                let pack = store.create_pooled(|| engine.ids.pack(), place, cause, (bytes, coming))?;
+                if engine.recycled.wants_packs(pack.named()) {
+                    engine.preallocator.ask();
+                }
+                Ok(pack)
+            }
+        }
+    }
+
+    /// Takes a whole table over: the same one, at another place.
+    pub(crate) fn copy(&mut self, table: &TableMeta) -> Result<()> {
+        let file = self.packs.store.file(table.extent.pack)?;
+        self.begin_pack()?;
+        let Some(pack) = self.pack.as_mut() else { return Ok(()) };
+        let extent = copy_table(&file, table, pack)?;
+        self.tables.push(TableRecord { extent, ..table.record() });
+        self.seal_full()
+    }
+
+    /// Ends the pack if it is full.
+    fn seal_full(&mut self) -> Result<()> {
+        let full = match (self.engine.settings().options.tree.pack, &self.pack) {
+            (PackLayout::OneTable, _) => true,
+            (PackLayout::Many { bytes_max }, Some(pack)) => {
+                pack.len() >= self.writing.pack_bytes_max(bytes_max)
+            }
+            (PackLayout::Many { .. }, None) => false,
+        };
+        if full { self.seal() } else { Ok(()) }
+    }
+
+    fn seal(&mut self) -> Result<()> {
+        if let Some(pack) = self.pack.take() {
+            self.packs.records.push(pack.seal()?);
+        }
+        Ok(())
+    }
+
+    /// Completes everything and makes it durable: contents first, then, once, the names that are not durable by now.
+    pub(crate) fn finish(mut self) -> Result<Finished> {
+        self.cut(&UpperBound::Unbounded)?;
+        self.seal()?;
+        if let Some(named) = self.named {
+            // Other jobs' names, and the log's, may be among those whose fate is unknown after a failure.
+            self.packs.store.sync_names(named).map_err(|error| self.engine.poison(error))?;
+        }
+        Ok(Finished { tables: self.tables, open: self.open, packs: self.packs })
+    }
+}
+
+impl<E: Deref<Target = Engine>> Sink for Output<E> {
+    fn set_range_tombstones(&mut self, tombstones: Vec<KeptRange>) {
+        self.range_tombstones = tombstones.into();
+    }
+
+    fn has_range_tombstones(&self) -> bool {
+        !self.range_tombstones.is_empty()
+    }
+
+    fn reaches(&self, bound: &UpperBound) -> bool {
+        self.table.is_some()
+            || self.range_tombstones.front().is_some_and(|next| bound.admits(&next.tombstone.range.start))
+    }
+
+    fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8], held: Option<Holders>) -> Result<()> {
+        self.begin()?;
+        let (Some(table), Some(pack)) = (self.table.as_mut(), self.pack.as_mut()) else { return Ok(()) };
+        if let Some(holders) = held {
+            table.hold(holders, (key.len() + value.len()) as u64);
+        }
+        table.add(key, stamp, value, pack)
+    }
+
+    fn table_bytes(&self) -> u64 {
+        match (&self.table, &self.pack) {
+            (Some(table), Some(pack)) => table.bytes(pack),
+            _ => 0,
+        }
+    }
+
+    /// Ends the pack, too, where that is full.
+    fn cut(&mut self, bound: &UpperBound) -> Result<()> {
+        let tombstones = take_before(&mut self.range_tombstones, bound);
+        if !tombstones.is_empty() {
+            self.begin()?;
+        }
+        let (Some(mut table), Some(pack)) = (self.table.take(), self.pack.as_mut()) else { return Ok(()) };
+        for KeptRange { tombstone: RangeTombstone { range, .. }, held } in &tombstones {
+            if let Some(holders) = held {
+                table.hold(*holders, (range.start.len() + range.end.as_bytes().len()) as u64);
+            }
+        }
+        table.set_range_tombstones(tombstones.into_iter().map(|kept| kept.tombstone).collect());
+        let record = table.finish(pack)?;
+        // Entries from outside have no number yet.
+        if self.writing != Writing::Ingest
+            && let Some(open) = self.engine.cache.written(&record, pack)?
+        {
+            self.open.push((record.id, open));
+        }
+        self.tables.push(record);
+        pack.drain()?;
+        self.seal_full()
+    }
+}
+
+/// Takes what lies before `bound` out of fragmented tombstones.
+pub(in crate::engine) fn take_before(
+    tombstones: &mut VecDeque<KeptRange>,
+    bound: &UpperBound,
+) -> Vec<KeptRange> {
+    let mut before = Vec::new();
+    let mut behind = Vec::new();
+    while let Some(mut kept) = tombstones.front().cloned()
+        && bound.admits(&kept.tombstone.range.start)
+    {
+        tombstones.pop_front();
+        if let UpperBound::Excluded(start) = bound
+            && *bound < kept.tombstone.range.end
+        {
+            let end = std::mem::replace(&mut kept.tombstone.range.end, bound.clone());
+            if !planted!("range-tombstone-lost-at-a-fence") {
+                let range = KeyRange::half_open(start.clone(), end);
+                let tombstone = RangeTombstone { range, ..kept.tombstone };
+                behind.push(KeptRange { tombstone, ..kept });
+            }
+        }
+        before.push(kept);
+    }
+    behind.into_iter().rev().for_each(|tombstone| tombstones.push_front(tombstone));
+    before
+}
+
+impl SealedPacks {
+    pub(crate) fn records(&self) -> &[PackRecord] {
+        &self.records
+    }
+
+    /// These and `more`, of which no edit names any.
+    pub(crate) fn and(mut self, mut more: Self) -> Self {
+        self.records.append(&mut more.records);
+        self
+    }
+
+    /// From here on an edit may name the packs: they stay whatever happens.
+    pub(crate) fn commit(&mut self) {
+        self.committed = true;
+    }
+}
+
+impl Drop for SealedPacks {
+    fn drop(&mut self) {
+        if !self.committed && !planted!("failed-output-left-behind") {
+            for record in &self.records {
+                // Nothing refers to it; if this fails, the next open removes it. It is no recycled file: those count as space that can be
+                // made on a full disk, and a job would begin anew, for ever, in what it has taken itself.
+                let _ = self.store.remove(PackId(record.id.0));
+            }
+        }
+    }
+}

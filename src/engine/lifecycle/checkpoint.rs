@@ -1,0 +1,160 @@
+//! A copy of the store at one moment, in another directory.
+//!
+//! The moment is one between two appends to the log: the catalog in force, whose tables its versions hold, and the log from
+//! its floor up to the last batch, whose files are held before anybody can give them up. That is what the death of the
+//! process would leave, so recovery makes a store of it. Everything else goes on meanwhile.
+//!
+//! The moment of a store that was opened for reading alone is that at which it was: it holds the packs and the log of that for as
+//! long as it is open, even where its writer has removed their names since.
+//!
+//! Of packs the live extents are copied, and the directory; the rest is left out, as holes. The copy is synced before
+//! IDENTITY makes a store of it: without that file, a directory with the others is refused as damaged.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::catalog::Catalog;
+use crate::engine::Engine;
+use crate::env::{Access, FileLock};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::identity::Identity;
+use crate::format::names::FileName;
+use crate::store::files::device::Device;
+use crate::store::files::file::StoreFile;
+use crate::store::files::meter::{Meter, ReadCause, WriteCause};
+use crate::store::files::pack::read_directory;
+use crate::store::manifest::Manifest;
+use crate::store::wal::RecoveredSegment;
+use crate::types::{DeviceId, PackId, SegmentId};
+
+/// The log is copied in pieces of this size.
+const COPY_BYTES: u64 = 1 << 20;
+
+/// Number of a copy's manifest.
+const MANIFEST: u64 = 1;
+
+/// What a checkpoint copies.
+struct Moment {
+    /// Its versions hold their tables, so no pack of it goes.
+    catalog: Catalog,
+    log: Vec<Segment>,
+}
+
+struct Segment {
+    id: SegmentId,
+    /// Whole batches end here.
+    bytes: u64,
+    file: Arc<StoreFile>,
+}
+
+impl Engine {
+    /// Makes `dir`, which must be empty or not exist, an independent store with the contents of this moment.
+    pub(crate) fn checkpoint(&self, dir: &Path) -> Result<()> {
+        self.health.check_open()?;
+        let (target, _lock) = self.checkpoint_target(dir)?;
+        self.moment().and_then(|moment| self.copy(&moment, &target)).inspect_err(|_| clean_up(&target))
+    }
+
+    fn checkpoint_target(&self, dir: &Path) -> Result<(Device, FileLock)> {
+        self.env.create_dir(dir).map_err(|e| Error::write_refused("create the directory", dir, e))?;
+        let dir = self.env.canonical(dir).map_err(|e| Error::io("find the directory", dir, e))?;
+        // A lock file alone is what an attempt that failed early has left.
+        let ensure_empty = || {
+            let found = self.env.list(&dir).map_err(|e| Error::io("list the directory", &dir, e))?;
+            if found.iter().all(|name| *name == FileName::Lock.to_string()) {
+                return Ok(());
+            }
+            let message = format!("a checkpoint needs an empty directory, and {} is none", dir.display());
+            Err(Error::new(ErrorKind::InvalidInput, message))
+        };
+        ensure_empty()?;
+        let target = Device::new(self.env.clone(), dir.clone(), Arc::new(Meter::default()));
+        let lock = target.lock()?;
+        // Looked at again under the lock: another checkpoint may have been as quick.
+        ensure_empty()?;
+        Ok((target, lock))
+    }
+
+    fn moment(&self) -> Result<Moment> {
+        if self.writer.is_none() {
+            let held = self.replayed.iter();
+            let log = held.map(|RecoveredSegment { id, bytes, file, .. }| (*id, *bytes, file.clone()));
+            let log = log.map(|(id, bytes, file)| Segment { id, bytes, file }).collect();
+            return Ok(Moment { log, catalog: self.catalog.lock().catalog.clone() });
+        }
+        // Between two appends, and before what the catalog's floor says is needed can be given up.
+        let writer = self.writer()?.lock();
+        let catalog = self.catalog.lock().catalog.clone();
+        let missed = planted!("checkpoint-misses-the-log");
+        let needed = writer.wal.extents().filter(|&(id, _)| id >= catalog.counters.wal_floor);
+        let needed = needed.map(|(id, bytes)| (id, if missed { 0 } else { bytes }));
+        let log = needed.map(|(id, bytes)| Ok(Segment { id, bytes, file: Arc::new(self.log_file(id)?) }));
+        Ok(Moment { log: log.collect::<Result<_>>()?, catalog })
+    }
+
+    /// A segment of the log, held: see [`Device::hold`].
+    fn log_file(&self, id: SegmentId) -> Result<StoreFile> {
+        let name = FileName::Wal(id);
+        if planted!("checkpoint-does-not-hold-the-log") {
+            return self.device.open(name, Access::Read);
+        }
+        self.device.hold(name)
+    }
+
+    fn copy(&self, moment: &Moment, target: &Device) -> Result<()> {
+        let mut live: BTreeMap<PackId, Vec<Range<u64>>> = BTreeMap::new();
+        for table in moment.catalog.tables() {
+            live.entry(table.extent.pack).or_default().push(table.extent.offset..table.extent.end());
+        }
+        for (pack, mut ranges) in live {
+            self.health.check_open()?;
+            ranges.push(self.directory_of(pack, &moment.catalog)?);
+            let source = self.cache.packs().file(pack)?;
+            let file = target.copy(&source, FileName::Pack(pack), &ranges)?;
+            if !planted!("checkpoint-packs-not-synced") {
+                file.sync(WriteCause::Compaction)?;
+            }
+        }
+        for segment in &moment.log {
+            let file = target.create(FileName::Wal(segment.id))?;
+            for at in (0..segment.bytes).step_by(usize::try_from(COPY_BYTES).unwrap_or(usize::MAX)) {
+                let length = usize::try_from(COPY_BYTES.min(segment.bytes - at)).unwrap_or(0);
+                let read = segment.file.read(ReadCause::Open, at, length);
+                file.write(WriteCause::Wal, at, &read.map_err(|error| self.cut_off(error, segment))?)?;
+            }
+            file.sync(WriteCause::Wal)?;
+        }
+        // Makes the names durable before CURRENT has one.
+        Manifest::create(target, MANIFEST, &moment.catalog.snapshot())?;
+        let identity = Identity { store: self.env.random(), device: DeviceId(0) };
+        target.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())
+    }
+
+    /// Why a segment of the log could not be read. The writer cuts off a batch that it could not write whole; a reader may have seen it.
+    fn cut_off(&self, error: Error, segment: &Segment) -> Error {
+        let is_shorter = || segment.file.len().is_ok_and(|length| length < segment.bytes);
+        if self.writer.is_none() && is_shorter() {
+            let what = "the store's writer has cut off a write that this reader has seen, in";
+            let message = format!("{what} {}, at byte {}", segment.file.path().display(), segment.bytes);
+            return Error::new(ErrorKind::Busy, message);
+        }
+        error
+    }
+
+    /// Where the directory of `pack` lies.
+    fn directory_of(&self, pack: PackId, catalog: &Catalog) -> Result<Range<u64>> {
+        let file = self.cache.packs().file(pack)?;
+        let length = catalog.pack(pack).map_or(0, |pack| pack.record.length);
+        let (start, _) = read_directory(&file, pack, length)?;
+        Ok(start..length)
+    }
+}
+
+/// Removes what a checkpoint that failed has written. What this leaves is no store.
+fn clean_up(target: &Device) {
+    for name in target.list().unwrap_or_default() {
+        let _ = target.remove(name);
+    }
+}

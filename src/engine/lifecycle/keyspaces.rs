@@ -1,0 +1,194 @@
+//! Keyspaces come and go.
+//!
+//! Both are edits, and so is a change of how their tables are written. A creation is durable before it shows, so that no log record names a keyspace that the manifest does
+//! not know. A removal is durable and shows under the writer's lock: until then its log is needed, afterwards later
+//! commits and running jobs fail. Log records of a removed keyspace may remain; recovery passes over them.
+
+use std::sync::Arc;
+
+use super::settings::keyspace_record;
+use crate::batch::DEFAULT_KEYSPACE;
+use crate::catalog::Version;
+use crate::engine::jobs::install::Change;
+use crate::engine::read::tree::{Tree, View, new_memtable};
+use crate::engine::{Engine, Trees};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::edit::{Edit, KeyspaceChange, KeyspaceRecord, NAME_BYTES_MAX};
+use crate::options::KeyspaceOptions;
+use crate::types::Ttl;
+
+impl Engine {
+    /// The keyspace `name`, if there is one.
+    pub(crate) fn find_keyspace(&self, name: &str) -> Result<Option<Arc<Tree>>> {
+        self.health.check_open()?;
+        Ok(self.trees().values().find(|tree| tree.record.name == name).cloned())
+    }
+
+    /// The keyspace `name`, created if there is none.
+    pub(crate) fn create_keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Arc<Tree>> {
+        options.validate()?;
+        if let Some(tree) = self.find_keyspace(name)? {
+            return Ok(tree);
+        }
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            let message = format!("a keyspace's name has 1 to {NAME_BYTES_MAX} bytes, not {}", name.len());
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
+        self.writer()?;
+        let _changing = self.keyspace_changes.lock();
+        if let Some(tree) = self.find_keyspace(name)? {
+            return Ok(tree);
+        }
+        let id = self.catalog.lock().catalog.counters.keyspace;
+        let record = keyspace_record(id, name, options);
+        let mut change = Change {
+            edit: Edit { keyspaces: vec![KeyspaceChange::Create(record.clone())], ..Edit::default() },
+            ..Change::default()
+        };
+        change.edit.counters.keyspace = id.next();
+        let installed = self.install(change);
+        // Success, too, may have poisoned the store: the switch to a new manifest may have failed behind it.
+        self.wake_writers();
+        installed?;
+        let version = Arc::new(Version::empty());
+        let view = View { active: new_memtable(&self.chunks, b""), sealed: Vec::new(), version };
+        let tree = Arc::new(Tree::new(record, self.chunks.clone(), view));
+        self.change_trees(|trees| {
+            trees.insert(id, tree.clone());
+        });
+        Ok(tree)
+    }
+
+    /// What the manifest knows of a keyspace now; of one that was dropped, what it knew when that was opened.
+    pub(crate) fn record_of(&self, tree: &Tree) -> Arc<KeyspaceRecord> {
+        let altered = self.catalog.lock().catalog.keyspaces.get(&tree.id()).map(|state| state.record.clone());
+        altered.unwrap_or_else(|| Arc::new(tree.record.clone()))
+    }
+
+    /// Has tables of a keyspace be written by other options from now on, and values live for another time, which is durable when
+    /// this returns. No table is written for it, and each tells how it was.
+    pub(crate) fn alter_keyspace(&self, tree: &Tree, options: &KeyspaceOptions) -> Result<()> {
+        self.health.check_open()?;
+        options.validate()?;
+        let writer = self.writer()?;
+        let _changing = self.keyspace_changes.lock();
+        tree.check_exists()?;
+        let before = self.record_of(tree);
+        let record = keyspace_record(before.id, &before.name, options);
+        let refused = |message| Err(Error::new(ErrorKind::InvalidInput, message));
+        if record.prefix != before.prefix {
+            return refused("option prefix of a keyspace is fixed when it is created");
+        }
+        let KeyspaceRecord { id: keyspace, lz4, filter_bits, .. } = record;
+        let mut keyspaces = Vec::new();
+        if (lz4, filter_bits) != (before.lz4, before.filter_bits) {
+            keyspaces.push(KeyspaceChange::Alter { keyspace, lz4, filter_bits });
+        }
+        let altered = match (before.ttl, record.ttl) {
+            (Some(ttl), Some(wanted)) if ttl.seconds == wanted.seconds => None,
+            (None, None) => None,
+            (Some(ttl), Some(wanted)) => {
+                // What was written before must not be lost where this is kept: it may be the copy of what expires now.
+                self.health.check_writable()?;
+                let log = writer.lock().wal.durable().clone();
+                if !planted!("shorter-life-before-the-log-is-synced") {
+                    log.sync().map_err(|error| self.poison(error))?;
+                }
+                Some((ttl, self.alter_ttl(tree, ttl, wanted)))
+            }
+            _ => {
+                return refused(
+                    "option ttl of a keyspace can be changed, but not come or go once that is created",
+                );
+            }
+        };
+        keyspaces.extend(altered.map(|(_, ttl)| KeyspaceChange::SetTtl { keyspace, ttl }));
+        if keyspaces.is_empty() {
+            return Ok(());
+        }
+        let installed = self.change_keyspaces(keyspaces);
+        if let Some((before, after)) = altered {
+            // Of an edit that may be durable or not, what was told meanwhile goes with either; nothing is removed any more.
+            if installed.is_ok() || !self.health.is_poisoned() {
+                tree.ttl.set(if installed.is_ok() { after } else { before });
+            }
+            self.scheduler.wake_all();
+        }
+        installed
+    }
+
+    /// Values of a new keyspace live for as long as those of the one that it is a copy of, and those that have expired there have
+    /// here. That one's clock may have been ahead: what is written from now on has not expired.
+    pub(in crate::engine) fn inherit_ttl(&self, tree: &Tree, ttl: Ttl) -> Result<()> {
+        if self.record_of(tree).ttl == Some(ttl) {
+            return Ok(());
+        }
+        self.clock.see(ttl.alive_from);
+        self.change_keyspaces(vec![KeyspaceChange::SetTtl { keyspace: tree.id(), ttl }])?;
+        tree.ttl.set(ttl);
+        Ok(())
+    }
+
+    fn change_keyspaces(&self, keyspaces: Vec<KeyspaceChange>) -> Result<()> {
+        let edit = Edit { keyspaces, ..Edit::default() };
+        let installed = self.install(Change { edit, ..Change::default() });
+        // As after a creation.
+        self.wake_writers();
+        installed
+    }
+
+    /// Removes the keyspace `name`.
+    pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
+        let writer = self.writer()?;
+        let _changing = self.keyspace_changes.lock();
+        self.health.check_writable()?;
+        let tree = self
+            .find_keyspace(name)?
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no keyspace {name:?}")))?;
+        let id = tree.id();
+        if id == DEFAULT_KEYSPACE {
+            return Err(Error::new(ErrorKind::InvalidInput, "the keyspace \"default\" cannot be dropped"));
+        }
+        // Most of the log by now, without the lock that writers wait for.
+        let log = writer.lock().wal.durable().clone();
+        self.health.check_writable()?;
+        if !planted!("dropped-before-the-log-is-synced") {
+            log.sync().map_err(|error| self.poison(error))?;
+        }
+        {
+            // Between two appends: from here on none finds the keyspace, and none of its log is needed.
+            let mut writer = writer.lock();
+            // What was written before must not be lost where the removal is kept: it may be the copy of what goes.
+            self.wait_all_visible(&writer)?;
+            if !planted!("dropped-before-the-log-is-synced") {
+                writer.wal.durable().sync().map_err(|error| self.poison(error))?;
+            }
+            let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
+            self.install(Change { edit, ..Change::default() })?;
+            // Before any write is refused: whoever has been told that the keyspace is gone reads nothing of it.
+            if !planted!("dropped-keyspace-still-read") {
+                tree.mark_dropped();
+            }
+            self.change_trees(|trees| {
+                trees.remove(&id);
+            });
+            writer.active_bytes = self.active_bytes();
+        }
+        // Jobs that are under way find no keyspace to install their results in.
+        self.wait_jobs_of(id);
+        // Whoever waits for them no longer need.
+        self.scheduler.wake_all();
+        tree.clear();
+        self.sample_load();
+        self.wake_writers();
+        Ok(())
+    }
+
+    fn change_trees(&self, change: impl Fn(&mut Trees)) {
+        self.trees.rcu(|trees| {
+            let mut trees = Trees::clone(trees);
+            change(&mut trees);
+            trees
+        });
+    }
+}

@@ -1,0 +1,94 @@
+//! Files that are made before anybody needs them: packs for jobs, and the segment that the log goes on in.
+//!
+//! A name is durable only after a sync of the directory, and both a segment's first byte and the edit that names a pack must
+//! wait for that. So a thread of its own makes the files that are wanted next and syncs the directory once for all of them:
+//! when a job has taken the last pack of the pool ([`crate::store::files::pool`]) or found none that it need not wait for, and when the
+//! log has gone on in the next segment. It takes none of the locks that writers and readers take. Whoever comes before it is ready waits for its sync, or
+//! does its own; nobody depends on it.
+//!
+//! The thread also makes older segments of the log durable, once somebody waits for syncs, so that a synced write has only
+//! the current one to wait for.
+//!
+//! Nothing refers to what is made here. A sync that fails poisons the store: other names may be among those whose fate is
+//! unknown. Any other failure is left for those to find who need the file.
+
+use crate::engine::Engine;
+use crate::env::sync::{Condvar, Mutex};
+use crate::error::Result;
+use crate::store::files::meter::WriteCause;
+
+/// What the thread is asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Preallocator {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Requests that have been made, and that have been served.
+    asked: u64,
+    served: u64,
+    stopped: bool,
+}
+
+impl Preallocator {
+    /// Has the thread look what is wanted.
+    pub(in crate::engine) fn ask(&self) {
+        self.state.lock().asked += 1;
+        self.changed.notify_all();
+    }
+
+    /// Ends the thread; nothing is made from now on.
+    pub(in crate::engine) fn stop(&self) {
+        self.state.lock().stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until all that has been asked for by now has been made, or has failed. It cannot end early: the count of requests that it
+    /// compares with is read under the lock under which they are counted as served, after they were.
+    pub(in crate::engine) fn wait_served(&self) {
+        let mut state = self.state.lock();
+        let asked = state.asked;
+        while !state.stopped && state.served < asked {
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
+impl Engine {
+    /// Body of the thread.
+    pub(crate) fn preallocate_forever(&self) {
+        let mut state = self.preallocator.state.lock();
+        while !state.stopped {
+            if state.served == state.asked {
+                self.preallocator.changed.wait(&mut state);
+                continue;
+            }
+            let asked = state.asked;
+            drop(state);
+            if self.health.check_writable().is_ok() && self.preallocate_files().is_err() {
+                self.wake_writers();
+            }
+            state = self.preallocator.state.lock();
+            state.served = asked;
+            self.preallocator.changed.notify_all();
+        }
+    }
+
+    /// Makes what is wanted. Fails when that has poisoned the store.
+    fn preallocate_files(&self) -> Result<()> {
+        let segment = self.next_segment.as_ref().and_then(|next| next.make().ok().flatten());
+        let packs = self.recycled.make_packs(|| self.ids.pack());
+        if let Some(named) = segment.max(packs) {
+            let synced = self.device.sync_names_upto(named, WriteCause::Preallocate);
+            synced.map_err(|error| self.poison(error))?;
+        }
+        match &self.syncs {
+            Some(syncs) if syncs.log().has_waiters() => {
+                syncs.log().sync_old().map_err(|error| self.poison(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,598 @@
+//! From files to an engine.
+//!
+//! A store comes to exist in this order: IDENTITY (durable under its name), the manifest, and CURRENT, which completes
+//! it. Until CURRENT exists there can be neither a pack nor a log segment; what a cut-off creation has left is made anew.
+//!
+//! Opening: lock; IDENTITY; the manifest that CURRENT names gives the catalog; every pack is there and as long as when
+//! it was sealed; the log from the catalog's floor on gives the memtables. Nothing is written up to here, and a store
+//! that is opened for reading alone stops here. Then: the torn end of the log is cut ([`wal::Recovered::repair`]); a
+//! new segment is started; a new manifest, which starts with a snapshot, is switched to; files that nothing refers to
+//! are removed. A power cut between any two of these leaves a store that opens to the same state.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arc_swap::ArcSwap;
+
+use super::settings::{Limits, Settings, keyspace_record, options_of};
+use crate::batch::DEFAULT_KEYSPACE;
+use crate::catalog::{Catalog, ExtentSink, Lease, Version};
+use crate::engine::jobs::expiry::Clock;
+use crate::engine::observe::events::{Events, Listener};
+use crate::engine::read::tree::{Sealed, Tree, View, common_prefix, new_memtable};
+use crate::engine::schedule::idle_time::IdleTime;
+use crate::engine::space::reclaim::{Reclaimer, gaps};
+use crate::engine::space::reserve::Reserve;
+use crate::engine::write::commit::SyncGroup;
+use crate::engine::write::tickets::Tickets;
+use crate::engine::write::visibility::Visibility;
+use crate::engine::{CatalogLog, Engine, IdCounters, Trees, Writer};
+use crate::env::sync::Mutex;
+use crate::env::{Access, Env, FileLock};
+use crate::error::{Error, ErrorKind, Result};
+use crate::filter::Filters;
+use crate::format::Malformed;
+use crate::format::batch::Ops;
+use crate::format::edit::{Edit, KeyspaceChange, PackRecord, TreeEdit};
+use crate::format::identity::Identity;
+use crate::format::names::FileName;
+use crate::options::{Descriptors, Options};
+use crate::store::cache::TableCache;
+use crate::store::files::device::Device;
+use crate::store::files::file::StoreFile;
+use crate::store::files::meter::{Meter, ReadCause};
+use crate::store::files::pack::PackStore;
+use crate::store::files::punch::stored;
+use crate::store::files::recycled::RecycledFiles;
+use crate::store::manifest::{Loaded, Manifest};
+use crate::store::memtable::{ChunkPool, Memtable};
+use crate::store::wal::{self, Wal};
+use crate::types::{DeviceId, Epoch, Extent, KeyspaceId, PackId, SegmentId, Seq, TableId};
+
+/// A store that is read beside a writer is looked at so often before what was found is believed.
+const READ_ATTEMPTS_MAX: usize = 100;
+
+/// How a store is to be opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    pub(crate) dir: PathBuf,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) options: Options,
+    pub(crate) read_only: bool,
+    pub(crate) must_exist: bool,
+    pub(crate) listener: Listener,
+    pub(crate) filters: Filters,
+}
+
+/// Byte ranges of packs that are dead and take up space.
+type StoredGaps = BTreeMap<PackId, Vec<Range<u64>>>;
+
+/// What the log gives each keyspace.
+type Memtables = BTreeMap<KeyspaceId, Recovering>;
+
+/// Memtables of a keyspace that is being recovered.
+struct Recovering {
+    active: Arc<Memtable>,
+    /// Newest first.
+    sealed: Vec<Sealed>,
+}
+
+impl Recovering {
+    fn new(chunks: &Arc<ChunkPool>, version: &Version) -> Self {
+        Self { active: new_memtable(chunks, &common_prefix(version, None)), sealed: Vec::new() }
+    }
+
+    /// Goes on in a new memtable if the one at hand has reached `bytes`. The log has been read up to `upto`.
+    fn seal_full(&mut self, bytes: u64, upto: Seq, chunks: &Arc<ChunkPool>) {
+        if self.active.bytes() >= bytes {
+            let prefix = common_prefix(&Version::empty(), Some(&self.active));
+            let memtable = std::mem::replace(&mut self.active, new_memtable(chunks, &prefix));
+            self.sealed.insert(0, Sealed { memtable, upto });
+        }
+    }
+
+    fn first_seq(&self) -> Option<Seq> {
+        let sealed = self.sealed.iter().map(|sealed| &sealed.memtable);
+        sealed.chain([&self.active]).filter_map(|memtable| memtable.min_seq()).min()
+    }
+}
+
+/// Opens a store and starts its threads.
+pub(crate) fn open(opening: &Opening) -> Result<Arc<Engine>> {
+    opening.options.validate()?;
+    if opening.read_only {
+        return open_beside_writer(opening);
+    }
+    match attempt(opening) {
+        // The reserve is there for this, too.
+        Err(error) if error.kind() == ErrorKind::DiskFull => {
+            let reserve = opening.dir.join(FileName::Reserve.to_string());
+            if opening.env.remove(&reserve).is_ok() { attempt(opening) } else { Err(error) }
+        }
+        opened => opened,
+    }
+}
+
+/// Opens a store for reading alone. A writer may be at work: whatever vanishes or changes while it is being read shows as
+/// damage, of which another look says something else, or is told by [`Store::check_held`].
+fn open_beside_writer(opening: &Opening) -> Result<Arc<Engine>> {
+    let mut last: Option<String> = None;
+    for _ in 1..READ_ATTEMPTS_MAX {
+        match attempt(opening) {
+            Err(error) if error.kind() == ErrorKind::Busy => {}
+            Err(error) if error.kind() == ErrorKind::Corruption => {
+                let found = error.to_string();
+                if last.as_ref() == Some(&found) {
+                    return Err(error);
+                }
+                last = Some(found);
+            }
+            opened => return opened,
+        }
+    }
+    attempt(opening)
+}
+
+fn attempt(opening: &Opening) -> Result<Arc<Engine>> {
+    let meter = Arc::new(Meter::default());
+    let (device, lock) = open_device(opening, &meter)?;
+    let chunk_bytes = Limits::new(&opening.options, &*opening.env).chunk_bytes;
+    let chunks = Arc::new(ChunkPool::new(chunk_bytes));
+    let store = Store { opening, device: Arc::new(device), chunks };
+    let found = Found::list(&store.device)?;
+    if !found.current {
+        store.refuse_or_create(&found)?;
+    }
+    let engine = Arc::new(store.load(lock, meter)?);
+    if !opening.read_only {
+        // Threads that have started hold the engine, and with it the lock, until it is closed.
+        engine.start_work().inspect_err(|_| {
+            // A thread that is missing is not to be waited for.
+            engine.stop_work();
+            engine.events.stop();
+        })?;
+    }
+    Ok(engine)
+}
+
+/// Finds or makes the directory, takes its lock unless it is only read, and checks whose it is.
+fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, Option<FileLock>)> {
+    let env = &opening.env;
+    let creates = !opening.read_only && !opening.must_exist;
+    if creates {
+        env.create_dir(&opening.dir).map_err(|e| Error::io("create the directory", &opening.dir, e))?;
+    }
+    let absent =
+        || Error::new(ErrorKind::NotFound, format!("there is no store in {}", opening.dir.display()));
+    let dir = env.canonical(&opening.dir).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => absent(),
+        _ => Error::io("find the directory", &opening.dir, e),
+    })?;
+    let device = Device::new(env.clone(), dir, meter.clone());
+    let ours = |name: &FileName| !matches!(name, FileName::Lock | FileName::IdentityTemp | FileName::Reserve);
+    if !creates && !device.list()?.iter().any(ours) {
+        return Err(absent());
+    }
+    let unlocked = opening.read_only || planted!("store-not-locked");
+    let lock = if unlocked { None } else { Some(device.lock()?) };
+    // Looked at again under the lock: another process may have created the store meanwhile.
+    let names = device.list()?;
+    if names.contains(&FileName::Identity) {
+        let file = device.open(FileName::Identity, Access::Read)?;
+        let len = usize::try_from(file.len()?.min(1 << 16)).unwrap_or(0);
+        let identity =
+            Identity::decode(&file.read(ReadCause::Open, 0, len)?).map_err(|e| file.malformed(0, &e))?;
+        if identity.device != DeviceId(0) {
+            return Err(file.corruption(0, format!("the directory is device {} of a store", identity.device)));
+        }
+        if !opening.read_only && !names.contains(&FileName::Current) {
+            // A creation that failed may have left the name where later syncs pass over it: it is given once more.
+            device.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())?;
+        }
+    } else {
+        if let Some(name) = names.iter().copied().find(ours) {
+            let what = format!("IDENTITY is missing, but the directory holds {name} of a store");
+            return Err(Error::corruption(&device.path(FileName::Identity), 0, what));
+        }
+        if !creates {
+            return Err(absent());
+        }
+        let identity = Identity { store: env.random(), device: DeviceId(0) };
+        device.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())?;
+    }
+    Ok((device, lock))
+}
+
+/// What lies in the directory.
+struct Found {
+    current: bool,
+    packs: Vec<PackId>,
+    segments: Vec<SegmentId>,
+    manifests: Vec<u64>,
+}
+
+impl Found {
+    fn list(device: &Device) -> Result<Self> {
+        let mut found =
+            Self { current: false, packs: Vec::new(), segments: Vec::new(), manifests: Vec::new() };
+        for name in device.list()? {
+            match name {
+                FileName::Current => found.current = true,
+                FileName::Pack(id) => found.packs.push(id),
+                FileName::Wal(id) => found.segments.push(id),
+                FileName::Manifest(number) => found.manifests.push(number),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    fn next_segment(&self) -> SegmentId {
+        self.segments.iter().max().map_or(SegmentId(1), |id| id.next())
+    }
+
+    fn next_manifest(&self) -> u64 {
+        self.manifests.iter().max().map_or(1, |number| number + 1)
+    }
+}
+
+/// A store on the way to being open.
+struct Store<'a> {
+    opening: &'a Opening,
+    device: Arc<Device>,
+    /// Memory for memtables.
+    chunks: Arc<ChunkPool>,
+}
+
+impl Store<'_> {
+    /// There is no CURRENT: either the creation was cut off, and goes on here, or the store has lost it.
+    fn refuse_or_create(&self, found: &Found) -> Result<()> {
+        let current = self.device.path(FileName::Current);
+        if !found.segments.is_empty() || !found.packs.is_empty() {
+            return Err(Error::corruption(&current, 0, "the file is missing, but the store has data"));
+        }
+        if self.opening.read_only {
+            return Err(Error::new(ErrorKind::NotFound, "the store was never completely created"));
+        }
+        for &number in &found.manifests {
+            self.device.remove(FileName::Manifest(number))?;
+        }
+        let mut edit = Edit { number: crate::types::EditNo(1), ..Edit::default() };
+        let counters = &mut edit.counters;
+        (counters.table, counters.pack, counters.epoch) = (TableId(1), PackId(1), Epoch(1));
+        (counters.segment, counters.keyspace) = (found.next_segment(), DEFAULT_KEYSPACE.next());
+        let record = keyspace_record(DEFAULT_KEYSPACE, "default", &self.opening.options.keyspace);
+        edit.keyspaces.push(KeyspaceChange::Create(record));
+        // No log segment exists yet; the floor of 0 asks for none.
+        Manifest::create(&self.device, found.next_manifest(), &edit)?;
+        Ok(())
+    }
+
+    fn load(&self, lock: Option<FileLock>, meter: Arc<Meter>) -> Result<Engine> {
+        let loaded = Manifest::load(&self.device)?;
+        let found = Found::list(&self.device)?;
+        let reclaimer = Arc::new(Reclaimer::default());
+        let mut catalog = self.catalog(&loaded, &reclaimer)?;
+        let limits = Limits::new(&self.opening.options, &*self.opening.env);
+        let recycled = Arc::new(RecycledFiles::new(self.device.clone()));
+        let (packs, stored) = self.check_packs(&catalog, recycled.clone())?;
+        let open = |name| self.open(name, Access::ReadWrite);
+        let segments = wal::segments(&self.device, catalog.counters.wal_floor, open)?;
+        if self.opening.read_only {
+            self.check_held(&catalog)?;
+        }
+        let (memtables, last_seq, log) = self.replay(&catalog, &segments, &limits)?;
+        if self.opening.read_only {
+            self.check_prefix(&catalog, last_seq)?;
+        }
+        reclaimer.register_all(&catalog, &stored);
+
+        let (mut writer, mut manifest) = (None, None);
+        if !self.opening.read_only {
+            log.repair(&self.device)?;
+            let segment = catalog.counters.segment.max(found.next_segment());
+            let segment_bytes = limits.segment_bytes;
+            let mut wal =
+                Wal::open(self.device.clone(), recycled.clone(), segment_bytes, segment, &log.segments)?;
+            let unflushed = memtables.values().filter_map(Recovering::first_seq).min();
+            let unflushed = unflushed.filter(|_| !planted!("recovered-log-released"));
+            let floor = unflushed.map_or(segment, |first| wal.floor(first));
+            let mut counters = catalog.counters;
+            counters.segment = wal.next_id();
+            counters.wal_floor = floor;
+            // Segments that held the newest entries may go with a dropped keyspace; their numbers must not come back.
+            counters.seq = last_seq;
+            if !planted!("pack-id-reused-after-a-crash") {
+                counters.pack = counters.pack.max(found.packs.iter().max().map_or(PackId(1), |id| id.next()));
+            }
+            let edit = Edit { number: catalog.number.next(), counters, ..Edit::default() };
+            catalog = self.apply(&catalog, &edit, &loaded.path, &mut |_| Lease::none())?;
+            manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
+            wal.release(floor);
+            let active_bytes = memtables.values().map(|recovered| recovered.active.bytes()).sum();
+            writer = Some(Mutex::new(Writer::new(wal, last_seq, active_bytes)));
+            self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
+        }
+        let reserve = match self.opening.read_only {
+            true => Reserve::none(),
+            false => Reserve::open(&self.device, self.opening.options.reserve_bytes)?,
+        };
+        let trees = self.trees(&catalog, memtables);
+        Ok(self.engine(Parts {
+            lock,
+            packs,
+            meter,
+            reclaimer,
+            recycled,
+            catalog,
+            manifest,
+            writer,
+            reserve,
+            trees,
+            last_seq,
+            replayed: if self.opening.read_only { log.segments } else { Vec::new() },
+            limits,
+        }))
+    }
+
+    fn engine(&self, parts: Parts) -> Engine {
+        let mut options = self.opening.options.clone();
+        // Those of the keyspace that is there count, not those that it would have been created with.
+        if let Some(tree) = parts.trees.get(&DEFAULT_KEYSPACE) {
+            options.keyspace = options_of(&tree.record);
+        }
+        let cache = TableCache::new(
+            Arc::new(parts.packs),
+            parts.limits.cache_bytes,
+            u64::from(options.tree.block_bytes),
+        );
+        // Nobody else tells those who open for reading alone.
+        cache.expect(parts.reclaimer.space().live_bytes);
+        Engine {
+            env: self.opening.env.clone(),
+            device: self.device.clone(),
+            meter: parts.meter,
+            cache: Arc::new(cache),
+            replayed: parts.replayed,
+            settings: ArcSwap::from_pointee(Settings::new(&options, &*self.opening.env)),
+            next_segment: parts.writer.as_ref().map(|writer| writer.lock().wal.next().clone()),
+            syncs: parts.writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
+            tickets: Tickets::new(self.opening.env.clone()),
+            writer: parts.writer,
+            trees: ArcSwap::from_pointee(parts.trees),
+            snapshots: Default::default(),
+            visibility: Visibility::new(parts.last_seq),
+            scheduler: Default::default(),
+            pressure: Default::default(),
+            throttle: Default::default(),
+            idle_time: IdleTime::since(self.opening.env.now()),
+            health: Default::default(),
+            reclaimer: parts.reclaimer,
+            recycled: parts.recycled,
+            preallocator: Default::default(),
+            chunks: self.chunks.clone(),
+            reserve: parts.reserve,
+            ids: IdCounters::new(&parts.catalog.counters),
+            statistics: Default::default(),
+            lookups: Default::default(),
+            reads: Default::default(),
+            clock: Clock::starting_at(parts.catalog.counters.clock),
+            compacting_bytes: AtomicU64::new(0),
+            ingesting_bytes: AtomicU64::new(0),
+            filters: self.opening.filters.clone(),
+            events: Events::new(self.opening.listener.clone()),
+            closing: Mutex::new(()),
+            keyspace_changes: Mutex::new(()),
+            catalog: Mutex::new(CatalogLog { catalog: parts.catalog, manifest: parts.manifest }),
+            _lock: parts.lock,
+        }
+    }
+
+    /// The catalog that the manifest's edits make, its tables without leases.
+    fn assemble(&self, loaded: &Loaded) -> Result<Catalog> {
+        loaded.edits.iter().try_fold(Catalog::empty(), |catalog, edit| {
+            self.apply(&catalog, edit, &loaded.path, &mut |_| Lease::none())
+        })
+    }
+
+    fn catalog(&self, loaded: &Loaded, reclaimer: &Arc<Reclaimer>) -> Result<Catalog> {
+        let catalog = self.assemble(loaded)?;
+        // Tables take their leases only now: those that came and went in between have no space to give back.
+        let sink: Arc<dyn ExtentSink> = reclaimer.clone();
+        let mut adopt = |record: &crate::format::edit::TableRecord| Lease::new(sink.clone(), record.extent);
+        self.apply(&Catalog::empty(), &catalog.snapshot(), &loaded.path, &mut adopt)
+    }
+
+    fn apply(
+        &self,
+        catalog: &Catalog,
+        edit: &Edit,
+        manifest: &std::path::Path,
+        adopt: &mut dyn FnMut(&crate::format::edit::TableRecord) -> Lease,
+    ) -> Result<Catalog> {
+        catalog.apply(edit, adopt).map_err(|inconsistent| {
+            Error::corruption(manifest, 0, format!("edit {} does not fit: {inconsistent}", edit.number))
+        })
+    }
+
+    /// Opens a pack or a log segment. The writer of a store that is only read may give it up any time, so it is held.
+    fn open(&self, name: FileName, access: Access) -> Result<StoreFile> {
+        let is_log = matches!(name, FileName::Wal(_));
+        let holds = self.opening.read_only && !(is_log && planted!("reader-does-not-hold-the-log"));
+        if holds { self.device.hold(name) } else { self.device.open(name, access) }
+    }
+
+    /// `Busy` if the writer may have given up, before they were held, tables or log that `catalog` needs: the manifest, read
+    /// again, tells (see [`RecycledFiles`] for why that is enough).
+    fn check_held(&self, catalog: &Catalog) -> Result<()> {
+        let newer = self.assemble(&Manifest::load(&self.device)?)?;
+        let extents: HashSet<Extent> = newer.tables().map(|table| table.extent).collect();
+        // Tables, not packs alone: a dead one may be punched out of a pack that lives on.
+        let is_blind = planted!("reader-that-held-too-late");
+        let tables_stand = is_blind || catalog.tables().all(|table| extents.contains(&table.extent));
+        if tables_stand && newer.counters.wal_floor == catalog.counters.wal_floor {
+            return Ok(());
+        }
+        Err(overtaken())
+    }
+
+    /// `Busy` if something that is not in the log came after `catalog` and before the log's last batch: an ingest, the end of a
+    /// keyspace, another time to live. Without it, catalog and log would be no prefix of the history. The manifest tells, read once
+    /// more behind the log, unless it was written anew meanwhile: `Busy`, too.
+    fn check_prefix(&self, catalog: &Catalog, last_seq: Seq) -> Result<()> {
+        let loaded = Manifest::load(&self.device)?;
+        // What it begins with tells no longer what came when.
+        let is_anew = loaded.edits.first().is_some_and(|edit| edit.number > catalog.number);
+        // Flushes say up to where, compactions and moves drop what they take.
+        let ingests = |tree: &TreeEdit| {
+            let before = tree.add.iter().any(|(_, table)| table.max_seq <= last_seq);
+            before && tree.drop.is_empty() && tree.flushed.is_none()
+        };
+        let drops = |change: &KeyspaceChange| {
+            matches!(change, KeyspaceChange::Drop(_) | KeyspaceChange::SetTtl { .. })
+        };
+        let mut newer = loaded.edits.iter().filter(|edit| edit.number > catalog.number);
+        let misses = newer.any(|edit| edit.trees.iter().any(ingests) || edit.keyspaces.iter().any(drops));
+        if (misses || is_anew) && !planted!("reader-misses-an-ingest") {
+            return Err(overtaken());
+        }
+        Ok(())
+    }
+
+    /// A pack that is shorter than when it was sealed has lost data. Those of a store that is only read stay open. Returns as
+    /// well what of the packs is dead and yet stored; the rest of the gaps between live tables are holes.
+    fn check_packs(
+        &self,
+        catalog: &Catalog,
+        recycled: Arc<RecycledFiles>,
+    ) -> Result<(PackStore, StoredGaps)> {
+        let (mut pinned, mut stored_gaps) = (BTreeMap::new(), gaps(catalog));
+        for PackRecord { id, length, .. } in catalog.packs().map(|pack| pack.record) {
+            let file = self.open(FileName::Pack(id), Access::Read)?;
+            let found = file.len()?;
+            if found < length {
+                return Err(file.corruption(found, format!("the pack ends here instead of at byte {length}")));
+            }
+            if let Some(gaps) = stored_gaps.get_mut(&id).filter(|gaps| !gaps.is_empty()) {
+                // Where it cannot be told, all of them count: to punch a hole once more is harmless.
+                *gaps = stored(&file, gaps).unwrap_or_else(|_| std::mem::take(gaps));
+            }
+            if self.opening.read_only {
+                pinned.insert(id, Arc::new(file));
+            }
+        }
+        let per_table = self.opening.options.tree.descriptors == Descriptors::PerTable;
+        Ok((PackStore::new(self.device.clone(), recycled, pinned, per_table), stored_gaps))
+    }
+
+    /// Puts the log's entries that are in no table into memtables.
+    fn replay(
+        &self,
+        catalog: &Catalog,
+        segments: &[(SegmentId, Arc<StoreFile>)],
+        limits: &Limits,
+    ) -> Result<(Memtables, Seq, wal::Recovered)> {
+        let mut memtables = Memtables::new();
+        let mut last_seq = catalog.counters.seq;
+        let mut replay = |first: Seq, ops: Ops<'_>| {
+            // Between two batches, so that a flush never makes half of one durable.
+            for recovered in memtables.values_mut() {
+                recovered.seal_full(limits.memtable_bytes, Seq(first.0.saturating_sub(1)), &self.chunks);
+            }
+            for (op, seq) in ops.zip(first.0..) {
+                let (op, seq) = (op?, Seq(seq));
+                if !planted!("sequence-number-not-advanced") {
+                    last_seq = last_seq.max(seq);
+                }
+                match catalog.keyspaces.get(&op.keyspace) {
+                    Some(keyspace) if seq > keyspace.flushed => {
+                        let recovered = memtables
+                            .entry(op.keyspace)
+                            .or_insert_with(|| Recovering::new(&self.chunks, &keyspace.version));
+                        recovered.active.apply(seq, &op.action);
+                    }
+                    // It is in a table, or its keyspace was dropped since.
+                    Some(_) => {}
+                    None if op.keyspace < catalog.counters.keyspace => {}
+                    None => {
+                        return Err(Malformed {
+                            offset: 0,
+                            what: "the log names a keyspace that never existed",
+                        });
+                    }
+                }
+            }
+            Ok(())
+        };
+        let log = wal::recover(segments, catalog.counters.wal_floor, &mut replay)?;
+        Ok((memtables, last_seq, log))
+    }
+
+    fn trees(&self, catalog: &Catalog, mut memtables: Memtables) -> Trees {
+        let mut trees = Trees::new();
+        for (&id, state) in &catalog.keyspaces {
+            let recovered =
+                memtables.remove(&id).unwrap_or_else(|| Recovering::new(&self.chunks, &state.version));
+            let Recovering { active, sealed } = recovered;
+            let view = View { active, sealed, version: state.version.clone() };
+            trees.insert(id, Arc::new(Tree::new((*state.record).clone(), self.chunks.clone(), view)));
+        }
+        trees
+    }
+
+    /// Removes files that nothing refers to. Needs no barrier: what comes back is removed again.
+    fn remove_orphans(&self, catalog: &Catalog, manifest: u64, floor: SegmentId) -> Result<()> {
+        for name in self.device.list()? {
+            let orphan = match name {
+                FileName::Pack(id) => catalog.pack(id).is_none() && !planted!("orphaned-packs-kept"),
+                FileName::Wal(id) => id < floor,
+                FileName::Manifest(number) => number != manifest,
+                FileName::CurrentTemp | FileName::IdentityTemp | FileName::Recycled(_) => true,
+                FileName::Current | FileName::Identity | FileName::Lock | FileName::Reserve => false,
+            };
+            if orphan {
+                self.device.remove(name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What has been read does not fit together, for the writer has gone on: all is to be read again.
+fn overtaken() -> Error {
+    Error::new(ErrorKind::Busy, "the store's writer is faster than this reader opens it")
+}
+
+/// What recovery has gathered for the engine.
+struct Parts {
+    lock: Option<FileLock>,
+    packs: PackStore,
+    meter: Arc<Meter>,
+    reclaimer: Arc<Reclaimer>,
+    recycled: Arc<RecycledFiles>,
+    catalog: Catalog,
+    manifest: Option<Manifest>,
+    writer: Option<Mutex<Writer>>,
+    reserve: Reserve,
+    trees: Trees,
+    last_seq: Seq,
+    replayed: Vec<wal::RecoveredSegment>,
+    limits: Limits,
+}
+
+impl Engine {
+    /// Starts the threads, and flushes at once what would make the next recovery long, too.
+    fn start_work(self: &Arc<Self>) -> Result<()> {
+        self.sample_load();
+        self.fit_recycled();
+        self.start_threads()?;
+        let bytes = self.writer()?.lock().wal.bytes();
+        if bytes > self.settings().limits.memtable_bytes / 4 { self.seal_all() } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! What a reader makes of a writer that is quicker.
+
+use super::*;
+use crate::batch::WriteBatch;
+use crate::env::simulated::{SimConfig, SimEnv};
+use crate::options::{Durability, TreeOptions};
+use crate::types::KeyRange;
+
+fn opening(env: &Arc<SimEnv>, options: Options, read_only: bool) -> Opening {
+    let (dir, env, (listener, filters)) = (PathBuf::from("/db"), env.clone(), Default::default());
+    Opening { dir, env, options, read_only, must_exist: false, listener, filters }
+}
+
+/// Between a writer's question who holds a file and its rename a reader may take hold of it, in vain.
+#[test]
+fn i8_a_reader_that_held_too_late_is_told_by_the_manifest() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let writer = open(&opening(&env, Options::default(), false)).unwrap();
+        let flush = || {
+            let mut batch = WriteBatch::new();
+            batch.put("key", "value");
+            writer.commit(&batch, Durability::Buffered).unwrap();
+            writer.seal_all().and_then(|()| writer.wait_flushed()).unwrap();
+        };
+        let device = Device::new(env.clone(), "/db".into(), Arc::default());
+        let (opening, chunks) = (opening(&env, Options::default(), true), Arc::new(ChunkPool::new(0)));
+        let store = Store { opening: &opening, device: Arc::new(device), chunks };
+        let see = || store.assemble(&Manifest::load(&store.device).unwrap()).unwrap();
+        let verdict = |seen: &Catalog| store.check_held(seen).map_err(|error| error.kind());
+
+        flush();
+        let seen = see();
+        assert_eq!(verdict(&seen), Ok(()));
+        flush();
+        let newer = see();
+        assert!(seen.packs().all(|pack| newer.pack(pack.record.id).is_some()));
+        assert_eq!(verdict(&seen), Err(ErrorKind::Busy), "the log begins later");
+        let everything = KeyRange::new(&b"a"[..], &b"z"[..]);
+        writer.compact(&writer.tree(DEFAULT_KEYSPACE).unwrap(), &everything).unwrap();
+        assert_eq!(see().counters.wal_floor, newer.counters.wal_floor);
+        assert_eq!(verdict(&newer), Err(ErrorKind::Busy), "a pack is gone");
+        assert_eq!(verdict(&see()), Ok(()));
+        writer.close().unwrap();
+    });
+}
+
+/// A table that a compaction has dropped may be punched out of its pack, though the pack and the log stay.
+#[test]
+fn i8_a_reader_that_held_too_late_for_one_table_of_a_pack_is_told_by_the_manifest() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let tree =
+            TreeOptions { table_bytes: 4096, block_bytes: 512, l0_trigger: 100, ..TreeOptions::default() };
+        let tree = TreeOptions { l0_slow: 100, l0_stop: 200, ..tree };
+        let options = Options { tree, ..Options::default() };
+        let writer = open(&opening(&env, options.clone(), false)).unwrap();
+        let mut batch = WriteBatch::new();
+        for n in 0..40 {
+            batch.put(format!("{n:02}"), [n; 1000]);
+        }
+        writer.commit(&batch, Durability::Buffered).unwrap();
+        writer.seal_all().and_then(|()| writer.wait_flushed()).unwrap();
+        let device = Device::new(env.clone(), "/db".into(), Arc::default());
+        let (opening, chunks) = (opening(&env, options, true), Arc::new(ChunkPool::new(0)));
+        let store = Store { opening: &opening, device: Arc::new(device), chunks };
+        let see = || store.assemble(&Manifest::load(&store.device).unwrap()).unwrap();
+
+        let seen = see();
+        assert!(store.check_held(&seen).is_ok());
+        let range = KeyRange::new(&b"00"[..], &b"01"[..]);
+        writer.compact(&writer.tree(DEFAULT_KEYSPACE).unwrap(), &range).unwrap();
+        let newer = see();
+        assert!(seen.packs().all(|pack| newer.pack(pack.record.id).is_some()), "the pack lives on");
+        assert_eq!(seen.counters.wal_floor, newer.counters.wal_floor);
+        assert_eq!(store.check_held(&seen).unwrap_err().kind(), ErrorKind::Busy);
+        writer.close().unwrap();
+    });
+}

@@ -1,0 +1,60 @@
+//! Whether the store may still be written, and what went wrong lately.
+//!
+//! ```text
+//!   open --poison()--> poisoned       reads go on, writes fail, nothing is reclaimed
+//!   open, poisoned --close()--> closed
+//! ```
+//!
+//! A background job that failed without leaving anything unknown (a full disk, say) is not part of this state: the
+//! scheduler tries it again.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, ErrorKind, Result};
+
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    poison: OnceLock<Error>,
+    closed: AtomicBool,
+}
+
+impl Health {
+    /// The outcome of an operation is unknown: from now on nothing is written. Whether this is the first such cause.
+    /// Called by [`Engine::poison`](crate::engine::Engine::poison), which wakes whoever waits for better times.
+    pub(in crate::engine) fn poison(&self, cause: &Error) -> bool {
+        self.poison.set(cause.clone()).is_ok()
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.poison.get().is_some()
+    }
+
+    /// Fails if the store must not be written.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        self.check_sound()
+    }
+
+    /// Fails if the outcome of some operation is unknown.
+    pub(crate) fn check_sound(&self) -> Result<()> {
+        self.poison.get().map_or(Ok(()), |cause| Err(Error::poisoned(cause)))
+    }
+
+    /// Fails if the store was closed.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_closed() {
+            Err(Error::new(ErrorKind::Closed, "the store has been closed"))
+        } else {
+            Ok(())
+        }
+    }
+}

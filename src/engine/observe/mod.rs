@@ -1,0 +1,8 @@
+//! What the engine tells its owner: events, statistics and whether it is healthy.
+//!
+//! This room reads counters and forwards events. It changes nothing but them, and calls the listener under no lock.
+
+pub(super) mod events;
+pub(super) mod health;
+pub(super) mod reads;
+pub(super) mod statistics;

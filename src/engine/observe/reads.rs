@@ -1,0 +1,96 @@
+//! What users have read.
+//!
+//! Lookups count in stripes, by the hash of their key, which they have at hand; walks count by themselves and add up when they
+//! are dropped, so that a step costs no shared memory.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::stats::UserReads;
+use crate::store::stripes::Stripes;
+
+/// Counters of lookups and walks.
+#[derive(Debug, Default)]
+pub(crate) struct Reads(Stripes<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    /// Single lookups: two counters, of which each counts in one.
+    found: AtomicU64,
+    missed: AtomicU64,
+    many: AtomicU64,
+    found_of_many: AtomicU64,
+    seeks: AtomicU64,
+    steps: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// What one walk has done.
+#[derive(Debug, Default)]
+pub(crate) struct Walked {
+    pub(in crate::engine) seeks: u64,
+    steps: u64,
+    bytes: u64,
+}
+
+impl Walked {
+    /// Shows an entry of so many bytes.
+    #[inline(always)]
+    pub(in crate::engine) fn step(&mut self, bytes: usize) {
+        self.steps += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+impl Reads {
+    /// A lookup of a key of this `hash` has found a value of so many bytes, or none.
+    #[inline]
+    pub(in crate::engine) fn looked(&self, hash: u64, found: Option<usize>) {
+        let counters = self.0.at(hash);
+        match found {
+            Some(bytes) => {
+                counters.found.fetch_add(1, Relaxed);
+                counters.bytes.fetch_add(bytes as u64, Relaxed);
+            }
+            None => _ = counters.missed.fetch_add(1, Relaxed),
+        }
+    }
+
+    /// One call has looked for `keys` keys.
+    pub(in crate::engine) fn looked_for_many<'a>(&self, keys: usize, found: impl Iterator<Item = &'a [u8]>) {
+        let (mut count, mut bytes) = (0, 0);
+        for value in found {
+            count += 1;
+            bytes += value.len() as u64;
+        }
+        // Any place does: nobody calls this as often as a lookup.
+        let counters = self.0.at(bytes ^ keys as u64);
+        counters.many.fetch_add(keys as u64, Relaxed);
+        counters.found_of_many.fetch_add(count, Relaxed);
+        counters.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// A walk has ended.
+    pub(in crate::engine) fn walked(&self, walked: &Walked) {
+        // Another place for each of the threads, about: what they walk lies elsewhere in memory.
+        let counters = self.0.at(std::ptr::from_ref(walked).addr() as u64 >> 10);
+        counters.seeks.fetch_add(walked.seeks, Relaxed);
+        counters.steps.fetch_add(walked.steps, Relaxed);
+        counters.bytes.fetch_add(walked.bytes, Relaxed);
+    }
+
+    /// A picture of the counters.
+    pub(in crate::engine) fn sum(&self) -> UserReads {
+        let mut sum = UserReads::default();
+        for counters in self.0.iter() {
+            let load = |counter: &AtomicU64| counter.load(Relaxed);
+            let found = load(&counters.found);
+            sum.gets += found + load(&counters.missed);
+            sum.multi_get_keys += load(&counters.many);
+            sum.found += found + load(&counters.found_of_many);
+            sum.seeks += load(&counters.seeks);
+            sum.steps += load(&counters.steps);
+            sum.bytes += load(&counters.bytes);
+        }
+        sum
+    }
+}

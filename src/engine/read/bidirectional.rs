@@ -1,0 +1,222 @@
+//! A walk that goes anywhere within its bounds and turns round.
+//!
+//! Wraps a [`Scan`](super::scan::Scan) for what it sees, and has a merge for each direction, made when it is first needed and kept: a seek
+//! costs a search in each source, and so does a turn, which is a seek of the other merge to the entry at hand. A step in the
+//! direction of the last movement costs what it does in a scan.
+//!
+//! It stands on an entry, before the first or behind the last one; after a failure nowhere, until it seeks again.
+
+use std::ops::Bound;
+
+use super::scan::{BackwardWalk, ForwardWalk, Scan};
+use crate::error::Result;
+use crate::merge::PinValue;
+use crate::slice::Slice;
+
+/// A position among the entries of a scan.
+pub(crate) struct BidirectionalScan {
+    scan: Scan,
+    forward: Option<Box<ForwardWalk>>,
+    backward: Option<Box<BackwardWalk>>,
+    place: Place,
+    /// The key at which it turns round.
+    turn: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before the first entry.
+    Before,
+    /// On the entry of the merge that goes forward.
+    Forward,
+    /// On that of the other one.
+    Backward,
+    /// Behind the last entry.
+    Behind,
+    /// Nowhere, after a failure.
+    Lost,
+}
+
+impl BidirectionalScan {
+    /// Before the first entry of `scan`.
+    pub(crate) fn new(scan: Scan) -> Self {
+        Self { scan, forward: None, backward: None, place: Place::Before, turn: Vec::new() }
+    }
+
+    /// Goes to the first entry at or behind `key`. Whether there is one, as all movements below.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        if self.scan.bounds.is_before(key) {
+            self.seek_first()
+        } else {
+            self.go_forward(|walk| walk.seek(key))
+        }
+    }
+
+    /// Goes to the last entry at or before `key`.
+    pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
+        if self.scan.bounds.is_behind(key) {
+            return self.seek_last();
+        }
+        let behind = [key, &[0]].concat();
+        self.go_backward(|walk| walk.seek_before(&behind))
+    }
+
+    /// Goes to the first entry.
+    pub(crate) fn seek_first(&mut self) -> Result<bool> {
+        let from = self.scan.bounds.from.clone();
+        self.go_forward(|walk| match &from {
+            Bound::Included(from) => walk.seek(from),
+            Bound::Excluded(from) => seek_behind(walk, from),
+            Bound::Unbounded => walk.seek_first(),
+        })
+    }
+
+    /// Goes to the last entry.
+    pub(crate) fn seek_last(&mut self) -> Result<bool> {
+        let to = self.scan.bounds.to.clone();
+        self.go_backward(|walk| match &to {
+            Bound::Excluded(to) => walk.seek_before(to),
+            Bound::Included(to) => walk.seek_before(&[to, &[0][..]].concat()),
+            Bound::Unbounded => walk.seek_last(),
+        })
+    }
+
+    /// Goes to the next entry.
+    pub(crate) fn next(&mut self) -> Result<bool> {
+        match self.place {
+            Place::Before => self.seek_first(),
+            Place::Forward => {
+                let stepped = self.forward.as_mut().map_or(Ok(()), |walk| walk.step());
+                self.settle_forward(stepped)
+            }
+            Place::Backward => {
+                let key = self.take_key();
+                let went = self.go_forward(|walk| {
+                    seek_behind(walk, &key)?;
+                    if planted!("cursor-skips-an-entry-where-it-turns") && walk.valid() {
+                        walk.step()?;
+                    }
+                    Ok(())
+                });
+                self.turn = key;
+                went
+            }
+            Place::Behind | Place::Lost => Ok(false),
+        }
+    }
+
+    /// Goes to the previous entry.
+    pub(crate) fn prev(&mut self) -> Result<bool> {
+        match self.place {
+            Place::Behind => self.seek_last(),
+            Place::Backward => {
+                let stepped = self.backward.as_mut().map_or(Ok(()), |walk| walk.step());
+                self.settle_backward(stepped)
+            }
+            Place::Forward => {
+                let key = self.take_key();
+                let went = self.go_backward(|walk| walk.seek_before(&key));
+                self.turn = key;
+                went
+            }
+            Place::Before | Place::Lost => Ok(false),
+        }
+    }
+
+    /// A copy of the key at hand, in memory that [`BidirectionalScan::turn`] lends.
+    fn take_key(&mut self) -> Vec<u8> {
+        let mut turn = std::mem::take(&mut self.turn);
+        turn.clear();
+        turn.extend(self.current().map(|(key, _)| key).into_iter().flatten());
+        turn
+    }
+
+    fn go_forward(&mut self, seek: impl FnOnce(&mut ForwardWalk) -> Result<()>) -> Result<bool> {
+        if self.scan.is_empty() {
+            return Ok(false);
+        }
+        self.place = Place::Lost;
+        self.scan.walked.seeks += 1;
+        let walk = match &mut self.forward {
+            Some(walk) => walk,
+            none => none.insert(Box::new(self.scan.walk_forward()?)),
+        };
+        let sought = seek(walk);
+        self.settle_forward(sought)
+    }
+
+    fn go_backward(&mut self, seek: impl FnOnce(&mut BackwardWalk) -> Result<()>) -> Result<bool> {
+        if self.scan.is_empty() {
+            return Ok(false);
+        }
+        self.place = Place::Lost;
+        self.scan.walked.seeks += 1;
+        let walk = match &mut self.backward {
+            Some(walk) => walk,
+            none => none.insert(Box::new(self.scan.walk_backward()?)),
+        };
+        let sought = seek(walk);
+        self.settle_backward(sought)
+    }
+
+    /// Passes what is expired after a movement, of which `moved` is the result.
+    fn settle_forward(&mut self, moved: Result<()>) -> Result<bool> {
+        self.place = Place::Lost;
+        moved?;
+        let Some(walk) = &mut self.forward else { return Ok(false) };
+        while walk.valid() && !self.scan.bounds.is_behind(walk.key()) {
+            if let Some(value) = self.scan.shown(walk.value()) {
+                let bytes = walk.key().len() + value.len();
+                self.scan.walked.step(bytes);
+                self.place = Place::Forward;
+                return Ok(true);
+            }
+            walk.step()?;
+        }
+        self.place = Place::Behind;
+        Ok(false)
+    }
+
+    fn settle_backward(&mut self, moved: Result<()>) -> Result<bool> {
+        self.place = Place::Lost;
+        moved?;
+        let Some(walk) = &mut self.backward else { return Ok(false) };
+        while walk.valid() && !self.scan.bounds.is_before(walk.key()) {
+            if let Some(value) = self.scan.shown(walk.value()) {
+                let bytes = walk.key().len() + value.len();
+                self.scan.walked.step(bytes);
+                self.place = Place::Backward;
+                return Ok(true);
+            }
+            walk.step()?;
+        }
+        self.place = Place::Before;
+        Ok(false)
+    }
+
+    /// The entry that it stands on.
+    pub(crate) fn current(&self) -> Option<(&[u8], &[u8])> {
+        let (key, value) = match (self.place, &self.forward, &self.backward) {
+            (Place::Forward, Some(walk), _) => (walk.key(), walk.value()),
+            (Place::Backward, _, Some(walk)) => (walk.key(), walk.value()),
+            _ => return None,
+        };
+        Some((key, self.scan.shown(value)?))
+    }
+
+    /// As [`BidirectionalScan::current`], to keep.
+    pub(crate) fn current_pinned(&self) -> Option<(Slice, Slice)> {
+        let (key, value) = match (self.place, &self.forward, &self.backward) {
+            (Place::Forward, Some(walk), _) => (walk.key(), walk.current().pin_value()),
+            (Place::Backward, _, Some(walk)) => (walk.key(), walk.pinned_value().clone()),
+            _ => return None,
+        };
+        Some((Slice::from(key), self.scan.keep(value)?))
+    }
+}
+
+/// Goes to the first entry behind `key`.
+fn seek_behind(walk: &mut ForwardWalk, key: &[u8]) -> Result<()> {
+    walk.seek(key)?;
+    if walk.valid() && walk.key() == key { walk.step() } else { Ok(()) }
+}

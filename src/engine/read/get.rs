@@ -1,0 +1,146 @@
+//! Lookups.
+
+use std::sync::Arc;
+
+use super::tree::{Tree, View};
+use crate::catalog::TableMeta;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::format::filter;
+use crate::merge::newest_over;
+use crate::slice::Slice;
+use crate::store::cache::{TableCache, Unit};
+use crate::store::files::meter::ReadCause;
+use crate::store::table::TableReader;
+use crate::types::{Kind, Seq, Stamp};
+
+/// So many tables are found before the first of them is asked, and the parts of their filters brought from memory at once.
+const ABREAST: usize = 8;
+
+impl Engine {
+    /// The value of `key` at `upto`, or at the newest visible state.
+    pub(crate) fn get(&self, tree: &Tree, key: &[u8], upto: Option<Seq>) -> Result<Option<Slice>> {
+        self.health.check_open()?;
+        // The view before the number: a compaction that ends in between may drop what only an older number could see.
+        let view = tree.view();
+        tree.check_exists()?;
+        let upto = upto.unwrap_or_else(|| self.visible());
+        let hash = filter::hash(key);
+        let (value, has_passed) = self.get_in(&view, (hash, key), upto)?;
+        if has_passed && self.lookups.count(hash) && tree.read_debt.looked(&self.settings().policy.layout) {
+            self.scheduler.wake();
+        }
+        let value = match self.expiry(tree) {
+            Some(expiry) => value.and_then(|value| expiry.keep(value)),
+            None => value,
+        };
+        self.reads.looked(hash, value.as_ref().map(|value| value.len()));
+        Ok(value)
+    }
+
+    /// The value of `key`, and whether several tables of level 0 were asked and had none.
+    fn get_in(&self, view: &View, (hash, key): (u64, &[u8]), upto: Seq) -> Result<(Option<Slice>, bool)> {
+        for memtable in view.memtables() {
+            let over = memtable.newest_over(key, upto);
+            if let Some(found) = decide(memtable.get(key, hash, upto), over) {
+                return Ok((found.map(Slice::from_memtable), false));
+            }
+        }
+        // Ordered slots, newest first: the first version met is the newest that is visible (I2).
+        let mut tables = view.version.runs().filter_map(|(level, run)| Some((level, run.find(key)?)));
+        let mut asked_in_level0 = 0;
+        loop {
+            let mut abreast = [None; ABREAST];
+            for (place, (level, table)) in abreast.iter_mut().zip(tables.by_ref()) {
+                if let Some(reader) = table.attachment.get::<TableReader>() {
+                    reader.prefetch_filter(hash);
+                }
+                *place = Some((level, table));
+            }
+            for &place in &abreast {
+                let Some((level, table)) = place else { return Ok((None, asked_in_level0 > 1)) };
+                if let Some(found) = self.get_from(table, Unit::of_level(level), (hash, key), upto)? {
+                    return Ok((found, level > 0 && asked_in_level0 > 1));
+                }
+                asked_in_level0 += u32::from(level == 0);
+            }
+        }
+    }
+
+    /// What one table says of `key` at `upto`; nothing if older tables are to be asked.
+    fn get_from(
+        &self,
+        meta: &Arc<TableMeta>,
+        unit: Unit,
+        (hash, key): (u64, &[u8]),
+        upto: Seq,
+    ) -> Result<Option<Option<Slice>>> {
+        if meta.min_seq > upto {
+            return Ok(None);
+        }
+        let table = self.cache.table(meta)?;
+        let over = newest_over(table.range_tombstones(), key, upto);
+        let newest = if !table.may_contain(hash) {
+            None
+        } else if TableCache::has_rows(meta, upto) {
+            self.newest_row(&table, unit, (hash, key), upto)?
+        } else {
+            self.newest_in(&table, key, upto)?
+        };
+        Ok(decide(newest, over))
+    }
+
+    /// The newest version of `key` in one table that is visible at `upto`.
+    pub(in crate::engine) fn newest_in(
+        &self,
+        table: &TableReader,
+        key: &[u8],
+        upto: Seq,
+    ) -> Result<Option<(Stamp, Slice)>> {
+        let fetch = |handle| self.cache.block(table, handle, ReadCause::Get);
+        let found = table.find(key, Stamp::upto(upto), fetch)?;
+        Ok(found.map(|(block, entry)| {
+            (table.stamp(block.stamp(entry)), Slice::from_block(block.pin_value(entry)))
+        }))
+    }
+
+    /// The same in a table of large records all of which are visible at `upto`.
+    fn newest_row(
+        &self,
+        table: &TableReader,
+        unit: Unit,
+        (hash, key): (u64, &[u8]),
+        upto: Seq,
+    ) -> Result<Option<(Stamp, Slice)>> {
+        if let Some((stamp, value)) = self.cache.row(table.id(), hash, key) {
+            return Ok(Some((stamp, Slice::from_block(value))));
+        }
+        let mut is_kept = false;
+        let found = table.find(key, Stamp::upto(upto), |handle| {
+            let (block, kept) = self.cache.block_for_row(table, handle, unit)?;
+            is_kept = kept;
+            Ok(block)
+        })?;
+        Ok(found.map(|(block, entry)| {
+            let stamp = table.stamp(block.stamp(entry));
+            let value = if is_kept {
+                block.pin_value(entry)
+            } else {
+                self.cache.keep_row(table.id(), (hash, key), (stamp, block, entry))
+            };
+            (stamp, Slice::from_block(value))
+        }))
+    }
+}
+
+/// What a source says of a key of which it has the version `newest` and, `over` it, a range tombstone. Nothing if it has
+/// neither; otherwise older sources have nothing to say (I2).
+pub(in crate::engine) fn decide<V>(newest: Option<(Stamp, V)>, over: Option<Seq>) -> Option<Option<V>> {
+    match newest {
+        Some((stamp, value)) if over.is_none_or(|over| over < stamp.seq()) => {
+            Some((stamp.kind() == Kind::Put).then_some(value))
+        }
+        Some(_) => Some(None),
+        None => over.map(|_| None),
+    }
+}

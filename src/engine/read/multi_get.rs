@@ -1,0 +1,143 @@
+//! Lookups of many keys at one moment.
+//!
+//! Each memtable and each run is asked for all keys that are not yet decided, in key order: neighbours share the search
+//! for their table and the fetch of their block.
+
+use std::sync::Arc;
+
+use super::tree::Tree;
+use crate::catalog::{Run, TableMeta};
+use crate::engine::Engine;
+use crate::engine::read::get::decide;
+use crate::error::Result;
+use crate::format::block::Block;
+use crate::format::filter;
+use crate::format::table::BlockHandle;
+use crate::merge::newest_over;
+use crate::slice::Slice;
+use crate::store::files::meter::ReadCause;
+use crate::store::table::TableReader;
+use crate::types::{Seq, Stamp};
+
+impl Engine {
+    /// The values of `keys`, in their order, at `upto` or at the newest visible state.
+    pub(crate) fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        tree: &Tree,
+        keys: &[K],
+        upto: Option<Seq>,
+    ) -> Result<Vec<Option<Slice>>> {
+        self.health.check_open()?;
+        // The view before the number, as for a single lookup.
+        let view = tree.view();
+        tree.check_exists()?;
+        let upto = upto.unwrap_or_else(|| self.visible());
+        let mut values = vec![None; keys.len()];
+        let mut undecided: Vec<Sought<'_>> =
+            keys.iter().enumerate().map(|(place, key)| Sought::new(key.as_ref(), place)).collect();
+        undecided.sort_unstable_by_key(|sought| sought.key);
+        // Newest first: the first version met is the newest that is visible (I2).
+        for memtable in view.memtables() {
+            undecided.retain(|sought| {
+                let over = memtable.newest_over(sought.key, upto);
+                let decided = decide(memtable.get(sought.key, sought.hash, upto), over);
+                if let Some(found) = &decided {
+                    values[sought.place] = found.clone().map(Slice::from_memtable);
+                }
+                decided.is_none()
+            });
+        }
+        for (_, run) in view.version.runs() {
+            let mut finger = Finger { engine: self, run, upto, table: None };
+            let mut left = Vec::with_capacity(undecided.len());
+            for sought in undecided {
+                match finger.find(&sought)? {
+                    Some(found) => values[sought.place] = found,
+                    None => left.push(sought),
+                }
+            }
+            undecided = left;
+        }
+        if let Some(expiry) = self.expiry(tree) {
+            values = values.into_iter().map(|value| expiry.keep(value?)).collect();
+        }
+        self.reads.looked_for_many(keys.len(), values.iter().flatten().map(|value| &value[..]));
+        Ok(values)
+    }
+}
+
+/// A key, and where its value goes.
+struct Sought<'a> {
+    key: &'a [u8],
+    hash: u64,
+    place: usize,
+}
+
+impl<'a> Sought<'a> {
+    fn new(key: &'a [u8], place: usize) -> Self {
+        Self { key, hash: filter::hash(key), place }
+    }
+}
+
+/// Where in a run the last key was looked for.
+struct Finger<'a> {
+    engine: &'a Engine,
+    run: &'a Run,
+    upto: Seq,
+    table: Option<(Arc<TableMeta>, Opened)>,
+}
+
+/// A table and the block of it that was fetched last.
+struct Opened {
+    reader: Arc<TableReader>,
+    /// By its offset.
+    block: Option<(u64, Block)>,
+}
+
+impl Finger<'_> {
+    /// What the run says of a key; nothing if older ones are to be asked. Keys come in order.
+    fn find(&mut self, sought: &Sought<'_>) -> Result<Option<Option<Slice>>> {
+        let key = sought.key;
+        let (meta, mut opened) = match self.table.take() {
+            Some((meta, opened)) if meta.range.end.admits(key) || planted!("table-kept-behind-its-end") => {
+                (meta, opened)
+            }
+            _ => {
+                let Some(meta) = self.run.find(key).filter(|meta| meta.min_seq <= self.upto) else {
+                    return Ok(None);
+                };
+                let reader = self.engine.cache.table_arc(meta)?;
+                (meta.clone(), Opened { reader, block: None })
+            }
+        };
+        let found = opened.find(self.engine, sought, self.upto);
+        self.table = Some((meta, opened));
+        found
+    }
+}
+
+impl Opened {
+    fn find(&mut self, engine: &Engine, sought: &Sought<'_>, upto: Seq) -> Result<Option<Option<Slice>>> {
+        let over = newest_over(self.reader.range_tombstones(), sought.key, upto);
+        let may_contain = self.reader.may_contain(sought.hash);
+        let newest = if may_contain { self.newest(engine, sought.key, upto)? } else { None };
+        Ok(decide(newest, over))
+    }
+
+    /// The newest version of `key` that is visible.
+    fn newest(&mut self, engine: &Engine, key: &[u8], upto: Seq) -> Result<Option<(Stamp, Slice)>> {
+        let Self { reader, block: last } = self;
+        let fetch = |handle: BlockHandle| {
+            if let Some((_, block)) = last.as_ref().filter(|(at, _)| *at == handle.offset) {
+                return Ok(block.clone());
+            }
+            let block = engine.cache.block(reader, handle, ReadCause::Get)?;
+            *last = Some((handle.offset, block.clone()));
+            Ok(block)
+        };
+        let found = reader.find(key, Stamp::upto(upto), fetch)?;
+        Ok(found.map(|(block, entry)| {
+            (reader.stamp(block.stamp(entry)), Slice::from_block(block.pin_value(entry)))
+        }))
+    }
+}

@@ -1,0 +1,532 @@
+//! Iterators over one view.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::tree::{Tree, View};
+use crate::catalog::Run;
+use crate::engine::jobs::expiry::Expiry;
+use crate::engine::observe::reads::Walked;
+use crate::engine::{Engine, Pin};
+use crate::error::{Error, Result};
+use crate::format::filter::PrefixProbe;
+use crate::merge::{
+    Cursor, Masked, MergeBackward, MergeForward, PinValue, Span, Tombstones, VisibleBackward, VisibleForward,
+    span_at,
+};
+use crate::policy::BlocksAsked;
+use crate::slice::Slice;
+use crate::store::cache::{TableCache, Unit};
+use crate::store::memtable::{MemtableCursor, TombstoneTree};
+use crate::store::table::TablesCursor;
+use crate::types::{KeyRange, Prefix, Seq, Stamp, UpperBound};
+
+/// Which keys an iterator covers.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) from: Bound<Vec<u8>>,
+    pub(crate) to: Bound<Vec<u8>>,
+}
+
+impl Bounds {
+    /// All keys that start with `prefix`.
+    pub(crate) fn prefix(prefix: &[u8]) -> Self {
+        let to = match UpperBound::after_prefix(prefix) {
+            UpperBound::Excluded(end) => Bound::Excluded(end.to_vec()),
+            UpperBound::Unbounded => Bound::Unbounded,
+        };
+        Self { from: Bound::Included(prefix.to_vec()), to }
+    }
+
+    /// For the maps of the standard library, which do not take bounds that are empty.
+    pub(crate) fn as_refs(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (self.from.as_ref().map(|key| &key[..]), self.to.as_ref().map(|key| &key[..]))
+    }
+
+    /// The keys inside, if there can be any.
+    pub(crate) fn range(&self) -> Option<KeyRange> {
+        KeyRange::between(self.from.as_ref(), self.to.as_ref())
+    }
+
+    #[inline]
+    pub(in crate::engine) fn is_behind(&self, key: &[u8]) -> bool {
+        match &self.to {
+            Bound::Included(to) => key > &**to,
+            Bound::Excluded(to) => key >= &**to,
+            Bound::Unbounded => false,
+        }
+    }
+
+    #[inline]
+    pub(in crate::engine) fn is_before(&self, key: &[u8]) -> bool {
+        match &self.from {
+            Bound::Included(from) => key < &**from,
+            Bound::Excluded(from) => key <= &**from,
+            Bound::Unbounded => false,
+        }
+    }
+}
+
+/// A source of a scan.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are runs, and a box would cost each step an access"
+)]
+// Which one it is takes a byte of its own: to read that out of what a field cannot be costs each call ten instructions.
+#[repr(u8)]
+pub(in crate::engine) enum Source {
+    Memtable(MemtableCursor),
+    Run(TablesCursor<Run>),
+    /// One of the others, where range tombstones may hide some of its entries.
+    Masked(Box<Masked<Self, SourceTombstones>>),
+}
+
+/// Range tombstones of a source, as a reader sees them.
+pub(in crate::engine) enum SourceTombstones {
+    Memtable(Vec<Arc<TombstoneTree>>, Seq),
+    Run(Arc<TableCache>, Run, Seq),
+}
+
+impl Tombstones for SourceTombstones {
+    type Error = Error;
+
+    fn span(&self, key: &[u8]) -> Result<Span> {
+        match self {
+            Self::Memtable(lists, upto) => Ok(span_at(lists.iter().map(|list| &list[..]), key, *upto)),
+            Self::Run(cache, run, upto) => span_of(cache, run, key, *upto),
+        }
+    }
+}
+
+/// The span around `key` in a run, which reaches no farther than a table, or the gap between two.
+fn span_of(cache: &TableCache, run: &Run, key: &[u8], upto: Seq) -> Result<Span> {
+    let at = run.lower_bound(key);
+    let mut gap = KeyRange::everything();
+    if let Some(table) = run.get(at) {
+        if table.range.contains(key) {
+            let mut span = if table.range_tombstones > 0 {
+                span_at([cache.table(table)?.range_tombstones()], key, upto)
+            } else {
+                Span { range: KeyRange::everything(), newest: None }
+            };
+            span.range = span.range.intersection(&table.range).unwrap_or_else(|| table.range.clone());
+            return Ok(span);
+        }
+        gap.end = UpperBound::Excluded(table.range.start.clone());
+    }
+    if let Some(before) = at.checked_sub(1).and_then(|before| run.get(before))
+        && let UpperBound::Excluded(end) = &before.range.end
+    {
+        gap.start = end.clone();
+    }
+    Ok(Span { range: gap, newest: None })
+}
+
+/// Passes a call on to whichever source it is.
+macro_rules! each {
+    ($source:expr, $cursor:ident => $call:expr) => {
+        match $source {
+            Source::Memtable($cursor) => $call,
+            Source::Run($cursor) => $call,
+            Source::Masked($cursor) => $call,
+        }
+    };
+}
+
+impl Cursor for Source {
+    type Error = Error;
+
+    #[inline]
+    fn valid(&self) -> bool {
+        each!(self, cursor => cursor.valid())
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        each!(self, cursor => cursor.key())
+    }
+
+    #[inline]
+    fn stamp(&self) -> Stamp {
+        each!(self, cursor => cursor.stamp())
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        each!(self, cursor => cursor.value())
+    }
+
+    #[inline]
+    fn kept(&self) -> usize {
+        each!(self, cursor => cursor.kept())
+    }
+
+    #[inline]
+    fn waits(&self) -> bool {
+        match self {
+            Self::Run(cursor) => cursor.waits(),
+            Self::Memtable(_) | Self::Masked(_) => false,
+        }
+    }
+
+    fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
+        each!(self, cursor => cursor.seek(key, stamp))
+    }
+
+    fn seek_before(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
+        each!(self, cursor => cursor.seek_before(key, stamp))
+    }
+
+    fn seek_first(&mut self) -> Result<()> {
+        each!(self, cursor => cursor.seek_first())
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        each!(self, cursor => cursor.seek_last())
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> Result<()> {
+        each!(self, cursor => cursor.next())
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        each!(self, cursor => cursor.prev())
+    }
+}
+
+impl PinValue for Source {
+    type Pinned = Slice;
+
+    fn pin_value(&self) -> Slice {
+        match self {
+            Self::Memtable(cursor) => Slice::from_memtable(cursor.pin_value()),
+            Self::Run(cursor) => match cursor.pin_value() {
+                Some(value) => Slice::from_block(value),
+                None => Slice::from(cursor.value()),
+            },
+            Self::Masked(cursor) => cursor.pin_value(),
+        }
+    }
+}
+
+/// What a scan is about, if all keys of its range have the same prefix.
+struct Sought {
+    range: KeyRange,
+    prefix: PrefixProbe,
+}
+
+impl Sought {
+    fn new(rule: Option<Prefix>, range: KeyRange) -> Option<Self> {
+        let rule = rule?;
+        let prefix = PrefixProbe::new(rule, rule.of_all(&range)?);
+        Some(Self { range, prefix })
+    }
+
+    /// Whether an entry of `run` may be in the range. Runs are taken or left as a whole: a table whose filter denies the
+    /// prefix spans all keys that have it, so no other table of the run has any. (But for tables that begin or end with a
+    /// range tombstone: they are asked one after the other.)
+    fn may_be_in(&self, engine: &Engine, run: &Run) -> Result<bool> {
+        for table in run.overlapping(&self.range).filter(|table| table.entries > 0) {
+            let may_contain = engine.cache.table(table)?.may_contain_prefix(&self.prefix);
+            engine.statistics.asked_for_prefix(may_contain);
+            if may_contain {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The sources of a view without what range tombstones hide from a reader at `upto`, and without runs that have nothing
+/// that is `sought`. Range tombstones count wherever they are.
+fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> Result<Vec<Source>> {
+    let cache = &engine.cache;
+    let runs = view.version.runs();
+    let memtables = view.memtables().map(|memtable| {
+        let lists = memtable.visible_range_tombstones(upto);
+        let tombstones = (!lists.is_empty()).then(|| SourceTombstones::Memtable(lists, upto));
+        Ok((Some(Source::Memtable(memtable.cursor())), tombstones))
+    });
+    let runs = runs.filter(|(_, run)| !run.is_empty()).map(|(level, run)| {
+        let tombstones = || SourceTombstones::Run(cache.clone(), run.clone(), upto);
+        let tombstones = (run.range_tombstones() > 0).then(tombstones);
+        let wanted = sought.map_or(Ok(true), |sought| sought.may_be_in(engine, run))?;
+        let cursor = wanted.then(|| TablesCursor::cached(cache.clone(), run.clone(), Unit::of_level(level)));
+        Ok((cursor.map(Source::Run), tombstones))
+    });
+    let runs_at_most: usize = view.version.levels().map(|(_, level)| level.runs.len()).sum();
+    let mut sources = Vec::with_capacity(view.memtables().count() + runs_at_most);
+    // Newest first: what hides entries of a source is its own or has come by before it.
+    let mut newer: Vec<Arc<SourceTombstones>> = Vec::new();
+    for source in memtables.chain(runs) {
+        let (source, own) = source?;
+        let own = own.map(Arc::new);
+        match source {
+            Some(Source::Run(cursor)) if newer.is_empty() && own.is_none() => {
+                sources.push(Source::Run(cursor.waiting()));
+            }
+            Some(source) if newer.is_empty() && own.is_none() => sources.push(source),
+            Some(source) => {
+                let masked = Masked::new(source, newer.clone(), own.clone());
+                sources.push(Source::Masked(Box::new(masked)));
+            }
+            None => {}
+        }
+        newer.extend(own);
+    }
+    Ok(sources)
+}
+
+/// What a scan shows from either end.
+pub(in crate::engine) type ForwardWalk = VisibleForward<Source>;
+pub(in crate::engine) type BackwardWalk = VisibleBackward<Source>;
+
+/// A walk from both ends over the entries that are visible at one sequence number. Owns all it needs.
+pub(crate) struct Scan {
+    engine: Arc<Engine>,
+    view: Arc<View>,
+    seq: Seq,
+    /// What is expired, where values expire.
+    expiry: Option<Expiry>,
+    /// Keeps the versions of a snapshot; the newest state needs no keeping beyond the view.
+    _pin: Option<Arc<Pin>>,
+    pub(in crate::engine) bounds: Bounds,
+    sought: Option<Sought>,
+    front: End<ForwardWalk>,
+    back: End<BackwardWalk>,
+    pub(in crate::engine) walked: Walked,
+}
+
+/// One end of a scan: made when it is first asked for.
+enum End<T> {
+    Fresh,
+    /// Stands on the entry that was returned last.
+    At(Box<T>),
+    Finished,
+}
+
+impl Scan {
+    /// Entries of `tree` within `bounds` as of `pin`, or as of now.
+    pub(crate) fn new(
+        engine: &Arc<Engine>,
+        tree: &Tree,
+        bounds: Bounds,
+        pin: Option<Arc<Pin>>,
+    ) -> Result<Self> {
+        engine.health.check_open()?;
+        // The view before the number, as for lookups.
+        let view = tree.view_arc();
+        tree.check_exists()?;
+        let seq = pin.as_ref().map_or_else(|| engine.visible(), |pin| pin.seq());
+        let asked = || {
+            let counts = engine.cache.counts();
+            BlocksAsked { cached: counts.hits, read: counts.reads, read_nanos: counts.read_nanos }
+        };
+        if !view.version.level(0).runs.is_empty() && tree.read_debt.scanned(asked) {
+            engine.scheduler.wake();
+        }
+        let range = bounds.range();
+        let empty = range.is_none();
+        Ok(Self {
+            engine: engine.clone(),
+            view,
+            seq,
+            expiry: engine.expiry(tree),
+            _pin: pin,
+            bounds,
+            sought: range.and_then(|range| Sought::new(tree.record.prefix, range)),
+            front: if empty { End::Finished } else { End::Fresh },
+            back: if empty { End::Finished } else { End::Fresh },
+            walked: Walked::default(),
+        })
+    }
+
+    /// Both ends are finished once one is.
+    #[cold]
+    fn end(&mut self, ended: Result<bool>) -> Result<bool> {
+        (self.front, self.back) = (End::Finished, End::Finished);
+        ended
+    }
+
+    fn sources(&self) -> Result<Vec<Source>> {
+        sources(&self.engine, &self.view, self.seq, self.sought.as_ref())
+    }
+
+    /// A walk of its own over what the scan sees, without its bounds. Not valid before the first seek.
+    pub(in crate::engine) fn walk_forward(&self) -> Result<ForwardWalk> {
+        Ok(VisibleForward::new(MergeForward::new(self.sources()?), self.seq))
+    }
+
+    /// The same, in the other direction.
+    pub(in crate::engine) fn walk_backward(&self) -> Result<BackwardWalk> {
+        Ok(VisibleBackward::new(MergeBackward::new(self.sources()?), self.seq))
+    }
+
+    /// Whether there is nothing within the bounds.
+    pub(in crate::engine) fn is_empty(&self) -> bool {
+        self.bounds.range().is_none()
+    }
+
+    /// Goes to the next entry from the front; whether there is one. A failure ends the scan.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<bool> {
+        loop {
+            match self.step_front() {
+                Ok(true) if self.expiry.is_some() && self.front().is_none() => {}
+                Ok(true) => return Ok(true),
+                ended => return self.end(ended),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn step_front(&mut self) -> Result<bool> {
+        match &mut self.front {
+            End::Finished => return Ok(false),
+            End::At(walk) => walk.step()?,
+            End::Fresh => {
+                self.walked.seeks += 1;
+                self.front = End::At(self.first()?);
+            }
+        }
+        let End::At(walk) = &self.front else { return Ok(false) };
+        let open = matches!((&self.bounds.to, &self.back), (Bound::Unbounded, End::Fresh));
+        let inside = || !self.bounds.is_behind(walk.key()) && !self.back_has_passed(walk.key());
+        Ok(walk.valid() && (open || inside()))
+    }
+
+    #[inline(never)]
+    fn first(&self) -> Result<Box<ForwardWalk>> {
+        let mut walk = Box::new(self.walk_forward()?);
+        match &self.bounds.from {
+            Bound::Included(from) => walk.seek(from)?,
+            Bound::Excluded(from) => {
+                walk.seek(from)?;
+                if walk.valid() && walk.key() == from {
+                    walk.step()?;
+                }
+            }
+            Bound::Unbounded => walk.seek_first()?,
+        }
+        Ok(walk)
+    }
+
+    /// Goes to the next entry from the back; whether there is one. A failure ends the scan.
+    pub(crate) fn advance_back(&mut self) -> Result<bool> {
+        loop {
+            match self.step_back() {
+                Ok(true) if self.expiry.is_some() && self.back().is_none() => {}
+                Ok(true) => return Ok(true),
+                ended => return self.end(ended),
+            }
+        }
+    }
+
+    #[inline]
+    fn step_back(&mut self) -> Result<bool> {
+        match &mut self.back {
+            End::Finished => return Ok(false),
+            End::At(walk) => walk.step()?,
+            End::Fresh => {
+                self.walked.seeks += 1;
+                self.back = End::At(self.last()?);
+            }
+        }
+        let End::At(walk) = &self.back else { return Ok(false) };
+        Ok(walk.valid() && !self.bounds.is_before(walk.key()) && !self.front_has_passed(walk.key()))
+    }
+
+    #[inline(never)]
+    fn last(&self) -> Result<Box<BackwardWalk>> {
+        let mut walk = Box::new(self.walk_backward()?);
+        match &self.bounds.to {
+            Bound::Excluded(to) => walk.seek_before(to)?,
+            Bound::Included(to) => {
+                // The key that follows `to` in bytewise order is `to` and a zero byte.
+                let mut behind = to.clone();
+                behind.push(0);
+                walk.seek_before(&behind)?;
+            }
+            Bound::Unbounded => walk.seek_last()?,
+        }
+        Ok(walk)
+    }
+
+    #[inline]
+    fn back_has_passed(&self, key: &[u8]) -> bool {
+        matches!(&self.back, End::At(walk) if walk.valid() && key >= walk.key())
+    }
+
+    #[inline]
+    fn front_has_passed(&self, key: &[u8]) -> bool {
+        matches!(&self.front, End::At(walk) if walk.valid() && key <= walk.key())
+    }
+
+    /// The caller's part of a value; nothing if it is expired.
+    #[inline]
+    pub(in crate::engine) fn shown<'a>(&self, value: &'a [u8]) -> Option<&'a [u8]> {
+        self.expiry.map_or(Some(value), |expiry| expiry.shown(value))
+    }
+
+    pub(in crate::engine) fn keep(&self, value: Slice) -> Option<Slice> {
+        match self.expiry {
+            Some(expiry) => expiry.keep(value),
+            None => Some(value),
+        }
+    }
+
+    /// The entry that [`Scan::advance`] went to.
+    #[inline(always)]
+    pub(crate) fn front(&self) -> Option<(&[u8], &[u8])> {
+        match &self.front {
+            End::At(walk) => Some((walk.key(), self.shown(walk.value())?)),
+            _ => None,
+        }
+    }
+
+    /// The entry that [`Scan::advance_back`] went to.
+    #[inline]
+    pub(crate) fn back(&self) -> Option<(&[u8], &[u8])> {
+        match &self.back {
+            End::At(walk) => Some((walk.key(), self.shown(walk.value())?)),
+            _ => None,
+        }
+    }
+
+    /// As [`Scan::front`], to keep.
+    pub(crate) fn front_pinned(&mut self) -> Option<(Slice, Slice)> {
+        let End::At(walk) = &self.front else { return None };
+        let entry = (Slice::from(walk.key()), self.keep(walk.current().pin_value())?);
+        self.walked.step(entry.0.len() + entry.1.len());
+        Some(entry)
+    }
+
+    /// As [`Scan::back`], to keep.
+    pub(crate) fn back_pinned(&mut self) -> Option<(Slice, Slice)> {
+        let End::At(walk) = &self.back else { return None };
+        let entry = (Slice::from(walk.key()), self.keep(walk.pinned_value().clone())?);
+        self.walked.step(entry.0.len() + entry.1.len());
+        Some(entry)
+    }
+
+    /// Counts the entry of [`Scan::front`] as shown.
+    #[inline(always)]
+    pub(crate) fn count_front(&mut self) {
+        let bytes = self.front().map_or(0, |(key, value)| key.len() + value.len());
+        self.walked.step(bytes);
+    }
+
+    /// Counts that of [`Scan::back`].
+    pub(crate) fn count_back(&mut self) {
+        let bytes = self.back().map_or(0, |(key, value)| key.len() + value.len());
+        self.walked.step(bytes);
+    }
+}
+
+impl Drop for Scan {
+    fn drop(&mut self) {
+        self.engine.reads.walked(&self.walked);
+    }
+}

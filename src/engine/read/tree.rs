@@ -1,0 +1,185 @@
+//! A keyspace at work: its memtables and its version.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::{ArcSwap, Guard};
+
+use crate::catalog::Version;
+use crate::engine::jobs::expiry::AtomicTtl;
+use crate::engine::schedule::overwrite_ratio::OverwriteRatio;
+use crate::engine::schedule::read_triggered::ReadDebt;
+use crate::env::sync::before_look;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::edit::KeyspaceRecord;
+use crate::store::memtable::{ChunkPool, Memtable};
+use crate::types::{KeyspaceId, Seq};
+
+/// First chunk of a memtable's arena, in bytes; a keyspace that is hardly used costs little more.
+const ARENA_BYTES: usize = 64 * 1024;
+
+/// An open keyspace.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    /// As it was when the tree was opened. How tables are written, and for how long values live, may have changed since: see
+    /// [`record_of`](crate::engine::Engine::record_of) and `ttl`.
+    pub(crate) record: KeyspaceRecord,
+    chunks: Arc<ChunkPool>,
+    view: ArcSwap<View>,
+    dropped: AtomicBool,
+    pub(in crate::engine) read_debt: ReadDebt,
+    pub(in crate::engine) overwrite_ratio: OverwriteRatio,
+    /// For how long values live.
+    pub(in crate::engine) ttl: AtomicTtl,
+    /// Until when none of its tables is compacted alone, by the monotonic clock, in nanoseconds.
+    pub(in crate::engine) put_off_until: AtomicU64,
+}
+
+/// Everything that a read needs: immutable but for the active memtable, which only grows.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) active: Arc<Memtable>,
+    /// Memtables on their way to the disk, newest first.
+    pub(crate) sealed: Vec<Sealed>,
+    pub(crate) version: Arc<Version>,
+}
+
+/// A memtable that takes no more entries.
+#[derive(Clone, Debug)]
+pub(crate) struct Sealed {
+    pub(crate) memtable: Arc<Memtable>,
+    /// Number of the newest entry of the whole store when it was sealed: the end of a batch. Once it is in tables,
+    /// a crash must keep everything up to here, in all keyspaces.
+    pub(crate) upto: Seq,
+}
+
+impl View {
+    /// The memtables, newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.active).chain(self.sealed.iter().map(|sealed| &sealed.memtable))
+    }
+
+    /// Bytes in sealed memtables.
+    pub(crate) fn sealed_bytes(&self) -> u64 {
+        self.sealed.iter().map(|sealed| sealed.memtable.bytes()).sum()
+    }
+}
+
+/// A new, empty memtable with memory from `chunks`, for keys most of which begin with `prefix`.
+pub(crate) fn new_memtable(chunks: &Arc<ChunkPool>, prefix: &[u8]) -> Arc<Memtable> {
+    Arc::new(Memtable::new(ARENA_BYTES, chunks, prefix))
+}
+
+/// What all keys of `version`, and of `memtable`, begin with.
+pub(crate) fn common_prefix(version: &Version, memtable: Option<&Memtable>) -> Vec<u8> {
+    let runs = version.runs().map(|(_, run)| run);
+    let ends = runs.filter_map(|run| Some((&*run.first()?.range.start, run.last()?.range.end.as_bytes())));
+    let mut keys = ends.chain(memtable.and_then(Memtable::ends)).flat_map(|(first, last)| [first, last]);
+    let first = keys.next().unwrap_or_default();
+    let shared = |key: &[u8]| first.iter().zip(key).take_while(|(a, b)| a == b).count();
+    let length = keys.map(shared).min().unwrap_or(0);
+    first[..length].to_vec()
+}
+
+impl Tree {
+    pub(crate) fn new(record: KeyspaceRecord, chunks: Arc<ChunkPool>, view: View) -> Self {
+        let view = ArcSwap::from_pointee(view);
+        Self {
+            ttl: AtomicTtl::new(record.ttl),
+            record,
+            chunks,
+            view,
+            dropped: AtomicBool::new(false),
+            read_debt: ReadDebt::default(),
+            overwrite_ratio: OverwriteRatio::default(),
+            put_off_until: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn id(&self) -> KeyspaceId {
+        self.record.id
+    }
+
+    /// The view in force, for the length of a lookup.
+    pub(crate) fn view(&self) -> Guard<Arc<View>> {
+        before_look();
+        self.view.load()
+    }
+
+    /// The view in force, to keep.
+    pub(crate) fn view_arc(&self) -> Arc<View> {
+        before_look();
+        self.view.load_full()
+    }
+
+    /// Puts an empty memtable in front and gives the old one, whose newest possible entry is `upto`, up for flushing;
+    /// nothing if it is empty. Only the holder of the writer's lock calls this, so that nobody is inserting.
+    pub(crate) fn seal(&self, upto: Seq) -> Option<Sealed> {
+        let memtable = self.view.load().active.clone();
+        if memtable.is_empty() {
+            return None;
+        }
+        let prefix = common_prefix(&self.view.load().version, Some(&memtable));
+        let (sealed, fresh) = (Sealed { memtable, upto }, new_memtable(&self.chunks, &prefix));
+        self.view.rcu(|view| View {
+            active: fresh.clone(),
+            sealed: std::iter::once(&sealed).chain(&view.sealed).cloned().collect(),
+            version: view.version.clone(),
+        });
+        Some(sealed)
+    }
+
+    /// Shows the result of a job: the new version, and without the memtable that it has absorbed, if any.
+    pub(crate) fn publish(&self, version: &Arc<Version>, flushed: Option<&Arc<Memtable>>) {
+        let waits = |sealed: &&Sealed| flushed.is_none_or(|flushed| !Arc::ptr_eq(&sealed.memtable, flushed));
+        let before = self.view.rcu(|view| View {
+            active: view.active.clone(),
+            sealed: view.sealed.iter().filter(waits).cloned().collect(),
+            version: version.clone(),
+        });
+        let (before, runs) = (before.version.level(0).runs.len(), version.level(0).runs.len());
+        // A compaction of level 0 that readers have paid for goes on, section by section, until nothing is left of it, whatever is
+        // flushed meanwhile.
+        if runs > before || runs == 0 {
+            self.read_debt.share(before, runs);
+        }
+    }
+
+    /// Fails once the keyspace is dropped. Asked after a view was taken: a view that is empty for that reason comes after
+    /// the mark.
+    pub(crate) fn check_exists(&self) -> Result<()> {
+        if self.dropped.load(Ordering::Acquire) { Err(dropped()) } else { Ok(()) }
+    }
+
+    /// The keyspace is dropped: whoever comes from now on does not find it.
+    pub(crate) fn mark_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+
+    /// Lets go of everything, once the keyspace is marked as dropped. Iterators go on with the views that they have.
+    pub(crate) fn clear(&self) {
+        let version = Arc::new(Version::empty());
+        self.view.store(Arc::new(View {
+            active: new_memtable(&self.chunks, b""),
+            sealed: Vec::new(),
+            version,
+        }));
+    }
+
+    /// The oldest entry of the sealed memtable that is flushed next.
+    pub(crate) fn first_sealed(&self) -> Option<Seq> {
+        self.view().sealed.last()?.memtable.min_seq()
+    }
+
+    /// The oldest entry that is in no table, `except` left out.
+    pub(crate) fn first_unflushed(&self, except: Option<&Arc<Memtable>>) -> Option<Seq> {
+        let view = self.view();
+        let counts = |memtable: &&Arc<Memtable>| except.is_none_or(|except| !Arc::ptr_eq(memtable, except));
+        view.memtables().filter(counts).filter_map(|memtable| memtable.min_seq()).min()
+    }
+}
+
+/// What is left to say of a keyspace that was dropped.
+pub(crate) fn dropped() -> Error {
+    Error::new(ErrorKind::NotFound, "the keyspace was dropped")
+}

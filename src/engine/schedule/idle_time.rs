@@ -1,0 +1,42 @@
+//! Time in which users leave the machine alone is used for intra-L0 compactions.
+//!
+//! Readers pay for an intra-L0 compaction once they have been held up for as long as it takes ([`read_debt`](crate::engine::schedule::read_triggered)). While nobody is
+//! there it holds up nobody, so it is done before they come. ("DLC: A New Compaction Scheme for LSM-tree with High Stability and Low
+//! Latency", section 3, has compactions of level 0 wait for times of low load; these have no other reason to wait.) What it writes is
+//! bounded ([`Layout::idle_intra_l0`]). It is done part by part, and when users come back the next part waits.
+//!
+//! [`Layout::idle_intra_l0`]: crate::policy::Layout::idle_intra_l0
+
+use std::time::Duration;
+
+use crate::engine::Engine;
+use crate::engine::schedule::throttle::{Counts, Seen};
+use crate::env::sync::Mutex;
+
+/// Users are looked at over this long at least; so often, if they are there and something waits until they are not.
+pub(in crate::engine) const IDLE_PERIOD: Duration = Duration::from_millis(100);
+
+/// What users did, as compaction threads without work saw it last.
+#[derive(Debug)]
+pub(in crate::engine) struct IdleTime(Mutex<Seen>);
+
+impl IdleTime {
+    /// For a store that is opened now.
+    pub(in crate::engine) fn since(now: Duration) -> Self {
+        Self(Mutex::new(Seen::since(now)))
+    }
+}
+
+impl Engine {
+    /// Whether there may be something to do in idle time.
+    pub(in crate::engine) fn could_use_idle_time(&self) -> bool {
+        self.settings().policy.layout.has_intra_l0()
+            && !self.is_short_of_space()
+            && self.trees().values().any(|tree| !tree.view().version.level(0).runs.is_empty())
+    }
+
+    /// Whether users leave the machine alone, or next to.
+    pub(in crate::engine) fn is_idle(&self) -> bool {
+        self.idle_time.0.lock().look(self.env.now(), IDLE_PERIOD, || Counts::of(self)).is_idle()
+    }
+}

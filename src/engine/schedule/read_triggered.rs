@@ -1,0 +1,115 @@
+//! Read-triggered compaction: readers run up a debt for the runs of level 0. (LevelDB: seek compaction.)
+//!
+//! Each run costs every scan a seek, and every lookup that finds nothing newer a look into a filter. What that takes could have
+//! gone into a compaction instead: once readers have spent as much as one costs, it is begun ([`Layout`] has the prices).
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::env::sync::Mutex;
+use crate::policy::{BlocksAsked, Layout, seeks_worth};
+use crate::store::stripes::Stripes;
+
+/// How often, in scans, they pay.
+const SCANS_PER_CHARGE: u64 = 256;
+
+/// The same for lookups: a prime, so that among those that take turns in several trees none pays for the others.
+const LOOKUPS_PER_CHARGE: u64 = 1021;
+
+/// Somebody is told once what is paid has grown by one part in so many: to plan costs more, the more tables level 0 has.
+const DEBT_STEPS: u64 = 16;
+
+/// The read debt of one tree's readers.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct ReadDebt {
+    scans: AtomicU64,
+    /// Since level 0 became empty, for each of its runs, in bytes of compaction: of one that came later, the mean.
+    accrued: AtomicU64,
+    /// What they had paid when somebody was told last.
+    notified: AtomicU64,
+    /// Blocks that had been asked for when scans paid last.
+    asked: Mutex<BlocksAsked>,
+}
+
+impl ReadDebt {
+    /// Level 0 has got runs: what was paid for all of them together stays, so that a flush neither ends a compaction that was paid for nor
+    /// puts it off. Or it has become empty: to begin anew.
+    pub(in crate::engine) fn share(&self, before: usize, runs: usize) {
+        for accrued in [&self.accrued, &self.notified] {
+            let all = accrued.load(Relaxed).saturating_mul(before as u64);
+            accrued.store(all.checked_div(runs as u64).unwrap_or(0), Relaxed);
+        }
+    }
+
+    /// Counts a scan; whether something may be due now. `asked` tells what blocks have been asked for since the store was opened.
+    pub(in crate::engine) fn scanned(&self, asked: impl FnOnce() -> BlocksAsked) -> bool {
+        if !(self.scans.fetch_add(1, Relaxed) + 1).is_multiple_of(SCANS_PER_CHARGE) {
+            return false;
+        }
+        let now = asked();
+        let lately = now.since(&std::mem::replace(&mut self.asked.lock(), now));
+        self.charge(seeks_worth(SCANS_PER_CHARGE, &lately))
+    }
+
+    /// As many lookups as pay at once have gone through level 0; whether something may be due now.
+    pub(in crate::engine) fn looked(&self, layout: &Layout) -> bool {
+        self.charge(layout.filter_probes_worth(LOOKUPS_PER_CHARGE))
+    }
+
+    fn charge(&self, worth: u64) -> bool {
+        if worth == 0 {
+            return false;
+        }
+        let accrued = self.accrued.fetch_add(worth, Relaxed).saturating_add(worth);
+        let grown = accrued.saturating_sub(self.notified.load(Relaxed)) >= accrued / DEBT_STEPS;
+        if grown {
+            self.notified.store(accrued, Relaxed);
+        }
+        grown
+    }
+
+    /// What has been paid for each run of level 0 since that became empty, in bytes of compaction.
+    pub(in crate::engine) fn accrued(&self) -> u64 {
+        self.accrued.load(Relaxed)
+    }
+}
+
+/// Lookups in all trees: the one that completes a number pays for it.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Lookups(Stripes<AtomicU64>);
+
+impl Lookups {
+    /// Counts a lookup of a key of this `hash`; whether it is to pay.
+    #[inline]
+    pub(in crate::engine) fn count(&self, hash: u64) -> bool {
+        (self.0.at(hash).fetch_add(1, Relaxed) + 1).is_multiple_of(LOOKUPS_PER_CHARGE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debt_of_all_runs_stays_when_one_comes() {
+        let read_debt = ReadDebt::default();
+        read_debt.charge(900);
+        read_debt.share(2, 3);
+        assert_eq!(read_debt.accrued(), 600);
+        read_debt.charge(40);
+        assert_eq!(read_debt.accrued(), 640);
+        read_debt.share(3, 0);
+        assert_eq!(read_debt.accrued(), 0);
+        read_debt.charge(10);
+        read_debt.share(0, 1);
+        assert_eq!(read_debt.accrued(), 0, "nobody pays for no runs");
+    }
+
+    #[test]
+    fn growth_by_a_part_alone_is_notified() {
+        let read_debt = ReadDebt::default();
+        assert!(!read_debt.charge(0) && read_debt.charge(1600));
+        assert!(!read_debt.charge(50) && read_debt.charge(60));
+        read_debt.share(1, 2);
+        assert!(!read_debt.charge(40) && read_debt.charge(20));
+    }
+}

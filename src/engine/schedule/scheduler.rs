@@ -1,0 +1,623 @@
+//! The background threads, what they may do at the same time, and when nothing is left to do.
+//!
+//! One thread flushes, in the order in which memtables were sealed, and asks nobody. The others compact: an idle one has the
+//! planner pick the best plan that no running job is in the way of; what the plan touches is claimed until its result is
+//! installed (I12). A job that failed without harm is tried again after a pause.
+//!
+//! Packs are rewritten in the compaction threads, and by whoever needs space ([`rewrites`]); who asks for a compaction compacts in
+//! the own thread ([`compaction`]).
+//!
+//! Who waits for the end of jobs holds the scheduler's lock while it looks, and looks again whenever one has ended. Under that lock
+//! no job begins or ends: it is set as running in the same hold of the lock in which it was found due, and ceases to be so in one
+//! that comes after its result was shown. What else may happen between two looks are results that are shown, memtables that are
+//! sealed, and keyspaces that come and go. So a wait asks for each fact once, and counts what is running as not done.
+//!
+//! Compaction threads run at a low priority: they may lose the processor at any moment, for long. So they plan without the
+//! scheduler's lock, which writers take, and claim the plan only if nothing that it rests on has changed meanwhile.
+
+mod manual;
+mod rewrites;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::catalog::Version;
+use crate::engine::Engine;
+use crate::engine::jobs::expiry::EXPIRY_PERIOD;
+use crate::engine::observe::events::Event;
+use crate::engine::read::tree::Tree;
+use crate::engine::schedule::idle_time::IDLE_PERIOD;
+use crate::env::sync::{Condvar, Mutex, MutexGuard};
+use crate::env::{Priority, Thread};
+use crate::error::{Error, ErrorKind, Result};
+use crate::policy::{Claims, Plan, PlanKind, Reason, SpaceView, TreeShape, TreeView, next_plan};
+use crate::types::{KeyspaceId, Seq};
+
+/// Pause after a job that failed, doubled with every further failure up to the maximum: a full disk must not be
+/// written to again and again.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(8);
+
+/// A job that is not due may write one part in so many of the free space.
+const IDLE_ROOM: u64 = 4;
+
+#[derive(Debug, Default)]
+pub(crate) struct Scheduler {
+    state: Mutex<State>,
+    /// Something may be due, or a pause may have ended.
+    work: Condvar,
+    /// A job has ended.
+    done: Condvar,
+    /// Somebody has planned in vain.
+    planned: Condvar,
+    threads: Mutex<Vec<Thread>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Grows when something may be due that was not.
+    wakes: u64,
+    /// Grows with every change of what plans rest on: `busy`, `waiting`, `held`.
+    changes: u64,
+    busy: BTreeMap<KeyspaceId, Claims>,
+    /// Threads that plan, and hold versions.
+    planning: usize,
+    /// Compactions, moves and rewrites that are running, and the rewrites among them.
+    compactions: usize,
+    rewrites: usize,
+    /// The last rewrite for who needed space came to nothing while so many packs had been given up.
+    found_nothing_at: Option<u64>,
+    /// Numbers of the compaction threads.
+    compaction_threads: BTreeSet<usize>,
+    /// Compactions that somebody has asked for and that wait for a running job. No other compaction of their keyspaces starts,
+    /// or under steady writes their turn might never come.
+    waiting: BTreeMap<KeyspaceId, usize>,
+    /// Keyspaces in which no compaction may start.
+    held: BTreeSet<KeyspaceId>,
+    /// What is being flushed: set as long as the job runs, which is beyond the moment at which its result is shown.
+    flushing: Option<Flushing>,
+    /// Present while the last flush, or compaction, has failed. (Rewrites that fail leave single packs
+    /// alone, and nothing here.)
+    backoffs: [Option<Backoff>; 3],
+    stopping: bool,
+}
+
+/// A memtable that is being flushed.
+#[derive(Clone, Copy, Debug)]
+struct Flushing {
+    keyspace: KeyspaceId,
+    /// Number of its oldest entry.
+    first: Seq,
+}
+
+/// Kinds of jobs. Failures of the first two concern different waiters, those of rewrites nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Job {
+    Flush,
+    Compaction,
+    Rewrite,
+}
+
+/// A failure that has left nothing unknown.
+#[derive(Clone, Debug)]
+struct Backoff {
+    error: Error,
+    pause: Duration,
+    /// When to try again.
+    until: Duration,
+    /// Bytes that were free on the device when the job began.
+    free_bytes: u64,
+}
+
+/// How a job has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ended {
+    Done,
+    /// On a full disk, where space has been made since: it can be tried again at once.
+    ForSpace,
+}
+
+impl State {
+    /// Claims what `plan` touches.
+    fn claim(&mut self, plan: &Plan) {
+        self.busy.entry(plan.keyspace).or_default().claim(plan);
+        self.compactions += 1;
+        self.changes += 1;
+    }
+
+    /// Takes the claim back.
+    fn release(&mut self, plan: &Plan) {
+        self.compactions -= 1;
+        if let Some(busy) = self.busy.get_mut(&plan.keyspace) {
+            busy.release(plan);
+        }
+    }
+}
+
+/// Whether a job for that reason is put off for a while where it has failed: it is in no other job's way then.
+fn can_wait(reason: Reason) -> bool {
+    matches!(reason, Reason::Expiry | Reason::Released)
+}
+
+impl Scheduler {
+    /// Lets everybody look again.
+    pub(crate) fn wake_all(&self) {
+        self.changed(&mut self.state.lock());
+    }
+
+    /// Lets everybody look again, after a change of `state`.
+    fn changed(&self, state: &mut State) {
+        state.changes += 1;
+        self.notify(state);
+    }
+
+    fn notify(&self, state: &mut State) {
+        state.wakes += 1;
+        self.work.notify_all();
+        self.done.notify_all();
+    }
+
+    /// Flushes and compactions that are running.
+    pub(crate) fn running(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.flushing.is_some().into(), state.compactions as u64)
+    }
+
+    /// Tells the threads that something may be due: a memtable was sealed, or readers have paid for something.
+    pub(crate) fn wake(&self) {
+        self.state.lock().wakes += 1;
+        self.work.notify_all();
+    }
+}
+
+/// While it lives, no compaction of the keyspace starts.
+pub(crate) struct CompactionsPaused<'a> {
+    scheduler: &'a Scheduler,
+    keyspace: KeyspaceId,
+}
+
+impl Drop for CompactionsPaused<'_> {
+    fn drop(&mut self) {
+        let mut state = self.scheduler.state.lock();
+        state.held.remove(&self.keyspace);
+        self.scheduler.changed(&mut state);
+    }
+}
+
+impl Engine {
+    /// Starts the background threads.
+    pub(crate) fn start_threads(self: &Arc<Self>) -> Result<()> {
+        // Nobody joins this one: a listener may take for ever.
+        drop(self.events.start(&*self.env).map_err(|e| self.no_thread(e))?);
+        // Writers wait for flushes, so those get their share of the processors at all times.
+        self.start("terrace-flush", Priority::Normal, |engine| engine.flush_forever())?;
+        // Whoever is faster waits for a sync that this one is in.
+        self.start("terrace-preallocate", Priority::Normal, |engine| engine.preallocate_forever())?;
+        self.start("terrace-reclaim", Priority::Background, |engine| engine.reclaim_forever())?;
+        self.start_compaction_threads()
+    }
+
+    /// Starts compaction threads up to the number that the settings name; those beyond it end by themselves.
+    pub(crate) fn start_compaction_threads(self: &Arc<Self>) -> Result<()> {
+        for number in 0..self.settings().limits.background_threads {
+            let mut state = self.scheduler.state.lock();
+            if state.compaction_threads.insert(number) {
+                drop(state);
+                let name = format!("terrace-comp-{number}");
+                self.start(&name, Priority::Background, move |engine| engine.compact_forever(number))
+                    .inspect_err(|_| _ = self.scheduler.state.lock().compaction_threads.remove(&number))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start(
+        self: &Arc<Self>,
+        name: &str,
+        priority: Priority,
+        body: impl FnOnce(&Self) + Send + 'static,
+    ) -> Result<()> {
+        let engine = self.clone();
+        let thread = self.env.spawn(name, priority, Box::new(move || body(&engine)));
+        self.scheduler.threads.lock().push(thread.map_err(|e| self.no_thread(e))?);
+        Ok(())
+    }
+
+    fn no_thread(&self, error: std::io::Error) -> Error {
+        Error::io("start a background thread for", self.device.dir(), error)
+    }
+
+    /// Ends the background threads. A running compaction is given up at its next check.
+    pub(crate) fn stop_threads(&self) {
+        {
+            let mut state = self.scheduler.state.lock();
+            state.stopping = true;
+            self.scheduler.changed(&mut state);
+        }
+        self.reclaimer.stop();
+        self.preallocator.stop();
+        let threads = std::mem::take(&mut *self.scheduler.threads.lock());
+        for thread in threads {
+            thread.join();
+        }
+    }
+
+    fn flush_forever(&self) {
+        let mut state = self.scheduler.state.lock();
+        while !state.stopping {
+            let paused = self.paused(&state, Job::Flush);
+            let due = if paused { None } else { self.flush_due() };
+            let Some((first, tree)) = due else {
+                self.wait_for_work(&mut state, Job::Flush, paused, None);
+                continue;
+            };
+            state.flushing = Some(Flushing { keyspace: tree.id(), first });
+            drop(state);
+            let free_bytes = self.free_bytes();
+            let result = self.flush(&tree);
+            state = self.job_ended(Job::Flush, result, free_bytes).0;
+            state.flushing = None;
+            self.scheduler.done.notify_all();
+        }
+    }
+
+    fn compact_forever(&self, number: usize) {
+        let mut state = self.scheduler.state.lock();
+        while !state.stopping && number < self.settings().limits.background_threads {
+            let (changes, wakes) = (state.changes, state.wakes);
+            let full = state.compactions > 0 && self.is_short_of_space();
+            let mut look_again = (self.any_expires() || self.any_put_off()).then_some(EXPIRY_PERIOD);
+            let paused = self.paused(&state, Job::Compaction);
+            // What is not due must not fail again and again, nor be in the way of who waits.
+            let may_use_idle_time =
+                state.backoffs[Job::Compaction as usize].is_none() && state.waiting.is_empty();
+            let plan = if full || paused {
+                None
+            } else {
+                let barred: BTreeSet<KeyspaceId> = state.waiting.keys().chain(&state.held).copied().collect();
+                let (busy, rewrites) = (state.busy.clone(), state.rewrites);
+                state.planning += 1;
+                drop(state);
+                let due =
+                    |idle| self.compaction_due(&busy, rewrites, |keyspace| !barred.contains(&keyspace), idle);
+                let mut plan = due(false);
+                if plan.is_none() && may_use_idle_time && self.could_use_idle_time() {
+                    if self.is_idle() {
+                        plan = due(true).filter(|plan| self.free_bytes() / IDLE_ROOM >= plan.bytes);
+                    } else {
+                        look_again = Some(IDLE_PERIOD);
+                    }
+                }
+                state = self.scheduler.state.lock();
+                state.planning -= 1;
+                self.scheduler.planned.notify_all();
+                plan
+            };
+            match plan {
+                Some(plan) if state.changes == changes => {
+                    state = match plan.kind {
+                        PlanKind::Rewrite => self.rewrite_planned(state, &plan),
+                        PlanKind::Compact | PlanKind::Move | PlanKind::Drop => {
+                            self.run_claimed(state, &plan).0
+                        }
+                    }
+                }
+                None if state.wakes == wakes && !state.stopping => {
+                    self.wait_for_work(&mut state, Job::Compaction, paused, look_again);
+                }
+                _ => {}
+            }
+        }
+        state.compaction_threads.remove(&number);
+    }
+
+    /// Claims what `plan` touches, runs it, and takes the claim back.
+    fn run_claimed<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        plan: &Plan,
+    ) -> (MutexGuard<'a, State>, Result<Ended>) {
+        state.claim(plan);
+        drop(state);
+        let free_bytes = self.free_bytes();
+        let result = self.tree(plan.keyspace).and_then(|tree| {
+            let result = self.run_plan(&tree, plan);
+            if can_wait(plan.reason) { self.put_off(&tree, result) } else { result }
+        });
+        let (mut state, result) = self.job_ended(Job::Compaction, result, free_bytes);
+        state.release(plan);
+        self.scheduler.changed(&mut state);
+        (state, result)
+    }
+
+    /// What every job's end brings about. When it began, `free_bytes` were free on the device.
+    fn job_ended(
+        &self,
+        job: Job,
+        result: Result<()>,
+        free_bytes: u64,
+    ) -> (MutexGuard<'_, State>, Result<Ended>) {
+        // What has failed, and poison, they hear below.
+        if self.sample_load() {
+            self.wake_writers();
+        }
+        let result = match result {
+            Ok(()) => Ok(Ended::Done),
+            Err(error) if self.make_space_for_job(&error) => Ok(Ended::ForSpace),
+            Err(error) => Err(error),
+        };
+        self.fit_recycled();
+        self.keep_space_budget();
+        let mut state = self.scheduler.state.lock();
+        let backoff = &mut state.backoffs[job as usize];
+        match &result {
+            Ok(_) => *backoff = None,
+            // The keyspace was dropped: there is nothing left to do for it.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                self.statistics.failed();
+                self.events.notify(|| Event::BackgroundError(error.clone()));
+                let pause =
+                    backoff.as_ref().map_or(RETRY_PAUSE, |last| (last.pause * 2).min(RETRY_PAUSE_MAX));
+                let until = self.env.now() + pause;
+                *backoff = Some(Backoff { error: error.clone(), pause, until, free_bytes });
+            }
+        }
+        if result.is_err() || self.health.is_poisoned() {
+            drop(state);
+            self.wake_writers();
+            state = self.scheduler.state.lock();
+        }
+        match job {
+            // Nothing that plans rest on.
+            Job::Flush => self.scheduler.notify(&mut state),
+            Job::Compaction | Job::Rewrite => self.scheduler.changed(&mut state),
+        }
+        (state, result)
+    }
+
+    /// Whether jobs of this kind do not start: for a while after a failure, and for good once the store is poisoned.
+    fn paused(&self, state: &State, job: Job) -> bool {
+        let backoff = &state.backoffs[job as usize];
+        backoff.as_ref().is_some_and(|backoff| backoff.until > self.env.now()) || self.health.is_poisoned()
+    }
+
+    /// Until something may be due, a pause in which nothing was looked for has ended, or to `look_again` after so long.
+    fn wait_for_work(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        job: Job,
+        paused: bool,
+        look_again: Option<Duration>,
+    ) {
+        let is_poisoned = self.health.is_poisoned();
+        let backoff = state.backoffs[job as usize].as_ref().filter(|_| paused && !is_poisoned);
+        let pause = backoff.map(|backoff| backoff.until.saturating_sub(self.env.now()));
+        match pause.or(look_again) {
+            Some(Duration::ZERO) => {}
+            Some(pause) => _ = self.scheduler.work.wait_for(state, pause),
+            None => self.scheduler.work.wait(state),
+        }
+    }
+
+    /// Why jobs of this kind have failed lately.
+    pub(crate) fn trouble(&self, job: Job) -> Option<Error> {
+        self.lasting_trouble(&mut self.scheduler.state.lock(), job)
+    }
+
+    /// The same. A disk that was full and has been given space is tried at once.
+    fn lasting_trouble(&self, state: &mut State, job: Job) -> Option<Error> {
+        let Backoff { error, free_bytes, .. } = state.backoffs[job as usize].as_ref()?;
+        if error.kind() == ErrorKind::DiskFull && self.free_bytes() > *free_bytes {
+            self.retry(state, job);
+            return None;
+        }
+        Some(error.clone())
+    }
+
+    /// Free space on the device; 0 where that cannot be told.
+    pub(in crate::engine) fn free_bytes(&self) -> u64 {
+        self.env.space(self.device.dir()).map_or(0, |space| space.free)
+    }
+
+    /// The tree whose sealed memtable has waited longest, and the number of the oldest entry of that. Each tree is looked at once: a
+    /// flush that is installed between two looks at one would make it seem as if no tree had any.
+    fn flush_due(&self) -> Option<(Seq, Arc<Tree>)> {
+        let trees = self.trees();
+        let oldest = trees.values().filter_map(|tree| Some((tree.first_sealed()?, tree)));
+        oldest.min_by_key(|(first, _)| *first).map(|(first, tree)| (first, tree.clone()))
+    }
+
+    /// The best plan, for keyspaces that `may` have one, that no running job, of which so many are `rewrites`, is in the way
+    /// of. While nobody is there (`idle`), one that is not due if need be.
+    fn compaction_due(
+        &self,
+        busy: &BTreeMap<KeyspaceId, Claims>,
+        rewrites: usize,
+        may: impl Fn(KeyspaceId) -> bool,
+        idle: bool,
+    ) -> Option<Plan> {
+        let space = match rewrites {
+            0 => self.space_view(self.is_short_of_space()),
+            _ => SpaceView::default(),
+        };
+        self.with_views(busy, may, idle, |views| {
+            next_plan(views, &space, &self.pressure.load(), &self.settings().policy)
+        })
+    }
+
+    /// What `plan` makes of the trees of keyspaces that `may` have one.
+    fn with_views<T>(
+        &self,
+        busy: &BTreeMap<KeyspaceId, Claims>,
+        may: impl Fn(KeyspaceId) -> bool,
+        idle: bool,
+        plan: impl FnOnce(&[TreeView<'_>]) -> T,
+    ) -> T {
+        let none = Claims::default();
+        let pins = self.snapshots.list();
+        let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape)> = self
+            .trees()
+            .values()
+            .filter(|tree| may(tree.id()))
+            .map(|tree| {
+                let version = tree.view().version.clone();
+                let layout = &self.settings().policy.layout;
+                let mut shape = layout.measure(&version);
+                let read_debt = tree.read_debt.accrued();
+                if layout.price_of_level0(&version).is_some_and(|price| read_debt >= price) {
+                    shape.scores[0] = shape.scores[0].max(1.0);
+                }
+                shape.expiring = self.expiring(tree);
+                shape.put_off = self.is_put_off(tree);
+                shape.overwrite_ratio = tree.overwrite_ratio.share();
+                // Others need the space more.
+                (shape.read_debt_bytes, shape.idle) =
+                    if self.is_short_of_space() { (0, false) } else { (read_debt, idle) };
+                (tree.id(), version, shape)
+            })
+            .collect();
+        let views: Vec<TreeView<'_>> = versions
+            .iter()
+            .map(|(keyspace, version, shape)| TreeView {
+                keyspace: *keyspace,
+                version,
+                busy: busy.get(keyspace).unwrap_or(&none),
+                shape,
+                pins: &pins,
+            })
+            .collect();
+        plan(&views)
+    }
+
+    /// Somebody waits for jobs of this kind: one that has failed is tried again now, not after its pause.
+    fn retry(&self, state: &mut State, job: Job) {
+        if state.backoffs[job as usize].take().is_some() {
+            self.scheduler.changed(state);
+        }
+    }
+
+    /// Waits until no background work is due.
+    ///
+    /// It cannot end early: with no flush, compaction or rewrite running under the lock, none can show a result between the look at what is
+    /// to be compacted and that at what is to be flushed, and who still plans is waited for.
+    pub(crate) fn wait_idle(&self) -> Result<()> {
+        self.wait_idle_unless(|| false)
+    }
+
+    /// As [`Engine::wait_idle`], unless somebody writes: under writers that go on, something may always be due.
+    pub(crate) fn wait_idle_or_written(&self) -> Result<()> {
+        let upto = self.visible();
+        self.wait_idle_unless(|| self.visible() > upto)
+    }
+
+    fn wait_idle_unless(&self, pointless: impl Fn() -> bool) -> Result<()> {
+        if self.writer.is_none() {
+            // Nobody works on a store that is read alone.
+            return self.health.check_open();
+        }
+        let mut state = self.scheduler.state.lock();
+        self.retry(&mut state, Job::Flush);
+        self.retry(&mut state, Job::Compaction);
+        loop {
+            self.check_progress(&mut state, Job::Flush)?;
+            self.check_progress(&mut state, Job::Compaction)?;
+            let due = self.compaction_due(&state.busy, state.rewrites, |_| true, false);
+            let came_by_itself = due.as_ref().is_some_and(|plan| can_wait(plan.reason));
+            let idle = state.flushing.is_none()
+                && state.compactions == 0
+                && self.flush_due().is_none()
+                && due.is_none();
+            if idle && state.planning > 0 {
+                // What it holds of an older version is reclaimed when it lets go.
+                self.scheduler.planned.wait(&mut state);
+            } else if idle || pointless() {
+                drop(state);
+                self.wait_reclaimed();
+                self.preallocator.wait_served();
+                return Ok(());
+            } else if let Some(rewrite) = due.filter(|plan| self.may_rewrite(&state, plan)) {
+                // It may have become due, and may cease to be, without a word to the compaction threads: as readers let go.
+                state = self.rewrite_planned(state, &rewrite);
+            } else {
+                if came_by_itself {
+                    // Without a word to the compaction threads.
+                    state.wakes += 1;
+                    self.scheduler.work.notify_all();
+                }
+                self.scheduler.done.wait(&mut state);
+            }
+        }
+    }
+
+    /// Waits until every memtable that is sealed by now is in tables, and the jobs that have brought it there have ended.
+    ///
+    /// INVARIANT(I2): it ends only when a single look at each tree, with a running flush counted as not done, shows nothing as old as
+    /// what was visible at the beginning: memtables that are sealed later, and keyspaces that are created later, hold only newer
+    /// entries or were not there to be waited for, and one that was dropped has nothing to flush.
+    pub(crate) fn wait_flushed(&self) -> Result<()> {
+        let upto = self.visible();
+        let mut state = self.scheduler.state.lock();
+        self.retry(&mut state, Job::Flush);
+        loop {
+            self.check_progress(&mut state, Job::Flush)?;
+            if self.oldest_unflushed(&state).is_none_or(|oldest| oldest > upto) {
+                return Ok(());
+            }
+            self.scheduler.done.wait(&mut state);
+        }
+    }
+
+    /// Number of the oldest entry that is in a sealed memtable, or of which the flush has not ended.
+    fn oldest_unflushed(&self, state: &State) -> Option<Seq> {
+        if planted!("flushed-by-two-looks") {
+            return self.flush_due().and_then(|(_, tree)| tree.first_sealed());
+        }
+        let sealed = self.flush_due().map(|(first, _)| first);
+        let running = state.flushing.map(|flushing| flushing.first);
+        sealed.into_iter().chain(running).min()
+    }
+
+    /// Waits until no job of `keyspace`, which new jobs do not find any more, is running.
+    ///
+    /// It cannot end early, for a flush is chosen and set as running under one hold of the lock, and plans that were made before
+    /// this wait are thrown away: their claim asks whether anything has changed.
+    pub(crate) fn wait_jobs_of(&self, keyspace: KeyspaceId) {
+        let mut state = self.scheduler.state.lock();
+        while state.flushing.is_some_and(|flushing| flushing.keyspace == keyspace)
+            || state.busy.get(&keyspace).is_some_and(|busy| !busy.is_empty())
+        {
+            self.scheduler.done.wait(&mut state);
+        }
+        state.busy.remove(&keyspace);
+        // Whoever has made a plan meanwhile makes another.
+        state.changes += 1;
+    }
+
+    /// Waits for the running compactions of `keyspace`; none starts while the returned value lives.
+    ///
+    /// It cannot end early, for a compaction, move or rewrite is claimed under the lock under which `held` is asked, and released after
+    /// its result is shown; plans that were made before `held` was set are thrown away.
+    pub(crate) fn pause_compactions(&self, keyspace: KeyspaceId) -> Result<CompactionsPaused<'_>> {
+        let mut state = self.scheduler.state.lock();
+        while !state.held.insert(keyspace) {
+            self.scheduler.done.wait(&mut state);
+        }
+        state.changes += 1;
+        let held = CompactionsPaused { scheduler: &self.scheduler, keyspace };
+        while state.busy.get(&keyspace).is_some_and(|busy| !busy.is_empty()) {
+            self.scheduler.done.wait(&mut state);
+        }
+        // Before `held` may go, which takes the lock.
+        drop(state);
+        self.health.check_writable()?;
+        Ok(held)
+    }
+
+    /// Fails when jobs of this kind do not get on by themselves.
+    fn check_progress(&self, state: &mut State, job: Job) -> Result<()> {
+        self.health.check_writable()?;
+        self.lasting_trouble(state, job).map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,101 @@
+//! When rewrites run: in compaction threads, one at a time, as the planner has it; in the thread of who waits for all background
+//! work; and in that of whoever needs space.
+
+use super::{Engine, State};
+use crate::env::sync::MutexGuard;
+use crate::error::Result;
+use crate::policy::{Plan, PlanKind, next_rewrite};
+
+impl Engine {
+    /// Whether `plan` is a rewrite, and may start now.
+    pub(super) fn may_rewrite(&self, state: &State, plan: &Plan) -> bool {
+        let is_barred = state.held.contains(&plan.keyspace) || state.waiting.contains_key(&plan.keyspace);
+        let is_full = state.compactions > 0 && self.is_short_of_space();
+        plan.kind == PlanKind::Rewrite && !is_barred && !is_full
+    }
+
+    /// Runs `plan`, a rewrite, under no other lock. Its failure is nobody else's.
+    pub(super) fn rewrite_planned<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        plan: &Plan,
+    ) -> MutexGuard<'a, State> {
+        drop(self.rewrite_claimed(state, plan, || {}));
+        if self.health.is_poisoned() {
+            self.wake_writers();
+        }
+        self.fit_recycled();
+        self.keep_space_budget();
+        self.scheduler.state.lock()
+    }
+
+    /// Claims what `plan`, a rewrite, touches, runs it after `prepare`, and takes the claim back. Takes no lock that stands before the
+    /// catalog's, and waits for nobody who does.
+    fn rewrite_claimed<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        plan: &Plan,
+        prepare: impl FnOnce(),
+    ) -> (MutexGuard<'a, State>, Result<bool>) {
+        state.claim(plan);
+        state.rewrites += 1;
+        drop(state);
+        prepare();
+        let result = self.rewrite_or_block(plan);
+        let mut state = self.scheduler.state.lock();
+        state.rewrites -= 1;
+        state.release(plan);
+        self.scheduler.changed(&mut state);
+        (state, result)
+    }
+
+    /// Where there are no holes: gives packs up whose dead tables somebody needs the space of, by one rewrite, and whether
+    /// that has made any, free or in recycled files. The writer's lock may be held, and those before it.
+    ///
+    /// What is held by readers takes its space until they let go, and so does the copy: after a rewrite that has freed nothing
+    /// there is no other until something has been given up. Nor is there one beside another job where the disk is full, for
+    /// both would count on the same bytes.
+    pub(crate) fn rewrite_for_space(&self) -> bool {
+        let before = self.reclaimer.given_up();
+        let mut state = self.scheduler.state.lock();
+        if state.rewrites > 0 {
+            while state.rewrites > 0 {
+                self.scheduler.done.wait(&mut state);
+            }
+        } else if state.found_nothing_at == Some(before) || state.compactions > 0 && self.is_short_of_space()
+        {
+            return false;
+        } else {
+            loop {
+                let plan = if self.health.check_writable().is_ok() { self.rewrite_due(&state) } else { None };
+                let Some(plan) = plan else { return false };
+                let (guard, result) =
+                    self.rewrite_claimed(state, &plan, || self.take_rest_of_reserve(plan.bytes));
+                state = guard;
+                match result {
+                    Ok(true) => break,
+                    // Those packs are passed over now.
+                    Ok(false) => {}
+                    Err(_) => return false,
+                }
+            }
+        }
+        drop(state);
+        self.wait_reclaimed();
+        let is_freed = self.reclaimer.given_up() > before;
+        if !is_freed {
+            self.scheduler.state.lock().found_nothing_at = Some(before);
+        }
+        is_freed
+    }
+
+    /// The rewrite that gives most space for what it writes.
+    fn rewrite_due(&self, state: &State) -> Option<Plan> {
+        let space = self.space_view(true);
+        if !space.totals.no_holes || space.packs.is_empty() {
+            return None;
+        }
+        let may = |keyspace| !state.held.contains(&keyspace) && !state.waiting.contains_key(&keyspace);
+        self.with_views(&state.busy, may, false, |views| next_rewrite(views, &space))
+    }
+}

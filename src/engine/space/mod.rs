@@ -1,0 +1,7 @@
+//! From dead tables to free space: accounting, hole punching, the space budget and the reserve for a full disk.
+//!
+//! This room may punch, recycle and remove files. It never decides which tables are live: versions and leases do.
+
+pub(super) mod budget;
+pub(super) mod reclaim;
+pub(super) mod reserve;

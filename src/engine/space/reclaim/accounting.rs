@@ -1,0 +1,441 @@
+//! What is in use of each pack: the live tables, what is dead, and what of that is a hole. Values alone: no files, no locks.
+//!
+//! A table owns the pages that it begins in: the next one, and the pack's directory, start at the following page (I1). So
+//! the byte range of a dead table ends at a page, too, and whole pages are freed. Byte ranges of dead neighbours are joined.
+//!
+//! What is dead comes from here, and nothing is offered as dead that a live table has a byte of: what a mistake elsewhere
+//! would lead to is space that stays, not a hole in a table (I8).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::catalog::Catalog;
+use crate::engine::space::reclaim::byte_ranges::ByteRanges;
+use crate::format::pack::PackDirectory;
+use crate::policy::PackView;
+use crate::types::{Extent, PAGE_BYTES, PackId};
+
+/// Dead tables are punched once they take more than this part of what live ones take. Until then it is left to their packs
+/// to die: to write over a whole file is cheaper than to fill its holes.
+const DEAD_SHARE_MAX: u64 = 32;
+
+/// The same for byte ranges that are not worth a hole: or nothing would bound what is dead where tables are small.
+const SMALL_SHARE_MAX: u64 = 2;
+
+/// A byte range is not cut to less than this for who needs space.
+const CUT_BYTES_MIN: u64 = 1 << 20;
+
+/// Pause before a pack that something stands in the way of is tried again, doubled each time up to the maximum.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(64);
+
+/// All packs that have live tables.
+#[derive(Debug, Default)]
+pub(super) struct SpaceAccounting {
+    packs: BTreeMap<PackId, PackUse>,
+    /// Packs with anything dead, by the bytes of it.
+    by_dead: BTreeSet<(u64, PackId)>,
+    /// Packs that are left alone for a while, by when that ends.
+    blocked: BTreeSet<(Duration, PackId)>,
+    totals: Totals,
+}
+
+/// Bytes of one pack, or of all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Totals {
+    /// Live tables.
+    pub(super) live: u64,
+    /// Files, without their holes.
+    pub(super) stored: u64,
+    /// Dead byte ranges that are worth a hole, in packs that nothing stands in the way of.
+    pub(super) worth: u64,
+    /// All dead byte ranges in those packs.
+    pub(super) dead: u64,
+    /// Dead byte ranges in the other packs.
+    pub(super) kept: u64,
+    /// Number of packs of which very little is left, and that nothing stands in the way of.
+    pub(super) sparse: u64,
+}
+
+/// One pack.
+#[derive(Debug, Default)]
+struct PackUse {
+    /// As sealed.
+    length: u64,
+    /// Length of each live table, by its offset.
+    live: BTreeMap<u64, u64>,
+    live_bytes: u64,
+    /// Takes up space, and nobody needs it.
+    dead: ByteRanges,
+    holes: ByteRanges,
+    /// The last pause, while something stands in the way.
+    pause: Option<Duration>,
+    blocked: bool,
+    /// A sync of the file has failed: it is never synced again.
+    unsyncable: bool,
+}
+
+/// A pack that was given up by its last table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct DeadPack {
+    pub(super) id: PackId,
+    /// What it takes up.
+    pub(super) bytes: u64,
+    /// Whether it has no holes.
+    pub(super) is_whole: bool,
+}
+
+/// What the end of a table's life means for its pack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Released {
+    /// The table was never entered here.
+    Unknown,
+    /// The pack lives on.
+    Dead,
+    /// It was the last.
+    Last(DeadPack),
+}
+
+/// What may be punched: byte ranges of one pack.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Pick {
+    pub(super) pack: PackId,
+    pub(super) byte_ranges: Vec<Range<u64>>,
+}
+
+/// At most so much at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Budget {
+    pub(super) punches: usize,
+    pub(super) bytes: u64,
+}
+
+impl Totals {
+    fn add(&mut self, other: &Self) {
+        self.live += other.live;
+        self.stored += other.stored;
+        self.worth += other.worth;
+        self.dead += other.dead;
+        self.kept += other.kept;
+        self.sparse += other.sparse;
+    }
+
+    fn sub(&mut self, other: &Self) {
+        self.live -= other.live;
+        self.stored -= other.stored;
+        self.worth -= other.worth;
+        self.dead -= other.dead;
+        self.kept -= other.kept;
+        self.sparse -= other.sparse;
+    }
+}
+
+impl PackUse {
+    fn totals(&self) -> Totals {
+        Totals {
+            live: self.live_bytes,
+            stored: self.stored(),
+            worth: if self.blocked { 0 } else { self.dead.large_bytes() },
+            dead: if self.blocked { 0 } else { self.dead.bytes() },
+            kept: if self.blocked { self.dead.bytes() } else { 0 },
+            sparse: (!self.blocked && self.view(PackId(0)).is_sparse()).into(),
+        }
+    }
+
+    fn view(&self, pack: PackId) -> PackView {
+        let (dead_bytes, hole_bytes) = (self.dead.bytes(), self.holes.bytes());
+        PackView { pack, length: self.length, dead_bytes, hole_bytes }
+    }
+
+    fn stored(&self) -> u64 {
+        self.length.saturating_sub(self.holes.bytes())
+    }
+
+    /// Pieces of the file between holes. The directory at its end is one, or belongs to one.
+    fn data_ranges(&self) -> u64 {
+        let at_start = self.holes.iter().next().is_some_and(|hole| hole.start == 0);
+        (self.holes.len() + 1 - usize::from(at_start)) as u64
+    }
+
+    /// Whether no live table has a byte of `byte_range`.
+    fn is_free(&self, byte_range: &Range<u64>) -> bool {
+        let last = self.live.range(..byte_range.end).next_back();
+        last.is_none_or(|(offset, length)| offset + length <= byte_range.start)
+    }
+
+    /// The dead byte ranges of at least `least` bytes, longest first.
+    fn longest(&self, least: u64) -> Vec<Range<u64>> {
+        let long = |byte_range: &Range<u64>| byte_range.end - byte_range.start >= least;
+        let mut found: Vec<_> =
+            self.dead.iter().filter(long).filter(|byte_range| self.may_go(byte_range)).collect();
+        found.sort_by_key(|byte_range| {
+            (std::cmp::Reverse(byte_range.end - byte_range.start), byte_range.start)
+        });
+        found
+    }
+
+    fn may_go(&self, byte_range: &Range<u64>) -> bool {
+        let is_free = self.is_free(byte_range);
+        debug_assert!(is_free, "I8: {byte_range:?} is taken for dead and has a live table");
+        is_free
+    }
+}
+
+/// The pages of a table: it begins at one, and nothing else begins in its last one.
+fn pages_of(extent: &Extent) -> Range<u64> {
+    let start = extent.offset.next_multiple_of(PAGE_BYTES);
+    start..extent.end().next_multiple_of(PAGE_BYTES).max(start)
+}
+
+impl SpaceAccounting {
+    pub(super) fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Number of packs.
+    pub(super) fn packs(&self) -> u64 {
+        self.packs.len() as u64
+    }
+
+    /// Pieces that packs are stored in, between their holes: of all, and of the pack that has most.
+    pub(super) fn data_ranges(&self) -> (u64, u64) {
+        let counts = self.packs.values().map(PackUse::data_ranges);
+        counts.fold((0, 0), |(all, most), count| (all + count, most.max(count)))
+    }
+
+    /// Length of a pack's file without its holes.
+    pub(super) fn stored(&self, pack: PackId) -> Option<u64> {
+        self.packs.get(&pack).map(PackUse::stored)
+    }
+
+    /// The packs of which something is dead or a hole, and that nothing stands in the way of.
+    pub(super) fn views(&self) -> Vec<PackView> {
+        let packs = self.packs.iter().filter(|(_, used)| !used.blocked).map(|(&id, used)| used.view(id));
+        packs.filter(|pack| pack.dead_bytes + pack.hole_bytes > 0).collect()
+    }
+
+    /// Whether so much is dead that it is punched though there is space.
+    pub(super) fn is_wasteful(&self) -> bool {
+        self.least().is_some()
+    }
+
+    /// How long a byte range must be to be punched though there is space, if too much is dead.
+    fn least(&self) -> Option<u64> {
+        let Totals { live, worth, dead, .. } = self.totals;
+        if worth > live / DEAD_SHARE_MAX {
+            Some(ByteRanges::LARGE_BYTES)
+        } else {
+            (dead > live / SMALL_SHARE_MAX).then_some(1)
+        }
+    }
+
+    /// Whether punching is far behind what dies.
+    pub(super) fn is_behind(&self) -> bool {
+        let Totals { live, worth, dead, .. } = self.totals;
+        worth > live / DEAD_SHARE_MAX * 2 || dead > live / SMALL_SHARE_MAX * 2
+    }
+
+    /// Enters a pack, without tables so far.
+    pub(super) fn enter_pack(&mut self, pack: PackId, length: u64) {
+        let used = PackUse { length, ..PackUse::default() };
+        self.totals.add(&used.totals());
+        self.packs.insert(pack, used);
+    }
+
+    /// Enters a live table of a pack that is known, if it is not there already.
+    pub(super) fn enter_table(&mut self, extent: &Extent) {
+        self.change(extent.pack, |used| {
+            if used.live.insert(extent.offset, extent.length).is_none() {
+                used.live_bytes += extent.length;
+                used.dead.remove(&pages_of(extent));
+            }
+        });
+    }
+
+    /// What lies dead or as a hole in a pack whose tables have been entered: `gaps` are all of it, `stored` is what of them
+    /// takes up space.
+    pub(super) fn enter_gaps(&mut self, pack: PackId, gaps: &[Range<u64>], stored: &[Range<u64>]) {
+        self.change(pack, |used| {
+            let free = |parts: &[Range<u64>]| -> Vec<Range<u64>> {
+                parts.iter().filter(|part| used.is_free(part)).cloned().collect()
+            };
+            let (gaps, stored) = (free(gaps), free(stored));
+            gaps.iter().for_each(|gap| used.holes.insert(gap));
+            for dead in &stored {
+                used.holes.remove(dead);
+                used.dead.insert(dead);
+            }
+        });
+    }
+
+    /// A table's last holder is gone.
+    pub(super) fn release(&mut self, extent: &Extent) -> Released {
+        let found = self.change(extent.pack, |used| {
+            if used.live.get(&extent.offset) != Some(&extent.length) {
+                return None;
+            }
+            used.live.remove(&extent.offset);
+            used.live_bytes -= extent.length;
+            let pages = pages_of(extent);
+            if used.is_free(&pages) {
+                used.dead.insert(&pages);
+            }
+            Some(used.live.is_empty())
+        });
+        match found.flatten() {
+            None => Released::Unknown,
+            Some(false) => Released::Dead,
+            Some(true) => self.add_dead(extent.pack).map_or(Released::Unknown, Released::Last),
+        }
+    }
+
+    fn add_dead(&mut self, pack: PackId) -> Option<DeadPack> {
+        let used = self.packs.remove(&pack)?;
+        self.totals.sub(&used.totals());
+        self.by_dead.remove(&(used.dead.bytes(), pack));
+        if used.blocked {
+            self.blocked.retain(|(_, other)| *other != pack);
+        }
+        Some(DeadPack { id: pack, bytes: used.stored(), is_whole: used.holes.bytes() == 0 })
+    }
+
+    /// What is worth a hole, within `budget`, of the pack that has most of what is dead; of whatever size where that is too
+    /// much.
+    pub(super) fn pick(&self, budget: Budget) -> Option<Pick> {
+        let least = self.least().unwrap_or(ByteRanges::LARGE_BYTES);
+        let has_any = |used: &PackUse| least < ByteRanges::LARGE_BYTES || used.dead.large_bytes() > 0;
+        let mut packs =
+            self.by_dead.iter().rev().filter_map(|(_, pack)| Some((*pack, self.packs.get(pack)?)));
+        let (pack, used) = packs.find(|(_, used)| !used.blocked && has_any(used))?;
+        let mut left = budget.bytes;
+        let mut byte_ranges = Vec::new();
+        for mut byte_range in used.longest(least).into_iter().take(budget.punches) {
+            if left < ByteRanges::LARGE_BYTES {
+                break;
+            }
+            byte_range.end =
+                byte_range.end.min(byte_range.start.saturating_add(left / PAGE_BYTES * PAGE_BYTES));
+            left -= byte_range.end - byte_range.start;
+            byte_ranges.push(byte_range);
+        }
+        (!byte_ranges.is_empty()).then_some(Pick { pack, byte_ranges })
+    }
+
+    /// As [`SpaceAccounting::pick`], where space is needed: whatever is dead, until `budget` has been reached and by less than
+    /// [`CUT_BYTES_MIN`] more, of a pack that was not `tried`.
+    pub(super) fn pick_anything(&self, budget: Budget, tried: &BTreeSet<PackId>) -> Option<Pick> {
+        let mut packs = self.by_dead.iter().rev().map(|(_, pack)| *pack).filter(|pack| !tried.contains(pack));
+        packs.find_map(|pack| {
+            let used = self.packs.get(&pack)?;
+            let mut left = budget.bytes;
+            let mut byte_ranges = used.longest(1);
+            byte_ranges.truncate(budget.punches);
+            byte_ranges.retain_mut(|byte_range| {
+                let is_wanted = left > 0;
+                let cut = left.max(CUT_BYTES_MIN).checked_next_multiple_of(PAGE_BYTES).unwrap_or(u64::MAX);
+                byte_range.end = byte_range.end.min(byte_range.start.saturating_add(cut));
+                left = left.saturating_sub(byte_range.end - byte_range.start);
+                is_wanted
+            });
+            (!byte_ranges.is_empty()).then_some(Pick { pack, byte_ranges })
+        })
+    }
+
+    /// `byte_ranges` of a pack are holes now. Nothing to do if the pack has died meanwhile.
+    pub(super) fn punched(&mut self, pack: PackId, byte_ranges: &[Range<u64>]) {
+        self.change(pack, |used| {
+            for byte_range in byte_ranges {
+                used.dead.remove(byte_range);
+                used.holes.insert(byte_range);
+            }
+        });
+    }
+
+    /// Nothing stands in the way of a pack any more.
+    pub(super) fn cleared(&mut self, pack: PackId) {
+        self.unblock(pack);
+        self.change(pack, |used| used.pause = None);
+    }
+
+    /// Whether the file of a pack that lives can be synced.
+    pub(super) fn can_sync(&self, pack: PackId) -> bool {
+        self.packs.get(&pack).is_some_and(|used| !used.unsyncable)
+    }
+
+    /// A sync of a pack has failed.
+    pub(super) fn never_sync(&mut self, pack: PackId) {
+        self.change(pack, |used| used.unsyncable = true);
+    }
+
+    /// Something stands in the way of a pack, which is left alone for a while from `now` on.
+    pub(super) fn block(&mut self, pack: PackId, now: Duration) {
+        self.unblock(pack);
+        let pause = self.change(pack, |used| {
+            let pause = used.pause.map_or(RETRY_PAUSE, |last| (last * 2).min(RETRY_PAUSE_MAX));
+            (used.pause, used.blocked) = (Some(pause), true);
+            pause
+        });
+        self.blocked.extend(pause.map(|pause| (now + pause, pack)));
+    }
+
+    /// When the next pack is to be tried again.
+    pub(super) fn next_retry(&self) -> Option<Duration> {
+        self.blocked.first().map(|(until, _)| *until)
+    }
+
+    /// Packs that were to be left alone up to `now` may be tried again; whether there are any.
+    pub(super) fn retry(&mut self, now: Duration) -> bool {
+        let mut any = false;
+        while let Some(&(until, pack)) = self.blocked.first()
+            && until <= now
+        {
+            self.blocked.pop_first();
+            self.change(pack, |used| used.blocked = false);
+            any = true;
+        }
+        any
+    }
+
+    fn unblock(&mut self, pack: PackId) {
+        if self.change(pack, |used| std::mem::take(&mut used.blocked)) == Some(true) {
+            self.blocked.retain(|(_, other)| *other != pack);
+        }
+    }
+
+    /// Changes a pack, and keeps what is derived from it.
+    fn change<R>(&mut self, pack: PackId, change: impl FnOnce(&mut PackUse) -> R) -> Option<R> {
+        let used = self.packs.get_mut(&pack)?;
+        let (totals, dead) = (used.totals(), used.dead.bytes());
+        let result = change(used);
+        self.totals.sub(&totals);
+        self.totals.add(&used.totals());
+        if used.dead.bytes() != dead {
+            self.by_dead.remove(&(dead, pack));
+            self.by_dead.extend((used.dead.bytes() > 0).then_some((used.dead.bytes(), pack)));
+        }
+        Some(result)
+    }
+}
+
+/// What lies between the live tables of each pack and before its directory: dead before the store was opened, or a hole.
+pub(in crate::engine) fn gaps(catalog: &Catalog) -> BTreeMap<PackId, Vec<Range<u64>>> {
+    let mut live: BTreeMap<PackId, Vec<Extent>> = BTreeMap::new();
+    for table in catalog.tables() {
+        live.entry(table.extent.pack).or_default().push(table.extent);
+    }
+    let packs = catalog.packs().map(|pack| (pack.record.id, pack.record.length));
+    packs.filter_map(|(id, length)| Some((id, gaps_between(live.get_mut(&id)?, length)))).collect()
+}
+
+fn gaps_between(live: &mut [Extent], pack_bytes: u64) -> Vec<Range<u64>> {
+    live.sort_unstable_by_key(|extent| extent.offset);
+    let directory = pack_bytes.saturating_sub(PackDirectory::bytes_max(pack_bytes)) / PAGE_BYTES * PAGE_BYTES;
+    let ends = live.iter().map(|extent| pages_of(extent).end);
+    let starts = live.iter().map(|extent| extent.offset).chain([directory]);
+    let gaps = std::iter::once(0).chain(ends).zip(starts);
+    gaps.map(|(from, to)| from..to).filter(|gap| !gap.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! What is done on a full disk, and the space kept back for it.
+//!
+//! What nobody needs goes first: recycled files, and dead tables inside of packs that live on; where those cannot be punched, jobs
+//! and batches that put have packs rewritten, as far as there is room for what lives in them.
+//!
+//! What frees space needs some first: a delete its record in the log, a compaction its outputs. So the file RESERVE takes up
+//! [`Options::reserve_bytes`](crate::Options) of zeros, and is given up when a write or a job finds the disk full. Until it
+//! has been made again, batches that put anything are refused, and flushes and compactions go on one at a time. Batches that
+//! delete alone may take half of it; the rest, [`for_jobs`], is left to the jobs without which deletes free nothing,
+//! and where those have taken it, made again by the next delete or that is refused, too. All of it is made again by the first
+//! batch that puts, where twice its size is free.
+//!
+//! The file means nothing to recovery: it may be missing, short, or left over.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::batch::WriteBatch;
+use crate::engine::Engine;
+use crate::env::Access;
+use crate::env::sync::Mutex;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Action;
+use crate::format::names::FileName;
+use crate::store::files::device::Device;
+use crate::store::files::meter::WriteCause;
+
+/// The file is written in pieces of this size.
+const WRITE_BYTES: u64 = 1 << 20;
+
+/// A write that finds the disk full is done again once so much has been freed.
+const FREED_BYTES: u64 = 4 << 20;
+
+/// The reserve of an open store.
+#[derive(Debug)]
+pub(crate) struct Reserve {
+    bytes: u64,
+    /// Length of the file: all of it, what is left for jobs, or nothing.
+    held: AtomicU64,
+    /// Held while the file comes or goes.
+    changing: Mutex<()>,
+}
+
+impl Reserve {
+    /// The reserve of the store in `device`, made if there is room for it.
+    pub(crate) fn open(device: &Device, bytes: u64) -> Result<Self> {
+        let mut held = 0;
+        for part in [bytes, for_jobs(bytes)] {
+            match prepare(device, part) {
+                Err(error) if error.kind() == ErrorKind::DiskFull => {}
+                prepared => {
+                    prepared?;
+                    held = part;
+                    break;
+                }
+            }
+        }
+        Ok(Self { bytes, held: held.into(), changing: Mutex::new(()) })
+    }
+
+    /// A store that is only read needs none.
+    pub(crate) fn none() -> Self {
+        Self { bytes: 0, held: 0.into(), changing: Mutex::new(()) }
+    }
+
+    /// Whether at least `bytes` of it are there.
+    fn holds(&self, bytes: u64) -> bool {
+        self.held.load(Ordering::Relaxed) >= bytes
+    }
+}
+
+impl Engine {
+    /// Does `write`. Where that finds the disk full, does it again in what space can be made, until none can.
+    pub(crate) fn with_space<T>(&self, write: impl FnMut() -> Result<T>) -> Result<T> {
+        self.with_space_but(0, write)
+    }
+
+    /// As [`Engine::with_space`], for what writers put into the log: jobs keep their part of the reserve.
+    pub(crate) fn with_space_for_log<T>(&self, write: impl FnMut() -> Result<T>) -> Result<T> {
+        self.with_space_but(for_jobs(self.reserve.bytes), write)
+    }
+
+    fn with_space_but<T>(&self, kept: u64, mut write: impl FnMut() -> Result<T>) -> Result<T> {
+        loop {
+            match self.recycled.yielding(&mut write) {
+                // Under whatever lock: again and again rather than long.
+                Err(error)
+                    if error.kind() == ErrorKind::DiskFull
+                        && (self.free_dead(FREED_BYTES)
+                            || self.free_recycled()
+                            || self.give_up_reserve(kept)) => {}
+                written => return written,
+            }
+        }
+    }
+
+    /// Makes space if `error` is a full disk, for a job, which needs much and holds no lock; whether there is more now.
+    pub(crate) fn make_space_for_job(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::DiskFull && (self.free_space(u64::MAX) || self.give_up_reserve(0))
+    }
+
+    /// Frees `bytes` of what nobody needs, or what can be; whether there is more now. No lock may be held.
+    fn free_space(&self, bytes: u64) -> bool {
+        self.free_dead(bytes) || self.free_recycled() || self.rewrite_for_space()
+    }
+
+    /// A pack that died before anybody asked for space may have become a recycled file since.
+    fn free_recycled(&self) -> bool {
+        matches!(self.recycled.free(), Ok(true))
+    }
+
+    /// Whether the reserve is given up, all or in part.
+    pub(crate) fn is_short_of_space(&self) -> bool {
+        !self.reserve.holds(self.reserve.bytes)
+    }
+
+    /// What jobs may still take of a reserve that is given up in part.
+    pub(in crate::engine) fn rest_of_reserve(&self) -> u64 {
+        if self.is_short_of_space() { self.reserve.held.load(Ordering::Relaxed) } else { 0 }
+    }
+
+    /// Lets a job that writes `bytes` have that, if it needs it.
+    pub(in crate::engine) fn take_rest_of_reserve(&self, bytes: u64) {
+        if self.rest_of_reserve() > 0 && bytes > self.free_bytes() / 2 {
+            self.give_up_reserve(0);
+        }
+    }
+
+    /// Gives up the reserve but for `kept` bytes; whether that was more before.
+    fn give_up_reserve(&self, kept: u64) -> bool {
+        let _changing = self.reserve.changing.lock();
+        if self.reserve.held.fetch_min(kept, Ordering::Relaxed) <= kept {
+            return false;
+        }
+        // Space is free once no power cut can bring it back.
+        let give_up = || match kept {
+            0 => self.device.remove(FileName::Reserve).and_then(|()| self.device.sync_names()),
+            _ => {
+                let file = self.device.open(FileName::Reserve, Access::ReadWrite)?;
+                file.set_len(kept).and_then(|()| file.sync(WriteCause::Manifest))
+            }
+        };
+        give_up().is_ok()
+    }
+
+    /// Refuses a batch that needs more space than it may come to free, while the reserve is given up, and one that deletes
+    /// while the part for jobs is.
+    pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
+        let reserve = &self.reserve;
+        if reserve.holds(reserve.bytes) {
+            return Ok(());
+        }
+        let puts = batch.iter().any(|op| matches!(op.action, Action::Put { .. }));
+        let made = if puts { self.make_reserve() } else { self.make_reserve_for_jobs() };
+        if made? {
+            return Ok(());
+        }
+        let action = match puts {
+            true => "write more than deletes until there is room for the reserve again",
+            false => "delete more until compactions have freed what is deleted already",
+        };
+        let full = std::io::ErrorKind::StorageFull.into();
+        Err(Error::io(action, &self.device.path(FileName::Reserve), full))
+    }
+
+    /// Makes the reserve again, if there is room for more than that.
+    fn make_reserve(&self) -> Result<bool> {
+        // Under no lock.
+        while !self.has_room() && (self.free_recycled() || self.rewrite_for_space()) {}
+        if self.health.is_poisoned() {
+            self.wake_writers();
+        }
+        let reserve = &self.reserve;
+        let _changing = reserve.changing.lock();
+        let room = || {
+            self.has_room() || self.recycled.free().is_ok_and(|freed| freed && self.has_room()) || {
+                // Also where nothing was freed: what became a hole meanwhile counts for nobody.
+                self.free_dead(reserve.bytes.saturating_mul(2));
+                self.has_room()
+            }
+        };
+        Ok(reserve.holds(reserve.bytes) || room() && self.prepare_reserve(reserve.bytes)?)
+    }
+
+    /// Makes what jobs need of the reserve again. What is free is no guide: a file system keeps some for root, and for itself.
+    fn make_reserve_for_jobs(&self) -> Result<bool> {
+        let reserve = &self.reserve;
+        let bytes = for_jobs(reserve.bytes);
+        loop {
+            let changing = reserve.changing.lock();
+            if reserve.holds(bytes) || self.prepare_reserve(bytes)? {
+                return Ok(true);
+            }
+            drop(changing);
+            if !self.free_space(bytes) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Whether there was room for it.
+    fn prepare_reserve(&self, bytes: u64) -> Result<bool> {
+        let made = prepare(&self.device, bytes);
+        self.reserve.held.store(if made.is_ok() { bytes } else { 0 }, Ordering::Relaxed);
+        match made {
+            Err(error) if error.kind() == ErrorKind::DiskFull => Ok(false),
+            made => made.map(|()| true),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let space = self.env.space(self.device.dir());
+        space.is_ok_and(|space| space.free >= self.reserve.bytes.saturating_mul(2))
+    }
+}
+
+/// How much of a reserve of `bytes` only jobs may take.
+fn for_jobs(bytes: u64) -> u64 {
+    if planted!("deletes-take-the-whole-reserve") { 0 } else { bytes / 2 }
+}
+
+/// Makes the file as large as it should be.
+fn prepare(device: &Device, bytes: u64) -> Result<()> {
+    let name = FileName::Reserve;
+    if device.list()?.contains(&name) {
+        if bytes > 0 && device.open(name, Access::Read)?.len()? == bytes {
+            return Ok(());
+        }
+        device.remove(name)?;
+    }
+    if bytes == 0 {
+        return Ok(());
+    }
+    let file = device.create(name)?;
+    let zeros = vec![0; usize::try_from(WRITE_BYTES.min(bytes)).unwrap_or(0)];
+    for at in (0..bytes).step_by(zeros.len()) {
+        let piece = zeros.len().min(usize::try_from(bytes - at).unwrap_or(zeros.len()));
+        let written = file.write(WriteCause::Manifest, at, &zeros[..piece]);
+        written.inspect_err(|_| drop(device.remove(name)))?;
+    }
+    Ok(())
+}

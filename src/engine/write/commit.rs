@@ -1,0 +1,432 @@
+//! A write's way into the log and the memtables.
+//!
+//! 1. Under the writer's lock: wait for room (the only place where a write is made to wait), take sequence numbers,
+//!    append to the log. 2. Without it: put the entries into the memtables. 3. If asked to, make the log durable; who
+//!    comes while another syncs shares the next sync with all others that came. 4. Become visible, in the order of the
+//!    numbers ([`Visibility`](super::visibility::Visibility)).
+//!
+//! Durable before what: log bytes are with the operating system before any entry is visible, and synced before a
+//! synced write is visible and returns. A failed append leaves nothing behind (see [`crate::store::wal`]); a failed
+//! sync poisons the store.
+//!
+//! Whoever seals a memtable or needs the log's floor holds the writer's lock and waits until every numbered write is
+//! visible ([`Engine::wait_all_visible`]): a memtable that is sealed holds all its entries, and no reader will come below them.
+//! That wait ends, for step 3 needs neither the writer's lock nor anything behind it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::conflict::{Guarded, Standing};
+use super::pressure::StallReason;
+use crate::batch::WriteBatch;
+use crate::engine::read::tree::{Tree, dropped};
+use crate::engine::schedule::scheduler::Job;
+use crate::engine::{Engine, Trees, Writer};
+use crate::env::sync::{Condvar, Mutex, MutexGuard};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Action;
+use crate::options::Durability;
+use crate::policy::{self, WriterVerdict};
+use crate::store::memtable::{Memtable, RANGE_TOMBSTONE_BYTES};
+use crate::store::wal::{Durable, LogBatch};
+use crate::types::Seq;
+
+/// What an entry takes in a memtable besides key and value, in bytes, about.
+const ENTRY_OVERHEAD_BYTES: u64 = 60;
+
+/// Waits shorter than this are added up before a writer sleeps.
+const SLEEP_MIN: Duration = Duration::from_micros(200);
+
+/// The longest single sleep of a writer that is slowed down.
+const SLEEP_MAX: Duration = Duration::from_millis(10);
+
+/// Writers that want the log durable; one syncs for all that have appended by then.
+#[derive(Debug)]
+pub(crate) struct SyncGroup {
+    log: Arc<Durable>,
+    state: Mutex<SyncState>,
+    done: Condvar,
+}
+
+#[derive(Debug)]
+struct SyncState {
+    durable: Seq,
+    running: bool,
+}
+
+impl SyncGroup {
+    pub(crate) fn new(log: Arc<Durable>) -> Self {
+        let state = Mutex::new(SyncState { durable: Seq::ZERO, running: false });
+        Self { log, state, done: Condvar::new() }
+    }
+
+    /// How much of the log is durable.
+    pub(in crate::engine) fn log(&self) -> &Durable {
+        &self.log
+    }
+}
+
+/// The numbers of a batch's operations, and the keyspaces as they were when it got them.
+struct Numbered {
+    first: Seq,
+    last: Seq,
+    trees: Arc<Trees>,
+}
+
+impl Engine {
+    /// Applies `batch` atomically. Returns the number of its last operation; that of the newest one in the log if it has none.
+    pub(crate) fn commit(&self, batch: &WriteBatch, durability: Durability) -> Result<Seq> {
+        let unconditional =
+            |_| Error::new(ErrorKind::Conflict, "a write without a condition was held to one");
+        self.try_commit(batch, durability, None)?.map_err(unconditional)
+    }
+
+    /// Applies `batch` atomically, if a condition holds at that moment, or there is none; otherwise says how it stands.
+    /// Returns the number as [`Engine::commit`] does.
+    pub(in crate::engine) fn try_commit(
+        &self,
+        batch: &WriteBatch,
+        durability: Durability,
+        guarded: Option<Guarded<'_>>,
+    ) -> Result<Result<Seq, Standing>> {
+        batch.validate()?;
+        self.health.check_writable()?;
+        let writer = self.writer()?;
+        self.check_reserve(batch)?;
+        if batch.is_empty() {
+            self.find_trees(batch)?;
+            if durability == Durability::Synced {
+                self.sync()?;
+            }
+            return Ok(Ok(self.logged()));
+        }
+        let timestamped = self.timestamped(batch)?;
+        let batch = timestamped.as_ref().unwrap_or(batch);
+        let appended = self.append(&mut writer.lock(), batch, guarded)?;
+        let Numbered { first, last, trees } = match appended {
+            Ok(numbered) => numbered,
+            Err(standing) => return Ok(Err(standing)),
+        };
+        insert(&trees, batch, first, Memtable::apply_entry);
+        if durability == Durability::Synced {
+            self.sync_upto(last).inspect_err(|_| self.wake_writers())?;
+        }
+        self.visibility.publish(first, last).map_err(|_| self.gave_up())?;
+        self.statistics.user_write(batch.count(), batch.user_bytes());
+        Ok(Ok(last))
+    }
+
+    /// Number of the newest operation in the log.
+    pub(in crate::engine) fn logged(&self) -> Seq {
+        self.syncs.as_ref().map_or(Seq::ZERO, |syncs| syncs.log.appended())
+    }
+
+    /// Makes room for a batch, numbers it and puts it into the log, unless its condition stands in the way.
+    fn append(
+        &self,
+        guard: &mut MutexGuard<'_, Writer>,
+        batch: &WriteBatch,
+        guarded: Option<Guarded<'_>>,
+    ) -> Result<Result<Numbered, Standing>> {
+        let delayed = self.make_room(guard, batch.bytes() as u64)?;
+        self.check_space(guard, batch)?;
+        // Keyspaces come and go under this lock.
+        let trees = self.find_trees(batch)?;
+        if let Some(guarded) = guarded {
+            // Nothing gets a number between this and the batch.
+            match self.standing(guard, &trees, guarded)? {
+                Standing::Holds => {}
+                standing => return Ok(Err(standing)),
+            }
+        }
+        if let Some(bytes_per_second) = delayed {
+            self.pressure.owe(batch.bytes() as u64, bytes_per_second);
+        }
+        let writer = &mut **guard;
+        let (first, count) = (writer.last_seq.plus(1), batch.count());
+        let log = || LogBatch { first, count, ops: batch.encoded() };
+        self.with_space_for_log(|| writer.wal.append(std::iter::once(log()))).map_err(|error| {
+            match error.kind() {
+                // The next append goes to the same place; nothing is unknown.
+                ErrorKind::DiskFull if !planted!("full-disk-poisons") => error,
+                _ => self.poison(error),
+            }
+        })?;
+        writer.recent.note(batch, first);
+        writer.last_seq = writer.last_seq.plus(count.into());
+        writer.active_bytes += batch.user_bytes()
+            + ENTRY_OVERHEAD_BYTES * u64::from(count)
+            + RANGE_TOMBSTONE_BYTES * u64::from(batch.range_deletes());
+        if batch.range_deletes() > 0 {
+            // Under the lock: they enter a memtable one by one, in the order of their numbers.
+            insert(&trees, batch, first, Memtable::apply_range);
+        }
+        Ok(Ok(Numbered { first, last: writer.last_seq, trees }))
+    }
+
+    /// The keyspaces, all of the batch's among them.
+    fn find_trees(&self, batch: &WriteBatch) -> Result<Arc<Trees>> {
+        let trees = self.trees();
+        let known = batch.keyspaces().iter().all(|id| trees.contains_key(id));
+        if known { Ok(trees) } else { Err(dropped()) }
+    }
+
+    /// Waits until every write that has a number is visible. Whoever holds the writer's lock keeps it so.
+    pub(crate) fn wait_all_visible(&self, writer: &Writer) -> Result<()> {
+        self.wait_visible(writer.last_seq)
+    }
+
+    /// Waits until everything up to `seq` is visible. Its writers need no lock for that.
+    pub(in crate::engine) fn wait_visible(&self, seq: Seq) -> Result<()> {
+        self.visibility.wait_for(seq).map_err(|_| self.gave_up())
+    }
+
+    /// Why a write that others wait for will never be visible.
+    pub(in crate::engine) fn gave_up(&self) -> Error {
+        let closed = || Error::new(ErrorKind::Closed, "the store has been closed");
+        self.health.check_sound().err().unwrap_or_else(closed)
+    }
+
+    /// Makes everything acknowledged so far survive a power cut.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.writer()?;
+        self.health.check_writable()?;
+        match &self.syncs {
+            Some(_) => self.sync_upto(self.logged()).inspect_err(|_| self.wake_writers()),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the log durable up to the operation `seq`, which has been appended.
+    pub(in crate::engine) fn sync_upto(&self, seq: Seq) -> Result<()> {
+        let Some(syncs) = &self.syncs else { return Ok(()) };
+        syncs.log.await_syncs();
+        let mut state = syncs.state.lock();
+        while state.durable < seq {
+            // A write that has its number goes on though the store is being closed: others wait for it.
+            self.health.check_sound()?;
+            if state.running {
+                syncs.done.wait(&mut state);
+                continue;
+            }
+            state.running = true;
+            drop(state);
+            // Read before the sync: this much is with the operating system.
+            let upto = syncs.log.appended();
+            let poison =
+                |error| if planted!("failed-sync-does-not-poison") { error } else { self.poison(error) };
+            let result = syncs.log.sync().map_err(poison);
+            let upto = if planted!("sync-credited-with-later-writes") { syncs.log.appended() } else { upto };
+            if result.is_ok() {
+                self.tickets.credit(upto);
+            }
+            state = syncs.state.lock();
+            state.running = false;
+            if result.is_ok() {
+                state.durable = state.durable.max(upto);
+            }
+            syncs.done.notify_all();
+            result?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the memtables may take a batch of `bytes` more, sealing what is full. Returns the rate that writers are allowed,
+    /// in bytes per second, if they are slowed down.
+    pub(in crate::engine) fn make_room(
+        &self,
+        guard: &mut MutexGuard<'_, Writer>,
+        bytes: u64,
+    ) -> Result<Option<u64>> {
+        let mut crowding = false;
+        let result = self.wait_for_room(guard, bytes, &mut crowding);
+        if crowding {
+            guard.crowding -= 1;
+            self.pressure.wake();
+        }
+        result
+    }
+
+    /// Counts the writer among the `crowding` ones once it waits for memtables to be flushed that its batch has no room beside: others
+    /// do not go past it, or it might wait for ever.
+    fn wait_for_room(
+        &self,
+        guard: &mut MutexGuard<'_, Writer>,
+        bytes: u64,
+        crowding: &mut bool,
+    ) -> Result<Option<u64>> {
+        let mut stalled: Option<(StallReason, Duration)> = None;
+        let result = loop {
+            if let Err(error) = self.health.check_writable() {
+                break Err(error);
+            }
+            if guard.holds > 0 {
+                self.notify_stall(&mut guard.notified_stall, Some((StallReason::Ingest, true)));
+                self.wait_because(StallReason::Ingest, &mut stalled, guard);
+                continue;
+            }
+            if !*crowding && guard.crowding > 0 {
+                self.wait_because(policy::Pressure::Memtables.into(), &mut stalled, guard);
+                continue;
+            }
+            if let Err(error) = self.seal_full(guard, bytes) {
+                break Err(error);
+            }
+            let crowds = self.crowds(guard.active_bytes, bytes);
+            if crowds && !*crowding {
+                (*crowding, guard.crowding) = (true, guard.crowding + 1);
+            }
+            let verdict = if crowds {
+                WriterVerdict::Stop { reason: policy::Pressure::Memtables }
+            } else {
+                self.writer_verdict(guard.active_bytes)
+            };
+            let pressed = verdict.pressed().map(|(reason, stopped)| (reason.into(), stopped));
+            self.notify_stall(&mut guard.notified_stall, pressed);
+            match verdict {
+                WriterVerdict::Go => break Ok(None),
+                WriterVerdict::Delay { bytes_per_second, reason } => {
+                    self.delay(reason.into());
+                    break Ok(Some(bytes_per_second));
+                }
+                WriterVerdict::Stop { reason } => {
+                    // What would end the wait has failed lately: better an error than a wait without end.
+                    let job =
+                        if reason == policy::Pressure::Memtables { Job::Flush } else { Job::Compaction };
+                    if let Some(trouble) = self.trouble(job) {
+                        break Err(trouble);
+                    }
+                    self.wait_because(reason.into(), &mut stalled, guard);
+                }
+            }
+        };
+        self.stall_ended(stalled);
+        result
+    }
+
+    /// Waits for a change. `stalled` is for what the writer has waited so far, and since when.
+    fn wait_because(
+        &self,
+        reason: StallReason,
+        stalled: &mut Option<(StallReason, Duration)>,
+        guard: &mut MutexGuard<'_, Writer>,
+    ) {
+        if stalled.is_none_or(|(before, _)| before != reason) {
+            self.stall_ended(stalled.replace((reason, self.env.now())));
+        }
+        self.pressure.wait_for_change(guard);
+    }
+
+    fn stall_ended(&self, stalled: Option<(StallReason, Duration)>) {
+        if let Some((reason, since)) = stalled {
+            self.statistics.stall(reason, self.env.now().saturating_sub(since));
+        }
+    }
+
+    /// Holds a writer, and those that wait for its lock, back for what earlier writes owe.
+    fn delay(&self, reason: StallReason) {
+        let owed = self.pressure.owed();
+        if owed >= SLEEP_MIN {
+            let start = self.env.now();
+            self.pressure.while_waiting(|| self.env.sleep(owed.min(SLEEP_MAX)));
+            let slept = self.env.now().saturating_sub(start);
+            self.pressure.paid(slept);
+            self.statistics.stall(reason, slept);
+        }
+    }
+
+    /// Seals memtables beyond their budget, or which a batch of `bytes` has no room beside, and ends the log's segment where that
+    /// helps to release it.
+    fn seal_full(&self, writer: &mut Writer, bytes: u64) -> Result<()> {
+        let settings = self.settings();
+        let crowded = self.crowds(writer.active_bytes, bytes);
+        if crowded {
+            // What was estimated, or dropped, is known then.
+            self.wait_all_visible(writer)?;
+            writer.active_bytes = self.active_bytes();
+        }
+        let full = writer.active_bytes >= settings.limits.memtable_bytes || crowded;
+        let long = writer.wal.bytes() > settings.options.wal_bytes_max;
+        if (full || long) && self.pressure.load().sealed_memtables < settings.limits.sealed_max {
+            if !planted!("sealed-before-its-writes-are-in") {
+                self.wait_all_visible(writer)?;
+            }
+            let trees = self.trees.load();
+            let tree = if full {
+                trees.values().max_by_key(|tree| tree.view().active.bytes())
+            } else {
+                // The keyspace with the oldest entry holds the log back.
+                let waiting = trees.values().filter(|tree| tree.view().sealed.is_empty());
+                let oldest = waiting.filter_map(|tree| Some((tree.first_unflushed(None)?, tree)));
+                oldest.min_by_key(|(first, _)| *first).map(|(_, tree)| tree)
+            };
+            if let Some(tree) = tree {
+                self.seal(writer, tree)?;
+            }
+        }
+        if writer.wal.current_bytes() >= settings.limits.segment_bytes {
+            self.roll(writer)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a tree's memtable up for flushing. Every write is visible.
+    pub(in crate::engine) fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
+        assert!(self.visible() == writer.last_seq, "I16: a memtable is sealed without all its writes");
+        if writer.wal.current_bytes() >= self.settings().limits.segment_bytes / 4 {
+            self.roll(writer)?;
+        }
+        if tree.seal(writer.last_seq).is_some() {
+            writer.active_bytes = self.active_bytes();
+            self.sample_load();
+            self.scheduler.wake();
+        }
+        Ok(())
+    }
+
+    fn roll(&self, writer: &mut Writer) -> Result<()> {
+        self.with_space(|| writer.wal.roll()).map_err(|error| match error.kind() {
+            ErrorKind::DiskFull => error,
+            _ => self.poison(error),
+        })?;
+        self.ids.segments_used(writer.wal.next_id());
+        self.preallocator.ask();
+        Ok(())
+    }
+
+    /// What the active memtables hold.
+    pub(in crate::engine) fn active_bytes(&self) -> u64 {
+        self.trees.load().values().map(|tree| tree.view().active.bytes()).sum()
+    }
+
+    /// Gives every memtable up for flushing.
+    pub(crate) fn seal_all(&self) -> Result<()> {
+        let mut writer = self.writer()?.lock();
+        self.health.check_writable()?;
+        self.wait_all_visible(&writer)?;
+        let trees = self.trees.load();
+        if trees.values().any(|tree| !tree.view().active.is_empty()) {
+            // The segment ends with the memtables that it fills, so that it goes with them.
+            self.roll(&mut writer)?;
+        }
+        for tree in trees.values() {
+            self.seal(&mut writer, tree)?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts what `apply` takes of a batch into the memtables, its operations numbered from `first` on. None of them is sealed
+/// before the batch is visible.
+fn insert(trees: &Trees, batch: &WriteBatch, first: Seq, apply: impl Fn(&Memtable, Seq, &Action<'_>)) {
+    let mut last = None;
+    for (op, seq) in batch.iter().zip(first.0..) {
+        let stale = last.as_ref().is_none_or(|(id, _)| *id != op.keyspace);
+        if stale {
+            last = trees.get(&op.keyspace).map(|tree| (op.keyspace, tree.view()));
+        }
+        if let Some((_, view)) = &last {
+            apply(&view.active, Seq(seq), &op.action);
+        }
+    }
+}

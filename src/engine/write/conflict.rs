@@ -1,0 +1,403 @@
+//! Commits that take effect only if nothing that they depend on has changed.
+//!
+//! A [`Condition`] says: none of these keys and ranges was written after its number. It holds for a batch if it holds for all
+//! numbers below the batch's own. That is found out in two steps:
+//!
+//! 1. Without a lock, for all numbers up to the newest visible one: they are in the memtables and tables. Of a key, one
+//!    lookup of its newest version; of a range, a walk from key to key, of each the newest version. So a key with many
+//!    versions costs the logarithm of their number.
+//! 2. Under the writer's lock, for what has been numbered since: by the list of the latest writes ([`Recent`]), which has
+//!    them whether they are visible yet or not. Nobody gets a number before the lock is given back, and the batch has its own by
+//!    then. So the lock is held for a look at a few keys: neither for a search nor for a wait, and a transaction that
+//!    is synced shares its sync with others.
+//!
+//! Where the list does not reach back to step 1, step 1 is done again for what has come since, without the lock. A caller whom
+//! others overtake again and again ends that after a few rounds: he waits, under the lock, until every number is visible
+//! and does step 1 there. A write without a condition pays for the list only while others commit conditionally.
+//!
+//! The check finds the newest version of each key, and the newest range tombstone over it, wherever flushes and compactions
+//! have put them. Compactions keep the newer of the two, be it a tombstone, because the caller holds a pin at a number below it
+//! (I4, I5). What holds nothing above the condition's number (tables by their largest number, sealed memtables by that at which
+//! they were sealed) is left out.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::batch::WriteBatch;
+use crate::catalog::TableMeta;
+use crate::engine::read::tree::{Tree, View, dropped};
+use crate::engine::{Engine, Trees, Writer};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::batch::Action;
+use crate::format::filter;
+use crate::merge::{newer_in, newer_over, newest_over};
+use crate::options::Durability;
+use crate::store::cache::Unit;
+use crate::store::memtable::Memtable;
+use crate::store::table::TablesCursor;
+use crate::types::{Key, KeyRange, KeyspaceId, Seq, UpperBound};
+
+/// Rounds without the lock, of which each checks what has come during the one before.
+const ROUNDS_MAX: usize = 4;
+
+/// Writes that are kept, the latest.
+const WRITES_MAX: usize = 1024;
+
+/// Bytes of keys that they may have together.
+const KEY_BYTES_MAX: usize = 256 << 10;
+
+/// Numbers for which it is kept after it was wanted last.
+const WANTED_FOR: u64 = 4096;
+
+/// What must hold when a batch is applied: none of the keys, and no key in one of the ranges, was written, or deleted, after
+/// `since`.
+#[derive(Debug)]
+pub(crate) struct Condition<'a> {
+    pub(in crate::engine) since: Seq,
+    /// In order, each once. They lie elsewhere: those of a large batch are not copied.
+    keys: Vec<(KeyspaceId, &'a [u8])>,
+    /// In order, those of a keyspace disjoint.
+    ranges: Vec<(KeyspaceId, KeyRange)>,
+}
+
+impl<'a> Condition<'a> {
+    /// That nothing which `batch` writes, and none of the other `keys` and `ranges`, was written after `since`.
+    pub(crate) fn of_batch(
+        since: Seq,
+        batch: &'a WriteBatch,
+        mut keys: Vec<(KeyspaceId, &'a [u8])>,
+        mut ranges: Vec<(KeyspaceId, KeyRange)>,
+    ) -> Self {
+        keys.reserve_exact(batch.count() as usize);
+        for op in batch.iter() {
+            match op.action {
+                Action::Put { key, .. } | Action::Delete { key } => keys.push((op.keyspace, key)),
+                Action::DeleteRange { start, end } => {
+                    ranges.push((op.keyspace, KeyRange::half_open(start, UpperBound::from_bytes(end))));
+                }
+            }
+        }
+        Self::new(since, keys, ranges)
+    }
+
+    /// Keys and ranges come in any order.
+    pub(crate) fn new(
+        since: Seq,
+        mut keys: Vec<(KeyspaceId, &'a [u8])>,
+        mut ranges: Vec<(KeyspaceId, KeyRange)>,
+    ) -> Self {
+        keys.sort_unstable();
+        keys.dedup();
+        ranges.sort_unstable_by(|(a, left), (b, right)| (a, &left.start).cmp(&(b, &right.start)));
+        ranges.dedup_by(|(id, range), (last_id, last)| {
+            let joined = id == last_id && last.overlaps(range);
+            if joined {
+                *last = last.hull(range);
+            }
+            joined
+        });
+        Self { since, keys, ranges }
+    }
+
+    /// Whether `key` is one of the keys or lies in one of the ranges.
+    fn depends_on(&self, id: KeyspaceId, key: &[u8]) -> bool {
+        let is_key = || self.keys.binary_search(&(id, key)).is_ok();
+        let behind = self.ranges.partition_point(|(other, range)| (other, &*range.start) <= (&id, key));
+        let range = behind.checked_sub(1).and_then(|at| self.ranges.get(at));
+        range.is_some_and(|(other, range)| *other == id && range.contains(key)) || is_key()
+    }
+
+    /// One of the keys in `touched`, or a key that one of the ranges shares with it.
+    fn depends_on_range(&self, id: KeyspaceId, touched: &KeyRange) -> Option<Key> {
+        let at = self.keys.partition_point(|(other, key)| (*other, *key) < (id, &*touched.start));
+        let key = self.keys.get(at).filter(|(other, key)| *other == id && touched.contains(key));
+        let before = |other: &KeyspaceId, range: &KeyRange| {
+            *other < id || *other == id && !range.end.admits(&touched.start)
+        };
+        let at = self.ranges.partition_point(|(other, range)| before(other, range));
+        let range = self.ranges.get(at).filter(|(other, _)| *other == id);
+        let shared = || range.and_then(|(_, range)| Some(range.intersection(touched)?.start));
+        key.map(|(_, key)| Key::from(*key)).or_else(shared)
+    }
+
+    fn keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
+        let keys = self.keys.iter().map(|(id, _)| *id);
+        keys.chain(self.ranges.iter().map(|(id, _)| *id))
+    }
+}
+
+/// What the writer's lock showed of a condition.
+#[derive(Debug)]
+pub(in crate::engine) enum Standing {
+    /// It holds, and does so as long as the lock is held.
+    Holds,
+    /// It does not: a key of a keyspace, and when it was written.
+    Broken(Arc<Tree>, Key, Seq),
+    /// Nobody knows before what is numbered up to here has been looked at.
+    Unknown(Seq),
+}
+
+impl Engine {
+    /// Applies `batch` atomically, or fails with `Conflict` if `condition` does not hold. The caller holds a pin at the
+    /// condition's number.
+    pub(crate) fn commit_if(
+        &self,
+        batch: &WriteBatch,
+        durability: Durability,
+        mut condition: Condition<'_>,
+    ) -> Result<Seq> {
+        // First: a write whose sync failed would show as a conflict, for ever.
+        self.health.check_writable()?;
+        let mut rounds = 0;
+        loop {
+            // Before the views: what is not in them has a greater number.
+            let upto = self.visible();
+            if upto > condition.since {
+                self.check(&self.trees(), &condition)?;
+                condition.since = upto;
+            }
+            rounds += 1;
+            let guarded = Guarded { condition: &condition, waits: rounds >= ROUNDS_MAX };
+            match self.try_commit(batch, durability, Some(guarded))? {
+                Ok(seq) => return Ok(seq),
+                Err(Standing::Broken(tree, key, seq)) => return Err(self.conflict(&tree, &key, seq)),
+                Err(Standing::Unknown(seq)) => self.wait_visible(seq)?,
+                Err(Standing::Holds) => {}
+            }
+        }
+    }
+
+    /// Whether a condition that held up to its number holds up to the last one.
+    pub(in crate::engine) fn standing(
+        &self,
+        writer: &mut Writer,
+        trees: &Trees,
+        guarded: Guarded<'_>,
+    ) -> Result<Standing> {
+        let Guarded { condition, waits } = guarded;
+        let last = writer.last_seq;
+        writer.recent.want(last);
+        if planted!("condition-not-checked-under-the-lock") {
+            return Ok(Standing::Holds);
+        }
+        if !condition.keyspaces().all(|id| trees.contains_key(&id)) {
+            return Err(dropped());
+        }
+        if writer.recent.covers(condition.since, last) {
+            let changed = writer.recent.changed(condition);
+            return changed.map_or(Ok(Standing::Holds), |(id, key, seq)| {
+                Ok(Standing::Broken(trees.get(&id).cloned().ok_or_else(dropped)?, key, seq))
+            });
+        }
+        if !waits {
+            return Ok(Standing::Unknown(last));
+        }
+        self.wait_all_visible(writer)?;
+        self.check(trees, condition).map(|()| Standing::Holds)
+    }
+
+    /// Fails with `Conflict` if `condition` does not hold for what is visible.
+    pub(in crate::engine) fn check(&self, trees: &Trees, condition: &Condition<'_>) -> Result<()> {
+        let since = condition.since;
+        let tree_of = |id: &KeyspaceId| trees.get(id).ok_or_else(dropped);
+        for (id, key) in &condition.keys {
+            let tree = tree_of(id)?;
+            let view = tree.view_arc();
+            tree.check_exists()?;
+            if let Some(seq) = self.newer_of(&view, key, since)? {
+                return Err(self.conflict(tree, key, seq));
+            }
+        }
+        for (id, range) in &condition.ranges {
+            let tree = tree_of(id)?;
+            let view = tree.view_arc();
+            tree.check_exists()?;
+            if let Some((key, seq)) = self.find_newer(&view, range, since)? {
+                return Err(self.conflict(tree, &key, seq));
+            }
+        }
+        Ok(())
+    }
+
+    /// When `key` was written or deleted after `since`; readers may not see that yet.
+    fn newer_of(&self, view: &View, key: &[u8], since: Seq) -> Result<Option<Seq>> {
+        let hash = filter::hash(key);
+        for memtable in newer_memtables(view, since) {
+            let newest = memtable.newest_seq(key, hash).max(memtable.newest_over(key, Seq::MAX));
+            if newest > Some(since) {
+                return Ok(newest);
+            }
+        }
+        for (_, run) in view.version.runs() {
+            let Some(meta) = run.find(key).filter(|table| table.max_seq > since) else { continue };
+            let table = self.cache.table(meta)?;
+            let over = newest_over(table.range_tombstones(), key, Seq::MAX)
+                .filter(|_| !planted!("range-tombstones-not-checked"));
+            let may_contain = table.may_contain(hash);
+            let found = if may_contain { self.newest_in(&table, key, Seq::MAX)? } else { None };
+            let newest = over.max(found.map(|(stamp, _)| stamp.seq()));
+            if newest > Some(since) {
+                return Ok(newest);
+            }
+        }
+        Ok(None)
+    }
+
+    /// A key of `range` that was written or deleted after `since`, and when; readers may not see that yet.
+    fn find_newer(&self, view: &View, range: &KeyRange, since: Seq) -> Result<Option<(Key, Seq)>> {
+        for memtable in newer_memtables(view, since) {
+            if let Some(over) = memtable.newer_over(range, since) {
+                return Ok(Some((over.range.start, over.seq)));
+            }
+            let found = newer_in(memtable.cursor(), range, since)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        for (level, run) in view.version.runs() {
+            let newer = run.overlapping(range).filter(|table| table.max_seq > since);
+            let tables: Vec<Arc<TableMeta>> = newer.cloned().collect();
+            let unchecked = planted!("range-tombstones-not-checked");
+            for table in tables.iter().filter(|table| table.range_tombstones > 0 && !unchecked) {
+                if let Some(over) = newer_over(self.cache.table(table)?.range_tombstones(), range, since) {
+                    return Ok(Some((over.range.start, over.seq)));
+                }
+            }
+            if !tables.is_empty() {
+                let tables = TablesCursor::cached(self.cache.clone(), tables, Unit::of_level(level));
+                let found = newer_in(tables, range, since)?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The failure of a condition that depends on `key`, written at `seq`.
+    fn conflict(&self, tree: &Tree, key: &[u8], seq: Seq) -> Error {
+        // Whoever tries again sees what was in the way, instead of losing to it over and over.
+        if !planted!("loser-does-not-wait")
+            && let Err(error) = self.wait_visible(seq)
+        {
+            return error;
+        }
+        let (key, name) = (key.escape_ascii(), &tree.record.name);
+        let message = format!("key \"{key}\" of keyspace {name:?} has changed since the transaction began");
+        Error::new(ErrorKind::Conflict, message)
+    }
+}
+
+/// A condition on its way to the writer's lock.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct Guarded<'a> {
+    condition: &'a Condition<'a>,
+    /// Whether it is found out under the lock, whatever that takes.
+    waits: bool,
+}
+
+/// The memtables that may hold anything above `since`.
+fn newer_memtables(view: &View, since: Seq) -> impl Iterator<Item = &Arc<Memtable>> {
+    let sealed = view.sealed.iter().filter(move |sealed| sealed.upto > since);
+    std::iter::once(&view.active).chain(sealed.map(|sealed| &sealed.memtable))
+}
+
+/// What the latest writes have touched: a list in the order of the numbers, complete behind one number up to another.
+///
+/// It is kept under the writer's lock, and only for a while after somebody has wanted it; and it is bounded. Numbers that were
+/// given to what it was not told of (an ingest, a write that nobody wanted noted) leave a gap, behind which it begins anew.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    /// All writes numbered above this one
+    behind: Seq,
+    /// and up to this one are in `writes`.
+    upto: Seq,
+    writes: VecDeque<(Seq, Touched)>,
+    key_bytes: usize,
+    wanted_upto: Seq,
+}
+
+/// What a write has changed.
+#[derive(Debug)]
+enum Touched {
+    Key(KeyspaceId, Key),
+    Range(KeyspaceId, KeyRange),
+}
+
+impl Touched {
+    fn key_bytes(&self) -> usize {
+        match self {
+            Self::Key(_, key) => key.len(),
+            Self::Range(_, range) => range.start.len() + range.end.as_bytes().len(),
+        }
+    }
+}
+
+impl Recent {
+    /// Somebody commits conditionally while `last` is the last number.
+    fn want(&mut self, last: Seq) {
+        self.wanted_upto = last.plus(WANTED_FOR);
+    }
+
+    /// The operations of `batch` have the numbers from `first` on.
+    pub(in crate::engine) fn note(&mut self, batch: &WriteBatch, first: Seq) {
+        if first > self.wanted_upto {
+            self.writes = VecDeque::new();
+            (self.behind, self.upto, self.key_bytes) = (first, Seq::ZERO, 0);
+            return;
+        }
+        let last = Seq(first.0 + u64::from(batch.count()) - 1);
+        if batch.count() as usize > WRITES_MAX {
+            // The lock is held: what would be forgotten at once is not looked at.
+            self.writes.clear();
+            (self.behind, self.upto, self.key_bytes) = (last, last, 0);
+            return;
+        }
+        if first != self.upto.plus(1) && !planted!("gap-among-the-latest-writes") {
+            self.writes.clear();
+            (self.behind, self.key_bytes) = (Seq(first.0 - 1), 0);
+        }
+        for (op, seq) in batch.iter().zip(first.0..) {
+            let touched = match op.action {
+                Action::Put { key, .. } | Action::Delete { key } => Touched::Key(op.keyspace, key.into()),
+                Action::DeleteRange { start, end } => {
+                    Touched::Range(op.keyspace, KeyRange::half_open(start, UpperBound::from_bytes(end)))
+                }
+            };
+            self.push(Seq(seq), touched);
+        }
+        self.upto = last;
+    }
+
+    fn push(&mut self, seq: Seq, touched: Touched) {
+        self.key_bytes += touched.key_bytes();
+        self.writes.push_back((seq, touched));
+        while self.writes.len() > WRITES_MAX || self.key_bytes > KEY_BYTES_MAX {
+            let Some((seq, touched)) = self.writes.pop_front() else { return };
+            self.key_bytes -= touched.key_bytes();
+            if !planted!("latest-writes-forgotten-unseen") {
+                self.behind = seq;
+            }
+        }
+    }
+
+    /// Whether all writes above `since` and up to `last`, the last number, are known here.
+    fn covers(&self, since: Seq, last: Seq) -> bool {
+        since >= last || self.upto == last && self.behind <= since
+    }
+
+    /// What of `condition` a write above its number has touched: the keyspace, a key, and when.
+    fn changed(&self, condition: &Condition<'_>) -> Option<(KeyspaceId, Key, Seq)> {
+        let first = self.writes.partition_point(|(seq, _)| *seq <= condition.since);
+        self.writes.range(first..).find_map(|(seq, touched)| {
+            let (id, key) = match touched {
+                Touched::Key(id, key) => (*id, condition.depends_on(*id, key).then(|| key.clone())?),
+                Touched::Range(id, range) => (*id, condition.depends_on_range(*id, range)?),
+            };
+            Some((id, key, *seq))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! How hard the writers press, and what the pacer makes of it.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::time::Duration;
+use std::{cmp, fmt};
+
+use arc_swap::ArcSwap;
+
+use crate::engine::{Engine, Writer};
+use crate::env::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::env::sync::atomic::{AtomicBool, fence};
+use crate::env::sync::{Condvar, MutexGuard};
+use crate::policy::{self, LoadState, WriterVerdict};
+
+/// Why writers were made to wait.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum StallReason {
+    /// There is too much to do.
+    Load(policy::Pressure),
+    /// An ingest is put behind all that was written.
+    Ingest,
+}
+
+impl From<policy::Pressure> for StallReason {
+    fn from(reason: policy::Pressure) -> Self {
+        Self::Load(reason)
+    }
+}
+
+impl fmt::Display for StallReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Load(policy::Pressure::Memtables) => "memtables wait for their flush",
+            Self::Load(policy::Pressure::Level0Runs) => "level 0 has too many runs, or too much in them",
+            Self::Load(policy::Pressure::Debt) => "too much waits to be compacted",
+            Self::Ingest => "an ingest takes its place",
+        })
+    }
+}
+
+/// Waiting time beyond this is forgiven: the hard limits hold without it, and no single call should pay for a burst.
+const OWED_MAX: Duration = Duration::from_millis(100);
+
+/// Read by every write, and written by threads of low priority: those must not be waited for, so there is no lock.
+#[derive(Debug, Default)]
+pub(crate) struct Pressure {
+    load: ArcSwap<LoadState>,
+    /// Waiting time that slowed-down writers have not yet served, in nanoseconds. Changed by the holder of the writer's
+    /// lock alone.
+    owed: AtomicU64,
+    /// A writer has been told to stop by the load, and may wait for another one.
+    stopped: StopMark,
+    /// Writers that wait until there is less to do.
+    waiting: AtomicUsize,
+    changed: Condvar,
+}
+
+/// Of a writer that may wait for another load and somebody who changes the load, one at least learns of the other: the writer
+/// sees the change, or the other one the mark.
+#[derive(Debug, Default)]
+struct StopMark(AtomicBool);
+
+impl StopMark {
+    /// For the writer, before it looks at the load for the last time.
+    fn set(&self) {
+        self.0.store(true, Relaxed);
+        fence(SeqCst);
+    }
+
+    /// For who has changed the load.
+    fn is_set(&self) -> bool {
+        fence(SeqCst);
+        self.0.load(Relaxed)
+    }
+
+    fn clear(&self) {
+        self.0.store(false, Relaxed);
+    }
+}
+
+impl Pressure {
+    /// The latest sample.
+    pub(crate) fn load(&self) -> LoadState {
+        **self.load.load()
+    }
+
+    /// Writers have written `bytes` while they were allowed `bytes_per_second`.
+    pub(crate) fn owe(&self, bytes: u64, bytes_per_second: u64) {
+        let nanos = bytes.saturating_mul(1_000_000_000) / bytes_per_second.max(1);
+        let owed = self.owed() + Duration::from_nanos(nanos);
+        self.set_owed(owed.min(OWED_MAX));
+    }
+
+    /// Waiting time that is owed.
+    pub(crate) fn owed(&self) -> Duration {
+        Duration::from_nanos(self.owed.load(Relaxed))
+    }
+
+    /// Waiting time has been served.
+    pub(crate) fn paid(&self, time: Duration) {
+        self.set_owed(self.owed().saturating_sub(time));
+    }
+
+    fn set_owed(&self, owed: Duration) {
+        self.owed.store(u64::try_from(owed.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// Lets a writer that waits look again.
+    pub(crate) fn wake(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Releases the writer's lock until the load may have changed.
+    pub(crate) fn wait_for_change(&self, guard: &mut MutexGuard<'_, Writer>) {
+        self.while_waiting(|| self.changed.wait(guard));
+    }
+
+    /// Counts a writer among those that wait while `wait` does.
+    pub(crate) fn while_waiting(&self, wait: impl FnOnce()) {
+        self.waiting.fetch_add(1, Relaxed);
+        wait();
+        self.waiting.fetch_sub(1, Relaxed);
+    }
+
+    /// Whether a writer waits now until there is less to do.
+    pub(crate) fn holds_up_a_writer(&self) -> bool {
+        self.waiting.load(Relaxed) > 0
+    }
+}
+
+impl Engine {
+    /// Takes a new sample of the load. Called whenever a memtable is sealed and a job ends. Whether a writer may wait for it.
+    pub(crate) fn sample_load(&self) -> bool {
+        // Taken anew if there is another one by then: an older sample never takes the place of a newer one.
+        self.pressure.load.rcu(|_| self.load_now());
+        self.pressure.stopped.is_set()
+    }
+
+    /// What writers may do while the active memtables hold `active_bytes`. Asked with the writer's lock held.
+    pub(crate) fn writer_verdict(&self, active_bytes: u64) -> WriterVerdict {
+        let pacer = &self.settings().policy.pacer;
+        let verdict = || pacer.writer(&LoadState { active_bytes, ..self.pressure.load() });
+        match verdict() {
+            WriterVerdict::Go => {
+                if !self.pressure.owed().is_zero() {
+                    self.pressure.set_owed(Duration::ZERO);
+                }
+                WriterVerdict::Go
+            }
+            WriterVerdict::Stop { .. } => {
+                self.pressure.stopped.set();
+                verdict()
+            }
+            delayed => delayed,
+        }
+    }
+
+    /// Whether a batch of `bytes` must wait until memtables are flushed, while the active ones hold `active_bytes`: it is large, and
+    /// the budget has no room for it beside them. Where there are none, it has none to wait for. Asked with the writer's lock held.
+    pub(crate) fn crowds(&self, active_bytes: u64, bytes: u64) -> bool {
+        let limits = self.settings().limits;
+        if bytes <= limits.large_batch_bytes || planted!("large-batch-not-held-back") {
+            return false;
+        }
+        let crowds = || {
+            let held = active_bytes + self.pressure.load().sealed_bytes;
+            held > 0 && held.saturating_add(bytes) > limits.memtables_bytes
+        };
+        crowds() && {
+            self.pressure.stopped.set();
+            crowds()
+        }
+    }
+
+    /// Lets stalled writers look again. Not to be called with the writer's lock held.
+    pub(crate) fn wake_writers(&self) {
+        if let Some(writer) = &self.writer {
+            // A writer that has seen the old load has gone to wait by the time the lock is ours.
+            let _writer = writer.lock();
+            self.pressure.stopped.clear();
+            if !planted!("stalled-writer-not-woken") {
+                self.pressure.wake();
+            }
+        }
+    }
+
+    fn load_now(&self) -> LoadState {
+        let settings = self.settings();
+        let policy = &settings.policy;
+        let mut load = LoadState {
+            active_bytes_max: settings.limits.memtable_bytes,
+            flush_bytes_per_second: self.statistics.flush_rate(),
+            compaction_bytes_per_second: self.statistics.compaction_rate(),
+            ..LoadState::default()
+        };
+        for tree in self.trees.load().values() {
+            let view = tree.view();
+            load.active_bytes += view.active.bytes();
+            load.sealed_memtables += view.sealed.len() as u64;
+            load.sealed_bytes += view.sealed_bytes();
+            let overwrite_ratio = tree.overwrite_ratio.share();
+            let l0_runs = policy.layout.level0_runs(&view.version, overwrite_ratio);
+            let run_bytes = policy.layout.level0_run_bytes(&view.version, overwrite_ratio);
+            load.l0_run_bytes = match l0_runs.cmp(&load.l0_runs) {
+                cmp::Ordering::Less => load.l0_run_bytes,
+                cmp::Ordering::Equal => load.l0_run_bytes.into_iter().chain(run_bytes).min(),
+                cmp::Ordering::Greater => run_bytes,
+            };
+            load.l0_runs = load.l0_runs.max(l0_runs);
+            load.l0_bytes = load.l0_bytes.max(view.version.bytes(0));
+            load.debt_bytes = load.debt_bytes.saturating_add(policy.layout.debt(&view.version));
+        }
+        load
+    }
+}
+
+#[cfg(all(test, loom))]
+mod interleavings;

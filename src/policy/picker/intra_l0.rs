@@ -1,0 +1,119 @@
+//! Intra-L0 compactions: runs of level 0 become one of them. (RocksDB's intra-L0 compaction.)
+//!
+//! A scan seeks in every run of level 0, a lookup asks the filters of all, and to compact level 0 away writes the level below
+//! again, however large. So where readers have paid for it (`Layout::intra_l0`), a window of neighbouring runs is compacted within
+//! level 0, part by part: what that writes are these runs, once.
+//!
+//! A job takes whole overlap clusters of the window (`policy/clusters.rs`) that follow one another. So whatever of the window overlaps their hull is among its inputs, and the outputs may carry the newest epoch of
+//! these: of each key, what is newer than all inputs lies in newer runs, what is older in older ones, and nothing has an epoch
+//! between theirs.
+//!
+//! I3 asks more of two tables that overlap: that all entries of one are newer than all of the other. Inputs may be older intra-L0 compactions, and
+//! reach from where they hold very old entries to where a table of a run behind the window, which was no input then, has newer
+//! ones. Such a table outside of the window gets outputs of its own: they are cut where it begins and ends. What lies in its range
+//! comes from tables that overlapped it before, as I3 has it.
+//!
+//! Outputs are cut between two overlap clusters as well. One that reached over the gap would take what level 1 has there into its compaction, and
+//! whatever else does so with it (`docs/design.md`, 10, has what that came to).
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Source;
+use super::level0::GROUPS;
+use crate::catalog::TableMeta;
+use crate::policy::clusters::{OverlapCluster, clusters};
+use crate::policy::{Plan, PlanInput, PlanKind, Reason};
+use crate::types::{Key, KeyRange, Seq, UpperBound};
+
+/// Which overlap clusters an intra-L0 compaction takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Evenness {
+    /// All.
+    Any,
+    /// Those to which each run has something like an equal part: where a large run has been joined by small ones, what is large is not
+    /// written again for their sake.
+    Even,
+}
+
+/// An overlap cluster by itself may have up to this many times the bytes of a group.
+const CLUSTER_GROUPS: u64 = 8;
+
+/// The first part of the runs in `window` that is worth a job, if no running one is in the way.
+pub(super) fn choose(source: Source<'_>, window: &Range<usize>, evenness: Evenness) -> Option<Plan> {
+    let runs = source.state.runs.get(window.clone())?;
+    let clusters = clusters(runs);
+    let part = &clusters[part(source, &clusters, evenness)?];
+    let range = part.iter().map(|cluster| cluster.range.clone()).reduce(|hull, range| hull.hull(&range))?;
+    let is_left = |at: usize| planted!("intra-l0-around-a-run") && at == 1 && runs.len() > 2;
+    let taken = runs.iter().enumerate().filter(|(at, _)| !is_left(*at));
+    let inputs: Vec<_> = taken.flat_map(|(_, run)| run.overlapping(&range)).collect();
+    let level = source.level;
+    Some(Plan {
+        keyspace: source.view.keyspace,
+        kind: PlanKind::Compact,
+        source: level,
+        target: level,
+        inputs: inputs.iter().map(|table| PlanInput { level, table: table.id }).collect(),
+        moves: Vec::new(),
+        fences: fences(source, window, &range, &inputs, part),
+        claims: vec![range.clone()],
+        range,
+        bytes: part.iter().map(|cluster| cluster.bytes()).sum(),
+        cursor: None,
+        reason: Reason::Readers,
+    })
+}
+
+/// The first overlap clusters that are worth a job, and that no running one is in the way of: from one of several tables to another.
+fn part(source: Source<'_>, clusters: &[OverlapCluster], evenness: Evenness) -> Option<Range<usize>> {
+    let [bytes_max, cluster_bytes_max] =
+        [GROUPS, CLUSTER_GROUPS].map(|groups| source.config.group_bytes.saturating_mul(groups));
+    let suits =
+        |cluster: &OverlapCluster| evenness == Evenness::Any || cluster.tables == 1 || cluster.is_even();
+    let is_free = |cluster: &OverlapCluster| {
+        suits(cluster) && !source.view.busy.conflicts(source.level, &cluster.range)
+    };
+    let is_first = |cluster: &OverlapCluster| {
+        cluster.tables > 1 && cluster.bytes() <= cluster_bytes_max && is_free(cluster)
+    };
+    let from = clusters.iter().position(is_first)?;
+    let mut bytes = clusters[from].bytes();
+    let fits = |cluster: &&OverlapCluster| {
+        bytes += cluster.bytes();
+        bytes <= bytes_max && is_free(cluster)
+    };
+    let more = clusters[from + 1..].iter().take_while(fits).collect::<Vec<_>>();
+    let last = more.iter().rposition(|cluster| cluster.tables > 1).map_or(from, |at| from + 1 + at);
+    Some(from..last + 1)
+}
+
+/// Where outputs are cut: where an overlap cluster of `part` begins, and so that none overlaps a table outside of `window` that is not wholly
+/// older, or newer, than it.
+fn fences(
+    source: Source<'_>,
+    window: &Range<usize>,
+    range: &KeyRange,
+    inputs: &[&Arc<TableMeta>],
+    part: &[OverlapCluster],
+) -> Vec<Key> {
+    let oldest = inputs.iter().map(|table| table.min_seq).min().unwrap_or(Seq::MAX);
+    let newest = inputs.iter().map(|table| table.max_seq).max().unwrap_or(Seq::ZERO);
+    let (newer, older) = (&source.state.runs[..window.start], &source.state.runs[window.end..]);
+    let newer = newer.iter().flat_map(|run| run.overlapping(range)).filter(|table| table.min_seq <= newest);
+    let older = older.iter().flat_map(|run| run.overlapping(range)).filter(|table| table.max_seq >= oldest);
+    let ends = newer.chain(older).flat_map(|table| {
+        let end = match &table.range.end {
+            UpperBound::Excluded(end) => Some(end),
+            UpperBound::Unbounded => None,
+        };
+        end.into_iter().chain([&table.range.start])
+    });
+    let ends = ends.filter(|_| !planted!("intra-l0-across-what-stays"));
+    let clusters = part.iter().map(|cluster| &cluster.range.start);
+    let inside = |key: &&Key| **key > range.start && range.end.admits(key);
+    let mut fences: Vec<Key> = ends.chain(clusters).filter(inside).cloned().collect();
+    fences.sort();
+    fences.dedup();
+    fences
+}

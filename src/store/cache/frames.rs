@@ -1,0 +1,336 @@
+//! The memory that cached blocks and records lie in.
+//!
+//! What the cache keeps has many sizes, and each is evicted by itself. In a heap that leaves holes between what stays: where
+//! scans follow lookups, spans of sixteen kilobytes find no room where a hundred thousand records of one kilobyte were, and
+//! the process grows to half as much again as its budget. So memory comes in chunks of one length, each carved into frames
+//! of one size, and all chunks together take no more than the budget. When another class of sizes needs a chunk, the one of
+//! those of which least is in use is given up: what is in it is evicted, whether the cache would keep it or not.
+//!
+//! A chunk in which readers hold what the cache has let go of cannot be given up. What they hold comes on top of the budget, and
+//! so does such a chunk, as a whole: the cache would lose its place to them otherwise, and evict in vain.
+//!
+//! Which chunk has most room is not kept in any order: the best of some that are picked at
+//! random is good enough, and costs nothing when frames are let go of, which happens without a lock.
+//!
+//! What is longer than a good part of a chunk is by itself, and so is everything in a small cache, where holes are small, too. It
+//! is counted while it is kept ([`Frames::charge`]).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+
+use crate::env::sync::Mutex;
+use crate::types::buffer::{FRAME_ALIGN, Frame, HEADER_BYTES, Memory, Tag};
+use crate::types::{Buffer, Chunk};
+
+/// Sizes of frames come in so many steps from one power of two to the next: a sixteenth at most is beyond what was asked for.
+const STEPS: usize = 16;
+
+/// The budget is so many chunks, as far as their length is within bounds: a class may leave most of one unused, and of a chunk
+/// that is given up some of it was of use.
+const CHUNKS: u64 = 512;
+const CHUNK_BYTES_MIN: u64 = 128 << 10;
+const CHUNK_BYTES_MAX: u64 = 512 << 10;
+
+/// Smaller budgets have no chunks: each of a few dozen sizes would have too few of them for what comes and goes at random.
+const BYTES_MIN: u64 = CHUNKS * CHUNK_BYTES_MIN;
+
+/// A frame takes one part in so many of a chunk at most, or else it is by itself: a chunk has no more than a frame left over.
+const FRAMES_MIN: usize = 6;
+
+/// Chunks of its class among which one with free frames is looked for.
+const ROOM_SAMPLES: usize = 16;
+/// One frame in so many must be free in the best of them, or the class gets another chunk.
+const ROOM_PART: usize = 64;
+
+/// Chunks among which one to give up is looked for.
+const VICTIM_SAMPLES: usize = 32;
+/// Chunks that are given up for one.
+const VICTIMS_MAX: usize = 2;
+/// A chunk that came within so many parts of all is not given up for the next: it is to be filled yet.
+const NEW_PART: u64 = 32;
+/// Chunks that are looked at and cannot be given up, before no more are.
+const HELD_MAX: usize = 8;
+
+/// Who notes under what frames are to be found.
+pub(crate) trait Keeper {
+    /// Whether what was noted as `tag` is kept.
+    fn has(&self, tag: Tag) -> bool;
+
+    /// Lets go of what was noted as `tag`.
+    fn evict(&self, tag: Tag);
+}
+
+/// Bytes that count in a total for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    bytes: u64,
+    total: Arc<AtomicU64>,
+}
+
+impl Charge {
+    /// Returns the total before, too.
+    pub(crate) fn new(bytes: u64, total: &Arc<AtomicU64>) -> (Self, u64) {
+        let before = total.fetch_add(bytes, Relaxed);
+        (Self { bytes, total: total.clone() }, before)
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// Chunks of memory, and who may have frames of them.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    state: Mutex<State>,
+    /// Bytes of all chunks, and of what is charged.
+    total: Arc<AtomicU64>,
+    bytes_max: AtomicU64,
+    /// Of new chunks; 0 where there are to be none.
+    chunk_bytes: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct State {
+    /// By size.
+    classes: Vec<Class>,
+    /// Bytes of the chunks that are held.
+    held_bytes: u64,
+    /// Chunks that have come so far.
+    added: u64,
+    random: u64,
+}
+
+/// The chunks with frames of one size.
+#[derive(Debug, Default)]
+struct Class {
+    chunks: Vec<Arc<Chunk>>,
+    /// Where frames were found last.
+    current: usize,
+    /// How many chunks there had been when the last of these came, which is `current` at first.
+    added: u64,
+    /// Chunks that could not be given up, for readers hold frames that nobody keeps.
+    held: Vec<Arc<Chunk>>,
+}
+
+/// Number of the class of frames for buffers of `bytes`, and the size of such a frame.
+fn class_of(bytes: usize) -> (usize, usize) {
+    let bytes = bytes.saturating_add(HEADER_BYTES).max(STEPS * FRAME_ALIGN / 2);
+    let step = |bytes: usize| 1 << (bytes / STEPS).ilog2();
+    let round = |bytes: usize| bytes.next_multiple_of(step(bytes).max(FRAME_ALIGN));
+    let frame_bytes = round(bytes);
+    let power = (frame_bytes / STEPS).ilog2() as usize;
+    (power * STEPS + (frame_bytes >> power) - STEPS, frame_bytes)
+}
+
+/// Length of the chunks of a budget of `bytes`.
+fn chunk_bytes(bytes: u64) -> usize {
+    let length = (bytes / CHUNKS).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX).next_power_of_two();
+    // Half a mebibyte at most.
+    if bytes < BYTES_MIN { 0 } else { length as usize }
+}
+
+impl Frames {
+    /// Bytes of all memory that there is.
+    #[cfg(test)]
+    fn bytes(&self) -> u64 {
+        self.total.load(Relaxed)
+    }
+
+    /// Frames within a budget of `bytes`.
+    pub(crate) fn new(bytes: u64) -> Self {
+        Self {
+            state: Mutex::new(State { classes: Vec::new(), held_bytes: 0, added: 0, random: 1 }),
+            total: Arc::default(),
+            bytes_max: bytes.into(),
+            chunk_bytes: chunk_bytes(bytes).into(),
+        }
+    }
+
+    /// Chunks that come from now on have the length that suits a budget of `bytes`. Others are the first to be given up.
+    pub(crate) fn suit(&self, bytes: u64) {
+        self.chunk_bytes.store(chunk_bytes(bytes), Relaxed);
+    }
+
+    /// Changes the budget. Beyond it, chunks are given up: `keeper` is to let go of what was noted with their frames.
+    pub(crate) fn set_bytes_max(&self, bytes: u64, keeper: &impl Keeper) {
+        self.bytes_max.store(bytes, Relaxed);
+        // What is new is no better then.
+        self.state.lock().classes.iter_mut().for_each(|class| class.added = 0);
+        self.make_room(0, usize::MAX, keeper);
+    }
+
+    /// A buffer of `bytes`, its contents left over from its last use, held by nobody else. Where the budget has no room for
+    /// its frame, `keeper` is to let go of what was noted with others.
+    pub(crate) fn take(&self, bytes: usize, keeper: &impl Keeper) -> Buffer {
+        let (class, frame_bytes) = class_of(bytes);
+        if frame_bytes > self.chunk_bytes.load(Relaxed) / FRAMES_MIN {
+            return Buffer::alone(bytes);
+        }
+        let found = self.state.lock().take(class);
+        let frame = found.unwrap_or_else(|| self.take_of_another(class, frame_bytes, keeper));
+        // The first touch of a page takes long: it comes after the lock.
+        frame.into_buffer(bytes)
+    }
+
+    /// Room for `bytes` that are kept outside of frames.
+    pub(crate) fn charge(&self, bytes: u64, keeper: &impl Keeper) -> Charge {
+        let chunk_bytes = self.chunk_bytes.load(Relaxed).max(1) as u64;
+        let victims_max = usize::try_from(bytes / chunk_bytes).unwrap_or(usize::MAX);
+        self.make_room(bytes, victims_max.saturating_add(VICTIMS_MAX), keeper);
+        Charge::new(bytes, &self.total).0
+    }
+
+    /// A frame of a chunk that the class has not had.
+    #[cold]
+    fn take_of_another(&self, class: usize, frame_bytes: usize, keeper: &impl Keeper) -> Frame {
+        let bytes = self.chunk_bytes.load(Relaxed).max(FRAMES_MIN * frame_bytes);
+        let memory = self.make_room(bytes as u64, VICTIMS_MAX, keeper);
+        let memory = memory.filter(|memory| memory.bytes() == bytes);
+        let (chunk, frame) =
+            Chunk::with_frame(memory.unwrap_or_else(|| Memory::new(bytes, &self.total)), frame_bytes);
+        self.state.lock().add(class, chunk);
+        frame
+    }
+
+    /// Counts a chunk that is held as others are, if it can be given up by now.
+    fn look_again(&self, keeper: &impl Keeper) {
+        let Some((class, chunk)) = self.state.lock().held() else { return };
+        let can_go = chunk.tags().all(|tag| keeper.has(tag));
+        let mut state = self.state.lock();
+        if can_go { state.classes[class].chunks.push(chunk) } else { state.hold(class, chunk) }
+    }
+
+    /// Gives up chunks, `victims_max` at most, until there is room for `bytes` more. Returns the memory of the last one, if any,
+    /// to be used for those.
+    fn make_room(&self, bytes: u64, victims_max: usize, keeper: &impl Keeper) -> Option<Memory> {
+        self.look_again(keeper);
+        let (mut victims, mut held) = (0, 0);
+        let mut memory: Option<Memory> = None;
+        loop {
+            let mut state = self.state.lock();
+            let beside = state.held_bytes + memory.as_ref().map_or(0, |memory| memory.bytes() as u64);
+            let total = self.total.load(Relaxed).saturating_sub(beside) + bytes;
+            if total <= self.bytes_max.load(Relaxed) || victims == victims_max || held == HELD_MAX {
+                return memory;
+            }
+            let Some((class, chunk)) = state.victim(self.chunk_bytes.load(Relaxed)) else { return memory };
+            drop(state);
+            let given_up = if chunk.tags().all(|tag| keeper.has(tag)) {
+                chunk.tags().for_each(|tag| keeper.evict(tag));
+                chunk.into_memory()
+            } else {
+                Err(chunk)
+            };
+            match given_up {
+                Ok(given_up) => (memory, victims, held) = (Some(given_up), victims + 1, 0),
+                Err(chunk) => {
+                    held += 1;
+                    self.state.lock().hold(class, chunk);
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    /// A frame of one of the class's chunks, where they have enough that are free.
+    fn take(&mut self, class: usize) -> Option<Frame> {
+        let found = self.classes.get(class)?;
+        if let Some(frame) = found.chunks.get(found.current).and_then(Chunk::take) {
+            return Some(frame);
+        }
+        if let Some((class, chunk)) = self.held()
+            && chunk.owned() > 0
+        {
+            self.hold(class, chunk);
+        }
+        let Self { classes, held_bytes, random, .. } = self;
+        let Class { chunks, current, held, .. } = classes.get_mut(class)?;
+        // The emptiest of all, as a rule.
+        if let Some(chunk) = held.pop() {
+            *held_bytes -= chunk.bytes() as u64;
+            *current = chunks.len();
+            chunks.push(chunk);
+        } else if !chunks.is_empty() {
+            let owned = |&at: &usize| chunks[at].owned();
+            *current = (0..ROOM_SAMPLES).map(|_| pick(random, chunks.len())).min_by_key(owned)?;
+        }
+        let chunk = chunks.get(*current)?;
+        // For a moment, who lets go of a frame counts besides its next owner.
+        let enough = chunk.frames().saturating_sub(chunk.owned()) > chunk.frames() / ROOM_PART;
+        enough.then(|| chunk.take()).flatten()
+    }
+
+    fn add(&mut self, class: usize, chunk: Arc<Chunk>) {
+        if self.classes.len() <= class {
+            self.classes.resize_with(class + 1, Class::default);
+        }
+        self.added += 1;
+        let class = &mut self.classes[class];
+        (class.current, class.added) = (class.chunks.len(), self.added);
+        class.chunks.push(chunk);
+    }
+
+    /// Takes out a chunk that has another length than `chunk_bytes`, or of which little is in use, and says of which class it is.
+    fn victim(&mut self, chunk_bytes: usize) -> Option<(usize, Arc<Chunk>)> {
+        let Self { classes, random, added, .. } = self;
+        let chunks = classes.iter().map(|class| class.chunks.len()).sum();
+        let new_since = added.saturating_sub(chunks as u64 / NEW_PART);
+        let place = |mut at: usize| {
+            classes.iter().enumerate().find_map(|(number, class)| {
+                let found = class.chunks.get(at);
+                at -= found.map_or(class.chunks.len(), |_| 0);
+                let is_new = class.current == at && class.added > new_since;
+                found.filter(|_| !is_new).map(|chunk| (number, at, chunk))
+            })
+        };
+        let sample = |at| if chunks > VICTIM_SAMPLES { pick(random, chunks) } else { at };
+        let samples = (0..VICTIM_SAMPLES.min(chunks)).map(sample).filter_map(place);
+        let (number, at, _) = samples.min_by_key(|(.., chunk)| {
+            (chunk.bytes() == chunk_bytes, chunk.owned() * 4096 / chunk.frames())
+        })?;
+        let class = &mut classes[number];
+        let chunk = class.chunks.swap_remove(at);
+        if class.current == class.chunks.len() {
+            class.current = at;
+        }
+        Some((number, chunk))
+    }
+
+    /// Notes a chunk that cannot be given up.
+    fn hold(&mut self, class: usize, chunk: Arc<Chunk>) {
+        self.held_bytes += chunk.bytes() as u64;
+        self.classes[class].held.push(chunk);
+    }
+
+    /// Takes out a chunk that is held.
+    fn held(&mut self) -> Option<(usize, Arc<Chunk>)> {
+        let Self { classes, held_bytes, random, .. } = self;
+        let held = classes.iter().map(|class| class.held.len()).sum();
+        let mut at = (held > 0).then(|| pick(random, held))?;
+        let (number, class) = classes.iter_mut().enumerate().find(|(_, class)| {
+            let is_here = at < class.held.len();
+            at -= if is_here { 0 } else { class.held.len() };
+            is_here
+        })?;
+        let chunk = class.held.swap_remove(at);
+        *held_bytes -= chunk.bytes() as u64;
+        Some((number, chunk))
+    }
+}
+
+/// A number below `count`, which is not 0.
+fn pick(random: &mut u64, count: usize) -> usize {
+    // Xorshift by Marsaglia, "Xorshift RNGs" (2003), section 3.
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    (*random >> 33) as usize % count
+}
+
+#[cfg(test)]
+mod tests;

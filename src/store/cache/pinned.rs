@@ -1,0 +1,228 @@
+//! Pinned tables: tables all of whose blocks are in memory, found through their reader.
+//!
+//! Where the cache can hold all that there is, to find each block or [span](crate::store::cache::readahead) in it takes a third of the time
+//! of scans: it is a walk of half a dozen steps, each of which waits for memory. And after each compaction, or each time the store is
+//! opened, it takes a read for each of them to have them there. So a table of which scans have missed a good part is read as a whole.
+//!
+//! The cache keeps it like all else, within the budget; its reader only knows where it is, for as long as it is there. That
+//! somebody uses it is not noted in the cache. So it goes early once there is something to go for: then the units serve, as before.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+
+use arc_swap::ArcSwapWeak;
+
+use super::{Entry, TableCache};
+use crate::catalog::TableMeta;
+use crate::error::Result;
+use crate::format::block::Block;
+use crate::format::table::BlockHandle;
+use crate::store::files::meter::ReadCause;
+use crate::store::table::{TablePlace, TableReader};
+use crate::types::Buffer;
+
+/// A table is read as a whole when scans have missed one part in so many of it: of those that they miss less of, nothing more is read.
+const MISSED_PART: u64 = 8;
+
+/// It is read in pieces of about this length: whoever keeps a value of it keeps no more than one.
+const PIECE_BYTES: u64 = 32 << 10;
+
+/// Longer tables take long to read at once.
+const TABLE_BYTES_MAX: u64 = 4 << 20;
+
+/// More than so many doublings make no difference.
+const TIMES_READ_MAX: u32 = 16;
+
+/// Offset under which the blocks of a whole table are kept.
+const PINNED: u64 = u64::MAX - 1;
+
+/// All blocks of a table.
+#[derive(Debug)]
+pub(crate) struct PinnedTable {
+    blocks: Box<[Block]>,
+    /// Bytes of memory that it takes, and how many of those are in no frame.
+    memory: (usize, usize),
+}
+
+impl PinnedTable {
+    fn new(blocks: Box<[Block]>) -> Self {
+        let mut memory = [size_of_val(&*blocks); 2];
+        let mut last: Option<&Buffer> = None;
+        for buffer in blocks.iter().map(Block::buffer) {
+            // Blocks that share a buffer follow one another.
+            if !last.replace(buffer).is_some_and(|last| last.is(buffer)) {
+                let (bytes, is_alone) = buffer.memory();
+                memory[0] += bytes;
+                memory[1] += if is_alone { bytes } else { 0 };
+            }
+        }
+        Self { blocks, memory: memory.into() }
+    }
+
+    /// Block `at`; `None` behind the last.
+    #[inline]
+    pub(crate) fn block(&self, at: usize) -> Option<&Block> {
+        self.blocks.get(at)
+    }
+
+    pub(super) fn buffers(&self) -> impl Iterator<Item = &Buffer> {
+        self.blocks.iter().map(Block::buffer)
+    }
+
+    pub(super) fn memory(&self) -> (usize, usize) {
+        self.memory
+    }
+}
+
+/// What a table's reader knows of its blocks in memory.
+#[derive(Debug, Default)]
+pub(crate) struct PinState {
+    pinned: ArcSwapWeak<PinnedTable>,
+    /// What scans have missed since the table was read last.
+    missed_bytes: AtomicU64,
+    /// How often it was read: each time that it has gone again, or could not be kept, twice as much must be missed.
+    times_read: AtomicU32,
+    /// The table has left the tree: nothing of it is brought in any more.
+    is_closed: AtomicBool,
+}
+
+impl PinState {
+    /// Whether the blocks are in memory.
+    fn is_there(&self) -> bool {
+        self.pinned.load().strong_count() > 0
+    }
+
+    /// Notes a miss; whether it is the one that makes it enough of a table of `table_bytes`.
+    fn missed(&self, bytes: u64, table_bytes: u64) -> bool {
+        let times_read = self.times_read.load(Relaxed).min(TIMES_READ_MAX);
+        let enough = (table_bytes / MISSED_PART).saturating_mul(1 << times_read);
+        let before = self.missed_bytes.fetch_add(bytes, Relaxed);
+        let is_enough = before <= enough && before + bytes > enough;
+        if is_enough {
+            self.missed_bytes.store(0, Relaxed);
+        }
+        is_enough
+    }
+}
+
+impl TableCache {
+    /// The blocks of `table`, if all of them are in memory.
+    #[inline]
+    pub(crate) fn pinned(&self, table: &TableReader) -> Option<Arc<PinnedTable>> {
+        let pinned = table.pin_state().pinned.load().upgrade()?;
+        self.stripe(table.id(), 0).hits.fetch_add(1, Relaxed);
+        Some(pinned)
+    }
+
+    /// Tells of a scan that has not found `missed_bytes` of a table in memory; its blocks, if that has brought them there.
+    pub(crate) fn missed_by_scan(&self, table: &TableReader, missed_bytes: u64) -> Option<Arc<PinnedTable>> {
+        // Of a cursor that is older than it.
+        if let Some(pinned) = self.pinned(table) {
+            return Some(pinned);
+        }
+        let is_enough = table.pin_state().missed(missed_bytes, table.extent().length);
+        if is_enough { self.bring_in(table, ReadCause::Scan) } else { None }
+    }
+
+    /// Whether at least half of `tables`, by their bytes, is in memory as a whole.
+    pub(crate) fn are_pinned<'a>(&self, tables: impl Iterator<Item = &'a TableMeta>) -> bool {
+        let (mut pinned_bytes, mut bytes) = (0, 0);
+        for table in tables {
+            let reader = table.attachment.get::<TableReader>();
+            bytes += table.bytes();
+            pinned_bytes +=
+                if reader.is_some_and(|reader| reader.pin_state().is_there()) { table.bytes() } else { 0 };
+        }
+        2 * pinned_bytes >= bytes
+    }
+
+    /// Brings a table into memory that has come in the place of some that were there.
+    pub(crate) fn settle(&self, table: &TableMeta) {
+        // What is wrong with it is told to who reads it.
+        if let Ok(reader) = self.table(table) {
+            self.bring_in(&reader, ReadCause::Compaction);
+        }
+    }
+
+    /// All blocks of `table`, read for good if there is room for them.
+    fn bring_in(&self, table: &TableReader, cause: ReadCause) -> Option<Arc<PinnedTable>> {
+        let bytes = table.extent().length;
+        let has_room =
+            || self.keeps(bytes as usize) && self.entries.weight() + bytes <= self.entries.capacity();
+        let pin_state = table.pin_state();
+        if bytes > TABLE_BYTES_MAX || !self.holds_all() || pin_state.is_closed.load(Acquire) {
+            return None;
+        }
+        if !has_room() {
+            return None;
+        }
+        pin_state.times_read.fetch_add(1, Relaxed);
+        // Whoever asks for the block by itself is told what is wrong.
+        let pinned = Arc::new(PinnedTable::new(self.read_all(table, cause).ok()?));
+        // Unpacked, it may be too long after all.
+        if !self.keeps(pinned.memory.0) {
+            return None;
+        }
+        self.forget_units(table);
+        let key = (table.id(), PINNED);
+        self.keep(key, Entry::PinnedTable(pinned.clone()));
+        pin_state.pinned.store(Arc::downgrade(&pinned));
+        if pin_state.is_closed.load(Acquire) {
+            self.entries.remove(&key);
+        }
+        Some(pinned)
+    }
+
+    /// Has a table that has just been opened find its blocks, if they were brought in before it was copied to where it is now.
+    pub(super) fn adopt_pinned(&self, table: &TableReader) {
+        if let Some(Entry::PinnedTable(pinned)) = self.entry(&(table.id(), PINNED)) {
+            table.pin_state().pinned.store(Arc::downgrade(&pinned));
+        }
+    }
+
+    /// The block under `handle`, if all blocks of its table are in memory: for those who look up one at a time.
+    pub(super) fn block_of_pinned(&self, table: &TableReader, handle: BlockHandle) -> Option<Block> {
+        let pinned = table.pin_state().pinned.load().upgrade()?;
+        let block = pinned.block(table.position_of(handle)?)?;
+        self.stripe(table.id(), handle.offset >> 12).hits.fetch_add(1, Relaxed);
+        Some(block.clone())
+    }
+
+    /// Reads all blocks of a table.
+    fn read_all(&self, table: &TableReader, cause: ReadCause) -> Result<Box<[Block]>> {
+        let file = self.packs.table_file(table.extent())?;
+        let place = TablePlace { file: &file, id: table.id(), extent: table.extent() };
+        let mut blocks = Vec::with_capacity(table.blocks());
+        let mut rest = table.handles_in(0..u64::MAX);
+        while let Some(first) = rest.first() {
+            let ends =
+                rest.iter().take_while(|handle| handle.end() <= first.offset.saturating_add(PIECE_BYTES));
+            let (piece, behind) = rest.split_at(ends.count().max(1));
+            let mut end = first.end();
+            for handle in piece {
+                place.length(*handle)?;
+                end = end.max(handle.end());
+            }
+            let mut buffer = self.frame((end - first.offset) as usize);
+            if let Some(bytes) = buffer.get_mut() {
+                let mut read = || place.read(cause, first.offset..end, bytes);
+                // A reader waits for it, or nobody does.
+                if cause == ReadCause::Scan { self.timed(table, *first, &mut read)? } else { read()? }
+            }
+            for handle in piece {
+                let at = handle.offset.checked_sub(first.offset).map_or(usize::MAX, |at| at as usize);
+                blocks.push(place.block(*handle, &buffer, at, |bytes| self.frame(bytes))?);
+            }
+            rest = behind;
+        }
+        Ok(blocks.into())
+    }
+
+    /// Lets go of a table as a whole, for good.
+    pub(super) fn forget_pinned(&self, table: &TableReader) {
+        // Before the removal: what is brought in meanwhile is removed by one of both.
+        table.pin_state().is_closed.store(true, Release);
+        self.entries.remove(&(table.id(), PINNED));
+    }
+}

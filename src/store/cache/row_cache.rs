@@ -1,0 +1,122 @@
+//! Rows: single records in the block cache.
+//!
+//! Where records are large, a block holds few of them, and to keep a whole block for one that is asked for again and again
+//! wastes most of its place. So a lookup in a table of large records keeps the record instead. Where a block is missed twice
+//! within a short while, it, or its span, is kept after all: then it is the neighbourhood that is hot.
+//!
+//! A row is the newest version that its table holds of a key. Tables never change, so it is right for as long as it is
+//! there, for every reader who may see all of its table.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{Entry, Span, TableCache, Unit};
+use crate::catalog::TableMeta;
+use crate::error::Result;
+use crate::format::block::Block;
+use crate::format::table::BlockHandle;
+use crate::store::files::meter::ReadCause;
+use crate::store::table::TableReader;
+use crate::types::{Buffer, Seq, Stamp, TableId};
+
+/// Records are large where a table takes this much for each: then what a row costs besides the record is little.
+pub(super) const LARGE_BYTES: u64 = 512;
+
+/// A record, in a buffer of its own: the key, then the value.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) buffer: Buffer,
+    key: u32,
+    end: u32,
+    stamp: Stamp,
+}
+
+/// A value in its buffer.
+pub(crate) type Pinned = (Buffer, Range<usize>);
+
+/// The place of a row in the cache. No block has an offset that large.
+fn place(table: TableId, hash: u64) -> (TableId, u64) {
+    (table, hash >> 2 | 1 << 63)
+}
+
+impl TableCache {
+    /// Whether the table's records are large: it is kept as rows and spans.
+    #[inline]
+    pub(crate) fn has_large_records(meta: &TableMeta) -> bool {
+        meta.bytes() / LARGE_BYTES >= meta.entries
+    }
+
+    /// Whether lookups of a reader at `upto` in the table go by rows.
+    #[inline]
+    pub(crate) fn has_rows(meta: &TableMeta, upto: Seq) -> bool {
+        (meta.max_seq <= upto || planted!("row-cached-for-an-older-reader")) && Self::has_large_records(meta)
+    }
+
+    /// The newest version of `key`, of that `hash`, in a table, if it is in memory.
+    pub(crate) fn row(&self, table: TableId, hash: u64, key: &[u8]) -> Option<(Stamp, Pinned)> {
+        let Some(Entry::Row(row)) = self.entry(&place(table, hash)) else { return None };
+        let (start, end) = (row.key as usize, row.end as usize);
+        if row.buffer.get(..start) != Some(key) {
+            return None;
+        }
+        self.stripe(table, hash).hits.fetch_add(1, Relaxed);
+        Some((row.stamp, (row.buffer, start..end)))
+    }
+
+    /// As [`TableCache::block`], for the sake of one record, in a table where scans keep `unit`s; whether the block is in the cache
+    /// now.
+    pub(crate) fn block_for_row(
+        &self,
+        table: &TableReader,
+        handle: BlockHandle,
+        unit: Unit,
+    ) -> Result<(Block, bool)> {
+        if unit == Unit::Block || !Span::has(handle) {
+            return match self.lookup(table, handle) {
+                Some(block) => Ok((block, true)),
+                None if unit == Unit::Block && self.is_hot(table.id(), handle.offset) => {
+                    let block = self.read(table, handle, ReadCause::Get)?;
+                    Ok((block, self.keeps(handle.length as usize)))
+                }
+                None => Ok((self.read_past(table, handle, ReadCause::Get)?, false)),
+            };
+        }
+        if let Some(block) = self.block_of_pinned(table, handle) {
+            return Ok((block, true));
+        }
+        let mut span = self.span(table, handle);
+        if span.is_none() && self.is_hot(table.id(), handle.offset) {
+            span = self.read_span(table, handle, ReadCause::Get).ok();
+        }
+        if let Some(block) = span.as_ref().and_then(|span| span.block(handle)) {
+            return Ok((block.clone(), true));
+        }
+        Ok((self.read_past(table, handle, ReadCause::Get)?, false))
+    }
+
+    /// Keeps a record of a `block` that is not kept, unless it is not to be, and returns its value to the caller.
+    pub(crate) fn keep_row(
+        &self,
+        table: TableId,
+        (hash, key): (u64, &[u8]),
+        (stamp, block, entry): (Stamp, Block, usize),
+    ) -> Pinned {
+        let value = block.value(entry);
+        let end = key.len() + value.len();
+        if !self.keeps(end) || !self.admits_row(table, hash) {
+            return block.pin_value(entry);
+        }
+        let mut buffer = self.frame(end);
+        if let Some(bytes) = buffer.get_mut() {
+            let (front, back) = bytes.split_at_mut(key.len());
+            front.copy_from_slice(key);
+            back.copy_from_slice(value);
+        }
+        drop(block);
+        let kept = (buffer.clone(), key.len()..end);
+        // A record is far shorter than 4 GiB.
+        let row = Row { buffer, key: key.len() as u32, end: end as u32, stamp };
+        self.keep(place(table, hash), Entry::Row(row));
+        kept
+    }
+}

@@ -1,0 +1,181 @@
+//! A file of the store: counts what it does and names itself in errors.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::meter::{Meter, ReadCause, WriteCause};
+use crate::env::sync::Mutex;
+use crate::env::{File, FileLock};
+use crate::error::{Error, Result};
+use crate::format::Malformed;
+use crate::types::PAGE_BYTES;
+
+/// What is shorter is gathered in a buffer.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Writes `piece` behind the bytes of `buffer`, which belong at `offset`: all whole pages if there are many, from where they lie.
+/// What is left is in the buffer then, and belongs at the offset that is returned.
+pub(in crate::store) fn write_piece(
+    mut offset: u64,
+    piece: &[u8],
+    buffer: &mut Vec<u8>,
+    mut write: impl FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<u64> {
+    if piece.len() < PIECE_BYTES {
+        buffer.extend_from_slice(piece);
+        return Ok(offset);
+    }
+    // To where a page begins: the kernel would read one of which it takes a part, if it is not in memory.
+    let end = offset + buffer.len() as u64;
+    let (head, rest) = piece.split_at((end.next_multiple_of(PAGE_BYTES) - end) as usize);
+    buffer.extend_from_slice(head);
+    write(offset, buffer)?;
+    offset += buffer.len() as u64;
+    buffer.clear();
+    let (pages, tail) = rest.split_at(rest.len() - rest.len() % PAGE_BYTES as usize);
+    for part in pages.chunks(PIECE_BYTES) {
+        write(offset, part)?;
+        offset += part.len() as u64;
+    }
+    buffer.extend_from_slice(tail);
+    Ok(offset)
+}
+
+/// An open file whose every failure says which file, and whose every byte is counted by cause.
+#[derive(Debug)]
+pub(crate) struct StoreFile {
+    file: Arc<dyn File>,
+    meter: Arc<Meter>,
+    /// Why the file cannot be synced any more.
+    failed: Mutex<Option<Error>>,
+    /// Kept for as long as the file is open.
+    _lock: Option<FileLock>,
+}
+
+impl StoreFile {
+    pub(in crate::store) fn new(file: Arc<dyn File>, meter: Arc<Meter>) -> Self {
+        Self { file, meter, failed: Mutex::new(None), _lock: None }
+    }
+
+    /// The file, with a lock that goes when it is closed.
+    pub(in crate::store) fn locked(self, lock: FileLock) -> Self {
+        Self { _lock: Some(lock), ..self }
+    }
+
+    pub(in crate::store) fn file(&self) -> &dyn File {
+        &*self.file
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    pub(crate) fn len(&self) -> Result<u64> {
+        self.file.len().map_err(|e| Error::io("read the length of the file", self.path(), e))
+    }
+
+    /// Bytes `offset .. offset + len`. A file that ends before is damaged: nobody asks for bytes that were not
+    /// written.
+    pub(crate) fn read(&self, cause: ReadCause, offset: u64, len: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        self.read_into(cause, offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// As [`StoreFile::read`], into a buffer of the caller's.
+    pub(crate) fn read_into(&self, cause: ReadCause, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, bytes).map_err(|e| match e.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                self.corruption(offset, format!("the file ends inside {} expected bytes", bytes.len()))
+            }
+            _ => Error::io("read the file", self.path(), e),
+        })?;
+        self.meter.read(cause, offset, bytes.len());
+        Ok(())
+    }
+
+    pub(crate) fn write(&self, cause: WriteCause, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.write_padded(cause, offset, bytes, bytes.len())
+    }
+
+    /// As [`StoreFile::write`], where what is behind the first `length` bytes is padding, and not counted.
+    pub(crate) fn write_padded(
+        &self,
+        cause: WriteCause,
+        offset: u64,
+        bytes: &[u8],
+        length: usize,
+    ) -> Result<()> {
+        self.file.write_at(offset, bytes).map_err(|e| Error::io("write the file", self.path(), e))?;
+        self.meter.wrote(cause, length);
+        Ok(())
+    }
+
+    /// Makes the contents durable. After a failure nothing is known of the bytes written since the last success, and
+    /// every further call fails the same way.
+    pub(crate) fn sync(&self, cause: WriteCause) -> Result<()> {
+        // One at a time: the operating system reports a failure to one caller, and it must reach them all.
+        let mut failed = self.failed.lock();
+        if let Some(error) = &*failed {
+            return Err(error.clone());
+        }
+        if planted!("failed-sync-tried-again") {
+            let _ = self.file.sync();
+        }
+        self.file.sync().map_err(|e| failed.insert(Error::hard_io("sync", self.path(), e)).clone())?;
+        self.meter.synced(cause);
+        Ok(())
+    }
+
+    pub(crate) fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len).map_err(|e| Error::hard_io("cut the file", self.path(), e))
+    }
+
+    /// Frees the storage of bytes that nobody reads any more; from then on they read as zeros. The operating system's own
+    /// error, for whoever punches takes it for advice.
+    pub(in crate::store) fn punch(&self, span: &Range<u64>) -> io::Result<()> {
+        let outward = if planted!("hole-rounded-outward") { PAGE_BYTES } else { 0 };
+        let start = span.start.saturating_sub(outward);
+        self.file.punch(start, span.end.saturating_sub(start))
+    }
+
+    /// The first byte range at or behind `offset` that has storage, as far as the file system tells.
+    pub(crate) fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>> {
+        self.file.next_data(offset).map_err(|e| Error::io("find the holes of the file", self.path(), e))
+    }
+
+    /// Bytes of storage that the file takes.
+    pub(crate) fn allocated(&self) -> Result<u64> {
+        self.file.allocated().map_err(|e| Error::io("read the space of the file", self.path(), e))
+    }
+
+    /// How many names the file has.
+    pub(in crate::store) fn links(&self) -> Result<u64> {
+        self.file.links().map_err(|e| Error::io("count the names of the file", self.path(), e))
+    }
+
+    /// Writes zeros from the end of the file up to `len`, if it ends before.
+    ///
+    /// Page by page: what the kernel takes over in one call it may also write back as one, for every byte that changes in it.
+    pub(crate) fn fill(&self, cause: WriteCause, len: u64) -> Result<()> {
+        let mut end = self.len()?;
+        while end < len {
+            let next = (end + 1).next_multiple_of(PAGE_BYTES).min(len);
+            self.write(cause, end, &[0; PAGE_BYTES as usize][..(next - end) as usize])?;
+            end = next;
+        }
+        Ok(())
+    }
+
+    /// Damage at `offset` of this file.
+    pub(crate) fn corruption(&self, offset: u64, what: impl Into<String>) -> Error {
+        Error::corruption(self.path(), offset, what)
+    }
+
+    /// Damage that a decoder found in bytes that start at `base`.
+    pub(crate) fn malformed(&self, base: u64, error: &Malformed) -> Error {
+        self.corruption(base.saturating_add(error.offset), error.what)
+    }
+}

@@ -1,0 +1,79 @@
+//! Counters of what reaches the disks, by cause. Relaxed atomics: each is exact, a set of them is a blurred picture.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::store::stripes::Stripes;
+
+/// Why bytes are written or synced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WriteCause {
+    /// The write-ahead log.
+    Wal,
+    /// Memtables becoming tables.
+    Flush,
+    /// Tables becoming tables.
+    Compaction,
+    /// Tables taken over into other packs.
+    Rewrite,
+    /// The manifest, the small files that name the store and its manifest, and the reserve.
+    Manifest,
+    /// Names of files that somebody waits for; only ever synced.
+    Directory,
+    /// Holes in packs; only ever synced.
+    Reclaim,
+    /// Names of files that are made before anybody needs them; only ever synced.
+    Preallocate,
+}
+
+/// Why bytes are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ReadCause {
+    /// A lookup.
+    Get,
+    /// An iterator.
+    Scan,
+    /// The inputs of a compaction or of a rewrite.
+    Compaction,
+    /// Opening the store or a table: manifest, log, indexes and filters.
+    Open,
+}
+
+/// Bytes and syncs by cause, since the store was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    written: [AtomicU64; WriteCause::Preallocate as usize + 1],
+    syncs: [AtomicU64; WriteCause::Preallocate as usize + 1],
+    read: Stripes<[AtomicU64; ReadCause::Open as usize + 1]>,
+}
+
+impl Meter {
+    /// Adds bytes handed to the operating system.
+    pub(crate) fn wrote(&self, cause: WriteCause, bytes: usize) {
+        self.written[cause as usize].fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// Adds one barrier.
+    pub(crate) fn synced(&self, cause: WriteCause) {
+        self.syncs[cause as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Adds bytes read at `offset` of a file.
+    pub(crate) fn read(&self, cause: ReadCause, offset: u64, bytes: usize) {
+        self.read.at(offset >> 12)[cause as usize].fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// Bytes written for `cause`.
+    pub(crate) fn bytes_written(&self, cause: WriteCause) -> u64 {
+        self.written[cause as usize].load(Relaxed)
+    }
+
+    /// Barriers for `cause`.
+    pub(crate) fn syncs(&self, cause: WriteCause) -> u64 {
+        self.syncs[cause as usize].load(Relaxed)
+    }
+
+    /// Bytes read for `cause`.
+    pub(crate) fn bytes_read(&self, cause: ReadCause) -> u64 {
+        self.read.iter().map(|read| read[cause as usize].load(Relaxed)).sum()
+    }
+}

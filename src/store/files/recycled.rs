@@ -1,0 +1,330 @@
+//! Files that are dead but not removed, to be written over by new ones.
+//!
+//! To write over a file is cheaper than to write a new one: its blocks are allocated, its pages are in memory, and
+//! nothing need be unlinked (`docs/design.md`, 5, has the figures). So a dead pack or log segment takes the name of a
+//! recycled file, and whoever needs a file of its kind renames a recycled file to the name it wants. Contents are foreign to the new owner:
+//! it writes from offset 0, and what it reads is guarded by checksums that cover ids and offsets.
+//!
+//! Kinds stay apart: what was a pack's is in memory in large pieces, of which a small append to a log would have the kernel
+//! write back one as a whole.
+//!
+//! Needs no barrier: nothing refers to a recycled file, nor to the names before and after it in a state that a crash can bring
+//! back. At the end, when a store is opened, and when the disk is full, recycled files are removed.
+//!
+//! # Packs ahead
+//!
+//! Some recycled files, and some empty files, take the names of packs before a job needs them ([`Pool`]): see there why and how many.
+//! They are as dead as recycled files are, count as such, and go where recycled files go. Their names are made durable by whoever has them
+//! made ([`RecycledFiles::make_packs`]), with one sync for all.
+//!
+//! # Whoever still reads a dead file
+//!
+//! has it by [`Device::hold`]: a checkpoint the log of its moment, a reader beside the writer, perhaps in another process,
+//! its packs and the log that it has read. What is held when it is given is removed, which leaves its bytes to whoever has
+//! it open. To have held a file *before it was given* is what counts, so a holder makes sure of that:
+//!
+//! * a checkpoint takes hold of the log under the writer's lock, where nothing of it can be released, hence given;
+//! * a reader takes hold of all that a manifest names and then reads the manifest again. A file is given only after the
+//!   edit that drops it (or, of the log, raises the floor above it) is in the manifest. So if the manifest still names it,
+//!   the edit came later, and what was given later yet was held by then. Otherwise the reader lets go and begins again.
+//!
+//! Names are never used twice, so what is held is what was named. Between the question and the rename somebody may take
+//! hold of a file in vain: its manifest, read again, tells.
+
+use std::mem::{Discriminant, discriminant};
+use std::sync::Arc;
+
+use super::device::{Device, Named};
+use super::file::StoreFile;
+use super::pool::{Pool, Pooled, fits};
+use crate::env::Access;
+use crate::env::sync::Mutex;
+use crate::error::{ErrorKind, Result};
+use crate::format::names::FileName;
+use crate::types::PackId;
+
+/// A shorter file is not worth its keep, unless it is a good part of what is kept.
+const KEPT_BYTES_MIN: u64 = 256 << 10;
+const KEPT_SHARE_MIN: u64 = 16;
+
+/// A file that is to be written, and the moment by which it had its name.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    pub(crate) file: StoreFile,
+    pub(crate) named: Named,
+}
+
+/// The recycled files of one device.
+#[derive(Debug)]
+pub(crate) struct RecycledFiles {
+    device: Arc<Device>,
+    state: Mutex<State>,
+    /// Whether recycled files were removed whose names have not been synced since. Held while they are removed, before `state`.
+    removed: Mutex<bool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kept: Vec<Recycled>,
+    pool: Pool,
+    /// Recycled files are kept up to this many bytes.
+    bytes_max: u64,
+    next: u64,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Recycled {
+    number: u64,
+    length: u64,
+    /// What it was, and may become again.
+    kind: Discriminant<FileName>,
+}
+
+impl State {
+    fn bytes(&self) -> u64 {
+        self.kept.iter().map(|recycled_file| recycled_file.length).sum::<u64>() + self.pool.bytes()
+    }
+
+    /// Takes out the recycled file for the file `name` whose length is closest to `length`, unless the most of it would have to be
+    /// cut off.
+    fn closest(&mut self, name: FileName, length: u64) -> Option<Recycled> {
+        let suits = |recycled_file: &Recycled| {
+            recycled_file.kind == discriminant(&name) && fits(recycled_file.length, length)
+        };
+        let candidates = self.kept.iter().enumerate().filter(|(_, recycled_file)| suits(recycled_file));
+        let (at, _) = candidates.min_by_key(|(_, recycled_file)| recycled_file.length.abs_diff(length))?;
+        Some(self.kept.remove(at))
+    }
+
+    /// Takes out what is beyond `bytes_max`, the newest first, those last whose names have cost a barrier.
+    fn beyond(&mut self, bytes_max: u64) -> Vec<FileName> {
+        let mut beyond = Vec::new();
+        while self.bytes() > bytes_max {
+            let recycled_file = self.kept.pop().map(|recycled_file| FileName::Recycled(recycled_file.number));
+            let pooled = || self.pool.newest_with_bytes().map(|pack| FileName::Pack(pack.id));
+            let Some(name) = recycled_file.or_else(pooled) else { break };
+            beyond.push(name);
+        }
+        beyond
+    }
+}
+
+impl RecycledFiles {
+    /// Keeps nothing before [`RecycledFiles::keep_up_to`] is called.
+    pub(crate) fn new(device: Arc<Device>) -> Self {
+        Self { device, state: Mutex::default(), removed: Mutex::default() }
+    }
+
+    /// From now on keeps up to `bytes_max` bytes of dead files.
+    pub(crate) fn keep_up_to(&self, bytes_max: u64) {
+        self.state.lock().bytes_max = bytes_max;
+        self.trim();
+    }
+
+    /// Removes what is beyond the limit.
+    fn trim(&self) {
+        self.discard(|state| state.beyond(state.bytes_max));
+    }
+
+    /// Removes the files that `choose` takes out.
+    fn discard(&self, choose: impl FnOnce(&mut State) -> Vec<FileName>) {
+        let mut removed = self.removed.lock();
+        let dead = choose(&mut self.state.lock());
+        *removed |= !dead.is_empty();
+        self.remove(&dead);
+    }
+
+    /// Takes over the dead file `name` of `length` bytes, or removes it; whether it has been removed.
+    pub(crate) fn give(&self, name: FileName, length: u64) -> Result<bool> {
+        let number = {
+            let mut state = self.state.lock();
+            let shortest = KEPT_BYTES_MIN.min(state.bytes_max / KEPT_SHARE_MIN).max(1);
+            let kept = shortest..=state.bytes_max.saturating_sub(state.bytes());
+            (kept.contains(&length) && !state.closed).then(|| {
+                state.next += 1;
+                state.next
+            })
+        };
+        let removed = |name| self.device.remove(name).map(|()| true);
+        let Some(number) = number else { return removed(name) };
+        let is_held = self.device.is_held(name) && !planted!("held-file-written-over");
+        if is_held || self.device.rename(name, FileName::Recycled(number)).is_err() {
+            return removed(name);
+        }
+        let mut state = self.state.lock();
+        if state.closed {
+            drop(state);
+            return removed(FileName::Recycled(number));
+        }
+        state.kept.push(Recycled { number, length, kind: discriminant(&name) });
+        drop(state);
+        // The limit may have fallen meanwhile.
+        self.trim();
+        Ok(false)
+    }
+
+    /// A file called `name`, which must not exist, for about `length` bytes: a recycled file of its kind and about that length, or a
+    /// new one.
+    pub(crate) fn take(&self, name: FileName, length: u64) -> Result<NewFile> {
+        self.take_or(name, length, || self.yielding(|| self.device.create(name)))
+    }
+
+    /// As [`RecycledFiles::take`], before anybody needs it: on a full disk no recycled file goes for it.
+    pub(crate) fn take_preallocated(&self, name: FileName, length: u64) -> Result<NewFile> {
+        self.take_or(name, length, || self.device.create(name))
+    }
+
+    fn take_or(
+        &self,
+        name: FileName,
+        length: u64,
+        create: impl FnOnce() -> Result<StoreFile>,
+    ) -> Result<NewFile> {
+        let early = planted!("name-counted-before-it-is-given").then(|| self.device.named());
+        let file = match self.rename_recycled(name, length)? {
+            Some((file, _)) => file,
+            None => create()?,
+        };
+        Ok(NewFile { file, named: early.unwrap_or_else(|| self.device.named()) })
+    }
+
+    /// Gives a recycled file of the kind of `name` and about `length` bytes that name, if there is one. Returns its length, too.
+    fn rename_recycled(&self, name: FileName, length: u64) -> Result<Option<(StoreFile, u64)>> {
+        let Some(Recycled { number, length, .. }) = self.state.lock().closest(name, length) else {
+            return Ok(None);
+        };
+        let recycled_file = FileName::Recycled(number);
+        match self.device.rename(recycled_file, name).and_then(|()| self.device.open(name, Access::ReadWrite))
+        {
+            Ok(file) => Ok(Some((file, length))),
+            // Only a recycled file: whatever stands under either name goes, and a new file takes its place.
+            Err(_) => {
+                let _ = self.device.remove(recycled_file);
+                self.device.remove(name)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// A pack for about `length` bytes: one that was made ahead, or one that is made now, under the id that `id` gives. The job
+    /// will ask for `coming` more.
+    pub(crate) fn take_pack(
+        &self,
+        length: u64,
+        coming: usize,
+        id: impl FnOnce() -> PackId,
+    ) -> Result<(PackId, NewFile)> {
+        let pooled = self.state.lock().pool.take(length, coming, |named| self.device.is_durable(named));
+        if let Some(Pooled { id, file, named, .. }) = pooled {
+            return Ok((id, NewFile { file, named }));
+        }
+        let id = id();
+        Ok((id, self.take(FileName::Pack(id), length)?))
+    }
+
+    /// Makes preallocated packs, as many as jobs are likely to take before the next time, under ids that `id` gives. Returns when
+    /// they were named, if any were made: one sync of the directory makes all of these names durable. What fails here is for
+    /// the next job to find out.
+    pub(crate) fn make_packs(&self, id: impl Fn() -> PackId) -> Option<Named> {
+        let mut missing = Vec::new();
+        self.discard(|state| {
+            if state.closed {
+                return Vec::new();
+            }
+            let gone;
+            (missing, gone) = state.pool.missing();
+            names(gone)
+        });
+        let made = missing.into_iter().map_while(|length| self.make_pack(id(), length).ok());
+        made.max()
+    }
+
+    fn make_pack(&self, id: PackId, length: u64) -> Result<Named> {
+        let name = FileName::Pack(id);
+        // On its way a recycled file is in neither list: who needs space waits for it.
+        let on_its_way = self.removed.lock();
+        let (file, length) = match self.rename_recycled(name, length)? {
+            Some(recycled_file) => recycled_file,
+            // A name alone: it takes no space, and on a full disk no recycled file goes for it.
+            None => (self.device.create(name)?, 0),
+        };
+        let named = self.device.named();
+        let mut state = self.state.lock();
+        if state.closed {
+            drop(state);
+            self.device.remove(name)?;
+            return Ok(named);
+        }
+        state.pool.add(Pooled { id, file, length, named });
+        drop((state, on_its_way));
+        // The limit may have fallen meanwhile.
+        self.trim();
+        Ok(named)
+    }
+
+    /// Whether [`RecycledFiles::make_packs`] should make more soon, for a job that has just taken one whose name was given by `named`.
+    pub(crate) fn wants_packs(&self, named: Named) -> bool {
+        !self.device.is_durable(named) || self.state.lock().pool.is_low()
+    }
+
+    /// Packs that were made ahead and that no job has taken.
+    pub(crate) fn pooled(&self) -> u64 {
+        self.state.lock().pool.len() as u64
+    }
+
+    /// Does `write`. Where that finds the disk full, does it again in the space that recycled files have taken.
+    pub(crate) fn yielding<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
+        match write() {
+            Err(error) if error.kind() == ErrorKind::DiskFull && self.free()? => write(),
+            written => written,
+        }
+    }
+
+    /// Bytes that recycled files take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.state.lock().bytes()
+    }
+
+    /// Gives back the space that recycled files take; whether there were any, or their names stood in the way of it.
+    pub(crate) fn free(&self) -> Result<bool> {
+        if !self.clear() {
+            return Ok(false);
+        }
+        // Space is free once no power cut can bring the files back.
+        self.device.sync_names()?;
+        Ok(true)
+    }
+
+    /// Removes all that takes space; whether that, or an earlier removal, leaves names to be synced.
+    fn clear(&self) -> bool {
+        let mut removed = self.removed.lock();
+        let kept = self.state.lock().beyond(0);
+        self.remove(&kept);
+        std::mem::take(&mut *removed) || !kept.is_empty()
+    }
+
+    fn remove(&self, dead: &[FileName]) {
+        for &name in dead {
+            // One that cannot be removed now is removed at the next open.
+            let _ = self.device.remove(name);
+        }
+    }
+
+    /// Removes all recycled files and preallocated packs, and keeps none from now on.
+    pub(crate) fn close(&self) {
+        self.discard(|state| {
+            state.closed = true;
+            names(state.pool.clear())
+        });
+        self.clear();
+    }
+}
+
+/// The names of packs, whose files are closed: the space of an open one would not be free.
+fn names(packs: Vec<Pooled>) -> Vec<FileName> {
+    packs.into_iter().map(|pack| FileName::Pack(pack.id)).collect()
+}
+
+#[cfg(test)]
+mod tests;

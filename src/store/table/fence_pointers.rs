@@ -1,0 +1,98 @@
+//! A sorted array of numbers that is searched with few cache misses.
+//!
+//! Nodes of eight numbers, a cache line each. The lowest level is the array itself; each level above holds the last
+//! number of every node below, up to a single node, so that a search touches one line a level: three for 512 numbers,
+//! where halving touches six.
+
+/// Numbers of a node.
+const FAN: usize = 8;
+
+/// Enough for 2^33 numbers.
+const LEVELS_MAX: usize = 11;
+
+/// Numbers in ascending order.
+#[derive(Debug)]
+pub(crate) struct FencePointers {
+    /// Level by level, the root first; filled up with the largest number.
+    nodes: Box<[Node]>,
+    /// Where each level starts, from the lowest.
+    starts: [u32; LEVELS_MAX],
+    levels: usize,
+    len: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Node([u64; FAN]);
+
+impl FencePointers {
+    /// Takes the numbers. Fewer than 2^32 nodes must hold them.
+    pub(crate) fn new(sorted: &[u64]) -> Self {
+        let mut levels = vec![nodes_of(sorted)];
+        while let Some(below) = levels.last().filter(|level| level.len() > 1) {
+            let last: Vec<u64> = below.iter().map(|Node(numbers)| numbers[FAN - 1]).collect();
+            levels.push(nodes_of(&last));
+        }
+        let mut starts = [0; LEVELS_MAX];
+        let mut start = 0;
+        for (level, slot) in levels.iter().zip(&mut starts).rev() {
+            *slot = start;
+            start += level.len() as u32;
+        }
+        let count = levels.len();
+        let nodes = levels.into_iter().rev().flatten().collect();
+        Self { nodes, starts, levels: count, len: sorted.len() }
+    }
+
+    /// Index of the first number at or above `number`, and whether it equals it; the length if there is none.
+    #[inline]
+    pub(crate) fn lower_bound(&self, number: u64) -> (usize, bool) {
+        let (mut at, mut found) = (0, u64::MAX);
+        for &start in self.starts[..self.levels].iter().rev() {
+            let Some(Node(numbers)) = self.nodes.get(start as usize + at) else { return (self.len, false) };
+            let below = numbers.iter().map(|&other| usize::from(other < number)).sum::<usize>();
+            let Some(&next) = numbers.get(below) else { return (self.len, false) };
+            (at, found) = (FAN * at + below, next);
+        }
+        (at.min(self.len), found == number && at < self.len)
+    }
+
+    /// Bytes of memory behind it.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.nodes)
+    }
+}
+
+fn nodes_of(numbers: &[u64]) -> Vec<Node> {
+    let node = |chunk: &[u64]| {
+        let mut node = Node([u64::MAX; FAN]);
+        node.0[..chunk.len()].copy_from_slice(chunk);
+        node
+    };
+    numbers.chunks(FAN).map(node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_halving_finds() {
+        let lengths = (0..70).chain([511, 512, 513, 4095, 4097]);
+        for len in lengths {
+            for (gap, last) in [(3, 0), (1, 0), (5, u64::MAX)] {
+                // Each number twice; the last may be the one that fills nodes up.
+                let mut sorted: Vec<u64> = (0..len).map(|n| n / 2 * gap + 1).collect();
+                if let Some(end) = sorted.last_mut() {
+                    *end = last.max(*end);
+                }
+                let fence_pointers = FencePointers::new(&sorted);
+                for number in (0..len * gap / 2 + 4).chain([u64::MAX - 1, u64::MAX]) {
+                    let at = sorted.partition_point(|&other| other < number);
+                    let expected = (at, sorted.get(at) == Some(&number));
+                    assert_eq!(fence_pointers.lower_bound(number), expected, "{number} of {len}");
+                }
+            }
+        }
+    }
+}
