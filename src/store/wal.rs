@@ -22,7 +22,7 @@
 //! # Length
 //!
 //! A sync that must record a new length or a new block costs half as much again, and much more where the file system has
-//! a journal (`docs/design.md`, 5). So a segment may be longer than what it holds: it takes over a file that was written
+//! a journal (`docs/benchmarks/choices.md`). So a segment may be longer than what it holds: it takes over a file that was written
 //! before (see [`RecycledFiles`]), or, once somebody waits for syncs, is written ahead with zeros. Behind the last frame the reader finds
 //! zeros, or frames of another segment, which do not check under this one's id.
 //!

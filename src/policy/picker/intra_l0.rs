@@ -14,7 +14,7 @@
 //! comes from tables that overlapped it before, as I3 has it.
 //!
 //! Outputs are cut between two overlap clusters as well. One that reached over the gap would take what level 1 has there into its compaction, and
-//! whatever else does so with it (`docs/design.md`, 10, has what that came to).
+//! whatever else does so with it (`docs/benchmarks/choices.md` has what that came to).
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Files that are dead but not removed, to be written over by new ones.
 //!
 //! To write over a file is cheaper than to write a new one: its blocks are allocated, its pages are in memory, and
-//! nothing need be unlinked (`docs/design.md`, 5, has the figures). So a dead pack or log segment takes the name of a
+//! nothing need be unlinked (`docs/benchmarks/choices.md` has the figures). So a dead pack or log segment takes the name of a
 //! recycled file, and whoever needs a file of its kind renames a recycled file to the name it wants. Contents are foreign to the new owner:
 //! it writes from offset 0, and what it reads is guarded by checksums that cover ids and offsets.
 //!

@@ -49,7 +49,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Medians of the README's table, which a machine with two cores measured; a scan there returns 50 records on average.
+    /// Medians of the table in `docs/benchmarks/ycsb.md`, which a machine with two cores measured; a scan there returns 50 records on average.
     pub const MEASURED: Self = Self {
         get: Duration::from_nanos(2100),
         put: Duration::from_nanos(4400),
