@@ -175,7 +175,6 @@ impl Engine {
         let (running_flushes, running_compactions) = self.scheduler.running();
         let replayed_bytes = self.replayed.iter().map(|segment| segment.bytes).sum();
         let wal_bytes = self.writer.as_ref().map_or(replayed_bytes, |writer| writer.lock().wal.bytes());
-        let stalls = self.statistics.stalls.lock().clone();
         Stats {
             user_bytes_written: self.statistics.user_bytes(),
             user_ops_written: self.statistics.user_ops.load(Relaxed),
@@ -189,14 +188,7 @@ impl Engine {
                 open: self.meter.bytes_read(ReadCause::Open),
             },
             packs_opened: self.cache.packs().opened(),
-            stalls: stalls
-                .into_iter()
-                .map(|(reason, (count, time))| StallStats {
-                    reason: reason.to_string(),
-                    count,
-                    micros: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
-                })
-                .collect(),
+            stalls: self.stall_stats(),
             cache: CacheStats {
                 hits: counts.hits,
                 misses: counts.misses,
@@ -238,6 +230,16 @@ impl Engine {
             background_errors: self.statistics.failures.load(Relaxed),
             keyspaces,
         }
+    }
+
+    fn stall_stats(&self) -> Vec<StallStats> {
+        let stalls = self.statistics.stalls.lock().clone();
+        let of = |(reason, (count, time)): (StallReason, (u64, Duration))| StallStats {
+            reason: reason.to_string(),
+            count,
+            micros: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
+        };
+        stalls.into_iter().map(of).collect()
     }
 
     fn rewrite_stats(&self) -> RewriteStats {
