@@ -5,12 +5,9 @@
 //!   keeps its warm blocks. The exception is a table of large records that leaves level 0: there other [units](Unit)
 //!   are kept.
 //! * **Open tables.** An open table (index and filter) is attached to its [`TableMeta`], where a read finds it
-//!   without a search, until
-//!   the table leaves the tree. Attached tables take at most one part in [`ATTACHED_SHARE`] of the budget. Open
-//!   tables beyond that
-//!   share compete with the blocks. A job attaches the tables that it writes, so that no reader waits for one to be
-//!   opened after a
-//!   compaction.
+//!   without a search for as long as the metadata lives. Attached tables take at most one part in [`ATTACHED_SHARE`]
+//!   of the budget. Open tables beyond that share compete with the blocks. A job attaches the tables that it writes,
+//!   so that no reader waits for one to be opened after a compaction.
 //! * **Frames.** All other entries lie in [`Frames`], whose memory is the rest of the budget. Their contents take a
 //!   little less than
 //!   that, since some frames are always free.
