@@ -1,16 +1,14 @@
 //! The block cache: blocks, spans, rows and open tables under one budget of bytes.
 //!
 //! * **Keys.** A block is keyed by its table and its offset within the table. So a table that moves to another level,
-//!   pack or device
-//!   keeps its warm blocks. The exception is a table of large records that leaves level 0: there other [units](Unit)
-//!   are kept.
+//!   pack or device keeps its warm blocks. The exception is a table of large records that leaves level 0: there other
+//!   [units](Unit) are kept.
 //! * **Open tables.** An open table (index and filter) is attached to its [`TableMeta`], where a read finds it
 //!   without a search for as long as the metadata lives. Attached tables take at most one part in [`ATTACHED_SHARE`]
 //!   of the budget. Open tables beyond that share compete with the blocks. A job attaches the tables that it writes,
 //!   so that no reader waits for one to be opened after a compaction.
 //! * **Frames.** All other entries lie in [`Frames`], whose memory is the rest of the budget. Their contents take a
-//!   little less than
-//!   that, since some frames are always free.
+//!   little less than that, since some frames are always free.
 //!
 //! `docs/design/read.md` says what is kept and why.
 

@@ -1,8 +1,7 @@
 //! The manifest: the log of catalog edits.
 //!
 //! A manifest file starts with a snapshot of the catalog. Edits follow, one frame each. The file `CURRENT` names the
-//! manifest in
-//! force. When the edits have outgrown the snapshot, the store writes a new manifest and switches to it:
+//! manifest in force. When the edits have outgrown the snapshot, the store writes a new manifest and switches to it:
 //!
 //! 1. It writes the new file with a snapshot, and syncs it.
 //! 2. It makes the new file's name durable.
@@ -14,8 +13,8 @@
 //! * After a power cut at any step, `CURRENT` names one whole manifest.
 //! * An append is a write and then a sync. Every earlier frame is durable before the next one is written.
 //! * A write that fails is cut off again, durably, before the caller gets its error. So on a full disk the caller
-//!   knows that the
-//!   edit is not there. After any other failure the outcome is unknown, and the caller must stop writing.
+//!   knows that the edit is not there. After any other failure the outcome is unknown, and the caller must stop
+//!   writing.
 
 use crate::env::Access;
 use crate::error::{Error, Result};

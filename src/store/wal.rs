@@ -1,8 +1,7 @@
 //! The write-ahead log: a chain of segments, each of which is a file of frames.
 //!
 //! The first frame of a segment names the segment before it, that segment's length, and whether that segment was
-//! durable by
-//! then. Every other frame holds one batch. `docs/design/write.md` has the way of a write through the log.
+//! durable by then. Every other frame holds one batch. `docs/design/write.md` has the way of a write through the log.
 //!
 //! # Durability
 //!
@@ -10,35 +9,29 @@
 //! * [`Durable::sync`] syncs older segments before the current one. It needs no lock on the log: writers append while
 //!   others sync.
 //! * Each frame records how many bytes of its segment were durable when the frame was written. More than 0 means that
-//!   every older
-//!   segment was durable too.
+//!   every older segment was durable too.
 //! * A write that failed is cut off again, durably, before its callers get the error ([`Wal::append`]). So they may
-//!   rely on its
-//!   absence. After a failed sync or a failed cut the outcome is unknown, and the caller must stop writing.
+//!   rely on its absence. After a failed sync or a failed cut the outcome is unknown, and the caller must stop
+//!   writing.
 //!
 //! # Recovery ([`recover`])
 //!
 //! Bytes that were not synced may be gone, in part or whole, in any order. The log ends at the first frame whose
-//! checksum is
-//! wrong. That is legal only if no frame behind it records that these bytes were durable. Recovery then cuts the torn
-//! segment
-//! there and removes the segments behind it, newest first; none of them was synced. It does so before anything else
-//! is written,
-//! so that a second reading of the log gives the same answer. What is left is made durable before the store goes on.
+//! checksum is wrong. That is legal only if no frame behind it records that these bytes were durable. Recovery then
+//! cuts the torn segment there and removes the segments behind it, newest first; none of them was synced. It does so
+//! before anything else is written, so that a second reading of the log gives the same answer. What is left is made
+//! durable before the store goes on.
 //!
 //! # Length of a segment's file
 //!
 //! A sync that must record a new length or a new block of a file is slower, and much slower where the file system has
-//! a
-//! journal (`docs/benchmarks/choices.md`, "Zeros ahead of the log"). So a segment's file may be longer than what it
-//! holds. It takes over a recycled file
-//! (see [`RecycledFiles`]), or, once somebody waits for syncs, the log writes zeros ahead of its end. Behind the last
-//! frame the
-//! reader finds zeros, or frames of another segment, whose checksums are wrong under this segment's id.
+//! a journal (`docs/benchmarks/choices.md`, "Zeros ahead of the log"). So a segment's file may be longer than what it
+//! holds. It takes over a recycled file (see [`RecycledFiles`]), or, once somebody waits for syncs, the log writes
+//! zeros ahead of its end. Behind the last frame the reader finds zeros, or frames of another segment, whose
+//! checksums are wrong under this segment's id.
 //!
 //! Where the pages of an overwritten file are not in memory, the kernel reads a page before it changes a part of it,
-//! and the
-//! writer waits for the disk. So the first write to a page covers the whole page, with zeros at its end.
+//! and the writer waits for the disk. So the first write to a page covers the whole page, with zeros at its end.
 
 mod durable;
 mod next;

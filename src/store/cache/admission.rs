@@ -1,11 +1,9 @@
 //! Admission: which of the large records that were not in memory the cache keeps.
 //!
 //! It matters where the cache is about full and the data does not fit. Most of what is read once is not read again in
-//! time. To find
-//! memory for it, and to evict something else, takes as long as the read. So a record of a lookup, or a unit of a
-//! scan, is kept only
-//! if it was missed before, and not too long ago: the cache remembers about as many misses as it has room for entries
-//! of that kind.
+//! time. To find memory for it, and to evict something else, takes as long as the read. So a record of a lookup, or a
+//! unit of a scan, is kept only if it was missed before, and not too long ago: the cache remembers about as many
+//! misses as it has room for entries of that kind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};

@@ -1,10 +1,8 @@
 //! Reusable buffers for pieces of tables that are read past the cache.
 //!
 //! The first touch of fresh memory costs far more than the read that fills it, and so do large allocations that come
-//! and go. So a
-//! buffer returns to a stock by [`Buffers::give`]. The blocks in it and the values that callers hold may share a
-//! buffer; it is free
-//! for the next use only when its last holder gives it.
+//! and go. So a buffer returns to a stock by [`Buffers::give`]. The blocks in it and the values that callers hold may
+//! share a buffer; it is free for the next use only when its last holder gives it.
 
 use crate::env::sync::{Mutex, MutexGuard};
 use crate::types::Buffer;

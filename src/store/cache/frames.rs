@@ -3,30 +3,23 @@
 //! # Why not the heap
 //!
 //! Cache entries have many sizes, and each is evicted by itself. In a heap that leaves gaps between the entries that
-//! stay. Where scans
-//! follow lookups, a span finds no room between rows, and the process grows well beyond its budget
-//! (`docs/benchmarks/choices.md`,
-//! "Frames").
+//! stay. Where scans follow lookups, a span finds no room between rows, and the process grows well beyond its budget
+//! (`docs/benchmarks/choices.md`, "Frames").
 //!
 //! # How
 //!
 //! Memory comes in chunks of one length. Each chunk is carved into frames of one size. All chunks together stay
-//! within the budget. When
-//! a class of sizes needs another chunk, a chunk with few frames in use is given up: its entries are evicted, whether
-//! the cache
-//! would keep them or not.
+//! within the budget. When a class of sizes needs another chunk, a chunk with few frames in use is given up: its
+//! entries are evicted, whether the cache would keep them or not.
 //!
 //! A chunk cannot be given up while readers hold entries of it that the cache has dropped. Such a chunk counts on top
-//! of the budget, as
-//! a whole. Otherwise the cache would lose memory to it, and evict in vain.
+//! of the budget, as a whole. Otherwise the cache would lose memory to it, and evict in vain.
 //!
 //! Chunks are not kept in the order of their free frames. The best of a few that are picked at random is good enough.
-//! It costs nothing
-//! when a frame is let go of, which happens without a lock.
+//! It costs nothing when a frame is let go of, which happens without a lock.
 //!
 //! An entry that is longer than a part of a chunk ([`FRAMES_MIN`]) has memory of its own. So has every entry of a
-//! small cache, where gaps
-//! are small too. Such memory is counted while the entry is kept ([`Frames::charge`]).
+//! small cache, where gaps are small too. Such memory is counted while the entry is kept ([`Frames::charge`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

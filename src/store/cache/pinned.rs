@@ -2,15 +2,12 @@
 //!
 //! If the cache has room for all data, a large part of a scan's time goes into finding each block or
 //! [span](crate::store::cache::readahead) in the cache (`docs/benchmarks/choices.md`, "Pinned tables"). And after
-//! each compaction, or each
-//! opening of the store, a read is needed for each of them. So a table of which scans have missed a good part is read
-//! as a whole.
+//! each compaction, or each opening of the store, a read is needed for each of them. So a table of which scans have
+//! missed a good part is read as a whole.
 //!
 //! The cache owns a pinned table like every other entry, within the budget. The table's reader only holds a weak
-//! reference to it. Uses
-//! through that reference are not noted in the cache, so a pinned table is evicted early once the cache needs memory.
-//! Then scans and
-//! lookups go by units.
+//! reference to it. Uses through that reference are not noted in the cache, so a pinned table is evicted early once
+//! the cache needs memory. Then scans and lookups go by units.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

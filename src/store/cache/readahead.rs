@@ -1,14 +1,11 @@
 //! Readahead spans: consecutive blocks that are read and kept as one entry.
 //!
 //! Where records are large, a scan passes many blocks. To find each of them in the cache, or to read it, costs more
-//! than to walk over
-//! it. So iterators over such tables read spans of about four blocks. Lookups, which keep rows, also find their
-//! blocks in spans that are
-//! kept. In level 0 both use single blocks ([`Unit`]).
+//! than to walk over it. So iterators over such tables read spans of about four blocks. Lookups, which keep rows,
+//! also find their blocks in spans that are kept. In level 0 both use single blocks ([`Unit`]).
 //!
 //! A span that is not admitted to the cache ([`admission`](super::admission)) is read into a reused buffer, which is
-//! still in the
-//! processor's cache from its last use.
+//! still in the processor's cache from its last use.
 
 use std::ops::Range;
 use std::sync::Arc;

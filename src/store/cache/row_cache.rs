@@ -1,14 +1,11 @@
 //! The row cache: single records, kept in the block cache.
 //!
 //! Where records are large, a block holds few of them. To keep a whole block for one popular record would waste most
-//! of its memory. So a
-//! lookup in a table of large records keeps the record instead, as a *row*. If lookups miss a block twice within a
-//! short while, the
-//! block, or its span, is kept after all: then its neighbourhood is popular.
+//! of its memory. So a lookup in a table of large records keeps the record instead, as a *row*. If lookups miss a
+//! block twice within a short while, the block, or its span, is kept after all: then its neighbourhood is popular.
 //!
 //! Invariant: a row is the newest version of a key in its table. Tables never change, so the row stays right for
-//! every reader who may
-//! see all of its table.
+//! every reader who may see all of its table.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;

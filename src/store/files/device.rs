@@ -3,12 +3,9 @@
 //! # When a name is durable
 //!
 //! A file's name is durable once a sync of the directory has succeeded that began after the name was given. It does
-//! not matter who
-//! asked for the sync. So names are numbered in the order in which they were given ([`Device::named`]). A sync notes
-//! the newest number
-//! when it begins; after its success all names up to that number are durable. Whoever needs one of those does not
-//! wait
-//! ([`Device::sync_names_upto`]).
+//! not matter who asked for the sync. So names are numbered in the order in which they were given
+//! ([`Device::named`]). A sync notes the newest number when it begins; after its success all names up to that number
+//! are durable. Whoever needs one of those does not wait ([`Device::sync_names_upto`]).
 //!
 //! Invariant: after a failed sync of the directory every later one fails too, so no name counts as durable by
 //! mistake.

@@ -1,8 +1,7 @@
 //! The files of a store: the directory, packs, preallocated packs, recycled files and hole punching.
 //!
 //! This is the part of `store` that calls the environment. It knows neither tables nor levels. `docs/design/files.md`
-//! has the life of a
-//! file.
+//! has the life of a file.
 
 pub(crate) mod device;
 pub(crate) mod file;

@@ -1,15 +1,13 @@
 //! Packs: the files that hold tables.
 //!
 //! A job writes its tables one behind the other, each at a multiple of [`PAGE_BYTES`], then a directory of them. It
-//! syncs the file once
-//! ([`PackWriter::seal`]).
+//! syncs the file once ([`PackWriter::seal`]).
 //!
 //! # Invariants
 //!
 //! * A sealed pack never changes, but for holes where its dead tables lay.
 //! * A pack's name is durable before any edit names it ([`PackStore::sync_names`]). Most often it is so before the
-//!   job begins
-//!   ([`PackStore::create_pooled`]).
+//!   job begins ([`PackStore::create_pooled`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

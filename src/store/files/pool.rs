@@ -2,20 +2,17 @@
 //! durable.
 //!
 //! A pooled pack is a file under its own name, `000012.pack`, that nothing refers to. It is an empty file or a
-//! recycled one
-//! ([`RecycledFiles`](crate::store::files::recycled::RecycledFiles)). Several are made together, and one sync of the
-//! directory makes all
-//! their names durable. A job may take one whose name is not durable yet. It then syncs the name before its edit
-//! ([`PackWriter::named`](super::pack::PackWriter::named)), so that no edit names a file whose name a power cut can
-//! take.
+//! recycled one ([`RecycledFiles`](crate::store::files::recycled::RecycledFiles)). Several are made together, and one
+//! sync of the directory makes all their names durable. A job may take one whose name is not durable yet. It then
+//! syncs the name before its edit ([`PackWriter::named`](super::pack::PackWriter::named)), so that no edit names a
+//! file whose name a power cut can take.
 //!
 //! **How many.** As many as jobs took between the last two times that packs were made, or as a running job still
-//! needs. Their lengths
-//! are those that jobs asked for last: the end of a much longer file would have to be cut off.
+//! needs. Their lengths are those that jobs asked for last: the end of a much longer file would have to be cut off.
 //!
 //! **After a crash** the manifest does not know the pooled packs, and the next open removes them. Their ids came from
-//! the counter of
-//! packs. An edit may not have recorded the counter since; then the names that are found show which ids are used.
+//! the counter of packs. An edit may not have recorded the counter since; then the names that are found show which
+//! ids are used.
 //!
 //! This module keeps only the list. `RecycledFiles` makes and removes the files, and counts their bytes with its own.
 

@@ -1,22 +1,18 @@
 //! Hole punching: returns dead byte ranges of a live pack to the file system.
 //!
 //! A hole reads as zeros, at once and for everybody who has the file open. So the caller must be sure of two things:
-//! nothing that a crash
-//! can bring back names the bytes, and nobody in this process reads them. This module checks for others who may read
-//! them:
+//! nothing that a crash can bring back names the bytes, and nobody in this process reads them. This module checks for
+//! others who may read them:
 //!
 //! * a reader beside the writer, by its hold on the pack ([`Device::hold`]);
 //! * a copy by hard links, which is the same file.
 //!
 //! Between the check and the hole a reader may take hold of the pack in vain. It finds out when it reads its manifest
-//! again
-//! (`store/files/recycled.rs` has the argument). Whoever links the file at that moment gets a copy whose damage the
-//! checksums of its
-//! blocks show.
+//! again (`store/files/recycled.rs` has the argument). Whoever links the file at that moment gets a copy whose damage
+//! the checksums of its blocks show.
 //!
 //! No barrier follows a hole. If a power cut undoes it, the next open finds the space again ([`stored`]), and nothing
-//! durable depends on
-//! it. Where space is promised at once, the caller syncs the file that it gets.
+//! durable depends on it. Where space is promised at once, the caller syncs the file that it gets.
 
 use std::io;
 use std::ops::Range;

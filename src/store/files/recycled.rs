@@ -3,53 +3,42 @@
 //! # Why
 //!
 //! To overwrite a file is cheaper than to write a new one: its blocks are allocated, its pages are in memory, and
-//! nothing need be
-//! unlinked (`docs/benchmarks/choices.md`, "Recycled files").
+//! nothing need be unlinked (`docs/benchmarks/choices.md`, "Recycled files").
 //!
 //! # How
 //!
 //! A dead pack or log segment takes the name of a recycled file. Whoever needs a file of its kind renames it to the
-//! name that it wants.
-//! The old contents mean nothing to the new owner: it writes from offset 0, and its reads are guarded by checksums
-//! that cover ids
-//! and offsets.
+//! name that it wants. The old contents mean nothing to the new owner: it writes from offset 0, and its reads are
+//! guarded by checksums that cover ids and offsets.
 //!
 //! Packs and segments are kept apart. The kernel holds a pack's pages in large pieces, and would write back a whole
-//! piece for a small
-//! append to a log.
+//! piece for a small append to a log.
 //!
 //! Renames need no barrier: nothing that a crash can bring back refers to a recycled file, or to the names that its
-//! file had and gets. When
-//! the store is closed or opened, and when the disk is full, recycled files are removed.
+//! file had and gets. When the store is closed or opened, and when the disk is full, recycled files are removed.
 //!
 //! # Preallocated packs
 //!
 //! Some recycled files, and some empty files, take the names of packs before a job needs them; [`Pool`] says why and
-//! how many. They are
-//! as dead as recycled files, count as such, and are removed with them. Whoever has them made
-//! ([`RecycledFiles::make_packs`]) makes their
-//! names durable, with one sync for all.
+//! how many. They are as dead as recycled files, count as such, and are removed with them. Whoever has them made
+//! ([`RecycledFiles::make_packs`]) makes their names durable, with one sync for all.
 //!
 //! # Readers of dead files
 //!
 //! Two kinds of readers may still need a file that is dead for the writer. Both take a hold on it ([`Device::hold`]):
-//! a checkpoint on the log
-//! of its moment; a reader beside the writer, perhaps in another process, on its packs and the log that it has read.
-//! A file that is held when
-//! it is given is not recycled but removed, which leaves its bytes to whoever has it open. This protects only a hold
-//! that was taken *before
-//! the file was given*. So each holder makes sure of that:
+//! a checkpoint on the log of its moment; a reader beside the writer, perhaps in another process, on its packs and
+//! the log that it has read. A file that is held when it is given is not recycled but removed, which leaves its bytes
+//! to whoever has it open. This protects only a hold that was taken *before the file was given*. So each holder makes
+//! sure of that:
 //!
 //! * A checkpoint takes hold of the log under the writer's lock. No segment can be released, hence given, meanwhile.
 //! * A reader takes hold of everything that a manifest names, and then reads the manifest again. A file is given only
-//!   after the edit that
-//!   drops it is in the manifest (for the log: the edit that raises its floor). If the manifest still names the file,
-//!   that edit, and so
-//!   the giving of the file, came after the hold. Otherwise the reader lets go and begins again.
+//!   after the edit that drops it is in the manifest (for the log: the edit that raises its floor). If the manifest
+//!   still names the file, that edit, and so the giving of the file, came after the hold. Otherwise the reader lets
+//!   go and begins again.
 //!
 //! Names are never used twice, so the file that is held is the one that was named. Between the check for holders and
-//! the rename somebody may
-//! take hold of a file in vain. It finds out when it reads its manifest again.
+//! the rename somebody may take hold of a file in vain. It finds out when it reads its manifest again.
 
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;

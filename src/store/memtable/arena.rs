@@ -1,24 +1,20 @@
 //! The memory of a memtable: a bump allocator whose allocations live until the arena drops.
 //!
 //! The arena is a list of chunks, each with a bump offset. The first chunk is small and comes with the first
-//! allocation, so that an empty
-//! memtable costs nothing. Each further chunk is twice as large, up to [`CHUNK_BYTES_MAX`]. An allocation larger than
-//! a quarter of the
-//! current chunk gets a chunk of its own, so that a full chunk wastes at most a quarter. Large chunks of that kind
-//! return to the operating
-//! system when they are freed (`types/pages.rs`).
+//! allocation, so that an empty memtable costs nothing. Each further chunk is twice as large, up to
+//! [`CHUNK_BYTES_MAX`]. An allocation larger than a quarter of the current chunk gets a chunk of its own, so that a
+//! full chunk wastes at most a quarter. Large chunks of that kind return to the operating system when they are freed
+//! (`types/pages.rs`).
 //!
 //! Chunks of the largest size come from a [`ChunkPool`] and go back to it: memory that was used before costs nothing
-//! to touch, fresh memory
-//! costs page faults. They are huge pages where the kernel has them.
+//! to touch, fresh memory costs page faults. They are huge pages where the kernel has them.
 //!
 //! # Why it is sound
 //!
 //! 1. A chunk is initialised before a Release exchange makes it current; every thread finds it by an Acquire load.
 //! 2. `used` only grows, by an atomic addition: the range between its old and new value belongs to one caller alone.
 //! 3. Chunks are freed, or given to the pool, only in `drop`, which has exclusive access. So an allocation of
-//!    [`Arena::alloc`] stays
-//!    valid, at the same address, as long as the arena.
+//!    [`Arena::alloc`] stays valid, at the same address, as long as the arena.
 //! 4. A chunk in the pool belongs to the pool alone, and all chunks there have the same capacity.
 //!
 //! The arena does not know what the bytes mean. Whoever writes them must publish them to other threads.

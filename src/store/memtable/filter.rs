@@ -2,16 +2,13 @@
 //! search.
 //!
 //! It is a Bloom filter in layers that appear as the memtable grows, each four times as large as the one before.
-//! Entry number n goes into
-//! the first layer that is not full before it. So the filter takes a small part of the memory of the entries,
-//! whatever their number. The
-//! last layer takes all further entries and becomes less precise with them. Within a layer all bits of a key lie in
-//! one word: to add a key is
-//! one atomic `or`, to ask for it is one load.
+//! Entry number n goes into the first layer that is not full before it. So the filter takes a small part of the
+//! memory of the entries, whatever their number. The last layer takes all further entries and becomes less precise
+//! with them. Within a layer all bits of a key lie in one word: to add a key is one atomic `or`, to ask for it is one
+//! load.
 //!
 //! Invariant: there is no false negative for a reader that may see the key. The key's bits are set before its batch
-//! is published, and every
-//! reader has synchronised with the publication.
+//! is published, and every reader has synchronised with the publication.
 //!
 //! The filter does not cover range tombstones.
 

@@ -1,18 +1,15 @@
 //! A memtable: the newest entries of a keyspace, sorted, in memory.
 //!
 //! It has a skip list in an arena, with keys and values inline, a filter of its keys, a forest of range tombstones,
-//! and a few sums. Any
-//! number of threads insert and read at the same time.
+//! and a few sums. Any number of threads insert and read at the same time.
 //!
 //! # Invariants
 //!
 //! * Entries are ordered by user key, ascending, then by stamp, descending.
 //! * Entries never change and never leave. The memory is freed when the last holder of the memtable, of a cursor or
-//!   of a pinned value
-//!   drops.
+//!   of a pinned value drops.
 //! * The sums are exact for a reader that has synchronised with the end of all insertions (of a sealed memtable,
-//!   say). During
-//!   insertions, those of memory lag behind and the others run ahead.
+//!   say). During insertions, those of memory lag behind and the others run ahead.
 //!
 //! A memtable does not know when it is full, who may see which entry, or that there is a log.
 

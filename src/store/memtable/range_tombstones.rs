@@ -1,12 +1,9 @@
 //! The range tombstones of a memtable, kept beside its entries in a forest of fragmented lists.
 //!
 //! As in a binary counter, there are trees over 1, 2, 4, ... consecutive tombstones in the order of their sequence
-//! numbers. The oldest tree is
-//! first and largest. A tree holds its tombstones fragmented for a reader that sees all of them, and two halves for
-//! readers that see a
-//! part. A lookup bisects a few fragmented lists: about log n, and twice that for an old snapshot. An insertion costs
-//! log n on average,
-//! whatever the overlaps.
+//! numbers. The oldest tree is first and largest. A tree holds its tombstones fragmented for a reader that sees all
+//! of them, and two halves for readers that see a part. A lookup bisects a few fragmented lists: about log n, and
+//! twice that for an old snapshot. An insertion costs log n on average, whatever the overlaps.
 //!
 //! Readers hold an immutable forest and never wait. While there is no tombstone they load one word.
 //!

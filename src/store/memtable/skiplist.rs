@@ -1,51 +1,41 @@
 //! A skip list of entries that any number of threads grow and read without a lock.
 //!
 //! Each node is contiguous in an [`Arena`]: header, tower of links, key, value. Heights are geometric (p = 1/2) and
-//! follow from a hash of key
-//! and stamp, so the same entries always build the same list. A step back is a search from the top.
+//! follow from a hash of key and stamp, so the same entries always build the same list. A step back is a search from
+//! the top.
 //!
 //! # What a search touches
 //!
 //! Most nodes are not in the processor's cache, and a search waits for each node that it touches. So a link says,
-//! beside where it leads, how
-//! the key there begins. This is its *head*: the first eight bytes behind a prefix that is expected of all keys. A
-//! search touches a node only
-//! if it goes there, or if the heads are equal (`docs/benchmarks/choices.md`, "Skip list links"). At p = 1/2 a search
-//! goes to one node per level.
-//! At 1/4 it would go to three, on half as many levels.
+//! beside where it leads, how the key there begins. This is its *head*: the first eight bytes behind a prefix that is
+//! expected of all keys. A search touches a node only if it goes there, or if the heads are equal
+//! (`docs/benchmarks/choices.md`, "Skip list links"). At p = 1/2 a search goes to one node per level. At 1/4 it would
+//! go to three, on half as many levels.
 //!
 //! The head in a link is only a hint. It is written after the link, so it may be that of a node further on; if two
-//! threads link to one place
-//! at a time, even for ever. It is never the head of a node before the link's. So a search that follows a head is
-//! right. A search that does
-//! not follow it loses time at most, above level 0. Where a search must be sure, at level 0 and where it will insert
-//! a link, it looks at the
-//! node.
+//! threads link to one place at a time, even for ever. It is never the head of a node before the link's. So a search
+//! that follows a head is right. A search that does not follow it loses time at most, above level 0. Where a search
+//! must be sure, at level 0 and where it will insert a link, it looks at the node.
 //!
 //! # Why it is sound
 //!
 //! 1. A node is written whole before its first link is published, and links are published by a Release exchange and
-//!    followed by Acquire
-//!    loads: whoever reaches a node sees its header, key and value.
+//!    followed by Acquire loads: whoever reaches a node sees its header, key and value.
 //! 2. Nothing but the links of a node changes after that, and links are atomic: shared references are legal.
 //! 3. Nodes are neither moved nor freed before the arena drops. An [`Entry`] borrows the list, a [`MemtableCursor`]
-//!    or [`PinnedValue`] holds
-//!    it by `Arc`, so neither outlives its node.
+//!    or [`PinnedValue`] holds it by `Arc`, so neither outlives its node.
 //! 4. A node is linked level by level from the bottom, each link set before the exchange that makes the node
-//!    reachable at that level. A walk at
-//!    level `l` only stands on nodes it reached at `l` or above, so that `l` is below their height and the link there
-//!    is set.
+//!    reachable at that level. A walk at level `l` only stands on nodes it reached at `l` or above, so that `l` is
+//!    below their height and the link there is set.
 //! 5. The list never unlinks: an exchange that finds the expected successor puts the node in its place (no ABA).
 //! 6. The head in a link belongs to a node that the link led to before the head was written (Release), or when it was
-//!    written. Links only ever
-//!    change to nodes further ahead. So whoever reads the head (Acquire) and then the link finds a node that is not
-//!    behind that of the head.
+//!    written. A link only ever changes to a node with a smaller key. So whoever reads the head (Acquire) and then
+//!    the link finds the head's node or one before it.
 //!
 //! # How it is checked
 //!
 //! Loom tries all orders of small inserts and searches (`interleavings.rs`). Miri and, on a nightly toolchain, the
-//! address and the thread
-//! sanitizer run the tests:
+//! address and the thread sanitizer run the tests:
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings
@@ -56,10 +46,8 @@
 //! ```
 //!
 //! Loom notices a head that is written before its link, Relaxed orderings (6), and memory that is handed out twice.
-//! It does not watch headers,
-//! keys and values; Miri and the sanitizers do. The last command builds the standard library too, whose own
-//! synchronisation the sanitizer would
-//! report otherwise; it finds Relaxed links.
+//! It does not watch headers, keys and values; Miri and the sanitizers do. The last command builds the standard
+//! library too, whose own synchronisation the sanitizer would report otherwise; it finds Relaxed links.
 //!
 //! `cargo bench --bench memtable` compares this list with crossbeam's `SkipMap`, which needs no unsafe code here.
 //!

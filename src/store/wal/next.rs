@@ -1,8 +1,7 @@
 //! The next segment of the log, made before it is needed so that no writer waits for the sync of a directory.
 //!
 //! [`NextSegment::make`] creates the file. Its caller syncs the directory, together with other names. A writer that
-//! needs the
-//! segment earlier waits for that sync, or does it itself ([`NextSegment::take`]).
+//! needs the segment earlier waits for that sync, or does it itself ([`NextSegment::take`]).
 //!
 //! Invariant: a segment's name is durable before its first byte is written.
 
