@@ -1,4 +1,4 @@
-//! The file `CURRENT`: which manifest holds.
+//! The file `CURRENT`: names the manifest in force.
 //!
 //! One line of text, so that a person can read it:
 //!

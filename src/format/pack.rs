@@ -19,7 +19,7 @@
 //!        8     magic "TERRPACK"
 //! ```
 //!
-//! The trailer's own length and magic are covered by what they must agree with: the bytes in hand.
+//! The checksum does not cover the trailer's length and magic. These must agree with the bytes that were read.
 
 use super::checksum::Place;
 use super::coding::{Decoder, put_u32, put_u64};

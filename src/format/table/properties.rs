@@ -1,4 +1,4 @@
-//! What a table knows of itself: enough to rebuild its manifest record without the manifest.
+//! The properties of a table: enough to rebuild its manifest record without the manifest.
 
 use std::sync::Arc;
 
