@@ -161,7 +161,8 @@ impl PackDirectory {
     }
 }
 
-/// Sets directories apart from the blocks of a table whose id happens to be the same.
+/// The place to which a directory's checksum is bound: none of a table's blocks has it, even if the table's id equals
+/// the pack's.
 fn place(pack: PackId) -> Place {
     Place { id: pack.0, offset: u64::MAX - 1 }
 }
