@@ -217,8 +217,8 @@ impl Catalog {
     }
 }
 
-/// The changes that create a keyspace. If its time to live was changed, a second change is needed: a creation has no
-/// field for that.
+/// The changes that create a keyspace. If its time to live was changed later, a second change records since when: a
+/// creation has no field for that.
 fn made_anew(record: &KeyspaceRecord) -> impl Iterator<Item = KeyspaceChange> {
     let created = record.ttl.map(|ttl| Ttl { alive_from: 0, ..ttl });
     let altered =

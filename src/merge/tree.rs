@@ -177,8 +177,8 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
     ///
     /// # Errors
     /// That of the source.
-    // Inlined, as are the calls between it and the public iterator: a row of a scan costs a quarter fewer
-    // instructions so.
+    // Inlined, as are the functions between it and the public iterator: the calls would be a large part of a row's
+    // cost.
     #[inline(always)]
     pub fn step(&mut self) -> Result<bool, C::Error> {
         debug_assert!(self.valid, "the merge stands on no entry");
