@@ -31,7 +31,7 @@ pub struct Keyspace {
     tree: Arc<Tree>,
 }
 
-/// Names the keyspace in a [`WriteBatch`].
+/// Names the keyspace in a [`WriteBatch`](crate::WriteBatch).
 impl From<&Keyspace> for KeyspaceId {
     fn from(keyspace: &Keyspace) -> Self {
         keyspace.keyspace_id()

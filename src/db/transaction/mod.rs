@@ -70,9 +70,10 @@ pub struct TransactionOptions {
 /// write first.
 ///
 /// It reads the store as it was when the transaction began, overlaid with its own writes. Its writes stay in memory
-/// until [`Transaction::commit`], which applies all of them, or fails with [`ErrorKind::Conflict`] and applies none;
-/// then run the transaction again. Nothing is locked: nobody waits for an open transaction, and a dropped one leaves
-/// nothing behind. Like a snapshot, an open transaction keeps the versions that it can see.
+/// until [`Transaction::commit`], which applies all of them, or fails with
+/// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) and applies none; then run the transaction again. Nothing is
+/// locked: nobody waits for an open transaction, and a dropped one leaves nothing behind. Like a snapshot, an open
+/// transaction keeps the versions that it can see.
 ///
 /// Methods without a keyspace work on the keyspace "default". A write without a transaction counts as a transaction
 /// that writes and reads nothing.
