@@ -1,4 +1,4 @@
-//! Options under which the same operations take different ways.
+//! Sets of options under which the same operations take different paths.
 
 use terrace::{Compression, Descriptors, KeyspaceOptions, Options, PackLayout, Prefix, TreeOptions, Victims};
 

@@ -1,4 +1,4 @@
-//! Judges what a power cut has left.
+//! Judges what a power cut has left of a store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

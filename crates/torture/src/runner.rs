@@ -1,7 +1,7 @@
-//! Runs suites: workers take cases, a clock ends them, and each failure says how to have it again.
+//! Runs suites: workers take cases, a clock ends the run, and each failure says how to repeat it.
 //!
-//! A case fails by a panic, or by not ending. A failed simulation leaves its threads parked, and a case that does not end
-//! keeps its worker, so a run ends early when there are many failures, and at once when a case hangs.
+//! A case fails by a panic, or by not ending. A failed simulation leaves its threads parked, and a case that does not
+//! end keeps its worker. So a run ends early when there are many failures, and at once when a case hangs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

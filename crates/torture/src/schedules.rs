@@ -1,4 +1,4 @@
-//! Scripted lives of a store, short enough to be cut off at every call.
+//! Schedules: scripts of a store's life, short enough to be interrupted at every call.
 
 mod scripts;
 

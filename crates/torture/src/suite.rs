@@ -1,4 +1,4 @@
-//! What a suite is: a family of cases that a seed tells, and what they count.
+//! The interface of a suite: a family of cases that follow from a seed, and the counts that they report.
 
 use std::collections::BTreeMap;
 use std::fmt;

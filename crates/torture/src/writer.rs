@@ -1,8 +1,8 @@
 //! A process that writes to a store of its own until something ends it, and the judge of what it leaves.
 //!
-//! The program runs itself as a [`child`], which writes numbered records and tells each one's number, by a pipe, once the store
-//! has taken it. Both sides make the records from the same seed, and the store says which one is its last: so the whole of it
-//! can be held against the state after that one.
+//! The program runs itself as a [`child`], which writes numbered records and reports each number through a pipe once
+//! the store has acknowledged it. Both sides make the records from the same seed, and the store says which record is
+//! its last. So the whole store can be compared with the state after that record.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

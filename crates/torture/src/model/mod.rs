@@ -1,13 +1,13 @@
-//! Random operations against an ordered map with versions, under many sets of options.
+//! The suite `model`: random operations against an ordered map with versions, under many sets of options.
 //!
-//! One caller and the store's own threads: puts, deletes of keys and of ranges, batches across keyspaces, lookups, iterators
-//! from both ends that are held across writes and jobs, snapshots, flushes, compactions, keyspaces that come and go,
-//! reopening, and power cuts after which the store must be as some prefix of the history left it. Sizes are tiny, so that
-//! every kind of job runs.
+//! One caller runs beside the store's own threads. It puts, deletes keys and ranges, writes batches across keyspaces,
+//! looks keys up, holds iterators and snapshots across writes and jobs, flushes, compacts, creates and drops
+//! keyspaces, and reopens the store. After a power cut the store must have the state of some prefix of the history.
+//! Sizes are tiny, so that every kind of job runs.
 //!
-//! On the simulated machine the threads run in an order that the seed draws. There an operation is told by the seed and its
-//! number, whichever went before it, so that a failure is reduced to the operations that it needs, and replayed by their
-//! numbers. On real files no seed orders the threads.
+//! On the simulated machine the seed also draws the order of the threads. An operation follows from the seed and its
+//! number alone, whatever operations came before it. So a failure can be reduced to the operations that it needs, and
+//! replayed by their numbers. On real files no seed orders the threads.
 
 mod diary;
 mod reading;

@@ -1,4 +1,4 @@
-//! Leaves out what a failure does not need.
+//! Reduces a failure: leaves out the operations that it does not need.
 
 /// Runs that a reduction takes at most: each one that fails leaves its threads behind.
 const RUNS_MAX: usize = 100;

@@ -1,4 +1,4 @@
-//! A random caller, and the map that it compares the store with.
+//! A random caller, and the map with which it compares the store.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,4 +1,4 @@
-//! What happens in each schedule, step by step.
+//! The script of each schedule, step by step.
 
 use std::ops::Range;
 use std::time::Duration;
