@@ -8,7 +8,8 @@
 //! subject of the suite `blocks`.
 //!
 //! A sync that runs during the shutdown may return success although its data is lost: both file systems do so now and
-//! then, for a program that only writes and syncs. So the last acknowledgement is not held against the store.
+//! then, even for a program that only writes and syncs. So the suite does not blame the store for the loss of the
+//! last acknowledged record.
 
 use std::time::Duration;
 

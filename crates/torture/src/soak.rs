@@ -215,7 +215,8 @@ impl Case for Load {
         let live = db.stats().space.live_bytes;
         db.close().unwrap();
         let allocated = allocated_bytes(dir.path());
-        // Holes are left unpunched up to a 32nd part, and stretches that are too short for one; and there is the log, what is ahead of it, and what is kept to be written over.
+        // Dead tables are left up to a 32nd part, and so are byte ranges that are too short for a hole. The log, its
+        // preallocated part and recycled files also take space.
         let fitting = live + live / 8 + 2 * small().wal_bytes_max + (4 << 20);
         assert!(allocated <= fitting, "{allocated} bytes are allocated for {live} that live");
         before.check_given_back();
