@@ -1,4 +1,4 @@
-//! A group of writes that take effect together.
+//! Write batches: groups of writes that take effect together.
 
 use crate::bounds::KeyBounds;
 use crate::error::{Error, ErrorKind, Result};
@@ -9,12 +9,13 @@ use crate::types::{BOUND_BYTES_MAX, KEY_BYTES_MAX, KeyRange, KeyspaceId, VALUE_B
 /// Longest batch, in encoded bytes: a log record must hold it whole.
 const BATCH_BYTES_MAX: usize = (1 << 31) - 1;
 
-/// What an operation takes besides keys and values, in bytes, at most: kind, keyspace, two lengths.
+/// Most bytes that an operation takes besides keys and values: kind, keyspace, two lengths.
 const OP_HEADERS_MAX: usize = 16;
 
 /// Puts and deletes, of keys and of ranges of keys, that [`crate::Db::write`] applies atomically, across keyspaces.
 ///
-/// Later operations on a key win over earlier ones. A readers' view, or a crash, has all of a batch or nothing.
+/// Later operations on a key win over earlier ones. A reader sees all of a batch or nothing of it, and so does
+/// recovery after a crash.
 ///
 /// ```
 /// use terrace::{Db, WriteBatch};
@@ -30,14 +31,14 @@ const OP_HEADERS_MAX: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     ops: Vec<u8>,
-    /// Values that are not among `ops`, in order.
+    /// Large values, which lie beside `ops`, in order.
     large: Vec<Large>,
     large_bytes: usize,
     count: u32,
     range_deletes: u32,
     user_bytes: u64,
     keyspaces: Vec<KeyspaceId>,
-    /// The first operation that broke a limit; reported when the batch is written.
+    /// The error of the first operation that broke a limit. It is returned when the batch is written.
     refused: Option<Error>,
 }
 
@@ -84,8 +85,8 @@ impl WriteBatch {
         self.add(DEFAULT_KEYSPACE, Action::Delete { key: key.as_ref() })
     }
 
-    /// Removes all keys that lie in `range` from the default keyspace: those that are there before the batch, and
-    /// those that the batch has put so far. See [`crate::Db::delete_range`].
+    /// Removes all keys that lie in `range` from the default keyspace: those of the store, and those that the batch
+    /// has put before this operation. See [`crate::Db::delete_range`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -179,7 +180,7 @@ impl WriteBatch {
         self.count == 0
     }
 
-    /// Bytes of memory that the operations take, which is about what they take in the log.
+    /// Bytes of memory that the operations take. They take about as much in the log.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -194,7 +195,7 @@ impl WriteBatch {
         self.ops.len() + self.large_bytes
     }
 
-    /// Forgets the operations, keeps the memory, that of values of megabytes left out.
+    /// Removes all operations. Keeps the memory for reuse, but not that of very large values.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -213,18 +214,18 @@ impl WriteBatch {
         (self.count, self.range_deletes, self.user_bytes, self.refused) = (0, 0, 0, None);
     }
 
-    /// Bytes that an operation with such a key and value takes at most among the others.
+    /// Most bytes that an operation with such a key and value takes in `ops`.
     pub(crate) fn bytes_of(key_bytes: usize, value_bytes: usize) -> usize {
         let beside = value_bytes >= LARGE_BYTES;
         OP_HEADERS_MAX + key_bytes + if beside { 0 } else { value_bytes }
     }
 
-    /// Takes memory for so many bytes of operations more.
+    /// Reserves memory for this many more bytes of operations.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         self.ops.reserve_exact(bytes.min(BATCH_BYTES_MAX));
     }
 
-    /// Gives `key` the value `value` in `keyspace`; none removes it.
+    /// Gives `key` the value `value` in `keyspace`; `None` removes the key.
     pub(crate) fn write(&mut self, keyspace: KeyspaceId, key: &[u8], value: Option<&[u8]>) {
         match value {
             Some(value) => self.add(keyspace, Action::Put { key, value }),
@@ -292,12 +293,12 @@ impl WriteBatch {
         self.count
     }
 
-    /// How many of the operations delete ranges.
+    /// Number of operations that delete ranges.
     pub(crate) fn range_deletes(&self) -> u32 {
         self.range_deletes
     }
 
-    /// The operations in the log's form, in pieces.
+    /// The operations in their stored form, in pieces.
     pub(crate) fn encoded(&self) -> impl Iterator<Item = &[u8]> + Clone {
         pieces(&self.ops, &self.large)
     }

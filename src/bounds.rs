@@ -2,10 +2,11 @@
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// A range of keys: any of Rust's notations, over whatever has bytes, borrowed or owned.
+/// A range of keys: any of Rust's range notations, over any type that has bytes, borrowed or owned.
 ///
-/// The standard library's [`RangeBounds`](std::ops::RangeBounds) does not tell of which type the keys of `..` are, nor
-/// whether `(Bound<&K>, Bound<&K>)` is over `K` or `&K`. This trait does not ask, so no call needs annotations.
+/// With the standard library's [`RangeBounds`](std::ops::RangeBounds), the type of the keys of `..` would be unknown,
+/// and `(Bound<&K>, Bound<&K>)` could be over `K` or `&K`. This trait does not need to know, so no call needs
+/// annotations.
 ///
 /// ```
 /// use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -23,8 +24,8 @@ use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, Rang
 /// # Ok::<(), terrace::Error>(())
 /// ```
 ///
-/// Whoever has a [`RangeBounds`](std::ops::RangeBounds) gives its two bounds: `(range.start_bound(), range.end_bound())`.
-/// A range that is empty, or ends before it starts, has no keys; nothing panics.
+/// For a [`RangeBounds`](std::ops::RangeBounds) pass its two bounds: `(range.start_bound(), range.end_bound())`. A
+/// range that is empty, or ends before it starts, has no keys; nothing panics.
 pub trait KeyBounds {
     /// Where the range begins and where it ends.
     ///

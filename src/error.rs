@@ -10,9 +10,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, where, and what the caller can do about it.
 ///
-/// [`Error::kind`] tells what to do; the message tells the rest in a sentence; [`std::error::Error::source`] leads to
-/// the operating system's own error where there is one. Cheap to clone: a store that refuses writes after a failure
-/// keeps giving the same reason.
+/// [`Error::kind`] says what to do. The message says the rest in a sentence. [`std::error::Error::source`] is the
+/// operating system's own error, if there is one. An error is cheap to clone: a store that refuses writes after a
+/// failure returns the same reason each time.
 ///
 /// ```
 /// # fn main() -> terrace::Result<()> {
@@ -45,16 +45,16 @@ pub enum ErrorKind {
     OverBudget,
     /// The operating system refused an operation; nothing was changed.
     Io,
-    /// An earlier failure has left an unknown outcome: reads go on, writes need the store to be reopened.
+    /// An earlier failure has left an unknown outcome: reads go on; to write, reopen the store.
     Poisoned,
-    /// A job's result contradicts what the store holds, and was refused before anything of it was written: a fault of Terrace, to be
-    /// reported. Reads go on, and writes as long as there is room; see `terrace verify`.
+    /// A job's result contradicts what the store holds, and was refused before anything was installed. This is a bug
+    /// in Terrace: please report it. Reads go on, and writes as long as there is room; see `terrace verify`.
     Inconsistent,
-    /// What a transaction depends on has changed since it began; nothing was written, run it again.
+    /// Data that a transaction depends on has changed since it began. Nothing was written; run the transaction again.
     Conflict,
     /// The store has been closed.
     Closed,
-    /// The store was opened for reading alone, or its directory cannot be written: open it for writing, or read-only.
+    /// The store was opened read-only: open it for writing. Or its directory cannot be written: open it read-only.
     ReadOnly,
 }
 
@@ -79,7 +79,7 @@ impl Error {
         self.0.file.as_deref()
     }
 
-    /// Where in the file, in bytes from its start.
+    /// Offset in the file, in bytes.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
@@ -100,13 +100,13 @@ impl Error {
         Self::os(kind, action, file, source)
     }
 
-    /// As [`Error::io`], but never [`ErrorKind::DiskFull`]: for what frees space, and for syncs, after which it is unknown
-    /// what has become of the bytes, whatever the operating system calls it.
+    /// As [`Error::io`], but never [`ErrorKind::DiskFull`]: for calls that free space, and for syncs, after which the
+    /// fate of the bytes is unknown whatever the operating system's error is.
     pub(crate) fn hard_io(action: &str, file: &Path, source: io::Error) -> Self {
         Self::os(ErrorKind::Io, action, file, source)
     }
 
-    /// As [`Error::io`], for what only a directory that must not be written refuses.
+    /// As [`Error::io`], for calls that fail only if the directory must not be written.
     pub(crate) fn write_refused(action: &str, file: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::PermissionDenied => Self::os(ErrorKind::ReadOnly, action, file, source),
@@ -178,8 +178,8 @@ impl std::error::Error for Error {
     }
 }
 
-/// For whoever has to answer with an [`io::Error`], as the traits of other crates demand. The kind is the nearest that the
-/// standard library has; the error itself is kept whole inside.
+/// For code that must return an [`io::Error`], as traits of other crates demand. The kind is the nearest one of the
+/// standard library; the whole error is inside.
 ///
 /// ```
 /// use std::io;
@@ -199,7 +199,7 @@ impl From<Error> for io::Error {
 }
 
 impl Error {
-    /// The standard library's kind for this error: the operating system's own where it gave one.
+    /// The standard library's kind for this error: the operating system's own, if it gave one.
     fn io_kind(&self) -> io::ErrorKind {
         let os = || {
             let source = self.0.source.as_ref()?;
@@ -212,7 +212,7 @@ impl Error {
             ErrorKind::Corruption | ErrorKind::Inconsistent => io::ErrorKind::InvalidData,
             ErrorKind::DiskFull => io::ErrorKind::StorageFull,
             ErrorKind::OverBudget => io::ErrorKind::QuotaExceeded,
-            // Not `Interrupted` nor `WouldBlock`, after which callers try the same call again: that helps none of these.
+            // Never `Interrupted` or `WouldBlock`: callers would repeat the call, which helps with none of these.
             ErrorKind::Io | ErrorKind::Poisoned | ErrorKind::Conflict | ErrorKind::Closed => {
                 os().unwrap_or(io::ErrorKind::Other)
             }

@@ -1,16 +1,16 @@
-//! What a store tells its owner about its background work.
+//! Events: how a store notifies its owner of background work.
 
 use std::time::Duration;
 
 use crate::error::Error;
 
-/// Hears of flushes, compactions, rewrites, stalls and failures. Set with [`crate::Builder::listener`]; each method does nothing unless
-/// it is overridden.
+/// Receives events: flushes, compactions, rewrites, stalls and failures. Set it with [`crate::Builder::listener`].
+/// Each method does nothing unless it is overridden.
 ///
-/// The calls come from one thread of their own that holds no lock of the store, in the order of the events and a moment
-/// after them. So a listener may take its time, call the store, or panic: the store goes on. A listener that is slower
-/// than the events misses some and is told how many. Closing the store does not wait for the listener, which hears the
-/// last events a moment later.
+/// The calls come from a thread of their own that holds no lock of the store, in the order of the events and shortly
+/// after them. So a listener may take its time, call the store, or panic: the store goes on. A listener that is
+/// slower than the events misses some, and [`EventListener::lost`] says how many. Closing the store does not wait for
+/// the listener, which may receive the last events afterwards.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -36,27 +36,28 @@ pub trait EventListener: Send + Sync + 'static {
         let _ = flush;
     }
 
-    /// A flush has ended, well or not.
+    /// A flush has ended, with success or failure.
     fn flush_end(&self, flush: &JobEnd) {
         let _ = flush;
     }
 
-    /// A compaction begins, or an intra-L0 compaction, whose target is its level. Moves, which rewrite nothing, are not told.
+    /// A compaction begins. The target of an intra-L0 compaction is level 0. Moves, which rewrite nothing, are no
+    /// events.
     fn compaction_begin(&self, compaction: &JobBegin) {
         let _ = compaction;
     }
 
-    /// A compaction has ended, well or not.
+    /// A compaction has ended, with success or failure.
     fn compaction_end(&self, compaction: &JobEnd) {
         let _ = compaction;
     }
 
-    /// A rewrite begins: tables are copied as they are, so that packs can be given up of which little lives.
+    /// A rewrite begins: live tables are copied as they are, so that packs that are mostly dead can be given up.
     fn rewrite_begin(&self, rewrite: &JobBegin) {
         let _ = rewrite;
     }
 
-    /// A rewrite has ended, well or not.
+    /// A rewrite has ended, with success or failure.
     fn rewrite_end(&self, rewrite: &JobEnd) {
         let _ = rewrite;
     }
@@ -66,7 +67,7 @@ pub trait EventListener: Send + Sync + 'static {
         let _ = stall;
     }
 
-    /// A write found that a stall is over, which had begun `time` before.
+    /// A stall is over. A write noticed it `time` after the stall began.
     fn stall_end(&self, stall: &Stall, time: Duration) {
         let _ = (stall, time);
     }
@@ -76,12 +77,12 @@ pub trait EventListener: Send + Sync + 'static {
         let _ = error;
     }
 
-    /// The store refuses writes from here on, because of `error`, until it is opened anew.
+    /// The store refuses writes from here on, because of `error`, until it is opened again.
     fn poisoned(&self, error: &Error) {
         let _ = error;
     }
 
-    /// This many events were lost lately, because the listener was too slow.
+    /// This many events were lost since the last call, because the listener was too slow.
     fn lost(&self, events: u64) {
         let _ = events;
     }
@@ -95,9 +96,9 @@ pub struct JobBegin {
     pub keyspace: String,
     /// Level that a compaction takes from; for a flush, the level it writes to; for a rewrite, the level whose tables it copies.
     pub level: u8,
-    /// Level that it writes to.
+    /// Level to which the job writes.
     pub target: u8,
-    /// Bytes of the memtable or of the tables that it reads.
+    /// Bytes of the memtable or of the tables that the job reads.
     pub bytes_in: u64,
 }
 
@@ -105,9 +106,9 @@ pub struct JobBegin {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct JobEnd {
-    /// How it began.
+    /// The event of its beginning.
     pub begin: JobBegin,
-    /// Bytes of the packs that it wrote; 0 if it failed.
+    /// Bytes of the packs that the job wrote; 0 if it failed.
     pub bytes_out: u64,
     /// How long it took.
     pub time: Duration,
@@ -115,12 +116,12 @@ pub struct JobEnd {
     pub error: Option<Error>,
 }
 
-/// What keeps writers waiting.
+/// A stall: why writers wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Stall {
     /// The reason, in the words of [`crate::StallStats`].
     pub reason: String,
-    /// Whether writers wait for a job, or are only slowed down.
+    /// `true` if writers wait for a job, `false` if they are only slowed down.
     pub stopped: bool,
 }

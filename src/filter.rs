@@ -1,33 +1,36 @@
-//! A say of the owner in what compactions keep.
+//! Compaction filters: the owner's decisions about values during compactions.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What becomes of a value in a compaction.
+/// A compaction filter's decision about a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Decision {
-    /// It stays.
+    /// The value stays.
     Keep,
-    /// It goes, as if the key had been deleted.
+    /// The value is removed, as if the key had been deleted.
     Remove,
-    /// It becomes another one.
+    /// The value is replaced by this one.
     Change(Vec<u8>),
 }
 
-/// Looks at values while they are compacted, and removes or changes some. Set for a keyspace with
+/// Looks at values during compactions, and removes or changes some. Set it for a keyspace with
 /// [`crate::Builder::compaction_filter`].
 ///
-/// * A compaction shows the filter the newest value of each key among its inputs; when, how often, and whether at all, depends
-///   on the compactions; [`crate::Db::compact`] shows it all that no snapshot sees. So decisions must follow from key and value alone, and the store must make sense with and without
-///   them: a filter tidies up what nobody asks for any more.
-/// * A value that a snapshot, or a transaction, can see when the compaction starts is not shown. One that is taken while the
-///   compaction runs may see a value first, and the filter's decision later. Iterators go on with what they have.
-/// * A decision is not a write: it conflicts with no transaction, and no later write is undone by it.
-/// * It is called from several threads, holding no lock, in the middle of compactions: [`crate::Db::close`] waits for it to return, and
-///   writers may wait for the compaction, so it must come to an end by itself and not write to the store. While it panics, or makes a value longer than the limit, compactions of
-///   the keyspace fail with `InvalidInput` and are tried again.
+/// * A compaction shows the filter the newest value of each key among its inputs. When, how often, and whether at all
+///   a value is shown depends on the compactions; [`crate::Db::compact`] shows all values that no snapshot sees. So a
+///   decision must follow from key and value alone, and the store must make sense with and without it: a filter
+///   removes data that nobody will ask for.
+/// * A value that a snapshot or a transaction sees when the compaction starts is not shown. A snapshot that is taken
+///   while the compaction runs may see the value first, and the filter's decision later. Open iterators keep what
+///   they see.
+/// * A decision is not a write: it conflicts with no transaction, and it never undoes a later write.
+/// * It is called from several threads, under no lock, in the middle of compactions. [`crate::Db::close`] waits for
+///   it to return, and writers may wait for the compaction. So it must return by itself, and must not write to the
+///   store. While it panics, or makes a value longer than the limit, compactions of the keyspace fail with
+///   `InvalidInput` and are tried again.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -45,7 +48,7 @@ pub enum Decision {
 /// # Ok::<(), terrace::Error>(())
 /// ```
 pub trait CompactionFilter: Send + Sync + 'static {
-    /// What becomes of `value`, the value of `key`.
+    /// Decides about `value`, the value of `key`.
     fn decide(&self, key: &[u8], value: &[u8]) -> Decision;
 }
 

@@ -1,4 +1,4 @@
-//! Iterators.
+//! Iterators: entries in key order, from both ends.
 
 mod cursor;
 
@@ -12,8 +12,9 @@ use crate::slice::Slice;
 
 /// Entries in key order, from both ends.
 ///
-/// Shows the store as it was when the iterator was made, or as its snapshot saw it; later writes do not disturb it. It
-/// owns what it needs and holds the tables that it reads: an iterator kept for long keeps their space.
+/// It shows the store as it was when the iterator was made, or as its snapshot sees it; later writes do not change
+/// that. It owns what it needs, and holds the tables that it reads: an iterator that is kept for long keeps their
+/// space.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -29,7 +30,8 @@ use crate::slice::Slice;
 /// # Ok::<(), terrace::Error>(())
 /// ```
 ///
-/// A failure (a damaged block, say) is returned once and ends the iteration. A [`Cursor`] goes anywhere and turns round.
+/// A failure (a damaged block, say) is returned once and ends the iteration. To seek, or to turn round, use a
+/// [`Cursor`].
 pub struct Iter(Scan);
 
 impl Iter {
@@ -37,7 +39,7 @@ impl Iter {
         Self(scan)
     }
 
-    /// The next entry from the front, without keeping it: cheaper than [`Iterator::next`], which copies the key.
+    /// The next entry from the front, borrowed: cheaper than [`Iterator::next`], which copies the key.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -60,7 +62,7 @@ impl Iter {
         Ok(self.0.front())
     }
 
-    /// The next entry from the back, without keeping it.
+    /// The next entry from the back, borrowed.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

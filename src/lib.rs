@@ -12,14 +12,18 @@
 //! # Ok::<(), terrace::Error>(())
 //! ```
 //!
-//! * [`Db`] is a store, [`Keyspace`] one of its ordered sets of keys, [`WriteBatch`] a group of writes that take effect
-//!   together, [`Snapshot`] the store at one moment, [`Iter`] a walk in either direction, [`Cursor`] one that turns round,
-//!   [`Transaction`] reads and writes that take effect together or conflict.
-//! * [`Durability`] says what has happened to a write when the call returns, [`Ticket`] when a buffered one has become durable.
-//! * [`Options`] are the settings; [`Error`] and [`ErrorKind`] tell what went wrong and what to do.
-//! * [`mod@env`] is the machine underneath; [`env::simulated`] is one that can be cut off at any system call.
+//! * [`Db`] is a store. [`Keyspace`] is one of its ordered sets of keys. [`WriteBatch`] is a group of writes that
+//!   take effect together. [`Snapshot`] is the store at one moment. [`Iter`] iterates in either direction; [`Cursor`]
+//!   also seeks and turns round. [`Transaction`] is a group of reads and writes that take effect together or
+//!   conflict.
+//! * [`Durability`] says how durable a write is when the call returns, [`Ticket`] when a buffered write has become
+//!   durable.
+//! * [`Options`] are the settings. [`Error`] and [`ErrorKind`] say what went wrong and what to do.
+//! * [`mod@env`] is the machine underneath; [`env::simulated`] is a machine in memory whose power can fail at any
+//!   system call.
 //!
-//! `ARCHITECTURE.md` in the repository shows how it works, `docs/` has the guarantees, the formats and the invariants.
+//! `ARCHITECTURE.md` in the repository shows how it works. `docs/` has the guarantees, the formats and the
+//! invariants.
 
 #[macro_use]
 mod planted;

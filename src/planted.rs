@@ -1,11 +1,11 @@
-//! Bugs that are planted to see whether the tests notice them.
+//! Planted bugs: deliberate bugs that show whether the tests notice them.
 //!
-//! `planted!` stands, with a bug's name, where that bug would be made. In every normal build it is the constant `false`, and
-//! nothing of it is left. A build with `--cfg terrace_planted` asks whether the name is the one in the environment variable
-//! `TERRACE_PLANT`: one build serves for all, and without the variable it behaves as any other.
+//! `planted!` stands, with a bug's name, at the place of that bug. In every normal build it is the constant `false`,
+//! and the compiler removes it. A build with `--cfg terrace_planted` compares the name with the environment variable
+//! `TERRACE_PLANT`. So one build serves for all bugs, and without the variable it behaves like any other.
 //!
-//! `docs/planted-bugs.md` lists the names, what each breaks and who notices; the crate `terrace-planted-bugs` runs them. Nothing
-//! but tests may be built so.
+//! `docs/planted-bugs.md` lists the names, what each bug breaks, and which test notices it. The crate
+//! `terrace-planted-bugs` runs them. Only tests may be built with this flag.
 
 /// Whether the bug of that name is planted.
 #[cfg(not(terrace_planted))]

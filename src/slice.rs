@@ -1,4 +1,4 @@
-//! Bytes that a read returns.
+//! Slices: the bytes that a read returns.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -12,8 +12,8 @@ use crate::types::Buffer;
 
 /// A cheap, shared view of bytes: a key or a value.
 ///
-/// A value points into the block or memtable that holds it and keeps that in memory; nothing is copied. Copy it
-/// (`to_vec`) to keep many small values for long.
+/// A value points into the block or memtable that holds it, and keeps that in memory; nothing is copied. To keep many
+/// small values for long, copy them (`to_vec`).
 ///
 /// ```
 /// let slice = terrace::Slice::from(b"bytes".to_vec());
@@ -30,12 +30,12 @@ pub struct Slice(Repr);
 enum Repr {
     Shared(Arc<[u8]>),
     Block(Buffer, Range<usize>),
-    /// All but the last bytes, as many as the number says.
+    /// A value in a memtable, without this many bytes at its end.
     Memtable(PinnedValue, usize),
 }
 
 impl Slice {
-    /// Bytes of a block, which keep its buffer.
+    /// Bytes of a block. They keep the block's buffer in memory.
     pub(crate) fn from_block((buffer, span): (Buffer, Range<usize>)) -> Self {
         Self(Repr::Block(buffer, span))
     }
@@ -46,7 +46,7 @@ impl Slice {
 }
 
 impl Slice {
-    /// The same without its last `bytes`, of which there are as many.
+    /// The same bytes without the last `bytes`; there must be as many.
     pub(crate) fn without_end(self, bytes: usize) -> Self {
         Self(match self.0 {
             Repr::Shared(shared) => Repr::Shared(shared[..shared.len() - bytes].into()),
@@ -74,7 +74,7 @@ impl AsRef<[u8]> for Slice {
     }
 }
 
-/// A slice is compared and hashed as its bytes are.
+/// A slice compares and hashes as its bytes do.
 impl Borrow<[u8]> for Slice {
     fn borrow(&self) -> &[u8] {
         self

@@ -1,4 +1,4 @@
-//! Plain pictures of what a store has done and how its trees look.
+//! Statistics and reports of a store, as plain values.
 
 use crate::error::Error;
 
@@ -30,9 +30,9 @@ pub struct Stats {
     pub syncs: ByCause,
     /// Bytes read from files.
     pub read: ReadByCause,
-    /// Times that a pack was opened for reading, because nobody had it open: see [`crate::Descriptors`].
+    /// How often a pack was opened for reading because it was not open: see [`crate::Descriptors`].
     pub packs_opened: u64,
-    /// Times that writers were slowed down or stopped.
+    /// Waits of writers that were slowed down or stopped, by reason.
     pub stalls: Vec<StallStats>,
     /// The block cache.
     pub cache: CacheStats,
@@ -42,25 +42,25 @@ pub struct Stats {
     pub compaction: CompactionStats,
     /// Flushes.
     pub flush: FlushStats,
-    /// Packs given up by copying what lives in them.
+    /// Rewrites: packs given up by copying their live tables.
     pub rewrite: RewriteStats,
     /// Space on the device.
     pub space: SpaceStats,
-    /// Space given back by packs that live on.
+    /// Holes punched into packs.
     pub punch: PunchStats,
     /// Memory of all memtables, in bytes.
     pub memtable_bytes: u64,
-    /// Number of the newest write.
+    /// Sequence number of the newest write.
     pub last_seq: u64,
-    /// Snapshots and transactions that are held.
+    /// Number of snapshots and transactions that are open.
     pub snapshots: u64,
-    /// Number of the newest write that the oldest of them sees; 0 if there is none.
+    /// Sequence number of the newest write that the oldest of them sees; 0 if there is none.
     pub oldest_snapshot: u64,
-    /// Flushes that are running.
+    /// Number of running flushes.
     pub running_flushes: u64,
-    /// Compactions and rewrites that are running.
+    /// Number of running compactions and rewrites.
     pub running_compactions: u64,
-    /// Background jobs that have failed and were, or will be, tried again.
+    /// Background jobs that failed and were, or will be, tried again.
     pub background_errors: u64,
     /// Every keyspace, the default first.
     pub keyspaces: Vec<KeyspaceStats>,
@@ -77,7 +77,7 @@ impl Stats {
     }
 }
 
-/// What callers have read, of the newest state, of snapshots and in transactions.
+/// Reads by callers: of the newest state, of snapshots and in transactions.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -101,10 +101,10 @@ pub struct UserReads {
     pub multi_get_keys: u64,
     /// Keys of both that had a value.
     pub found: u64,
-    /// Times that an iterator or cursor has looked for its place: where it begins, from each end, where it seeks or turns
-    /// round. As the two below, it counts when the iterator or cursor is dropped.
+    /// Seeks of iterators and cursors: where one begins, from each end, where it seeks, and where it turns round.
+    /// Like the two below, counted when the iterator or cursor is dropped.
     pub seeks: u64,
-    /// Entries that iterators and cursors have shown.
+    /// Entries that iterators and cursors have returned.
     pub steps: u64,
     /// Bytes of the values that lookups have found, and of the keys and values of these entries.
     pub bytes: u64,
@@ -115,19 +115,19 @@ pub struct UserReads {
 pub struct ByCause {
     /// The write-ahead log.
     pub wal: u64,
-    /// Memtables becoming tables.
+    /// Flushes.
     pub flush: u64,
-    /// Tables becoming tables.
+    /// Compactions.
     pub compaction: u64,
-    /// Tables taken over into other packs, so that the space of dead ones comes back.
+    /// Rewrites: tables copied into other packs, so that the space of dead ones is freed.
     pub rewrite: u64,
     /// The manifest.
     pub manifest: u64,
-    /// Names of files that somebody waited for; syncs only.
+    /// Names of files, while somebody waited for them; syncs only.
     pub directory: u64,
-    /// Holes in packs, where space is needed at once; syncs only.
+    /// Holes in packs, where space was needed at once; syncs only.
     pub reclaim: u64,
-    /// Names of files that were made before anybody needed them; syncs only.
+    /// Names of preallocated files; syncs only.
     pub preallocate: u64,
 }
 
@@ -161,32 +161,32 @@ impl ReadByCause {
     }
 }
 
-/// Waits of writers, ingests among them, for one reason.
+/// Stalls for one reason: waits of writers, ingests included.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StallStats {
     /// The reason.
     pub reason: String,
-    /// How many waits.
+    /// Number of waits.
     pub count: u64,
-    /// All waits together, in microseconds.
+    /// Duration of all waits together, in microseconds.
     pub micros: u64,
 }
 
 /// The block cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CacheStats {
-    /// Blocks found.
+    /// Blocks found in the cache.
     pub hits: u64,
     /// Blocks read from a file instead.
     pub misses: u64,
     /// Bytes held, open tables included.
     pub bytes: u64,
-    /// Bytes that it may hold.
+    /// Bytes that the cache may hold.
     pub capacity: u64,
 }
 
 impl CacheStats {
-    /// Share of block requests that were found, 0 to 1; 0 before the first.
+    /// Share of requests for blocks that the cache answered, 0 to 1; 0 before the first request.
     #[must_use]
     pub fn hit_ratio(&self) -> f64 {
         let all = self.hits + self.misses;
@@ -194,12 +194,12 @@ impl CacheStats {
     }
 }
 
-/// What the filters of tables said to scans within one prefix (see [`crate::KeyspaceOptions::prefix`]).
+/// Answers of table filters to scans within one prefix (see [`crate::KeyspaceOptions::prefix`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PrefixFilterStats {
-    /// Tables that were asked; an iterator that goes both ways asks twice.
+    /// Tables whose filter was asked. An iterator that goes both ways asks twice.
     pub asked: u64,
-    /// Tables of these that do not have the prefix.
+    /// Of these, tables whose filter said that they do not have the prefix.
     pub denied: u64,
 }
 
@@ -208,15 +208,15 @@ pub struct PrefixFilterStats {
 pub struct CompactionStats {
     /// Compactions finished.
     pub jobs: u64,
-    /// Of these, intra-L0 compactions: runs of level 0 have become one of them, for the sake of readers.
+    /// Of these, intra-L0 compactions: they join runs of level 0 so that reads have fewer to search.
     pub intra_l0: u64,
-    /// Jobs in which tables sank to the next level without being rewritten, alone or beside a compaction.
+    /// Jobs that moved tables to the next level without rewriting them, alone or beside a compaction.
     pub moves: u64,
-    /// Bytes of these tables.
+    /// Bytes of the tables moved.
     pub moved_bytes: u64,
-    /// Compacts among them of tables that held much for readers that had gone.
+    /// Of the compactions, those of tables that held many entries for readers that had gone.
     pub releases: u64,
-    /// Tables that were given up unread, for every value in them had expired.
+    /// Tables that were dropped unread, because every value in them had expired.
     pub expired_tables: u64,
     /// Entries read.
     pub records_in: u64,
@@ -231,7 +231,7 @@ pub struct CompactionStats {
 }
 
 impl CompactionStats {
-    /// Entries read per second of compaction; 0 before the first compaction.
+    /// Entries read per second of compaction time; 0 before the first compaction.
     #[must_use]
     pub fn records_per_second(&self) -> f64 {
         if self.micros == 0 { 0.0 } else { self.records_in as f64 * 1e6 / self.micros as f64 }
@@ -251,15 +251,15 @@ pub struct FlushStats {
     pub micros: u64,
 }
 
-/// Packs given up by copying what lives in them: where the file system knows no holes and most of a pack is dead, or where
-/// very little is left of many packs.
+/// Rewrites: packs given up by copying their live tables. This happens where the file system has no holes and most of
+/// a pack is dead, or where very little is left of many packs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RewriteStats {
     /// Rewrites finished.
     pub jobs: u64,
-    /// Packs that they left without a live table.
+    /// Packs that were left without a live table.
     pub packs: u64,
-    /// Bytes of the tables copied. [`ByCause::rewrite`] counts what was written, of rewrites that failed, too.
+    /// Bytes of the tables copied. [`ByCause::rewrite`] counts the bytes written, those of failed rewrites included.
     pub bytes: u64,
     /// Time taken, in microseconds.
     pub micros: u64,
@@ -268,39 +268,40 @@ pub struct RewriteStats {
 /// Space on the device, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SpaceStats {
-    /// Tables that a version names.
+    /// Tables that a version of a tree names.
     pub live_bytes: u64,
-    /// The rest of the packs, without their holes: dead tables that share a pack with live ones, and padding.
+    /// The rest of the packs, holes left out: dead tables that share a pack with live ones, and padding.
     pub dead_bytes: u64,
-    /// Of these, bytes that could not be given back when that was tried last: somebody reads the pack, it has another name,
-    /// as in a backup by hard links, the operating system refused, or a table that was to be copied is damaged.
+    /// Of these, bytes that could not be freed at the last attempt: somebody reads the pack, it has a second name (as
+    /// in a backup by hard links), the operating system refused, or a table that was to be copied is damaged.
     pub kept_bytes: u64,
     /// Number of packs.
     pub pack_files: u64,
-    /// Pieces that the packs are stored in, between their holes.
+    /// Pieces of packs between holes, in all packs.
     pub data_ranges: u64,
-    /// Pieces of the pack that has most. The file system may store each in several extents.
+    /// Pieces of the pack that has most of them. The file system may store a piece in several extents.
     pub data_ranges_max: u64,
-    /// Number of packs that were made ahead and hold nothing yet.
+    /// Number of preallocated packs, which hold nothing yet.
     pub preallocated_files: u64,
     /// The write-ahead log.
     pub wal_bytes: u64,
-    /// Packs and log, and dead files that are kept to be written over.
+    /// Packs, log, and recycled files.
     pub total_bytes: u64,
 }
 
-/// Holes that dead tables have left in packs that live on.
+/// Holes punched where dead tables lay in packs with live ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PunchStats {
-    /// Holes punched; neighbours that die together make one.
+    /// Holes punched. Neighbouring tables that die together make one hole.
     pub punches: u64,
-    /// Bytes given back by them.
+    /// Bytes freed by them.
     pub bytes: u64,
     /// Time taken, syncs included, in microseconds.
     pub micros: u64,
-    /// Attempts that the operating system refused. They are made again later.
+    /// Attempts that the operating system refused. They are repeated later.
     pub failures: u64,
-    /// Whether the file system has said that it cannot: packs of which most is dead are then rewritten ([`RewriteStats`]).
+    /// Whether the file system does not support holes. Packs that are mostly dead are then rewritten
+    /// ([`RewriteStats`]).
     pub unsupported: bool,
 }
 
@@ -311,9 +312,9 @@ pub struct KeyspaceStats {
     pub name: String,
     /// Memory of its memtables, in bytes.
     pub memtable_bytes: u64,
-    /// Of these, bytes in memtables that wait for their flush.
+    /// Of these, bytes in sealed memtables, which wait for their flush.
     pub sealed_bytes: u64,
-    /// Memtables that wait for their flush.
+    /// Number of sealed memtables.
     pub sealed_memtables: u64,
     /// Entries in its memtables, tombstones included.
     pub memtable_entries: u64,
@@ -323,7 +324,7 @@ pub struct KeyspaceStats {
     pub shape: Shape,
 }
 
-/// How a tree looks.
+/// The shape of a tree.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Shape {
     /// The levels, from 0 down to the deepest that holds anything.
@@ -333,9 +334,9 @@ pub struct Shape {
 /// One level of a tree.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LevelShape {
-    /// Its number.
+    /// Number of the level.
     pub level: usize,
-    /// Sorted runs.
+    /// Number of sorted runs.
     pub runs: usize,
     /// Tables.
     pub tables: usize,
@@ -347,18 +348,18 @@ pub struct LevelShape {
     pub tombstones: u64,
     /// Range tombstones; one that several tables share counts in each.
     pub range_tombstones: u64,
-    /// About how many of the bytes are there only because somebody reads, or has read, the past: a snapshot or a transaction.
+    /// About how many of the bytes were kept only for snapshots or transactions.
     pub held_bytes: u64,
-    /// Of these, about how many nobody holds any more. Where they are a quarter of a table or more, background work gives them up by
-    /// itself; [`crate::Db::compact`] gives up all.
+    /// Of these, about how many are released: their snapshots and transactions have gone. Background work compacts a
+    /// table of which they are a quarter or more; [`crate::Db::compact`] drops them all.
     pub released_bytes: u64,
-    /// Size beyond which tables move on, in bytes; 0 where runs are counted instead, [`u64::MAX`] where none do.
+    /// Size in bytes beyond which the level is compacted; 0 if runs are counted instead, [`u64::MAX`] if it never is.
     pub limit_bytes: u64,
-    /// How urgent it is to move on; due from 1.
+    /// How urgent a compaction of the level is; due from 1.
     pub score: f64,
 }
 
-/// What [`crate::Db::verify`] has read, and what was wrong with it.
+/// The report of [`crate::Db::verify`]: what was read, and what was wrong.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct VerifyReport {
@@ -372,39 +373,40 @@ pub struct VerifyReport {
     pub range_tombstones: u64,
     /// Bytes of the tables.
     pub bytes: u64,
-    /// Packs whose directory is sound.
+    /// Packs whose directory is intact.
     pub packs: u64,
     /// Bytes of storage that the packs take, as the file system counts.
     pub allocated_bytes: u64,
     /// Bytes of the packs that are holes.
     pub hole_bytes: u64,
-    /// Of these, bytes of live tables that check all the same: zeros that the file system, or whoever copied the store, did
-    /// not store. A hole in a live table that does not check is among the problems.
+    /// Of these, bytes in live tables whose checksums are right all the same: zeros that the file system, or a copy
+    /// program, did not store. A hole in a live table with a wrong checksum is among the problems.
     pub zero_bytes: u64,
-    /// Storage beyond what live tables, dead ones that were not given back, and the file system's own records can take.
+    /// Bytes of storage that neither live tables, nor dead ones that are not freed yet, nor the file system's own
+    /// records explain.
     pub unexplained_bytes: u64,
-    /// Packs of which the file system does not tell holes: nothing is said of theirs.
+    /// Packs whose holes the file system does not report. The figures above do not cover them.
     pub hole_unknown_packs: u64,
     /// What is damaged, each with file and offset. Empty when all is well.
     pub problems: Vec<Error>,
 }
 
-/// What [`crate::repair`] has taken, and what it could not.
+/// The report of [`crate::repair`]: what was saved, and what was not.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RepairReport {
     /// Keyspaces of the new store.
     pub keyspaces: u64,
-    /// Tables of the old one that were looked at.
+    /// Tables of the old store that were read.
     pub tables: u64,
     /// Entries in the new store.
     pub entries: u64,
-    /// Whether the old manifest could be read. If not, keyspaces may have lost their names, and what had been deleted may
-    /// be back.
+    /// Whether the old manifest could be read. If not, keyspaces may have lost their names, and deleted data may be
+    /// back.
     pub whole_catalog: bool,
-    /// What could not be taken, each with file, offset and reason.
+    /// What could not be saved, each with file, offset and reason.
     pub lost: Vec<Error>,
-    /// Tables of nothing but zeros, passed over where the old manifest could not be read: dead ones whose space had been
-    /// given back, as a full disk makes the store do, or live ones that something else has erased.
+    /// Tables of nothing but zeros, skipped because the old manifest could not be read. They are dead tables that
+    /// were punched, or live tables that something else has erased.
     pub zeroed_tables: u64,
 }

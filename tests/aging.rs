@@ -1,4 +1,5 @@
-//! A keyspace whose values expire answers as a map with a clock, while time passes, jobs run and tables go by themselves.
+//! Tests of expiry over time: a keyspace whose values expire answers like a map with a clock, while time passes, jobs
+//! run and tables are dropped as expired.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 

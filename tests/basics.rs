@@ -1,4 +1,4 @@
-//! The store's main paths, by its public API on a real directory.
+//! Tests of the store's main paths, by its public API on a real directory.
 
 use terrace::{Db, Durability, ErrorKind, WriteBatch};
 use terrace_torture::tiny;
@@ -107,7 +107,7 @@ fn keyspaces_come_and_go_with_their_entries() {
     assert_eq!(db.get("x").unwrap().unwrap(), "default");
 }
 
-/// A handle or a snapshot used to read a dropped keyspace as an empty one.
+/// A handle or a snapshot of a dropped keyspace fails. It does not read as an empty keyspace.
 #[test]
 fn a_dropped_keyspace_is_not_read_as_an_empty_one() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Budgets hold, of memory and of space, and what is over budget finds its way back.
+//! Tests of the budgets of memory and of space: they hold, and usage above them comes down again.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 

@@ -1,4 +1,5 @@
-//! Copies of a store: complete, of one moment, independent, and never taken for a store before they are whole.
+//! Tests of checkpoints: complete copies, of one moment, independent, and never taken for a store before they are
+//! complete.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::path::Path;

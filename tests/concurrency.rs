@@ -1,8 +1,10 @@
-//! Threads: whatever runs at the same time, every reader sees one moment, no write is lost, and nobody waits for ever.
+//! Tests of threads: whatever runs at the same time, every reader sees one moment, no write is lost, and nobody waits
+//! for ever.
 //!
-//! Each scenario runs twice: on the operating system's threads, and on a simulated machine, where the seed decides the
-//! order of the threads and preempts them at their calls and, in some schedules, at their locks and where they look at what others
-//! replace without a lock. `TERRACE_SEED` runs one schedule again; `TERRACE_SCHEDULES=1000` tries more of them.
+//! Each scenario runs twice: on the operating system's threads, and on a simulated machine. There the seed decides
+//! the order of the threads and preempts them at their calls and, in some schedules, at their locks and where they
+//! read a value that others replace without a lock. `TERRACE_SEED` repeats one schedule; `TERRACE_SCHEDULES=1000`
+//! tries more of them.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
@@ -134,7 +136,7 @@ impl Stop {
     }
 }
 
-/// A thread that flushes, compactions and checks the store until it is told to stop.
+/// A thread that flushes, compacts and checks the store until it is stopped.
 fn caretaker(db: Db, stop: Stop) -> impl FnOnce(Random) + Send + 'static {
     move |mut random| {
         while !stop.is_told() {

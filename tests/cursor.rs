@@ -1,4 +1,4 @@
-//! Cursors go anywhere and turn round as a position in a map would, whatever lies where.
+//! Tests of cursors: they seek and turn round like a position in a map, whatever lies where.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::collections::BTreeMap;

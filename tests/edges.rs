@@ -1,4 +1,5 @@
-//! The edges of ordinary life: many keyspaces, readers that stay for hours, clocks that jump, and a close that ends.
+//! Tests of rare but ordinary conditions: many keyspaces, readers that stay for hours, clocks that jump, and a close
+//! that ends.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Listeners hear of everything that they are promised, and do no harm, however they behave.
+//! Tests of listeners: they receive every event that they are promised, and do no harm, however they behave.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
@@ -60,7 +60,7 @@ fn open(env: &Arc<SimEnv>, options: Options, listener: Arc<dyn EventListener>) -
     Db::builder("/db").env(env.clone()).options(options).listener(listener).open().unwrap()
 }
 
-/// Waits for what is told a moment later.
+/// Waits for events, which come a moment later.
 fn until(env: &Arc<SimEnv>, told: impl Fn() -> bool) {
     for _ in 0..10_000 {
         if told() {
@@ -184,7 +184,7 @@ fn a_listener_that_panics_hears_the_next_event_and_the_store_goes_on() {
     });
 }
 
-/// Does not return from the first event before it is told to.
+/// Does not return from the first event until it is released.
 #[derive(Default)]
 struct Stubborn {
     released: Mutex<bool>,

@@ -1,4 +1,4 @@
-//! Values that expire, whatever the clock does, and filters in compactions.
+//! Tests of values that expire, whatever the clock does, and of compaction filters.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 

@@ -1,5 +1,5 @@
-//! What a failing call leads to, one by one: a failed sync poisons, what other writers were told holds, and an opening that
-//! fails leaves the store free. That every call may fail is shown by the suite `fault` of `crates/torture`.
+//! Tests of single failing calls: a failed sync poisons the store, the answers to other writers hold, and a failed
+//! opening leaves the store free. The suite `fault` of `crates/torture` lets every call fail.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::sync::Arc;
@@ -133,7 +133,7 @@ fn a_failed_sync_of_names_that_are_made_ahead_poisons() {
     }
 }
 
-/// What one of several writers was told.
+/// The answer to one of several writers.
 #[derive(Clone, Copy, Default)]
 struct Told {
     /// Puts that were asked for; the last one may have failed.
@@ -154,7 +154,7 @@ struct Load {
     memtable_bytes: u64,
 }
 
-/// Lets writers put numbered keys beside each other until one fails, and tells what each was told.
+/// Lets writers put numbered keys at the same time until one fails, and returns the answers to each.
 fn write_together(machine: &Arc<SimEnv>, rule: FaultRule, load: Load) -> Vec<Told> {
     let options = Options { memtable_bytes: load.memtable_bytes, wal_bytes_max: 64 << 10, ..tiny() };
     machine.simulate(move |env| {

@@ -1,7 +1,7 @@
-//! A full disk: said clearly, survived without reopening, and recovered from by deleting.
+//! Tests of a full disk: reported clearly, survived without reopening, and recovered from by deletes.
 //!
-//! Every size of a device is tried by a share of the suite `disk-full` of `crates/torture`, whose header says how; here are
-//! also the ways out of it, one by one.
+//! A sample of the suite `disk-full` of `crates/torture`, whose header describes it, tries every size of a device.
+//! Here are also the ways out of a full disk, one by one.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Idle time intra-L0 compactions level 0, and busy time does not.
+//! Tests of idle-time compaction: idle time compacts within level 0, busy time does not.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 

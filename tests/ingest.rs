@@ -1,4 +1,4 @@
-//! Sorted data straight into tables: newest of all, all at once, durable, and nothing at all if it fails.
+//! Tests of ingests: newest of all, all at once, durable, and nothing at all if they fail.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::collections::BTreeMap;

@@ -1,8 +1,10 @@
-//! Kills: a process that is shot at any moment loses nothing that it had acknowledged; nor, of what was synced, one whose
-//! file system or disk is stopped, where the tests may do that. Shares of the suites `kill`, `power` and `blocks` of `crates/torture`, whose headers
-//! say how.
+//! Samples of the suites `kill`, `power` and `blocks` of `crates/torture`, whose headers describe them.
 //!
-//! `TERRACE_KILLS=1000` kills more often than the default, `TERRACE_SEED=n` at other moments of another history.
+//! A process that is killed at any moment loses nothing that it had acknowledged. A process whose file system or disk
+//! is stopped, where the tests may do that, loses nothing that was acknowledged as synced.
+//!
+//! `TERRACE_KILLS=1000` kills more often than the default; `TERRACE_SEED=n` kills at other moments of another
+//! history.
 
 use terrace_torture::blocks::Blocks;
 use terrace_torture::kill::{self, KILL, Kill};

@@ -1,4 +1,5 @@
-//! Limits: the smallest and the largest of everything, the first beyond it, and handles that outlive their store.
+//! Tests of limits: the smallest and the largest of everything, the first value beyond, and handles that outlive
+//! their store.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
@@ -451,7 +452,7 @@ fn iterators_and_snapshots_show_their_moment_for_ever() {
     assert_eq!(snapshot.iter().unwrap().count(), 1000);
     // An open iterator has a view of its own.
     assert_eq!(iter_of_doomed.by_ref().filter(|entry| entry.as_ref().unwrap().1 == "old").count(), 1000);
-    // Everybody else is told, not shown an empty keyspace.
+    // All others get an error, not an empty keyspace.
     assert_eq!(kind(of_doomed.get("0000")), ErrorKind::NotFound);
     assert_eq!(kind(of_doomed.iter()), ErrorKind::NotFound);
     assert_eq!(kind(doomed.get("0000")), ErrorKind::NotFound);

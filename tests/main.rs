@@ -1,7 +1,9 @@
-//! The integration tests of the store, a module for each subject: one program, so that a change of the engine links one.
+//! The integration tests of the store, a module for each subject, in one program, so that a change of the engine
+//! links one.
 //!
-//! `cargo test --test it` runs all of them, `cargo test --test it ingest::` those of a module. They share a process: a test that
-//! sets limits, counts descriptors or replaces the allocator needs a program of its own (see `crates/torture/tests/`).
+//! `cargo test --test it` runs all of them, `cargo test --test it ingest::` those of a module. They share a process:
+//! a test that sets limits, counts descriptors or replaces the allocator needs a program of its own (see
+//! `crates/torture/tests/`).
 
 mod aging;
 mod basics;

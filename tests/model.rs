@@ -1,7 +1,7 @@
-//! Random operations against an ordered map with versions: a share of the suite `model` of `crates/torture`, whose header says
-//! what is done.
+//! A sample of the suite `model` of `crates/torture`, whose header describes it: random operations against an ordered
+//! map with versions.
 //!
-//! `TERRACE_SEED=n` draws other lives, `TERRACE_MODEL_SEEDS=n` runs so many of them under standard options.
+//! `TERRACE_SEED=n` draws other runs; `TERRACE_MODEL_SEEDS=n` makes this many runs under standard options.
 
 use terrace_torture::model::{MODEL, Model, fingerprint};
 use terrace_torture::number;

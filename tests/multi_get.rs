@@ -1,4 +1,4 @@
-//! Lookups of many keys at once: the answers of single lookups, with less work.
+//! Tests of lookups of many keys at once: the answers of single lookups, with less work.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 

@@ -1,4 +1,5 @@
-//! Opening: one writer or many readers, whatever the names; what is not ours stays; what is ours and left over goes.
+//! Tests of opening a store: one writer or many readers, whatever the names; files of others stay; leftovers of the
+//! store are removed.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 #![expect(clippy::disallowed_methods, reason = "the tests prepare directories by hand")]

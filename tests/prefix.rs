@@ -1,4 +1,4 @@
-//! Prefix rules: scans within one prefix leave tables unread, and nothing else changes.
+//! Tests of prefix rules: scans within one prefix leave tables unread, and nothing else changes.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::path::Path;

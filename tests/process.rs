@@ -1,6 +1,6 @@
-//! What stores leave behind in their process: memory, descriptors, threads.
+//! Tests of what stores leave behind in their process: memory, descriptors, threads.
 //!
-//! These tests count what the whole process has, so they need one of their own, and take turns in it.
+//! These tests count the resources of the whole process. So they need a process of their own, and take turns in it.
 //!
 //! `TERRACE_FULL=1` makes the hundred thousand operations on keyspaces a million.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]

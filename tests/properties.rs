@@ -1,4 +1,4 @@
-//! Properties: each name has its figure, and the figures are those of the store.
+//! Tests of properties: each name has its figure, and the figures are those of the store.
 
 use crate::common::tiny;
 use terrace::Db;

@@ -1,4 +1,4 @@
-//! Deleting ranges of keys: tombstones over tables, levels and snapshots, met from both sides.
+//! Tests of range deletes: tombstones over tables, levels and snapshots, met from both directions.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::ops::Bound;

@@ -1,6 +1,6 @@
-//! Reading beside a writer: without a change, at one moment.
+//! Tests of reading beside a writer: the reader changes nothing, and sees one moment.
 //!
-//! The writer counts (see `terrace_torture::counter`), so that each moment tells all that must be there.
+//! The writer counts (see `terrace_torture::counter`), so that each moment shows everything that must be there.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 

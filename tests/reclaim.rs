@@ -1,7 +1,7 @@
-//! Dead tables in packs that live on: when their space comes back, how fast, and that nobody who reads notices.
+//! Tests of dead tables in live packs: when their space is freed, how fast, and that readers do not notice.
 //!
-//! Every test here makes sure that holes were really punched, or really were not. Values are so long, and packs so large,
-//! that whole stretches of tables die; the machine is simulated, and so is its time.
+//! Every test makes sure that holes were really punched, or really were not. Values are so long, and packs so large,
+//! that whole ranges of tables die. The machine is simulated, and so is its time.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::path::{Path, PathBuf};
@@ -538,7 +538,7 @@ fn zeros_that_are_not_stored_are_no_damage() {
     });
 }
 
-/// Storage that nothing accounts for is told, and is no damage.
+/// Storage that nothing accounts for is reported, and is no damage.
 #[test]
 fn storage_beyond_the_accounting_is_reported() {
     SimEnv::run(SimConfig::default(), |env| {

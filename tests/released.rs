@@ -1,4 +1,5 @@
-//! What tables hold for a snapshot or a transaction goes once that has gone, by itself and at the price of writing what stays once.
+//! Tests of released entries: what tables keep for a snapshot or a transaction is dropped after it has gone, without
+//! a call, by writing the rest of the table once.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 

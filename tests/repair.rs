@@ -1,4 +1,5 @@
-//! Repair: whatever is undamaged is in the new store, what is not is listed, and the old store stays as it is.
+//! Tests of repair: everything undamaged is in the new store, everything else is listed, and the old store stays as
+//! it is.
 //!
 //! Every key of the store has one value for ever, so an entry in the new store is right or it is made up.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]

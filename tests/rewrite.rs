@@ -1,6 +1,8 @@
-//! Packs that are given up by copying what lives in them: when, at what price, and that nobody who reads notices.
+//! Tests of rewrites, which give packs up by copying their live tables: when, at what cost, and that readers do not
+//! notice.
 //!
-//! The simulated file system says that it knows no holes, unless a test is about many packs of which very little is left.
+//! The simulated file system says that it does not support holes, unless a test is about many packs of which very
+//! little is left.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::ops::Range;
@@ -279,7 +281,8 @@ impl EventListener for Heard {
     }
 }
 
-/// It is told by file and offset, and tried again after longer and longer pauses; other packs have their turn.
+/// Damage is reported by file and offset, and the rewrite is tried again after longer and longer pauses; other packs
+/// have their turn.
 #[test]
 fn a_damaged_table_is_not_copied_and_holds_nothing_else_up() {
     SimEnv::run(SimConfig { preemption_percent: 0, ..SimConfig::default() }, |env| {

@@ -1,4 +1,4 @@
-//! Lookups of large records, which the cache keeps one by one: right for every reader, and cheaper in memory than blocks.
+//! Tests of the row cache: lookups of large records are right for every reader, and take less memory than blocks.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::collections::BTreeMap;

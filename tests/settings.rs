@@ -1,4 +1,4 @@
-//! Settings that change while the store is open: in force at once, and no answer changes.
+//! Tests of settings that change while the store is open: they are in force at once, and no answer changes.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
@@ -253,7 +253,8 @@ fn intra_l0_compaction_is_triggered_by_scans() {
 
 #[test]
 fn intra_l0_compaction_is_triggered_by_lookups() {
-    // Of keys that no run has, and no range tombstone covers: all over the runs, for idle time may have compacted within level 0 a part of them.
+    // Keys that no run has, and no range tombstone covers. They are spread over all runs, since idle-time compaction
+    // may have joined a part of these.
     let next = Cell::new(0);
     intra_l0_for(1 << 20, &|db| {
         let n = next.replace((next.get() + 37) % 2400);

@@ -1,4 +1,5 @@
-//! Compactions leave the disk to readers who wait for it, but never at the cost of writers who wait for compactions.
+//! Tests of background throttling: compactions leave the disk to waiting readers, but never at the cost of writers
+//! that wait for compactions.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 

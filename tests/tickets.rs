@@ -1,4 +1,5 @@
-//! Tickets: what one calls durable survives, whoever waits hears of it once, and callbacks do no harm.
+//! Tests of tickets: a write that one calls durable survives, every waiter is notified once, and callbacks do no
+//! harm.
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::collections::BTreeSet;
@@ -200,7 +201,7 @@ fn a_failed_sync_fails_its_tickets_and_all_later_ones() {
         assert_eq!(db.sync_ticket().unwrap_err().kind(), ErrorKind::Poisoned);
         assert!(!db.contains(key(2)).unwrap());
         drop(db);
-        // Told what it was told before.
+        // The second answer equals the first.
         assert!(bad.wait().is_err() && good.wait().is_ok());
     });
 }

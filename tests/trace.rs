@@ -1,18 +1,20 @@
-//! Which files each action touches, in which order, and how many barriers it costs: `tests/trace/*.txt`.
+//! Traces: which files each action touches, in which order, and how many barriers it costs: `tests/trace/*.txt`.
 //!
 //! The engine runs as one deterministic schedule; every call that changes a file or makes a change durable is a line.
-//! Before the comparison each trace is held against the rules that make a crash harmless, so that rewriting the files
-//! (`UPDATE=1`) cannot accept a trace that breaks them:
+//! Before the comparison each trace is checked against the rules that make a crash harmless, so that rewriting the
+//! files (`UPDATE=1`) cannot accept a trace that breaks them:
 //!
-//! 1. a pack that was written is synced, and the directory after the pack had its name, before the manifest is written;
+//! 1. a pack that was written is synced, and the directory after the pack had its name, before the manifest is
+//!    written;
 //! 2. every write to the manifest is followed by its sync before anything is removed;
 //! 3. CURRENT is replaced only by a synced file, and after the sync of the directory that names its manifest;
 //! 4. a file is removed, and a hole punched, only after the last write to the manifest or to CURRENT is durable;
 //! 5. a segment of the log is written only once its name is durable;
-//! 6. the directory is synced only where a name has come, changed or gone.
+//! 6. the directory is synced only where a name was added, changed or removed.
 //!
-//! What a job costs is said by the tests themselves: a flush and a compaction have a barrier for each pack and one for the edit, a
-//! move that of the edit alone. The names of packs are made durable ahead, by a thread whose lines say so.
+//! The tests themselves state what a job costs: a flush and a compaction have a barrier for each pack and one for the
+//! edit, a move only that of the edit. The names of packs are made durable before they are needed, by a thread that
+//! the lines name.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 

@@ -1,7 +1,8 @@
-//! Transactions: each sees its snapshot under its own writes, and commits only if nobody was faster.
+//! Tests of transactions: each sees its snapshot overlaid with its own writes, and commits only if no conflicting
+//! write was committed first.
 //!
-//! The histories of many threads run on the operating system's threads and on simulated ones, where the seed decides the
-//! order. `TERRACE_SEED` runs one schedule again; `TERRACE_SCHEDULES=1000` tries more of them.
+//! The histories of many threads run on the operating system's threads and on simulated ones, where the seed decides
+//! the order. `TERRACE_SEED` repeats one schedule; `TERRACE_SCHEDULES=1000` tries more of them.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 

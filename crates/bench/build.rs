@@ -1,4 +1,4 @@
-//! Tells the crate which commit it is built from.
+//! Passes the commit that the crate is built from to the compiler.
 
 use std::process::Command;
 

@@ -1,10 +1,10 @@
-//! A tree edit makes a new version.
+//! Applies an edit to a version: makes a new version in four steps.
 //!
-//! 1. Every table to drop is looked up by id; it must be in the level that the edit names.
-//! 2. Every table to add becomes a [`TableMeta`]. One that the edit also drops is a move: it keeps its object, unless
-//!    its extent is another (a relocation); nothing else of it may change.
-//! 3. Drops and adds are sorted into runs: by level, in level 0 also by epoch.
-//! 4. Each run that changes is rebuilt along the paths to the changes; runs left empty go.
+//! 1. Look up every table to drop by its id. It must be in the level that the edit names.
+//! 2. Make a [`TableMeta`] of every table to add. A table that the edit also drops is a move: it keeps its object,
+//!    unless its extent changes (a rewrite). Nothing else of it may change.
+//! 3. Sort drops and adds into runs: by level, in level 0 also by epoch.
+//! 4. Rebuild each run that changes along the paths to the changes. Remove runs that are left empty.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::{Inconsistent, Lease, LevelState, Run, TableMeta, Version};
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::types::{Epoch, LEVELS, PAGE_BYTES, TableId};
 
-/// Drops and adds of one run. Level 0 has a run per epoch; the one run of a deeper level goes by epoch 0.
+/// Drops and adds of one run. Level 0 has a run per epoch. The one run of a deeper level is listed under epoch 0.
 #[derive(Default)]
 struct RunChange {
     drop: Vec<Arc<TableMeta>>,
@@ -27,7 +27,7 @@ struct RunChange {
 type RunChanges = BTreeMap<(u8, Epoch), RunChange>;
 
 impl Version {
-    /// The version that `edit` makes of this one. `adopt` gives the lease of each table whose extent is new.
+    /// Applies `edit` and returns the new version. `adopt` gives the lease for each table whose extent is new.
     ///
     /// When the edit is refused, the leases that were given by then end.
     ///
@@ -96,7 +96,7 @@ impl Version {
 }
 
 impl LevelState {
-    /// Changes the run of `epoch` (of a deeper level: the only one), which comes or goes with its tables.
+    /// Changes the run of `epoch` (in a deeper level the only one). A run exists only while it has tables.
     fn change_run(&mut self, level: u8, epoch: Epoch, change: RunChange) -> Result<(), Inconsistent> {
         let slot = match level {
             // Newest first: epochs descend.
@@ -129,7 +129,7 @@ fn epoch_of(run: &Run) -> Option<Epoch> {
     run.first().map(|table| table.epoch)
 }
 
-/// What `table` is at its new place: itself, unless its bytes lie elsewhere now.
+/// The metadata of a moved `table`: the same object, unless its bytes lie elsewhere now.
 fn moved_table(
     table: &Arc<TableMeta>,
     record: &TableRecord,
@@ -147,7 +147,7 @@ fn moved_table(
 /// Most bytes and entries that a table may claim to have: sums over many tables stay within a word.
 const TABLE_MAX: u64 = 1 << 40;
 
-/// What every record must fulfil by itself.
+/// Checks what every record must fulfil by itself.
 fn ensure_sound(level: u8, record: &TableRecord) -> Result<(), Inconsistent> {
     let TableRecord { id, extent, range, .. } = record;
     ensure!(usize::from(level) < LEVELS, "{}", no_level(level));

@@ -1,28 +1,30 @@
-//! The invariants that metadata alone can show. Ids as in `docs/invariants.md`.
+//! The checker: verifies the invariants that metadata alone can show, with the ids of `docs/invariants.md`.
 //!
-//! [`check_version`] looks at a tree as it stands (I1, I3), at all of it; [`check_edit`] at the step from one tree to the next (I2,
-//! I3), since a tree does not show where its tables came from. For k tables that come and go that costs about k log n, and a
-//! look at each table that one of them overlaps where it comes from, or on its way down.
+//! [`check_version`] checks a whole tree (I1, I3). [`check_edit`] checks the step from one tree to the next (I2, I3),
+//! since a tree does not show where its tables came from. For k tables that come and go it costs about k log n, and a
+//! look at each table that one of them overlaps in its old level or on its way down.
 //!
 //! # The rule for edits
 //!
-//! A table that the edit drops is *moved* if the edit adds it again, else *compacted*. Its *destination* is the level to
-//! which it is added, or, for all compacted tables together, the one level that receives new tables (the deepest compacted
-//! one if none does). A table that goes to the level it comes from only changes its place on disk: it *stays*.
+//! A table that the edit drops is *moved* if the edit adds it again, otherwise *compacted*. The *destination* of a
+//! moved table is the level to which it is added. The destination of all compacted tables is the one level that
+//! receives new tables (the deepest compacted level if none does). A table whose destination is its old level only
+//! changes its place on disk: it *stays*.
 //!
 //! 1. Nothing rises: a destination is not above the level that the table comes from.
 //! 2. New tables made by a compaction lie within the hull of the compacted tables.
 //! 3. Downward closed: let X leave its level for a deeper one. Every table that overlaps X and is older (in an older
 //!    run of X's level, or in a deeper level down to X's destination) leaves too, to X's destination or deeper, and is
 //!    compacted with X if both end in the same level and X is compacted.
-//! 4. New tables without any compacted one are a flush. In level 0 they carry a new highest epoch; deeper they overlap no
-//!    table of their level or one above.
-//! 5. A compaction within level 0 is convex: its outputs carry the highest epoch of its inputs, and no table that stays
+//! 4. New tables without any compacted one are a flush or an ingest. In level 0 they carry a new highest epoch. In a
+//!    deeper level they overlap no table of that level or of one above.
+//! 5. An intra-L0 compaction is convex: its outputs carry the highest epoch of its inputs, and no table that stays
 //!    overlaps the hull of the inputs with an epoch between theirs.
-//! 6. By numbers: new tables without any compacted one are newer than all that they overlap, in every level. In level 0 a new table
-//!    is wholly newer than what stays, overlaps it and has a lower epoch, and wholly older than what has a higher one. (Deeper,
-//!    the numbers of a table that a compaction has made do not tell: it may overlap another without sharing a key.) What a compacted
-//!    table contradicted before its compaction may contradict: where a store has come by such tables, compactions are what mends it.
+//! 6. By sequence numbers: new tables without any compacted one are newer than all tables that they overlap, in every
+//!    level. In level 0 a new table is wholly newer than a table that stays, overlaps it and has a lower epoch, and
+//!    wholly older than one with a higher epoch. (In deeper levels the numbers of a compaction's output prove
+//!    nothing: it may overlap another table without sharing a key.) An exception: the output may contradict a table
+//!    that a compacted table contradicted before, since compactions are how a store with such tables is mended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -124,7 +126,7 @@ pub fn check_edit(version: &Version, edit: &TreeEdit) -> Result<(), Inconsistent
     step.check_numbers()
 }
 
-/// An edit, seen from the tree that it is applied to.
+/// An edit, with the tree that it is applied to.
 struct Step<'a> {
     version: &'a Version,
     /// Tables that are compacted, or moved to another level.
@@ -277,7 +279,7 @@ impl<'a> Step<'a> {
         Ok(())
     }
 
-    /// Whether `stays`, a table of level 0, contradicted one that is compacted there.
+    /// Whether `stays`, a table of level 0, contradicts a table that is compacted there.
     fn was_contradicted(&self, stays: &TableMeta) -> bool {
         let compacted =
             self.leaving.values().filter(|leaving| leaving.fate == Fate::Compacted && leaving.level == 0);
@@ -288,7 +290,8 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Whether `table`, which stands before entries of the numbers `from ..= to` (`is_newer`) or behind them, has any that should not.
+/// Whether `table`, which must be newer (`is_newer`) or older than entries with the numbers `from ..= to`, has an
+/// entry that is not.
 fn is_contradicted(table: &TableMeta, is_newer: bool, (from, to): (Seq, Seq)) -> bool {
     if is_newer { table.min_seq <= to } else { table.max_seq >= from }
 }

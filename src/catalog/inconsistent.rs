@@ -1,4 +1,4 @@
-//! The catalog's one error.
+//! The error of the catalog.
 
 use std::fmt;
 

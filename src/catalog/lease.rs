@@ -1,29 +1,29 @@
-//! Notice that nobody holds a table's bytes any more.
+//! Leases: the notice that nobody holds a table's bytes.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::types::Extent;
 
-/// Where extents go whose last holder is gone.
+/// Receives the extents whose last holder is gone.
 ///
-/// Called from whichever thread lets go last, possibly a reader's: an implementation only takes note.
+/// It is called by the thread that drops the last hold, possibly a reader's. So an implementation only takes note.
 pub trait ExtentSink: Send + Sync + fmt::Debug {
-    /// No version, iterator, snapshot or job holds the table at `extent` any more.
+    /// The last version, iterator, snapshot or job that held the table at `extent` has let go of it.
     fn released(&self, extent: Extent);
 }
 
-/// The hold of one [`TableMeta`](super::TableMeta) on its extent; dropping it tells the sink, once.
+/// The hold of one [`TableMeta`](super::TableMeta) on its extent. Dropping it notifies the sink, once.
 pub struct Lease(Option<(Arc<dyn ExtentSink>, Extent)>);
 
 impl Lease {
-    /// A hold on `extent`, to be reported to `sink` when it ends.
+    /// A hold on `extent`. `sink` is notified when it ends.
     #[must_use]
     pub fn new(sink: Arc<dyn ExtentSink>, extent: Extent) -> Self {
         Self(Some((sink, extent)))
     }
 
-    /// A hold whose end nobody needs to know.
+    /// A hold without a sink.
     #[must_use]
     pub fn none() -> Self {
         Self(None)

@@ -1,11 +1,11 @@
-//! The state of the trees: immutable metadata, edits of it, and the checker of its invariants.
+//! The catalog: immutable metadata of all trees, the edits that change it, and a checker of its invariants.
 //!
 //! A [`Catalog`] is what the manifest says: keyspaces, each with the [`Version`] of its tree, and the packs that hold
-//! their tables. Nothing in it changes: an [`Edit`](crate::format::edit::Edit) makes a new catalog that shares all
-//! that the edit did not touch, so that readers keep a consistent picture for as long as they hold one, and an edit of
-//! k tables among n costs about k log n.
+//! their tables. Nothing in it changes. An [`Edit`](crate::format::edit::Edit) makes a new catalog that shares
+//! everything that the edit did not touch. So readers keep a consistent catalog for as long as they hold one, and an
+//! edit of k tables among n costs about k log n.
 //!
-//! A table is shared as `Arc<TableMeta>`; its [`Lease`] tells an [`ExtentSink`] when the last holder is gone.
+//! A table is shared as `Arc<TableMeta>`. Its [`Lease`] notifies an [`ExtentSink`] when the last holder is gone.
 //!
 //! The catalog knows no file, path, cache or open table, and decides nothing.
 

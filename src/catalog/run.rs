@@ -1,8 +1,8 @@
 //! A sorted run: tables in key order, no two of which share a user key (invariant I1).
 //!
-//! Immutable and persistent: an edit of k tables among n costs about k log n and shares the rest with the run it
-//! started from. Because the tables are disjoint, order by start and order by end agree; the run is
-//! sorted by where they end, so that the one table that may hold a key is the first one not wholly before it.
+//! A run is immutable and persistent: an edit of k tables among n costs about k log n and shares the rest with the
+//! run before it. Because the tables are disjoint, their order by start and by end is the same. The run is sorted by
+//! the ends, so that the only table that may hold a key is the first one that is not wholly before it.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -13,20 +13,20 @@ use super::sequence::{Change, Element, Iter, Sequence};
 use super::{Inconsistent, TableMeta};
 use crate::types::{KeyRange, Seq, Share, UpperBound};
 
-/// Tables disjoint in user keys, in key order. Cloning shares everything.
+/// Tables in key order that share no user key. Cloning shares everything.
 #[derive(Clone, Default)]
 pub struct Run {
     tables: Sequence<Arc<TableMeta>>,
 }
 
-/// Where a table ends, its first 16 bytes in a word of the same order.
+/// Where a table ends, with the first 16 bytes as a number of the same order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct TableEnd {
     prefix: u128,
     bound: UpperBound,
 }
 
-/// Sums over tables, and the highest of their numbers.
+/// Sums over tables, and their highest sequence number.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Sums {
     bytes: u64,
@@ -74,7 +74,7 @@ impl Element for Arc<TableMeta> {
     }
 }
 
-/// The first 16 bytes of `key`, zeros behind its end: ordered as the keys are, as far as it reaches.
+/// The first 16 bytes of `key`, padded with zeros, as a number: different numbers order as the keys do.
 fn prefix(key: &[u8]) -> u128 {
     let mut bytes = [0; 16];
     let length = key.len().min(bytes.len());
@@ -187,7 +187,7 @@ impl Run {
         self.tables.total().max_seq
     }
 
-    /// What the tables hold for readers at numbers of the past alone.
+    /// What of the tables is kept only for readers at past sequence numbers.
     #[must_use]
     pub fn held(&self) -> Share {
         self.tables.total().held
@@ -230,7 +230,7 @@ impl Run {
             .take_while(|table| range.end.admits(&table.range.start))
     }
 
-    /// Length of the tables that overlap `range`, in bytes. Costs no more than two searches.
+    /// Length of the tables that overlap `range`, in bytes. Costs two searches.
     #[must_use]
     pub fn overlap_bytes(&self, range: &KeyRange) -> u64 {
         let from = self.tables.seek(before(&range.start)).total.bytes;

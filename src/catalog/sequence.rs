@@ -1,12 +1,16 @@
-//! A persistent sorted sequence: a B+-tree whose nodes are shared between its editions.
+//! A persistent sorted sequence: a B+-tree whose nodes are shared between its versions.
 //!
-//! An edit copies the nodes on the paths to what it changes and shares the rest, so k changes among n elements cost
-//! about k log n and never disturb a reader of the earlier edition. Each subtree knows its length and the total of its
-//! elements, which makes positions and sums over a stretch logarithmic too.
+//! A change copies the nodes on the paths to the changed elements and shares the rest. So k changes among n elements
+//! cost about k log n and never disturb a reader of an earlier version. Each subtree knows its length and the total
+//! of its elements, so positions and sums over a range also cost about log n.
 //!
-//! Nodes keep the keys of their slots side by side, apart from the elements, so that a search touches few cache lines.
-//! All leaves have the same depth; a node has at most [`SLOTS_MAX`] slots, and neighbours are joined when one has
-//! fewer than [`SLOTS_MIN`].
+//! A node keeps the keys of its slots side by side, apart from the elements, so that a search touches few cache
+//! lines.
+//!
+//! # Invariants
+//!
+//! * All leaves have the same depth.
+//! * A node has at most [`SLOTS_MAX`] slots. A node with fewer than [`SLOTS_MIN`] is joined with a neighbour.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -18,17 +22,17 @@ const SLOTS_MAX: usize = 64;
 /// A node with fewer slots is joined with a neighbour.
 const SLOTS_MIN: usize = 16;
 
-/// What a [`Sequence`] holds: something with a unique key, cheap to clone.
+/// An element of a [`Sequence`]: it has a unique key and is cheap to clone.
 pub trait Element: Clone {
-    /// What the sequence is sorted by.
+    /// The key by which the sequence is sorted.
     type Key: Ord + Clone;
-    /// What is added up over subtrees.
+    /// A sum over elements, kept for each subtree.
     type Total: AddAssign + Copy + Default;
 
     /// The key.
     fn key(&self) -> Self::Key;
 
-    /// The element's part in the total.
+    /// The element's share of the total.
     fn total(&self) -> Self::Total;
 }
 
@@ -101,7 +105,7 @@ impl<E: Element> Sequence<E> {
         Self::over(Subtree::leaf_nodes(elements))
     }
 
-    /// The sequence of what `level` holds, subtrees of one height.
+    /// The sequence over the subtrees in `level`, which have the same height.
     fn over(mut level: Vec<Subtree<E>>) -> Self {
         while level.len() > 1 {
             level = Subtree::inner_nodes(level);
@@ -151,7 +155,7 @@ impl<E: Element> Sequence<E> {
         }
     }
 
-    /// As [`Sequence::find`], the number of the elements before alone. Reads none of them.
+    /// As [`Sequence::find`], but only the number of elements before that place. Reads no element.
     pub fn position(&self, before: impl Fn(&E::Key) -> bool) -> usize {
         let mut node = &*self.root.node;
         let mut index = 0;
@@ -166,7 +170,7 @@ impl<E: Element> Sequence<E> {
         }
     }
 
-    /// As [`Sequence::find`], with the total of the elements before.
+    /// As [`Sequence::find`], with the total of the elements before that place.
     pub fn seek(&self, before: impl Fn(&E::Key) -> bool) -> Position<'_, E> {
         let mut node = &*self.root.node;
         let mut total = E::Total::default();
@@ -234,7 +238,7 @@ impl<E: Element> Subtree<E> {
         Self { node: Arc::new(Node { keys, slots: Slots::Children(children) }), len, total }
     }
 
-    /// Subtrees of the same height that hold what this one holds after `changes`; none when nothing is left.
+    /// This subtree after `changes`, as subtrees of the same height; none if nothing is left.
     fn with(&self, changes: &[(E::Key, Change<E>)]) -> Result<Vec<Self>, E::Key> {
         match &self.node.slots {
             Slots::Elements(elements) => {
@@ -267,7 +271,7 @@ impl<E: Element> Subtree<E> {
         evenly(elements).into_iter().map(Self::leaf).collect()
     }
 
-    /// Nodes above `children`, none of which is left small beside a neighbour.
+    /// Nodes above `children`. No child is left too small if it has a neighbour.
     fn inner_nodes(children: Vec<Self>) -> Vec<Self> {
         let mut filled: Vec<Self> = Vec::with_capacity(children.len());
         for child in children {
@@ -328,7 +332,7 @@ fn changed_elements<E: Element>(
     Ok(result)
 }
 
-/// Cuts `items` into as few parts of at most [`SLOTS_MAX`] as will do, all of about the same length.
+/// Cuts `items` into as few parts of at most [`SLOTS_MAX`] as possible, all of about the same length.
 fn evenly<T>(mut items: Vec<T>) -> Vec<Vec<T>> {
     let parts = items.len().div_ceil(SLOTS_MAX);
     let mut result = Vec::with_capacity(parts);

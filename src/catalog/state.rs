@@ -1,4 +1,4 @@
-//! The whole catalog: keyspaces, packs, counters.
+//! The whole catalog: keyspaces, packs and counters.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -13,7 +13,7 @@ use crate::format::edit::{
 };
 use crate::types::{EditNo, Extent, KeyspaceId, PackId, Seq, Ttl};
 
-/// Everything that the manifest says, as of one edit. Cheap to clone.
+/// Everything that the manifest says, up to one edit. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// The last edit applied; 0 before the first.
@@ -67,7 +67,7 @@ impl Catalog {
         Self::default()
     }
 
-    /// The catalog that `edit` makes of this one. `adopt` gives the lease of each table whose extent is new.
+    /// Applies `edit` and returns the new catalog. `adopt` gives the lease for each table whose extent is new.
     ///
     /// When the edit is refused, the leases that were given by then end.
     ///
@@ -101,10 +101,10 @@ impl Catalog {
         Ok(next)
     }
 
-    /// Checks I2 and I3 of the step that `edit` makes from this catalog to `next`, which came of it: what a job must fulfil before its
-    /// edit is written. In debug builds all of each tree that it changes, too.
+    /// Checks I2 and I3 for the step that `edit` makes from this catalog to `next`. A job calls it before its edit is
+    /// written. Debug builds also check each changed tree as a whole.
     ///
-    /// What was written once is not refused when it is read back: a store must open, if only to be checked and compacted.
+    /// Edits that are read back are not checked: a store must open, if only to be verified and compacted.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// The edit that makes this catalog of the empty one.
+    /// The edit that turns the empty catalog into this one.
     #[must_use]
     pub fn snapshot(&self) -> Edit {
         Edit {
@@ -217,7 +217,8 @@ impl Catalog {
     }
 }
 
-/// The changes that make a keyspace of nothing. What is created does not say that its time to live was another one before.
+/// The changes that create a keyspace. If its time to live was changed later, a second change records since when: a
+/// creation has no field for that.
 fn made_anew(record: &KeyspaceRecord) -> impl Iterator<Item = KeyspaceChange> {
     let created = record.ttl.map(|ttl| Ttl { alive_from: 0, ..ttl });
     let altered =
@@ -247,7 +248,7 @@ struct PackUsage<'a> {
 }
 
 struct Touched {
-    /// As before the edit; a pack that the edit brings has no tables before it.
+    /// State before the edit; a pack that the edit adds has no tables then.
     before: PackState,
     entered: PackCounts,
     left: PackCounts,
@@ -346,7 +347,7 @@ fn ensure_grown(old: &Counters, new: &Counters) -> Result<(), Inconsistent> {
     Ok(())
 }
 
-/// Every id lies below the next free one, so that it can never be given out again.
+/// Every id lies below the next free one, so that no id is ever used again.
 fn ensure_counted(edit: &Edit) -> Result<(), Inconsistent> {
     let counters = &edit.counters;
     for change in &edit.keyspaces {

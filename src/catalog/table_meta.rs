@@ -1,4 +1,4 @@
-//! What the store knows of a table without opening it.
+//! Metadata of a table: what the store knows without opening it.
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ use crate::types::{Epoch, Extent, Holds, KeyRange, Seq, TableId, Timestamps};
 pub struct TableMeta {
     /// The id.
     pub id: TableId,
-    /// Where the bytes lie.
+    /// Where the table's bytes lie.
     pub extent: Extent,
-    /// The keys of its entries and range tombstones.
+    /// The range of the keys of its entries and range tombstones.
     pub range: KeyRange,
     /// Smallest sequence number of an entry or range tombstone.
     pub min_seq: Seq,
     /// Largest sequence number of an entry or range tombstone.
     pub max_seq: Seq,
-    /// Recency of the run that the table belongs to.
+    /// Age of the run that the table belongs to; a higher epoch is newer.
     pub epoch: Epoch,
     /// Number of entries, tombstones included.
     pub entries: u64,
@@ -28,13 +28,13 @@ pub struct TableMeta {
     pub tombstones: u64,
     /// Number of range tombstones.
     pub range_tombstones: u64,
-    /// When its values were written, where they expire.
+    /// When its values that expire were written.
     pub timestamps: Option<Timestamps>,
-    /// What it holds for readers at numbers of the past alone.
+    /// What of it is kept only for readers at past sequence numbers.
     pub holds: Holds,
-    /// What users of the table keep with it.
+    /// What the layers above keep with the table.
     pub attachment: Attachment,
-    // Held for its end.
+    // Held only for the effect of its drop.
     _lease: Lease,
 }
 
@@ -59,7 +59,7 @@ impl TableMeta {
         }
     }
 
-    /// What the manifest stores of the table.
+    /// The manifest's record of the table.
     #[must_use]
     pub fn record(&self) -> TableRecord {
         TableRecord {

@@ -1,4 +1,4 @@
-//! The immutable tree of one keyspace.
+//! A version: the immutable tree of one keyspace at one moment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Version {
 pub struct LevelState {
     /// Runs, newest first. Level 0: any number, one per epoch. Deeper levels: at most one.
     pub runs: Vec<Run>,
-    /// Where the level's last victim ended: the picker goes on there.
+    /// Where the level's last victim ended. The picker goes on from there.
     pub cursor: Option<Key>,
 }
 
@@ -48,7 +48,7 @@ impl Element for Place {
     }
 }
 
-/// Total of what needs no adding up.
+/// The empty total: a sequence of places needs no sums.
 #[derive(Clone, Copy, Default)]
 pub struct Nothing;
 
@@ -130,7 +130,8 @@ impl Version {
         (place.table.id == id).then_some((place.level, &place.table))
     }
 
-    /// The tables that overlap one of `ranges`, which are disjoint and ascend, in their runs. Who holds them holds no others.
+    /// The tables that overlap one of `ranges`, which are disjoint and ascend, in their runs. The result holds no
+    /// other tables.
     #[must_use]
     pub fn within(&self, ranges: &[KeyRange]) -> Self {
         let mut part = Self::default();

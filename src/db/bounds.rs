@@ -1,4 +1,4 @@
-//! From ranges of keys in Rust's notations to the bounds of an iterator.
+//! Converts ranges of keys in Rust's notations to the bounds of an iterator.
 
 use std::ops::Bound;
 

@@ -1,4 +1,4 @@
-//! Opening a store with settings and components of one's own.
+//! The builder: opens a store with settings and components of the caller.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Builder {
         self
     }
 
-    /// The machine to run on; the operating system's by default.
+    /// The environment to run on; the operating system by default.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -74,7 +74,7 @@ impl Builder {
         self
     }
 
-    /// Who hears of flushes, compactions, stalls and failures. See [`EventListener`].
+    /// The listener that receives events: flushes, compactions, stalls and failures. See [`EventListener`].
     ///
     /// ```
     /// struct Log;
@@ -93,7 +93,7 @@ impl Builder {
         self
     }
 
-    /// A say in what compactions of the keyspace `name` keep, whether it exists already or not. See [`CompactionFilter`].
+    /// The compaction filter of the keyspace `name`, which need not exist yet. See [`CompactionFilter`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -113,12 +113,12 @@ impl Builder {
         self
     }
 
-    /// Reads the store as it is at the moment and changes nothing, not even to recover from a crash. Any number of
-    /// processes may do so, beside each other and beside one that writes. What is seen is a prefix of
-    /// the history, over all keyspaces, with every write that was acknowledged before the opening, and stays so until
-    /// [`Db::refresh`]. Every write fails with `ReadOnly`. Each pack and segment of the log
-    /// that it has read takes a descriptor, and its space, until then. Fails with `NotFound`
-    /// if there is no store, with `Busy` if its writer replaces files faster than they are opened.
+    /// Opens the store read-only: as it is at the moment, without any change, not even to recover from a crash. Any
+    /// number of processes may do so at once, and beside one that writes. They see a prefix of the history, over all
+    /// keyspaces, with every write that was acknowledged before the opening, and see no more until [`Db::refresh`].
+    /// Every write fails with `ReadOnly`. Until the refresh, each pack and log segment that was read keeps its space
+    /// and takes a file descriptor. Opening fails with `NotFound` if there is no store, and with `Busy` if its writer
+    /// replaces files faster than they are opened.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -148,7 +148,7 @@ impl Builder {
         self
     }
 
-    /// As [`crate::repair`], with the settings and on the machine of this builder.
+    /// As [`crate::repair`], with the settings and the environment of this builder.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

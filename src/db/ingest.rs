@@ -1,4 +1,4 @@
-//! Sorted data from outside, straight into tables.
+//! Ingests: sorted data that goes straight into tables.
 
 use std::fmt;
 
@@ -6,15 +6,17 @@ use super::{Db, Keyspace};
 use crate::engine::Ingestion;
 use crate::error::Result;
 
-/// Entries on their way into a keyspace, past log and memory: the cheapest way to load much that is sorted.
+/// An ingest: sorted entries that go straight into the tables of a keyspace, past log and memtable. It is the
+/// cheapest way to load much sorted data.
 ///
-/// Entries are pushed, and keys deleted, in strictly ascending order of the keys, and take effect together when
+/// Push entries, and delete keys, in strictly ascending order of the keys. They take effect together when
 /// [`Ingest::finish`] returns: newer than everything that was written by then, for all readers at once.
-/// [`Ingest::finish_together`] does so for several keyspaces. Dropped before, it leaves nothing. Its
+/// [`Ingest::finish_together`] does this for several keyspaces. An ingest that is dropped earlier leaves nothing. Its
 /// memory does not grow with the number of entries.
 ///
-/// Ranges are not deleted by an ingest: all that it writes has one sequence number, and a range tombstone hides entries of its own number, too.
-/// [`Db::delete_range`] before it costs one write, but is seen before the ingest is.
+/// An ingest cannot delete ranges: everything that it writes has one sequence number, and a range tombstone also
+/// hides entries with its own number. A [`Db::delete_range`] before it costs one write, but readers see that before
+/// they see the ingest.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -52,14 +54,14 @@ impl Ingest {
     /// ```
     ///
     /// # Errors
-    /// `InvalidInput` when the key is not behind the one before, or a length limit is broken: the entry is left out.
-    /// `OverBudget`, `DiskFull`, `Io`, `Poisoned`, `Closed`: the ingest has failed, and so will `finish`; what it has written is removed when
-    /// it is dropped.
+    /// `InvalidInput` when the key is not behind the last one, or a length limit is broken: the entry is left out.
+    /// `OverBudget`, `DiskFull`, `Io`, `Poisoned`, `Closed`: the ingest has failed, and `finish` will fail too; what
+    /// it has written is removed when it is dropped.
     pub fn push(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.ingestion.push(key.as_ref(), value.as_ref())
     }
 
-    /// Removes a key; fine if it has no value. It takes its place in the order of keys as an entry does.
+    /// Removes a key; fine if it has no value. Deletions and entries come in one ascending order of keys.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -80,9 +82,9 @@ impl Ingest {
         self.ingestion.delete(key.as_ref())
     }
 
-    /// Makes all entries durable, and visible at one moment. Waits for compactions of the keyspace that are running and for its
-    /// memory to be flushed; writers wait for the latter, too ([`StallStats`](crate::StallStats) tell). Where writers have
-    /// to stop, as where level 0 is full, it waits as they do.
+    /// Makes all entries durable, and visible at one moment. Waits for running compactions of the keyspace and for a
+    /// flush of its memtables; writers wait for the flush too ([`StallStats`](crate::StallStats) count this). Where
+    /// writers have to stop, for example because level 0 is full, it waits as they do.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -96,15 +98,16 @@ impl Ingest {
     /// ```
     ///
     /// # Errors
-    /// That of the first failed `push`; `NotFound` when the keyspace was dropped; `OverBudget` when the last table does not fit; the error of a job that
-    /// has failed lately and without which there will be no room; otherwise as [`Db::flush`]. Nothing is
-    /// changed then, unless the store is poisoned.
+    /// The error of the first failed `push`; `NotFound` when the keyspace was dropped; `OverBudget` when the last
+    /// table does not fit; the error of a job that failed recently and is needed to make room; otherwise as
+    /// [`Db::flush`]. Nothing is changed then, unless the store is poisoned.
     pub fn finish(self) -> Result<()> {
         self.ingestion.finish()
     }
 
-    /// Ends several ingests, each of another keyspace of one store, at one moment: no reader, no crash and no failure leaves
-    /// the entries of some without those of the others. It waits as [`Ingest::finish`] does, for all of the keyspaces.
+    /// Finishes several ingests, each of another keyspace of one store, at one moment: no reader sees, and no crash
+    /// or failure leaves, the entries of some without those of the others. It waits as [`Ingest::finish`] does, for
+    /// all of the keyspaces.
     ///
     /// ```
     /// use terrace::Ingest;
@@ -120,10 +123,10 @@ impl Ingest {
     /// ```
     ///
     /// # Errors
-    /// `InvalidInput` when two are of the same keyspace, or of different stores; otherwise as [`Ingest::finish`] of any of them.
-    /// Nothing is changed then, unless the store is poisoned.
+    /// `InvalidInput` when two are of the same keyspace, or of different stores; otherwise as [`Ingest::finish`] for
+    /// each of them. Nothing is changed then, unless the store is poisoned.
     pub fn finish_together(ingests: impl IntoIterator<Item = Self>) -> Result<()> {
-        // The keyspaces keep the store open meanwhile.
+        // The keyspace handles keep the store open meanwhile.
         let parts = ingests.into_iter().map(|ingest| (ingest.ingestion, ingest.keyspace));
         let (ingestions, _keyspaces): (Vec<_>, Vec<_>) = parts.unzip();
         Ingestion::finish_all(ingestions)
@@ -137,7 +140,7 @@ impl fmt::Debug for Ingest {
 }
 
 impl Keyspace {
-    /// Starts to take in sorted entries. See [`Ingest`].
+    /// Starts an ingest of sorted entries. See [`Ingest`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

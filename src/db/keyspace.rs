@@ -1,4 +1,4 @@
-//! Keyspaces.
+//! Keyspaces: independent, ordered sets of keys in a store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::options::KeyspaceOptions;
 use crate::stats::Shape;
 use crate::types::KeyspaceId;
 
-/// An independent, ordered set of keys in a store: it has its own tree, and shares log, sequence numbers, caches and
-/// atomic batches with the others. A handle, cheap to clone; it keeps the store open.
+/// A keyspace: an independent, ordered set of keys in a store. It has its own tree, and shares log, sequence numbers,
+/// caches and atomic batches with the others. A `Keyspace` is a handle: cheap to clone, and it keeps the store open.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -31,7 +31,7 @@ pub struct Keyspace {
     tree: Arc<Tree>,
 }
 
-/// Names the keyspace in a [`WriteBatch`].
+/// Names the keyspace in a [`WriteBatch`](crate::WriteBatch).
 impl From<&Keyspace> for KeyspaceId {
     fn from(keyspace: &Keyspace) -> Self {
         keyspace.keyspace_id()
@@ -85,7 +85,7 @@ impl Keyspace {
         self.tree.id().0
     }
 
-    /// Its options: those that it was created with, but for what [`Keyspace::set_options`] has changed since.
+    /// Its options: those of its creation, with the changes by [`Keyspace::set_options`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -101,12 +101,12 @@ impl Keyspace {
         options_of(&self.db.engine().record_of(&self.tree))
     }
 
-    /// Has tables be written with other compression or filters from now on, in this opening and all later ones. Tables that are
-    /// there stay as they are until they are compacted, and those of jobs under way end as they began. Durable when the call
-    /// returns; the same options as before cost nothing.
+    /// Changes compression and filters for tables that are written from now on, in this opening and all later ones.
+    /// Existing tables stay as they are until they are compacted; running jobs end with the options that they began
+    /// with. The change is durable when the call returns. Equal options cost nothing.
     ///
-    /// Values live for another `ttl` from now on, those that are there as well, counted from their writes. What has expired by now
-    /// does not come back, however long the new one is.
+    /// A new `ttl` applies to all values, existing ones included, and counts from each value's write. Values that
+    /// have expired by now do not come back.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -119,14 +119,15 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// `InvalidInput` when an option is out of its range, when `prefix` is another than before, or when values lived for ever and
-    /// are not to, or the other way round: by these, keys and values are stored that are there already. `NotFound` when the keyspace was dropped; `ReadOnly`; `Poisoned` and `Io`
-    /// as for [`Db::put`].
+    /// `InvalidInput` when an option is out of its range, when `prefix` changes, or when a time to live is added or
+    /// removed: existing keys and values are stored in the form that these two options prescribe. `NotFound` when the
+    /// keyspace was dropped; `ReadOnly`; `Poisoned` and `Io` as for [`Db::put`].
     pub fn set_options(&self, options: &KeyspaceOptions) -> Result<()> {
         self.db.engine().alter_keyspace(&self.tree, options)
     }
 
-    /// Compacts the tables that hold keys of `range` into the deepest level, as [`crate::Db::compact`] does with all.
+    /// Compacts the tables that hold keys of `range` into the deepest level, as [`crate::Db::compact`] does with all
+    /// tables.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -152,7 +153,7 @@ impl Keyspace {
         bounds.range().map_or(Ok(()), |range| engine.compact(&self.tree, &range))
     }
 
-    /// How the tree looks.
+    /// The shape of the keyspace's tree.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The store, as its users see it.
+//! The public API: an open store and its keyspaces.
 
 mod bounds;
 mod builder;
@@ -35,9 +35,9 @@ use crate::stats::{RepairReport, Stats, VerifyReport};
 
 /// An open store: ordered keys and values in one or more keyspaces.
 ///
-/// A handle; clones share the store, and any number of threads may use it. The store closes when the last handle is
-/// dropped, or with [`Db::close`]. The methods for reading and writing work on the keyspace "default"; others are had
-/// from [`Db::keyspace`].
+/// A `Db` is a handle: clones share the store, and any number of threads may use it. The store closes when the last
+/// handle is dropped, or with [`Db::close`]. The methods for reading and writing work on the keyspace "default";
+/// [`Db::keyspace`] gives others.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -55,12 +55,12 @@ pub struct Db {
     default: Arc<Tree>,
 }
 
-/// Builds a new store in `target`, an empty or new directory, of everything that checks in the store in `path`, and lists
-/// what does not. The old store is not changed, so it can be tried again, or with better tools. For stores that do not open,
-/// or whose tables are damaged; no store needs it after a mere crash.
+/// Builds a new store in `target`, an empty or new directory, from everything in the store in `path` whose checksums
+/// are right, and lists the rest. The old store is not changed, so the repair can be repeated. It is for stores that
+/// do not open, or whose tables are damaged; no store needs it after a crash alone.
 ///
-/// Of each key the newest version that is left counts. A batch whose log record is damaged is lost, later ones are not, so
-/// the new store need not be one that the old one ever was.
+/// Each key has the newest version that is left. A batch whose log record is damaged is lost, while later ones are
+/// not. So the new store may have a state that the old one never had.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -77,13 +77,13 @@ pub struct Db {
 /// ```
 ///
 /// # Errors
-/// `NotFound` when there is nothing of a store in `path`; `Busy` when it is open; `InvalidInput` when `target` is not empty;
-/// `Io` and `DiskFull` as the operating system has it.
+/// `NotFound` when `path` has no file of a store; `Busy` when the store is open; `InvalidInput` when `target` is not
+/// empty; `Io` and `DiskFull` from the operating system.
 pub fn repair(path: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<RepairReport> {
     Db::builder(path).repair(target)
 }
 
-/// Closes the store when the last of its users is gone.
+/// Closes the store when its last user is dropped.
 #[derive(Debug)]
 pub(crate) struct Handle {
     engine: Arc<Engine>,
@@ -91,7 +91,7 @@ pub(crate) struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Whoever wants to know calls `Db::close`.
+        // The error is dropped here; `Db::close` returns it.
         let _ = self.engine.close();
     }
 }
@@ -108,13 +108,13 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `Busy` when the store is open already, here or in another process; `Corruption` when its files are damaged; `Io`
-    /// and `DiskFull` as the operating system has it.
+    /// `Busy` when the store is open already, here or in another process; `Corruption` when its files are damaged;
+    /// `Io` and `DiskFull` from the operating system.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::builder(path).open()
     }
 
-    /// Opens a store with settings of one's own. See [`Builder`].
+    /// Opens a store with other settings than the defaults. See [`Builder`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -127,7 +127,7 @@ impl Db {
         Builder::new(path.as_ref())
     }
 
-    /// Opens the store in the directory `path` for reading alone, beside a process that writes it if there is one. See
+    /// Opens the store in the directory `path` read-only, also while another process writes it. See
     /// [`Builder::read_only`].
     ///
     /// ```
@@ -140,14 +140,14 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` when there is no store; `Busy` when its writer replaces files faster than they are opened, again and
-    /// again; `Corruption` and `Io` as [`Db::open`].
+    /// `NotFound` when there is no store; `Busy` when its writer, again and again, replaces files faster than they
+    /// are opened; `Corruption` and `Io` as for [`Db::open`].
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::builder(path).read_only().open()
     }
 
-    /// Lets this handle of a store that is read beside its writer catch up with it. Clones, keyspaces, snapshots and
-    /// iterators that were made before keep their moment. A store that was opened for writing is always up to date.
+    /// Brings this handle of a read-only store up to date with the writer. Clones, keyspaces, snapshots and iterators
+    /// that were made earlier keep their moment. A store that was opened for writing is always up to date.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -161,7 +161,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::open_read_only`], `Closed` when the store has been closed; the handle keeps its moment then.
+    /// As [`Db::open_read_only`]; `Closed` when the store has been closed. The handle then keeps its moment.
     pub fn refresh(&mut self) -> Result<()> {
         if let Some(opening) = self.engine().reopening()? {
             *self = Self::start(opening)?;
@@ -179,7 +179,7 @@ impl Db {
         &self.handle.engine
     }
 
-    /// The store as it is now, to be read again and again, over all keyspaces.
+    /// A snapshot of the store as it is now, over all keyspaces.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -245,8 +245,8 @@ impl Db {
         Ok(tree.map(|tree| Keyspace::new(self.clone(), tree)))
     }
 
-    /// Removes the keyspace `name` and all that is in it. Iterators that are open go on; handles and snapshots of it fail
-    /// with `NotFound` from then on.
+    /// Removes the keyspace `name` and everything in it. Open iterators go on; handles and snapshots of the keyspace
+    /// fail with `NotFound` from then on.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -283,7 +283,7 @@ impl Db {
         Keyspace::new(self.clone(), self.default.clone())
     }
 
-    /// Makes everything acknowledged so far survive a power cut.
+    /// Makes all acknowledged writes durable: they survive a power cut.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -299,7 +299,7 @@ impl Db {
         self.engine().sync()
     }
 
-    /// Moves what is in memory into tables, in all keyspaces.
+    /// Writes all memtables to tables, in all keyspaces.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -317,9 +317,10 @@ impl Db {
         self.engine().wait_flushed()
     }
 
-    /// Compacts everything that is there at the moment into the deepest level, in all keyspaces, and what is in that level already where
-    /// values have expired, a compaction filter is set, or tombstones are left. Entries that nobody can see any more are gone
-    /// afterwards, but for older versions in the deepest level that a snapshot has kept: they go with the next compaction there.
+    /// Compacts everything that is there now into the deepest level, in all keyspaces. Tables that are in that level
+    /// already are compacted only where values have expired, a compaction filter is set, or tombstones are left.
+    /// Entries that nobody can see are gone afterwards. An exception are older versions in the deepest level that a
+    /// snapshot has kept: they go with the next compaction there.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -338,7 +339,7 @@ impl Db {
         for keyspace in self.keyspaces() {
             if let Some(keyspace) = self.existing_keyspace(&keyspace)? {
                 match keyspace.compact_tables(&EVERYTHING) {
-                    // Dropped meanwhile.
+                    // The keyspace was dropped meanwhile.
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
                     compacted => compacted?,
                 }
@@ -392,12 +393,13 @@ impl Db {
         self.engine().options()
     }
 
-    /// Changes settings of the open store: all of [`Options`] but `reserve_bytes`, and those of keyspaces, which
-    /// [`Keyspace::set_options`] changes. In force when the call returns: waiting writers look again, blocks beyond a smaller
-    /// budget are given back (indexes and filters when their tables go), compaction threads are started, or end after their
-    /// job. Sizes of tables, packs and blocks hold for what is written
-    /// from then on. Nothing is stored: the next opening has its own settings. One change at a time: `change` must not call
-    /// `set_options` or `close`, which would wait for it. To replace them all, start from [`Db::options`].
+    /// Changes settings of the open store: all of [`Options`] but `reserve_bytes` and those of keyspaces, which
+    /// [`Keyspace::set_options`] changes. They are in force when the call returns: waiting writers check the new
+    /// limits, blocks beyond a smaller budget are freed (indexes and filters when their tables go), and compaction
+    /// threads are started, or end after their job. New sizes of tables, packs and blocks apply to what is written
+    /// from then on. Nothing is stored: the next opening has its own settings. One change runs at a time: `change`
+    /// must not call `set_options` or `close`, which would wait for it. To replace all settings, start from
+    /// [`Db::options`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -413,8 +415,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidInput` with the name of the first setting that is out of its range, or fixed; nothing is changed then. `Io`
-    /// when a thread cannot be started.
+    /// `InvalidInput` with the name of the first setting that is out of its range or cannot be changed; nothing is
+    /// changed then. `Io` when a thread cannot be started.
     pub fn set_options(&self, change: impl FnOnce(&mut Options)) -> Result<()> {
         self.engine().change_options(change)
     }
@@ -438,14 +440,14 @@ impl Db {
         self.engine().verify()
     }
 
-    /// Copies the store as it is now to the directory `dir`, which must be empty or not exist: an independent store, on
-    /// the same file system or another, durable when the call returns. All keyspaces are copied at one moment, with every
-    /// write that was acknowledged before. Writes, flushes and compactions go on meanwhile. On a file system that can share
-    /// storage between files, tables cost no space; elsewhere their live bytes are copied. A checkpoint that was cut off
-    /// is no store: remove the directory.
+    /// Copies the store as it is now to the directory `dir`, which must be empty or not exist. The copy is an
+    /// independent store, on the same file system or another, and durable when the call returns. All keyspaces are
+    /// copied at one moment, with every write that was acknowledged before the call. Writes, flushes and compactions
+    /// go on meanwhile. On a file system that can share storage between files, tables cost no space; elsewhere their
+    /// live bytes are copied. An interrupted checkpoint is no store: remove its directory.
     ///
-    /// An opening for reading alone copies the moment that it sees, which may be long past, without the writes since: so another
-    /// process can back a store up while it is in use.
+    /// A read-only store copies the moment that it sees, without later writes. So another process can back up a store
+    /// that is in use.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -459,15 +461,15 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidInput` when the directory is not empty; `DiskFull` and `Io` of the directory; `Corruption` when a file
-    /// cannot be read; `Busy` when the writer of a store that is only read has cut off what it could not write whole: after
-    /// [`Db::refresh`] it can be copied. What was copied by then is removed.
+    /// cannot be read; `Busy` when this store is read-only and its writer has cut off an incomplete write: after
+    /// [`Db::refresh`] it can be copied. A partial copy is removed.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         self.engine().checkpoint(dir.as_ref())
     }
 
     /// Closes the store: makes every acknowledged write durable, ends the background threads, and refuses all later
-    /// calls through other handles. The directory is free for the next opening once all of those are gone, too: clones, keyspaces,
-    /// transactions, ingests, iterators, snapshots.
+    /// calls through other handles. The directory can be opened again once all of these are dropped too: clones,
+    /// keyspaces, transactions, ingests, iterators, snapshots.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -6,9 +6,9 @@ use super::Db;
 use crate::stats::{KeyspaceStats, LevelShape, Stats};
 use crate::types::LEVELS;
 
-/// What a name stands for.
+/// A property: a name, and how its value is computed.
 struct Property {
-    /// Behind "terrace.". Where RocksDB or LevelDB has the figure, too, it is their name.
+    /// The name behind "terrace.". If RocksDB or LevelDB has the same figure, it is their name.
     name: &'static str,
     value: fn(&Stats) -> String,
 }
@@ -141,7 +141,7 @@ fn entries(stats: &Stats) -> u64 {
     in_memory + all_levels(stats).map(|level| level.entries).sum::<u64>()
 }
 
-/// As if every tombstone in a table hid an entry, and every other entry were a key of its own.
+/// An estimate: as if every tombstone in a table hid an entry, and every other entry were a key of its own.
 fn estimated_keys(stats: &Stats) -> u64 {
     let tombstones: u64 = all_levels(stats).map(|level| level.tombstones).sum();
     entries(stats).saturating_sub(2 * tombstones)
@@ -165,7 +165,7 @@ fn levels(stats: &Stats) -> String {
     text
 }
 
-/// The levels, and what has been done.
+/// The levels, and the counters of the store's work.
 fn report(stats: &Stats) -> String {
     let mut text = levels(stats);
     let mut line = |name: &str, value: String| {

@@ -1,4 +1,4 @@
-//! Lookups and iterators of the newest state.
+//! Lookups and iterators over the newest state.
 
 use super::{Db, EVERYTHING, KeyBounds, Keyspace, bounds};
 use crate::engine::read::bidirectional::BidirectionalScan;
@@ -95,7 +95,7 @@ impl Db {
         self.default_keyspace().prefix(prefix)
     }
 
-    /// A position that goes anywhere among the entries whose keys lie in `range`. See [`Cursor`].
+    /// A cursor over the entries whose keys lie in `range`. See [`Cursor`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ impl Db {
         self.default_keyspace().cursor(range)
     }
 
-    /// A position that goes anywhere among the entries whose keys start with `prefix`. See [`Cursor`].
+    /// A cursor over the entries whose keys start with `prefix`. See [`Cursor`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ impl Db {
         self.default_keyspace().prefix_cursor(prefix)
     }
 
-    /// The entry with the smallest key. Costs what a seek does.
+    /// The entry with the smallest key. Costs as much as a seek.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -148,7 +148,7 @@ impl Db {
         self.default_keyspace().first()
     }
 
-    /// The entry with the largest key. Costs what a seek does.
+    /// The entry with the largest key. Costs as much as a seek.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -165,7 +165,7 @@ impl Db {
         self.default_keyspace().last()
     }
 
-    /// Whether the keyspace "default" has no entry. Costs what a seek does.
+    /// Whether the keyspace "default" has no entry. Costs as much as a seek.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -283,7 +283,7 @@ impl Keyspace {
         self.scan(Bounds::prefix(prefix.as_ref()))
     }
 
-    /// A position that goes anywhere among the entries whose keys lie in `range`. See [`Cursor`].
+    /// A cursor over the entries whose keys lie in `range`. See [`Cursor`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -300,7 +300,7 @@ impl Keyspace {
         self.bidirectional(bounds(&range))
     }
 
-    /// A position that goes anywhere among the entries whose keys start with `prefix`. See [`Cursor`].
+    /// A cursor over the entries whose keys start with `prefix`. See [`Cursor`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -317,7 +317,7 @@ impl Keyspace {
         self.bidirectional(Bounds::prefix(prefix.as_ref()))
     }
 
-    /// The entry with the smallest key. Costs what a seek does.
+    /// The entry with the smallest key. Costs as much as a seek.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -334,7 +334,7 @@ impl Keyspace {
         self.iter()?.next().transpose()
     }
 
-    /// The entry with the largest key. Costs what a seek does.
+    /// The entry with the largest key. Costs as much as a seek.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -351,7 +351,7 @@ impl Keyspace {
         self.iter()?.next_back().transpose()
     }
 
-    /// Whether there is no entry. Costs what a seek does.
+    /// Whether there is no entry. Costs as much as a seek.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -368,14 +368,15 @@ impl Keyspace {
         Ok(self.iter()?.advance()?.is_none())
     }
 
-    /// About how many entries there are, from sums that are kept: nothing is read, whatever the size. `iter()?.count()` counts
-    /// them.
+    /// About how many entries there are, from sums in memory: nothing is read, whatever the size. `iter()?.count()`
+    /// counts exactly.
     ///
-    /// It is the number of stored entries less two for each tombstone in a table, as if each tombstone hid one entry and every
-    /// other entry were the only version of its key. So it is exact after [`Db::compact`], as long as no snapshot has held
-    /// older versions back, no value has expired since and nothing is written. Otherwise it is too large by at most the entries
-    /// that are stored and not shown: of keys overwritten, deleted one by one or by ranges, or expired, and tombstones in memory.
-    /// It is too small by at most the tombstones in tables, which [`Keyspace::shape`] counts: those of keys that were not there.
+    /// It is the number of stored entries, minus two for each tombstone in a table: as if each tombstone hid one
+    /// entry and every other entry were the only version of its key. So it is exact after [`Db::compact`], as long as
+    /// no snapshot has kept older versions, no value has expired since, and nothing is written. Otherwise it may be
+    /// too large by the number of stored entries that no reader sees: overwritten, deleted or expired ones, and
+    /// tombstones in memory. It may be too small by the number of tombstones in tables, which [`Keyspace::shape`]
+    /// counts: those of keys that did not exist.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

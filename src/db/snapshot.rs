@@ -1,4 +1,4 @@
-//! Snapshots.
+//! Snapshots: the store as it was at one moment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Snapshot {
         Self { db, pin }
     }
 
-    /// Number of the newest write that it sees.
+    /// Sequence number of the newest write that it sees.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -155,7 +155,7 @@ impl Snapshot {
         self.default_keyspace().prefix(prefix)
     }
 
-    /// A position that goes anywhere among the entries of the moment whose keys lie in `range`. See [`Cursor`].
+    /// A cursor over the entries of the moment whose keys lie in `range`. See [`Cursor`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -173,7 +173,7 @@ impl Snapshot {
         self.default_keyspace().cursor(range)
     }
 
-    /// A position that goes anywhere among the entries of the moment whose keys start with `prefix`. See [`Cursor`].
+    /// A cursor over the entries of the moment whose keys start with `prefix`. See [`Cursor`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -216,7 +216,7 @@ impl KeyspaceSnapshot {
         &self.tree
     }
 
-    /// Where it reads.
+    /// The engine, and the sequence number at which it reads.
     pub(super) fn moment(&self) -> (&Engine, Seq) {
         (self.snapshot.db.engine(), self.snapshot.pin.seq())
     }
@@ -262,7 +262,7 @@ impl KeyspaceSnapshot {
         self.scan(Bounds::prefix(prefix.as_ref()))
     }
 
-    /// A position that goes anywhere among the entries of the moment whose keys lie in `range`. See [`Cursor`].
+    /// A cursor over the entries of the moment whose keys lie in `range`. See [`Cursor`].
     ///
     /// # Errors
     /// As [`Db::get`].
@@ -270,7 +270,7 @@ impl KeyspaceSnapshot {
         self.bidirectional(bounds(&range))
     }
 
-    /// A position that goes anywhere among the entries of the moment whose keys start with `prefix`. See [`Cursor`].
+    /// A cursor over the entries of the moment whose keys start with `prefix`. See [`Cursor`].
     ///
     /// # Errors
     /// As [`Db::get`].

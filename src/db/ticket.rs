@@ -1,4 +1,4 @@
-//! Tickets: when a write has become durable.
+//! Tickets: notice that a write has become durable.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use crate::error::Result;
 use crate::options::Durability;
 use crate::types::Seq;
 
-/// Tells when a buffered write has become durable, without a thread that waits for it: what an appender of a replicated log
-/// needs, or an executor that must not block.
+/// Says when a buffered write has become durable, without a thread that waits for it. It is for an appender of a
+/// replicated log, or an executor that must not block.
 ///
-/// [`Db::write_ticket`], [`Db::sync_ticket`] and [`Transaction::commit_ticket`](crate::Transaction::commit_ticket) give one. It
-/// is a promise of the store: a background thread syncs the log at once, one sync for all tickets that have come by then and for
-/// [`Durability::Synced`] writes beside them. Whoever drops a ticket forgoes the news, not the sync.
+/// [`Db::write_ticket`], [`Db::sync_ticket`] and [`Transaction::commit_ticket`](crate::Transaction::commit_ticket)
+/// return one. A background thread syncs the log at once: one sync for all tickets given by then, and for
+/// [`Durability::Synced`] writes beside them. The sync happens even if the ticket is dropped.
 ///
-/// A ticket says *durable* only after a sync that covers its write, and all writes before it. If that sync fails, or the store
-/// is poisoned first, the ticket fails: the write is visible, and whether it survives a power cut is unknown until the store is
-/// opened again. [`Db::close`] syncs as well: what waits then is durable, or fails as `close` does. A ticket never waits for
-/// ever, and holds neither the store open nor its directory.
+/// A ticket says *durable* only after a sync that covers its write, and all writes before it. If that sync fails, or
+/// the store is poisoned first, the ticket fails: the write is visible, and whether it survives a power cut is
+/// unknown until the store is opened again. [`Db::close`] syncs too: open tickets then succeed, or fail as `close`
+/// does. A ticket never waits for ever, and keeps neither the store nor its directory open.
 ///
 /// ```
 /// use std::sync::mpsc::channel;
@@ -67,7 +67,7 @@ impl Ticket {
         matches!(self.tickets.outcome(self.seq), Some(Ok(())))
     }
 
-    /// Waits until the write is durable, or never will be.
+    /// Waits until the write is durable, or it is known that it will not be.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -81,16 +81,17 @@ impl Ticket {
     /// ```
     ///
     /// # Errors
-    /// `Io` when the sync has failed; `Poisoned` when the store was poisoned before it, `Closed` when it was closed and could not
-    /// sync. It is unknown then what survives.
+    /// `Io` when the sync has failed; `Poisoned` when the store was poisoned before it; `Closed` when the store was
+    /// closed and could not sync. It is then unknown whether the write survives.
     pub fn wait(&self) -> Result<()> {
         self.tickets.wait(self.seq)
     }
 
-    /// Has `callback` called, once, when the write is durable or never will be; soon if that is known already. Callbacks of
-    /// all tickets run on one thread of the store that does nothing else, under no lock, in the order of their writes as far as
-    /// these become known one after the other. One that takes long delays the others, but no sync and no
-    /// write; one that panics ends itself alone. It may use the store, also close it: it is called even after that.
+    /// Has `callback` called once, when the write is durable or it is known that it will not be; soon, if that is
+    /// known already. The callbacks of all tickets run on one thread of the store that does nothing else, under no
+    /// lock, in the order of their writes as far as the results become known in that order. A slow callback delays
+    /// the others, but no sync and no write. A panic ends only that callback. A callback may use the store, and may
+    /// close it; callbacks are called even after that.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -104,16 +105,16 @@ impl Ticket {
     /// ```
     ///
     /// # Errors
-    /// `Io` when the thread cannot be started: `callback` is dropped then, not called. What `callback` itself is given is as
-    /// for [`Ticket::wait`].
+    /// `Io` when the thread cannot be started: `callback` is then dropped, not called. `callback` itself receives the
+    /// errors of [`Ticket::wait`].
     pub fn on_durable(&self, callback: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         self.tickets.on_durable(self.seq, Box::new(callback))
     }
 }
 
 impl Db {
-    /// Applies `batch` atomically, as a buffered write whatever the options say, and returns at once; the ticket tells when
-    /// it has become durable.
+    /// Applies `batch` atomically, as a buffered write whatever the options say, and returns at once. The ticket says
+    /// when it has become durable.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -134,7 +135,8 @@ impl Db {
         Ok(Ticket::new(engine.tickets.clone(), seq))
     }
 
-    /// As [`Db::sync`], without waiting: the ticket tells when everything that is acknowledged by now has become durable.
+    /// As [`Db::sync`], without waiting: the ticket says when everything that is acknowledged by now has become
+    /// durable.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

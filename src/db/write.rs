@@ -1,4 +1,4 @@
-//! Writes of a key, of a range of keys, and of batches.
+//! Writes of keys, of ranges of keys, and of batches.
 
 use super::{Db, KeyBounds, Keyspace};
 use crate::batch::WriteBatch;
@@ -45,9 +45,9 @@ impl Db {
         self.write(batch)
     }
 
-    /// Removes all keys that lie in `range`; fine if there are none. Costs no more than a put, whatever the range
-    /// holds: a *range tombstone* hides it at once, from all but older snapshots and iterators, and compactions free its
-    /// space in their time. [`Keyspace::compact_range`] frees it now.
+    /// Removes all keys that lie in `range`; fine if there are none. It costs no more than a put, whatever the range
+    /// holds: a *range tombstone* hides the keys at once, from all but older snapshots and iterators, and later
+    /// compactions free their space. [`Keyspace::compact_range`] frees it now.
     ///
     /// A range that is empty, or ends before it starts, does nothing.
     ///
@@ -69,7 +69,7 @@ impl Db {
         self.write(batch)
     }
 
-    /// As [`Db::put`], with this durability instead of that which the options name.
+    /// As [`Db::put`], with this durability instead of the one in the options.
     ///
     /// ```
     /// use terrace::Durability;
@@ -93,7 +93,7 @@ impl Db {
         self.write_with(batch, durability)
     }
 
-    /// As [`Db::delete`], with this durability instead of that which the options name.
+    /// As [`Db::delete`], with this durability instead of the one in the options.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ impl Db {
         self.write_with(batch, durability)
     }
 
-    /// As [`Db::delete_range`], with this durability instead of that which the options name.
+    /// As [`Db::delete_range`], with this durability instead of the one in the options.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -148,8 +148,8 @@ impl Db {
     /// Removes all keys of the keyspace "default": [`Db::delete_range`] over everything, atomic and as cheap. Other
     /// keyspaces stay as they are.
     ///
-    /// Space comes back as flushes and compactions get there; [`Db::compact`] gives it back at once. What snapshots, transactions and
-    /// iterators see stays until they go.
+    /// Flushes and compactions free the space in time; [`Db::compact`] frees it at once. Data that snapshots,
+    /// transactions and iterators see stays until they are dropped.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ impl Db {
         self.delete_range(..)
     }
 
-    /// Applies `batch` atomically, with the durability that the options name.
+    /// Applies `batch` atomically, with the durability of the options.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -261,7 +261,7 @@ impl Keyspace {
         self.db().write(batch)
     }
 
-    /// As [`Keyspace::put`], with this durability instead of that which the options name.
+    /// As [`Keyspace::put`], with this durability instead of the one in the options.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -284,7 +284,7 @@ impl Keyspace {
         self.db().write_with(batch, durability)
     }
 
-    /// As [`Keyspace::delete`], with this durability instead of that which the options name.
+    /// As [`Keyspace::delete`], with this durability instead of the one in the options.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -302,7 +302,7 @@ impl Keyspace {
         self.db().write_with(batch, durability)
     }
 
-    /// As [`Keyspace::delete_range`], with this durability instead of that which the options name.
+    /// As [`Keyspace::delete_range`], with this durability instead of the one in the options.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

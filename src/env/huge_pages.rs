@@ -1,15 +1,17 @@
-//! Memory in large pages.
+//! Huge pages: advice to the kernel for memory that is accessed at random.
 //!
-//! A walk along a skip list touches a page at each step, and the processor remembers where a few thousand pages lie: those
-//! of a few megabytes, if pages have 4 KiB. On a virtual machine to find one that it does not remember is dear twice over.
+//! A search in a skip list touches a new page at each step. The processor's translation buffer (TLB) holds a few
+//! thousand pages: a few megabytes, if pages have 4 KiB. On a virtual machine a miss in it costs twice as much. Huge
+//! pages make misses rare.
 #![expect(unsafe_code, reason = "advice on raw memory, which changes nothing in it")]
 
 use std::mem::MaybeUninit;
 
-/// The length of a large page, and what it is aligned to.
+/// Length and alignment of a huge page, in bytes.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Asks for large pages under `memory`, which should begin and end with one. They come, if at all, when it is touched.
+/// Asks for huge pages under `memory`, which should begin and end at a multiple of [`HUGE_PAGE_BYTES`]. The kernel
+/// provides them, if at all, when the memory is touched.
 pub(crate) fn prefer_huge_pages(memory: &mut [MaybeUninit<u8>]) {
     #[cfg(all(target_os = "linux", not(miri)))]
     advise(memory);
@@ -22,6 +24,6 @@ fn advise(memory: &mut [MaybeUninit<u8>]) {
     let advice = rustix::mm::Advice::LinuxHugepage;
     // SAFETY: this advice changes no byte and no right of access.
     let advised = unsafe { rustix::mm::madvise(memory.as_mut_ptr().cast(), memory.len(), advice) };
-    // Without large pages all is as before, only slower.
+    // A refusal changes nothing but the speed.
     let _ = advised;
 }

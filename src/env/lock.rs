@@ -1,7 +1,8 @@
-//! Which files this process holds locked.
+//! The registry of the files that this process holds locked.
 //!
-//! An operating system's lock excludes other processes, not always another handle of the same one; the registry does,
-//! by the canonical name of the file. A [`Claim`] stands for one holder and gives the name up when dropped.
+//! A lock of the operating system excludes other processes, but not always another handle in the same process. The
+//! registry does, by the canonical name of the file. A [`Claim`] stands for one holder and gives the name up when it
+//! is dropped.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,21 +1,20 @@
-//! Files, directories, clock and threads: everything that Terrace asks of the machine.
+//! The environment: files, directories, clock and threads, everything that Terrace asks of the machine.
 //!
-//! The engine reaches the operating system only through [`Env`] and [`File`], and blocks only through
-//! [`sync`], so that [`simulated`] can run the whole engine as one deterministic schedule in virtual time, lose
-//! whatever was not synced, and fail any call. [`recording`] turns the calls into reviewable text.
-//!
-//! `huge_pages` alone is advice that goes past [`Env`]: it has no effect that anything could depend on.
+//! The engine reaches the operating system only through [`Env`] and [`File`], and blocks only through [`sync`]. So
+//! [`simulated`] can run the whole engine as one deterministic schedule in virtual time, lose whatever was not
+//! synced, and fail any call. [`recording`] turns the calls into text for review. Only the advice of `huge_pages`
+//! goes past [`Env`]; nothing depends on its effect.
 //!
 //! This layer knows nothing of tables or levels.
 //!
 //! # What the engine may rely on
 //!
 //! * Bytes written with [`File::write_at`] survive the death of the process, not a power cut.
-//! * [`File::sync`] makes the bytes and the length of *this* file durable. A new file's *name* is durable only
-//!   after [`Env::sync_dir`] on its directory; so are renames and removals.
-//! * Un-synced writes may survive a power cut whole, in part (torn at 512-byte sectors) or not at all, in any
-//!   order; so may un-synced names and holes.
-//! * After a failed sync nothing is known about the un-synced bytes: the caller must not try again.
+//! * [`File::sync`] makes the bytes and the length of *this* file durable. A new file's *name* is durable only after
+//!   [`Env::sync_dir`] on its directory. So are renames and removals.
+//! * Writes that were not synced may survive a power cut whole, in part (torn at 512-byte sectors) or not at all, in
+//!   any order. So may names and holes that were not synced.
+//! * After a failed sync nothing is known about the bytes that were not synced: the caller must not try again.
 
 pub(crate) mod huge_pages;
 mod lock;
@@ -32,10 +31,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Files are copied in pieces of this size where they cannot share storage.
+/// Files that cannot share storage are copied in pieces of this many bytes.
 const COPY_BYTES: u64 = 1 << 20;
 
-/// The machine, as far as the engine may see it.
+/// The machine, as the engine sees it.
 pub trait Env: fmt::Debug + Send + Sync + 'static {
     /// Creates `dir` and its missing parents, and makes their names durable. An existing directory is fine.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
@@ -52,8 +51,9 @@ pub trait Env: fmt::Debug + Send + Sync + 'static {
     /// Opens an existing file. Symbolic links are not followed.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>>;
 
-    /// Creates `to` with the bytes of `ranges` of `from`, a file of this environment, each at its offset, and holes elsewhere.
-    /// Where the file system can, the two share storage until one of them is written. Durable as any new file is.
+    /// Creates `to` with the bytes of `ranges` of `from`, a file of this environment, each at its offset, and holes
+    /// elsewhere. Where the file system can, the two share storage until one of them is written. The new file becomes
+    /// durable like any other.
     fn copy(&self, from: &dyn File, to: &Path, ranges: &[Range<u64>]) -> io::Result<Arc<dyn File>> {
         let target = self.create(to)?;
         ranges.iter().try_for_each(|range| copy_bytes(from, &*target, range.clone()))?;
@@ -104,7 +104,7 @@ pub trait Env: fmt::Debug + Send + Sync + 'static {
     fn random(&self) -> u64;
 }
 
-/// Copies a range of bytes, in pieces, by way of memory.
+/// Copies a range of bytes through memory, in pieces.
 fn copy_bytes(source: &dyn File, target: &dyn File, range: Range<u64>) -> io::Result<()> {
     let mut piece = vec![0; usize::try_from((range.end - range.start).min(COPY_BYTES)).unwrap_or(0)];
     let mut at = range.start;
@@ -149,18 +149,18 @@ pub trait File: Any + fmt::Debug + Send + Sync {
     /// Bytes of storage that the file occupies.
     fn allocated(&self) -> io::Result<u64>;
 
-    /// The first stretch at or behind `offset` that has storage, up to the next hole or the end of the file; `None` where
-    /// there is none. A file system that does not tell holes calls all of a file data, or fails with `Unsupported`.
+    /// The first range at or behind `offset` that has storage, up to the next hole or the end of the file; `None` if
+    /// there is none. A file system that cannot report holes calls the whole file data, or fails with `Unsupported`.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>>;
 
-    /// How many names the file has.
+    /// Number of names (hard links) of the file.
     fn links(&self) -> io::Result<u64>;
 }
 
 /// What a file is opened for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// Reading alone.
+    /// Reading only.
     Read,
     /// Reading and writing.
     ReadWrite,
@@ -175,12 +175,12 @@ pub enum LockKind {
     Exclusive,
 }
 
-/// How the machine should treat a thread when processors are scarce.
+/// How much processor time a thread gets when processors are scarce.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Priority {
-    /// As the caller's own threads.
+    /// The same share as the caller's own threads.
     Normal,
-    /// Little, where others want it as well.
+    /// A small share, if other threads want to run.
     Background,
 }
 
@@ -189,13 +189,13 @@ pub enum Priority {
 pub struct Space {
     /// Size of the file system.
     pub total: u64,
-    /// What an ordinary process may still allocate.
+    /// Bytes that an ordinary process may still allocate.
     pub free: u64,
 }
 
 /// A held advisory lock; dropping it releases the lock.
 pub struct FileLock {
-    // Dropped for its effect: the environment's own guard.
+    // The environment's own guard, held only for the effect of its drop.
     _held: Box<dyn Send + Sync>,
 }
 
@@ -219,7 +219,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Wraps what waits for the thread's end.
+    /// Wraps a function that waits for the thread's end.
     #[must_use]
     pub fn new(join: Box<dyn FnOnce() + Send + Sync>) -> Self {
         Self { join }

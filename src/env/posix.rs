@@ -1,13 +1,12 @@
-//! The operating system: files, clock and threads of a POSIX machine.
+//! The environment of a POSIX machine: the operating system's files, clock and threads.
 //!
-//! A thin layer over the standard library and rustix. Files are created exclusively, readable by their owner only,
-//! and never reached through a symbolic link; reads and writes are positioned, and go on after short transfers and
-//! interruptions.
+//! It is a thin layer over the standard library and rustix. Files are created exclusively, are readable by their
+//! owner only, and are never reached through a symbolic link. Reads and writes have explicit offsets, and go on after
+//! short transfers and interruptions.
 //!
 //! A lock is a `flock` and an entry in a registry of this process. Where `flock` is emulated by record locks (NFS),
-//! closing any descriptor of the file drops the process's lock; therefore the registry is asked first, and a handle
-//! that it refuses never opens the file. There is one [`PosixEnv`] per process, because the registry must see every
-//! handle.
+//! closing any descriptor of the file drops the process's lock. So the registry is asked first, and a handle that it
+//! refuses never opens the file. There is one [`PosixEnv`] per process, because the registry must see every handle.
 #![expect(clippy::disallowed_methods, reason = "this module is what the rest of the crate uses instead")]
 
 mod memory;
@@ -34,7 +33,7 @@ use super::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread};
 /// Niceness of [`Priority::Background`] threads: a ninth of the weight of a thread of normal priority.
 const BACKGROUND_NICENESS: i32 = 10;
 
-/// The operating system, as the engine sees it.
+/// The operating system as an [`Env`].
 pub struct PosixEnv {
     start: Instant,
     locks: Arc<LockRegistry>,
@@ -62,7 +61,7 @@ impl Env for PosixEnv {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
         let dir = std::path::absolute(dir)?;
         if dir.is_dir() {
-            // An earlier attempt may have made the name without living to sync it.
+            // An earlier attempt may have made the name and crashed before it synced it.
             return match sync_parent(&dir) {
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
                 synced => synced,
@@ -183,7 +182,7 @@ impl Env for PosixEnv {
     }
 }
 
-/// How every file is opened; the standard library adds `O_CLOEXEC`.
+/// The options with which every file is opened; the standard library adds `O_CLOEXEC`.
 fn options(access: Access) -> fs::OpenOptions {
     let mut options = fs::OpenOptions::new();
     options.read(true).write(access == Access::ReadWrite);
@@ -199,7 +198,7 @@ fn sync_parent(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Lowers the calling thread's claim to a processor. A system that refuses costs speed, not correctness.
+/// Lowers the priority of the calling thread. A refusal costs speed, not correctness.
 fn yield_to_others() {
     // On Linux niceness belongs to a thread, and `None` names the calling one.
     #[cfg(target_os = "linux")]
@@ -290,7 +289,8 @@ impl File for PosixFile {
     }
 }
 
-/// Lets the kernel copy a range, which shares the storage where the file system can. Returns where it had to stop.
+/// Lets the kernel copy a range; it shares the storage where the file system can. Returns the offset at which it had
+/// to stop.
 #[cfg(target_os = "linux")]
 fn share(source: &fs::File, target: &fs::File, range: Range<u64>) -> io::Result<u64> {
     use rustix::fs::copy_file_range;
@@ -300,7 +300,7 @@ fn share(source: &fs::File, target: &fs::File, range: Range<u64>) -> io::Result<
     while from < range.end {
         let rest = usize::try_from(range.end - from).unwrap_or(usize::MAX);
         match copy_file_range(source, Some(&mut from), target, Some(&mut to), rest) {
-            // Between file systems, or on one that does not know how: the rest is for the caller.
+            // Between file systems, or on one that does not support it: the caller copies the rest.
             Ok(0) | Err(Errno::XDEV | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL) => break,
             Ok(_) | Err(Errno::INTR) => {}
             Err(other) => return Err(other.into()),
@@ -326,7 +326,7 @@ fn punch(file: &fs::File, offset: u64, len: u64) -> io::Result<()> {
     })
 }
 
-/// The file's own position, which nothing else uses, moves along.
+/// Uses the file's own position, which nothing else uses.
 #[cfg(target_os = "linux")]
 fn next_data(file: &fs::File, offset: u64) -> io::Result<Option<Range<u64>>> {
     use rustix::fs::{SeekFrom, seek};

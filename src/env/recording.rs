@@ -1,4 +1,4 @@
-//! An environment that writes down what is asked of another.
+//! An environment that records the calls to another one as text.
 //!
 //! Every call that changes files, makes changes durable or takes a lock becomes a line once it has returned, such as
 //!
@@ -9,9 +9,10 @@
 //! sync-dir .
 //! ```
 //!
-//! Ranges are offset+length, in bytes. Names are relative to the first directory that is created; others are written in
-//! full. A call that failed ends in its error. Where threads are named, lines of background threads end in theirs, as in
-//! `sync 000002.pack by terrace-flush`. Reads, the clock and threads are passed on unrecorded.
+//! Ranges are offset+length, in bytes. Names are relative to the first directory that is created; other names are
+//! written in full. The line of a failed call ends in its error. If threads are named, the lines of background
+//! threads end in their names, as in `sync 000002.pack by terrace-flush`. Reads, the clock and threads are passed on
+//! unrecorded.
 
 #[cfg(test)]
 mod tests;
@@ -26,21 +27,21 @@ use std::time::Duration;
 use super::sync::Mutex;
 use super::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread};
 
-/// Passes every call on and keeps a record.
+/// Passes every call on and records it.
 #[derive(Debug)]
 pub struct RecordingEnv {
     inner: Arc<dyn Env>,
     record: Arc<Mutex<Record>>,
 }
 
-/// What happens to a write that begins where the one before it in the record ended.
+/// How to record a write that begins where the one before it ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Appends {
     Separate,
     Merged,
 }
 
-/// Whether lines say which thread has called.
+/// Whether lines name the calling thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Threads {
     Unnamed,
@@ -112,7 +113,7 @@ impl Record {
         }
     }
 
-    /// What a line of the calling thread ends in.
+    /// The end of a line by the calling thread.
     fn by(&self) -> String {
         match std::thread::current().name() {
             Some(name) if self.threads == Threads::Named && name.starts_with("terrace-") => {

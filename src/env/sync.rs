@@ -1,18 +1,20 @@
-//! Locks and waiting that the simulator can schedule.
+//! Locks and condition variables that the simulator can schedule.
 //!
-//! [`Mutex`] and [`Condvar`] are the standard library's, without poisoning. A lock held by a thread that panics is
-//! simply released, so whoever shares state behind one keeps it valid at every step that may panic. A waiter looks a few times before
-//! it sleeps. (parking_lot's lets others have the processor between two looks. With merges beside, and as many clients as processors,
-//! that is ticks of the schedule: two clients who read and update got 13 % less done, medians of eight interleaved runs of
-//! `terrace bench ycsb --phases load,c,a --records 600000 --operations 600000 --threads 2 --key-bytes 16 --value-bytes 1024`.)
+//! [`Mutex`] and [`Condvar`] are the standard library's, without poisoning. If a thread panics while it holds a lock,
+//! the lock is simply released. So code that shares state behind a lock keeps the state valid at every step that may
+//! panic.
 //!
-//! A thread of a simulation never blocks in these: it waits in the simulator's schedule, which runs one thread at
-//! a time. Other threads pay one relaxed load per unlock, and a look at a thread-local where they would block or wake
+//! A thread that waits for a lock looks at it a few times before it sleeps, and never yields the processor between
+//! two looks: with compactions running and as many clients as processors, a yield would cost it ticks of the
+//! scheduler.
+//!
+//! A thread of a simulation never blocks in these. It waits in the simulator's schedule, which runs one thread at a
+//! time. Other threads pay one relaxed load per unlock, and a look at a thread-local where they would block or wake
 //! others anyway. A mutex is not shared between simulated and other threads.
 #![expect(clippy::disallowed_types, reason = "this module is what the rest of the crate uses instead")]
 
-/// The standard library's atomics or, where `--cfg loom` asks for them, those of loom, which tries every order that the
-/// memory model allows: for the parts that work without locks.
+/// Atomics for the lock-free parts: the standard library's or, with `--cfg loom`, those of loom, which tries every
+/// order that the memory model allows.
 pub mod atomic {
     #[cfg(loom)]
     pub use loom::sync::atomic::*;
@@ -32,13 +34,13 @@ use std::time::Duration;
 
 use super::simulated::schedule;
 
-/// How often a lock that is held is looked at before its waiter sleeps, and how often the processor relaxes between: some 20 us together
-/// (AMD EPYC), about what sleeping and being woken takes.
+/// How often a waiter looks at a held lock before it sleeps, and how many pause instructions it runs between two
+/// looks: together about the time that it takes to sleep and be woken.
 const LOOKS: u32 = 50;
 const RELAXES: u32 = 16;
 
-/// Called before a look at what other threads may replace without a lock: a simulated one may be preempted there, so that what
-/// relies on two looks is found out.
+/// Called before a read of a value that other threads may replace without a lock. A simulated thread may be preempted
+/// there, so that code that relies on two reads being equal is found.
 #[inline]
 pub(crate) fn before_look() {
     #[cfg(debug_assertions)]
@@ -48,7 +50,7 @@ pub(crate) fn before_look() {
 /// Mutual exclusion around a value.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized> {
-    /// Simulated threads that wait; only the one that runs touches it.
+    /// Number of simulated threads that wait; only the running one touches it.
     simulated_waiters: AtomicUsize,
     raw: std::sync::Mutex<T>,
 }
@@ -83,7 +85,7 @@ impl<T: ?Sized> Mutex<T> {
         MutexGuard { mutex: self, raw: Some(raw) }
     }
 
-    /// Most locks are held for less time than it takes to go to sleep and be woken.
+    /// Looks several times, then sleeps: most locks are held for less time than it takes to sleep and be woken.
     fn lock_soon(&self) -> std::sync::MutexGuard<'_, T> {
         for _ in 0..LOOKS {
             (0..RELAXES).for_each(|_| spin_loop());
@@ -150,7 +152,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
 #[must_use]
 pub struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
-    /// Always there but while its owner waits for a [`Condvar`].
+    /// `None` only while its owner waits for a [`Condvar`].
     raw: Option<std::sync::MutexGuard<'a, T>>,
 }
 

@@ -11,8 +11,8 @@
 //!        varint+  put: length of the value, value; range: length of the bound behind its last key, bound (empty: none)
 //! ```
 //!
-//! The operations alone, without the header, are also how a batch that has no sequence number yet is kept; its large values then
-//! lie beside it, each in memory of its own ([`Large`]).
+//! A batch without sequence numbers is kept as the operations alone, without the header. Its large values then lie
+//! beside them, each in memory of its own ([`Large`]).
 
 use super::Malformed;
 use super::coding::{Decoder, put_prefixed, put_varint};
@@ -41,7 +41,7 @@ pub fn put_op(out: &mut Vec<u8>, op: &Op<'_>) {
     value.into_iter().for_each(|value| put_prefixed(out, value));
 }
 
-/// Appends all of an operation but the value that it puts, to which `key` is given: as it stands before `value_len` bytes of value.
+/// Appends a put of `key` without its value: the bytes that come before `value_len` bytes of value.
 pub fn put_op_before_value(out: &mut Vec<u8>, keyspace: KeyspaceId, key: &[u8], value_len: usize) {
     out.push(PUT);
     put_varint(out, keyspace.0.into());
@@ -49,16 +49,16 @@ pub fn put_op_before_value(out: &mut Vec<u8>, keyspace: KeyspaceId, key: &[u8], 
     put_varint(out, value_len as u64);
 }
 
-/// A value that lies beside the operations, in its place among them.
+/// A large value that lies beside the operations, and its place among them.
 #[derive(Clone, Debug)]
 pub struct Large {
-    /// How many bytes of operations stand before it.
+    /// Offset in the bytes of the operations at which the value belongs.
     pub at: usize,
     /// The value.
     pub value: Buffer,
 }
 
-/// The pieces that `ops` and the values beside it come to, in order: what stands in the log.
+/// The bytes of `ops` and of the values beside it as they stand in the log, in pieces, in order.
 pub fn pieces<'a>(ops: &'a [u8], large: &'a [Large]) -> impl Iterator<Item = &'a [u8]> + Clone {
     let starts = std::iter::once(0).chain(large.iter().map(|large| large.at));
     let ends = large.iter().map(|large| large.at).chain([ops.len()]);
@@ -78,9 +78,9 @@ pub fn encode_header(first: Seq, count: u32) -> [u8; BATCH_HEADER_BYTES] {
 /// One write of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Op<'a> {
-    /// Whose keys.
+    /// The keyspace that is written.
     pub keyspace: KeyspaceId,
-    /// What happens to them.
+    /// What is written.
     pub action: Action<'a>,
 }
 
@@ -101,9 +101,9 @@ pub enum Action<'a> {
     },
     /// Removes all keys of a range, which is not empty.
     DeleteRange {
-        /// The first of them.
+        /// The first key of the range.
         start: &'a [u8],
-        /// The bound behind them, as [`UpperBound`](crate::types::UpperBound) is stored.
+        /// The bound behind the last key, in the stored form of [`UpperBound`](crate::types::UpperBound).
         end: &'a [u8],
     },
 }
@@ -134,8 +134,8 @@ impl<'a> Ops<'a> {
     /// The operations of the batch `payload`, and the sequence number of the first.
     ///
     /// # Errors
-    /// When the header is cut short, or tells of more operations than there are bytes or sequence numbers for. The
-    /// operations themselves are judged one by one.
+    /// When the header is cut short, or counts more operations than there are bytes or sequence numbers for. The
+    /// operations themselves are checked one by one, as they are read.
     pub fn decode(payload: &'a [u8]) -> Result<(Seq, Self), Malformed> {
         let mut decoder = Decoder::new(payload);
         let first = decoder.u64()?;

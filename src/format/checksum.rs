@@ -1,7 +1,7 @@
 //! Checksums that are bound to the place of the bytes.
 //!
-//! XXH3-64 seeded by a mix of id and offset, folded to 32 bits, 0 replaced by 1. Bytes that are right but lie in the
-//! wrong place therefore fail, and so does a hole: zeros under a checksum of zero.
+//! XXH3-64, seeded by a mix of id and offset, reduced to 32 bits, 0 replaced by 1. So correct bytes in the wrong
+//! place fail, and so does a hole, which reads as zeros under a checksum of zero.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
@@ -24,7 +24,7 @@ impl Place {
         compacted_in_l0(xxh3_64_with_seed(bytes, self.planted_seed()))
     }
 
-    /// As [`Place::checksum`], of bytes that lie in several pieces. For a few bytes it takes longer.
+    /// As [`Place::checksum`], of bytes in several pieces. Slower for a few bytes.
     #[must_use]
     pub fn checksum_of_pieces<'a>(self, pieces: impl IntoIterator<Item = &'a [u8]>) -> u32 {
         let mut hash = Xxh3::with_seed(self.planted_seed());

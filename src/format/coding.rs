@@ -1,4 +1,4 @@
-//! Integers, varints and length-prefixed bytes: what the other codecs are made of.
+//! Integers, varints and length-prefixed bytes: the parts of the other codecs.
 //!
 //! Varints are LEB128 of at most 10 bytes in their one shortest form, so that equal values have equal bytes.
 
@@ -37,9 +37,9 @@ pub fn put_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A walk over bytes that yields the values in them.
+/// A decoder: reads one value after the other from bytes.
 ///
-/// Every error tells the offset of the value that could not be read. A decoder that failed must not be used further.
+/// Every error has the offset of the value that could not be read. A decoder that failed must not be used further.
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
     rest: &'a [u8],
@@ -47,19 +47,19 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A walk from the start of `bytes`.
+    /// A decoder at the start of `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self::within(bytes, 0)
     }
 
-    /// A walk over `bytes`, which begin `offset` bytes into what errors should refer to.
+    /// A decoder for `bytes`, which begin at `offset` of the bytes that errors refer to.
     #[must_use]
     pub fn within(bytes: &'a [u8], offset: usize) -> Self {
         Self { rest: bytes, offset }
     }
 
-    /// Bytes read so far, or the offset in the surrounding bytes for a part of them.
+    /// Offset of the next byte: in the bytes given, or in the surrounding ones for a part of them.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.offset
@@ -83,7 +83,7 @@ impl<'a> Decoder<'a> {
         Malformed::new(self.offset, what)
     }
 
-    /// Ends the walk.
+    /// Checks that all bytes have been read.
     ///
     /// # Errors
     /// When bytes are left.
@@ -176,7 +176,7 @@ impl<'a> Decoder<'a> {
         Ok(self.section()?.rest)
     }
 
-    /// As [`prefixed`](Self::prefixed), as a walk of its own whose errors refer to the surrounding bytes.
+    /// As [`prefixed`](Self::prefixed), as a decoder of its own, whose errors refer to the surrounding bytes.
     ///
     /// # Errors
     /// As [`prefixed`](Self::prefixed).

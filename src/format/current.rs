@@ -1,4 +1,4 @@
-//! The file `CURRENT`: which manifest holds.
+//! The file `CURRENT`: names the manifest in force.
 //!
 //! One line of text, so that a person can read it:
 //!
@@ -12,7 +12,7 @@ use super::names::FileName;
 
 const PLACE: Place = Place { id: 0, offset: 0 };
 
-/// The contents of the file while manifest `number` holds.
+/// The contents of the file while manifest `number` is in force.
 #[must_use]
 pub fn encode(number: u64) -> Vec<u8> {
     let name = FileName::Manifest(number).to_string();

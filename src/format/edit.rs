@@ -1,7 +1,6 @@
-//! The catalog's edits as they stand in the manifest.
+//! Edits of the catalog, as they stand in the manifest.
 //!
-//! Plain values; the stored form is in `codec`. Whether an edit fits the catalog that it changes is the catalog's to
-//! say.
+//! These are plain values; their stored form is in `codec`. The catalog decides whether an edit fits it.
 
 mod codec;
 
@@ -21,7 +20,7 @@ pub struct Edit {
     pub number: EditNo,
     /// Keyspaces created and dropped, in order.
     pub keyspaces: Vec<KeyspaceChange>,
-    /// Packs that became part of the store. (A pack leaves it with its last table; no record says so.)
+    /// Packs that became part of the store. (A pack leaves it with its last table; there is no record of that.)
     pub packs: Vec<PackRecord>,
     /// Changes of trees, at most one per keyspace.
     pub trees: Vec<TreeEdit>,
@@ -36,20 +35,20 @@ pub enum KeyspaceChange {
     Create(KeyspaceRecord),
     /// A keyspace and everything in it is gone.
     Drop(KeyspaceId),
-    /// New tables of a keyspace are written in another way.
+    /// Settings for new tables of a keyspace changed.
     Alter {
-        /// Whose tables.
+        /// The keyspace.
         keyspace: KeyspaceId,
-        /// Whether they are compressed with LZ4.
+        /// Whether new tables are compressed with LZ4.
         lz4: bool,
-        /// Their bits of Bloom filter per key; 0 for none.
+        /// Bits of Bloom filter per key in new tables; 0 for no filter.
         filter_bits: u8,
     },
-    /// Values of a keyspace live for another time.
+    /// The time to live of a keyspace's values changed.
     SetTtl {
-        /// Whose values.
+        /// The keyspace.
         keyspace: KeyspaceId,
-        /// For how long.
+        /// The new time to live.
         ttl: Ttl,
     },
 }
@@ -65,23 +64,23 @@ pub struct KeyspaceRecord {
     pub lz4: bool,
     /// Bits of Bloom filter per key in new tables; 0 for none.
     pub filter_bits: u8,
-    /// Rule by which the filters of new tables take in prefixes, too.
+    /// Rule by which prefixes of keys are added to the filters of new tables too.
     pub prefix: Option<Prefix>,
-    /// For how long values live; each stored value ends in the second of its write then (4 bytes, little endian). `None` for
-    /// ever, and that does not change.
+    /// Time to live of values; `None` for ever. If set, each stored value ends with the second of its write (4 bytes,
+    /// little endian). A keyspace never changes between the two.
     pub ttl: Option<Ttl>,
 }
 
 /// Changes of one keyspace's tree. A move is a drop and an add of the same table id.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TreeEdit {
-    /// Whose tree.
+    /// The keyspace of the tree.
     pub keyspace: KeyspaceId,
-    /// Tables that leave: (level, table).
+    /// Tables that leave the tree: (level, table).
     pub drop: Vec<(u8, TableId)>,
-    /// Tables that come: (level, table). In level 0 the table's epoch says which run it belongs to.
+    /// Tables that come into the tree: (level, table). In level 0 the table's epoch says which run it belongs to.
     pub add: Vec<(u8, TableRecord)>,
-    /// Where the picker goes on in a level: (level, key).
+    /// Where the picker goes on in each level: (level, key).
     pub cursors: Vec<(u8, Key)>,
     /// Every entry of this keyspace up to this sequence number is in a table.
     pub flushed: Option<Seq>,
@@ -92,15 +91,15 @@ pub struct TreeEdit {
 pub struct TableRecord {
     /// The id, never reused; kept when the table moves.
     pub id: TableId,
-    /// Where the bytes lie.
+    /// Where the table's bytes lie.
     pub extent: Extent,
-    /// The keys of its entries and range tombstones.
+    /// The range of the keys of its entries and range tombstones.
     pub range: KeyRange,
     /// Smallest sequence number of an entry or range tombstone.
     pub min_seq: Seq,
     /// Largest sequence number of an entry or range tombstone.
     pub max_seq: Seq,
-    /// Recency of the run that the table belongs to.
+    /// Age of the run that the table belongs to; a higher epoch is newer.
     pub epoch: Epoch,
     /// Number of entries, tombstones included.
     pub entries: u64,
@@ -108,9 +107,9 @@ pub struct TableRecord {
     pub tombstones: u64,
     /// Number of range tombstones.
     pub range_tombstones: u64,
-    /// When its values were written, where they expire; `None` if there is none, or nobody knows.
+    /// When its values that expire were written; `None` if there is no such value, or it is unknown.
     pub timestamps: Option<Timestamps>,
-    /// What it holds for readers at numbers of the past alone.
+    /// What of it is kept only for readers at past sequence numbers.
     pub holds: Holds,
 }
 
@@ -119,7 +118,7 @@ pub struct TableRecord {
 pub struct PackRecord {
     /// The id, never reused.
     pub id: PackId,
-    /// Where it lies.
+    /// The device that holds it.
     pub device: DeviceId,
     /// Length when it was sealed, in bytes. A shorter file has lost data.
     pub length: u64,
@@ -142,7 +141,7 @@ pub struct Counters {
     pub keyspace: KeyspaceId,
     /// Largest sequence number in any table.
     pub seq: Seq,
-    /// The latest time that the store has seen, in seconds since 1970; what had expired by then stays so.
+    /// The latest time that the store has seen, in seconds since 1970. Values that had expired by then stay expired.
     pub clock: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Cache-line blocked Bloom filter: one line of memory answers for a key, or for the prefix of keys.
+//! The Bloom filter of a table, blocked by cache lines: one cache line answers for a key, or for a prefix of keys.
 //!
 //! ```text
 //! OFFSET SIZE  FIELD
@@ -7,12 +7,13 @@
 //!  +1    3     rule by which the prefixes of the keys were added as well, see [`prefix`]
 //! ```
 //!
-//! A prefix is added as a key of the same bytes would be. Only who asks by the same rule may take its absence for an answer.
+//! A prefix is added like a key of the same bytes. The absence of a prefix means something only to a reader that asks
+//! by the same rule.
 //!
-//! The upper half of a key's hash chooses the line (multiply and shift, so that m need not be a power of two), the lower
-//! half the bits: each probe multiplies it by the golden ratio and takes the 9 highest bits. Blocking costs some
-//! precision against a plain Bloom filter, all the more with more probes: 0.6 probes per bit suit it best (at 10 bits per
-//! key: 6 probes, 1.0 % false positives).
+//! The upper half of a key's hash chooses the line (multiply and shift, so that m need not be a power of two), the
+//! lower half the bits: each probe multiplies it by the golden ratio and takes the 9 highest bits. A blocked filter
+//! is less precise than a plain Bloom filter, the more so with more probes. 0.6 probes for each bit per key suit it
+//! best: 6 probes at 10 bits per key.
 
 use super::Malformed;
 use super::coding::Decoder;
@@ -32,7 +33,7 @@ pub fn hash(key: &[u8]) -> u64 {
     xxh3_64(key)
 }
 
-/// A prefix to ask filters for.
+/// A prefix to look for in filters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PrefixProbe {
     rule: Prefix,
@@ -40,7 +41,7 @@ pub struct PrefixProbe {
 }
 
 impl PrefixProbe {
-    /// Asks for `prefix`, which keys have by `rule`.
+    /// A probe for `prefix`, which keys have by `rule`.
     #[must_use]
     pub fn new(rule: Prefix, prefix: &[u8]) -> Self {
         Self { rule, hash: hash(prefix) }
@@ -51,19 +52,20 @@ impl PrefixProbe {
 #[derive(Debug)]
 pub struct FilterBuilder {
     rule: Option<Prefix>,
-    /// Of the last key that had one; empty before.
+    /// Prefix of the last key that had one; empty at first.
     last_prefix: Vec<u8>,
     hashes: Vec<u64>,
 }
 
 impl FilterBuilder {
-    /// A builder without keys, which takes in their prefixes by `rule`, too.
+    /// A builder without keys, which also adds their prefixes by `rule`.
     #[must_use]
     pub fn new(rule: Option<Prefix>) -> Self {
         Self { rule, last_prefix: Vec::new(), hashes: Vec::new() }
     }
 
-    /// Adds a key, and its prefix. What repeats the previous one is left out, so keys are best added in order.
+    /// Adds a key, and its prefix. A key or prefix equal to the previous one is left out, so keys are best added in
+    /// order.
     #[inline]
     pub fn add(&mut self, key: &[u8]) {
         if let Some(rule) = self.rule {
@@ -73,7 +75,7 @@ impl FilterBuilder {
     }
 
     fn add_prefix(&mut self, rule: Prefix, key: &[u8]) {
-        // What begins with a prefix has it.
+        // A key that begins with the last prefix has the same prefix.
         let is_known = planted!("prefix-missing-from-the-filter") || key.starts_with(&self.last_prefix);
         if !self.last_prefix.is_empty() && is_known {
             return;
@@ -126,7 +128,7 @@ impl FilterBuilder {
     }
 }
 
-/// A checked filter in memory, its lines at cache lines.
+/// A checked filter in memory, its lines aligned to cache lines.
 #[derive(Clone, Debug)]
 pub struct Filter {
     lines: Box<[Line]>,
@@ -142,7 +144,7 @@ impl Filter {
     /// Takes the bytes of one filter.
     ///
     /// # Errors
-    /// When they are not whole lines, a count of probes and a rule of prefixes.
+    /// When they are not whole lines, a valid number of probes and a valid prefix rule.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let lines_end = bytes.len().checked_sub(1 + PREFIX_RULE_BYTES);
         let (lines, end) = bytes.split_at(lines_end.ok_or(Malformed::new(0, "filter without an end"))?);
@@ -169,7 +171,7 @@ impl Filter {
         bits.fold(1, |all, bit| all & words[bit / 64] >> (bit % 64)) == 1
     }
 
-    /// Has what [`Filter::may_contain`] reads brought near.
+    /// Prefetches the line that [`Filter::may_contain`] reads.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         prefetch(&self.lines[line_of(hash, self.lines.len())]);
@@ -181,7 +183,7 @@ impl Filter {
         self.rule != Some(probe.rule) || self.may_contain(probe.hash)
     }
 
-    /// The rule by which the prefixes of keys were added, if they were.
+    /// The rule by which the prefixes of keys were added; `None` if they were not.
     #[must_use]
     pub fn prefix(&self) -> Option<Prefix> {
         self.rule
@@ -201,14 +203,14 @@ impl Line {
     }
 }
 
-/// Which of `lines` lines belongs to a [`hash`], by its upper half.
+/// Index of the line of a [`hash`] among `lines` lines, by the hash's upper half.
 #[must_use]
 #[inline]
 pub fn line_of(hash: u64, lines: usize) -> usize {
     ((u128::from(hash >> 32) * lines as u128) >> 32) as usize
 }
 
-/// The bits of a line that belong to a hash, without end.
+/// The bits of a line that belong to a hash, as an endless sequence.
 struct Probes(u32);
 
 impl Probes {

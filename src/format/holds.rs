@@ -1,6 +1,6 @@
-//! What a table holds for readers at numbers of the past alone.
+//! The stored form of a table's holds: what of it is kept only for readers at past sequence numbers.
 //!
-//! A list of groups in ascending order of the first two numbers, eight at most. Numbers are varints.
+//! It is a list of at most eight groups, in ascending order of their first two numbers. Numbers are varints.
 //!
 //! ```text
 //! first  the smallest sequence number at which one of the readers reads

@@ -11,18 +11,18 @@
 //! 24     n    payload
 //! ```
 //!
-//! A log is frames end to end, then zeros (space allocated ahead) or the end of the file. The reader stops at the first
-//! bytes that are no frame or do not continue the chain, and tells apart:
+//! A log is frames end to end, then zeros (preallocated space) or the end of the file. The reader stops at the first
+//! bytes that are no frame or do not continue the chain. It distinguishes three ends:
 //!
 //! * *clean*: nothing but zeros follows;
 //! * *torn*: a frame that a crash cut short, with whatever else was not durable;
-//! * *damaged*: a later frame testifies that these bytes had been durable. Dropping them would lose acknowledged data.
+//! * *damaged*: a later frame records that these bytes were durable. To drop them would lose acknowledged data.
 //!
-//! The search for such a later frame looks at every offset, at bytes that users wrote, too. The check of the header keeps
-//! it cheap: what was not written there as a frame of this log is passed over without a look at its payload.
+//! The search for such a later frame looks at every offset, also at bytes that users wrote. The check of the header
+//! keeps it cheap: bytes that are no frame of this log at this place are skipped without a look at a payload.
 //!
-//! What kinds and payloads mean, and which logs may be torn, is the business of the log's user. Ids of logs are chosen by
-//! the user too; two logs of one store must differ in them, lest the frames of one verify in the other.
+//! The log's user decides what kinds and payloads mean, and which logs may be torn. The user also chooses the ids of
+//! logs. Two logs of one store must have different ids, so that frames of one never pass the checks of the other.
 
 use super::Malformed;
 use super::checksum::Place;
@@ -34,7 +34,7 @@ pub const FRAME_HEADER_BYTES: usize = 24;
 /// Longest payload of a frame, in bytes.
 pub const FRAME_PAYLOAD_BYTES_MAX: usize = u32::MAX as usize;
 
-/// The three bytes that tell a header at `place` from whatever else may lie there.
+/// The three bytes by which a header at `place` is recognised.
 fn header_check(place: Place, prev: u32, length: u32, kind: u8, synced: u64) -> [u8; 3] {
     let mut fields = [0; 17];
     fields[..4].copy_from_slice(&prev.to_le_bytes());
@@ -45,7 +45,7 @@ fn header_check(place: Place, prev: u32, length: u32, kind: u8, synced: u64) -> 
     [a, b, c]
 }
 
-/// What the first frame of a log names as its predecessor.
+/// The checksum that the first frame of a log names as that of its predecessor.
 #[must_use]
 pub fn first_prev(log_id: u64) -> u32 {
     Place { id: log_id, offset: u64::MAX }.checksum(&[])
@@ -87,10 +87,10 @@ impl FrameWriter {
         self.put_checksum(checksum, length, &mut out[start..]);
     }
 
-    /// As [`FrameWriter::append`], of the header alone: the caller writes the payload behind it.
+    /// As [`FrameWriter::append`], but appends only the header: the caller writes the payload behind it.
     ///
     /// # Panics
-    /// As that.
+    /// As [`FrameWriter::append`].
     pub fn append_header(&mut self, kind: u8, payload: &[&[u8]], synced: u64, out: &mut Vec<u8>) {
         let length = payload.iter().map(|part| part.len()).sum();
         let start = out.len();
@@ -100,7 +100,7 @@ impl FrameWriter {
         self.put_checksum(checksum, length, &mut out[start..]);
     }
 
-    /// Appends a header, its checksum to come.
+    /// Appends a header without its checksum.
     fn put_header(&self, kind: u8, length: usize, synced: u64, out: &mut Vec<u8>) -> Place {
         debug_assert!(synced <= self.offset, "a frame is not durable before it is written");
         let length = u32::try_from(length).expect("invariant: the user of a log caps its payloads");
@@ -114,7 +114,7 @@ impl FrameWriter {
         place
     }
 
-    /// Completes a `frame` whose payload has `length` bytes, and goes on behind it.
+    /// Puts the checksum into a `frame` whose payload has `length` bytes, and moves on behind the frame.
     fn put_checksum(&mut self, checksum: u32, length: usize, frame: &mut [u8]) {
         frame[..4].copy_from_slice(&checksum.to_le_bytes());
         self.prev = checksum;
@@ -127,7 +127,7 @@ impl FrameWriter {
 pub struct Frame<'a> {
     /// The number that the writer gave it.
     pub kind: u8,
-    /// What it carries.
+    /// The payload.
     pub payload: &'a [u8],
     /// Where it begins in the log, in bytes.
     pub offset: u64,
@@ -143,12 +143,12 @@ pub enum Tail {
         /// Where the next frame belongs.
         offset: u64,
     },
-    /// With bytes that a crash left half written.
+    /// With bytes that a crash left incomplete.
     Torn {
         /// Where the last good frame ends.
         offset: u64,
     },
-    /// With bytes that had been durable and are no longer right.
+    /// With bytes that were durable and have changed.
     Damaged {
         /// Where the last good frame before the damage ends.
         offset: u64,
@@ -165,23 +165,23 @@ pub struct FrameReader<'a> {
     ended: bool,
 }
 
-/// The frame that begins at some offset, its chain not yet looked at.
+/// A frame at some offset, whose link to the frame before it is not checked yet.
 struct Candidate<'a> {
     checksum: u32,
     prev: u32,
     kind: u8,
     synced: u64,
-    /// What the checksum covers.
+    /// The bytes that the checksum covers.
     covered: &'a [u8],
 }
 
-/// What a search for a frame came to.
+/// The result of a search for a frame.
 enum Search {
-    /// There is one at this offset.
+    /// There is a frame at this offset.
     Frame(usize),
     /// There is none.
     Nothing,
-    /// Too many bytes look like one.
+    /// Too many bytes look like a frame.
     OutOfBudget,
 }
 
@@ -198,7 +198,7 @@ impl<'a> FrameReader<'a> {
         (self.offset as u64, self.prev)
     }
 
-    /// How the log ends behind the frames that were read. To be asked after the last frame.
+    /// How the log ends behind the frames that were read. Call it after the last frame.
     #[must_use]
     pub fn tail(&self) -> Tail {
         let offset = self.offset as u64;
@@ -212,15 +212,15 @@ impl<'a> FrameReader<'a> {
         }
     }
 
-    /// Whether a frame behind the current offset was written when that offset had been durable. Beyond the budget the
-    /// answer is yes, since a log that is neither must not be cut.
+    /// Whether a frame behind the current offset records that the bytes there were durable. If the search exceeds its
+    /// budget, the answer is yes, since a log in doubt must not be cut.
     fn durable_frame_follows(&self) -> bool {
         let durable = |frame: &Candidate<'_>| frame.synced > self.offset as u64;
         !matches!(self.find_frame(self.offset + 1, durable), Search::Nothing)
     }
 
-    /// Goes on at the next frame that checks by itself, whatever it follows; false when there is none. For looks into
-    /// damaged logs: what is replayed ends where the chain does.
+    /// Moves to the next frame whose checksum is right, whatever frame it follows; `false` when there is none. For
+    /// repair and for dumps of damaged logs: recovery stops where the chain breaks.
     ///
     /// ```
     /// use terrace::format::log::{FrameReader, FrameWriter, first_prev};
@@ -241,10 +241,10 @@ impl<'a> FrameReader<'a> {
         true
     }
 
-    /// Looks for a frame that checks by itself and is `wanted`, from offset `from` on.
+    /// Looks for a frame whose checksum is right and that is `wanted`, from offset `from` on.
     ///
-    /// Frames have no alignment, so each byte may begin one. Few bytes look like a header, but bytes made to look so
-    /// could cost the square of their number: hence a budget.
+    /// Frames have no alignment, so each byte may begin one. Few bytes look like a header. But bytes that were made
+    /// to look like headers could cost the square of their number: hence a budget.
     fn find_frame(&self, from: usize, wanted: impl Fn(&Candidate<'_>) -> bool) -> Search {
         let mut budget = self.bytes.len().saturating_mul(64);
         for offset in from..self.bytes.len() {

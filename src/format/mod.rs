@@ -1,8 +1,8 @@
-//! Bytes to values and back: every file kind, each with its byte table beside the codec.
+//! The on-disk format: encoders and decoders for every kind of file, each with a table of its bytes.
 //!
-//! Little endian throughout. Decoders use checked arithmetic, cap before they allocate, and never panic. They judge
-//! bytes alone: whether a value fits the rest of the store is for its user to say. `docs/format.md` is the index of
-//! file kinds and the rules of change; `tests/format` holds golden bytes of each.
+//! Numbers are little endian. Decoders use checked arithmetic, bound a length before they allocate, and never panic.
+//! They check bytes only: whether a value fits the rest of the store is checked by its user. `docs/format.md` is the
+//! index of file kinds and has the rules for changes; `tests/format` has golden bytes of each kind.
 //!
 //! ```
 //! use terrace::format::block::{Block, BlockBuilder};
@@ -46,7 +46,7 @@ use std::fmt;
 /// Version of every format here, stored wherever a file can be identified by itself.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Bytes that no encoder of this version writes.
+/// An error of a decoder: bytes that no encoder of this version writes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Malformed {
     /// Where the contradiction shows, in bytes from the start of what was decoded.

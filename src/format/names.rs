@@ -8,13 +8,14 @@
 //! RESERVE           zeros, for a full disk
 //! ```
 //!
-//! Numbers are decimal, padded with zeros to 6 digits, and longer if need be, up to 18. Every file has one name only: what
-//! does not print back to the same text is not ours. `.new` files are being written, to be renamed over their namesakes.
+//! Numbers are decimal, padded with zeros to 6 digits, and longer if need be, up to 18. Every file has exactly one
+//! name: a name that does not print back to the same text is not one of the store. `.new` files are being written,
+//! and will be renamed over the file without that ending.
 
 use crate::types::{PackId, SegmentId};
 use std::fmt;
 
-/// What a file of a store is, as its name tells.
+/// What a file of a store is, by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FileName {
     /// A pack of tables.
@@ -23,9 +24,9 @@ pub enum FileName {
     Wal(SegmentId),
     /// A log of catalog edits.
     Manifest(u64),
-    /// A dead file that waits to be written over.
+    /// A dead file that waits to be overwritten.
     Recycled(u64),
-    /// Names the manifest that holds.
+    /// Names the manifest in force.
     Current,
     /// The next [`Current`](Self::Current), not in force yet.
     CurrentTemp,
@@ -35,12 +36,12 @@ pub enum FileName {
     IdentityTemp,
     /// Carries the lock on the directory.
     Lock,
-    /// Takes up space that is given up when the disk is full.
+    /// Occupies space that is freed when the disk is full.
     Reserve,
 }
 
 impl FileName {
-    /// What the file called `name` is; `None` if it is none of a store's files.
+    /// What the file called `name` is; `None` if it is not a file of a store.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         match name {
@@ -69,8 +70,8 @@ impl FileName {
     }
 }
 
-/// Id under which the frames of manifest `number` are checked; those of a segment of the write-ahead log are checked
-/// under the segment's own number, which never gets so high.
+/// Log id of manifest `number`, to which its checksums are bound. The log id of a segment is the segment's own
+/// number, which never gets so high.
 #[must_use]
 pub fn log_id_of_manifest(number: u64) -> u64 {
     1 << 63 | number
@@ -82,7 +83,7 @@ const DIGITS_MAX: usize = 18;
 fn parse_number(digits: &str) -> Option<u64> {
     let canonical = digits.len() == 6 || digits.len() > 6 && !digits.starts_with('0');
     let decimal = digits.bytes().all(|byte| byte.is_ascii_digit());
-    // Numbers come from counters that never get this far; a stray file must not push one over its end.
+    // Numbers come from counters that never get this far. A stray file must not push a counter over its end.
     let plausible = digits.len() <= DIGITS_MAX;
     if canonical && decimal && plausible { digits.parse().ok() } else { None }
 }

@@ -19,7 +19,7 @@
 //!        8     magic "TERRPACK"
 //! ```
 //!
-//! The trailer's own length and magic are covered by what they must agree with: the bytes in hand.
+//! The checksum does not cover the trailer's length and magic. These must agree with the bytes that were read.
 
 use super::checksum::Place;
 use super::coding::{Decoder, put_u32, put_u64};
@@ -161,7 +161,8 @@ impl PackDirectory {
     }
 }
 
-/// Sets directories apart from the blocks of a table whose id happens to be the same.
+/// The place to which a directory's checksum is bound: none of a table's blocks has it, even if the table's id equals
+/// the pack's.
 fn place(pack: PackId) -> Place {
     Place { id: pack.0, offset: u64::MAX - 1 }
 }

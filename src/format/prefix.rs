@@ -1,4 +1,4 @@
-//! The rule by which keys have prefixes, or that there is none.
+//! The stored form of a prefix rule: which part of a key is its prefix, or that keys have none.
 //!
 //! ```text
 //! OFFSET SIZE FIELD

@@ -1,4 +1,4 @@
-//! A table: sealed blocks, and the footer from which they are found.
+//! The format of a table: sealed blocks, and a footer that locates them.
 //!
 //! ```text
 //! table:   data blocks | filter block, if any | index block | range tombstone block, if any | properties block | footer
@@ -32,9 +32,10 @@
 //! * every entry of the next block is behind it.
 //!
 //! So the first index entry at or behind (key, stamp) names the only block that can hold the first data entry at or
-//! behind (key, stamp) - unless the search falls between two blocks, when that entry is the first of the block named.
+//! behind (key, stamp). If that block has no such entry, the search falls between two blocks, and the entry is the
+//! first one of the next block.
 //!
-//! A raw block is decoded without a copy. LZ4 is kept only where it saves an eighth.
+//! A raw block is decoded without a copy. A block is stored as LZ4 only if that saves an eighth of it.
 
 mod properties;
 mod separator;
@@ -57,7 +58,7 @@ pub const TRAILER_BYTES: usize = 5;
 /// Bytes of an encoded [`Footer`].
 pub const FOOTER_BYTES: usize = 80;
 
-/// The first bytes of a footer.
+/// First bytes of a footer.
 pub const TABLE_MAGIC: [u8; 8] = *b"TERRTABL";
 
 /// Largest payload that can be sealed, in bytes.
@@ -128,7 +129,8 @@ pub enum Codec {
     Lz4 = 2,
 }
 
-/// Appends `payload` sealed for `place` (table id, offset of the block in the table) to `out`; the stored length.
+/// Appends `payload`, sealed for `place` (table id, offset of the block in the table), to `out`. Returns the stored
+/// length.
 ///
 /// With [`Codec::Lz4`] the payload is stored raw all the same unless compression saves an eighth of it.
 ///
@@ -150,7 +152,8 @@ pub fn seal_block(place: Place, codec: Codec, payload: &[u8], out: &mut Vec<u8>)
     (out.len() - start) as u32
 }
 
-/// The end of the sealed block whose payload lies in `pieces`, stored by `codec`: the payload goes before it as it is.
+/// The trailer of a sealed block whose payload lies in `pieces`, stored by `codec`. The caller writes the payload
+/// before it.
 #[must_use]
 pub fn trailer_of_pieces(place: Place, codec: Codec, pieces: [&[u8]; 2]) -> [u8; TRAILER_BYTES] {
     let [head, rest] = pieces;
@@ -159,7 +162,8 @@ pub fn trailer_of_pieces(place: Place, codec: Codec, pieces: [&[u8]; 2]) -> [u8;
     [codec as u8, a, b, c, d]
 }
 
-/// The stored form of a large payload in `pieces`, compressed, and its length in the buffer; none if that saves too little.
+/// A large payload in `pieces`, compressed: a buffer, and the length of the stored form in it. `None` if compression
+/// saves too little.
 #[must_use]
 pub fn compress_pieces([head, rest]: [&[u8]; 2]) -> Option<(Buffer, usize)> {
     let length = head.len() + rest.len();
@@ -174,7 +178,7 @@ pub fn compress_pieces([head, rest]: [&[u8]; 2]) -> Option<(Buffer, usize)> {
     is_worthwhile(stored, length).then_some((out, stored))
 }
 
-/// Whether `stored` bytes, of a payload of `length`, are few enough to decompress them at each read.
+/// Whether compression of `length` bytes to `stored` saves enough to pay for the decompression at each read.
 fn is_worthwhile(stored: usize, length: usize) -> bool {
     stored <= length - length / 8
 }
@@ -194,10 +198,11 @@ fn compress(payload: &[u8], out: &mut Vec<u8>) -> bool {
     worthwhile
 }
 
-/// The payload of the sealed block `stored` that was read from `place`: a raw one lies at the start of `stored`.
+/// The payload of the sealed block `stored`, which was read from `place`. A raw payload is the start of `stored`.
 ///
 /// # Errors
-/// When the checksum does not match the bytes and the place, or the compressed bytes do not yield what they claim.
+/// When the checksum does not match the bytes and the place, or the compressed bytes do not have the raw length that
+/// they state.
 pub fn open_block(place: Place, stored: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
     let covered = check_block(place, stored)?;
     let (&codec, payload) = covered.split_last().ok_or(Malformed::new(0, "truncated block"))?;
@@ -220,7 +225,7 @@ pub fn check_block(place: Place, stored: &[u8]) -> Result<&[u8], Malformed> {
     Ok(covered)
 }
 
-/// A block, once it is checked.
+/// The payload of a checked block.
 #[derive(Debug)]
 pub enum Opened<'a> {
     /// Its payload, as it was stored.
@@ -229,7 +234,8 @@ pub enum Opened<'a> {
     Decompressed(Buffer),
 }
 
-/// As [`open_block`], where what is compressed comes to lie in a buffer that `take` gives, of as many bytes as it asks for.
+/// As [`open_block`], but a compressed payload is decompressed into a buffer that `take` gives for its number of
+/// bytes.
 ///
 /// # Errors
 /// As that.

@@ -1,4 +1,4 @@
-//! What the codecs' tests share: seeded properties and hostile variants of good bytes.
+//! Shared by the tests of codecs: seeded property tests, and hostile variants of good bytes.
 
 use super::Malformed;
 use proptest::test_runner::{Config, RngSeed};

@@ -1,4 +1,4 @@
-//! A value that will expire, as it is stored: the caller's bytes, then the second of its write.
+//! The stored form of a value that expires: the caller's bytes, then the second of its write.
 //!
 //! ```text
 //! OFFSET SIZE FIELD
@@ -9,7 +9,7 @@
 /// Bytes at the end of a value that say when it was written.
 pub const TIMESTAMP_BYTES: usize = 4;
 
-/// The caller's value and the second of its write; nothing if no caller's value was stored so.
+/// The caller's value and the second of its write; `None` if the bytes are too short to be such a value.
 ///
 /// ```
 /// use terrace::format::timestamped::{timestamp, split};
@@ -22,13 +22,13 @@ pub fn split(stored: &[u8]) -> Option<(&[u8], u32)> {
     Some((value, u32::from_le_bytes(*second)))
 }
 
-/// The second of a stored value's write; of what was not stored so, the first of all.
+/// The second of a stored value's write; 0 if the bytes are too short to be such a value.
 #[must_use]
 pub fn second(stored: &[u8]) -> u32 {
     split(stored).map_or(0, |(_, second)| second)
 }
 
-/// `value` as it is stored that was written in `second`.
+/// The stored form of `value`, written in `second`.
 #[must_use]
 pub fn timestamp(value: &[u8], second: u32) -> Vec<u8> {
     [value, &second.to_le_bytes()].concat()

@@ -8,8 +8,9 @@
 //! varint  sequence number
 //! ```
 //!
-//! They are *fragmented*: two of them have the same range or no key in common. They are in order of their ranges, those
-//! with the same range newest first, so that the newest one over a key that a reader sees is found by bisection.
+//! The tombstones are *fragmented*: any two of them have the same range, or no key in common. They are in the order
+//! of their ranges; those with the same range come newest first. So a binary search finds the newest one over a key
+//! that a reader sees.
 
 use super::Malformed;
 use super::coding::{Decoder, put_prefixed, put_varint};

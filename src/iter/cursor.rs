@@ -1,4 +1,4 @@
-//! Cursors.
+//! Cursors: positions that seek, and step in both directions.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use crate::engine::read::bidirectional::BidirectionalScan;
 use crate::error::Result;
 use crate::slice::Slice;
 
-/// A position among entries that goes anywhere: it seeks again and again, and turns round.
+/// A position among entries that can seek any number of times and step in both directions.
 ///
-/// An [`Iter`](super::Iter) is for a range that is walked once, from one end or both, and is the cheaper and the shorter to
-/// write. A cursor is for joins, for skipping from one prefix to the next, for pages: a seek costs less than a new iterator, and one moment is
-/// seen all the time.
+/// Use an [`Iter`](super::Iter) to walk a range once, from one end or both: it is cheaper and shorter to write. Use a
+/// cursor for joins, for pages, or to skip from one prefix to the next: a seek costs less than a new iterator, and
+/// the cursor sees the same moment all the time.
 ///
-/// It stands on an entry, before the first or behind the last one; a new one stands before the first. Every movement returns
-/// the entry that it leads to, or none where it leads beyond either end of the bounds; from there, the movement in the other direction
-/// leads back. What it sees is the store as it was when it was made, or as its snapshot sees it, and what an `Iter` says of
-/// space that is held is true of it.
+/// It stands on an entry, before the first one, or behind the last one. A new cursor stands before the first. Every
+/// movement returns the entry that it leads to, or `None` if it leads beyond an end of the bounds; from there a
+/// movement in the other direction leads back. The cursor sees the store as it was when it was made, or as its
+/// snapshot sees it. Like an `Iter`, it holds the tables that it reads.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -34,8 +34,9 @@ use crate::slice::Slice;
 /// # Ok::<(), terrace::Error>(())
 /// ```
 ///
-/// A step on in the same direction costs what it does in an `Iter`; to turn round costs a seek. After a failure (a damaged
-/// block, say) it stands nowhere: there is no current entry, and no step leads to one, until it seeks again.
+/// A step in the direction of the last movement costs as much as in an `Iter`; to turn round costs a seek. After a
+/// failure (a damaged block, say) it stands nowhere: it has no current entry, and no step leads to one, until the
+/// next seek.
 pub struct Cursor(BidirectionalScan);
 
 impl Cursor {
@@ -43,7 +44,7 @@ impl Cursor {
         Self(bidirectional)
     }
 
-    /// Goes to the first entry at or behind `key`. A key before the bounds leads to their first entry.
+    /// Moves to the first entry at or behind `key`. A key before the bounds leads to their first entry.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -62,7 +63,7 @@ impl Cursor {
         Ok(self.0.current())
     }
 
-    /// Goes to the last entry at or before `key`. A key behind the bounds leads to their last entry.
+    /// Moves to the last entry at or before `key`. A key behind the bounds leads to their last entry.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -81,7 +82,7 @@ impl Cursor {
         Ok(self.0.current())
     }
 
-    /// Goes to the first entry.
+    /// Moves to the first entry.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -99,7 +100,7 @@ impl Cursor {
         Ok(self.0.current())
     }
 
-    /// Goes to the last entry.
+    /// Moves to the last entry.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -117,7 +118,7 @@ impl Cursor {
         Ok(self.0.current())
     }
 
-    /// Goes to the next entry: the first one from before it. Behind the last one it stays.
+    /// Moves to the next entry; from before the first entry, to the first one. Behind the last entry it stays.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -141,7 +142,7 @@ impl Cursor {
         Ok(self.0.current())
     }
 
-    /// Goes to the previous entry: the last one from behind it. Before the first one it stays.
+    /// Moves to the previous entry; from behind the last entry, to the last one. Before the first entry it stays.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -163,7 +164,7 @@ impl Cursor {
         Ok(self.0.current())
     }
 
-    /// The entry that it stands on.
+    /// The current entry, borrowed.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -180,7 +181,7 @@ impl Cursor {
         self.0.current()
     }
 
-    /// The entry that it stands on, to keep: the value is not copied.
+    /// The current entry, to keep. The value is not copied.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

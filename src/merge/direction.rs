@@ -1,4 +1,4 @@
-//! The two directions of a walk, as types.
+//! The two directions of a merge, as types.
 
 use super::Cursor;
 use std::cmp::Ordering;

@@ -1,15 +1,17 @@
-//! Range tombstones cut where they meet, so that they can be searched like entries.
+//! Fragmented range tombstones: cut where they meet, so that they can be searched like entries.
 //!
-//! *Fragmented* tombstones have the same range or no key in common. They are in order of their ranges, those with the
-//! same range newest first: the one that decides a key is found by bisection, however the ranges that were deleted
-//! overlap. Of the tombstones over a key, only the newest that each snapshot sees is of any use; the rest go when
-//! tombstones are fragmented, so that ranges deleted again and again do not add up.
+//! Any two *fragmented* tombstones have the same range, or no key in common. They are in the order of their ranges;
+//! those with the same range come newest first. So a binary search finds the newest one over a key, however the
+//! deleted ranges overlap.
+//!
+//! Of the tombstones over a key, only the newest that each snapshot sees is of use. The rest are dropped when
+//! tombstones are fragmented, so that ranges that are deleted again and again do not accumulate.
 
 use crate::types::{KeyRange, RangeTombstone, Seq, UpperBound};
 use std::collections::BTreeSet;
 
-/// Fragments `tombstones`, given in any order, for readers that hold `snapshots`, in ascending order, and for all that
-/// are newer than every tombstone.
+/// Fragments `tombstones`, given in any order, for readers that hold `snapshots`, in ascending order, and for all
+/// readers that see every tombstone.
 ///
 /// Costs n log n for n tombstones, whatever their overlaps, and as much again for each snapshot.
 #[must_use]
@@ -19,7 +21,7 @@ pub fn fragment(tombstones: &[RangeTombstone], snapshots: &[Seq]) -> Vec<RangeTo
         edges.push((UpperBound::Excluded(range.start.clone()), index));
         edges.push((range.end.clone(), index));
     }
-    // Stable and fast on what is sorted in pieces, as the fragments of several tables are.
+    // A stable sort that is fast on input sorted in pieces, as the fragments of several tables are.
     edges.sort_by(|a, b| a.0.cmp(&b.0));
     let mut over = BTreeSet::new();
     let mut fragments: Vec<(KeyRange, Vec<Seq>)> = Vec::new();
@@ -65,7 +67,7 @@ fn lower_bound(fragments: &[RangeTombstone], key: &[u8]) -> usize {
     fragments.partition_point(|tombstone| !tombstone.range.end.admits(key))
 }
 
-/// Of the fragmented tombstones with the range of the one at `at`, newest first: those that are newer than `seq`, and the
+/// Of the fragmented tombstones with the same range as the one at `at`, newest first: those newer than `seq`, and the
 /// next older one.
 fn split_group(
     fragments: &[RangeTombstone],
@@ -74,7 +76,7 @@ fn split_group(
 ) -> (&[RangeTombstone], Option<&RangeTombstone>) {
     let (range, behind) = (&fragments[at].range, &fragments[at..]);
     let is_newer = |tombstone: &RangeTombstone| tombstone.seq > seq && tombstone.range == *range;
-    // Most groups are of one tombstone.
+    // Most groups have one tombstone.
     let mut reach = 1;
     while behind.get(reach - 1).is_some_and(is_newer) {
         reach *= 2;
@@ -105,17 +107,17 @@ pub fn newer_over(fragments: &[RangeTombstone], range: &KeyRange, since: Seq) ->
     })
 }
 
-/// Neighbouring keys over which the same tombstone is the newest, or none is.
+/// A range of keys over which the same tombstone is the newest, or over which there is none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Span {
     /// The keys.
     pub range: KeyRange,
-    /// The tombstone.
+    /// Sequence number of that tombstone.
     pub newest: Option<Seq>,
 }
 
-/// The span around `key` that a reader at `upto` sees in `lists` of fragmented tombstones, of which each is newer
-/// than the next.
+/// The span around `key` that a reader at `upto` sees in `lists` of fragmented tombstones; each list is newer than
+/// the next.
 pub fn span_at<'a>(lists: impl IntoIterator<Item = &'a [RangeTombstone]>, key: &[u8], upto: Seq) -> Span {
     let mut span = Span { range: KeyRange::everything(), newest: None };
     for fragments in lists {
@@ -148,7 +150,7 @@ fn span_in(fragments: &[RangeTombstone], key: &[u8], upto: Seq) -> (KeyRange, Op
     (gap, None)
 }
 
-/// Fragmented tombstones, asked along ascending keys.
+/// Fragmented tombstones with a position, for lookups by ascending keys.
 #[derive(Debug)]
 pub struct Coverage {
     fragments: Vec<RangeTombstone>,
@@ -156,7 +158,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Stands before the first key.
+    /// The tombstones, with the position before the first key.
     #[must_use]
     pub fn new(fragments: Vec<RangeTombstone>) -> Self {
         Self { fragments, at: 0 }
@@ -168,7 +170,7 @@ impl Coverage {
         &self.fragments
     }
 
-    /// The oldest tombstone over all of `range` that is newer than `seq`; tombstones side by side do not count.
+    /// The oldest tombstone that covers all of `range` by itself and is newer than `seq`.
     #[must_use]
     pub fn over_all(&self, range: &KeyRange, seq: Seq) -> Option<Seq> {
         let at = lower_bound(&self.fragments, &range.start);
@@ -176,7 +178,7 @@ impl Coverage {
         over.then(|| oldest_newer(&self.fragments, at, seq)).flatten()
     }
 
-    /// The oldest tombstone over `key` that is newer than `seq`. The key must not lie before the one asked last.
+    /// The oldest tombstone over `key` that is newer than `seq`. The key must not lie before that of the last call.
     pub fn newer_than(&mut self, key: &[u8], seq: Seq) -> Option<Seq> {
         while self.fragments.get(self.at).is_some_and(|tombstone| !tombstone.range.end.admits(key)) {
             self.at += 1;

@@ -1,4 +1,4 @@
-//! The first bytes of a key as a number.
+//! The head of a key: its first bytes as a number.
 
 /// The first eight bytes of `key`, zero-padded, as a number that orders as they do: `key_head(a) < key_head(b)` implies
 /// `a < b`, and `a < b` implies `key_head(a) <= key_head(b)`.

@@ -1,12 +1,14 @@
-//! A source without what range tombstones hide.
+//! A source without the entries that range tombstones hide.
 //!
-//! Owns a cursor and shows a reader only those of its entries that no range tombstone hides: neither one of the source
-//! itself nor one of the *newer* sources, those in which a search would look before this one. What a newer source's
-//! tombstone covers is older than it, whatever it is (I2): there the cursor seeks to the end of the tombstone at once.
-//! What a tombstone of its own source covers may be newer or older: there it steps, and behind a few hidden versions of one
-//! key it seeks past all of them.
+//! A [`Masked`] cursor wraps a cursor and shows only entries that no range tombstone of two groups hides: those of
+//! the source itself, and those of *newer* sources, which a lookup would search before this one.
 //!
-//! So a merge needs to know nothing of range tombstones, and sources that none can hide are not masked at all.
+//! * A newer source's tombstone hides every entry of this source that it covers (I2). So the cursor seeks to the end
+//!   of the tombstone at once.
+//! * A tombstone of the source itself may be older or newer than the entries that it covers. So the cursor steps, and
+//!   after a few hidden versions of one key it seeks past all of them.
+//!
+//! So a merge needs to know nothing of range tombstones. Sources whose entries no tombstone can hide are not wrapped.
 
 use super::visible::STEPS_BEFORE_SEEK;
 use super::{Cursor, PinValue, Span};
@@ -30,26 +32,26 @@ enum Mask {
     Everything,
 }
 
-/// How hidden entries are passed in one direction: one of them; all versions of a key up to the one of that number, the newest
-/// that is hidden; a range, if there is anything beyond it.
+/// How hidden entries are skipped in one direction: one entry; all versions of a key up to the newest hidden one,
+/// given by its number; a range, if there is anything beyond it.
 struct Pass<S, V, R> {
     step: S,
     leave_versions: V,
     leave_range: R,
 }
 
-/// A cursor that passes over hidden entries.
+/// A cursor that skips hidden entries.
 pub struct Masked<C, T> {
     cursor: C,
     /// Tombstones of the newer sources that have any.
     newer: Vec<Arc<T>>,
     /// Tombstones of this source, if it has any.
     own: Option<Arc<T>>,
-    /// What is hidden in a range.
+    /// A range, and what is hidden in it; kept from the last look at the tombstones.
     known: Option<(KeyRange, Mask)>,
-    /// The key whose hidden versions are being passed.
+    /// The key whose hidden versions are being skipped.
     key: Vec<u8>,
-    /// Stands on an entry that is not hidden.
+    /// Whether the cursor stands on an entry that is not hidden.
     valid: bool,
 }
 
@@ -60,7 +62,7 @@ impl<C: Cursor, T: Tombstones<Error = C::Error>> Masked<C, T> {
         Self { cursor, newer, own, known: None, key: Vec::new(), valid: false }
     }
 
-    /// Passes hidden entries after a movement, of which `moved` is the result.
+    /// Skips hidden entries after a movement, whose result is `moved`.
     fn settle<S, V, R>(&mut self, moved: Result<(), C::Error>, pass: Pass<S, V, R>) -> Result<(), C::Error>
     where
         S: Fn(&mut C) -> Result<(), C::Error>,
@@ -69,7 +71,7 @@ impl<C: Cursor, T: Tombstones<Error = C::Error>> Masked<C, T> {
     {
         self.valid = false;
         moved?;
-        // Hidden versions of `self.key` that were passed one after the other.
+        // Number of hidden versions of `self.key` that were skipped one by one.
         let mut passed = 0;
         while self.cursor.valid() {
             let key = self.cursor.key();
@@ -106,7 +108,7 @@ impl<C: Cursor, T: Tombstones<Error = C::Error>> Masked<C, T> {
     fn settle_forward(&mut self, moved: Result<(), C::Error>) -> Result<(), C::Error> {
         let pass = Pass {
             step: C::next,
-            // All that follows of the key is older, and hidden as well.
+            // All later versions of the key are older, and hidden as well.
             leave_versions: |cursor: &mut C, key: &[u8], _| {
                 cursor.seek(key, Stamp::new(Seq::ZERO, Kind::Delete))
             },
@@ -121,7 +123,7 @@ impl<C: Cursor, T: Tombstones<Error = C::Error>> Masked<C, T> {
     fn settle_backward(&mut self, moved: Result<(), C::Error>) -> Result<(), C::Error> {
         let pass = Pass {
             step: C::prev,
-            // What comes before is newer: the versions from the tombstone's number on are not hidden.
+            // The versions before are newer: those from the tombstone's number on are not hidden.
             leave_versions: |cursor: &mut C, key: &[u8], newest_hidden| {
                 cursor.seek_before(key, Stamp::upto(newest_hidden))
             },

@@ -1,4 +1,6 @@
-//! Merging of sorted sources: pure, generic over where the entries come from.
+//! K-way merges of sorted sources, and what a reader or a job sees of them.
+//!
+//! Everything here is pure and generic over the sources: it knows no files, and no thresholds of a policy.
 
 mod cursor;
 mod direction;

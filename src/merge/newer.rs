@@ -1,11 +1,11 @@
-//! Whether anything in a range is newer than a number.
+//! The search for a version in a range that is newer than a sequence number.
 
 use super::Cursor;
 use super::visible::STEPS_BEFORE_SEEK;
 use crate::types::{Key, KeyRange, Kind, Seq, Stamp};
 
-/// A key of `range` with a version above `since`, and that version's number, if `cursor` meets one. Goes from key to key, of
-/// each of which it looks at the newest version: the other ones are passed by a few steps and a seek, however many they are.
+/// Finds a key of `range` with a version above `since`, and that version's sequence number. Of each key it looks at
+/// the newest version and skips the others by a few steps and a seek, however many they are.
 ///
 /// # Errors
 /// That of the cursor.
@@ -16,7 +16,7 @@ pub fn newer_in<C: Cursor>(
 ) -> Result<Option<(Key, Seq)>, C::Error> {
     cursor.seek(&range.start, Stamp::MAX)?;
     let mut key = Vec::new();
-    // Versions of `key` that were met one after the other.
+    // Number of versions of `key` met one after the other.
     let mut met = 0;
     while cursor.valid() && range.end.admits(cursor.key()) {
         if met == 0 || cursor.key() != key {

@@ -1,29 +1,32 @@
-//! Which versions a flush or a compaction keeps.
+//! The retain rules: which versions a flush or a compaction keeps.
 //!
-//! The one place that decides it. The rules, for a version with sequence number `s` of a key:
+//! This is the one place that decides it. The rules, for a version with sequence number `s` of a key:
 //!
-//! 1. It goes when a newer version of the key in the same job, or a newer range tombstone over it, is visible to every
-//!    snapshot to which it is: no snapshot lies at or above `s` and below the newer one.
-//! 2. A tombstone goes when no snapshot lies below `s` and no table outside the job may hold an older version. All
-//!    older versions in the job go with it, by rule 1. A range tombstone is a tombstone of each of its keys.
+//! 1. It is dropped if a newer version of the key in the same job, or a newer range tombstone over it, is visible to
+//!    every snapshot that sees `s`. That is: no snapshot lies at or above `s` and below the newer one.
+//! 2. A tombstone is dropped if no snapshot lies below `s` and no table outside the job may hold an older version.
+//!    All older versions in the job are dropped with it, by rule 1. A range tombstone is a tombstone of each of its
+//!    keys.
 //!
-//! What stays by a snapshot alone tells which ones these are ([`Verdict::KeepFor`]): without them the same job would drop it.
+//! For a version that stays only because of snapshots, the verdict says which ones ([`Verdict::KeepFor`]): without
+//! them the same job would drop it.
 //!
-//! The newest state is always a reader, and snapshots taken after the job started are at least as new as everything
-//! in it. The filter knows one key at a time and nothing of tables: what lies outside the job is the caller's to say.
+//! The newest state always has a reader. Snapshots taken after the job started are at least as new as everything in
+//! the job. The filter knows one key at a time and no tables: the caller says what lies outside the job.
 
 use crate::types::{Holders, Kind, Seq, Stamp};
 
-/// What becomes of a version.
+/// The verdict on a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It is written to the output.
+    /// The version is written to the output.
     Keep,
-    /// The same, but only because these read at numbers of the past: without them a job over the same tables would drop it.
+    /// The same, but only because of these readers at past sequence numbers: without them a job over the same tables
+    /// would drop it.
     KeepFor(Holders),
-    /// No reader can reach it behind a newer version or range tombstone.
+    /// No reader can see it behind a newer version or range tombstone.
     DropShadowed,
-    /// A tombstone under which there is nothing.
+    /// A tombstone with no older version below it.
     DropTombstone,
 }
 
@@ -34,7 +37,7 @@ impl Verdict {
         matches!(self, Self::Keep | Self::KeepFor(_))
     }
 
-    /// For whom alone it stays.
+    /// The readers because of which alone it stays.
     #[must_use]
     pub fn holders(self) -> Option<Holders> {
         match self {
@@ -47,12 +50,12 @@ impl Verdict {
 /// Decides on versions in the order of a forward compaction: keys ascending, stamps of a key descending.
 pub struct VersionFilter {
     snapshots: Vec<Seq>,
-    /// The version of the key that was judged last.
+    /// Sequence number of the version of the key that was judged last.
     newer: Option<Seq>,
 }
 
 impl VersionFilter {
-    /// A filter for a job under which readers hold `snapshots`, in ascending order.
+    /// A filter for a job while readers hold `snapshots`, in ascending order.
     #[must_use]
     pub fn new(snapshots: &[Seq]) -> Self {
         debug_assert!(snapshots.is_sorted(), "snapshots must ascend");
@@ -61,7 +64,7 @@ impl VersionFilter {
 
     /// Judges the newest version of a key in the job. `over`: the oldest of the job's range tombstones over the key
     /// that are newer than the version. `older_outside`: whether a table outside the job may hold an older version of
-    /// the key; asked of tombstones alone.
+    /// the key; called for tombstones only.
     pub fn judge_first(
         &mut self,
         stamp: Stamp,
@@ -93,14 +96,14 @@ impl VersionFilter {
         }
     }
 
-    /// Judges a tombstone of a range. `newer`: the next newer one over the same keys, which somebody cannot see. `older_outside`: as for
-    /// versions, of any key of the range.
+    /// Judges a range tombstone. `newer`: the next newer one over the same keys that some reader cannot see.
+    /// `older_outside`: as for versions, for any key of the range.
     pub fn judge_range(&self, seq: Seq, newer: Option<Seq>, older_outside: impl FnOnce() -> bool) -> Verdict {
         let holders = newer.and_then(|newer| self.between(seq, newer));
         self.judge_shadowed(seq, holders.map_or(Verdict::Keep, Verdict::KeepFor), older_outside)
     }
 
-    /// What becomes of a tombstone, of a key or of a range, that gets this verdict for what is newer.
+    /// The final verdict on a tombstone, of a key or of a range, whose verdict by rule 1 is given.
     fn judge_shadowed(&self, seq: Seq, verdict: Verdict, older_outside: impl FnOnce() -> bool) -> Verdict {
         let oldest = self.snapshots.first().filter(|_| !planted!("tombstone-dropped-above-a-snapshot"));
         let reaches_all = oldest.is_none_or(|&oldest| seq <= oldest);
@@ -113,7 +116,7 @@ impl VersionFilter {
         }
     }
 
-    /// Whether a range tombstone numbered `over` hides from every reader all that is older, from `oldest` on.
+    /// Whether a range tombstone numbered `over` hides from every reader all older versions from number `oldest` on.
     #[must_use]
     pub fn is_hidden(&self, oldest: Seq, over: Seq) -> bool {
         self.between(oldest, over).is_none()

@@ -1,4 +1,4 @@
-//! The merge and what a reader sees of it, against sorted vectors.
+//! Tests of merges, and of what readers see of them, against sorted vectors.
 
 use super::{
     Cursor, Masked, MergeBackward, MergeForward, PinValue, Span, Tombstones, VisibleBackward, VisibleForward,

@@ -1,24 +1,23 @@
-//! Many sorted sources as one: a loser tree.
+//! The k-way merge: many sorted sources as one, by a loser tree.
 //!
-//! Owns the sources and a tournament among their current entries. The winner is the source whose entry comes first;
-//! every place holds the loser of one match, leaf `i` playing at `(i + k) / 2`, then at half of that, and so on. A
-//! step moves the winner, and replays its path, log2(k) matches, if it may have lost: if it no longer comes before the
-//! challenger, the first of those it has beaten.
+//! The tree is a tournament among the sources' current entries. The winner is the source whose entry comes first.
+//! Every inner node holds the loser of one match; leaf `i` plays at node `(i + k) / 2`, then at half of that, and so
+//! on. A step moves the winner. It replays the matches on the winner's path, log2(k) of them, only if the winner may
+//! have lost: if its new entry does not come before the challenger, the first entry of those that it has beaten.
 //!
-//! A match is one comparison of cached ranks: the eight bytes of the key that follow the prefix shared by all sources.
-//! That prefix is taken from the entries at which a seek lands and cut whenever a key does not have it, which
-//! ranks all sources anew; until the next seek it only gets shorter, so this is rare. Keys are read only where the
-//! ranks are equal. `cargo bench --bench merge` (entries of 116 bytes from memory, two shared cores): 54 ns per entry
-//! with 8 sources, 21 with two, 6 with one.
+//! A match compares cached ranks: the eight bytes of the key behind the prefix that all sources share. That prefix is
+//! taken from the entries at which a seek ends. It is cut when a key does not have it, which ranks all sources anew;
+//! until the next seek it only gets shorter, so this is rare. Keys are read only where ranks are equal. `cargo bench
+//! --bench merge` measures the time per entry.
 //!
 //! # Invariants
 //!
 //! * Every loser's entry comes behind, or equals, that of the winner of its match, as both stand now.
-//! * Sources with the same (key, stamp) meet in a match, for everything between them is equal as well; the one with
+//! * Sources with the same (key, stamp) meet in a match, for everything between them is equal as well. The one with
 //!   the higher index loses and is marked as passed. A step passes over marked winners.
-//! * A source that waits is marked, too: it looks at its entries once it has won.
+//! * A source that waits ([`Cursor::waits`]) is marked too: it reads its entries once it has won.
 //!
-//! It deliberately does not know of visibility, bounds or where entries come from.
+//! The merge knows nothing of visibility, bounds or where entries come from.
 
 use super::direction::{Backward, Direction, Forward};
 use super::{Cursor, key_head};
@@ -37,16 +36,16 @@ pub type MergeBackward<C> = Merge<C, Backward>;
 /// Not valid before the first seek, and after an error until the next seek.
 pub struct Merge<C, D> {
     sources: Vec<C>,
-    /// What matches need of each source.
+    /// The cached part of each source that matches compare.
     slots: Vec<Slot>,
-    /// The source that lost each match; the first place is nobody's.
+    /// Index of the source that lost each match; the first place is unused.
     losers: Vec<usize>,
     winner: usize,
-    /// That of the winner's entry.
+    /// Rank of the winner's entry.
     rank: u64,
-    /// The least rank of the other sources: as long as the winner's is below it, nobody else comes first.
+    /// The least rank of the other sources: while the winner's rank is below it, the winner comes first.
     challenger: u64,
-    /// Every live source's key begins with it.
+    /// The prefix with which every live source's key begins.
     prefix: Vec<u8>,
     valid: bool,
     direction: PhantomData<D>,
@@ -54,20 +53,21 @@ pub struct Merge<C, D> {
 
 #[derive(Clone, Copy)]
 struct Slot {
-    /// Smaller comes first. The largest when not live.
+    /// A smaller rank comes first. The largest rank if the source is not live.
     rank: u64,
     live: bool,
-    /// No entry of the merge: an equal one of another source comes before it, or the source waits.
+    /// Whether the merge does not show the source's entry: an equal one of another source comes before it, or the
+    /// source waits.
     passed: bool,
 }
 
 const EXHAUSTED: Slot = Slot { rank: u64::MAX, live: false, passed: false };
 
-/// Who waits for a match that nobody has come to, while the tree is built.
+/// While the tree is built: no source has come to this match yet.
 const NOBODY: usize = usize::MAX;
 
 impl<C: Cursor> Merge<C, Forward> {
-    /// Stands on the first entry at or behind (`key`, `stamp`).
+    /// Moves to the first entry at or behind (`key`, `stamp`).
     ///
     /// # Errors
     /// The first error of a source.
@@ -75,7 +75,7 @@ impl<C: Cursor> Merge<C, Forward> {
         self.seek_all(|source| source.seek(key, stamp))
     }
 
-    /// Stands on the first entry.
+    /// Moves to the first entry.
     ///
     /// # Errors
     /// The first error of a source.
@@ -85,7 +85,7 @@ impl<C: Cursor> Merge<C, Forward> {
 }
 
 impl<C: Cursor> Merge<C, Backward> {
-    /// Stands on the last entry strictly before (`key`, `stamp`).
+    /// Moves to the last entry strictly before (`key`, `stamp`).
     ///
     /// # Errors
     /// The first error of a source.
@@ -103,13 +103,13 @@ impl<C: Cursor> Merge<C, Backward> {
         for source in &mut self.sources {
             source.seek(key, stamp)?;
         }
-        // One that waits has nothing of the key.
+        // A source that waits has no version of the key.
         let of_key =
             self.sources.iter().filter(|source| source.valid() && !source.waits() && source.key() == key);
         Ok(of_key.max_by_key(|source| source.stamp()))
     }
 
-    /// Stands on the last entry.
+    /// Moves to the last entry.
     ///
     /// # Errors
     /// The first error of a source.
@@ -172,12 +172,13 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
         self.current().value()
     }
 
-    /// Goes one entry further in the merge's direction. The merge must be valid. Whether the entry may have the key of the
-    /// one before it: `false` spares the comparison.
+    /// Moves one entry further in the merge's direction. The merge must be valid. Returns whether the new entry may
+    /// have the same key as the one before it: after `false` the caller need not compare.
     ///
     /// # Errors
     /// That of the source.
-    // In line, as is what lies between it and the public iterator: a row takes 400 instructions so, and 550 otherwise.
+    // Inlined, as are the functions between it and the public iterator: the calls would be a large part of a row's
+    // cost.
     #[inline(always)]
     pub fn step(&mut self) -> Result<bool, C::Error> {
         debug_assert!(self.valid, "the merge stands on no entry");
@@ -199,8 +200,8 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
         self.contest(left)
     }
 
-    /// Finds the entry that comes first after the winner has been moved on. As [`Merge::step`], for an entry that had the
-    /// rank `left`.
+    /// Finds the entry that comes first after the winner, whose rank was `left`, has been moved. Returns as
+    /// [`Merge::step`].
     #[inline(never)]
     fn contest(&mut self, left: u64) -> Result<bool, C::Error> {
         let mut ranked_anew = false;
@@ -250,7 +251,7 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
             }
         }
         if self.sources.len() == 1 {
-            // Its keys are compared with nobody's.
+            // With a single source, keys are compared with no others.
             self.prefix.clear();
         }
         if !self.sources.is_empty() {
@@ -266,7 +267,8 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
         Ok(())
     }
 
-    /// Reads the new entry of `source`. False when the prefix had to be cut, and all ranks are out of date.
+    /// Reads the new entry of `source`. Returns `false` if the prefix had to be cut, so that all ranks are out of
+    /// date.
     #[inline]
     fn load(&mut self, source: usize) -> bool {
         let cursor = &self.sources[source];
@@ -294,7 +296,7 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
         }
     }
 
-    /// Plays the whole tournament: whoever comes to a match first waits there for the other.
+    /// Plays the whole tournament: the source that comes to a match first waits there for the other.
     fn build(&mut self) {
         self.losers.fill(NOBODY);
         for source in 0..self.sources.len() {

@@ -1,23 +1,24 @@
 //! What a reader at a sequence number sees of a merge.
 //!
-//! Owns a merge and shows one entry per user key: the newest version at or below the reader's sequence number, unless
-//! it is a tombstone. Forward, that version is the first one met; backward, the last one, so that the candidate is
-//! pinned (not copied) until the merge has left its key. Where many versions are to be passed, a few steps are tried
-//! and then a seek: behind the key, before it, or, backward, to its newest version that the reader sees. So a key costs
-//! no more than a few steps and two seeks, however many versions it has.
+//! It wraps a merge and shows one entry for each user key: the newest version at or below the reader's sequence
+//! number, unless that is a tombstone. In a forward walk that version is the first one met. In a backward walk it is
+//! the last one, so the candidate's value is pinned (not copied) until the merge has left its key.
 //!
-//! It deliberately does not know of bounds, nor which sources there must be.
+//! To skip versions, a few steps are tried and then a seek: behind the key, before it, or, backward, to the newest
+//! version that the reader sees. So a key costs no more than a few steps and two seeks, however many versions it has.
+//!
+//! It knows neither the bounds of a scan nor which sources a merge must have.
 
 use super::{Cursor, MergeBackward, MergeForward};
 use crate::types::{Kind, Seq, Stamp};
 use std::ops::Deref;
 
-/// Steps over versions of one key before a seek is tried.
+/// Number of versions of one key that are skipped by steps before a seek is used.
 pub(super) const STEPS_BEFORE_SEEK: usize = 8;
 
-/// A cursor whose values outlive its movements.
+/// A cursor whose values can be pinned: kept alive while the cursor moves.
 pub trait PinValue: Cursor {
-    /// A value, kept alive without the cursor.
+    /// A value that lives without the cursor.
     type Pinned: Deref<Target = [u8]>;
 
     /// The current value. Only while the cursor is valid.
@@ -28,7 +29,7 @@ pub trait PinValue: Cursor {
 pub struct VisibleForward<C> {
     merge: MergeForward<C>,
     upto: Seq,
-    /// The key to be left, during a skip.
+    /// During a skip, the key whose versions are skipped.
     key: Vec<u8>,
 }
 
@@ -57,7 +58,7 @@ impl<C: Cursor> VisibleForward<C> {
         self.settle()
     }
 
-    /// Goes to the next visible key. Must be valid.
+    /// Moves to the next visible key. Must be valid.
     ///
     /// # Errors
     /// That of a source.
@@ -101,7 +102,7 @@ impl<C: Cursor> VisibleForward<C> {
         self.merge.current()
     }
 
-    /// Goes on to the first entry that the reader sees.
+    /// Moves on to the first entry that the reader sees.
     #[inline(always)]
     fn settle(&mut self) -> Result<(), C::Error> {
         if self.merge.valid() && self.is_hidden(self.merge.stamp()) { self.pass_hidden() } else { Ok(()) }
@@ -132,7 +133,7 @@ impl<C: Cursor> VisibleForward<C> {
         self.skip_to(Stamp::new(Seq::ZERO, Kind::Delete))
     }
 
-    /// Goes to the first entry behind the current one that has another key, or a stamp not above `goal`.
+    /// Moves to the first entry behind the current one that has another key, or a stamp not above `goal`.
     #[inline(always)]
     fn skip_to(&mut self, goal: Stamp) -> Result<(), C::Error> {
         self.key.clear();
@@ -160,7 +161,7 @@ impl<C: Cursor> VisibleForward<C> {
 pub struct VisibleBackward<C: PinValue> {
     merge: MergeBackward<C>,
     upto: Seq,
-    /// Key of the current entry, which the merge has passed.
+    /// Key of the current entry. The merge stands before it already.
     key: Vec<u8>,
     found: Option<(Stamp, C::Pinned)>,
 }
@@ -192,7 +193,7 @@ impl<C: PinValue> VisibleBackward<C> {
         self.settle()
     }
 
-    /// Goes to the previous visible key. Must be valid.
+    /// Moves to the previous visible key. Must be valid.
     ///
     /// # Errors
     /// That of a source.
@@ -230,7 +231,7 @@ impl<C: PinValue> VisibleBackward<C> {
         self.pinned_value()
     }
 
-    /// Value of the current entry, as its source keeps it alive.
+    /// The pinned value of the current entry.
     #[must_use]
     pub fn pinned_value(&self) -> &C::Pinned {
         &self.found().1
@@ -249,7 +250,7 @@ impl<C: PinValue> VisibleBackward<C> {
         Ok(())
     }
 
-    /// Passes all versions of `key`, the oldest first, and returns the newest one that is visible.
+    /// Skips all versions of `key`, from the oldest on, and returns the newest one that is visible.
     fn newest_visible(&mut self) -> Result<Option<(Stamp, C::Pinned)>, C::Error> {
         let mut newest = None;
         let walked = planted!("versions-walked-backward");

@@ -1,10 +1,16 @@
-//! The block cache: blocks and open tables under one budget of bytes.
+//! The block cache: blocks, spans, rows and open tables under one budget of bytes.
 //!
-//! Blocks are keyed by (table, offset within the table), so that a table that moves to another level, pack or device
-//! keeps its warm blocks. (But for one of large records that leaves level 0, where other [units](Unit) are kept.) An open
-//! table is attached to its [`TableMeta`], where a read finds it without a search, until the table goes; attached tables take at most [`ATTACHED_SHARE`] of the budget, and those beyond it compete with the
-//! blocks. What a job writes is attached at once, so that no reader pays for it after each compaction. All else that is kept lies in
-//! [`Frames`], whose memory is the rest of the budget: what is kept in them is a little less.
+//! * **Keys.** A block is keyed by its table and its offset within the table. So a table that moves to another level,
+//!   pack or device keeps its warm blocks. The exception is a table of large records that leaves level 0: there other
+//!   [units](Unit) are kept.
+//! * **Open tables.** An open table (index and filter) is attached to its [`TableMeta`], where a read finds it
+//!   without a search for as long as the metadata lives. Attached tables take at most one part in [`ATTACHED_SHARE`]
+//!   of the budget. Open tables beyond that share compete with the blocks. A job attaches the tables that it writes,
+//!   so that no reader waits for one to be opened after a compaction.
+//! * **Frames.** All other entries lie in [`Frames`], whose memory is the rest of the budget. Their contents take a
+//!   little less than that, since some frames are always free.
+//!
+//! `docs/design/read.md` says what is kept and why.
 
 mod admission;
 pub(crate) mod buffers;
@@ -39,29 +45,31 @@ use crate::store::files::pack::{PackStore, PackWriter};
 use crate::types::buffer::Tag;
 use crate::types::{Buffer, TableId};
 
-/// Offset under which a table's index and filter are kept.
+/// Offset in the key under which a table's index and filter are kept. No block has an offset that large.
 const READER: u64 = u64::MAX;
 
-/// What an entry costs besides its bytes: the cache's own bookkeeping.
+/// Bytes of the cache's own bookkeeping for an entry.
 const ENTRY_OVERHEAD_BYTES: u64 = 96;
 
-/// One part in so many of the blocks' part of the budget is for frames that nothing is kept in.
+/// One part in this many of the blocks' share of the budget is left for free frames.
 const FREE_FRAMES_PART: u64 = 16;
 
-/// Entries that there is a place for from the beginning, at most.
+/// Most entries for which the hash table has room from the beginning.
 const RESERVED_MAX: usize = 1 << 20;
 
-/// What is longer than one part in so many of what a shard of the cache may keep is not kept: much else would go for it.
+/// An entry longer than one part in this many of a shard's capacity is not kept: too many others would be evicted for
+/// it.
 const KEPT_PART: u64 = 2;
 
-/// Attached tables take at most one part in so many of the budget. An index and a filter are about 1.5 % of a table.
+/// Attached tables take at most one part in this many of the budget. An index and a filter are a small part of a
+/// table (`docs/benchmarks/choices.md`, "One read to open a table").
 const ATTACHED_SHARE: u64 = 4;
 
-/// Tables are attached as they are written, while attached ones take less than one part in so many of the budget: the rest of
-/// their share is for those that somebody reads.
+/// A job attaches the tables that it writes while attached tables take less than one part in this many of the budget.
+/// The rest of their share is for tables that somebody reads.
 const WRITTEN_SHARE: u64 = 2 * ATTACHED_SHARE;
 
-/// The blocks' part of the budget changes in steps of one part in so many.
+/// The blocks' share of the budget changes in steps of one part in this many.
 const CAPACITY_STEPS: u64 = 64;
 
 #[derive(Clone, Debug)]
@@ -101,14 +109,15 @@ impl Entry {
     }
 }
 
-/// An entry, with what it is charged for memory that is in no frame.
+/// An entry, with its charge for memory outside of frames.
 #[derive(Debug)]
 struct Kept {
     entry: Entry,
     _charge: Option<Charge>,
 }
 
-/// For a reader: what is kept is charged once. (To share the charge would cost each lookup a wait for memory.)
+/// A clone is for a reader and carries no charge: the entry in the cache is charged once. (A shared charge would cost
+/// each lookup a wait for memory.)
 impl Clone for Kept {
     #[inline]
     fn clone(&self) -> Self {
@@ -125,15 +134,15 @@ impl Weighter<(TableId, u64), Kept> for ByBytes {
     }
 }
 
-/// Blocks and open tables, least useful ones evicted beyond the budget.
+/// Blocks, spans, rows and open tables. Beyond the budget the least useful are evicted.
 #[derive(Debug)]
 pub(crate) struct TableCache {
     packs: Arc<PackStore>,
     buffers: Buffers,
     frames: Frames,
-    /// Hashed by a fixed seed, so that a simulation evicts what it evicted the last time.
+    /// Hashed by a fixed seed, so that two runs of a simulation evict the same entries.
     entries: Cache<(TableId, u64), Kept, ByBytes, FixedState>,
-    /// What takes more is not kept.
+    /// Entries that take more bytes are not kept.
     entry_bytes_max: AtomicU64,
     capacity: AtomicU64,
     attached_bytes: Arc<AtomicU64>,
@@ -141,7 +150,7 @@ pub(crate) struct TableCache {
     admission: Admission,
 }
 
-/// What was asked for, and what was not in memory.
+/// Counters of one stripe: hits, misses and reads.
 #[derive(Debug, Default)]
 struct Counts {
     hits: AtomicU64,
@@ -151,7 +160,7 @@ struct Counts {
     read_nanos: AtomicU64,
 }
 
-/// How the cache did, since the store was opened.
+/// Statistics of the cache since the store was opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheCounts {
     pub(crate) hits: u64,
@@ -194,7 +203,7 @@ impl TableCache {
         let items = usize::try_from(bytes / typical_block_bytes.max(1)).unwrap_or(usize::MAX).max(16);
         let kept = bytes - bytes / FREE_FRAMES_PART;
         let entries = Cache::with(items, kept, ByBytes, FixedState::default(), DefaultLifecycle::default());
-        // What grows by and by is copied each time, while somebody waits. Memory that is not touched costs nothing.
+        // A hash table that grows is copied while a reader waits. Reserved memory that is not touched costs nothing.
         entries.reserve(items.min(RESERVED_MAX));
         Self {
             packs,
@@ -209,14 +218,14 @@ impl TableCache {
         }
     }
 
-    /// Changes the budget; blocks beyond it go at once, attached tables with their metadata.
+    /// Changes the budget. Blocks beyond it are evicted at once; attached tables go with their metadata.
     pub(crate) fn set_capacity(&self, bytes: u64) {
         self.capacity.store(bytes, Relaxed);
         self.frames.suit(bytes);
         self.set_blocks_bytes(bytes.saturating_sub(self.attached_bytes.load(Relaxed)));
     }
 
-    /// Changes what blocks may take of the budget.
+    /// Changes the blocks' share of the budget.
     fn set_blocks_bytes(&self, bytes: u64) {
         self.entries.set_capacity(bytes - bytes / FREE_FRAMES_PART);
         self.entry_bytes_max.store(self.entries.shard_capacity() / KEPT_PART, Relaxed);
@@ -275,7 +284,8 @@ impl TableCache {
     #[cold]
     fn open(&self, meta: &TableMeta) -> Result<Arc<TableReader>> {
         let key = (meta.id, READER);
-        // That of the same table at another place, from before or after it was copied, goes on for those who hold it.
+        // A reader of the same table at another place, from before or after a rewrite copied it, stays valid for
+        // whoever holds it, but is not taken here.
         let here = |table: &Arc<TableReader>| {
             table.extent() == meta.extent || planted!("relocated-table-read-at-its-old-place")
         };
@@ -299,8 +309,8 @@ impl TableCache {
         Ok(table)
     }
 
-    /// The table of `record`, which has just been completed in `pack`, to attach to its metadata: so that no reader waits for
-    /// it to be opened. `None` where open tables take much of the budget already.
+    /// Opens the table of `record`, just completed in `pack`, to be attached to its metadata, so that no reader waits
+    /// for it to be opened. `None` if attached tables take much of the budget already.
     pub(crate) fn written(
         &self,
         record: &TableRecord,
@@ -317,7 +327,7 @@ impl TableCache {
         Ok(fits.then(|| Arc::new(table)))
     }
 
-    /// Room for an attached table of so many bytes, unless those that there are take their share already.
+    /// A charge for an attached table of this many bytes, unless attached tables take their share already.
     fn charge(&self, bytes: u64) -> Option<Charge> {
         let (charge, before) = Charge::new(bytes, &self.attached_bytes);
         let after = before + bytes;
@@ -363,7 +373,7 @@ impl TableCache {
         place.block(handle, &buffer, 0, |bytes| self.frame(bytes))
     }
 
-    /// Counts a read of what is under `handle`, and how long it takes.
+    /// Counts a read of the block or span under `handle`, and how long it takes.
     fn timed<T>(
         &self,
         table: &TableReader,
@@ -399,15 +409,15 @@ impl TableCache {
         block
     }
 
-    /// Lets go of the blocks of a table that has left the tree: others have a use for their place at once. Rows stay until
-    /// theirs is needed, for nothing says which there are.
+    /// Drops the blocks of a table that has left the tree, so that others can use their memory at once. Its rows stay
+    /// until they are evicted: nothing records which rows there are.
     pub(crate) fn forget(&self, meta: &TableMeta) {
         let Some(table) = meta.attachment.get::<TableReader>() else { return };
         self.forget_pinned(table);
         self.forget_units(table);
     }
 
-    /// Lets go of the blocks and spans of a table.
+    /// Drops the blocks and spans of a table.
     fn forget_units(&self, table: &TableReader) {
         for &handle in table.handles_in(0..u64::MAX) {
             self.entries.remove(&key_of(table, handle));

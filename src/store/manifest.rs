@@ -1,14 +1,20 @@
 //! The manifest: the log of catalog edits.
 //!
-//! A manifest file starts with a snapshot of the catalog and goes on with edits, one frame each. CURRENT names the
-//! manifest in force. When the edits outgrow the snapshot, a new file is written and switched to:
+//! A manifest file starts with a snapshot of the catalog. Edits follow, one frame each. The file `CURRENT` names the
+//! manifest in force. When the edits have outgrown the snapshot, the store writes a new manifest and switches to it:
 //!
-//! 1. the new file's snapshot is written and synced, 2. its name is made durable, 3. CURRENT is replaced (written
-//!    aside, synced, renamed, directory synced), 4. only then is the old file removed.
+//! 1. It writes the new file with a snapshot, and syncs it.
+//! 2. It makes the new file's name durable.
+//! 3. It replaces `CURRENT`: writes a file aside, syncs it, renames it and syncs the directory.
+//! 4. Only then it removes the old file.
 //!
-//! A power cut leaves CURRENT naming one whole manifest at every step. Appending is write, then sync. A write that
-//! fails is cut off again, durably, before the caller is told, so on a full disk the edit is known not to be there; any
-//! other failure leaves the outcome unknown, and the caller must stop writing.
+//! # Invariants
+//!
+//! * After a power cut at any step, `CURRENT` names one whole manifest.
+//! * An append is a write and then a sync. Every earlier frame is durable before the next one is written.
+//! * A write that fails is cut off again, durably, before the caller gets its error. So on a full disk the caller
+//!   knows that the edit is not there. After any other failure the outcome is unknown, and the caller must stop
+//!   writing.
 
 use crate::env::Access;
 use crate::error::{Error, Result};
@@ -34,7 +40,7 @@ pub(crate) struct Manifest {
     frames: FrameWriter,
     /// The number that the next attempt at a rewrite takes.
     next_number: u64,
-    /// Length at which a rewrite would pay.
+    /// File length from which [`Manifest::outgrown`] asks for a rewrite, in bytes.
     rewrite_at: u64,
 }
 
@@ -47,8 +53,8 @@ pub(crate) struct Loaded {
 }
 
 impl Manifest {
-    /// Reads the manifest that CURRENT names. A torn last frame is an edit that was never acknowledged and is left
-    /// out; any other damage is an error.
+    /// Reads the manifest that CURRENT names. A torn last frame is an edit that was never acknowledged; it is left
+    /// out. Any other damage is an error.
     pub(crate) fn load(device: &Device) -> Result<Loaded> {
         let pointer = device.open(FileName::Current, Access::Read)?;
         let text =
@@ -82,8 +88,8 @@ impl Manifest {
         }
     }
 
-    /// The edits of the manifest in force, or, with what is wrong with it, those that can be read of the newest one of
-    /// which any can.
+    /// The edits of the manifest in force. If that one is damaged: the error, and the edits that can be read of the
+    /// newest manifest of which any can be read.
     pub(crate) fn repair_scan(device: &Device) -> Result<(Vec<Edit>, Option<Error>)> {
         let damage = match Self::load(device) {
             Ok(loaded) => return Ok((loaded.edits, None)),
@@ -110,7 +116,7 @@ impl Manifest {
         Ok(staged)
     }
 
-    /// Steps 1 and 2, and step 3 up to the rename: afterwards, as before, the old manifest is in force.
+    /// Steps 1 and 2, and step 3 up to the rename. The old manifest is still in force afterwards.
     fn stage(device: &Device, number: u64, snapshot: &Edit) -> Result<Self> {
         let log_id = names::log_id_of_manifest(number);
         let file = device.create(FileName::Manifest(number))?;
@@ -126,8 +132,8 @@ impl Manifest {
         Ok(Self { number, next_number: number + 1, file, frames, rewrite_at: rewrite_at(snapshot_bytes) })
     }
 
-    /// Switches to a manifest that starts with `snapshot`. Where that is not possible now (a full disk, say) the old one
-    /// goes on for a while. After a failure nobody knows which of the two is in force.
+    /// Switches to a manifest that starts with `snapshot`. Where that is not possible now (on a full disk, say), the
+    /// old manifest stays in use. After an error it is unknown which of the two is in force.
     pub(crate) fn rewrite(&mut self, device: &Device, snapshot: &Edit) -> Result<()> {
         let number = self.next_number;
         self.next_number += 1;
@@ -141,8 +147,8 @@ impl Manifest {
                 // A manifest that CURRENT does not name is removed at the next open at the latest.
                 let _ = device.remove(FileName::Manifest(old));
             }
-            // Nobody refers to what has been written. (If it was the sync of the directory that failed, it fails from now
-            // on for those, too, whose names matter.)
+            // Nobody refers to the new file. (If the sync of the directory failed, every later sync of it fails too,
+            // so nobody relies on a name that is not durable.)
             Err(_) => {
                 let _ = device.remove(FileName::Manifest(number));
                 self.rewrite_at = rewrite_at(self.frames.offset());
@@ -171,7 +177,7 @@ impl Manifest {
         if planted!("edit-not-synced") { Ok(()) } else { self.file.sync(WriteCause::Manifest) }
     }
 
-    /// Whether a rewrite would pay.
+    /// Whether the edits have outgrown the snapshot, so that the manifest should be rewritten.
     pub(crate) fn outgrown(&self) -> bool {
         self.frames.offset() > self.rewrite_at
     }

@@ -1,4 +1,6 @@
-//! Mechanism, in parts: log, memtable, tables, packs, caches, manifest. Nothing here chooses anything.
+//! The parts that the engine is built from: write-ahead log, memtable, tables, files, cache and manifest.
+//!
+//! They carry out what the layers above decide. Nothing here chooses what to compact, or when.
 
 pub(crate) mod cache;
 pub(crate) mod files;

@@ -1,7 +1,8 @@
-//! Counters that are written all the time and read now and then.
+//! Counters that many threads add to and few read.
 //!
-//! Threads that add to one counter at a time wait for each other's cache line, which costs a lookup as much as a filter does. So
-//! there are several of each, and each place in a table or file has its own.
+//! Threads that add to the same counter wait for its cache line, which costs a lookup as much as a filter probe does.
+//! So each counter exists several times, each copy in a cache line of its own. A thread chooses its copy by the place
+//! in the table or file that it reads. Whoever reads the counter adds up all copies.
 
 /// As many as threads seldom meet in.
 const STRIPES: usize = 16;

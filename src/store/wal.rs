@@ -1,33 +1,37 @@
-//! The write-ahead log: a chain of segments, each a file of frames.
+//! The write-ahead log: a chain of segments, each of which is a file of frames.
 //!
-//! The first frame of a segment names its predecessor, how long that one was, and whether it was durable by then; every
-//! other frame holds one batch.
+//! The first frame of a segment names the segment before it, that segment's length, and whether that segment was
+//! durable by then. Every other frame holds one batch. `docs/design/write.md` has the way of a write through the log.
 //!
 //! # Durability
 //!
 //! * A segment's name is durable before its first byte is written ([`Wal::roll`]).
-//! * [`Durable::sync`] syncs older segments before the current one, and needs no lock on the log: writers append while
-//!   others sync. Each frame says how much of its segment was durable when it was written; more than 0 means that
-//!   every older segment was durable, too.
-//! * A write that failed is cut off again, durably, before its callers are told ([`Wal::append`]): they may be sure that
-//!   it does not come back. A sync or a cut that failed leaves the outcome unknown, and the caller must stop writing.
+//! * [`Durable::sync`] syncs older segments before the current one. It needs no lock on the log: writers append while
+//!   others sync.
+//! * Each frame records how many bytes of its segment were durable when the frame was written. More than 0 means that
+//!   every older segment was durable too.
+//! * A write that failed is cut off again, durably, before its callers get the error ([`Wal::append`]). So they may
+//!   rely on its absence. After a failed sync or a failed cut the outcome is unknown, and the caller must stop
+//!   writing.
 //!
 //! # Recovery ([`recover`])
 //!
-//! What was not synced may be gone, in part or whole, in any order. The log ends at the first frame that does not
-//! check; that is legal only if nothing behind it claims that it had been durable. Then the torn segment is cut
-//! there, and the segments behind it, none of which was synced, are removed (newest first), before anything else is
-//! written: the same log read twice gives the same answer. What is left is made durable before the store goes on.
+//! Bytes that were not synced may be gone, in part or whole, in any order. The log ends at the first frame whose
+//! checksum is wrong. That is legal only if no frame behind it records that these bytes were durable. Recovery then
+//! cuts the torn segment there and removes the segments behind it, newest first; none of them was synced. It does so
+//! before anything else is written, so that a second reading of the log gives the same answer. What is left is made
+//! durable before the store goes on.
 //!
-//! # Length
+//! # Length of a segment's file
 //!
-//! A sync that must record a new length or a new block costs half as much again, and much more where the file system has
-//! a journal (`docs/benchmarks/choices.md`). So a segment may be longer than what it holds: it takes over a file that was written
-//! before (see [`RecycledFiles`]), or, once somebody waits for syncs, is written ahead with zeros. Behind the last frame the reader finds
-//! zeros, or frames of another segment, which do not check under this one's id.
+//! A sync that must record a new length or a new block of a file is slower, and much slower where the file system has
+//! a journal (`docs/benchmarks/choices.md`, "Zeros ahead of the log"). So a segment's file may be longer than what it
+//! holds. It takes over a recycled file (see [`RecycledFiles`]), or, once somebody waits for syncs, the log writes
+//! zeros ahead of its end. Behind the last frame the reader finds zeros, or frames of another segment, whose
+//! checksums are wrong under this segment's id.
 //!
-//! Where a file is written over whose pages are no longer in memory, the kernel would read each page before it takes a part
-//! of it, and the writer would wait for the disk. So the first write to a page is of the whole page, with zeros at the end.
+//! Where the pages of an overwritten file are not in memory, the kernel reads a page before it changes a part of it,
+//! and the writer waits for the disk. So the first write to a page covers the whole page, with zeros at its end.
 
 mod durable;
 mod next;
@@ -55,10 +59,11 @@ pub(crate) use next::NextSegment;
 /// Recovery rewrites the log in pieces of this size.
 const REWRITE_BYTES: usize = 1 << 20;
 
-/// A batch of so many bytes is written from where it lies: to copy it would take longer than another call.
+/// A batch of this many bytes or more is written from where it lies: a copy would take longer than another system
+/// call.
 const STRAIGHT_BYTES: usize = 1 << 20;
 
-/// How far a segment is written ahead at a time.
+/// Bytes of zeros that are written ahead of the log's end at a time.
 const PREALLOCATED_BYTES: u64 = 256 << 10;
 
 /// A batch on its way into the log.
@@ -68,7 +73,7 @@ pub(crate) struct LogBatch<Ops> {
     pub(crate) first: Seq,
     /// Number of operations.
     pub(crate) count: u32,
-    /// The operations, encoded, in pieces.
+    /// The encoded operations, in pieces.
     pub(crate) ops: Ops,
 }
 
@@ -88,7 +93,7 @@ pub(crate) struct Wal {
     current: Arc<OpenSegment>,
     durable: Arc<Durable>,
     frames: FrameWriter,
-    /// Up to where the current segment was written ahead.
+    /// Offset up to which zeros were written ahead in the current segment.
     preallocated: u64,
     /// Length of the file that the current segment has taken over.
     taken_over: u64,
@@ -132,7 +137,7 @@ impl Wal {
         })
     }
 
-    /// What is durable, and the way to make more so.
+    /// How much of the log is durable, and the way to make more of it durable.
     pub(crate) fn durable(&self) -> &Arc<Durable> {
         &self.durable
     }
@@ -153,8 +158,8 @@ impl Wal {
         let written = result.and_then(|()| write(file, offset, &mut self.buffer, self.taken_over));
         self.buffer.clear();
         if let Err(error) = written {
-            // Whole frames of what failed must not be read back, nor lengthen the segment beyond what the next one says
-            // of it.
+            // Whole frames of the failed write must not be read back. Nor may they make the segment longer than the
+            // next segment's first frame says.
             self.frames = before;
             (self.preallocated, self.taken_over) = (0, 0);
             if !planted!("failed-append-left-in-the-log") {
@@ -172,8 +177,8 @@ impl Wal {
         Ok(())
     }
 
-    /// Puts the frame of a batch behind what is in the buffer. Of a large one most is written at once, from where it lies: it
-    /// takes no memory here.
+    /// Appends the frame of a batch to the buffer. Most of a large batch is written at once, from where it lies, so
+    /// that it takes no memory here.
     fn put<'a>(&mut self, batch: LogBatch<impl Iterator<Item = &'a [u8]> + Clone>) -> Result<()> {
         let header = encode_header(batch.first, batch.count);
         let synced = self.current.synced();
@@ -195,22 +200,23 @@ impl Wal {
         Ok(())
     }
 
-    /// Where the buffer belongs in the current segment.
+    /// Offset in the current segment at which the buffer belongs.
     fn unwritten(&self) -> u64 {
         self.frames.offset() - self.buffer.len() as u64
     }
 
-    /// Keeps the file written ahead of what it holds, once somebody waits for syncs.
+    /// Writes zeros ahead of the log's end, once somebody waits for syncs.
     fn write_ahead(&mut self) {
         let end = self.frames.offset();
         if end > self.preallocated && self.durable.has_waiters() {
             self.preallocated = end + PREALLOCATED_BYTES;
-            // Only for speed: nothing depends on what lies behind the end, nor on whether it was written.
+            // Only for speed: nothing depends on the bytes behind the log's end. So a failure is ignored.
             let _ = self.current.file.fill(WriteCause::Wal, self.preallocated);
         }
     }
 
-    /// Cuts off what lies behind the end of the current segment, and what was prepared. The log is not used again.
+    /// Cuts off the bytes behind the end of the current segment, and removes the prepared next segment. The log is
+    /// not used again.
     pub(crate) fn trim(&mut self) {
         cut(&self.current.file, self.frames.offset());
         self.next.discard();
@@ -281,14 +287,15 @@ impl Wal {
     }
 }
 
-/// Gives back what lies behind the `end` of a segment: zeros, or the rest of a recycled file. Only for space.
+/// Cuts the file at the `end` of its segment: behind it lie zeros, or the rest of a recycled file. Only to save
+/// space, so a failure is ignored.
 fn cut(file: &StoreFile, end: u64) {
     if file.len().is_ok_and(|length| length > end) {
         let _ = file.set_len(end);
     }
 }
 
-/// Writes the first frame of a segment. Returns the length of the file that it takes over, too.
+/// Writes the first frame of a segment. Also returns the length of the recycled file that the segment has taken over.
 fn start_segment(
     id: SegmentId,
     file: StoreFile,
@@ -302,8 +309,8 @@ fn start_segment(
     Ok((Arc::new(OpenSegment::new(id, file, frames.offset())), frames, taken_over))
 }
 
-/// Writes `bytes` at `offset`, the end of the log in a file that held `taken_over` bytes: see [Length](self#length). The zeros
-/// behind the new end stand where nothing of the log does.
+/// Writes `bytes` at `offset`, the end of the log in a file that held `taken_over` bytes, and fills the last page
+/// with zeros: see the module's section on length. Nothing of the log lies where these zeros go.
 fn write(file: &StoreFile, offset: u64, bytes: &mut Vec<u8>, taken_over: u64) -> Result<()> {
     let (length, end) = (bytes.len(), offset + bytes.len() as u64);
     let last_page = end - end % PAGE_BYTES;
@@ -415,9 +422,9 @@ impl Recovered {
         if planted!("recovered-log-not-written-again") {
             return Ok(());
         }
-        // What was read may be in the page cache alone, where a sync that failed has left it for later syncs to pass
-        // over. So whatever is not known to be durable is written once more. A frame that says that some of its own
-        // segment is durable says so of all older segments.
+        // The bytes that were read may be in the page cache alone: after a failed sync, later syncs succeed without
+        // writing them (`docs/design/README.md`, assumption 5). So whatever is not known to be durable is written
+        // once more. A frame that records durable bytes of its own segment says that all older segments are durable.
         let testified = self.segments.iter().rposition(|segment| segment.durable > 0).unwrap_or(0);
         let testified = testified + usize::from(planted!("recovered-segment-taken-for-durable"));
         self.segments.iter().skip(testified).try_for_each(RecoveredSegment::rewrite)
@@ -425,7 +432,7 @@ impl Recovered {
 }
 
 impl RecoveredSegment {
-    /// Writes what is not known to be durable over itself, and makes it so.
+    /// Overwrites the bytes that are not known to be durable with themselves, and syncs the file.
     fn rewrite(&self) -> Result<()> {
         let mut at = self.durable;
         while at < self.bytes {
@@ -438,8 +445,8 @@ impl RecoveredSegment {
     }
 }
 
-/// Hands every batch of the segments from `floor` on that checks to `replay`, whatever lies between. Returns what does
-/// not check.
+/// Hands every intact batch of the segments from `floor` on to `replay`, whatever lies between them. Returns what is
+/// damaged.
 pub(crate) fn repair_scan(
     device: &Device,
     floor: SegmentId,
@@ -477,7 +484,7 @@ pub(crate) fn repair_scan(
             let (end, tail) = (frames.state().0, frames.tail());
             let more = frames.skip_damage();
             let clean = matches!(tail, Tail::Clean { .. });
-            // Zeros may stand where frames were lost, as what a recycled file held may.
+            // Where frames were lost, there may be zeros, or old bytes of a recycled file.
             let ends = !more && (clean || matches!(tail, Tail::Torn { .. }));
             let whole = if ends { may_end(device, id, end, ids.get(at + 1)) } else { clean };
             if !whole {
@@ -491,8 +498,9 @@ pub(crate) fn repair_scan(
     Ok(lost)
 }
 
-/// Whether nothing is lost where segment `id` ends at `end`. The one behind it tells where it did; behind that lies what a
-/// recycled file held before. Where none has begun behind it, a crash may have torn off what was never said to be durable.
+/// Whether nothing is lost if segment `id` ends at `end`. The first frame of the next segment records where this one
+/// ended; behind that lie old bytes of a recycled file. If no next segment has begun, a crash may have torn off
+/// frames that were never acknowledged as durable.
 fn may_end(device: &Device, id: SegmentId, end: u64, next: Option<&SegmentId>) -> bool {
     let Some(&next) = next else { return true };
     let file = device.open(FileName::Wal(next), Access::Read);
@@ -545,7 +553,7 @@ fn replay_frame(
     Ok(Seq(first.0 + count - 1))
 }
 
-/// Fails when something in `segments`, which lie behind the log's end, says that what lies before it was durable.
+/// Fails if a frame in `segments`, which lie behind the log's end, records that the bytes before it were durable.
 fn refuse_if_synced(recovered: &Recovered, segments: &[(SegmentId, Arc<StoreFile>)]) -> Result<()> {
     for (id, file) in segments {
         let bytes = read_segment(file)?;

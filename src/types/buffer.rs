@@ -1,20 +1,25 @@
-//! Bytes in memory that several hold.
+//! Shared bytes in memory, in frames that can be reused.
 //!
-//! A [`Buffer`] is to its holders what an `Arc<[u8]>` is. It lies in a frame of a [`Chunk`], memory that is carved into frames of
-//! one size: so whoever hands frames out can use them again, and can give up a chunk as a whole, where a heap would be left with
-//! holes that are too short for what comes next. A buffer may also be by itself, in a chunk of one frame.
+//! A [`Buffer`] is to its holders what an `Arc<[u8]>` is. It lies in a frame of a [`Chunk`], memory that is carved
+//! into frames of one size. So whoever hands frames out can reuse them, and can give up a chunk as a whole. A heap
+//! would be left with gaps that are too short for the next allocation. A buffer may also have a chunk of its own,
+//! with one frame.
 //!
 //! # Why it is sound
 //!
-//! 1. A frame whose bit is set in `Chunk::free` belongs to nobody. Who clears the bit (Acquire) has the frame alone, as a
-//!    [`Frame`] and then as the first holder of a [`Buffer`]. The last holder sets it again (Release), after an Acquire fence
-//!    behind the Release decrements of all others: so uses of a frame by its owners follow one another.
-//! 2. Each `Frame`, and the holders of each `Buffer` together, have one strong count of their chunk: the memory is there until the
-//!    last has gone, and [`Chunk::into_memory`], which asks for the only count, carves no memory anew that anyone holds.
-//! 3. The bytes of a buffer are written through [`Buffer::get_mut`] alone, which has its only holder exclusively.
-//! 4. A frame is filled with zeros by who takes it first, unless its memory was made of zeros and nobody has had it: so no owner sees bytes that are not initialised. Its bit in
-//!    `Chunk::zeroed` is set (Release) behind that. An owner may ask for the bit by (1); whoever else does (Acquire) may read the
-//!    header from then on, at any time: it is atomics, and no bytes of a buffer lie in the header of a frame of its chunk.
+//! 1. A frame whose bit is set in `Chunk::free` belongs to nobody. Whoever clears the bit (Acquire) has the frame
+//!    alone, as a [`Frame`] and then as the first holder of a [`Buffer`]. The last holder sets it again (Release),
+//!    after an Acquire fence behind the Release decrements of all others. So uses of a frame by its owners follow one
+//!    another.
+//! 2. Each `Frame`, and the holders of each `Buffer` together, have one strong count of their chunk: the memory is
+//!    there until the last has gone. And [`Chunk::into_memory`], which asks for the only count, never carves memory
+//!    anew that anyone holds.
+//! 3. The bytes of a buffer are written only through [`Buffer::get_mut`], which requires the only holder,
+//!    exclusively.
+//! 4. Whoever takes a frame first fills it with zeros, unless its memory was made of zeros and nobody has had it. So
+//!    no owner sees bytes that are not initialised. The frame's bit in `Chunk::zeroed` is set (Release) after that.
+//!    An owner may read the header by (1). Whoever else finds the bit set (Acquire) may also read the header from
+//!    then on, at any time: it is atomics, and no bytes of a buffer lie in the header of a frame.
 #![expect(unsafe_code, reason = "frames of shared memory; see the module header")]
 
 use std::fmt;
@@ -27,7 +32,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, fence};
 
 use super::pages::{PAGES_ALIGN, Pages};
 
-/// What processors bring from memory at a time.
+/// Bytes of a cache line.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const CACHE_LINE_BYTES: usize = 64;
 
@@ -35,10 +40,10 @@ const CACHE_LINE_BYTES: usize = 64;
 pub(crate) const FRAME_ALIGN: usize = 64;
 const _: () = assert!(FRAME_ALIGN <= PAGES_ALIGN);
 
-/// What the owner of a frame may note with it: under which key it is to be found.
+/// A note that the owner of a frame may leave with it: the key under which the cache finds it.
 pub(crate) type Tag = [u64; 2];
 
-/// Of a frame that nothing is noted with.
+/// The tag of a frame without a note.
 const UNTAGGED: Tag = [u64::MAX; 2];
 
 /// The front of a frame; the bytes of the buffer follow it.
@@ -53,13 +58,13 @@ struct Header {
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
 const _: () = assert!(align_of::<Header>() <= FRAME_ALIGN && HEADER_BYTES <= FRAME_ALIGN);
 
-/// More holders than this have been forgotten, as there is no memory for so many: the count must not wrap.
+/// A count above this is a leak, since there is no memory for so many holders. The count must not wrap.
 const HOLDERS_MAX: usize = isize::MAX as usize;
 
-/// Memory for a chunk, not initialised, counted in a total, if it has one, for as long as it is there.
+/// Memory for a chunk, not initialised. It counts in a total, if it has one, while it exists.
 ///
-/// To have zeros of an allocator is no better: for what it had in use before it writes all of them at once, and whoever needs the
-/// first frame of half a mebibyte waits for the faults of all of its pages, 0.7 ms, and so do those behind.
+/// Memory that an allocator has zeroed would be no better. For reused memory the allocator writes all zeros at once,
+/// so whoever needs the first frame of a chunk waits for the page faults of the whole chunk.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pages: Pages,
@@ -68,13 +73,13 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// For many frames.
+    /// Memory for many frames.
     pub(crate) fn new(bytes: usize, total: &Arc<AtomicU64>) -> Self {
         total.fetch_add(bytes as u64, Relaxed);
         Self::of(bytes, Some(total.clone()))
     }
 
-    /// For a single frame.
+    /// Memory for a single frame.
     fn for_one(bytes: usize) -> Self {
         Self::of(bytes, None)
     }
@@ -97,7 +102,7 @@ impl Drop for Memory {
     }
 }
 
-/// Memory in frames of one size.
+/// A chunk: memory carved into frames of one size.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     memory: Memory,
@@ -110,10 +115,10 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// Carves `memory`, of which at least one frame can be made.
+    /// Carves `memory` into frames. There must be room for at least one.
     ///
     /// # Panics
-    /// When there is no room for a frame, or frames would lie askew.
+    /// When there is no room for a frame, or frames would not be aligned.
     pub(crate) fn new(memory: Memory, frame_bytes: usize) -> Arc<Self> {
         let frames = memory.bytes / frame_bytes;
         let askew = frames > 1 && !frame_bytes.is_multiple_of(FRAME_ALIGN);
@@ -138,7 +143,7 @@ impl Chunk {
         (chunk.clone(), Frame { chunk, at: 0 })
     }
 
-    /// A frame that is free, if there is one: of those, one that is near the front.
+    /// Takes a free frame, if there is one, near the front of the chunk.
     pub(crate) fn take(self: &Arc<Self>) -> Option<Frame> {
         for (at, word) in self.free.iter().enumerate() {
             let mut free = word.load(Relaxed);
@@ -161,12 +166,12 @@ impl Chunk {
         self.frames
     }
 
-    /// Frames that have an owner, as seen by one who has the chunk besides them.
+    /// Number of frames that have an owner, if the caller holds one count of the chunk besides.
     pub(crate) fn owned(self: &Arc<Self>) -> usize {
         Arc::strong_count(self) - 1
     }
 
-    /// What is noted with the frames that have an owner; where that is new, perhaps what an earlier one has noted.
+    /// The tags of the frames that have an owner. A new owner's frame may still have the tag of an earlier owner.
     pub(crate) fn tags(&self) -> impl Iterator<Item = Tag> {
         let owned = (0..self.frames).filter(|at| self.free[at / 64].load(Acquire) & 1 << (at % 64) == 0);
         owned.map(|at| {
@@ -179,7 +184,7 @@ impl Chunk {
         })
     }
 
-    /// The memory, to be carved anew; the chunk as it is where frames have an owner yet.
+    /// Gives the memory back, to be carved anew; or the chunk itself, if a frame still has an owner.
     pub(crate) fn into_memory(self: Arc<Self>) -> Result<Memory, Arc<Self>> {
         Arc::try_unwrap(self).map(|chunk| chunk.memory)
     }
@@ -205,14 +210,14 @@ impl Chunk {
         unsafe { self.memory.pages.start().add(at * self.frame_bytes) }.cast()
     }
 
-    /// Makes the frame of this header free. The caller owns it, and lets go of it.
+    /// Frees the frame of this header, which the caller owns.
     fn release(&self, header: NonNull<Header>) {
         let at = (header.addr().get() - self.memory.pages.start().addr().get()) / self.frame_bytes;
         self.free[at / 64].fetch_or(1 << (at % 64), Release);
     }
 }
 
-/// A frame that somebody has taken, to make a buffer of it.
+/// A frame that was taken, to become a buffer.
 #[derive(Debug)]
 #[must_use = "it is lost for its chunk otherwise"]
 pub(crate) struct Frame {
@@ -221,7 +226,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// A buffer of `bytes`, its contents left over from whatever lay there before.
+    /// Turns the frame into a buffer of `bytes`, whose contents are left over from earlier uses.
     ///
     /// # Panics
     /// When the frame is too short.
@@ -245,7 +250,7 @@ impl Frame {
     }
 }
 
-/// Bytes in memory, shared by those who hold them, and gone with the last of them.
+/// Shared bytes in memory, freed with their last holder.
 ///
 /// ```
 /// use terrace::types::Buffer;
@@ -265,7 +270,7 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// A buffer of `bytes` zeros by itself.
+    /// A buffer of `bytes` zeros in a chunk of its own.
     pub(crate) fn alone(bytes: usize) -> Self {
         let frame_bytes = HEADER_BYTES.saturating_add(bytes);
         let (chunk, frame) = Chunk::with_frame(Memory::for_one(frame_bytes), frame_bytes);
@@ -276,14 +281,15 @@ impl Buffer {
         frame.into_buffer(bytes)
     }
 
-    /// Bytes of memory that it takes, with its part of what is left over of the chunk, and whether it is by itself.
+    /// Bytes of memory that the buffer takes, its share of the chunk's unused rest included, and whether it has a
+    /// chunk of its own.
     pub(crate) fn memory(&self) -> (usize, bool) {
         // SAFETY: (2).
         let chunk = unsafe { &*self.header().chunk.load(Relaxed) };
         (chunk.memory.bytes / chunk.frames, chunk.frames == 1)
     }
 
-    /// The bytes, to be written, if nobody else holds them.
+    /// The bytes, for writing, if nobody else holds them.
     pub fn get_mut(&mut self) -> Option<&mut [u8]> {
         if self.header().holders.load(Acquire) != 1 {
             return None;
@@ -292,18 +298,18 @@ impl Buffer {
         Some(unsafe { slice::from_raw_parts_mut(self.start().as_ptr(), self.bytes) })
     }
 
-    /// Notes what the buffer is to be found under.
+    /// Notes the key under which the buffer is found.
     pub(crate) fn set_tag(&self, tag: Tag) {
         self.header().tag.iter().zip(tag).for_each(|(word, tag)| word.store(tag, Relaxed));
     }
 
-    /// Whether both are one.
+    /// Whether both are the same buffer, not only equal bytes.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.header == other.header
     }
 
-    /// Asks the processor to have what of `range` is in the buffer at hand soon: it reads ahead by itself, but only what it has
-    /// seen some of. Changes nothing.
+    /// Prefetches the part of `range` that lies in the buffer into the processor's cache. (The processor prefetches
+    /// by itself only where reads have begun.) Changes nothing.
     #[inline]
     pub(crate) fn prefetch(&self, range: Range<usize>) {
         let asked = &self[range.start.min(self.bytes)..range.end.min(self.bytes)];
@@ -323,13 +329,13 @@ impl Buffer {
     }
 }
 
-/// Asks the processor to have the cache line that `thing` begins in at hand soon. Changes nothing.
+/// Prefetches the cache line in which `thing` begins. Changes nothing.
 #[inline]
 pub(crate) fn prefetch<T>(thing: &T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: this is advice for any address, and that of a thing that lives at that; every such processor knows it.
+        // SAFETY: a prefetch is allowed for any address, and every such processor has it.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(thing).cast()) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
@@ -349,7 +355,7 @@ impl Deref for Buffer {
 impl Clone for Buffer {
     #[inline]
     fn clone(&self) -> Self {
-        // As in `Arc`: who holds a buffer needs no order to hand it on.
+        // As in `Arc`: a holder needs no ordering to add another one.
         let holders = self.header().holders.fetch_add(1, Relaxed);
         assert!(holders < HOLDERS_MAX, "holders are forgotten");
         Self { header: self.header, bytes: self.bytes }

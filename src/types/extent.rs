@@ -1,17 +1,17 @@
-//! Where the bytes of a table lie.
+//! An extent: where the bytes of a table lie.
 
 use super::{DeviceId, PackId};
 
-/// A byte range of a pack, in bytes.
+/// A byte range of a pack.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Extent {
     /// Device that holds the pack.
     pub device: DeviceId,
     /// The pack.
     pub pack: PackId,
-    /// First byte; a multiple of [`PAGE_BYTES`](super::PAGE_BYTES).
+    /// Offset in the pack, in bytes; a multiple of [`PAGE_BYTES`](super::PAGE_BYTES).
     pub offset: u64,
-    /// Length; the next table starts at the following multiple of [`PAGE_BYTES`](super::PAGE_BYTES).
+    /// Length in bytes; the next table starts at the following multiple of [`PAGE_BYTES`](super::PAGE_BYTES).
     pub length: u64,
 }
 

@@ -1,11 +1,11 @@
-//! What a table holds for readers at numbers of the past alone, and which readers these are.
+//! Holds: what of a table is kept only for readers at past sequence numbers, and which readers these are.
 
 use super::Seq;
 
-/// Groups of a table, at most.
+/// Most groups of a table.
 pub const HOLDS_MAX: usize = 8;
 
-/// Readers, by the first and the last of the sequence numbers at which they read.
+/// A group of readers, by the first and the last sequence number at which they read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Holders {
     /// None of them reads at a smaller number.
@@ -15,7 +15,8 @@ pub struct Holders {
 }
 
 impl Holders {
-    /// Those among `pins`, which ascend, that read at `from` or later and before `before`; `None` if there is none.
+    /// The readers among `pins`, which ascend, that read at `from` or later and before `before`; `None` if there is
+    /// none.
     #[must_use]
     pub fn between(pins: &[Seq], from: Seq, before: Seq) -> Option<Self> {
         let first = pins.partition_point(|&pin| pin < from);
@@ -23,7 +24,7 @@ impl Holders {
         (first <= last).then(|| Self { first: pins[first], last: pins[last] })
     }
 
-    /// Whether none of `pins`, which ascend, is one of them, or between them.
+    /// Whether all of these readers have gone: none of `pins`, which ascend, lies in their range.
     #[must_use]
     pub fn are_gone(self, pins: &[Seq]) -> bool {
         let next = pins.get(pins.partition_point(|&pin| pin < self.first));
@@ -31,19 +32,20 @@ impl Holders {
     }
 }
 
-/// Records that are kept for the same readers alone. Without these, a compaction of the table by itself drops them.
+/// Records that are kept only for one group of readers. Without these readers, a compaction of the table alone drops
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Hold {
-    /// For whom.
+    /// The readers.
     pub by: Holders,
     /// Number of entries and range tombstones.
     pub records: u64,
-    /// About how many of the table's bytes they take.
+    /// About how many of the table's bytes the records take.
     pub bytes: u64,
 }
 
-/// All that a table holds back, by who holds it: at most [`HOLDS_MAX`] groups, in ascending order of their holders. Where there would
-/// be more, the smallest neighbours count as one, which goes once the readers of both have.
+/// All holds of a table: at most [`HOLDS_MAX`] groups, in ascending order of their holders. If there would be more,
+/// the two neighbours with the fewest bytes become one group, which is released once the readers of both have gone.
 ///
 /// ```
 /// use terrace::types::{Holders, Holds, Seq};
@@ -60,12 +62,12 @@ pub struct Holds(Vec<Hold>);
 pub struct Share {
     /// Number of entries and range tombstones.
     pub records: u64,
-    /// About how many bytes.
+    /// About how many bytes these take.
     pub bytes: u64,
 }
 
 impl Holds {
-    /// Those of `groups`; `None` unless they are few, in order, none is empty, and their sums are numbers.
+    /// The holds of `groups`. `None` if they are too many, out of order, one is empty, or their sums overflow.
     #[must_use]
     pub fn from_groups(groups: Vec<Hold>) -> Option<Self> {
         let ascend = groups.windows(2).all(|pair| pair[0].by < pair[1].by);
@@ -81,7 +83,7 @@ impl Holds {
         &self.0
     }
 
-    /// Adds so many `records` of `bytes` together that `by` alone holds.
+    /// Adds `records`, of `bytes` together, that are kept only for `by`.
     pub fn note(&mut self, by: Holders, records: u64, bytes: u64) {
         match self.0.binary_search_by_key(&by, |hold| hold.by) {
             Ok(at) => {
@@ -97,7 +99,7 @@ impl Holds {
         }
     }
 
-    /// Makes one group of the two neighbours that hold least together.
+    /// Joins the two neighbouring groups that have the fewest bytes together.
     fn unite_smallest(&mut self) {
         let held = |at: &usize| self.0[*at].bytes + self.0[at + 1].bytes;
         if let Some(at) = (0..self.0.len().saturating_sub(1)).min_by_key(held) {
@@ -109,7 +111,7 @@ impl Holds {
         }
     }
 
-    /// The same records in a table in which `bytes` of them take up `stored` bytes.
+    /// The same records, with bytes scaled to a table in which `bytes` of keys and values take `stored` bytes.
     #[must_use]
     pub fn stored(mut self, bytes: u64, stored: u64) -> Self {
         for hold in &mut self.0 {
@@ -119,13 +121,14 @@ impl Holds {
         self
     }
 
-    /// All of it.
+    /// The sum of all groups.
     #[must_use]
     pub fn held(&self) -> Share {
         self.sum(|_| true)
     }
 
-    /// What nobody holds any more while `pins`, which ascend, are all the numbers at which somebody reads.
+    /// The sum of the groups that are released, if `pins`, which ascend, are all sequence numbers at which somebody
+    /// reads.
     #[must_use]
     pub fn released(&self, pins: &[Seq]) -> Share {
         self.sum(|by| by.are_gone(pins))

@@ -1,4 +1,4 @@
-//! Identifiers. Each comes from a counter of its own and is never used twice, not even after a crash.
+//! Identifiers. Each kind has a counter of its own, and no id is ever used twice, not even after a crash.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ id!(
     PackId(u64), "p"
 );
 id!(
-    /// Recency stamp of a sorted run: among runs that overlap, the higher epoch holds the newer entries.
+    /// Age of a sorted run: among runs that overlap, the one with the higher epoch holds the newer entries.
     Epoch(u64), "e"
 );
 id!(

@@ -1,6 +1,6 @@
-//! Keys, stamps, ids, prefixes, ranges and range tombstones: the words every other layer speaks.
+//! Basic values that every layer uses: keys, stamps, ids, prefixes, ranges and range tombstones.
 //!
-//! Pure values with ordering and arithmetic, and the memory that bytes of blocks are shared in.
+//! They are pure values with ordering and arithmetic, and the shared memory of blocks ([`Buffer`]).
 //!
 //! ```
 //! use terrace::types::{KeyRange, Kind, Seq, Stamp, TableId};
@@ -37,13 +37,14 @@ pub type Key = std::sync::Arc<[u8]>;
 /// Longest key that a write may carry, in bytes.
 pub const KEY_BYTES_MAX: usize = 64 * 1024 - 1;
 
-/// Longest start or end of a range of keys, in bytes: a longest key and the zero byte that stands for "right behind it".
+/// Longest start or end of a range of keys, in bytes: a key of the greatest length and a zero byte, which means
+/// "right behind it".
 pub const BOUND_BYTES_MAX: usize = KEY_BYTES_MAX + 1;
 
 /// Longest value that a write may carry, in bytes.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
 
-/// Tables and their packs are laid out in multiples of this many bytes, so that a dead table can be punched whole.
+/// Tables begin in packs at multiples of this many bytes, so that a dead table can be punched whole.
 pub const PAGE_BYTES: u64 = 4096;
 
 /// Number of levels of a tree, level 0 included.

@@ -1,24 +1,25 @@
-//! Memory for one large thing, which goes back to the operating system when it is freed.
+//! Memory for one large allocation, which returns to the operating system when it is freed.
 //!
-//! A heap keeps what is freed: glibc takes blocks of up to 32 MiB from it once some of that size have come and gone, and gives back only
-//! what is free at its end. Beside values of 10 to 34 MB a process so grew to several times what it had allocated
-//! (`docs/benchmarks/memory.md`). So what takes [`LARGE_BYTES`] or more is mapped by itself: it is zeros at first, and what is freed
-//! is free.
+//! A heap keeps freed memory. glibc takes blocks of up to 32 MiB from its heaps once some of that size have come and
+//! gone, and gives back only what is free at the end of a heap. So a process with large values grew to several times
+//! what it had allocated (`docs/benchmarks/memory.md`). An allocation of [`LARGE_BYTES`] or more is therefore mapped
+//! by itself: it is zeros at first, and freeing it frees the memory.
 //!
 //! # Why it is sound
 //!
-//! A [`Pages`] is the only owner of its memory, which is there, at the same address, until it drops. Its length never changes. What
-//! is mapped is unmapped, what is allocated is deallocated with the layout that it was allocated with: by the same length both ways.
+//! A [`Pages`] is the only owner of its memory, which is there, at the same address, until it drops. Its length never
+//! changes. Mapped memory is unmapped, allocated memory is deallocated with the layout that it was allocated with: by
+//! the same length both ways.
 #![expect(unsafe_code, reason = "raw memory; see the module header")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// What takes at least as much is mapped by itself: as long as a large page, so that the cost of a mapping is small beside that of
-/// filling it.
+/// An allocation of at least this many bytes is mapped by itself. It is the length of a huge page: filling it costs
+/// far more than the mapping.
 pub(crate) const LARGE_BYTES: usize = 2 << 20;
 
-/// What memory from the heap is aligned to; mapped memory begins with a page.
+/// Alignment of memory from the heap; mapped memory begins at a page.
 pub(crate) const PAGES_ALIGN: usize = 64;
 
 /// Memory, not initialised unless it is [zeroed](Self::is_zeroed).
@@ -34,7 +35,7 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Memory of `bytes`, which are not 0, aligned to [`PAGES_ALIGN`]. Ends the process where there is none.
+    /// Memory of `bytes`, which is not 0, aligned to [`PAGES_ALIGN`]. Aborts the process if there is none.
     pub(crate) fn new(bytes: usize) -> Self {
         let layout = layout(bytes);
         let start = if is_mapped(bytes) {
@@ -56,22 +57,22 @@ impl Pages {
         self.bytes
     }
 
-    /// Whether it was zeros when it was made.
+    /// Whether the memory was zeros when it was made.
     pub(crate) fn is_zeroed(&self) -> bool {
         is_mapped(self.bytes)
     }
 
-    /// The start of the memory, which the caller is to free.
+    /// The start of the memory. The caller becomes its owner and frees it through [`Pages::from_raw`].
     pub(crate) fn into_raw(self) -> NonNull<u8> {
         let start = self.start;
         std::mem::forget(self);
         start
     }
 
-    /// The memory of [`Pages::into_raw`] again.
+    /// Takes the memory of [`Pages::into_raw`] back.
     ///
     /// # Safety
-    /// `start` came from `into_raw` of memory of so many bytes, and nobody else frees it.
+    /// `start` came from `into_raw` of memory of `bytes`, and nobody else frees it.
     pub(crate) unsafe fn from_raw(start: NonNull<u8>, bytes: usize) -> Self {
         Self { start, bytes }
     }
@@ -94,7 +95,7 @@ fn is_mapped(bytes: usize) -> bool {
 
 fn layout(bytes: usize) -> Layout {
     let layout = Layout::from_size_align(bytes.max(1), PAGES_ALIGN);
-    // A length that does not exist would be one that no slice can have.
+    // An invalid layout would need a length that no slice can have.
     layout.unwrap_or_else(|_| handle_alloc_error(Layout::new::<u8>()))
 }
 
@@ -111,7 +112,7 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
         // SAFETY: this advice changes no byte and no right of access.
         let advised =
             unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, rustix::mm::Advice::LinuxHugepage) };
-        // Without large pages all is as before, only slower.
+        // A refusal changes nothing but the speed.
         let _ = advised;
     }
     Some(start)

@@ -1,13 +1,13 @@
-//! Prefixes of keys, and ranges that lie within one.
+//! Prefix rules: which part of a key is its prefix, and which ranges lie within one prefix.
 
 use std::fmt;
 
 use super::{KeyRange, UpperBound};
 
-/// Which part of a key is its prefix. A key that is too short for the rule has none.
+/// A rule for the prefix of a key. A key that is too short for the rule has no prefix.
 ///
-/// No rule looks beyond the prefix that it finds. So the keys that have the prefix `p` are those that begin with `p`, and
-/// nothing lies between two of them that does not.
+/// No rule looks beyond the prefix that it finds. So the keys with the prefix `p` are exactly those that begin with
+/// `p`, and they are adjacent in key order.
 ///
 /// ```
 /// use terrace::Prefix;
@@ -19,9 +19,9 @@ use super::{KeyRange, UpperBound};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Prefix {
-    /// The first so many bytes; at least 1.
+    /// The first bytes of the key, this many; at least 1.
     Fixed(u16),
-    /// All up to and including the `count`th `delimiter`.
+    /// All bytes up to and including the `count`th `delimiter`.
     Delimited {
         /// The byte that ends a part of a key.
         delimiter: u8,
@@ -44,7 +44,7 @@ impl Prefix {
         key.get(..length)
     }
 
-    /// The prefix that every key of `range` has, if it is the same one.
+    /// The prefix that all keys of `range` share, if they share one.
     #[must_use]
     pub fn of_all(self, range: &KeyRange) -> Option<&[u8]> {
         // The start is such a key; the others begin with its prefix if the range ends no later than those that do.

@@ -1,16 +1,16 @@
-//! Ranges of user keys, and the tombstones that delete them.
+//! Ranges of user keys, and range tombstones.
 
 use std::fmt;
 use std::ops::Bound;
 
 use super::{Key, Seq};
 
-/// Where a range of user keys ends. Ordered by what it lets in.
+/// The end of a range of user keys. A later end is greater.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum UpperBound {
-    /// Before this key.
+    /// The range ends before this key.
     Excluded(Key),
-    /// Nowhere.
+    /// The range has no end.
     Unbounded,
 }
 
@@ -44,7 +44,7 @@ impl UpperBound {
         }
     }
 
-    /// The stored form: empty for no bound, since nothing lies before the empty key.
+    /// The stored form. An unbounded end is stored as the empty key, before which no key lies.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match self {
@@ -60,7 +60,7 @@ impl UpperBound {
     }
 }
 
-/// The key that follows `key` in bytewise order: with a zero byte behind it.
+/// The key that follows `key` in bytewise order: `key` and a zero byte.
 #[must_use]
 pub fn successor(key: &[u8]) -> Key {
     [key, &[0]].concat().into()
@@ -69,9 +69,9 @@ pub fn successor(key: &[u8]) -> Key {
 /// A half-open range of user keys, `start .. end`. Never empty.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct KeyRange {
-    /// First key inside.
+    /// The first key of the range.
     pub start: Key,
-    /// Behind the last key inside.
+    /// The bound behind the last key.
     pub end: UpperBound,
 }
 
@@ -121,7 +121,7 @@ impl KeyRange {
         Self::half_open([], UpperBound::Unbounded)
     }
 
-    /// Whether the end does not lie behind the start, as no range has it.
+    /// Whether the range would be empty: its end does not lie behind its start.
     #[must_use]
     pub fn is_inverted(&self) -> bool {
         !self.end.admits(&self.start)
@@ -180,7 +180,7 @@ impl fmt::Display for KeyRange {
     }
 }
 
-/// Deletes every older version of every key of a range.
+/// A range tombstone: deletes every older version of every key of a range.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RangeTombstone {
     /// The keys.

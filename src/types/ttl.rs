@@ -1,48 +1,48 @@
-//! When values that will expire were written, and for how long they live.
+//! Time to live: when values that expire were written, and how long they live.
 
 use std::num::NonZeroU32;
 
-/// The oldest and the newest of some values' dates, in seconds since 1970.
+/// The times at which the oldest and the newest of some values were written, in seconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Timestamps {
-    /// No value is older.
+    /// No value was written earlier.
     pub oldest: u32,
-    /// No value is newer.
+    /// No value was written later.
     pub newest: u32,
 }
 
 impl Timestamps {
-    /// Those of one value.
+    /// The timestamps of one value.
     #[must_use]
     pub fn at(second: u32) -> Self {
         Self { oldest: second, newest: second }
     }
 
-    /// `timestamps`, if there are any, and those of one more value.
+    /// `timestamps`, if there are any, extended by one more value.
     #[must_use]
     pub fn with(timestamps: Option<Self>, second: u32) -> Self {
         timestamps.map_or(Self::at(second), |timestamps| timestamps.hull(Self::at(second)))
     }
 
-    /// Those of the values of both.
+    /// The timestamps of the values of both.
     #[must_use]
     pub fn hull(self, other: Self) -> Self {
         Self { oldest: self.oldest.min(other.oldest), newest: self.newest.max(other.newest) }
     }
 }
 
-/// For how long the values of a keyspace live.
+/// The time to live of a keyspace's values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ttl {
-    /// Seconds from a value's write on.
+    /// Seconds from a value's write to its expiry.
     pub seconds: NonZeroU32,
-    /// Second, since 1970: values that were written before it have expired, however long they would live. They had when they
-    /// were last given more or less time, and some of them are gone by now.
+    /// In seconds since 1970: values written before it have expired, whatever `seconds` says. They had expired when
+    /// the time to live was last changed, and some of them may be dropped already.
     pub alive_from: u32,
 }
 
 impl Ttl {
-    /// So many seconds from the beginning; `None` for none, which is for ever.
+    /// A time to live of this many seconds; `None` for 0, which means for ever.
     #[must_use]
     pub fn new(seconds: u32) -> Option<Self> {
         NonZeroU32::new(seconds).map(|seconds| Self { seconds, alive_from: 0 })
@@ -55,7 +55,7 @@ impl Ttl {
         now.checked_sub(self.seconds.get().into()).max(before)
     }
 
-    /// Other `seconds` from `now` on: what has expired by then stays so.
+    /// Changes the time to live to `seconds` at `now`: values that have expired by then stay expired.
     #[must_use]
     pub fn altered(self, seconds: NonZeroU32, now: u64) -> Self {
         let alive_from = self.expired_upto(now).map_or(0, |upto| upto + 1);

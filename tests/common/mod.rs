@@ -1,5 +1,5 @@
-//! What the tests of damage, processes and threads share: a seed that is told when a test fails, random numbers from
-//! it, and options under which a few hundred records make every kind of job run.
+//! Shared by the tests of damage, processes and threads: a seed that is printed when a test fails, random numbers
+//! from it, and options under which a few hundred records make every kind of job run.
 #![allow(dead_code, reason = "each program of tests uses its own part")]
 
 use terrace::{Options, PackLayout, TreeOptions};

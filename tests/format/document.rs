@@ -1,4 +1,4 @@
-//! `docs/format.md` quotes sizes, magics and an example; here they are held against the code.
+//! Compares the sizes, magics and the example that `docs/format.md` quotes with the code.
 
 use super::golden;
 use terrace::format::{FORMAT_VERSION, batch, block, coding, filter, identity, log, pack, table};

@@ -1,7 +1,7 @@
-//! Golden bytes of every file kind, and agreement of `docs/format.md` with the code.
+//! Tests of the on-disk format: golden bytes of every file kind, and agreement of `docs/format.md` with the code.
 //!
-//! The files in `v1/` are what stores on disk contain: a difference is a change of format. `UPDATE=1` rewrites them, which
-//! is right only together with a new format version.
+//! The files in `v1/` are what stores on disk contain: a difference is a change of format. `UPDATE=1` rewrites them,
+//! which is right only together with a new format version.
 
 mod document;
 mod golden;

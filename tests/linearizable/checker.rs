@@ -1,13 +1,13 @@
-//! Whether a history is linearizable: whether each call can be given a moment between its ends so that each sees what the
-//! calls before it have made.
+//! The checker: whether a history is linearizable. Each call must have a moment between its beginning and its end, so
+//! that each call sees the effects of the calls before it.
 //!
-//! The search of Wing and Gong ("Testing and verifying concurrent objects", 1993) with the memory of Lowe ("Testing for
-//! linearizability", 2017): it goes on with any call that began before all others that are left have ended, and never
-//! twice from the same calls in the same state. A read that agrees with the state is taken at once and for good: it stands
-//! in nobody's way.
+//! The search is that of Wing and Gong ("Testing and verifying concurrent objects", 1993) with the memory of Lowe
+//! ("Testing for linearizability", 2017). It goes on with any call that began before all other remaining calls have
+//! ended, and never twice from the same calls in the same state. A read that agrees with the state is taken at once
+//! and for good: it cannot prevent another call.
 //!
-//! A power cut leaves the state of one moment of such an order, behind all that was durable: a *cut* is a read of
-//! everything that waits for the durable calls, and for which nobody waits.
+//! A power cut leaves the state of one moment of such an order, behind everything that was durable. So it is a *cut*:
+//! a read of everything that comes after the durable calls, and before which no other call must come.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! A client of a store that writes down what it asks and what it is told.
+//! A client of a store that records its calls and their answers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

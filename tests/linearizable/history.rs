@@ -1,7 +1,7 @@
-//! What clients of a store asked, what they were told, and when.
+//! A history: the calls of a store's clients, with their answers and times.
 //!
-//! A call takes effect at one moment: there it sees what it saw and makes what it wrote, whether it is a put, a lookup of
-//! many keys, a scan or the commit of a transaction.
+//! A call takes effect at one moment: there it sees what it saw and makes what it wrote, whether it is a put, a
+//! lookup of many keys, a scan or the commit of a transaction.
 
 use std::fmt;
 use std::ops::Range;

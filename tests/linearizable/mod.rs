@@ -1,13 +1,14 @@
-//! Whatever clients are told at the same time could have happened one call after another: histories of puts, batches, range
-//! deletes, lookups, scans, snapshots, transactions and ingests are linearizable, while the store flushes, compactions, reclaims,
-//! is copied, drops keyspaces and is closed; and what a power cut leaves is a moment of such an order, no earlier than the
-//! last durable call.
+//! Tests of linearizability: the answers of concurrent calls could have come from one call after another.
 //!
-//! `history` says what a call is, `client` makes calls and writes them down, `checker` looks for the order.
+//! The histories have puts, batches, range deletes, lookups, scans, snapshots, transactions and ingests, while the
+//! store flushes, compacts, reclaims, is copied, drops keyspaces and is closed. A power cut must leave a moment of
+//! such an order, no earlier than the last durable call.
 //!
-//! Each life runs on the operating system's threads and on simulated ones, where the seed decides the order of the threads.
-//! `TERRACE_SEED` runs one schedule again; `TERRACE_SCHEDULES=1000` tries more of them. That the suite notices is shown by
-//! clients with flaws that the store might have.
+//! `history` defines calls, `client` makes and records them, `checker` looks for the order.
+//!
+//! Each run uses the operating system's threads, or simulated ones, where the seed decides the order of the threads.
+//! `TERRACE_SEED` repeats one schedule; `TERRACE_SCHEDULES=1000` tries more of them. Clients with deliberate flaws,
+//! which the store might have, show that the checker notices.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 

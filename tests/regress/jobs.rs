@@ -1,4 +1,4 @@
-//! Threads that wait for each other.
+//! Regression tests of threads that wait for each other.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, Operation, Sim
 
 use super::{fault, open, put_synced, seeds, spawn};
 
-/// A failed sync poisoned the store without a word to those who waited for background work: the flush that would have
-/// ended their wait no longer started. The simulation finds such a wait as a deadlock.
+/// A failed sync that poisons the store wakes everybody who waits for background work. Otherwise they wait for ever,
+/// since the flush that would end their wait never starts. The simulation finds such a wait as a deadlock.
 #[test]
 fn a_poisoned_store_keeps_nobody_waiting() {
     for seed in seeds(200) {
@@ -36,10 +36,9 @@ fn a_poisoned_store_keeps_nobody_waiting() {
     }
 }
 
-/// Compaction went through each level until it was empty, and then waited for a store in which nothing was due: a writer
-/// that never stops kept it from either. And where a compaction was in its way, it waited for its turn while the compacting
-/// thread, lock in hand, had already started the next one. Now it takes what was there when it began, passes each level
-/// once, and goes before compactions that have not started.
+/// A manual compaction takes what is there when it begins, passes each level once, and goes before compactions that
+/// have not started. If it waited until each level is empty and nothing is due, a writer that never stops would keep
+/// it from ending. So would a compaction thread that starts its next job before the manual compaction has its turn.
 #[test]
 fn compaction_ends_while_a_writer_goes_on() {
     const WRITES_MAX: u64 = 50_000;
@@ -68,9 +67,8 @@ fn compaction_ends_while_a_writer_goes_on() {
     }
 }
 
-/// A failed sync poisoned the store while a writer, which had found it sound, was about to wait for room: nobody told that
-/// one, and the flush that would have made room did not start any more. Now whoever fails to sync wakes writers under their
-/// lock.
+/// A failed sync wakes the waiting writers under their lock. Otherwise a writer that has found the store sound, and
+/// is about to wait for room, misses the wake-up and waits for ever: the flush that would make room never starts.
 #[test]
 fn a_failed_sync_is_heard_by_a_writer_that_is_about_to_wait_for_room() {
     for seed in seeds(200) {
@@ -92,8 +90,8 @@ fn a_failed_sync_is_heard_by_a_writer_that_is_about_to_wait_for_room() {
     }
 }
 
-/// A flush whose edit was durable gave the log up, and failed because the file could be neither renamed nor removed; which
-/// harms nothing: the next opening removes it.
+/// A flush whose edit is durable does not fail if a segment of the log can be neither renamed nor removed. That harms
+/// nothing: the next opening removes the file.
 #[test]
 fn a_log_that_cannot_be_removed_does_not_fail_the_flush() {
     let (rename, ask, remove) =
@@ -120,8 +118,8 @@ fn a_log_that_cannot_be_removed_does_not_fail_the_flush() {
     }
 }
 
-/// A write whose sync had failed stood in the memtable, never to be visible, and every transaction on its key was told of a
-/// conflict: whoever ran it again, as `Db::update` does, ran it for ever.
+/// A write whose sync has failed is in the memtable and never becomes visible. A transaction on its key must not
+/// conflict with it for ever: `Db::update`, which tries again, would never end.
 #[test]
 fn a_transaction_on_a_poisoned_store_is_told_of_that_and_not_of_a_conflict() {
     SimEnv::run(SimConfig::default(), |env| {
@@ -138,9 +136,9 @@ fn a_transaction_on_a_poisoned_store_is_told_of_that_and_not_of_a_conflict() {
     });
 }
 
-/// A transaction lost against a write that nobody saw yet, its sync being under way, and so did each that tried again:
-/// `Db::update` went round and round for as long as the sync took, in the simulation for ever. Now the loser waits for the
-/// write.
+/// A transaction that loses against a write that is not visible yet, because its sync is running, waits for that
+/// write. Otherwise each new attempt loses too: `Db::update` would spin for as long as the sync takes, in the
+/// simulation for ever.
 #[test]
 fn who_loses_against_a_write_sees_it_when_trying_again() {
     let config = SimConfig { device: DeviceModel::nvme(), ..SimConfig::default() };
@@ -167,8 +165,9 @@ fn who_loses_against_a_write_sees_it_when_trying_again() {
     assert!(lost > 0, "nobody has lost");
 }
 
-/// The packs of a flush that had found the disk full became recycled files, recycled files were given up to make space for it, and so it began
-/// anew, for ever, in the space that it had taken itself. It took a store of one table a file, of which a flush writes several.
+/// A flush that finds the disk full must not count its own packs as space that was freed. If they become recycled
+/// files, which are removed to make space for the flush, it begins again for ever in the space that it has taken
+/// itself. The store has one table a file, so that a flush writes several files.
 #[test]
 fn a_flush_that_frees_only_what_it_took_itself_gives_up() {
     SimEnv::run(SimConfig::default(), |env| {

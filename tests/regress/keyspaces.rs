@@ -1,4 +1,4 @@
-//! What keyspaces share and must not take from each other.
+//! Regression tests of what keyspaces share, and must not take from each other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,10 @@ use terrace::{Db, ErrorKind, WriteBatch};
 
 use super::{fault, files, open, seeds, spawn, tiny};
 
-/// A flush syncs the log first where other keyspaces have older entries in it, lest a crash keep the flushed ones
-/// without them. It used to compare the numbers of single entries: those of one batch, in two keyspaces, are
-/// consecutive, so the second keyspace's were "newer", and a power cut left the half of the batch that had been
-/// flushed. The operations are small, so that the memtable is full while the log's segment is not: a segment that ends
-/// is synced anyway.
+/// A flush syncs the log first if other keyspaces have older entries in it, or entries of the same batch. Otherwise a
+/// power cut keeps the flushed entries without these. A comparison of single sequence numbers is not enough: the
+/// numbers of one batch in two keyspaces are consecutive, so those of the second keyspace look newer. The operations
+/// are small, so that the memtable is full while the log's segment is not: a segment that ends is synced anyway.
 #[test]
 fn a_flush_keeps_no_half_of_a_batch_over_two_keyspaces() {
     let env = SimEnv::new(SimConfig::default());
@@ -70,8 +69,8 @@ fn assert_whole_or_absent(db: &Db, when: &str) {
     assert_eq!(halves.0, halves.1, "{when}: {halves:?}");
 }
 
-/// The other half of the story above: a segment that had ended was synced only after the flush was installed, and a
-/// power cut in between left one half of the batch.
+/// The same for a segment that has ended: it is synced before the flush is installed. Otherwise a power cut in
+/// between leaves one half of the batch.
 #[test]
 fn no_power_cut_during_a_flush_tears_a_batch_over_two_keyspaces() {
     cut_everywhere(
@@ -87,9 +86,9 @@ fn no_power_cut_during_a_flush_tears_a_batch_over_two_keyspaces() {
     );
 }
 
-/// Recovery used to end a memtable, when it was full, in the midst of a batch, and to flush it without making sure of the
-/// log, in which everything else was newer. The rest of the batch was lost with the power where the log was in the page
-/// cache alone, as after a failed sync. Now memtables end between batches, and the log is made durable first.
+/// Recovery ends a full memtable between batches, and makes the log durable before it flushes the memtable.
+/// Otherwise, if the log is only in the page cache, as after a failed sync, a power cut loses the rest of a batch
+/// whose beginning was flushed.
 #[test]
 fn no_power_cut_tears_a_batch_that_recovery_reads_from_the_log() {
     cut_everywhere(
@@ -115,9 +114,9 @@ fn no_power_cut_tears_a_batch_that_recovery_reads_from_the_log() {
     );
 }
 
-/// Dropping a keyspace first hid it and then waited for its jobs before the drop was durable. A flush of another
-/// keyspace meanwhile found nothing of it that was unflushed and let its log go; after a power cut the keyspace was
-/// there, but not what had been written to it with a sync.
+/// While a keyspace is being dropped, and the drop is not durable, a flush of another keyspace must keep the log that
+/// the dropped one needs. Otherwise, after a power cut, the keyspace is there, but not what was written to it with a
+/// sync.
 #[test]
 fn a_keyspace_whose_drop_was_cut_off_still_has_its_log() {
     let device = DeviceModel {
@@ -164,8 +163,8 @@ fn a_keyspace_whose_drop_was_cut_off_still_has_its_log() {
     }
 }
 
-/// Failures of flushes and of compactions were noted in one place: a keyspace whose compactions failed over a damaged table made
-/// everybody's flushes fail, and wait.
+/// Failures of flushes and of compactions are noted apart: a keyspace whose compactions fail because of a damaged
+/// table must not make the flushes of others fail and wait.
 #[test]
 fn flushes_go_on_while_the_compactions_of_a_damaged_keyspace_fail() {
     SimEnv::run(SimConfig::default(), |env| {
@@ -194,8 +193,8 @@ fn flushes_go_on_while_the_compactions_of_a_damaged_keyspace_fail() {
     });
 }
 
-/// A keyspace that was being dropped refused writes, and answered reads until the last compaction in it had ended: a caller was
-/// told that it was gone, and then what was in it.
+/// A keyspace that is being dropped refuses reads as soon as it refuses writes, even while a compaction in it still
+/// runs. Otherwise a caller learns that it is gone, and then reads what is in it.
 #[test]
 fn what_is_gone_for_a_writer_is_gone_for_readers() {
     for seed in seeds(50) {

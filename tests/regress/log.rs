@@ -1,4 +1,4 @@
-//! The write-ahead log after calls that failed.
+//! Regression tests of the write-ahead log after calls that failed.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -32,10 +32,10 @@ fn keys(db: &Db) -> Vec<String> {
     db.iter().unwrap().map(|entry| text(&entry.unwrap().0)).collect()
 }
 
-/// A group whose append failed on a full disk left whole frames in the log. Its callers had been told of the failure,
-/// yet the next opening brought their writes back; and if the segment had ended meanwhile, it was longer than its
-/// successor said, which looked like a gap: the successor was thrown away with the synced writes in it. What failed is
-/// now cut off again, durably, before its callers are told.
+/// A group whose append fails on a full disk is cut off the log again, durably, before its callers get the error.
+/// Otherwise whole frames of it stay in the log, and the next opening brings back writes that were reported as
+/// failed. And if the segment ends meanwhile, it is longer than its successor says. That looks like a gap, and
+/// recovery drops the successor with the synced writes in it.
 #[test]
 fn a_group_that_failed_neither_comes_back_nor_takes_later_writes_along() {
     for rolled in [false, true] {
@@ -156,8 +156,8 @@ fn a_segment_that_could_not_be_started_leaves_no_gap() {
     }
 }
 
-/// After a sync has failed, the bytes are still in the page cache, and a later sync succeeds without writing them.
-/// Recovery used to take what it read for what it would find after the next power cut.
+/// After a sync has failed, the bytes are still in the page cache, and a later sync succeeds without writing them. So
+/// recovery must not take the bytes that it reads for durable ones.
 #[test]
 fn a_log_whose_sync_failed_is_made_durable_when_the_store_is_opened_again() {
     let env = SimEnv::new(SimConfig::default());
@@ -176,9 +176,9 @@ fn a_log_whose_sync_failed_is_made_durable_when_the_store_is_opened_again() {
     assert!(db.contains("before").unwrap() && db.contains("after").unwrap());
 }
 
-/// An old segment of the log was synced by a background thread and by a synced writer at the same time; the operating
-/// system reports a failure to one of them. If that was the background thread, the writer was told that its write, and all
-/// before it, were durable, while those in the old segment were not.
+/// When a background thread and a synced writer sync an old segment of the log at the same time, the operating system
+/// reports a failure to one of them only. Both must learn of it. Otherwise the writer acknowledges its write, and all
+/// before it, as durable, while those in the old segment are not.
 #[test]
 fn a_failed_sync_of_an_old_segment_reaches_every_writer_that_counts_on_it() {
     for delay in (0..40).map(|n| n * Duration::from_micros(250)) {
@@ -209,8 +209,8 @@ fn a_failed_sync_of_an_old_segment_reaches_every_writer_that_counts_on_it() {
     }
 }
 
-/// What the reserve is kept for begins with a write to the log. Where the segment was full, that write first had to start
-/// the next one, which found the disk full and did not draw on the reserve; and so did every delete after it.
+/// A write to the log that starts a new segment may draw on the reserve. Otherwise, if the segment is full, the next
+/// one cannot be started on a full disk, and no delete can free space.
 #[test]
 fn a_segment_that_ends_on_a_full_disk_is_followed_by_one_in_the_reserve() {
     let options = || Options { wal_bytes_max: 64 << 10, reserve_bytes: 256 << 10, ..tiny() };

@@ -1,6 +1,6 @@
-//! Bugs that were found, each with its story: what went wrong, and what holds since.
+//! Regression tests. Each states what must hold, and the fault that a bug there had.
 //!
-//! A test that tries several seeds tries one alone when `TERRACE_SEED` names it.
+//! A test that tries several seeds tries only one if `TERRACE_SEED` names it.
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 

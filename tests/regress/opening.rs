@@ -1,12 +1,12 @@
-//! Openings, and the files that they leave.
+//! Regression tests of openings, and of the files that they leave.
 
 use terrace::env::simulated::{FaultError, FaultRule, Operation, SimConfig, SimEnv, Survival};
 use terrace::{Db, ErrorKind, Options, TreeOptions};
 
 use super::{fault, files, open, tiny};
 
-/// A store opened for reading alone has no threads; where recovery had found full memtables in the log, waiting for
-/// their flush never ended.
+/// A store that is opened read-only has no threads. If recovery finds full memtables in the log, nobody may wait for
+/// their flush, which never comes.
 #[test]
 fn a_store_that_is_read_alone_is_always_idle() {
     SimEnv::run(SimConfig::default(), |env| {
@@ -25,8 +25,8 @@ fn a_store_that_is_read_alone_is_always_idle() {
     });
 }
 
-/// Every opening starts a segment of the log. Those of openings that wrote nothing used to stay for ever, each to be read
-/// by every later opening.
+/// Every opening starts a segment of the log. The segments of openings that wrote nothing are removed. Otherwise
+/// every later opening reads them all.
 #[test]
 fn short_openings_do_not_pile_up_log_segments() {
     SimEnv::run(SimConfig::default(), |env| {
@@ -43,8 +43,8 @@ fn short_openings_do_not_pile_up_log_segments() {
     });
 }
 
-/// An opening that failed when some of its threads were running left those to hold the engine, and with it the store's
-/// lock, until the process ended.
+/// An opening that fails when some of its threads are running ends these threads. Otherwise they hold the engine, and
+/// with it the store's lock, until the process ends.
 #[test]
 fn a_failed_opening_gives_the_store_free() {
     SimEnv::run(SimConfig::default(), |env| {
@@ -58,9 +58,9 @@ fn a_failed_opening_gives_the_store_free() {
     });
 }
 
-/// Where the manifest was due for a rewrite and the disk was full, the edit at hand, durable already, was reported as
-/// failed, and the store was poisoned although nothing was unknown. Keys are as long as they may be, so that few edits
-/// make a long manifest.
+/// If the manifest is due for a rewrite and the disk is full, the edit that was just made durable succeeds, and the
+/// store is not poisoned, since nothing is unknown. Keys are as long as possible, so that few edits make a long
+/// manifest.
 #[test]
 fn a_manifest_that_cannot_be_rewritten_now_goes_on() {
     let steps = [

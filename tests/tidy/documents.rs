@@ -1,4 +1,4 @@
-//! Rules about the documents, and what they and the sources say of each other.
+//! Rules about the documents, and about the agreement of documents and sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,6 +1,7 @@
-//! What can be checked of the code by reading it: layers, lengths, banned calls, and documents that keep up.
+//! Rules that can be checked by reading the code: layers, lengths, banned calls, and documents that agree with the
+//! code.
 //!
-//! Each rule lists its problems; `planted` shows for each that it finds a problem where there is one.
+//! Each rule lists its problems. `planted` shows for each rule that it finds a problem where there is one.
 
 mod code;
 mod documents;

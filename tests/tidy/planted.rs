@@ -1,4 +1,4 @@
-//! Each rule against a small tree with a problem in it, and against its innocent twin.
+//! Tests of the rules: each finds the problem in a small tree that has one, and none in the same tree without it.
 
 use super::source::Source;
 use super::{Rule, code, documents};

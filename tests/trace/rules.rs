@@ -1,4 +1,4 @@
-//! What every trace obeys, and what its barriers come to.
+//! The rules that every trace obeys, and the count of its barriers.
 //!
 //! The rules are those of the header of `tests/trace.rs`.
 

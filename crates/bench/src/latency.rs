@@ -1,4 +1,4 @@
-//! Latencies: one histogram per thread and operation, compacted when the phase is over.
+//! Latencies: one histogram for each thread and operation, added up when the phase is over.
 
 use std::time::Duration;
 

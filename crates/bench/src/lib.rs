@@ -1,10 +1,12 @@
 //! Workloads, load generators and reports for Terrace.
 //!
-//! [`generator`] draws numbers, [`store`] is the little that a workload asks of an engine, [`ycsb`] runs YCSB's core
-//! workloads over it and verifies every value it reads; [`db_bench`] runs RocksDB's benchmarks by their names; [`punch`]
-//! measures what holes in files cost, without a store.
-//! [`recording`] keeps the course of a phase, [`report`] turns what happened into figures and pictures.
-//! Adding an engine is one more implementation of [`store::Store`]; adding a workload is one more module beside `ycsb`.
+//! * [`generator`] draws numbers. [`store`] is the small interface that a workload needs of an engine. [`ycsb`] runs
+//!   YCSB's core workloads over it and verifies every value that it reads.
+//! * [`db_bench`] runs RocksDB's benchmarks by their names. [`punch`] measures what holes in files cost, without a
+//!   store. [`paper`] runs the experiments of the papers.
+//! * [`recording`] keeps the course of a phase. [`report`] turns results into figures and pictures.
+//!
+//! A new engine is one more implementation of [`store::Store`]; a new workload is one more module beside `ycsb`.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time on real files, outside `env`")]
 
 pub mod db_bench;

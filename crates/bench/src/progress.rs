@@ -1,4 +1,4 @@
-//! A phase's progress on standard error, shown only when that is a terminal.
+//! The progress of a phase on standard error, shown only on a terminal.
 
 use std::time::{Duration, Instant};
 

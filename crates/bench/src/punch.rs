@@ -1,10 +1,10 @@
-//! What holes cost on a file system: the figures behind the thresholds of reclamation.
+//! The cost of holes on a file system: the figures behind the thresholds of reclamation.
 //!
-//! 1. Holes of one size, apart from one another and in no order, are punched into a fresh file; each call is timed, then
-//!    a sync, then the removal of the file.
-//! 2. Churn: packs of logical tables are written, their tables die at random and are punched, and packs with no table left
-//!    are removed, until many times the space of all packs has been written. What becomes of the file system meanwhile
-//!    shows in the extents of packs, in the speed with which they are written, and in what punches and removals take.
+//! 1. Holes of one size, apart from one another and in random order, are punched into a fresh file. Each call is
+//!    timed, then a sync, then the removal of the file.
+//! 2. Churn: packs of logical tables are written, their tables die at random and are punched, and packs with no table
+//!    left are removed, until many times the space of all packs has been written. The effect on the file system shows
+//!    in the extents of packs, in the speed with which they are written, and in the time of punches and removals.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! Which store and which keyspace a command works on, and how it is opened.
+//! The store and the keyspace on which a command works, and how they are opened.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Which records a command visits.
+//! The range of records that a command visits.
 
 use std::ffi::OsString;
 use std::ops::Bound;

@@ -1,4 +1,4 @@
-//! The tests of the command, a module for each subject: one program, so that a change of the store links one.
+//! Tests of the command, a module for each subject, in one program, so that a change of the store links one.
 
 mod bench;
 mod common;

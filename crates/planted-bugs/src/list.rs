@@ -1,4 +1,4 @@
-//! The bugs, as the tables of `docs/planted-bugs.md` have them.
+//! The list of planted bugs, read from the tables of `docs/planted-bugs.md`.
 
 use std::fmt;
 use std::path::PathBuf;

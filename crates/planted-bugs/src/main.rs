@@ -1,10 +1,12 @@
-//! `terrace-planted-bugs`: plants known bugs in the store, one at a time, and asks the tests to notice each.
+//! `terrace-planted-bugs`: plants known bugs in the store, one at a time, and checks that the tests notice each.
 //!
-//! 1. [`list`] reads the bugs, and the test that is to notice each, from `docs/planted-bugs.md`.
-//! 2. [`suites`] builds the tests once, with the switches in (`src/planted.rs`), and runs one of them with or without a bug.
-//! 3. Here: first every test without a bug, which must pass; then every bug, whose test must fail; then the score.
+//! 1. [`list`] reads the bugs, and the test that must notice each, from `docs/planted-bugs.md`.
+//! 2. [`suites`] builds the tests once, with the bugs compiled in (`src/planted.rs`), and runs a test with or without
+//!    a bug.
+//! 3. `main` first runs every test without a bug, which must pass; then each bug, whose test must fail. At the end it
+//!    prints the score.
 //!
-//! The exit status is 0 if all were caught.
+//! The exit status is 0 if all bugs were caught.
 #![expect(clippy::disallowed_methods, reason = "a tool beside the store, on real files and real time")]
 
 mod list;

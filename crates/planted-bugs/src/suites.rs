@@ -1,4 +1,4 @@
-//! The tests of the store, built with the switches in, and run one at a time.
+//! Builds the store's tests with the planted bugs compiled in, and runs one test at a time.
 
 use std::collections::BTreeMap;
 use std::io::Read;

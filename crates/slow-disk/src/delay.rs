@@ -1,10 +1,10 @@
-//! A file system of one file, whose syncs take their time.
+//! A file system of one file, whose syncs take a minimum time.
 //!
-//! A loop device over that file hands every flush of the disk above it to this file system as an `fsync`. The image is
-//! synced for real; the answer is held back until the sync has lasted as long as it must.
+//! A loop device over that file turns every flush of the disk above into an `fsync` of the file. The image is really
+//! synced; the answer is held back until the time is over.
 //!
-//! A process of its own answers, which has not mounted the volume: the kernel unmounts when the last process that has is
-//! killed, in that process's name, and must not wait for its answers then.
+//! The answers come from a process of its own, which has not mounted the volume: when the last process with the mount
+//! is killed, the kernel unmounts in that process's name, and must not wait for answers from it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -1,8 +1,7 @@
-//! The guardian of a run: a process beside it that clears the run, should that be killed outright.
+//! The guardian of a run: a process beside it that clears the run if the run is killed.
 //!
-//! It has a session of its own and survives the signals that end programs, so that what ends the run at a terminal does
-//! not end it. It waits for the run's lock, which it gets when all processes of the run are dead, and then does what the next
-//! run would do.
+//! It has a session of its own and survives the signals that end programs at a terminal. It waits for the run's lock,
+//! which it gets when all processes of the run are dead, and then clears the run as the next run would.
 
 use std::fs::File;
 use std::io;

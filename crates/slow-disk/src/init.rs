@@ -1,8 +1,8 @@
 //! The first process of the PID namespace in which the command runs.
 //!
-//! When it ends, the kernel kills all processes of the namespace, whatever they have done to get away from their parents,
-//! and it does not count as ended before they are gone. It ends with the command, and the kernel kills it when the thread
-//! that started it is dead.
+//! When it ends, the kernel kills all processes of the namespace, also those that have left their parents, and it
+//! does not count as ended before they are gone. It ends with the command. The kernel kills it when the thread that
+//! started it is dead.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

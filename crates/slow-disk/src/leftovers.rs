@@ -1,11 +1,12 @@
-//! What a run leaves when it ends, or is killed, and how it is cleared.
+//! What a run leaves when it ends or is killed, and how it is cleared.
 //!
-//! The kernel itself takes away what belongs to nobody any more: the processes of the command with the first of their PID
-//! namespace, mounts with the last process of their mount namespace, a loop device with its last user, the image with the
-//! loop device. Left are rules of block throttling and the run's directory; and, where a run was killed between two steps,
-//! an image that has not been deleted yet, or a loop device that is not yet released by itself.
+//! The kernel itself removes what has lost its last user: the processes of the command with the first process of
+//! their PID namespace, mounts with the last process of their mount namespace, a loop device with its last user, the
+//! image with the loop device. These are left: rules of block throttling, the run's directory, and, if a run was
+//! killed between two steps, an image that has not been deleted yet, or a loop device that does not release itself
+//! yet.
 //!
-//! Clearing a run needs its directory alone, can begin at any step, and can be repeated.
+//! Clearing a run needs only its directory, can begin at any step, and can be repeated.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -1,10 +1,10 @@
-//! A run as others find it: a directory below [`RUNS`] that is named by the run's id, with notes of what has been made, and
-//! with a lock.
+//! A run as others find it: a directory below [`RUNS`], named by the run's id, with a lock and notes of what has been
+//! made.
 //!
-//! Every process that the run starts inherits the lock, its guardian alone does not. So the lock is free as soon as none
-//! of them is left that could still make anything, however they ended. Only then [`leftovers`] clears the run: at its end
-//! the run itself does; if it was killed, its guardian; if both were, the next run. The lock goes last, so that whoever
-//! dies while clearing is followed by the next.
+//! Every process that the run starts inherits the lock, except its guardian. So the lock is free as soon as no
+//! process is left that could still make anything, however they ended. Only then [`leftovers`] clears the run: the
+//! run itself at its end; if it was killed, its guardian; if both were killed, the next run. The lock is removed
+//! last, so that whoever dies while clearing is followed by the next one.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

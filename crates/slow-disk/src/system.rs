@@ -1,4 +1,4 @@
-//! What is asked of the system: tools, tables of mounts and loop devices, namespaces, signals, messages.
+//! Calls to the system: tools, tables of mounts and loop devices, namespaces, signals, messages.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,7 +1,7 @@
 //! The volume: image, loop device, file system, mount, limits; and the command on it.
 //!
-//! It is mounted for this process and the command's alone, so that it goes with them. The image is deleted, and the loop
-//! device told to detach itself, as soon as the one keeps the other.
+//! Only this process and the command see the mount, so it ends with them. As soon as the loop device holds the image,
+//! and the mount holds the loop device, the image is deleted and the loop device is set to detach itself.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! A volume for real where that is possible: as root, where there are loop devices.
+//! Tests with a real volume, where that is possible: as root, and with loop devices.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! An allocator that measures. Whoever runs the suite `corruption` makes it the program's.
+//! An allocator that measures allocations. A program that runs the suite `corruption` makes it its global allocator.
 
 #![expect(unsafe_code, reason = "an allocator")]
 

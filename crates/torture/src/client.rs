@@ -1,4 +1,4 @@
-//! A caller of the store that remembers what it asked for and what it was told.
+//! A client of the store that remembers what it asked for and what it was answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -22,12 +22,12 @@ pub fn open(env: &Arc<SimEnv>, options: &Options) -> terrace::Result<Db> {
     Db::builder(Path::new(DIR)).env(env).options(options.clone()).open()
 }
 
-/// The schedule ends here: the power is off, or the store has refused for good.
+/// Ends the schedule: the power is off, or the store refuses every write.
 pub struct Stop;
 
 pub type Step = Result<(), Stop>;
 
-/// What is known of a batch.
+/// What the client knows of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     Acknowledged,
@@ -39,16 +39,16 @@ pub enum Outcome {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     Exists,
-    /// A removal was asked for, behind so many batches, and not acknowledged.
+    /// Its removal was requested after this many batches, and not acknowledged.
     Doubtful(usize),
     Removed,
 }
 
-/// All that was asked and answered: the oracle of a store's life.
+/// All requests and answers: the oracle of a store.
 #[derive(Clone, Default)]
 pub struct History {
     pub batches: Vec<(Vec<Change>, Outcome)>,
-    /// Acknowledged batches among the first so many survive a power cut.
+    /// Acknowledged batches among this many first ones survive a power cut.
     pub durable: usize,
     pub spaces: BTreeMap<u32, (String, Fate)>,
     /// Keyspaces whose creation was not acknowledged.
@@ -69,9 +69,9 @@ impl History {
 /// How a client takes errors.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Manners {
-    /// The power is cut some time: the first error ends the schedule.
+    /// The power will be cut: the first error ends the schedule.
     Strict,
-    /// A call fails some time: the store goes on, or says why not, and reads stay right.
+    /// A call will fail: the store goes on, or says why it does not, and reads stay right.
     Tolerant,
 }
 
@@ -83,22 +83,22 @@ const UNKNOWN_MAX: usize = 3;
 pub struct Jobs {
     pub flushes: u64,
     pub compactions: u64,
-    /// Compacts within level 0.
+    /// Intra-L0 compactions.
     pub intra_l0: u64,
     pub moves: u64,
-    /// Bytes of dead files that were kept when the openings ended.
+    /// Bytes of recycled files when the openings ended.
     pub recycled_bytes: u64,
     /// Holes that were punched, and syncs of them.
     pub punches: u64,
     pub hole_syncs: u64,
     /// Packs that were rewritten.
     pub rewrites: u64,
-    /// Syncs of the directory that somebody waited for, and that nobody did.
+    /// Syncs of the directory: those that somebody waited for, and the others.
     pub directory_syncs: u64,
     pub preallocate_syncs: u64,
 }
 
-/// An operation of a batch: keyspace, key, and the value, or none to remove the key.
+/// An operation of a batch: keyspace, key, and the value, or `None` to remove the key.
 pub type Op<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
 
 /// The caller.

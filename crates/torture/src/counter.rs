@@ -1,7 +1,7 @@
-//! A writer that counts, so that each moment of its store tells all that must be there.
+//! A writer that counts, so that each moment of its store shows everything that must be there.
 //!
-//! Batch `n` puts `n` as the count and as a key of its own in two keyspaces, removes an old key, and is acknowledged before
-//! `n + 1` begins. So at any moment the two counts are equal, and tell every key there is.
+//! Batch `n` puts `n` as the count and as a key of its own in two keyspaces, removes an old key, and is acknowledged
+//! before `n + 1` begins. So at any moment the two counts are equal, and they determine every key.
 
 use terrace::{Db, Durability, Snapshot, WriteBatch};
 

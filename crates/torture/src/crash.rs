@@ -1,10 +1,10 @@
-//! Power cuts at every call that changes the disk.
+//! The suite `crash`: power cuts at every call that changes the disk.
 //!
-//! Each schedule is run once to count its mutating calls, then again for each of them, with the power cut there. Of
-//! what was not synced nothing, everything or a random part survives, under two models of a file system. Whatever is
-//! left must open without an error, hold every synced write, and be a prefix of the history; the store then lives on,
-//! loses power again, and is judged again. For one survival of each cut, the power is cut once more at every mutating call
-//! of the opening that recovers it, and what is found must be what the whole recovery finds.
+//! Each schedule runs once to count its mutating calls, then once for each of them, with the power cut there. Of what
+//! was not synced nothing, everything or a random part survives, under two models of a file system. The remains must
+//! open without an error, hold every synced write, and be a prefix of the history. The store then goes on, loses
+//! power again, and is judged again. For one survival of each cut, the power is also cut at every mutating call of
+//! the opening that recovers the store; the result must equal that of the whole recovery.
 
 use std::sync::Arc;
 
@@ -30,8 +30,9 @@ const IMAGES_SAMPLED: usize = 300;
 const SECOND_CUTS_SAMPLED: usize = 60;
 const RECOVERIES_SAMPLED: usize = 6;
 
-/// A sample of all schedules has one of so many of these: `cargo test` waits for all of them. Whoever asks for a schedule or for
-/// a case by name, as the planted bugs and the report of a failure do, has all that were drawn, and so those as well.
+/// A sample of all schedules runs one in this many of the drawn images, since `cargo test` waits for all of them. A
+/// schedule or a case that is asked for by name, as by the planted bugs and by the report of a failure, runs all
+/// drawn images, and so those as well.
 const ALL_SCHEDULES_STRIDE: usize = 3;
 
 /// The suite.

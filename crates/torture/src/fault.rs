@@ -1,10 +1,10 @@
-//! A call that fails, each one in turn.
+//! The suite `fault`: a call that fails, each one in turn.
 //!
-//! Each schedule is run once to count its calls, then again and again with one of them failing, with every kind of error
-//! that the machine knows; that once, or from then on. Every operation succeeds or says what failed and where; reads stay
-//! right; nothing hangs, by a watch in virtual time. Afterwards the store is opened by another process on the same
-//! machine, and after a power cut: every synced write is there, and a batch that came back with an error is there as a
-//! whole or not at all.
+//! Each schedule runs once to count its calls. Then it runs again and again, with one call failing, with every kind
+//! of error that the machine knows, once or from then on. Every operation succeeds, or says what failed and where.
+//! Reads stay right. Nothing hangs, by a watch in virtual time. Afterwards the store is opened by another process on
+//! the same machine, and after a power cut: every synced write is there, and a batch that returned an error is there
+//! as a whole or not at all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! What the files of a store tell a test.
+//! What a test can learn from the files of a store.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use terrace::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 
 use crate::client;
 
-/// The packs that a job has sealed. Others were made ahead, and hold nothing or a dead pack.
+/// The packs that a job has sealed. Others are preallocated, and hold nothing or a dead pack.
 pub fn sealed_packs(env: &SimEnv) -> Vec<PathBuf> {
     let packs = pack_directories(env).into_iter();
     packs.filter(|(_, directory)| directory.is_some()).map(|(path, _)| path).collect()

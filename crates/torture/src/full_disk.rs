@@ -1,9 +1,10 @@
-//! A full disk: said clearly, survived without reopening, and recovered from.
+//! The suite `disk-full`: the store reports a full disk clearly, survives it without being reopened, and recovers
+//! from it.
 //!
-//! The simulated device is given so many pages more than it holds, from none up to what a whole life of the store takes, so
-//! that it fills up at every write there is. Nothing acknowledged is lost, nothing refused comes back, and as soon as there is
-//! space again everything goes on. Volumes of the operating system are filled up beside files of others to many levels, and
-//! deletes alone make the space that puts need.
+//! The simulated device is given a number of free pages, from none up to what the whole script of a store takes, so
+//! that it becomes full at every write. Nothing that was acknowledged is lost, nothing that was refused comes back,
+//! and as soon as there is space again everything goes on. Volumes of the operating system are filled to many levels
+//! beside files of others; there deletes alone must free the space that puts need.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Those who hold on to a moment of a store, each in its way, and read it to the end whatever has been done since.
+//! Holders: each holds on to a moment of a store in its own way, and reads it to the end whatever happens to the
+//! store.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
-//! Kills: a process that is shot at any moment loses nothing that it had acknowledged.
+//! The suite `kill`: a process that is killed at any moment loses nothing that it had acknowledged.
 //!
-//! The parent kills a [`writer`](crate::writer) after a seeded number of acknowledgements or a seeded while, opens the store, and
-//! judges it: its last record was acknowledged, or is the one that was under way. Then the next writer goes on in the same
-//! directory. A case is such a chain of kills; its seed makes the records and the times, while what a kill meets is chance.
+//! The parent kills a [`writer`](crate::writer) after a seeded number of acknowledgements, or after a seeded time. It
+//! then opens the store and judges it: the last record in it was acknowledged, or is the one that was being written.
+//! Then the next writer goes on in the same directory. A case is such a chain of kills. Its seed makes the records
+//! and the times; what a kill interrupts is chance.
 
 use std::path::Path;
 use std::time::Duration;

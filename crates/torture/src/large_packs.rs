@@ -1,4 +1,4 @@
-//! A store whose packs live on while stretches of their tables die.
+//! A store whose packs live on while ranges of neighbouring tables in them die.
 
 use terrace::{Db, Options, PackLayout, TreeOptions};
 

@@ -1,13 +1,17 @@
-//! The machinery that tests a store by breaking what is under it, and the suites that do so at length.
+//! Torture tests: the machinery that tests a store by breaking what is under it, and long-running suites that use it.
 //!
-//! A store's life is told twice: to the store, and to an [`oracle`] outside of any disk. [`client`] is a caller that does
-//! both; [`schedules`] are scripted lives for it; [`recovery`] holds what a power cut has left against what the client was
-//! told. [`counter`] is a writer whose every moment can be told, [`holders`] are those who hold on to a moment, and
-//! [`large_packs`] is a store that they hold on to. All judges panic when something is wrong.
+//! The history of a store is kept twice: in the store, and in an [`oracle`] outside of any disk. The parts:
 //!
-//! A [`suite`](mod@suite) is a family of cases that can be told by a seed: [`crash`], [`fault`], [`corruption`], [`kill`], [`power`], [`blocks`](mod@blocks),
-//! [`model`](mod@model), [`full_disk`], [`soak`]; [`suites`] lists them. [`runner`] runs them, for as long as is wanted; `cargo test` runs a share of
-//! each by the same code. [`option_sets`] are the sets of options that they run under.
+//! * [`client`] is a caller that writes to both. [`schedules`] are scripts for it. [`recovery`] compares what a power
+//!   cut has left with what the client was answered.
+//! * [`counter`] is a writer whose store shows at every moment what it must contain. [`holders`] hold on to a moment
+//!   of a store. [`large_packs`] is a store for them.
+//! * [`option_sets`] are the sets of options that the suites run under.
+//!
+//! A [`suite`](mod@suite) is a family of cases that follow from a seed: [`crash`], [`fault`], [`corruption`],
+//! [`kill`], [`power`], [`blocks`](mod@blocks), [`model`](mod@model), [`full_disk`], [`soak`]. [`suites`] lists them.
+//! [`runner`] runs them for as long as is wanted; `cargo test` runs a share of each by the same code. A judge panics
+//! when something is wrong.
 #![allow(missing_docs, reason = "steps of schedules and fields of histories are named after what they are")]
 #![expect(clippy::unwrap_used, reason = "what fails in a judge fails the case")]
 #![expect(clippy::disallowed_methods, reason = "what runs the suites lives in real time")]

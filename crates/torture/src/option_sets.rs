@@ -1,4 +1,4 @@
-//! Options under which the same operations take different ways.
+//! Sets of options under which the same operations take different paths.
 
 use terrace::{Compression, Descriptors, KeyspaceOptions, Options, PackLayout, Prefix, TreeOptions, Victims};
 
@@ -132,7 +132,7 @@ fn scattered() -> Options {
     Options { background_threads: Some(2), tree, ..tiny() }
 }
 
-/// LevelDB's way, at a thousandth of its sizes.
+/// LevelDB's settings, at a thousandth of its sizes.
 fn leveldb() -> Options {
     let profile = Options::profile("leveldb-2m").expect("a known profile");
     let tree = TreeOptions { table_bytes: 2 << 10, block_bytes: 512, level1_bytes: 10 << 10, ..profile.tree };

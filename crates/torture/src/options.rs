@@ -1,4 +1,4 @@
-//! Options under which little data does much.
+//! Options under which little data causes many jobs.
 
 use terrace::{Options, PackLayout, TreeOptions};
 

@@ -1,7 +1,7 @@
-//! The store as it should be: every version of every key, and which batches a power cut may take.
+//! The oracle: the store as it should be, with every version of every key, and which batches a power cut may take.
 //!
-//! A batch is known by its number, from 1 on in the order of submission. A keyspace is known by its id, which is never
-//! reused: a name that comes back is another keyspace.
+//! A batch is identified by its number, from 1 on in the order of submission. A keyspace is identified by its id,
+//! which is never reused: a name that is created again is another keyspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

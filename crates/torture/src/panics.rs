@@ -1,4 +1,4 @@
-//! What panics say, and where they were: kept for the reports of cases where a program asks for it.
+//! Messages and places of panics, kept for the reports of cases if a program asks for it.
 
 use std::any::Any;
 use std::panic::PanicHookInfo;

@@ -1,12 +1,15 @@
-//! Power cuts of real file systems: what was synced is there after them, and a prefix of the rest.
+//! The suite `power`: power cuts of real file systems. Everything that was synced is there afterwards, and a prefix
+//! of the rest.
 //!
-//! A volume of ext4 or XFS is shut down by the file system's own ioctl, which keeps the journal from being written, while a
-//! [`writer`](crate::writer) works in it. The writer must end with an error. Then the volume is mounted again, which plays
-//! back its journal, the store is opened and judged, and the next writer goes on. Unlike a real cut this one leaves what the
-//! file system has handed to the device: a device whose cache loses that is the matter of the suite `blocks`.
+//! A [`writer`](crate::writer) works in a volume of ext4 or XFS. The volume is shut down by the file system's own
+//! ioctl, which keeps the journal from being written. The writer must end with an error. Then the volume is mounted
+//! again, which replays its journal, the store is opened and judged, and the next writer goes on. Unlike a real power
+//! cut, this one keeps everything that the file system has handed to the device; a device whose cache is lost is the
+//! subject of the suite `blocks`.
 //!
-//! A sync that is under way meanwhile may come back as if it were done: of 400 shutdowns under a program that did nothing but write
-//! and sync, 9 of XFS and 4 of ext4 lost what had been synced last. So the last acknowledgement is not held against the store.
+//! A sync that runs during the shutdown may return success although its data is lost: both file systems do so now and
+//! then, even for a program that only writes and syncs. So the suite does not blame the store for the loss of the
+//! last acknowledged record.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Judges what a power cut has left.
+//! Judges what a power cut has left of a store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -15,9 +15,9 @@ use crate::oracle::{self, DEFAULT, Dump, Model};
 /// Packs, and the directories of those that are sealed.
 type Packs = BTreeMap<PathBuf, Option<PackDirectory>>;
 
-/// Opens the store on `image`, a machine after a power cut, and holds it against `history`: acknowledged and synced
-/// batches are there; what is there are the first batches up to some number, each whole. Then the store lives on: it
-/// is written, loses power again, is closed and opened. Returns what was found at first.
+/// Opens the store on `image`, a machine after a power cut, and compares it with `history`: acknowledged and synced
+/// batches are there, and the batches that are there are the first ones up to some number, each whole. Then the store
+/// goes on: it is written, loses power again, is closed and opened. Returns what was found at first.
 pub fn examine(image: &Arc<SimEnv>, options: &Options, history: &History, seed: u64) -> Dump {
     let (options, history) = (options.clone(), history.clone());
     image.simulate(move |env| {

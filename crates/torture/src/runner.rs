@@ -1,7 +1,7 @@
-//! Runs suites: workers take cases, a clock ends them, and each failure says how to have it again.
+//! Runs suites: workers take cases, a clock ends the run, and each failure says how to repeat it.
 //!
-//! A case fails by a panic, or by not ending. A failed simulation leaves its threads parked, and a case that does not end
-//! keeps its worker, so a run ends early when there are many failures, and at once when a case hangs.
+//! A case fails by a panic, or by not ending. A failed simulation leaves its threads parked, and a case that does not
+//! end keeps its worker. So a run ends early when there are many failures, and at once when a case hangs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Settings {
     /// Of the first round; the next ones count on.
     pub seed: u64,
     pub share: Share,
-    /// Rounds follow each other for so long; without, there is one.
+    /// Rounds follow each other for this long; without it, there is one round.
     pub budget: Option<Duration>,
     /// Cases that run at the same time.
     pub jobs: usize,
@@ -61,7 +61,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// What went wrong, and the command that has it again.
+    /// What went wrong, and the command that repeats it.
     #[must_use]
     pub fn report(&self, suite: &dyn Suite) -> String {
         let Self { case, seed, share, options, message } = self;
@@ -105,7 +105,7 @@ struct Run {
     tally: Tally,
     source: Mutex<Source>,
     state: Mutex<State>,
-    /// What each worker is at, and since when; none for one that has ended.
+    /// The case of each worker, and since when it runs; `None` for a worker that has ended.
     workers: Mutex<Vec<Option<(String, u64, Instant)>>>,
 }
 
@@ -116,7 +116,7 @@ struct Source {
     is_over: bool,
 }
 
-/// Runs `suite`, and tells `observe` from time to time how it goes.
+/// Runs `suite`, and reports the progress to `observe` from time to time.
 pub fn run(suite: &'static dyn Suite, settings: Settings, mut observe: impl FnMut(&State)) -> State {
     let jobs = if suite.is_alone() { 1 } else { settings.jobs.max(1) };
     let round = Round { seed: settings.seed, share: settings.share, only: settings.only.clone() };
@@ -153,8 +153,8 @@ pub fn run(suite: &'static dyn Suite, settings: Settings, mut observe: impl FnMu
     state
 }
 
-/// Runs the share of `suite` that a test has time for. `TERRACE_SEED` draws another one, `TERRACE_CASE` names a case or a family
-/// of these that is run alone, and `TERRACE_ALL=1` leaves nothing out.
+/// Runs the sample of `suite` that a test has time for. `TERRACE_SEED` draws another one, `TERRACE_CASE` names the
+/// case, or the group of cases, to run, and `TERRACE_ALL=1` leaves nothing out.
 ///
 /// # Panics
 ///

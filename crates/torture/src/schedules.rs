@@ -1,4 +1,4 @@
-//! Scripted lives of a store, short enough to be cut off at every call.
+//! Schedules: scripts of a store's life, short enough to be interrupted at every call.
 
 mod scripts;
 
@@ -11,12 +11,12 @@ use terrace::{Options, PackLayout, TreeOptions};
 use crate::client::{Client, DIR, Jobs, Step};
 use crate::options::tiny;
 
-/// A life, and a proof that it has what it is named for.
+/// A schedule, and a check that it really does what its name says.
 pub struct Schedule {
     pub name: &'static str,
     pub options: fn() -> Options,
     pub run: fn(&mut Client) -> Step,
-    /// Looks at the store's life without cuts and faults.
+    /// Checks the run without power cuts and faults.
     pub proof: fn(&Jobs, &Arc<SimEnv>) -> bool,
 }
 
@@ -204,7 +204,7 @@ fn long_log() -> Options {
     Options { memtable_bytes: 256 << 10, wal_bytes_max: 64 << 10, ..tiny() }
 }
 
-/// A stretch of a few tables is worth a hole.
+/// A range of a few tables is worth a hole.
 fn large_packs() -> Options {
     let tree = TreeOptions {
         table_bytes: 16 << 10,

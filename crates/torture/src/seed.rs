@@ -1,4 +1,4 @@
-//! Chance that can be had again: random numbers from a seed, and how a failed case says its own.
+//! Repeatable chance: random numbers from a seed, and how a failed case reports its seed.
 
 use std::fmt::Display;
 

@@ -1,9 +1,10 @@
-//! Long mixed load, after which everything that was taken is given back.
+//! The suite `soak`: a long mixed load, after which all resources are returned.
 //!
-//! On real files and real threads: a writer whose every moment can be told, another one that puts, overwrites, deletes and
-//! compacts, a reader that checks moments and holds on to some. When they have ended, the store must be at its last moment, its
-//! files not much larger than what lives in them, and once it is closed there are as many descriptors and threads as before,
-//! and memory within bounds. Other cases open, load and close a store again and again, in the midst of its jobs.
+//! It runs on real files and real threads. One writer is a [`counter`](crate::counter). Another puts, overwrites,
+//! deletes and compacts. A reader checks moments of the store and holds on to some. At the end the store must be at
+//! its last moment, and its files must be not much larger than their live data. Once it is closed, there are as many
+//! descriptors and threads as before, and memory is within bounds. Other cases open, load and close a store again and
+//! again, in the middle of its jobs.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -214,7 +215,8 @@ impl Case for Load {
         let live = db.stats().space.live_bytes;
         db.close().unwrap();
         let allocated = allocated_bytes(dir.path());
-        // Holes are left unpunched up to a 32nd part, and stretches that are too short for one; and there is the log, what is ahead of it, and what is kept to be written over.
+        // Dead tables are left up to a 32nd part, and so are byte ranges that are too short for a hole. The log, its
+        // preallocated part and recycled files also take space.
         let fitting = live + live / 8 + 2 * small().wal_bytes_max + (4 << 20);
         assert!(allocated <= fitting, "{allocated} bytes are allocated for {live} that live");
         before.check_given_back();

@@ -1,4 +1,4 @@
-//! What a suite is: a family of cases that a seed tells, and what they count.
+//! The interface of a suite: a family of cases that follow from a seed, and the counts that they report.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -75,7 +75,7 @@ pub trait Suite: Sync {
         false
     }
 
-    /// Says what is missing if rounds to their end have made this tally: a suite that meets nothing proves nothing.
+    /// Checks the counts of complete rounds, and says what is missing: a suite that meets nothing proves nothing.
     ///
     /// # Errors
     ///
@@ -87,10 +87,10 @@ pub trait Suite: Sync {
 
 /// A case, which can be run by itself.
 pub trait Case: Send {
-    /// Tells it from all others of its round.
+    /// Its name, unique in its round.
     fn name(&self) -> String;
 
-    /// The store's options, and what else the name does not tell.
+    /// The store's options, and other details that the name does not show.
     fn options(&self) -> String;
 
     /// Runs it, and panics if something is wrong.
@@ -149,7 +149,7 @@ pub fn shuffled<T>(mut list: Vec<T>, seed: u64) -> Vec<T> {
     list
 }
 
-/// Keeps `count` of `list`, drawn one from each of as many equal stretches.
+/// Keeps `count` elements of `list`, one drawn from each of as many equal parts.
 pub fn sample<T>(list: &mut Vec<T>, count: usize, rng: &mut Rng) {
     if list.len() <= count {
         return;

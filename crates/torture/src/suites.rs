@@ -1,4 +1,4 @@
-//! The suites there are. What suites share knows none of them.
+//! The list of all suites. Code that suites share does not know it.
 
 use crate::suite::Suite;
 

@@ -1,4 +1,4 @@
-//! Volumes of the operating system, for those who may mount them.
+//! Volumes of the operating system, for tests that may mount them.
 
 use std::fs::{self, File};
 use std::io;

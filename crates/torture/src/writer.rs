@@ -1,8 +1,8 @@
 //! A process that writes to a store of its own until something ends it, and the judge of what it leaves.
 //!
-//! The program runs itself as a [`child`], which writes numbered records and tells each one's number, by a pipe, once the store
-//! has taken it. Both sides make the records from the same seed, and the store says which one is its last: so the whole of it
-//! can be held against the state after that one.
+//! The program runs itself as a [`child`], which writes numbered records and reports each number through a pipe once
+//! the store has acknowledged it. Both sides make the records from the same seed, and the store says which record is
+//! its last. So the whole store can be compared with the state after that record.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -21,7 +21,7 @@ use crate::seed::{Rng, number};
 const CHILD_DIR: &str = "TERRACE_CHILD_DIR";
 /// Set in a child: the seed of the history.
 const CHILD_SEED: &str = "TERRACE_CHILD_SEED";
-/// Set in a child: the number of its chain, which tells the options.
+/// Set in a child: the number of its chain, from which the options follow.
 const CHILD_CHAIN: &str = "TERRACE_CHILD_CHAIN";
 
 /// What is written to a store: records by a seed, under the options of a chain.
@@ -121,7 +121,7 @@ pub fn last_record(db: &Db) -> u64 {
     db.get(MARKER).unwrap().map_or(0, |value| std::str::from_utf8(&value).unwrap().parse().unwrap())
 }
 
-/// Lives as a child, if the program runs as one, until it is killed. Tells whether it was one.
+/// Runs as a child, if the program was started as one, until it is killed. Returns whether it was a child.
 ///
 /// Whoever runs the suite calls this in the test `kill::child`, or first in `main`.
 pub fn child() -> bool {
@@ -199,7 +199,7 @@ impl Writer {
         self.0.kill().unwrap();
     }
 
-    /// Waits until it has ended, and kills it if it has not after so long. How it ended.
+    /// Waits until it has ended, and kills it if that takes longer than this. Returns how it ended.
     pub fn wait(&mut self, patience: Duration) -> ExitStatus {
         let started = Instant::now();
         loop {
@@ -308,8 +308,8 @@ impl Judge {
     }
 }
 
-/// Compares the whole store with `state`. While a renewal is under way, the passing keyspace may be missing, or still
-/// full, or empty already.
+/// Compares the whole store with `state`. While the passing keyspace is being dropped and created again, it may be
+/// missing, still full, or empty already.
 fn check_state(db: &Db, state: &State, renewing: bool) {
     for (name, expected) in KEYSPACES.iter().zip(state) {
         let found: BTreeMap<String, Vec<u8>> = match db.existing_keyspace(name).unwrap() {

@@ -1,4 +1,4 @@
-//! The sampled share of the suite `corruption`.
+//! A sample of the suite `corruption`.
 
 use terrace_torture::allocation::Measuring;
 use terrace_torture::corruption::Corruption;

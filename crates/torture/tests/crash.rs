@@ -1,4 +1,4 @@
-//! The sampled share of the suite `crash`.
+//! A sample of the suite `crash`.
 
 use terrace_torture::crash::{Crash, fingerprint};
 use terrace_torture::runner::pass_sample;

@@ -1,4 +1,4 @@
-//! The sampled share of the suite `fault`.
+//! A sample of the suite `fault`.
 
 use terrace_torture::fault::Fault;
 use terrace_torture::runner::pass_sample;

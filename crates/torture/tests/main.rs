@@ -1,5 +1,7 @@
-//! Shares of the suites, and whether their judges notice: one program, so that a change of the store links one. `corruption` replaces the
-//! allocator and `soak` counts what its process has, so each of these has a program of its own.
+//! Samples of the suites, and tests of their judges, in one program, so that a change of the store links one.
+//!
+//! `corruption` replaces the allocator and `soak` counts resources of its process, so each of these is a program of
+//! its own.
 
 mod crash;
 mod fault;

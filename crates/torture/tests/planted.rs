@@ -1,5 +1,5 @@
-//! What the suites would not be worth without: each judge notices a history that is not the store's, and the runner
-//! reports what a judge notices.
+//! Tests of the tests: each judge notices a history that is not the store's, and the runner reports what a judge
+//! notices.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

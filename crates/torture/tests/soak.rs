@@ -1,4 +1,4 @@
-//! A share of the suite `soak`.
+//! A sample of the suite `soak`.
 
 use terrace_torture::runner::pass_sample;
 use terrace_torture::soak::Soak;

@@ -1,4 +1,4 @@
-//! Edits of one tree: what they change, what they refuse, and when an extent is released.
+//! Tests of edits of one tree: what they change, what they refuse, and when an extent is released.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

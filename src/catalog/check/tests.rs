@@ -1,4 +1,4 @@
-//! A valid tree, broken in one place at a time.
+//! Tests of the checker: a valid tree that is broken in one place at a time.
 
 use super::*;
 use crate::catalog::testing::{flushed, record, table, version};

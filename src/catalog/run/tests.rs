@@ -1,4 +1,4 @@
-//! Runs against a sorted list.
+//! Tests of runs against a sorted list.
 
 use super::*;
 use crate::catalog::testing::{Dice, record, table};

@@ -1,4 +1,4 @@
-//! Edits of the whole catalog: packs, counters, keyspaces and snapshots.
+//! Tests of edits of the whole catalog: packs, counters, keyspaces and snapshots.
 
 use super::*;
 use crate::catalog::testing::{Dice, record};

@@ -1,4 +1,4 @@
-//! Iterators of a transaction: its own writes over its snapshot.
+//! Iterators of a transaction: its snapshot, overlaid with its own writes.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,8 +8,8 @@ use crate::iter::Iter;
 use crate::slice::Slice;
 use crate::types::KeyRange;
 
-/// Entries in key order, from both ends, as a [`Transaction`](super::Transaction) sees them: its snapshot under what it
-/// had written itself when the iterator was made.
+/// Entries in key order, from both ends, as a [`Transaction`](super::Transaction) sees them: its snapshot, overlaid
+/// with its own writes when the iterator was made.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -25,12 +25,12 @@ use crate::types::KeyRange;
 ///
 /// A failure (a damaged block, say) is returned once and ends the iteration.
 pub struct TransactionIter {
-    /// What remains of the transaction's own writes; none is a delete.
+    /// The transaction's own writes that are still to come; `None` is a delete.
     own: VecDeque<(Vec<u8>, Option<Slice>)>,
-    /// What the transaction had deleted of `stored`.
+    /// Ranges that the transaction had deleted from `stored`.
     deleted: Vec<KeyRange>,
     stored: Iter,
-    /// Entries taken from either end of `stored` and not yet shown.
+    /// An entry taken from either end of `stored` and not yet returned.
     front: Option<(Slice, Slice)>,
     back: Option<(Slice, Slice)>,
 }
@@ -43,7 +43,7 @@ impl TransactionIter {
     fn step(&mut self) -> Result<Option<(Slice, Slice)>> {
         loop {
             if self.front.is_none() {
-                // The last of them may have been taken from the other end.
+                // The last entry may have been taken from the other end.
                 self.front = self
                     .stored
                     .find(|entry| shows(entry, &self.deleted))
@@ -83,7 +83,7 @@ impl TransactionIter {
         }
     }
 
-    /// A failure ends the iteration: what is left of the transaction's own writes would look like the whole.
+    /// A failure ends the iteration: the rest of the transaction's own writes alone would look like a whole result.
     fn ended<T>(&mut self, step: Result<T>) -> Result<T> {
         if step.is_err() {
             self.own.clear();
@@ -93,7 +93,7 @@ impl TransactionIter {
     }
 }
 
-/// Whether an entry lies in none of the ranges; a failure always shows.
+/// Whether to return an entry: it lies in none of the `deleted` ranges, or it is a failure.
 fn shows(entry: &Result<(Slice, Slice)>, deleted: &[KeyRange]) -> bool {
     entry.as_ref().map_or(true, |(key, _)| !deleted.iter().any(|range| range.contains(key)))
 }

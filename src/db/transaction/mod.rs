@@ -1,4 +1,4 @@
-//! Optimistic transactions: read a snapshot, gather writes, and check at the commit that nobody was faster.
+//! Optimistic transactions: they read a snapshot, collect writes, and check for conflicts at the commit.
 
 mod iter;
 mod update;
@@ -17,7 +17,7 @@ use crate::options::Durability;
 use crate::slice::Slice;
 use crate::types::{KeyRange, KeyspaceId, Seq};
 
-/// What a transaction may have missed when it commits.
+/// The isolation of a transaction: which writes by others make its commit fail.
 ///
 /// ```
 /// use terrace::{Isolation, TransactionOptions};
@@ -26,16 +26,17 @@ use crate::types::{KeyRange, KeyspaceId, Seq};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// Snapshot isolation: no key that it writes was written by others since it began; the first to commit wins. What it
-    /// only read may have changed (write skew).
+    /// Snapshot isolation: the commit fails if others have written a key that the transaction writes since it began;
+    /// the first to commit wins. Keys that it only read may have changed (write skew).
     #[default]
     Snapshot,
-    /// As if it had run alone at the moment of its commit: nothing that it read was written by others since it began,
-    /// neither the keys that it looked up, found or not, nor any key of the ranges that it asked for, walked to the end or not.
+    /// As if the transaction had run alone at the moment of its commit: the commit fails if others have written
+    /// anything that it read since it began. That includes keys that it looked up and did not find, and all keys of
+    /// the ranges that it asked for, whether it walked to the end or not.
     ///
-    /// Keys that it only writes count as under [`Isolation::Snapshot`]: a *blind* write, of a key that it has not read, conflicts
-    /// as well if others have written that key since, whether or not some order of the two would do. The first to
-    /// commit wins, so that one rule holds for all writes.
+    /// Keys that it only writes count as under [`Isolation::Snapshot`]: a *blind* write, of a key that it has not
+    /// read, also conflicts if others have written that key, even where some order of the two would be correct. So
+    /// one rule holds for all writes: the first to commit wins.
     ///
     /// ```
     /// use terrace::{ErrorKind, Isolation, TransactionOptions};
@@ -61,25 +62,29 @@ pub enum Isolation {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TransactionOptions {
-    /// What it may have missed when it commits. Default: [`Isolation::Snapshot`].
+    /// Its isolation. Default: [`Isolation::Snapshot`].
     pub isolation: Isolation,
 }
 
-/// Reads and writes that take effect together, and only if nobody was faster.
+/// A transaction: reads and writes that take effect together, and only if nobody else has committed a conflicting
+/// write first.
 ///
-/// It reads the store as it was when the transaction began, under what it has written itself. Its writes stay in memory
-/// until [`Transaction::commit`], which applies all of them, or fails with [`ErrorKind::Conflict`] and applies none; then
-/// run the transaction again. Nothing is locked: nobody waits for a transaction that is open, and one that is dropped
-/// leaves nothing behind. As a snapshot does, an open one keeps the versions that it can see.
+/// It reads the store as it was when the transaction began, overlaid with its own writes. Its writes stay in memory
+/// until [`Transaction::commit`], which applies all of them, or fails with
+/// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) and applies none; then run the transaction again. Nothing is
+/// locked: nobody waits for an open transaction, and a dropped one leaves nothing behind. Like a snapshot, an open
+/// transaction keeps the versions that it can see.
 ///
-/// Methods without a keyspace work on the keyspace "default". Whoever writes without a transaction counts as one that
-/// writes and reads nothing.
+/// Methods without a keyspace work on the keyspace "default". A write without a transaction counts as a transaction
+/// that writes and reads nothing.
 ///
-/// Writes conflict with writes, read before or not: of two transactions that put the same key blindly, the second to commit
-/// fails, under either isolation. [`crate::WriteBatch`] is for writes that depend on nothing: it never conflicts.
+/// Writes conflict with writes, whether the key was read or not: of two transactions that put the same key blindly,
+/// the second to commit fails, under either isolation. For writes that depend on nothing use a [`crate::WriteBatch`],
+/// which never conflicts.
 ///
-/// A transaction has iterators and no [`Cursor`](crate::Cursor): one that may go anywhere has read all of its range for a
-/// serialisable transaction, and its own writes may change under it. A new iterator for each place says what is read.
+/// A transaction has iterators but no [`Cursor`](crate::Cursor): in a serialisable transaction a cursor would count
+/// as having read all of its range, and the transaction's own writes could change under it. A new iterator for each
+/// place says exactly what is read.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -100,22 +105,22 @@ pub struct Transaction {
     snapshot: Snapshot,
     isolation: Isolation,
     writes: BTreeMap<KeyspaceId, Writes>,
-    /// What it has read; kept if serialisable.
+    /// Keys that it has read; kept only if serialisable.
     read_keys: BTreeSet<(KeyspaceId, Vec<u8>)>,
     read_ranges: Vec<(KeyspaceId, KeyRange)>,
 }
 
-/// What a transaction has written to a keyspace.
+/// A transaction's writes to one keyspace.
 #[derive(Default)]
 struct Writes {
-    /// Deleted before `keys` are written.
+    /// Ranges to delete before `keys` are written.
     ranges: Vec<KeyRange>,
-    /// None removes the key.
+    /// Keys to write; `None` removes the key.
     keys: BTreeMap<Vec<u8>, Option<Slice>>,
 }
 
 impl Writes {
-    /// What it has made of `key`, if it has written it: its value, or none.
+    /// The transaction's own write to `key`, if there is one: its value, or `None` for a removal.
     fn get(&self, key: &[u8]) -> Option<Option<Slice>> {
         let deleted = || self.ranges.iter().any(|range| range.contains(key)).then_some(None);
         self.keys.get(key).cloned().or_else(deleted)
@@ -264,8 +269,8 @@ impl Transaction {
         self.scan(&self.db.default_keyspace(), EVERYTHING)
     }
 
-    /// The entries whose keys lie in `range`. A serialisable transaction has then read all of the range, however far it
-    /// walks.
+    /// The entries whose keys lie in `range`. For a serialisable transaction this counts as a read of the whole
+    /// range, however far it walks.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -348,7 +353,7 @@ impl Transaction {
         Ok(TransactionIter::new(own, deleted, self.snapshot.keyspace(keyspace).scan(bounds)?))
     }
 
-    /// Gives `key` the value `value`. A key or value that is too long is reported by the commit.
+    /// Gives `key` the value `value`. If the key or value is too long, the commit fails.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -412,8 +417,8 @@ impl Transaction {
         self.write(keyspace.keyspace_id(), key.as_ref(), None)
     }
 
-    /// Removes all keys that lie in `range`, those among them that the transaction has put so far. It has then written all
-    /// of the range: the commit fails if others have written any key of it.
+    /// Removes all keys that lie in `range`, also those that the transaction has put. This counts as a write of the
+    /// whole range: the commit fails if others have written any key of it.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -459,7 +464,7 @@ impl Transaction {
         self
     }
 
-    /// Applies all writes with the durability that the options name, or none.
+    /// Applies all writes, with the durability of the options, or none of them.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -474,14 +479,14 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// `Conflict` when something that the transaction depends on was written since it began ([`Isolation`]); otherwise as
-    /// [`Db::write`]. Nothing is written then.
+    /// `Conflict` when others have written something that the transaction depends on since it began ([`Isolation`]);
+    /// otherwise as [`Db::write`]. Nothing is written then.
     pub fn commit(self) -> Result<()> {
         let durability = self.db.engine().settings().options.durability;
         self.commit_with(durability)
     }
 
-    /// Applies all writes, or none. A transaction that has written nothing never conflicts: it has seen one moment.
+    /// Applies all writes, or none of them. A transaction without writes never conflicts: it has seen one moment.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -501,8 +506,8 @@ impl Transaction {
         self.apply(durability).map(drop)
     }
 
-    /// Applies all writes, or none, as buffered ones, and returns at once; the ticket tells when they have become durable. See
-    /// [`Db::write_ticket`].
+    /// Applies all writes, or none of them, as buffered ones, and returns at once. The ticket says when they have
+    /// become durable. See [`Db::write_ticket`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -534,7 +539,7 @@ impl Transaction {
         db.engine().commit_if(&batch, durability, condition)
     }
 
-    /// Forgets the writes. Dropping the transaction does the same.
+    /// Drops the writes. Dropping the transaction does the same.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -548,8 +553,8 @@ impl Transaction {
     pub fn rollback(self) {}
 }
 
-/// All writes as a batch. Each goes as the batch gets it, and the batch has its length from the beginning: both together take hardly
-/// more than the larger of the two.
+/// Turns all writes into a batch. Each write is freed when the batch has it, and the batch's memory is reserved at
+/// once: together they take hardly more memory than the larger of the two.
 fn into_batch(writes: BTreeMap<KeyspaceId, Writes>) -> WriteBatch {
     let bytes = |(key, value): (&Vec<u8>, &Option<Slice>)| {
         WriteBatch::bytes_of(key.len(), value.as_ref().map_or(0, |value| value.len()))

@@ -1,4 +1,4 @@
-//! Reads and writes of more than one step: updates of a key, lookups of many.
+//! Read-modify-write updates of a key, and lookups of many keys in a transaction.
 
 use super::{Isolation, Transaction};
 use crate::db::{Db, Keyspace};
@@ -6,8 +6,8 @@ use crate::error::{ErrorKind, Result};
 use crate::slice::Slice;
 
 impl Db {
-    /// Replaces the value of `key` by what `change` makes of it, atomically; no value removes the key. `change` is called
-    /// again with the newer value when others write the key meanwhile.
+    /// Replaces the value of `key` by the result of `change`, atomically; `None` removes the key. If others write the
+    /// key meanwhile, `change` is called again with the newer value.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -29,7 +29,7 @@ impl Db {
 }
 
 impl Keyspace {
-    /// Replaces the value of `key` by what `change` makes of it, as [`Db::update`] does.
+    /// Replaces the value of `key` by the result of `change`, as [`Db::update`] does.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -57,7 +57,7 @@ impl Keyspace {
                 None => transaction.delete_in(self, key),
             };
             match transaction.commit() {
-                // Somebody else got on: no two can stop each other.
+                // Another write has succeeded, so the loop always makes progress: two updates cannot stop each other.
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 outcome => return outcome,
             }
@@ -66,8 +66,8 @@ impl Keyspace {
 }
 
 impl Transaction {
-    /// Replaces the value of `key` by what `change` makes of it; no value removes the key. It is a read and a write: the commit
-    /// fails if others have written the key since the transaction began. [`Db::update`] is one that tries again by itself.
+    /// Replaces the value of `key` by the result of `change`; `None` removes the key. It is a read and a write: the
+    /// commit fails if others have written the key since the transaction began. [`Db::update`] tries again by itself.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -91,7 +91,7 @@ impl Transaction {
         self.update_in(&self.db.default_keyspace(), key, change)
     }
 
-    /// Replaces the value of `key` in `keyspace` by what `change` makes of it, as [`Transaction::update`] does.
+    /// Replaces the value of `key` in `keyspace` by the result of `change`, as [`Transaction::update`] does.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -121,8 +121,8 @@ impl Transaction {
         })
     }
 
-    /// The values of `keys`, in the order of the keys, as [`Db::multi_get`] has them, under what the transaction has written
-    /// itself.
+    /// The values of `keys`, in the order of the keys, as [`Db::multi_get`] returns them, overlaid with the
+    /// transaction's own writes.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ impl Transaction {
         self.multi_get_in(&self.db.default_keyspace(), keys)
     }
 
-    /// The values of `keys` in `keyspace`, as [`Transaction::multi_get`] has them.
+    /// The values of `keys` in `keyspace`, as [`Transaction::multi_get`] returns them.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -1,10 +1,12 @@
-//! A walk that goes anywhere within its bounds and turns round.
+//! A scan that seeks and steps in both directions within its bounds.
 //!
-//! Wraps a [`Scan`](super::scan::Scan) for what it sees, and has a merge for each direction, made when it is first needed and kept: a seek
-//! costs a search in each source, and so does a turn, which is a seek of the other merge to the entry at hand. A step in the
-//! direction of the last movement costs what it does in a scan.
+//! It wraps a [`Scan`](super::scan::Scan), which decides what it sees, and has one merge for each direction. A merge
+//! is made when it is first needed, and then kept. A seek costs a search in each source. So does a turn, which is a
+//! seek of the other merge to the current entry. A step in the direction of the last movement costs as much as in a
+//! scan.
 //!
-//! It stands on an entry, before the first or behind the last one; after a failure nowhere, until it seeks again.
+//! It stands on an entry, before the first one, or behind the last one. After a failure it stands nowhere, until the
+//! next seek.
 
 use std::ops::Bound;
 
@@ -19,7 +21,7 @@ pub(crate) struct BidirectionalScan {
     forward: Option<Box<ForwardWalk>>,
     backward: Option<Box<BackwardWalk>>,
     place: Place,
-    /// The key at which it turns round.
+    /// Memory for the key at which it turns round, reused.
     turn: Vec<u8>,
 }
 
@@ -27,9 +29,9 @@ pub(crate) struct BidirectionalScan {
 enum Place {
     /// Before the first entry.
     Before,
-    /// On the entry of the merge that goes forward.
+    /// On the current entry of the forward merge.
     Forward,
-    /// On that of the other one.
+    /// On the current entry of the backward merge.
     Backward,
     /// Behind the last entry.
     Behind,
@@ -43,7 +45,7 @@ impl BidirectionalScan {
         Self { scan, forward: None, backward: None, place: Place::Before, turn: Vec::new() }
     }
 
-    /// Goes to the first entry at or behind `key`. Whether there is one, as all movements below.
+    /// Moves to the first entry at or behind `key`. Returns whether there is one, like all movements below.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
         if self.scan.bounds.is_before(key) {
             self.seek_first()
@@ -52,7 +54,7 @@ impl BidirectionalScan {
         }
     }
 
-    /// Goes to the last entry at or before `key`.
+    /// Moves to the last entry at or before `key`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
         if self.scan.bounds.is_behind(key) {
             return self.seek_last();
@@ -61,7 +63,7 @@ impl BidirectionalScan {
         self.go_backward(|walk| walk.seek_before(&behind))
     }
 
-    /// Goes to the first entry.
+    /// Moves to the first entry.
     pub(crate) fn seek_first(&mut self) -> Result<bool> {
         let from = self.scan.bounds.from.clone();
         self.go_forward(|walk| match &from {
@@ -71,7 +73,7 @@ impl BidirectionalScan {
         })
     }
 
-    /// Goes to the last entry.
+    /// Moves to the last entry.
     pub(crate) fn seek_last(&mut self) -> Result<bool> {
         let to = self.scan.bounds.to.clone();
         self.go_backward(|walk| match &to {
@@ -81,7 +83,7 @@ impl BidirectionalScan {
         })
     }
 
-    /// Goes to the next entry.
+    /// Moves to the next entry.
     pub(crate) fn next(&mut self) -> Result<bool> {
         match self.place {
             Place::Before => self.seek_first(),
@@ -105,7 +107,7 @@ impl BidirectionalScan {
         }
     }
 
-    /// Goes to the previous entry.
+    /// Moves to the previous entry.
     pub(crate) fn prev(&mut self) -> Result<bool> {
         match self.place {
             Place::Behind => self.seek_last(),
@@ -123,7 +125,7 @@ impl BidirectionalScan {
         }
     }
 
-    /// A copy of the key at hand, in memory that [`BidirectionalScan::turn`] lends.
+    /// A copy of the current key, in the memory of [`BidirectionalScan::turn`].
     fn take_key(&mut self) -> Vec<u8> {
         let mut turn = std::mem::take(&mut self.turn);
         turn.clear();
@@ -159,7 +161,7 @@ impl BidirectionalScan {
         self.settle_backward(sought)
     }
 
-    /// Passes what is expired after a movement, of which `moved` is the result.
+    /// Skips expired entries after a movement, whose result is `moved`.
     fn settle_forward(&mut self, moved: Result<()>) -> Result<bool> {
         self.place = Place::Lost;
         moved?;
@@ -194,7 +196,7 @@ impl BidirectionalScan {
         Ok(false)
     }
 
-    /// The entry that it stands on.
+    /// The current entry.
     pub(crate) fn current(&self) -> Option<(&[u8], &[u8])> {
         let (key, value) = match (self.place, &self.forward, &self.backward) {
             (Place::Forward, Some(walk), _) => (walk.key(), walk.value()),
@@ -215,7 +217,7 @@ impl BidirectionalScan {
     }
 }
 
-/// Goes to the first entry behind `key`.
+/// Moves to the first entry behind `key`.
 fn seek_behind(walk: &mut ForwardWalk, key: &[u8]) -> Result<()> {
     walk.seek(key)?;
     if walk.valid() && walk.key() == key { walk.step() } else { Ok(()) }

@@ -1,4 +1,7 @@
-//! Lookups.
+//! Lookups of single keys.
+//!
+//! A lookup asks the memtables of the view, newest first, then one table of each run, newest run first. The first
+//! version that it finds is the newest one that the reader sees (I2).
 
 use std::sync::Arc;
 
@@ -14,14 +17,16 @@ use crate::store::files::meter::ReadCause;
 use crate::store::table::TableReader;
 use crate::types::{Kind, Seq, Stamp};
 
-/// So many tables are found before the first of them is asked, and the parts of their filters brought from memory at once.
+/// Number of tables that are located before the first of them is asked, so that their filters can be prefetched
+/// together.
 const ABREAST: usize = 8;
 
 impl Engine {
     /// The value of `key` at `upto`, or at the newest visible state.
     pub(crate) fn get(&self, tree: &Tree, key: &[u8], upto: Option<Seq>) -> Result<Option<Slice>> {
         self.health.check_open()?;
-        // The view before the number: a compaction that ends in between may drop what only an older number could see.
+        // The view is taken before the sequence number: a compaction that ends in between may drop versions that only
+        // an older number sees.
         let view = tree.view();
         tree.check_exists()?;
         let upto = upto.unwrap_or_else(|| self.visible());
@@ -38,7 +43,7 @@ impl Engine {
         Ok(value)
     }
 
-    /// The value of `key`, and whether several tables of level 0 were asked and had none.
+    /// The value of `key` in `view`, and whether several tables of level 0 were asked in vain.
     fn get_in(&self, view: &View, (hash, key): (u64, &[u8]), upto: Seq) -> Result<(Option<Slice>, bool)> {
         for memtable in view.memtables() {
             let over = memtable.newest_over(key, upto);
@@ -46,7 +51,7 @@ impl Engine {
                 return Ok((found.map(Slice::from_memtable), false));
             }
         }
-        // Ordered slots, newest first: the first version met is the newest that is visible (I2).
+        // Runs come newest first: the first version met is the newest that is visible (I2).
         let mut tables = view.version.runs().filter_map(|(level, run)| Some((level, run.find(key)?)));
         let mut asked_in_level0 = 0;
         loop {
@@ -67,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// What one table says of `key` at `upto`; nothing if older tables are to be asked.
+    /// The answer of one table for `key` at `upto`; `None` if older tables must be asked.
     fn get_from(
         &self,
         meta: &Arc<TableMeta>,
@@ -104,7 +109,7 @@ impl Engine {
         }))
     }
 
-    /// The same in a table of large records all of which are visible at `upto`.
+    /// The same through the row cache, in a table of large records that are all visible at `upto`.
     fn newest_row(
         &self,
         table: &TableReader,
@@ -133,8 +138,8 @@ impl Engine {
     }
 }
 
-/// What a source says of a key of which it has the version `newest` and, `over` it, a range tombstone. Nothing if it has
-/// neither; otherwise older sources have nothing to say (I2).
+/// The answer of a source that has the version `newest` of a key, and a range tombstone `over` it. `None` if it has
+/// neither: older sources must be asked. Otherwise older sources do not matter (I2).
 pub(in crate::engine) fn decide<V>(newest: Option<(Stamp, V)>, over: Option<Seq>) -> Option<Option<V>> {
     match newest {
         Some((stamp, value)) if over.is_none_or(|over| over < stamp.seq()) => {

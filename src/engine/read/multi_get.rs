@@ -1,7 +1,7 @@
 //! Lookups of many keys at one moment.
 //!
-//! Each memtable and each run is asked for all keys that are not yet decided, in key order: neighbours share the search
-//! for their table and the fetch of their block.
+//! Each memtable and each run is asked for all keys that are still undecided, in key order. So neighbouring keys
+//! share the search for their table and the fetch of their block.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Engine {
         upto: Option<Seq>,
     ) -> Result<Vec<Option<Slice>>> {
         self.health.check_open()?;
-        // The view before the number, as for a single lookup.
+        // The view is taken before the sequence number, as for a single lookup.
         let view = tree.view();
         tree.check_exists()?;
         let upto = upto.unwrap_or_else(|| self.visible());
@@ -79,7 +79,7 @@ impl<'a> Sought<'a> {
     }
 }
 
-/// Where in a run the last key was looked for.
+/// The position in a run at which the last key was looked for.
 struct Finger<'a> {
     engine: &'a Engine,
     run: &'a Run,
@@ -87,15 +87,15 @@ struct Finger<'a> {
     table: Option<(Arc<TableMeta>, Opened)>,
 }
 
-/// A table and the block of it that was fetched last.
+/// An open table, and the block of it that was fetched last.
 struct Opened {
     reader: Arc<TableReader>,
-    /// By its offset.
+    /// The block, with its offset.
     block: Option<(u64, Block)>,
 }
 
 impl Finger<'_> {
-    /// What the run says of a key; nothing if older ones are to be asked. Keys come in order.
+    /// The run's answer for a key; `None` if older runs must be asked. Keys come in order.
     fn find(&mut self, sought: &Sought<'_>) -> Result<Option<Option<Slice>>> {
         let key = sought.key;
         let (meta, mut opened) = match self.table.take() {

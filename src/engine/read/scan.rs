@@ -1,4 +1,7 @@
-//! Iterators over one view.
+//! Scans: iterators over one view of a keyspace.
+//!
+//! A scan merges the memtables and runs of a view, in either direction. Range tombstones are applied to each source
+//! before the merge. A scan within one prefix leaves runs out whose filters say that they do not have it.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -21,7 +24,7 @@ use crate::store::memtable::{MemtableCursor, TombstoneTree};
 use crate::store::table::TablesCursor;
 use crate::types::{KeyRange, Prefix, Seq, Stamp, UpperBound};
 
-/// Which keys an iterator covers.
+/// The bounds of an iterator.
 #[derive(Clone, Debug)]
 pub(crate) struct Bounds {
     pub(crate) from: Bound<Vec<u8>>,
@@ -38,7 +41,7 @@ impl Bounds {
         Self { from: Bound::Included(prefix.to_vec()), to }
     }
 
-    /// For the maps of the standard library, which do not take bounds that are empty.
+    /// The bounds in the form that the standard library's maps take. They refuse empty bounds.
     pub(crate) fn as_refs(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (self.from.as_ref().map(|key| &key[..]), self.to.as_ref().map(|key| &key[..]))
     }
@@ -67,17 +70,17 @@ impl Bounds {
     }
 }
 
-/// A source of a scan.
+/// A source of a scan: one sorted part of a view.
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all are runs, and a box would cost each step an access"
 )]
-// Which one it is takes a byte of its own: to read that out of what a field cannot be costs each call ten instructions.
+// The variant has a byte of its own: to decode it from a niche of a field would cost each call several instructions.
 #[repr(u8)]
 pub(in crate::engine) enum Source {
     Memtable(MemtableCursor),
     Run(TablesCursor<Run>),
-    /// One of the others, where range tombstones may hide some of its entries.
+    /// One of the other two, if range tombstones may hide some of its entries.
     Masked(Box<Masked<Self, SourceTombstones>>),
 }
 
@@ -98,7 +101,7 @@ impl Tombstones for SourceTombstones {
     }
 }
 
-/// The span around `key` in a run, which reaches no farther than a table, or the gap between two.
+/// The span around `key` in a run. It reaches no farther than one table, or the gap between two.
 fn span_of(cache: &TableCache, run: &Run, key: &[u8], upto: Seq) -> Result<Span> {
     let at = run.lower_bound(key);
     let mut gap = KeyRange::everything();
@@ -122,7 +125,7 @@ fn span_of(cache: &TableCache, run: &Run, key: &[u8], upto: Seq) -> Result<Span>
     Ok(Span { range: gap, newest: None })
 }
 
-/// Passes a call on to whichever source it is.
+/// Calls the same method on whichever variant it is.
 macro_rules! each {
     ($source:expr, $cursor:ident => $call:expr) => {
         match $source {
@@ -211,7 +214,7 @@ impl PinValue for Source {
     }
 }
 
-/// What a scan is about, if all keys of its range have the same prefix.
+/// The range of a scan, and the prefix that all keys of the range share.
 struct Sought {
     range: KeyRange,
     prefix: PrefixProbe,
@@ -224,9 +227,9 @@ impl Sought {
         Some(Self { range, prefix })
     }
 
-    /// Whether an entry of `run` may be in the range. Runs are taken or left as a whole: a table whose filter denies the
-    /// prefix spans all keys that have it, so no other table of the run has any. (But for tables that begin or end with a
-    /// range tombstone: they are asked one after the other.)
+    /// Whether an entry of `run` may be in the range. If the filters of its tables in the range all deny the prefix,
+    /// the scan leaves the whole run out. Usually one table spans all keys with the prefix. Several are asked if
+    /// tables begin or end with a range tombstone.
     fn may_be_in(&self, engine: &Engine, run: &Run) -> Result<bool> {
         for table in run.overlapping(&self.range).filter(|table| table.entries > 0) {
             let may_contain = engine.cache.table(table)?.may_contain_prefix(&self.prefix);
@@ -239,8 +242,8 @@ impl Sought {
     }
 }
 
-/// The sources of a view without what range tombstones hide from a reader at `upto`, and without runs that have nothing
-/// that is `sought`. Range tombstones count wherever they are.
+/// The sources of a view, without the entries that range tombstones hide from a reader at `upto`, and without runs
+/// that have nothing that is `sought`. The range tombstones of such runs still count.
 fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> Result<Vec<Source>> {
     let cache = &engine.cache;
     let runs = view.version.runs();
@@ -258,7 +261,8 @@ fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> 
     });
     let runs_at_most: usize = view.version.levels().map(|(_, level)| level.runs.len()).sum();
     let mut sources = Vec::with_capacity(view.memtables().count() + runs_at_most);
-    // Newest first: what hides entries of a source is its own or has come by before it.
+    // Sources come newest first: a range tombstone that hides entries of a source is its own, or one of a source
+    // before it.
     let mut newer: Vec<Arc<SourceTombstones>> = Vec::new();
     for source in memtables.chain(runs) {
         let (source, own) = source?;
@@ -279,18 +283,18 @@ fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> 
     Ok(sources)
 }
 
-/// What a scan shows from either end.
+/// The two directions of a scan.
 pub(in crate::engine) type ForwardWalk = VisibleForward<Source>;
 pub(in crate::engine) type BackwardWalk = VisibleBackward<Source>;
 
-/// A walk from both ends over the entries that are visible at one sequence number. Owns all it needs.
+/// A scan from both ends over the entries that are visible at one sequence number. It owns everything that it needs.
 pub(crate) struct Scan {
     engine: Arc<Engine>,
     view: Arc<View>,
     seq: Seq,
-    /// What is expired, where values expire.
+    /// Which values have expired; `None` if values of the keyspace do not expire.
     expiry: Option<Expiry>,
-    /// Keeps the versions of a snapshot; the newest state needs no keeping beyond the view.
+    /// Keeps the versions that a snapshot sees. A scan of the newest state needs only the view.
     _pin: Option<Arc<Pin>>,
     pub(in crate::engine) bounds: Bounds,
     sought: Option<Sought>,
@@ -299,10 +303,10 @@ pub(crate) struct Scan {
     pub(in crate::engine) walked: Walked,
 }
 
-/// One end of a scan: made when it is first asked for.
+/// One end of a scan. It is made when it is first needed.
 enum End<T> {
     Fresh,
-    /// Stands on the entry that was returned last.
+    /// On the entry that was returned last.
     At(Box<T>),
     Finished,
 }
@@ -316,7 +320,7 @@ impl Scan {
         pin: Option<Arc<Pin>>,
     ) -> Result<Self> {
         engine.health.check_open()?;
-        // The view before the number, as for lookups.
+        // The view is taken before the sequence number, as for lookups.
         let view = tree.view_arc();
         tree.check_exists()?;
         let seq = pin.as_ref().map_or_else(|| engine.visible(), |pin| pin.seq());
@@ -354,12 +358,12 @@ impl Scan {
         sources(&self.engine, &self.view, self.seq, self.sought.as_ref())
     }
 
-    /// A walk of its own over what the scan sees, without its bounds. Not valid before the first seek.
+    /// A new forward merge over what the scan sees, without its bounds. Not valid before the first seek.
     pub(in crate::engine) fn walk_forward(&self) -> Result<ForwardWalk> {
         Ok(VisibleForward::new(MergeForward::new(self.sources()?), self.seq))
     }
 
-    /// The same, in the other direction.
+    /// The same, backward.
     pub(in crate::engine) fn walk_backward(&self) -> Result<BackwardWalk> {
         Ok(VisibleBackward::new(MergeBackward::new(self.sources()?), self.seq))
     }
@@ -369,7 +373,7 @@ impl Scan {
         self.bounds.range().is_none()
     }
 
-    /// Goes to the next entry from the front; whether there is one. A failure ends the scan.
+    /// Moves to the next entry from the front. Returns whether there is one. A failure ends the scan.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool> {
         loop {
@@ -413,7 +417,7 @@ impl Scan {
         Ok(walk)
     }
 
-    /// Goes to the next entry from the back; whether there is one. A failure ends the scan.
+    /// Moves to the next entry from the back. Returns whether there is one. A failure ends the scan.
     pub(crate) fn advance_back(&mut self) -> Result<bool> {
         loop {
             match self.step_back() {
@@ -464,7 +468,7 @@ impl Scan {
         matches!(&self.front, End::At(walk) if walk.valid() && key <= walk.key())
     }
 
-    /// The caller's part of a value; nothing if it is expired.
+    /// The caller's part of a stored value; `None` if it has expired.
     #[inline]
     pub(in crate::engine) fn shown<'a>(&self, value: &'a [u8]) -> Option<&'a [u8]> {
         self.expiry.map_or(Some(value), |expiry| expiry.shown(value))
@@ -477,7 +481,7 @@ impl Scan {
         }
     }
 
-    /// The entry that [`Scan::advance`] went to.
+    /// The entry that [`Scan::advance`] moved to.
     #[inline(always)]
     pub(crate) fn front(&self) -> Option<(&[u8], &[u8])> {
         match &self.front {
@@ -486,7 +490,7 @@ impl Scan {
         }
     }
 
-    /// The entry that [`Scan::advance_back`] went to.
+    /// The entry that [`Scan::advance_back`] moved to.
     #[inline]
     pub(crate) fn back(&self) -> Option<(&[u8], &[u8])> {
         match &self.back {
@@ -511,14 +515,14 @@ impl Scan {
         Some(entry)
     }
 
-    /// Counts the entry of [`Scan::front`] as shown.
+    /// Counts the entry of [`Scan::front`] as returned.
     #[inline(always)]
     pub(crate) fn count_front(&mut self) {
         let bytes = self.front().map_or(0, |(key, value)| key.len() + value.len());
         self.walked.step(bytes);
     }
 
-    /// Counts that of [`Scan::back`].
+    /// Counts the entry of [`Scan::back`] as returned.
     pub(crate) fn count_back(&mut self) {
         let bytes = self.back().map_or(0, |(key, value)| key.len() + value.len());
         self.walked.step(bytes);

@@ -1,11 +1,12 @@
-//! The sequence numbers at which somebody is reading.
+//! The list of the sequence numbers at which somebody reads.
 //!
-//! A compaction keeps what a listed number can see. A number enters the list together with the look at the newest visible
-//! one, under the list's lock: a compaction that took the list before has only inputs that are older.
+//! A compaction keeps every version that a listed number sees. A reader takes the newest visible number and enters it
+//! into the list under the list's lock. So a compaction that read the list earlier has only inputs that are older.
 //!
-//! Tables tell what they hold for which numbers alone ([`Holds`]). Such a number is marked: when its last reader lets it go, the
-//! compaction threads look whether that is worth a job. All others come and go without a word to anybody. A number that goes while a job
-//! is running needs no mark, for whoever ends a job has them look again.
+//! Tables record what they keep only for which readers ([`Holds`]). A number for which a table keeps something is
+//! marked: when its last reader drops it, the compaction threads check whether a job is worth it. Unmarked numbers
+//! come and go without a notice. A number that is dropped while a job is running needs no mark, since the threads
+//! check again at the end of every job.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,22 +20,22 @@ pub(crate) struct Snapshots {
     held: Mutex<BTreeMap<Seq, Held>>,
 }
 
-/// A number at which somebody reads.
+/// The readers at one number.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// How many do.
+    /// How many there are.
     count: usize,
-    /// Whether a table holds something for it.
+    /// Whether a table keeps something for this number.
     keeps: bool,
 }
 
 impl Snapshots {
-    /// The numbers held, ascending.
+    /// The listed numbers, ascending.
     pub(crate) fn list(&self) -> Vec<Seq> {
         self.held.lock().keys().copied().collect()
     }
 
-    /// How many hold a number, and the lowest that is held; 0 if none is.
+    /// How many readers there are, and the lowest listed number; 0 if there is none.
     pub(crate) fn count(&self) -> (u64, u64) {
         let held = self.held.lock();
         (
@@ -43,7 +44,7 @@ impl Snapshots {
         )
     }
 
-    /// A table that is there from now on has `holds`.
+    /// Marks the numbers for which a new table keeps something, by its `holds`.
     pub(crate) fn mark(&self, holds: &Holds) {
         if holds.groups().is_empty() {
             return;
@@ -55,7 +56,7 @@ impl Snapshots {
     }
 }
 
-/// Holds a sequence number, and with it everything that is visible there.
+/// One reader at a sequence number. It keeps everything that is visible there.
 #[derive(Debug)]
 pub(crate) struct Pin {
     engine: Arc<Engine>,
@@ -63,7 +64,7 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
-    /// Holds the newest visible number.
+    /// Enters a reader at the newest visible number.
     pub(crate) fn newest(engine: &Arc<Engine>) -> Self {
         let mut held = engine.snapshots.held.lock();
         let seq = engine.visible();
@@ -87,7 +88,7 @@ impl Drop for Pin {
         }
         let keeps = held.keeps && !planted!("release-not-told");
         pins.remove(&self.seq);
-        // Before the scheduler's lock is taken.
+        // Released before the scheduler's lock is taken.
         drop(pins);
         if keeps {
             self.engine.scheduler.wake();

@@ -1,4 +1,9 @@
-//! A keyspace at work: its memtables and its version.
+//! An open keyspace: its memtables and its version, published as immutable views.
+//!
+//! # Invariants
+//!
+//! * A view is immutable, but its active memtable grows. Readers take it without a lock.
+//! * Only the holder of the writer's lock seals the active memtable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,13 +20,13 @@ use crate::format::edit::KeyspaceRecord;
 use crate::store::memtable::{ChunkPool, Memtable};
 use crate::types::{KeyspaceId, Seq};
 
-/// First chunk of a memtable's arena, in bytes; a keyspace that is hardly used costs little more.
+/// First chunk of a memtable's arena, in bytes. A keyspace that is hardly used costs little more.
 const ARENA_BYTES: usize = 64 * 1024;
 
 /// An open keyspace.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// As it was when the tree was opened. How tables are written, and for how long values live, may have changed since: see
+    /// The record at the opening of the tree. Settings of new tables and the time to live may be different now: see
     /// [`record_of`](crate::engine::Engine::record_of) and `ttl`.
     pub(crate) record: KeyspaceRecord,
     chunks: Arc<ChunkPool>,
@@ -29,27 +34,27 @@ pub(crate) struct Tree {
     dropped: AtomicBool,
     pub(in crate::engine) read_debt: ReadDebt,
     pub(in crate::engine) overwrite_ratio: OverwriteRatio,
-    /// For how long values live.
+    /// Time to live of values.
     pub(in crate::engine) ttl: AtomicTtl,
-    /// Until when none of its tables is compacted alone, by the monotonic clock, in nanoseconds.
+    /// Until this moment none of its tables is compacted alone; by the monotonic clock, in nanoseconds.
     pub(in crate::engine) put_off_until: AtomicU64,
 }
 
-/// Everything that a read needs: immutable but for the active memtable, which only grows.
+/// Everything that a read needs. Immutable, but the active memtable grows.
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) active: Arc<Memtable>,
-    /// Memtables on their way to the disk, newest first.
+    /// Sealed memtables, which wait for their flush, newest first.
     pub(crate) sealed: Vec<Sealed>,
     pub(crate) version: Arc<Version>,
 }
 
-/// A memtable that takes no more entries.
+/// A sealed memtable: it takes no more entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Sealed {
     pub(crate) memtable: Arc<Memtable>,
-    /// Number of the newest entry of the whole store when it was sealed: the end of a batch. Once it is in tables,
-    /// a crash must keep everything up to here, in all keyspaces.
+    /// Sequence number of the newest entry of the whole store when the memtable was sealed: the end of a batch. Once
+    /// the memtable is in tables, a crash must keep everything up to here, in all keyspaces.
     pub(crate) upto: Seq,
 }
 
@@ -70,7 +75,7 @@ pub(crate) fn new_memtable(chunks: &Arc<ChunkPool>, prefix: &[u8]) -> Arc<Memtab
     Arc::new(Memtable::new(ARENA_BYTES, chunks, prefix))
 }
 
-/// What all keys of `version`, and of `memtable`, begin with.
+/// The prefix that all keys of `version`, and of `memtable`, share.
 pub(crate) fn common_prefix(version: &Version, memtable: Option<&Memtable>) -> Vec<u8> {
     let runs = version.runs().map(|(_, run)| run);
     let ends = runs.filter_map(|run| Some((&*run.first()?.range.start, run.last()?.range.end.as_bytes())));
@@ -100,20 +105,21 @@ impl Tree {
         self.record.id
     }
 
-    /// The view in force, for the length of a lookup.
+    /// The current view, for the time of a lookup.
     pub(crate) fn view(&self) -> Guard<Arc<View>> {
         before_look();
         self.view.load()
     }
 
-    /// The view in force, to keep.
+    /// The current view, to keep.
     pub(crate) fn view_arc(&self) -> Arc<View> {
         before_look();
         self.view.load_full()
     }
 
-    /// Puts an empty memtable in front and gives the old one, whose newest possible entry is `upto`, up for flushing;
-    /// nothing if it is empty. Only the holder of the writer's lock calls this, so that nobody is inserting.
+    /// Seals the active memtable, whose newest possible entry is `upto`, and puts an empty one in its place. Returns
+    /// the sealed one, to be flushed; `None` if it is empty. Only the holder of the writer's lock calls this, so
+    /// nobody is inserting.
     pub(crate) fn seal(&self, upto: Seq) -> Option<Sealed> {
         let memtable = self.view.load().active.clone();
         if memtable.is_empty() {
@@ -129,7 +135,7 @@ impl Tree {
         Some(sealed)
     }
 
-    /// Shows the result of a job: the new version, and without the memtable that it has absorbed, if any.
+    /// Publishes the result of a job: a view with the new version, and without the memtable that was flushed, if any.
     pub(crate) fn publish(&self, version: &Arc<Version>, flushed: Option<&Arc<Memtable>>) {
         let waits = |sealed: &&Sealed| flushed.is_none_or(|flushed| !Arc::ptr_eq(&sealed.memtable, flushed));
         let before = self.view.rcu(|view| View {
@@ -138,25 +144,26 @@ impl Tree {
             version: version.clone(),
         });
         let (before, runs) = (before.version.level(0).runs.len(), version.level(0).runs.len());
-        // A compaction of level 0 that readers have paid for goes on, section by section, until nothing is left of it, whatever is
-        // flushed meanwhile.
+        // The read debt is kept per run. It is spread when runs come, so that flushes do not end a read-triggered
+        // compaction, which goes on section by section until level 0 is empty.
         if runs > before || runs == 0 {
             self.read_debt.share(before, runs);
         }
     }
 
-    /// Fails once the keyspace is dropped. Asked after a view was taken: a view that is empty for that reason comes after
-    /// the mark.
+    /// Fails once the keyspace is dropped. Call it after taking a view: a view that is empty because of the drop is
+    /// published after the mark.
     pub(crate) fn check_exists(&self) -> Result<()> {
         if self.dropped.load(Ordering::Acquire) { Err(dropped()) } else { Ok(()) }
     }
 
-    /// The keyspace is dropped: whoever comes from now on does not find it.
+    /// Marks the keyspace as dropped: from now on it is not found.
     pub(crate) fn mark_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
     }
 
-    /// Lets go of everything, once the keyspace is marked as dropped. Iterators go on with the views that they have.
+    /// Releases all memtables and tables, once the keyspace is marked as dropped. Iterators go on with the views that
+    /// they hold.
     pub(crate) fn clear(&self) {
         let version = Arc::new(Version::empty());
         self.view.store(Arc::new(View {
@@ -166,12 +173,12 @@ impl Tree {
         }));
     }
 
-    /// The oldest entry of the sealed memtable that is flushed next.
+    /// Sequence number of the oldest entry of the sealed memtable that is flushed next.
     pub(crate) fn first_sealed(&self) -> Option<Seq> {
         self.view().sealed.last()?.memtable.min_seq()
     }
 
-    /// The oldest entry that is in no table, `except` left out.
+    /// Sequence number of the oldest entry that is in no table, the memtable `except` left out.
     pub(crate) fn first_unflushed(&self, except: Option<&Arc<Memtable>>) -> Option<Seq> {
         let view = self.view();
         let counts = |memtable: &&Arc<Memtable>| except.is_none_or(|except| !Arc::ptr_eq(memtable, except));
@@ -179,7 +186,7 @@ impl Tree {
     }
 }
 
-/// What is left to say of a keyspace that was dropped.
+/// The error for calls on a dropped keyspace.
 pub(crate) fn dropped() -> Error {
     Error::new(ErrorKind::NotFound, "the keyspace was dropped")
 }

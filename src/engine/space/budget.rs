@@ -1,4 +1,4 @@
-//! Space: how much is kept to be written over, and the budget that says which writes are still taken.
+//! The space budget: how many recycled files are kept, and which writes are refused.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,20 +7,20 @@ use crate::engine::{Engine, Writer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 
-/// Recycled files are kept as long as what is not live takes no more than one part in so many of what is; of a store too small for
-/// that, a few bytes all the same.
+/// Recycled files are kept while dead data takes at most one part in this many of the live data. Even a small store
+/// keeps a few bytes of them.
 const SURPLUS_PARTS: u64 = 8;
 const RECYCLED_BYTES_MIN: u64 = 1 << 20;
 
-/// A writer that needs space makes so much at a time, or the next one would need some again.
+/// A writer that needs space frees at least this many bytes at a time, so that the next writer need not do it again.
 const FREED_BYTES_MIN: u64 = 1 << 20;
 
-/// Segments that the log takes where writers rest: the one they are in, and the one prepared behind it.
+/// Segments of the log while no one writes: the current one, and the prepared next one.
 const LOG_SEGMENTS: u64 = 2;
 
 impl Engine {
-    /// Keeps as many recycled files as the live data and the options allow now, and tells the cache how much there is: at the end of each
-    /// job.
+    /// Adapts the limit of recycled files to the live data and the options, and notes the size of the data in the
+    /// cache. Called at the end of each job.
     pub(in crate::engine) fn fit_recycled(&self) {
         let (limits, space) = (self.settings().limits, self.reclaimer.space());
         self.cache.expect(space.live_bytes);
@@ -30,9 +30,10 @@ impl Engine {
         self.recycled.keep_up_to(surplus.max(RECYCLED_BYTES_MIN).min(limits.recycled_bytes));
     }
 
-    /// Refuses a batch for which the budget of space has no room, unless it adds nothing: deletes make space in the end.
+    /// Refuses a batch for which the space budget has no room. A batch without puts is always accepted: deletes free
+    /// space in the end.
     pub(in crate::engine) fn check_space(&self, writer: &Writer, batch: &WriteBatch) -> Result<()> {
-        // In the log, and in tables.
+        // Twice: in the log, and in tables.
         let needed = 2 * batch.bytes() as u64;
         let adds = || batch.iter().any(|op| matches!(op.action, Action::Put { .. }));
         if self.space_left(writer).is_none_or(|left| left >= needed) || !adds() {
@@ -41,10 +42,10 @@ impl Engine {
         self.find_space(writer, needed)
     }
 
-    /// Refuses to go on with tables from outside where the budget has no room for another one of `last_bytes`.
+    /// Refuses to continue an ingest if the budget has no room for another table of `last_bytes`.
     pub(in crate::engine) fn check_ingest(&self, last_bytes: u64) -> Result<()> {
         if self.settings().limits.space_bytes.is_none() {
-            // Nobody waits for the writer's lock in vain.
+            // Without a budget, do not wait for the writer's lock.
             return Ok(());
         }
         self.find_space(&self.writer()?.lock(), last_bytes)
@@ -56,15 +57,16 @@ impl Engine {
         if fits() || matches!(self.recycled.free(), Ok(true)) && fits() {
             return Ok(());
         }
-        // Under the writer's lock, so no more than is needed, and a little for the writes that come next.
+        // This holds the writer's lock, so it frees no more than is needed, and a little for the next writes.
         let missing = || needed.saturating_sub(self.space_left(writer).unwrap_or(needed));
         loop {
             let freed = self.free_dead(missing().max(FREED_BYTES_MIN));
-            // Also where nothing was freed: what became a hole or a recycled file meanwhile counts for nobody.
+            // Checked even if nothing was freed here: another thread may have punched or recycled meanwhile, which no
+            // caller's count has.
             if fits() || matches!(self.recycled.free(), Ok(true)) && fits() {
                 return Ok(());
             }
-            // Last, for that costs most.
+            // Rewriting packs comes last, since it costs most.
             if !freed && !self.rewrite_for_space() {
                 break;
             }
@@ -74,8 +76,7 @@ impl Engine {
         Err(Error::new(ErrorKind::OverBudget, message))
     }
 
-    /// Gives back the space of dead tables, as far as more than half of the budget that the options set is used: at the end
-    /// of each job, under no lock.
+    /// Frees dead tables while more than half of the budget is used. Called at the end of each job, under no lock.
     pub(in crate::engine) fn keep_space_budget(&self) {
         let Some(budget) = self.settings().limits.space_bytes else { return };
         let used = self.reclaimer.pack_bytes() + self.recycled.bytes();
@@ -84,8 +85,9 @@ impl Engine {
         }
     }
 
-    /// Bytes that may still be put, if the options set a budget. What is in memory counts, for it will be flushed, and
-    /// what compactions are reading, or the next one may, for they write about as much before it goes.
+    /// Bytes that may still be written, if the options set a budget. Memtables count as used, since they will be
+    /// flushed. The inputs of running compactions, or of the next one, count again, since compactions write about as
+    /// much before their inputs can be freed.
     fn space_left(&self, writer: &Writer) -> Option<u64> {
         let budget = self.settings().limits.space_bytes?;
         let trees = self.trees.load();

@@ -1,23 +1,30 @@
-//! From dead tables to free space.
+//! The reclaimer: from dead tables to free space.
 //!
-//! Every table that a version names holds a lease on its extent. The last holder gone (version, iterator, job), the
-//! lease reports the extent here, where each pack's tables are on the [`accounting`]; a pack without any is given to the
-//! recycled files, or unlinked, by a thread of its own ([`punching`]). The current version lets go of a table only after the edit
-//! that drops it is durable, so an extent that arrives here is dead after any crash, too. Giving it up needs no barrier: a
-//! pack that comes back is unknown to the manifest and goes at the next open.
+//! # When an extent is dead
 //!
-//! The dead tables of packs that live on are punched out by the same thread, which alone gives packs up: a pack's name
-//! stands for the same file while its tables are punched. That is done at leisure once too much is dead, and at once, with a
-//! barrier, as far as somebody needs space.
+//! Every table that a version names holds a lease on its extent. When its last holder (version, iterator, job) is
+//! gone, the lease reports the extent here. The current version drops a table only after the edit that drops it is
+//! durable. So an extent that arrives here is dead after any crash too, and giving it up needs no barrier: a pack
+//! that a crash brings back is unknown to the manifest and is removed at the next open.
 //!
-//! Where there are no holes, and where very little is left of many packs, what lives in them is copied, and they die as a
-//! whole: the compaction threads do that, by a plan ([`crate::policy::next_rewrite`]) and as a job like any other
-//! (`engine/jobs/rewrite.rs`). From here come the figures, and word that something is due.
+//! # What happens to it
 //!
-//! At open, what lies between live tables is dead; what of it is a hole already is found by asking the file system, and is
-//! neither counted nor punched again. No record of holes is kept: one that a crash has undone is simply not there.
+//! * The [`accounting`] lists each pack's live and dead tables. The reclaiming thread ([`punching`]) gives a pack
+//!   without live tables to the recycled files, or unlinks it.
+//! * The same thread punches the dead tables out of live packs: at leisure once too much is dead, and at once, with a
+//!   barrier, as far as somebody needs space. Only this thread gives packs up, so a pack's name means the same file
+//!   while its tables are punched.
+//! * Where there are no holes, and where very little is left of many packs, a rewrite copies the live tables, and
+//!   their packs die as a whole. The compaction threads do that, by a plan ([`crate::policy::next_rewrite`]) and as a
+//!   job like any other (`engine/jobs/rewrite.rs`). This module provides the figures, and the notice that a rewrite
+//!   is due.
 //!
-//! After a failure whose outcome is unknown, and once the store is closed, nothing is reclaimed any more.
+//! # At open
+//!
+//! Space between live tables is dead. The file system says which parts of it are holes already; these are neither
+//! counted nor punched again. No record of holes is kept: a hole that a crash has undone is simply not there.
+//!
+//! After a failure whose outcome is unknown, and once the store is closed, nothing is reclaimed.
 
 mod accounting;
 mod byte_ranges;
@@ -45,34 +52,34 @@ pub(crate) struct Reclaimer {
 #[derive(Debug, Default)]
 struct State {
     accounting: SpaceAccounting,
-    /// Packs without a live table, not yet given up, in the order in which they died.
+    /// Packs without a live table that are still to be given up, in the order in which they died.
     dead: Vec<DeadPack>,
-    /// Bytes of holes in each pack that a power cut may undo.
+    /// Bytes of holes in each pack that are not synced, so that a power cut may undo them.
     unsynced: BTreeMap<PackId, u64>,
-    /// Bytes given up or punched durably so far, about.
+    /// About how many bytes have been freed durably.
     freed_bytes: u64,
-    /// Packs that have been given up so far, unlinked or as recycled files.
+    /// Number of packs that have been given up: unlinked, or made recycled files.
     given_up: u64,
-    /// Somebody waits for `freed_bytes` to come to this.
+    /// Somebody waits until `freed_bytes` reaches this.
     wanted_bytes: u64,
-    /// How often everything has been freed that could be, and more was wanted.
+    /// How often nothing was left to free while somebody wanted more.
     exhausted: u64,
-    /// Packs that have been punched, or could not be, for those who wait.
+    /// Packs that were tried for those who wait: punched, or not punchable.
     tried: BTreeSet<PackId>,
-    /// A table has died since compaction threads were last told that packs are to be rewritten.
+    /// Whether a table has died since the compaction threads were last notified of a rewrite that is due.
     has_died: bool,
     punching: Punching,
     stopped: bool,
 }
 
-/// What punching has come to since the store was opened.
+/// Counters of hole punching since the store was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Punching {
     pub(crate) punches: u64,
     pub(crate) bytes: u64,
     pub(crate) time: Duration,
     pub(crate) failures: u64,
-    /// The file system has said that it knows no holes.
+    /// Whether the file system has said that it does not support holes.
     pub(crate) unsupported: bool,
 }
 
@@ -81,9 +88,9 @@ pub(crate) struct Punching {
 pub(crate) struct PackSpace {
     pub(crate) packs: u64,
     pub(crate) live_bytes: u64,
-    /// Files without their holes.
+    /// Bytes of files, holes left out.
     pub(crate) total_bytes: u64,
-    /// What is dead and left alone, for something stands in the way of a hole.
+    /// Dead bytes that are left alone because something prevents a hole.
     pub(crate) kept_bytes: u64,
 }
 
@@ -92,7 +99,7 @@ impl State {
         self.wanted_bytes > self.freed_bytes
     }
 
-    /// No power cut takes `bytes` back.
+    /// Counts `bytes` as freed: no power cut can undo that.
     fn count_freed(&mut self, bytes: u64) {
         self.freed_bytes += bytes;
         if !self.is_asked() {
@@ -100,7 +107,7 @@ impl State {
         }
     }
 
-    /// `holes` have been punched into a pack, which may have died meanwhile.
+    /// Notes that `holes` were punched into a pack, which may have died meanwhile.
     fn punched(&mut self, pack: PackId, holes: &[Range<u64>]) {
         let bytes: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
         if bytes == 0 {
@@ -114,12 +121,12 @@ impl State {
         }
     }
 
-    /// A pack with holes that a sync would make durable.
+    /// A pack with holes that are not synced.
     fn pack_to_sync(&self) -> Option<PackId> {
         self.unsynced.keys().copied().find(|pack| self.accounting.can_sync(*pack))
     }
 
-    /// Space as the planner sees it, when somebody needs some or not.
+    /// Space as the planner sees it; `is_short` if somebody needs space.
     fn space_totals(&self, is_short: bool) -> SpaceTotals {
         let totals = self.accounting.totals();
         SpaceTotals {
@@ -131,7 +138,7 @@ impl State {
         }
     }
 
-    /// Nothing is left that could be freed for those who wait.
+    /// Notes that nothing is left to free for those who wait.
     fn exhaust(&mut self) {
         if self.is_asked() {
             self.exhausted += 1;
@@ -142,7 +149,7 @@ impl State {
 }
 
 impl Reclaimer {
-    /// Starts to count what an edit, now durable, has added.
+    /// Enters the packs and tables that an edit, now durable, has added.
     pub(crate) fn register(
         &self,
         packs: impl Iterator<Item = (PackId, u64)>,
@@ -153,7 +160,8 @@ impl Reclaimer {
         tables.for_each(|extent| state.accounting.enter_table(&extent));
     }
 
-    /// Starts to count the tables of a recovered catalog. Of the [`gaps`] of its packs, `stored` takes up space.
+    /// Enters the packs and tables of a recovered catalog. `stored` is the part of the [`gaps`] in its packs that
+    /// takes up space.
     pub(crate) fn register_all(&self, catalog: &Catalog, stored: &BTreeMap<PackId, Vec<Range<u64>>>) {
         let packs = catalog.packs().map(|pack| (pack.record.id, pack.record.length));
         self.register(packs, catalog.tables().map(|table| table.extent));
@@ -175,30 +183,30 @@ impl Reclaimer {
         }
     }
 
-    /// Bytes of all packs, those included that wait to be given up.
+    /// Bytes of all packs, those that wait to be given up included.
     pub(crate) fn pack_bytes(&self) -> u64 {
         let state = self.state.lock();
         state.dead.iter().map(|pack| pack.bytes).sum::<u64>() + state.accounting.totals().stored
     }
 
-    /// What a pack's file takes up, as far as is known here.
+    /// Bytes that a pack's file takes up, if the pack is known here.
     pub(crate) fn stored_bytes(&self, pack: PackId) -> Option<u64> {
         self.state.lock().accounting.stored(pack)
     }
 
-    /// Space as the planner sees it, and the packs if any are to be rewritten.
+    /// Space as the planner sees it, and, if a rewrite is due, the packs.
     pub(crate) fn to_rewrite(&self, is_short: bool) -> (SpaceTotals, Vec<PackView>) {
         let state = self.state.lock();
         let totals = state.space_totals(is_short);
         (totals, if totals.is_due() { state.accounting.views() } else { Vec::new() })
     }
 
-    /// Packs that have been given up since the store was opened.
+    /// Number of packs that have been given up since the store was opened.
     pub(crate) fn given_up(&self) -> u64 {
         self.state.lock().given_up
     }
 
-    /// Something stands in the way of rewriting `packs`: they are left alone for a while from `now` on.
+    /// Leaves `packs` alone for a while from `now` on, because something prevents their rewrite.
     pub(crate) fn block(&self, packs: &BTreeSet<PackId>, now: Duration) {
         let mut state = self.state.lock();
         packs.iter().for_each(|pack| state.accounting.block(*pack, now));
@@ -210,12 +218,12 @@ impl Reclaimer {
         self.state.lock().punching
     }
 
-    /// Pieces that packs are stored in, between their holes: of all packs, and of the one that has most.
+    /// Number of pieces between holes: of all packs, and of the pack that has most.
     pub(crate) fn data_ranges(&self) -> (u64, u64) {
         self.state.lock().accounting.data_ranges()
     }
 
-    /// Ends the thread; from now on releases are ignored.
+    /// Ends the thread. From now on releases are ignored.
     pub(crate) fn stop(&self) {
         self.state.lock().stopped = true;
         self.woken.notify_all();
@@ -229,7 +237,7 @@ impl ExtentSink for Reclaimer {
             return;
         }
         match state.accounting.release(&extent) {
-            // Outputs of a job that failed were never registered: the job removes its own packs.
+            // The outputs of a failed job were never registered: the job itself removes its packs.
             Released::Unknown => return,
             Released::Dead => {
                 state.has_died = true;
@@ -245,8 +253,8 @@ impl ExtentSink for Reclaimer {
 }
 
 impl Engine {
-    /// Frees `bytes` of what is dead, so that no power cut takes them back, or as much as there is; whether anything was
-    /// freed. Any lock but the reclaimer's may be held: nobody waits for more than was asked for.
+    /// Frees `bytes` of dead data durably, or as much as there is. Returns whether anything was freed. Any lock but
+    /// the reclaimer's may be held: nobody waits for more than was asked for.
     pub(crate) fn free_dead(&self, bytes: u64) -> bool {
         let mut state = self.reclaimer.state.lock();
         let (before, exhausted) = (state.freed_bytes, state.exhausted);
@@ -259,8 +267,8 @@ impl Engine {
         state.freed_bytes > before
     }
 
-    /// Waits until every pack that is dead by now has been given up. It cannot end early: a pack leaves the list of the dead, under
-    /// its lock, only after it was given up.
+    /// Waits until every pack that is dead by now has been given up. It cannot return early: a pack leaves the list
+    /// of dead packs, under the lock, only after it was given up.
     pub(crate) fn wait_reclaimed(&self) {
         let mut state = self.reclaimer.state.lock();
         let dead: Vec<PackId> = state.dead.iter().map(|pack| pack.id).collect();

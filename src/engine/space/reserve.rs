@@ -1,16 +1,21 @@
-//! What is done on a full disk, and the space kept back for it.
+//! The reserve: what the store does on a full disk, and the space that it keeps back for it.
 //!
-//! What nobody needs goes first: recycled files, and dead tables inside of packs that live on; where those cannot be punched, jobs
-//! and batches that put have packs rewritten, as far as there is room for what lives in them.
+//! # Order
 //!
-//! What frees space needs some first: a delete its record in the log, a compaction its outputs. So the file RESERVE takes up
-//! [`Options::reserve_bytes`](crate::Options) of zeros, and is given up when a write or a job finds the disk full. Until it
-//! has been made again, batches that put anything are refused, and flushes and compactions go on one at a time. Batches that
-//! delete alone may take half of it; the rest, [`for_jobs`], is left to the jobs without which deletes free nothing,
-//! and where those have taken it, made again by the next delete or that is refused, too. All of it is made again by the first
-//! batch that puts, where twice its size is free.
+//! On a full disk, space that nobody needs is freed first: recycled files, then dead tables in live packs. Where
+//! these cannot be punched, jobs and batches that put have packs rewritten, as far as there is room for their live
+//! tables.
 //!
-//! The file means nothing to recovery: it may be missing, short, or left over.
+//! # The file RESERVE
+//!
+//! To free space takes some space: a delete needs its record in the log, a compaction its outputs. So the file
+//! RESERVE holds [`Options::reserve_bytes`](crate::Options) of zeros. It is given up when a write or a job finds the
+//! disk full. Until it is made again, batches that put anything are refused, and flushes and compactions run one at a
+//! time. Batches that only delete may take half of it. The other half, [`for_jobs`], is left to the jobs without
+//! which deletes free nothing. If jobs have taken it, the next batch that only deletes makes it again, or is refused
+//! too. The first batch that puts makes the whole reserve again, once twice its size is free.
+//!
+//! Recovery ignores the file: it may be missing, short, or left over.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,19 +29,19 @@ use crate::format::names::FileName;
 use crate::store::files::device::Device;
 use crate::store::files::meter::WriteCause;
 
-/// The file is written in pieces of this size.
+/// The file is written in pieces of this many bytes.
 const WRITE_BYTES: u64 = 1 << 20;
 
-/// A write that finds the disk full is done again once so much has been freed.
+/// A write that finds the disk full is repeated once this many bytes have been freed.
 const FREED_BYTES: u64 = 4 << 20;
 
 /// The reserve of an open store.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     bytes: u64,
-    /// Length of the file: all of it, what is left for jobs, or nothing.
+    /// Length of the file, in bytes: the whole reserve, the part for jobs, or 0.
     held: AtomicU64,
-    /// Held while the file comes or goes.
+    /// Locked while the file is made, cut or removed.
     changing: Mutex<()>,
 }
 
@@ -57,24 +62,24 @@ impl Reserve {
         Ok(Self { bytes, held: held.into(), changing: Mutex::new(()) })
     }
 
-    /// A store that is only read needs none.
+    /// No reserve, for a read-only store.
     pub(crate) fn none() -> Self {
         Self { bytes: 0, held: 0.into(), changing: Mutex::new(()) }
     }
 
-    /// Whether at least `bytes` of it are there.
+    /// Whether at least `bytes` of it are held.
     fn holds(&self, bytes: u64) -> bool {
         self.held.load(Ordering::Relaxed) >= bytes
     }
 }
 
 impl Engine {
-    /// Does `write`. Where that finds the disk full, does it again in what space can be made, until none can.
+    /// Calls `write`. While that finds the disk full, frees space and calls it again, until no space can be freed.
     pub(crate) fn with_space<T>(&self, write: impl FnMut() -> Result<T>) -> Result<T> {
         self.with_space_but(0, write)
     }
 
-    /// As [`Engine::with_space`], for what writers put into the log: jobs keep their part of the reserve.
+    /// As [`Engine::with_space`], for writes to the log: jobs keep their part of the reserve.
     pub(crate) fn with_space_for_log<T>(&self, write: impl FnMut() -> Result<T>) -> Result<T> {
         self.with_space_but(for_jobs(self.reserve.bytes), write)
     }
@@ -82,7 +87,7 @@ impl Engine {
     fn with_space_but<T>(&self, kept: u64, mut write: impl FnMut() -> Result<T>) -> Result<T> {
         loop {
             match self.recycled.yielding(&mut write) {
-                // Under whatever lock: again and again rather than long.
+                // The caller may hold a lock, so free a little at a time.
                 Err(error)
                     if error.kind() == ErrorKind::DiskFull
                         && (self.free_dead(FREED_BYTES)
@@ -93,39 +98,40 @@ impl Engine {
         }
     }
 
-    /// Makes space if `error` is a full disk, for a job, which needs much and holds no lock; whether there is more now.
+    /// Frees space if `error` is a full disk, for a job, which needs much and holds no lock. Returns whether there is
+    /// more space now.
     pub(crate) fn make_space_for_job(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::DiskFull && (self.free_space(u64::MAX) || self.give_up_reserve(0))
     }
 
-    /// Frees `bytes` of what nobody needs, or what can be; whether there is more now. No lock may be held.
+    /// Frees up to `bytes` that nobody needs. Returns whether there is more space now. No lock may be held.
     fn free_space(&self, bytes: u64) -> bool {
         self.free_dead(bytes) || self.free_recycled() || self.rewrite_for_space()
     }
 
-    /// A pack that died before anybody asked for space may have become a recycled file since.
+    /// Frees the recycled files: a pack that died before anybody asked for space may have become one.
     fn free_recycled(&self) -> bool {
         matches!(self.recycled.free(), Ok(true))
     }
 
-    /// Whether the reserve is given up, all or in part.
+    /// Whether the reserve is given up, wholly or in part.
     pub(crate) fn is_short_of_space(&self) -> bool {
         !self.reserve.holds(self.reserve.bytes)
     }
 
-    /// What jobs may still take of a reserve that is given up in part.
+    /// Bytes that jobs may still take of a reserve that is given up in part.
     pub(in crate::engine) fn rest_of_reserve(&self) -> u64 {
         if self.is_short_of_space() { self.reserve.held.load(Ordering::Relaxed) } else { 0 }
     }
 
-    /// Lets a job that writes `bytes` have that, if it needs it.
+    /// Gives that rest to a job that writes `bytes`, if it needs it.
     pub(in crate::engine) fn take_rest_of_reserve(&self, bytes: u64) {
         if self.rest_of_reserve() > 0 && bytes > self.free_bytes() / 2 {
             self.give_up_reserve(0);
         }
     }
 
-    /// Gives up the reserve but for `kept` bytes; whether that was more before.
+    /// Gives up the reserve except for `kept` bytes. Returns whether that has freed space.
     fn give_up_reserve(&self, kept: u64) -> bool {
         let _changing = self.reserve.changing.lock();
         if self.reserve.held.fetch_min(kept, Ordering::Relaxed) <= kept {
@@ -142,8 +148,8 @@ impl Engine {
         give_up().is_ok()
     }
 
-    /// Refuses a batch that needs more space than it may come to free, while the reserve is given up, and one that deletes
-    /// while the part for jobs is.
+    /// While the reserve is given up, refuses batches with puts. While also the part for jobs is, refuses batches
+    /// that only delete. First tries to make the reserve again.
     pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
         let reserve = &self.reserve;
         if reserve.holds(reserve.bytes) {
@@ -162,9 +168,9 @@ impl Engine {
         Err(Error::io(action, &self.device.path(FileName::Reserve), full))
     }
 
-    /// Makes the reserve again, if there is room for more than that.
+    /// Makes the reserve again, if twice its size is free.
     fn make_reserve(&self) -> Result<bool> {
-        // Under no lock.
+        // This runs under no lock.
         while !self.has_room() && (self.free_recycled() || self.rewrite_for_space()) {}
         if self.health.is_poisoned() {
             self.wake_writers();
@@ -173,7 +179,7 @@ impl Engine {
         let _changing = reserve.changing.lock();
         let room = || {
             self.has_room() || self.recycled.free().is_ok_and(|freed| freed && self.has_room()) || {
-                // Also where nothing was freed: what became a hole meanwhile counts for nobody.
+                // Checked even if nothing was freed here: another thread may have punched a hole meanwhile.
                 self.free_dead(reserve.bytes.saturating_mul(2));
                 self.has_room()
             }
@@ -181,7 +187,8 @@ impl Engine {
         Ok(reserve.holds(reserve.bytes) || room() && self.prepare_reserve(reserve.bytes)?)
     }
 
-    /// Makes what jobs need of the reserve again. What is free is no guide: a file system keeps some for root, and for itself.
+    /// Makes the part for jobs again. It tries instead of asking for the free space: a file system keeps some for
+    /// root, and for itself.
     fn make_reserve_for_jobs(&self) -> Result<bool> {
         let reserve = &self.reserve;
         let bytes = for_jobs(reserve.bytes);
@@ -197,7 +204,7 @@ impl Engine {
         }
     }
 
-    /// Whether there was room for it.
+    /// Writes `bytes` of reserve. Returns whether there was room.
     fn prepare_reserve(&self, bytes: u64) -> Result<bool> {
         let made = prepare(&self.device, bytes);
         self.reserve.held.store(if made.is_ok() { bytes } else { 0 }, Ordering::Relaxed);
@@ -218,7 +225,7 @@ fn for_jobs(bytes: u64) -> u64 {
     if planted!("deletes-take-the-whole-reserve") { 0 } else { bytes / 2 }
 }
 
-/// Makes the file as large as it should be.
+/// Makes the file with a length of `bytes`, or removes it if that is 0.
 fn prepare(device: &Device, bytes: u64) -> Result<()> {
     let name = FileName::Reserve;
     if device.list()?.contains(&name) {

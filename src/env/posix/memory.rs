@@ -1,9 +1,9 @@
-//! How much memory the process may count on.
+//! How much memory the process may use: that of the machine, or of its control group.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Assumed where the system does not tell.
+/// Assumed if the system does not say.
 const UNKNOWN_BYTES: u64 = 1 << 30;
 
 /// The machine's memory, or the smallest limit of the control groups (version 1 or 2) around the process.

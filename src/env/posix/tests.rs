@@ -1,4 +1,4 @@
-//! The operating system, as far as a test can watch it.
+//! Tests of the POSIX environment, as far as a test can observe it.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! What a recording says.
+//! Tests of the recording environment.
 
 use super::*;
 use crate::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};

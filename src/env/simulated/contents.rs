@@ -1,9 +1,9 @@
-//! The bytes of a file: a length and the pages that are allocated.
+//! The contents of a simulated file: a length and the pages that are allocated.
 //!
-//! Pages are shared between copies until one of them writes, so that an image of a disk costs a page table. A page that
-//! is absent reads as zeros.
+//! Copies share pages until one of them writes, so that an image of a disk costs a page table. A page that is absent
+//! reads as zeros.
 //!
-//! Invariants: every page lies (at least in part) below the length; the bytes of a page beyond the length are zero.
+//! Invariants: every page lies, at least in part, below the length. The bytes of a page beyond the length are zero.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,10 +24,10 @@ pub(super) struct Contents {
 /// The part of a range that lies in one page.
 struct Piece {
     page: u64,
-    /// Within the page.
+    /// Offset within the page.
     start: usize,
     end: usize,
-    /// Of the range's start, in the range's own coordinates.
+    /// Offset from the start of the whole range.
     at: usize,
 }
 
@@ -41,7 +41,7 @@ impl Contents {
         self.pages.len() as u64 * PAGE
     }
 
-    /// The first stretch of allocated bytes at or behind `offset` and below the length.
+    /// The first range of allocated bytes at or behind `offset` and below the length.
     pub(super) fn next_data(&self, offset: u64) -> Option<Range<u64>> {
         let first = *self.pages.range(offset / PAGE..).next()?.0;
         let beside = self.pages.range(first..).zip(first..).take_while(|((page, _), next)| **page == *next);

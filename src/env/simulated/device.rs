@@ -1,16 +1,16 @@
-//! Storage devices: how long their work takes in virtual time, and how much they hold.
+//! Simulated storage devices: how long their work takes in virtual time, and how much they hold.
 //!
 //! A device serves a directory and everything below it, unless a deeper directory has a device of its own. Requests
 //! queue: up to `queue_depth` of them overlap their latencies, while their transfers share the bandwidth one after
 //! another.
 //!
-//! The presets follow what makers state for the disks that the papers' authors measured on, from memory, so roughly. What a
-//! flush takes they do not state: that is what others measured with `fio --sync=1 --bs=4k`, collected in
+//! The presets model the disks on which the papers' authors measured, roughly, by what the makers state. The makers
+//! do not state how long a flush takes: that is what others measured with `fio --sync=1 --bs=4k`, collected in
 //! [ceph-diskbench](https://github.com/TheJJ/ceph-diskbench).
 //!
-//! Writes go to a page cache at memory speed and reach the device when they are synced, in requests of bounded length, or
-//! when the cache holds more than `dirty_bytes_max` of them: then the writer waits until the excess is written. Reads
-//! always go to the device.
+//! Writes go to a page cache at memory speed. They reach the device when they are synced, in requests of bounded
+//! length, or when the cache holds more than `dirty_bytes_max` of them: then the writer waits until the excess is
+//! written. Reads always go to the device.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct DeviceModel {
 }
 
 impl DeviceModel {
-    /// Everything at once.
+    /// A device whose work takes no time.
     #[must_use]
     pub const fn instant() -> Self {
         Self {
@@ -162,18 +162,18 @@ const PRESETS: &[(&str, DeviceModel)] = &[
 /// Longest request for data to be written; a file system splits longer ones, and other requests come in between.
 const REQUEST_BYTES_MAX: u64 = 512 << 10;
 
-/// A call, as far as its cost goes.
+/// The cost of a call.
 #[derive(Clone, Copy, Hash)]
 pub(super) enum Cost {
     Free,
     Metadata,
-    /// Of so many bytes.
+    /// A read of this many bytes.
     Read(u64),
-    /// Of so many bytes, to the page cache.
+    /// A write of this many bytes to the page cache.
     Write(u64),
-    /// Of so many bytes, from the page cache to the device.
+    /// A write of this many bytes from the page cache to the device.
     WriteBack(u64),
-    /// With so many bytes to write, and so many flushes behind them.
+    /// A sync: bytes to write, and the number of flushes behind them.
     Sync(u64, u32),
 }
 
@@ -293,7 +293,7 @@ impl Devices {
         self.list[index].charge(now, cost)
     }
 
-    /// Un-synced bytes of a removed file need not be written any more.
+    /// Forgets the un-synced bytes of a removed file: they are never written.
     pub(super) fn forget_dirty(&mut self, path: &Path, bytes: u64) {
         let index = self.index(path);
         let device = &mut self.list[index];

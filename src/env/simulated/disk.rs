@@ -1,8 +1,10 @@
 //! The file system of the simulated machine: directories of names, and what a power cut leaves of them.
 //!
-//! Operations are numbered over the whole disk. A sync covers those with numbers below the one that was next when it
-//! began. What else it covers depends on the [`Journal`]. Renames stay within one directory, other names of a file lie in
-//! others, and directories are never removed: the engine and its tests need no more.
+//! Operations are numbered over the whole disk. A sync covers the operations with numbers below the one that was next
+//! when the sync began. What else it covers depends on the [`Journal`].
+//!
+//! Limits, which suffice for the engine and its tests: a rename stays within one directory, further names of a file
+//! lie in other directories, and directories are never removed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,15 +17,15 @@ use super::inode::{FileOp, Inode};
 use super::log::{Log, Lottery, Luck, Survival};
 use crate::env::sync::{Mutex, MutexGuard};
 
-/// What a sync makes durable besides what it was asked for.
+/// What a sync makes durable besides its own file or directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Journal {
     /// All names, lengths set and holes of the whole file system, as ext4's journal does. A power cut then keeps a
     /// prefix of the changes to a directory.
     #[default]
     Ext4Like,
-    /// Nothing, the abstract file system of ALICE (OSDI'14). A power cut then keeps any subset of the changes to a
-    /// directory.
+    /// Nothing, as in the abstract file system of ALICE (OSDI'14). A power cut then keeps any subset of the changes
+    /// to a directory.
     None,
 }
 

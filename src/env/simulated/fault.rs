@@ -1,9 +1,9 @@
-//! What may go wrong, and the script that makes it go wrong.
+//! The fault model: what may go wrong, and the script that makes it go wrong.
 //!
 //! # The fault model
 //!
-//! A **power cut** stops the machine at a mutating call: that call and all later ones fail, reading ones too. What was
-//! synced survives. Of what was not, any part may survive:
+//! A **power cut** stops the machine at a mutating call: that call and all later ones fail, also reads. What was
+//! synced survives. Of the rest, any part may survive:
 //!
 //! * a write: whole, lost, or torn at multiples of 512 bytes of the file; a length that it gave the file may survive
 //!   without its bytes, which then read as zeros;
@@ -17,7 +17,7 @@
 //! is unknown. A **full device** stores what fits of a write and then refuses.
 //!
 //! A device does not lie about a sync, does not reorder a sync before a write that it covers, and returns what was
-//! stored. Rot is the tests' own to inflict, with [`SimEnv::overwrite`](super::SimEnv::overwrite).
+//! stored. Tests inflict rot with [`SimEnv::overwrite`](super::SimEnv::overwrite).
 
 use std::io;
 use std::path::Path;
@@ -63,7 +63,7 @@ impl Operation {
     }
 }
 
-/// Which calls a [`FaultRule`] strikes.
+/// The calls that a [`FaultRule`] strikes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FaultTarget {
     /// The call with this index, as [`SimEnv::calls`](super::SimEnv::calls) counts.
@@ -74,7 +74,7 @@ pub enum FaultTarget {
         operation: Operation,
         /// How the path ends; for a rename the new name.
         path_suffix: String,
-        /// How many matching calls pass before.
+        /// How many matching calls pass unharmed before.
         skipped: u64,
     },
 }
@@ -152,7 +152,7 @@ impl Reach {
     }
 }
 
-/// What has been called, and what is to go wrong.
+/// Counts of calls, and the fault script.
 #[derive(Default)]
 pub(super) struct Script {
     calls: u64,
@@ -199,7 +199,7 @@ impl Script {
         self.fired
     }
 
-    /// Cuts the power at the mutating call that `others` more come before.
+    /// Cuts the power at the mutating call after `others` more.
     pub(super) fn cut_after(&mut self, others: u64) {
         self.cut_at = Some(self.mutations + others);
     }
@@ -227,7 +227,7 @@ impl Script {
             }
         }
         let mut struck = None;
-        // Every rule counts its matches, also those that another one forestalls.
+        // Every rule counts its matches, also calls that another rule strikes first.
         for active in &mut self.rules {
             if active.strikes(call, operation, path) {
                 let reach = if active.rule.partial { Reach::Half } else { Reach::Refused };

@@ -1,6 +1,7 @@
-//! A file without its name: what readers see, what is durable, and the log between the two.
+//! An inode: a file without its name. It has the contents that readers see, the durable contents, and the log between
+//! the two.
 //!
-//! Invariant: what readers see is the durable contents with the whole log applied.
+//! Invariant: the contents that readers see are the durable contents with the whole log applied.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,9 +1,9 @@
 //! The ordered log of operations that a power cut may undo.
 //!
-//! Each inode and each directory has a durable state and a log of what was done to it since. A sync marks operations
-//! as synced; a failed sync marks them as abandoned. The leading synced operations are taken out and applied to the
-//! durable state; a synced operation behind one that is not stays in the log, so that a crash applies what survives in
-//! the order in which it was done.
+//! Each inode and each directory has a durable state and a log of the operations on it since. A sync marks operations
+//! as synced; a failed sync marks them as abandoned. The synced operations at the start of the log are taken out and
+//! applied to the durable state. A synced operation behind one that is not synced stays in the log, so that a crash
+//! applies the survivors in the order in which they were done.
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ enum State {
     Synced,
 }
 
-/// Which un-synced operations a power cut recycled files.
+/// Which un-synced operations survive a power cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Survival {
     /// None.
@@ -50,7 +50,7 @@ pub(super) enum Luck {
     Torn,
 }
 
-/// Draws the luck of operations, one after another.
+/// Draws what happens to operations at a power cut, one after another.
 pub(super) enum Lottery {
     Always(Luck),
     Seeded(Random),
@@ -144,7 +144,7 @@ impl<Op> Log<Op> {
         self.entries.drain(..settled).map(|entry| entry.op)
     }
 
-    /// Each operation with its luck, drawn on its own; synced ones are kept.
+    /// Each operation with its own draw; synced ones are kept.
     pub(super) fn survivors(&self, lottery: &mut Lottery) -> Vec<(&Op, Luck)> {
         let fate = |entry: &Entry<Op>| match entry.state {
             State::Synced => Luck::Kept,

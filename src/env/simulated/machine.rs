@@ -1,7 +1,7 @@
 //! The simulated machine: its state, the path that every call takes, and what tests may do to it.
 //!
-//! A call waits for its device first (others run meanwhile), then takes effect at one moment. A sync covers what had
-//! been done when it began.
+//! A call first waits for its device, while other threads run, and then takes effect at one moment. A sync covers the
+//! operations that were done when it began.
 //!
 //! One mutex guards the whole state. It is never held while a thread waits, so it is free whenever a simulated thread
 //! runs.
@@ -28,7 +28,7 @@ use crate::env::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread}
 /// Wall-clock time at the beginning of every simulation, in milliseconds since 1970.
 const EPOCH_MILLIS: u64 = 1_700_000_000_000;
 
-/// What a simulated machine is like.
+/// Settings of a simulated machine.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SimConfig {
     /// Determines every choice: the order of threads, preemption, random numbers.
@@ -37,14 +37,14 @@ pub struct SimConfig {
     pub device: DeviceModel,
     /// Size of that device, in bytes.
     pub space_bytes: u64,
-    /// What a sync makes durable besides what it was asked for.
+    /// What a sync makes durable besides its own file or directory.
     pub journal: Journal,
-    /// How often, in a hundred, a thread is preempted at a call, a notification or the start of a thread.
+    /// How often a thread is preempted at a call, a notification or the start of a thread, in percent.
     pub preemption_percent: u8,
-    /// Whether it may be where it takes a lock, too. In builds without debug assertions locks do not ask.
+    /// Whether a thread may also be preempted where it takes a lock. Only in builds with debug assertions.
     pub preempt_at_locks: bool,
-    /// Whether it may be where it looks at what others replace without a lock, as views are. In builds without debug assertions
-    /// looks do not ask.
+    /// Whether a thread may also be preempted where it reads a value that others replace without a lock, such as a
+    /// view. Only in builds with debug assertions.
     pub preempt_at_looks: bool,
     /// Number of processors that the machine claims to have.
     pub cores: usize,
@@ -73,7 +73,7 @@ pub struct SimEnv {
     machine: Arc<Machine>,
 }
 
-/// What environment and open files share.
+/// The state that the environment and open files share.
 pub(super) struct Machine {
     config: SimConfig,
     clock: Arc<Clock>,
@@ -86,7 +86,7 @@ pub(super) struct State {
     pub(super) devices: Devices,
     script: Script,
     random: Random,
-    /// What the wall clock has jumped, in milliseconds.
+    /// Sum of the jumps of the wall clock, in milliseconds.
     jumped_millis: i64,
     history: DefaultHasher,
 }
@@ -145,7 +145,7 @@ impl SimEnv {
         self.machine.state().devices.add(normalize(dir), model, space_bytes);
     }
 
-    /// From here on, work on the device that serves `dir` costs what `model` says.
+    /// Changes the model of the device that serves `dir`, for work from now on.
     pub fn set_device(&self, dir: &Path, model: DeviceModel) {
         self.machine.state().devices.set_model(&normalize(dir), model);
     }
@@ -167,26 +167,27 @@ impl SimEnv {
         self.machine.state().disk.files()
     }
 
-    /// Number of calls so far, failed ones included.
+    /// Number of calls, failed ones included.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.machine.state().script.calls()
     }
 
-    /// Number of mutating calls so far (see [`Operation::is_mutating`]).
+    /// Number of mutating calls (see [`Operation::is_mutating`]).
     #[must_use]
     pub fn mutations(&self) -> u64 {
         self.machine.state().script.mutations()
     }
 
-    /// A hash of all calls so far, with their threads and times: equal for equal runs.
+    /// A hash of all calls, with their threads and times: equal for equal runs.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         self.machine.state().history.finish()
     }
 
-    /// Cuts the power at a mutating call to come: the next one if `others` is 0, else after so many others. The struck
-    /// call and all later calls fail; what the struck call does may survive as anything un-synced may.
+    /// Cuts the power at a later mutating call: the next one if `others` is 0, otherwise after that many more. The
+    /// struck call and all later calls fail. The effect of the struck call may survive, like that of any un-synced
+    /// call.
     pub fn cut_after(&self, others: u64) {
         self.machine.state().script.cut_after(others);
     }
@@ -300,7 +301,7 @@ impl Machine {
         self.state.lock()
     }
 
-    /// Lets `call` take its time, decides how far it gets, and lets it take `effect` so far.
+    /// Lets `call` take its time, decides how far it gets, and applies that part of its `effect`.
     pub(super) fn call<R>(
         &self,
         call: Call<'_>,
@@ -323,7 +324,7 @@ impl Machine {
             Ok(()) => effect(&mut state, Reach::Done),
             Err(Struck { reach, error }) => {
                 if reach.has_effect(call.operation) {
-                    // The call fails as it was struck, whatever its remaining effect comes to.
+                    // The call fails with the error of the fault, whatever its partial effect returns.
                     let _ = effect(&mut state, reach);
                 }
                 Err(error)

@@ -1,13 +1,13 @@
-//! A machine in memory, with power cuts, faults and virtual time.
+//! A simulated machine in memory, with power cuts, faults and virtual time.
 //!
-//! [`SimEnv`] is an [`Env`](super::Env) whose every outcome replays from a seed. It serves two uses:
+//! [`SimEnv`] is an [`Env`](super::Env) whose every outcome follows from a seed. It has two uses:
 //!
-//! * by itself, as a disk in memory for ordinary tests: real threads, a clock that only I/O and sleep move;
-//! * under [`SimEnv::run`], as a whole machine: the closure and every thread it starts run one at a time, in an order
-//!   drawn by the seed, in virtual time.
+//! * by itself, as a disk in memory for ordinary tests: real threads, and a clock that only I/O and sleep move;
+//! * under [`SimEnv::run`], as a whole machine: the closure and every thread that it starts run one at a time, in an
+//!   order drawn by the seed, in virtual time.
 //!
-//! `fault` writes down what may go wrong. The parts: `machine` answers the calls; `disk` holds names, `inode` and
-//! `contents` the files, `log` what a power cut may undo; `device` tells what work costs; `schedule` orders the
+//! `fault` says what may go wrong. The other parts: `machine` answers the calls; `disk` holds names, `inode` and
+//! `contents` hold files, `log` holds what a power cut may undo; `device` says what work costs; `schedule` orders the
 //! threads. None of them knows what the engine stores.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! A small seeded generator (SplitMix64), so that every choice of a simulation replays from its seed.
+//! A small seeded generator (SplitMix64), so that every choice of a simulation follows from its seed.
 
 /// A sequence of numbers that its seed determines.
 #[derive(Clone, Debug)]

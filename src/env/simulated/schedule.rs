@@ -1,16 +1,19 @@
-//! Threads that run one at a time, in an order that a seed determines, in virtual time.
+//! The scheduler of a simulation: threads that run one at a time, in an order that a seed determines, in virtual
+//! time.
 //!
-//! The threads are the operating system's, but only the one that holds the baton runs; the others are parked. A thread
-//! passes the baton when it waits (for a contended mutex, a notification, a moment, the end of a thread), and may be
-//! preempted when it does I/O, notifies or starts a thread and, if asked for, where it takes a lock, or looks at what others replace
-//! without one. The next one is drawn
-//! among those that can run. When none can, the clock jumps to the nearest moment that one waits for; work in between takes
-//! no time. When nobody waits for a moment, the threads are deadlocked.
+//! The threads are the operating system's, but only the one that holds the *baton* runs; the others are parked. A
+//! thread passes the baton when it waits for a contended mutex, a notification, a moment, or the end of a thread. It
+//! may be preempted when it does I/O, notifies, or starts a thread. On request it may also be preempted where it
+//! takes a lock, or reads a value that others replace without a lock.
 //!
-//! A panic in any thread, or a deadlock, fails the whole simulation: the panic is passed on to whoever started it, and
-//! all other threads stay parked for good, because unwinding them would run code that expects to be scheduled.
+//! The next thread is drawn among those that can run. If none can, the clock jumps to the nearest moment that a
+//! thread waits for; work in between takes no time. If no thread waits for a moment, the threads are deadlocked.
 //!
-//! A mutex or condition variable belongs to the threads of one simulation; it is known by its address alone.
+//! A panic in any thread, or a deadlock, fails the whole simulation: the panic is passed on to the caller of the
+//! simulation. All other threads stay parked for good, because unwinding them would run code that expects to be
+//! scheduled.
+//!
+//! A mutex or condition variable belongs to the threads of one simulation; it is identified by its address alone.
 #![expect(clippy::disallowed_types, reason = "the scheduler is below the locks that it schedules")]
 
 use std::any::Any;
@@ -28,7 +31,8 @@ use crate::env::Thread;
 /// Virtual time that threads may go on for after the first one has ended.
 const LEFTOVER_TIME: Duration = Duration::from_secs(60);
 
-/// Virtual time for which a thread that is preempted at a look stays away, at most, in nanoseconds: about a write and a sync.
+/// Longest virtual time for which a thread that is preempted at a read stays parked, in nanoseconds: about a write
+/// and a sync.
 #[cfg(debug_assertions)]
 const AWAY_NANOS_MAX: usize = 1_000_000;
 
@@ -56,7 +60,7 @@ pub(in crate::env) fn current() -> Option<Participant> {
     CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
 }
 
-/// Gives other threads a chance where the caller, which may be no part of a simulation, is about to take a lock.
+/// May preempt the caller before it takes a lock. Does nothing outside of a simulation.
 #[cfg(debug_assertions)]
 pub(in crate::env) fn before_lock() {
     if let Some(thread) = current().filter(|thread| thread.schedule.preempt_at_locks) {
@@ -64,7 +68,7 @@ pub(in crate::env) fn before_lock() {
     }
 }
 
-/// Gives other threads a chance where the caller is about to look at what they may replace without a lock.
+/// May preempt the caller before it reads a value that other threads may replace without a lock.
 #[cfg(debug_assertions)]
 pub(in crate::env) fn before_look() {
     if let Some(thread) = current().filter(|thread| thread.schedule.preempt_at_looks) {
@@ -98,7 +102,7 @@ struct Schedule {
 struct State {
     random: Random,
     tasks: Vec<Task>,
-    /// Who holds the baton.
+    /// Index of the thread that holds the baton.
     running: usize,
     /// When the first thread ended.
     closed: Option<Duration>,
@@ -107,7 +111,7 @@ struct State {
 
 /// Why a simulation failed.
 enum Failure {
-    /// Of a thread, which has reported it.
+    /// A panic of a thread, which has reported it.
     Panic(Box<dyn Any + Send>),
     Stuck(String),
 }
@@ -132,7 +136,7 @@ enum Wait {
     },
     Moment(Duration),
     EndOf(usize),
-    /// Nothing any more.
+    /// Nothing: the thread has ended.
     Ended,
 }
 
@@ -252,7 +256,7 @@ impl Participant {
         let index = self.schedule.start(name, body)?;
         self.preempt();
         Ok(Thread::new(Box::new(move || {
-            // Outside of a simulation there is nothing to wait for: it ends with its last thread.
+            // Outside of a simulation there is nothing to wait for: a simulation ends only with its last thread.
             if let Some(joiner) = current() {
                 joiner.join(index);
             }
@@ -273,7 +277,7 @@ impl Participant {
         }
     }
 
-    /// As [`Participant::preempt`], for so long that others may end what takes time.
+    /// As [`Participant::preempt`], for long enough that other threads may finish work that takes time.
     #[cfg(debug_assertions)]
     fn preempt_for_a_while(&self) {
         let mut state = self.schedule.lock();
@@ -285,7 +289,7 @@ impl Participant {
         }
     }
 
-    /// Passes the baton on, to get it back when the wait is over. Whether its time ran out.
+    /// Passes the baton on and gets it back when the wait is over. Returns whether the time ran out.
     fn wait(&self, wait: Wait) -> bool {
         let mut state = self.schedule.lock();
         state.tasks[self.index].wait = wait;
@@ -427,7 +431,7 @@ impl Schedule {
 }
 
 impl Participant {
-    /// A thread from its first turn to its end.
+    /// Runs a thread from its first turn to its end.
     fn live(self, body: Box<dyn FnOnce() + Send>) {
         drop(self.schedule.wait_for_baton(self.schedule.lock(), self.index));
         CURRENT.with(|current| *current.borrow_mut() = Some(self.clone()));

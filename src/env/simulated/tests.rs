@@ -1,4 +1,4 @@
-//! The simulator against its own promises.
+//! Tests of the simulator against its own promises.
 
 mod crash;
 mod faults;

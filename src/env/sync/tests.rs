@@ -1,4 +1,4 @@
-//! Real threads; the simulated ones are `simulated::tests::threads`.
+//! Tests of locks with real threads; those with simulated threads are in `simulated::tests::threads`.
 
 use std::sync::Arc;
 

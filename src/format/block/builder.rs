@@ -1,4 +1,4 @@
-//! Collects entries and writes them section by section.
+//! The block builder: collects entries, then writes them section by section.
 
 use super::{
     BLOCK_HEADER_BYTES, KEY_ENDS, KEY_ENDS_WIDE, OWN_KINDS, VALUE_ENDS, VALUE_ENDS_WIDE, VALUE_STRIDE_AT,
@@ -133,7 +133,7 @@ impl BlockBuilder {
     }
 }
 
-/// Appends the block of one entry up to its value, of `value_len` bytes, which goes behind it.
+/// Appends a block of one entry without its value; the caller appends the value, of `value_len` bytes.
 ///
 /// # Panics
 /// As [`BlockBuilder::add`].
@@ -163,7 +163,7 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     start + a[start..].iter().zip(&b[start..]).take_while(|(a, b)| a == b).count()
 }
 
-/// What the stamps of a block have in common.
+/// The lowest and highest sequence number of a block's stamps, and their common kind.
 #[derive(Clone, Copy, Debug)]
 struct StampSpan {
     low: Seq,
@@ -259,7 +259,7 @@ fn end_width(section_bytes: usize) -> usize {
     if section_bytes <= usize::from(u16::MAX) { 2 } else { 4 }
 }
 
-/// How the strings of a section are found.
+/// How the strings of a section are located: by a stride, or by ends.
 #[derive(Clone, Copy)]
 enum Shape {
     Stride(u32),

@@ -19,13 +19,13 @@
 //!  .     .        values
 //! ```
 //!
-//! Entries are ordered by (key ascending, stamp descending). Keys of one length have no ends but a fixed stride, and so
-//! have values: such a block is checked in constant time, and any entry is found by multiplication. Ends take 2 bytes
-//! where the section is below 64 KiB.
+//! Entries are ordered by key, ascending, then by stamp, descending. Keys of equal length have a fixed stride instead
+//! of ends, and so have values. Such a block is checked in constant time, and an entry is found by multiplication.
+//! Ends take 2 bytes each where the section is shorter than 64 KiB.
 //!
-//! [`Block::decode`] checks whatever the accessors rely on, the order of the keys excepted: a wrong order yields wrong
-//! answers, never a panic, and [`Block::check_order`] finds it. A block knows neither where it lies nor how it is
-//! protected: that is [`table`](super::table)'s part.
+//! [`Block::decode`] checks everything that the accessors rely on but the order of the keys. A wrong order yields
+//! wrong answers, never a panic; [`Block::check_order`] finds it. A block knows neither its place nor its checksum:
+//! these belong to [`table`](super::table).
 
 mod builder;
 mod reader;

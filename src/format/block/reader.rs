@@ -1,4 +1,4 @@
-//! Finds entries in an encoded block without decoding them.
+//! The block reader: finds entries in an encoded block without decoding the others.
 
 use super::{BLOCK_HEADER_BYTES, KEY_ENDS, KEY_ENDS_WIDE, OWN_KINDS, VALUE_ENDS, VALUE_ENDS_WIDE};
 use crate::format::Malformed;
@@ -10,7 +10,7 @@ use std::ops::Range;
 /// A checked block, in a buffer that it may share with others. Entries are numbered from 0.
 ///
 /// # Panics
-/// Methods that take the number of an entry may panic, or answer nonsense, if it is not below [`Block::len`].
+/// Methods that take the number of an entry may panic, or return nonsense, if it is not below [`Block::len`].
 #[derive(Clone, Debug)]
 pub struct Block {
     buffer: Buffer,
@@ -31,8 +31,8 @@ impl Block {
     /// Takes the bytes of one block.
     ///
     /// # Errors
-    /// When a section does not add up, an end runs backwards, or a stamp does not exist. The order of the entries is
-    /// not looked at: see [`check_order`](Self::check_order).
+    /// When the lengths of sections do not add up, an end lies before the one before it, or a stamp is invalid. The
+    /// order of the entries is not checked: see [`check_order`](Self::check_order).
     pub fn decode(bytes: impl Into<Buffer>) -> Result<Self, Malformed> {
         let buffer = bytes.into();
         let range = 0..buffer.len();
@@ -127,7 +127,7 @@ impl Block {
         size_of::<Self>() + self.buffer.len()
     }
 
-    /// Value of entry `index`, to outlive the block: its buffer, and where in it the value lies.
+    /// Value of entry `index`, in a form that outlives the block: its buffer, and the value's range in it.
     pub(crate) fn pin_value(&self, index: usize) -> (Buffer, Range<usize>) {
         let (start, span) = (self.start as usize, self.value_span(index));
         (self.buffer.clone(), start + span.start..start + span.end)
@@ -147,7 +147,7 @@ impl Block {
         self.count as usize
     }
 
-    /// What all keys begin with.
+    /// The prefix that all keys share.
     #[must_use]
     #[inline]
     pub fn prefix(&self) -> &[u8] {
@@ -209,7 +209,7 @@ impl Block {
         self.values.span(self.bytes(), index)
     }
 
-    /// How entry `index` stands to (`key`, `stamp`) in entry order.
+    /// Compares entry `index` with (`key`, `stamp`) in entry order.
     #[must_use]
     pub fn compare(&self, index: usize, key: &[u8], stamp: Stamp) -> Ordering {
         match self.below_prefix(key) {
@@ -239,14 +239,14 @@ impl Block {
             } else {
                 middle_head < head
             };
-            // Selects, not branches: which half it is cannot be predicted.
+            // Conditional moves, not branches: the processor cannot predict which half it is.
             low = if before { middle + 1 } else { low };
             size = if before { size - half - 1 } else { half };
         }
         low
     }
 
-    /// What follows the prefix in `key`, or how `key` stands to every key that has the prefix.
+    /// The rest of `key` behind the prefix, or else how `key` compares with every key that has the prefix.
     #[inline]
     fn below_prefix<'k>(&self, key: &'k [u8]) -> Result<&'k [u8], Ordering> {
         let prefix = self.prefix();
@@ -256,7 +256,7 @@ impl Block {
 
 /// The first 8 bytes of the string of `length` bytes at `start`, padded with zeros, as a number that orders as they do.
 ///
-/// Strings with different heads order as their heads; equal heads decide nothing.
+/// Strings with different heads order as their heads; equal heads say nothing.
 #[inline]
 fn head_of(bytes: &[u8], start: usize, length: usize) -> u64 {
     let word = match bytes.get(start..start + 8) {
@@ -334,7 +334,7 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// Passes `count` items of `size` bytes.
+    /// Skips `count` items of `size` bytes.
     fn skip(&mut self, count: usize, size: usize) -> Result<(), Malformed> {
         let end = count.checked_mul(size).and_then(|bytes| self.at.checked_add(bytes));
         self.at = end
@@ -343,7 +343,7 @@ impl Layout<'_> {
         Ok(())
     }
 
-    /// Passes `count` strings; `size` is their stride, or with ends their total.
+    /// Skips `count` strings; `size` is their stride, or with ends their total length.
     fn section(&mut self, count: usize, size: usize, ends: Ends) -> Result<Section, Malformed> {
         let ends_start = self.at;
         let section = match ends {
@@ -442,7 +442,7 @@ enum Kinds {
 struct Deltas {
     start: u32,
     width: u8,
-    /// Of a word, what a delta is.
+    /// Mask of the bits of a word that belong to a delta.
     mask: u64,
 }
 
@@ -451,7 +451,7 @@ impl Deltas {
     fn get(self, bytes: &[u8], index: usize) -> u64 {
         let width = usize::from(self.width);
         let at = self.start as usize + index * width;
-        // What follows the delta is masked out; at the end of the block there may be too little of it.
+        // Bytes behind the delta are masked out. At the end of the block there may be fewer than 8 bytes.
         match bytes.get(at..at + 8) {
             Some(word) => word.try_into().map_or(0, u64::from_le_bytes) & self.mask,
             None => number(&bytes[at..at + width]),

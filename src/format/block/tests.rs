@@ -1,4 +1,4 @@
-//! Blocks against the list of their entries, and damaged ones.
+//! Tests of blocks: against the list of their entries, and damaged ones.
 
 use super::*;
 use crate::format::Malformed;

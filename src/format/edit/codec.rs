@@ -6,7 +6,7 @@
 //! TAG SECTION           BODY
 //!  1  number            edit number                                           once
 //!  2  keyspace created  id, length and bytes of the name, lz4 (1 byte: 0, 1), filter bits (1 byte),
-//!                       seconds that values live (0: for ever), rule of prefixes (3 bytes, see
+//!                       time to live in seconds (0: for ever), prefix rule (3 bytes, see
 //!                       [`prefix`](crate::format::prefix))
 //!  3  keyspace dropped  id
 //!  4  pack              id, device, length
@@ -27,8 +27,9 @@
 //!  8  time altered      keyspace, seconds that its values live, second since 1970 before which they have expired
 //! ```
 //!
-//! Sections 2, 3, 7 and 8 keep their order among themselves. A reader refuses unknown tags below 128: the edit means something
-//! that it cannot honour. It skips those from 128 on. Sections do not grow: what is new gets a new tag.
+//! Sections 2, 3, 7 and 8 keep their order among themselves. A reader refuses an edit with an unknown tag below 128,
+//! since it does not understand the change. It skips unknown tags from 128 on. Sections do not grow: a new field gets
+//! a new tag.
 
 use super::{Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit};
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
@@ -54,7 +55,7 @@ const TREE_FLUSHED: u64 = 4;
 const TREE_TIMESTAMPS: u64 = 5;
 const TREE_HOLDS: u64 = 6;
 
-/// From here on a tag may be skipped by readers that do not know it.
+/// A reader may skip a tag that it does not know from here on.
 const OPTIONAL_TAGS: u64 = 128;
 
 /// Longest name of a keyspace, in bytes.
@@ -236,7 +237,7 @@ fn each_section<'a>(
     Ok(())
 }
 
-/// Passes over the body of a section whose tag is not known, if that is allowed.
+/// Skips the body of a section whose tag is unknown, if that is allowed.
 fn skip(tag: u64, body: &mut Decoder<'_>) -> Result<(), Malformed> {
     if tag < OPTIONAL_TAGS {
         return Err(body.malformed("required section of an edit that this version does not know"));
@@ -344,7 +345,7 @@ fn tree(body: &mut Decoder<'_>) -> Result<TreeEdit, Malformed> {
     Ok(tree)
 }
 
-/// Reads the dates of a table that `tree` has added.
+/// Reads the timestamps of the table that `tree` has added last.
 fn timestamps(tree: &mut TreeEdit, body: &mut Decoder<'_>) -> Result<(), Malformed> {
     let start = body.clone();
     let table = TableId(id(body)?);
@@ -358,7 +359,7 @@ fn timestamps(tree: &mut TreeEdit, body: &mut Decoder<'_>) -> Result<(), Malform
     Ok(())
 }
 
-/// Reads what a table holds back that `tree` has added.
+/// Reads the holds of the table that `tree` has added last.
 fn holds_of(tree: &mut TreeEdit, body: &mut Decoder<'_>) -> Result<(), Malformed> {
     let start = body.clone();
     let table = TableId(id(body)?);

@@ -1,4 +1,4 @@
-//! Edits there and back, and bytes that are none.
+//! Tests of edits: encoded and decoded, and bytes that are no edit.
 
 use super::*;
 use crate::format::Malformed;

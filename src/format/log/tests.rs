@@ -1,4 +1,4 @@
-//! Torn and damaged ends of a log.
+//! Tests of frames: torn and damaged ends of a log.
 
 use super::*;
 use crate::format::testing::{each_change, seeded};

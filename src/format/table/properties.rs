@@ -1,4 +1,4 @@
-//! What a table knows of itself: enough to rebuild its manifest record without the manifest.
+//! The properties of a table: enough to rebuild its manifest record without the manifest.
 
 use std::sync::Arc;
 
@@ -51,15 +51,16 @@ pub struct Properties {
     pub data_blocks: u64,
     /// Number of range tombstones.
     pub range_tombstones: u64,
-    /// The keys of entries and range tombstones.
+    /// The range of the keys of entries and range tombstones.
     pub range: KeyRange,
-    /// When its values were written, where they expire.
+    /// When its values that expire were written.
     pub timestamps: Option<Timestamps>,
-    /// For how long its values live, as far as was known when it was written; each ends in the second of its write then.
+    /// Time to live of its values when the table was written. If set, each stored value ends with the second of its
+    /// write.
     pub ttl: Option<Ttl>,
-    /// Name of the keyspace, which else the manifest alone has; 1 to 255 bytes.
+    /// Name of the keyspace, for a repair without the manifest; 1 to 255 bytes.
     pub name: Option<Arc<str>>,
-    /// What it holds for readers at numbers of the past alone, as of when it was written.
+    /// What of it was kept only for readers at past sequence numbers when it was written.
     pub holds: Holds,
 }
 
@@ -72,7 +73,7 @@ const NAME: u64 = 17;
 const ALIVE_FROM: u64 = 18;
 const HOLDS: u64 = 19;
 
-/// Both seconds, or none.
+/// The timestamps, if both seconds are there; an error if only one is.
 fn timestamps(oldest: Option<u32>, newest: Option<u32>) -> Result<Option<Timestamps>, Malformed> {
     match (oldest, newest) {
         (Some(oldest), Some(newest)) => Ok(Some(Timestamps { oldest, newest })),
@@ -217,7 +218,7 @@ impl Properties {
         }
     }
 
-    /// Whether they say of the table what `record` does. What came from outside was not numbered when it was written.
+    /// Whether they agree with `record`. An ingested table had no sequence numbers when it was written.
     #[must_use]
     pub fn tell(&self, record: &TableRecord) -> bool {
         let numbered = |seq: Seq| if seq == Seq::ZERO { record.max_seq } else { seq };

@@ -1,4 +1,4 @@
-//! The shortest key between two blocks.
+//! The separator: the shortest key between two blocks.
 
 use crate::types::{Kind, Seq, Stamp};
 

@@ -1,4 +1,4 @@
-//! Parts of a table there and back, and bytes that are none.
+//! Tests of a table's parts: encoded and decoded, and bytes that are none of them.
 
 use super::*;
 use crate::format::testing::{each_change, refuses_changes, refuses_truncations, seeded};

@@ -1,8 +1,9 @@
-//! What is kept of large records that were not in memory.
+//! Admission: which of the large records that were not in memory the cache keeps.
 //!
-//! In a cache that is about full, and too small for all that there is, a record that is looked up by itself, or what a scan
-//! reads at once, is kept if it was missed before, no longer ago than as many misses as the cache holds of its kind. Of what is
-//! read once, most is not asked for again in time: to find a place for it, and to evict what is there, takes as long as the read.
+//! It matters where the cache is about full and the data does not fit. Most of what is read once is not read again in
+//! time. To find memory for it, and to evict something else, takes as long as the read. So a record of a lookup, or a
+//! unit of a scan, is kept only if it was missed before, and not too long ago: the cache remembers about as many
+//! misses as it has room for entries of that kind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -14,30 +15,32 @@ use crate::store::cache::readahead::SPAN_BYTES;
 use crate::store::cache::row_cache::LARGE_BYTES;
 use crate::types::TableId;
 
-/// Least number of misses that are remembered.
+/// Least number of misses that are remembered, of each kind.
 const MISSES_MIN: usize = 1024;
 
-/// The cache is about full where more than three quarters of what it may keep are there: a small one, in shards, seldom is quite.
+/// The cache counts as full when more than three quarters of its capacity are in use: a small cache, split into
+/// shards, is seldom quite full.
 const FULL: (u64, u64) = (3, 4);
 
-/// That is looked at by misses of one place in so many.
+/// A miss in one place of this many checks whether the cache is full.
 const PLACES_PER_LOOK: u32 = 64;
 
-/// An odd number without a pattern: the golden ratio's digits.
+/// An odd number without a pattern: 2^64 divided by the golden ratio.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Which of what was missed is to be kept.
+/// The misses that are remembered, by kind, and whether they matter.
 #[derive(Debug)]
 pub(super) struct Admission {
-    /// Of records: about as many as fit into the cache, where not all does: 4 bytes for each of twice [`LARGE_BYTES`].
+    /// Missed rows. If the data does not fit, about as many as the cache has room for, at twice [`LARGE_BYTES`] a
+    /// row; 4 bytes of memory for each.
     rows: ArcSwap<Misses>,
-    /// Of what scans read at once, as if all were spans.
+    /// Missed units of scans, their number reckoned as if all were spans.
     units: ArcSwap<Misses>,
-    /// Of blocks, for the sake of single records.
+    /// Blocks that lookups of single records missed.
     blocks: Misses,
     /// Bytes of all tables.
     data_bytes: AtomicU64,
-    /// Whether what is kept takes the place of something else that may be asked for.
+    /// Whether the cache is full and the data does not fit, so that an entry takes the place of another one.
     is_scarce: AtomicBool,
 }
 
@@ -50,21 +53,21 @@ impl Default for Admission {
 }
 
 impl TableCache {
-    /// Tells how much there is to be kept: bytes of all tables.
+    /// Notes how much data there is: bytes of all tables.
     pub(crate) fn expect(&self, data_bytes: u64) {
         let Admission { rows, units, .. } = &self.admission;
         self.admission.data_bytes.store(data_bytes, Relaxed);
         let capacity = self.entries.capacity();
         for (misses, bytes) in [(rows, 2 * LARGE_BYTES), (units, SPAN_BYTES)] {
             let fit = usize::try_from(capacity / bytes).unwrap_or(usize::MAX);
-            // Less than a hundredth of the tables takes that, however large the budget.
+            // Takes less than a hundredth of the tables' size, however large the budget is.
             if data_bytes > capacity && misses.load().remembered() < fit {
                 misses.store(Arc::new(Misses::new(fit)));
             }
         }
     }
 
-    /// Whether all that there is would fit.
+    /// Whether the cache has room for all tables.
     pub(crate) fn holds_all(&self) -> bool {
         self.admission.data_bytes.load(Relaxed) <= self.entries.capacity()
     }
@@ -74,12 +77,12 @@ impl TableCache {
         self.admits(&self.admission.rows, table, hash)
     }
 
-    /// Whether what a scan reads at once, at a `place` of its table, is to be kept.
+    /// Whether the unit that a scan has read at a `place` of its table is to be kept.
     pub(crate) fn admits_unit(&self, table: TableId, place: u64) -> bool {
         self.admits(&self.admission.units, table, place)
     }
 
-    /// Whether the neighbourhood of a record is asked for again and again: that of `offset` in its table.
+    /// Whether lookups miss the block at `offset` of its table again and again. Notes this miss.
     pub(super) fn is_hot(&self, table: TableId, offset: u64) -> bool {
         self.admission.blocks.again(mixed(table, offset))
     }
@@ -95,32 +98,33 @@ impl TableCache {
     }
 }
 
-/// A number of which all bits depend on all bits of both: a compacted within level 0 product.
+/// A hash of both numbers, all bits of which depend on all of theirs: a product whose two halves are combined.
 fn mixed(table: TableId, place: u64) -> u64 {
     let wide = u128::from(table.0.rotate_left(32) ^ place) * u128::from(MULTIPLIER);
     (wide >> 64) as u64 ^ wide as u64
 }
 
-/// What was not in memory when it was asked for lately.
+/// Tags of recent misses.
 #[derive(Debug)]
 struct Misses(Box<[AtomicU32]>);
 
 impl Misses {
-    /// Remembers about the last `count`, which is not 0.
+    /// Remembers about the last `count` misses, which is not 0.
     fn new(count: usize) -> Self {
         Self((0..count).map(|_| AtomicU32::new(0)).collect())
     }
 
-    /// How many it remembers.
+    /// Number of misses that it remembers.
     fn remembered(&self) -> usize {
         self.0.len()
     }
 
-    /// Notes a miss of what is told by the number `mixed`; whether it is the second one within a short while.
+    /// Notes a miss of the place with the hash `mixed`. Returns whether it is the second one within a short while.
     fn again(&self, mixed: u64) -> bool {
         let at = (u128::from(mixed) * self.0.len() as u128) >> 64;
         let tag = mixed as u32 | 1;
-        // No exchange, which would make all that follows wait for memory; what another thread notes in between may be lost.
+        // Not an atomic exchange, which would make all later instructions wait for memory. A note that another thread
+        // makes in between may be lost.
         let before = self.0[at as usize].load(Relaxed);
         self.0[at as usize].store(tag, Relaxed);
         before == tag

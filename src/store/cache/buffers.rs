@@ -1,13 +1,13 @@
-//! Buffers that pieces of tables are read into past the cache, used again and again.
+//! Reusable buffers for pieces of tables that are read past the cache.
 //!
-//! Memory that the process touches for the first time costs far more than the read that fills it, and so do large
-//! allocations that come and go. A buffer may be shared by the blocks in it and by the values that callers hold; it is
-//! free again once [`Buffers::give`] is called by its last holder.
+//! The first touch of fresh memory costs far more than the read that fills it, and so do large allocations that come
+//! and go. So a buffer returns to a stock by [`Buffers::give`]. The blocks in it and the values that callers hold may
+//! share a buffer; it is free for the next use only when its last holder gives it.
 
 use crate::env::sync::{Mutex, MutexGuard};
 use crate::types::Buffer;
 
-/// Sizes come in so many steps from one power of two to the next: a buffer is at most a sixteenth too long.
+/// Size classes from one power of two to the next: a buffer is at most a sixteenth too long.
 const STEPS: usize = 16;
 
 /// Larger buffers are not kept.
@@ -16,14 +16,14 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 /// Free buffers of all sizes in one stock take no more than this.
 const FREE_BYTES_MAX: usize = 2 << 20;
 
-/// Threads that find one stock in use go to the next: to wait for it would cost more than a buffer does.
+/// Number of stocks. A thread that finds one stock in use tries the next: to wait would cost more than a new buffer.
 const STOCKS: usize = 2;
 
 /// Free buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers([Mutex<Stock>; STOCKS]);
 
-/// In a cache line of its own.
+/// Free buffers of all size classes, in a cache line of their own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Stock {
@@ -33,13 +33,13 @@ struct Stock {
 }
 
 impl Buffers {
-    /// A buffer of at least `bytes`, its contents left over from its last use, held by nobody else.
+    /// A buffer of at least `bytes` that nobody else holds. Its contents are left over from its last use.
     pub(crate) fn take(&self, bytes: usize) -> Buffer {
         let Some((class, size)) = class_of(bytes) else { return zeroed(bytes) };
         self.stock().and_then(|mut stock| stock.take(class)).unwrap_or_else(|| zeroed(size))
     }
 
-    /// Lets go of a buffer, to be taken again if nobody else holds it.
+    /// Gives a buffer back. It can be taken again if nobody else holds it.
     pub(crate) fn give(&self, mut buffer: Buffer) {
         let size = buffer.len();
         let Some((class, _)) = class_of(size).filter(|&(_, rounded)| rounded == size) else { return };
@@ -53,7 +53,7 @@ impl Buffers {
         }
     }
 
-    /// A stock that nobody else uses now.
+    /// Locks a stock that no other thread uses now.
     fn stock(&self) -> Option<MutexGuard<'_, Stock>> {
         self.0.iter().find_map(Mutex::try_lock)
     }
@@ -75,7 +75,7 @@ impl Stock {
     }
 }
 
-/// The class of buffers that hold `bytes`, and their size; none beyond what is kept.
+/// The size class of buffers for `bytes`, and their size; `None` for buffers too large to be kept.
 fn class_of(bytes: usize) -> Option<(usize, usize)> {
     let step = |bytes: usize| (bytes / STEPS).max(1).ilog2();
     let size = bytes.max(STEPS).next_multiple_of(1 << step(bytes));

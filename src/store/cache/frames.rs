@@ -1,19 +1,25 @@
-//! The memory that cached blocks and records lie in.
+//! The memory of cached blocks, spans and rows.
 //!
-//! What the cache keeps has many sizes, and each is evicted by itself. In a heap that leaves holes between what stays: where
-//! scans follow lookups, spans of sixteen kilobytes find no room where a hundred thousand records of one kilobyte were, and
-//! the process grows to half as much again as its budget. So memory comes in chunks of one length, each carved into frames
-//! of one size, and all chunks together take no more than the budget. When another class of sizes needs a chunk, the one of
-//! those of which least is in use is given up: what is in it is evicted, whether the cache would keep it or not.
+//! # Why not the heap
 //!
-//! A chunk in which readers hold what the cache has let go of cannot be given up. What they hold comes on top of the budget, and
-//! so does such a chunk, as a whole: the cache would lose its place to them otherwise, and evict in vain.
+//! Cache entries have many sizes, and each is evicted by itself. In a heap that leaves gaps between the entries that
+//! stay. Where scans follow lookups, a span finds no room between rows, and the process grows well beyond its budget
+//! (`docs/benchmarks/choices.md`, "Frames").
 //!
-//! Which chunk has most room is not kept in any order: the best of some that are picked at
-//! random is good enough, and costs nothing when frames are let go of, which happens without a lock.
+//! # How
 //!
-//! What is longer than a good part of a chunk is by itself, and so is everything in a small cache, where holes are small, too. It
-//! is counted while it is kept ([`Frames::charge`]).
+//! Memory comes in chunks of one length. Each chunk is carved into frames of one size. All chunks together stay
+//! within the budget. When a class of sizes needs another chunk, a chunk with few frames in use is given up: its
+//! entries are evicted, whether the cache would keep them or not.
+//!
+//! A chunk cannot be given up while readers hold entries of it that the cache has dropped. Such a chunk counts on top
+//! of the budget, as a whole. Otherwise the cache would lose memory to it, and evict in vain.
+//!
+//! Chunks are not kept in the order of their free frames. The best of a few that are picked at random is good enough.
+//! It costs nothing when a frame is let go of, which happens without a lock.
+//!
+//! An entry that is longer than a part of a chunk ([`FRAMES_MIN`]) has memory of its own. So has every entry of a
+//! small cache, where gaps are small too. Such memory is counted while the entry is kept ([`Frames::charge`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,45 +29,47 @@ use crate::env::sync::Mutex;
 use crate::types::buffer::{FRAME_ALIGN, Frame, HEADER_BYTES, Memory, Tag};
 use crate::types::{Buffer, Chunk};
 
-/// Sizes of frames come in so many steps from one power of two to the next: a sixteenth at most is beyond what was asked for.
+/// Frame sizes from one power of two to the next: at most a sixteenth of a frame is more than was asked for.
 const STEPS: usize = 16;
 
-/// The budget is so many chunks, as far as their length is within bounds: a class may leave most of one unused, and of a chunk
-/// that is given up some of it was of use.
+/// Number of chunks in a budget, as far as the bounds of their length allow. Many chunks, since a class may leave
+/// most of one unused, and giving up a chunk evicts entries that are of use.
 const CHUNKS: u64 = 512;
 const CHUNK_BYTES_MIN: u64 = 128 << 10;
 const CHUNK_BYTES_MAX: u64 = 512 << 10;
 
-/// Smaller budgets have no chunks: each of a few dozen sizes would have too few of them for what comes and goes at random.
+/// Smaller budgets have no chunks: each of a few dozen size classes would have too few.
 const BYTES_MIN: u64 = CHUNKS * CHUNK_BYTES_MIN;
 
-/// A frame takes one part in so many of a chunk at most, or else it is by itself: a chunk has no more than a frame left over.
+/// A chunk holds at least this many frames; a larger entry has memory of its own. So the remainder of a chunk that is
+/// too short for a frame is a small part of it.
 const FRAMES_MIN: usize = 6;
 
-/// Chunks of its class among which one with free frames is looked for.
+/// Chunks of a class that are sampled to find one with free frames.
 const ROOM_SAMPLES: usize = 16;
-/// One frame in so many must be free in the best of them, or the class gets another chunk.
+/// The best of them must have more than one frame in this many free, or the class gets another chunk.
 const ROOM_PART: usize = 64;
 
-/// Chunks among which one to give up is looked for.
+/// Chunks that are sampled to find one to give up.
 const VICTIM_SAMPLES: usize = 32;
-/// Chunks that are given up for one.
+/// Most chunks that are given up for a new one.
 const VICTIMS_MAX: usize = 2;
-/// A chunk that came within so many parts of all is not given up for the next: it is to be filled yet.
+/// A class's newest chunk is not given up while it is among the newest of all, one part in this many: it is still
+/// being filled.
 const NEW_PART: u64 = 32;
-/// Chunks that are looked at and cannot be given up, before no more are.
+/// The search ends after this many chunks that cannot be given up.
 const HELD_MAX: usize = 8;
 
-/// Who notes under what frames are to be found.
+/// The owner of the entries in frames: it knows under which tag each is kept.
 pub(crate) trait Keeper {
-    /// Whether what was noted as `tag` is kept.
+    /// Whether the entry noted as `tag` is kept.
     fn has(&self, tag: Tag) -> bool;
 
-    /// Lets go of what was noted as `tag`.
+    /// Drops the entry noted as `tag`.
     fn evict(&self, tag: Tag);
 }
 
-/// Bytes that count in a total for as long as this lives.
+/// Bytes that count in a total while this value lives.
 #[derive(Debug)]
 pub(crate) struct Charge {
     bytes: u64,
@@ -69,7 +77,7 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    /// Returns the total before, too.
+    /// Adds `bytes` to `total`. Also returns the total before.
     pub(crate) fn new(bytes: u64, total: &Arc<AtomicU64>) -> (Self, u64) {
         let before = total.fetch_add(bytes, Relaxed);
         (Self { bytes, total: total.clone() }, before)
@@ -82,24 +90,24 @@ impl Drop for Charge {
     }
 }
 
-/// Chunks of memory, and who may have frames of them.
+/// Chunks of memory, by the size of their frames, within a budget.
 #[derive(Debug)]
 pub(crate) struct Frames {
     state: Mutex<State>,
     /// Bytes of all chunks, and of what is charged.
     total: Arc<AtomicU64>,
     bytes_max: AtomicU64,
-    /// Of new chunks; 0 where there are to be none.
+    /// Length of new chunks; 0 if the budget is too small for chunks.
     chunk_bytes: AtomicUsize,
 }
 
 #[derive(Debug)]
 struct State {
-    /// By size.
+    /// By the size of their frames.
     classes: Vec<Class>,
     /// Bytes of the chunks that are held.
     held_bytes: u64,
-    /// Chunks that have come so far.
+    /// Number of chunks added since the start.
     added: u64,
     random: u64,
 }
@@ -108,11 +116,11 @@ struct State {
 #[derive(Debug, Default)]
 struct Class {
     chunks: Vec<Arc<Chunk>>,
-    /// Where frames were found last.
+    /// Index of the chunk in which a free frame was found last.
     current: usize,
-    /// How many chunks there had been when the last of these came, which is `current` at first.
+    /// Value of `State::added` when this class got its newest chunk, which is `current` at first.
     added: u64,
-    /// Chunks that could not be given up, for readers hold frames that nobody keeps.
+    /// Chunks that could not be given up, because readers hold frames in them whose entries the cache has dropped.
     held: Vec<Arc<Chunk>>,
 }
 
@@ -126,7 +134,7 @@ fn class_of(bytes: usize) -> (usize, usize) {
     (power * STEPS + (frame_bytes >> power) - STEPS, frame_bytes)
 }
 
-/// Length of the chunks of a budget of `bytes`.
+/// Length of the chunks for a budget of `bytes`; 0 for none.
 fn chunk_bytes(bytes: u64) -> usize {
     let length = (bytes / CHUNKS).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX).next_power_of_two();
     // Half a mebibyte at most.
@@ -150,21 +158,22 @@ impl Frames {
         }
     }
 
-    /// Chunks that come from now on have the length that suits a budget of `bytes`. Others are the first to be given up.
+    /// Gives new chunks the length that suits a budget of `bytes`. Chunks of another length are the first to be given
+    /// up.
     pub(crate) fn suit(&self, bytes: u64) {
         self.chunk_bytes.store(chunk_bytes(bytes), Relaxed);
     }
 
-    /// Changes the budget. Beyond it, chunks are given up: `keeper` is to let go of what was noted with their frames.
+    /// Changes the budget. Beyond it, chunks are given up: `keeper` drops the entries in their frames.
     pub(crate) fn set_bytes_max(&self, bytes: u64, keeper: &impl Keeper) {
         self.bytes_max.store(bytes, Relaxed);
-        // What is new is no better then.
+        // A smaller budget may take the newest chunks too.
         self.state.lock().classes.iter_mut().for_each(|class| class.added = 0);
         self.make_room(0, usize::MAX, keeper);
     }
 
-    /// A buffer of `bytes`, its contents left over from its last use, held by nobody else. Where the budget has no room for
-    /// its frame, `keeper` is to let go of what was noted with others.
+    /// A buffer of `bytes` that nobody else holds. Its contents are left over from its last use. If the budget has no
+    /// room for its frame, `keeper` drops entries in other frames.
     pub(crate) fn take(&self, bytes: usize, keeper: &impl Keeper) -> Buffer {
         let (class, frame_bytes) = class_of(bytes);
         if frame_bytes > self.chunk_bytes.load(Relaxed) / FRAMES_MIN {
@@ -172,11 +181,11 @@ impl Frames {
         }
         let found = self.state.lock().take(class);
         let frame = found.unwrap_or_else(|| self.take_of_another(class, frame_bytes, keeper));
-        // The first touch of a page takes long: it comes after the lock.
+        // The first touch of a page takes long, so it comes after the lock is released.
         frame.into_buffer(bytes)
     }
 
-    /// Room for `bytes` that are kept outside of frames.
+    /// Makes room for `bytes` that are kept outside of frames, and counts them.
     pub(crate) fn charge(&self, bytes: u64, keeper: &impl Keeper) -> Charge {
         let chunk_bytes = self.chunk_bytes.load(Relaxed).max(1) as u64;
         let victims_max = usize::try_from(bytes / chunk_bytes).unwrap_or(usize::MAX);
@@ -184,7 +193,7 @@ impl Frames {
         Charge::new(bytes, &self.total).0
     }
 
-    /// A frame of a chunk that the class has not had.
+    /// A frame of a chunk that is new to the class.
     #[cold]
     fn take_of_another(&self, class: usize, frame_bytes: usize, keeper: &impl Keeper) -> Frame {
         let bytes = self.chunk_bytes.load(Relaxed).max(FRAMES_MIN * frame_bytes);
@@ -196,7 +205,7 @@ impl Frames {
         frame
     }
 
-    /// Counts a chunk that is held as others are, if it can be given up by now.
+    /// Looks at one held chunk: if it could be given up by now, it counts as an ordinary chunk again.
     fn look_again(&self, keeper: &impl Keeper) {
         let Some((class, chunk)) = self.state.lock().held() else { return };
         let can_go = chunk.tags().all(|tag| keeper.has(tag));
@@ -204,8 +213,8 @@ impl Frames {
         if can_go { state.classes[class].chunks.push(chunk) } else { state.hold(class, chunk) }
     }
 
-    /// Gives up chunks, `victims_max` at most, until there is room for `bytes` more. Returns the memory of the last one, if any,
-    /// to be used for those.
+    /// Gives up at most `victims_max` chunks, until there is room for `bytes` more. Returns the memory of the last
+    /// one, if any, for reuse.
     fn make_room(&self, bytes: u64, victims_max: usize, keeper: &impl Keeper) -> Option<Memory> {
         self.look_again(keeper);
         let (mut victims, mut held) = (0, 0);
@@ -237,7 +246,7 @@ impl Frames {
 }
 
 impl State {
-    /// A frame of one of the class's chunks, where they have enough that are free.
+    /// A frame of one of the class's chunks, if a chunk has enough free frames.
     fn take(&mut self, class: usize) -> Option<Frame> {
         let found = self.classes.get(class)?;
         if let Some(frame) = found.chunks.get(found.current).and_then(Chunk::take) {
@@ -250,7 +259,7 @@ impl State {
         }
         let Self { classes, held_bytes, random, .. } = self;
         let Class { chunks, current, held, .. } = classes.get_mut(class)?;
-        // The emptiest of all, as a rule.
+        // A held chunk, as a rule, is the emptiest of all.
         if let Some(chunk) = held.pop() {
             *held_bytes -= chunk.bytes() as u64;
             *current = chunks.len();
@@ -260,7 +269,8 @@ impl State {
             *current = (0..ROOM_SAMPLES).map(|_| pick(random, chunks.len())).min_by_key(owned)?;
         }
         let chunk = chunks.get(*current)?;
-        // For a moment, who lets go of a frame counts besides its next owner.
+        // While a frame changes hands, its old and its new owner may both count for a moment; so the subtraction
+        // saturates.
         let enough = chunk.frames().saturating_sub(chunk.owned()) > chunk.frames() / ROOM_PART;
         enough.then(|| chunk.take()).flatten()
     }
@@ -275,7 +285,8 @@ impl State {
         class.chunks.push(chunk);
     }
 
-    /// Takes out a chunk that has another length than `chunk_bytes`, or of which little is in use, and says of which class it is.
+    /// Takes out a chunk whose length is not `chunk_bytes`, or else one with few frames in use. Returns its class
+    /// too.
     fn victim(&mut self, chunk_bytes: usize) -> Option<(usize, Arc<Chunk>)> {
         let Self { classes, random, added, .. } = self;
         let chunks = classes.iter().map(|class| class.chunks.len()).sum();

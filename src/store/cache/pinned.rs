@@ -1,11 +1,13 @@
-//! Pinned tables: tables all of whose blocks are in memory, found through their reader.
+//! Pinned tables: tables whose blocks are all in memory, reached through their reader.
 //!
-//! Where the cache can hold all that there is, to find each block or [span](crate::store::cache::readahead) in it takes a third of the time
-//! of scans: it is a walk of half a dozen steps, each of which waits for memory. And after each compaction, or each time the store is
-//! opened, it takes a read for each of them to have them there. So a table of which scans have missed a good part is read as a whole.
+//! If the cache has room for all data, a large part of a scan's time goes into finding each block or
+//! [span](crate::store::cache::readahead) in the cache (`docs/benchmarks/choices.md`, "Pinned tables"). And after
+//! each compaction, or each opening of the store, a read is needed for each of them. So a table of which scans have
+//! missed a good part is read as a whole.
 //!
-//! The cache keeps it like all else, within the budget; its reader only knows where it is, for as long as it is there. That
-//! somebody uses it is not noted in the cache. So it goes early once there is something to go for: then the units serve, as before.
+//! The cache owns a pinned table like every other entry, within the budget. The table's reader only holds a weak
+//! reference to it. Uses through that reference are not noted in the cache, so a pinned table is evicted early once
+//! the cache needs memory. Then scans and lookups go by units.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -22,26 +24,27 @@ use crate::store::files::meter::ReadCause;
 use crate::store::table::{TablePlace, TableReader};
 use crate::types::Buffer;
 
-/// A table is read as a whole when scans have missed one part in so many of it: of those that they miss less of, nothing more is read.
+/// A table is read as a whole when scans have missed one part in this many of it. Of tables of which they miss less,
+/// nothing more is read.
 const MISSED_PART: u64 = 8;
 
-/// It is read in pieces of about this length: whoever keeps a value of it keeps no more than one.
+/// It is read in pieces of about this length: whoever holds a value of it keeps no more than one piece in memory.
 const PIECE_BYTES: u64 = 32 << 10;
 
-/// Longer tables take long to read at once.
+/// Longer tables would take long to read at once, and are not pinned.
 const TABLE_BYTES_MAX: u64 = 4 << 20;
 
-/// More than so many doublings make no difference.
+/// After this many doublings of the price, more make no difference.
 const TIMES_READ_MAX: u32 = 16;
 
-/// Offset under which the blocks of a whole table are kept.
+/// Offset in the cache key of a pinned table. No block has an offset that large.
 const PINNED: u64 = u64::MAX - 1;
 
-/// All blocks of a table.
+/// All blocks of a table, in order.
 #[derive(Debug)]
 pub(crate) struct PinnedTable {
     blocks: Box<[Block]>,
-    /// Bytes of memory that it takes, and how many of those are in no frame.
+    /// Bytes of memory that it takes, and how many of those are outside of frames.
     memory: (usize, usize),
 }
 
@@ -75,25 +78,26 @@ impl PinnedTable {
     }
 }
 
-/// What a table's reader knows of its blocks in memory.
+/// What a table's reader knows of its pinned blocks.
 #[derive(Debug, Default)]
 pub(crate) struct PinState {
     pinned: ArcSwapWeak<PinnedTable>,
-    /// What scans have missed since the table was read last.
+    /// Bytes that scans have missed since the table was read as a whole.
     missed_bytes: AtomicU64,
-    /// How often it was read: each time that it has gone again, or could not be kept, twice as much must be missed.
+    /// How often it was read as a whole. Each time that it was evicted, or could not be kept, scans must miss twice
+    /// as much before the next time.
     times_read: AtomicU32,
-    /// The table has left the tree: nothing of it is brought in any more.
+    /// The table has left the tree and is not pinned again.
     is_closed: AtomicBool,
 }
 
 impl PinState {
-    /// Whether the blocks are in memory.
+    /// Whether the table is pinned.
     fn is_there(&self) -> bool {
         self.pinned.load().strong_count() > 0
     }
 
-    /// Notes a miss; whether it is the one that makes it enough of a table of `table_bytes`.
+    /// Notes a miss. Returns whether it is the one with which scans have missed enough of a table of `table_bytes`.
     fn missed(&self, bytes: u64, table_bytes: u64) -> bool {
         let times_read = self.times_read.load(Relaxed).min(TIMES_READ_MAX);
         let enough = (table_bytes / MISSED_PART).saturating_mul(1 << times_read);
@@ -107,7 +111,7 @@ impl PinState {
 }
 
 impl TableCache {
-    /// The blocks of `table`, if all of them are in memory.
+    /// The blocks of `table`, if it is pinned.
     #[inline]
     pub(crate) fn pinned(&self, table: &TableReader) -> Option<Arc<PinnedTable>> {
         let pinned = table.pin_state().pinned.load().upgrade()?;
@@ -115,9 +119,10 @@ impl TableCache {
         Some(pinned)
     }
 
-    /// Tells of a scan that has not found `missed_bytes` of a table in memory; its blocks, if that has brought them there.
+    /// Notes that a scan has not found `missed_bytes` of a table in memory. Returns all its blocks, if the table is
+    /// pinned by now.
     pub(crate) fn missed_by_scan(&self, table: &TableReader, missed_bytes: u64) -> Option<Arc<PinnedTable>> {
-        // Of a cursor that is older than it.
+        // The scan's cursor may be older than the pinned table.
         if let Some(pinned) = self.pinned(table) {
             return Some(pinned);
         }
@@ -125,7 +130,7 @@ impl TableCache {
         if is_enough { self.bring_in(table, ReadCause::Scan) } else { None }
     }
 
-    /// Whether at least half of `tables`, by their bytes, is in memory as a whole.
+    /// Whether at least half of `tables`, by their bytes, are pinned.
     pub(crate) fn are_pinned<'a>(&self, tables: impl Iterator<Item = &'a TableMeta>) -> bool {
         let (mut pinned_bytes, mut bytes) = (0, 0);
         for table in tables {
@@ -137,15 +142,15 @@ impl TableCache {
         2 * pinned_bytes >= bytes
     }
 
-    /// Brings a table into memory that has come in the place of some that were there.
+    /// Pins a table that a job has written in the place of pinned ones.
     pub(crate) fn settle(&self, table: &TableMeta) {
-        // What is wrong with it is told to who reads it.
+        // An error is left for whoever reads the table.
         if let Ok(reader) = self.table(table) {
             self.bring_in(&reader, ReadCause::Compaction);
         }
     }
 
-    /// All blocks of `table`, read for good if there is room for them.
+    /// Reads all blocks of `table` and pins them, if there is room.
     fn bring_in(&self, table: &TableReader, cause: ReadCause) -> Option<Arc<PinnedTable>> {
         let bytes = table.extent().length;
         let has_room =
@@ -158,9 +163,9 @@ impl TableCache {
             return None;
         }
         pin_state.times_read.fetch_add(1, Relaxed);
-        // Whoever asks for the block by itself is told what is wrong.
+        // An error is left for whoever reads the damaged block by itself.
         let pinned = Arc::new(PinnedTable::new(self.read_all(table, cause).ok()?));
-        // Unpacked, it may be too long after all.
+        // Uncompressed, the table may be too long after all.
         if !self.keeps(pinned.memory.0) {
             return None;
         }
@@ -174,14 +179,15 @@ impl TableCache {
         Some(pinned)
     }
 
-    /// Has a table that has just been opened find its blocks, if they were brought in before it was copied to where it is now.
+    /// Connects a table that has just been opened with its pinned blocks, if it was pinned before a rewrite copied it
+    /// to its present place.
     pub(super) fn adopt_pinned(&self, table: &TableReader) {
         if let Some(Entry::PinnedTable(pinned)) = self.entry(&(table.id(), PINNED)) {
             table.pin_state().pinned.store(Arc::downgrade(&pinned));
         }
     }
 
-    /// The block under `handle`, if all blocks of its table are in memory: for those who look up one at a time.
+    /// The block under `handle`, if its table is pinned. For lookups, which need one block.
     pub(super) fn block_of_pinned(&self, table: &TableReader, handle: BlockHandle) -> Option<Block> {
         let pinned = table.pin_state().pinned.load().upgrade()?;
         let block = pinned.block(table.position_of(handle)?)?;
@@ -207,7 +213,7 @@ impl TableCache {
             let mut buffer = self.frame((end - first.offset) as usize);
             if let Some(bytes) = buffer.get_mut() {
                 let mut read = || place.read(cause, first.offset..end, bytes);
-                // A reader waits for it, or nobody does.
+                // The time counts only where a reader waits.
                 if cause == ReadCause::Scan { self.timed(table, *first, &mut read)? } else { read()? }
             }
             for handle in piece {
@@ -219,9 +225,9 @@ impl TableCache {
         Ok(blocks.into())
     }
 
-    /// Lets go of a table as a whole, for good.
+    /// Unpins a table for good.
     pub(super) fn forget_pinned(&self, table: &TableReader) {
-        // Before the removal: what is brought in meanwhile is removed by one of both.
+        // Before the removal: a table that is pinned meanwhile is removed here or by the thread that pinned it.
         table.pin_state().is_closed.store(true, Release);
         self.entries.remove(&(table.id(), PINNED));
     }

@@ -1,10 +1,11 @@
-//! Readahead spans: blocks that follow one another, read and kept as one.
+//! Readahead spans: consecutive blocks that are read and kept as one entry.
 //!
-//! Where records are large, a scan walks over many blocks. To find each of them in the cache, or to read it, costs more than
-//! to walk over it. So iterators over such tables read spans of about four blocks; lookups, which keep rows, find their
-//! blocks in those that are kept. In level 0 both go by blocks ([`Unit`]).
+//! Where records are large, a scan passes many blocks. To find each of them in the cache, or to read it, costs more
+//! than to walk over it. So iterators over such tables read spans of about four blocks. Lookups, which keep rows,
+//! also find their blocks in spans that are kept. In level 0 both use single blocks ([`Unit`]).
 //!
-//! A span that is not to be kept ([`admission`](super::admission)) goes into a buffer that is in the processor's cache from its last use.
+//! A span that is not admitted to the cache ([`admission`](super::admission)) is read into a reused buffer, which is
+//! still in the processor's cache from its last use.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,53 +19,55 @@ use crate::store::files::meter::ReadCause;
 use crate::store::table::{TablePlace, TableReader, Towards};
 use crate::types::{Buffer, TableId};
 
-/// A span holds the blocks that begin in one section of this length of their table. With twice as much, the cache keeps
-/// more of what lies beside scans, and these take as long as with blocks alone.
+/// A span holds the blocks that begin in one section of this length of their table. With longer spans the cache would
+/// keep more of what scans do not read.
 pub(crate) const SPAN_BYTES: u64 = 16 << 10;
 
-/// What scans read and keep at once of a table of large records.
+/// What the cache keeps as one entry, for scans of a table of large records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unit {
-    /// In level 0: of each of its runs, which are many and hold a small part of the keys, a scan sees a record or two.
+    /// In level 0: a scan sees a record or two of each run there, for runs are many and each holds a small part of
+    /// the keys.
     Block,
-    /// Elsewhere.
+    /// In deeper levels.
     Span,
 }
 
 impl Unit {
-    /// That of tables in `level`.
+    /// The unit for tables in `level`.
     #[inline]
     pub(crate) fn of_level(level: u8) -> Self {
         if level == 0 { Self::Block } else { Self::Span }
     }
 }
 
-/// Blocks that follow one another in a table.
+/// Consecutive blocks of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
-    /// Each block with its offset in the table. Raw ones share a buffer: what was read.
+    /// Each block with its offset in the table. Uncompressed blocks share the buffer that was read.
     blocks: Arc<[(u64, Block)]>,
 }
 
 impl Span {
-    /// Whether the block under `handle` is part of one: a block that reaches far beyond its section stands by itself.
+    /// Whether the block under `handle` belongs to a span: a block that reaches far beyond its section stands by
+    /// itself.
     #[inline]
     pub(crate) fn has(handle: BlockHandle) -> bool {
         handle.end() <= (section(handle) + 2).saturating_mul(SPAN_BYTES)
     }
 
-    /// The block under `handle`, if it is one of them.
+    /// The block under `handle`, if the span holds it.
     #[inline]
     pub(crate) fn block(&self, handle: BlockHandle) -> Option<&Block> {
         self.blocks.iter().find(|(offset, _)| *offset == handle.offset).map(|(_, block)| block)
     }
 
-    /// Bytes of memory that it takes besides its buffers.
+    /// Bytes of memory that the span takes besides its buffers.
     pub(super) fn blocks_bytes(&self) -> usize {
         size_of_val(&*self.blocks)
     }
 
-    /// What it lies in, the shared buffer once.
+    /// The buffers of the blocks; a shared one once.
     pub(super) fn buffers(&self) -> impl Iterator<Item = &Buffer> {
         let buffer = |at: usize| self.blocks[at].1.buffer();
         let is_first = move |&at: &usize| !(0..at).any(|before| buffer(before).is(buffer(at)));
@@ -76,7 +79,7 @@ fn section(handle: BlockHandle) -> u64 {
     handle.offset / SPAN_BYTES
 }
 
-/// The place of a span in the cache. No block has an offset that large, and rows have the next bit set.
+/// The cache key of a span. No block has an offset that large, and the keys of rows have the next higher bit set.
 fn place(table: TableId, handle: BlockHandle) -> (TableId, u64) {
     (table, section(handle) | (1 << 62))
 }
@@ -94,7 +97,7 @@ impl TableCache {
         Some(span)
     }
 
-    /// Lets go of all spans of a table.
+    /// Drops all spans of a table.
     pub(super) fn forget_spans(&self, table: &TableReader) {
         let mut last = None;
         for &handle in table.handles_in(0..u64::MAX) {
@@ -105,13 +108,13 @@ impl TableCache {
         }
     }
 
-    /// Whether the span with the block under `handle`, which a scan has not found in memory, is to be kept.
+    /// Whether the span with the block under `handle`, which a scan has missed, is to be kept.
     pub(crate) fn admits_span(&self, table: &TableReader, handle: BlockHandle) -> bool {
         self.admits_unit(table.id(), section(handle))
     }
 
-    /// The bytes of the span with the block under `handle`, from there on or up to there, read from `from` past the cache: a
-    /// buffer, which may be longer, and where in the table they lie.
+    /// Reads the bytes of the span with the block under `handle`, from that block on or up to it, from `from` past
+    /// the cache. Returns a buffer, which may be longer, and where in the table the bytes lie.
     pub(crate) fn read_span_past(
         &self,
         table: &TableReader,
@@ -132,7 +135,8 @@ impl TableCache {
         Ok((buffer, range))
     }
 
-    /// As [`TableCache::span`], for one that is not in memory. Fails if any of its blocks is damaged.
+    /// Reads and keeps the span with the block under `handle`, which is not in memory. Fails if any of its blocks is
+    /// damaged.
     pub(crate) fn read_span(
         &self,
         table: &TableReader,
@@ -169,7 +173,7 @@ fn blocks_of_span<'a>(
 ) -> Result<(&'a [BlockHandle], Range<u64>)> {
     let start = section(handle) * SPAN_BYTES;
     let mut handles = table.handles_in(start..start.saturating_add(SPAN_BYTES));
-    // Blocks follow one another: no other one reaches out of the section.
+    // Blocks are consecutive, so only the last one can reach out of the section.
     if let [before @ .., last] = handles
         && !Span::has(*last)
     {

@@ -1,11 +1,11 @@
-//! Rows: single records in the block cache.
+//! The row cache: single records, kept in the block cache.
 //!
-//! Where records are large, a block holds few of them, and to keep a whole block for one that is asked for again and again
-//! wastes most of its place. So a lookup in a table of large records keeps the record instead. Where a block is missed twice
-//! within a short while, it, or its span, is kept after all: then it is the neighbourhood that is hot.
+//! Where records are large, a block holds few of them. To keep a whole block for one popular record would waste most
+//! of its memory. So a lookup in a table of large records keeps the record instead, as a *row*. If lookups miss a
+//! block twice within a short while, the block, or its span, is kept after all: then its neighbourhood is popular.
 //!
-//! A row is the newest version that its table holds of a key. Tables never change, so it is right for as long as it is
-//! there, for every reader who may see all of its table.
+//! Invariant: a row is the newest version of a key in its table. Tables never change, so the row stays right for
+//! every reader who may see all of its table.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,10 +19,11 @@ use crate::store::files::meter::ReadCause;
 use crate::store::table::TableReader;
 use crate::types::{Buffer, Seq, Stamp, TableId};
 
-/// Records are large where a table takes this much for each: then what a row costs besides the record is little.
+/// A table has large records if it takes at least this many bytes for each: then the overhead of a row is small
+/// beside its record.
 pub(super) const LARGE_BYTES: u64 = 512;
 
-/// A record, in a buffer of its own: the key, then the value.
+/// A record in a buffer of its own: the key, then the value.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) buffer: Buffer,
@@ -31,22 +32,22 @@ pub(super) struct Row {
     stamp: Stamp,
 }
 
-/// A value in its buffer.
+/// A value: its buffer, and where in the buffer it lies.
 pub(crate) type Pinned = (Buffer, Range<usize>);
 
-/// The place of a row in the cache. No block has an offset that large.
+/// The cache key of a row. No block has an offset that large.
 fn place(table: TableId, hash: u64) -> (TableId, u64) {
     (table, hash >> 2 | 1 << 63)
 }
 
 impl TableCache {
-    /// Whether the table's records are large: it is kept as rows and spans.
+    /// Whether the table's records are large, so that the cache keeps rows and spans of it.
     #[inline]
     pub(crate) fn has_large_records(meta: &TableMeta) -> bool {
         meta.bytes() / LARGE_BYTES >= meta.entries
     }
 
-    /// Whether lookups of a reader at `upto` in the table go by rows.
+    /// Whether a reader at `upto` may use rows of the table: only if it may see all of the table.
     #[inline]
     pub(crate) fn has_rows(meta: &TableMeta, upto: Seq) -> bool {
         (meta.max_seq <= upto || planted!("row-cached-for-an-older-reader")) && Self::has_large_records(meta)
@@ -63,8 +64,8 @@ impl TableCache {
         Some((row.stamp, (row.buffer, start..end)))
     }
 
-    /// As [`TableCache::block`], for the sake of one record, in a table where scans keep `unit`s; whether the block is in the cache
-    /// now.
+    /// As [`TableCache::block`], for a lookup of one record in a table of which scans keep `unit`s. Also returns
+    /// whether the block is in the cache now.
     pub(crate) fn block_for_row(
         &self,
         table: &TableReader,
@@ -94,7 +95,7 @@ impl TableCache {
         Ok((self.read_past(table, handle, ReadCause::Get)?, false))
     }
 
-    /// Keeps a record of a `block` that is not kept, unless it is not to be, and returns its value to the caller.
+    /// Keeps a record of a `block` that is not kept, if it is admitted. Returns the record's value.
     pub(crate) fn keep_row(
         &self,
         table: TableId,

@@ -1,11 +1,14 @@
-//! A device: one directory that the store owns.
+//! A device: one directory of the store, with its files by typed name.
 //!
 //! # When a name is durable
 //!
-//! A file's name is durable once a sync of the directory has succeeded that began after the name was given, whoever asked
-//! for it. So names are numbered in the order in which they were given ([`Device::named`]), a sync notes the newest number
-//! when it begins, and once it has succeeded all names up to there are durable: who needs one of those has nothing to wait
-//! for ([`Device::sync_names_upto`]).
+//! A file's name is durable once a sync of the directory has succeeded that began after the name was given. It does
+//! not matter who asked for the sync. So names are numbered in the order in which they were given
+//! ([`Device::named`]). A sync notes the newest number when it begins; after its success all names up to that number
+//! are durable. Whoever needs one of those does not wait ([`Device::sync_names_upto`]).
+//!
+//! Invariant: after a failed sync of the directory every later one fails too, so no name counts as durable by
+//! mistake.
 
 use std::io;
 use std::ops::Range;
@@ -32,11 +35,11 @@ pub(crate) struct Device {
     env: Arc<dyn Env>,
     dir: PathBuf,
     meter: Arc<Meter>,
-    /// Number of the newest name.
+    /// Number of the newest name that was given.
     named: AtomicU64,
     /// Names up to this number are durable.
     durable: AtomicU64,
-    /// Why the names cannot be synced any more.
+    /// The error of a failed sync; every later sync returns it again.
     failed: Mutex<Option<Error>>,
 }
 
@@ -45,7 +48,7 @@ impl Device {
         Self { env, dir, meter, named: 0.into(), durable: 0.into(), failed: Mutex::new(None) }
     }
 
-    /// Time since some moment.
+    /// Time since a fixed moment.
     pub(crate) fn now(&self) -> Duration {
         self.env.now()
     }
@@ -58,7 +61,7 @@ impl Device {
         self.dir.join(name.to_string())
     }
 
-    /// The store's own files; what has another name belongs to somebody else and is left alone.
+    /// Lists the store's own files. A file with any other name is not the store's and is left alone.
     pub(crate) fn list(&self) -> Result<Vec<FileName>> {
         let names = self.env.list(&self.dir).map_err(|e| Error::io("list the directory", &self.dir, e))?;
         Ok(names.iter().filter_map(|name| FileName::parse(name)).collect())
@@ -96,7 +99,7 @@ impl Device {
         Ok(StoreFile::new(file, self.meter.clone()).locked(lock))
     }
 
-    /// Whether anybody, in any process, has the file open by [`Device::hold`]; also where that cannot be told.
+    /// Whether anybody, in any process, has the file open by [`Device::hold`]. `true` if that cannot be found out.
     pub(crate) fn is_held(&self, name: FileName) -> bool {
         self.env.lock(&self.path(name), LockKind::Exclusive).is_err()
     }
@@ -109,13 +112,14 @@ impl Device {
         }
     }
 
-    /// Makes the names in the directory durable. After a failure nothing is known of any name that is not yet durable,
-    /// and every further call fails the same way.
+    /// Makes the names in the directory durable. After a failure, names that were not durable may or may not be, and
+    /// every further call fails the same way.
     pub(crate) fn sync_names(&self) -> Result<()> {
         self.sync_while(WriteCause::Directory, || true)
     }
 
-    /// Numbers the names that the caller has given by now. Called when the call that gave the last of them has returned.
+    /// Returns a moment in the order of names that covers all names that the caller has given by now. Call it after
+    /// the system call that gave the last of them has returned.
     pub(crate) fn named(&self) -> Named {
         Named(self.named.fetch_add(1, SeqCst) + 1)
     }
@@ -125,8 +129,8 @@ impl Device {
         self.durable.load(SeqCst) >= named.0
     }
 
-    /// As [`Device::sync_names`], for the names that were given up to `named`: no barrier where somebody has made these
-    /// durable meanwhile, and no failure where a later sync has failed.
+    /// As [`Device::sync_names`], for the names that were given up to `named`. Does nothing if these are durable
+    /// already, even if a later sync has failed.
     pub(crate) fn sync_names_upto(&self, named: Named, cause: WriteCause) -> Result<()> {
         if self.is_durable(named) {
             return Ok(());
@@ -134,9 +138,9 @@ impl Device {
         self.sync_while(cause, || !self.is_durable(named))
     }
 
-    /// Syncs the directory, if that is still `needed` when it is the caller's turn.
+    /// Syncs the directory, if that is still `needed` once the caller holds the lock.
     fn sync_while(&self, cause: WriteCause, needed: impl Fn() -> bool) -> Result<()> {
-        // One at a time, as for files: whoever created another of these names must hear of it, too.
+        // One sync at a time, as for files: a failure must reach everybody who gave one of these names.
         let mut failed = self.failed.lock();
         if !needed() {
             return Ok(());
@@ -144,7 +148,7 @@ impl Device {
         if let Some(error) = &*failed {
             return Err(error.clone());
         }
-        // Read before the sync begins: what is named while it runs may or may not be covered.
+        // Read before the sync begins: it may not cover names that are given while it runs.
         let covered = self.named.load(SeqCst);
         let skipped = planted!("directory-sync-skipped");
         let synced = if skipped { Ok(()) } else { self.env.sync_dir(&self.dir) };
@@ -156,8 +160,8 @@ impl Device {
         Ok(())
     }
 
-    /// Puts `contents` in place of the file `name`, so that a power cut leaves the old file or the new one: the new
-    /// contents are durable under the name `aside` before they take the other name over.
+    /// Replaces the file `name` by one with `contents`, so that a power cut leaves the old file or the new one. The
+    /// new contents are durable under the name `aside` before they take the other name.
     pub(crate) fn replace(&self, name: FileName, aside: FileName, contents: &[u8]) -> Result<()> {
         self.stage(aside, contents)?;
         self.switch(aside, name)
@@ -172,7 +176,7 @@ impl Device {
         if planted!("renamed-before-it-is-synced") { Ok(()) } else { file.sync(WriteCause::Manifest) }
     }
 
-    /// Gives a staged file its final name, and makes that durable. After a failure either name may be in force.
+    /// Gives a staged file its final name, and makes the name durable. After a failure either name may be in force.
     pub(crate) fn switch(&self, from: FileName, to: FileName) -> Result<()> {
         self.rename(from, to)?;
         if planted!("rename-not-synced") { Ok(()) } else { self.sync_names() }

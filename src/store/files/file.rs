@@ -1,4 +1,6 @@
-//! A file of the store: counts what it does and names itself in errors.
+//! A file of the store: counts its reads, writes and syncs by cause, and names itself in errors.
+//!
+//! Invariant: after a failed sync every later sync of the file fails too (`docs/design/README.md`, assumption 5).
 
 use std::io;
 use std::ops::Range;
@@ -12,11 +14,12 @@ use crate::error::{Error, Result};
 use crate::format::Malformed;
 use crate::types::PAGE_BYTES;
 
-/// What is shorter is gathered in a buffer.
+/// Shorter pieces are gathered in a buffer, in bytes.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Writes `piece` behind the bytes of `buffer`, which belong at `offset`: all whole pages if there are many, from where they lie.
-/// What is left is in the buffer then, and belongs at the offset that is returned.
+/// Appends `piece` to the bytes of `buffer`, which belong at `offset`. If there are many whole pages, they are
+/// written at once, the piece from where it lies. The rest is in the buffer then, and belongs at the offset that is
+/// returned.
 pub(in crate::store) fn write_piece(
     mut offset: u64,
     piece: &[u8],
@@ -27,7 +30,7 @@ pub(in crate::store) fn write_piece(
         buffer.extend_from_slice(piece);
         return Ok(offset);
     }
-    // To where a page begins: the kernel would read one of which it takes a part, if it is not in memory.
+    // Up to a page boundary: before the kernel changes a part of a page that is not in memory, it reads the page.
     let end = offset + buffer.len() as u64;
     let (head, rest) = piece.split_at((end.next_multiple_of(PAGE_BYTES) - end) as usize);
     buffer.extend_from_slice(head);
@@ -43,14 +46,14 @@ pub(in crate::store) fn write_piece(
     Ok(offset)
 }
 
-/// An open file whose every failure says which file, and whose every byte is counted by cause.
+/// An open file. Every error names the file, and every byte is counted by its cause.
 #[derive(Debug)]
 pub(crate) struct StoreFile {
     file: Arc<dyn File>,
     meter: Arc<Meter>,
-    /// Why the file cannot be synced any more.
+    /// The error of a failed sync; every later sync returns it again.
     failed: Mutex<Option<Error>>,
-    /// Kept for as long as the file is open.
+    /// Held for as long as the file is open.
     _lock: Option<FileLock>,
 }
 
@@ -59,7 +62,7 @@ impl StoreFile {
         Self { file, meter, failed: Mutex::new(None), _lock: None }
     }
 
-    /// The file, with a lock that goes when it is closed.
+    /// The file with a lock that is released when the file is closed.
     pub(in crate::store) fn locked(self, lock: FileLock) -> Self {
         Self { _lock: Some(lock), ..self }
     }
@@ -76,7 +79,7 @@ impl StoreFile {
         self.file.len().map_err(|e| Error::io("read the length of the file", self.path(), e))
     }
 
-    /// Bytes `offset .. offset + len`. A file that ends before is damaged: nobody asks for bytes that were not
+    /// Reads bytes `offset .. offset + len`. A file that ends earlier is damaged: nobody asks for bytes that were not
     /// written.
     pub(crate) fn read(&self, cause: ReadCause, offset: u64, len: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; len];
@@ -100,7 +103,7 @@ impl StoreFile {
         self.write_padded(cause, offset, bytes, bytes.len())
     }
 
-    /// As [`StoreFile::write`], where what is behind the first `length` bytes is padding, and not counted.
+    /// As [`StoreFile::write`], where only the first `length` bytes are counted; the rest is padding.
     pub(crate) fn write_padded(
         &self,
         cause: WriteCause,
@@ -113,10 +116,11 @@ impl StoreFile {
         Ok(())
     }
 
-    /// Makes the contents durable. After a failure nothing is known of the bytes written since the last success, and
-    /// every further call fails the same way.
+    /// Makes the contents durable. After a failure the bytes written since the last success may or may not be
+    /// durable, and every further call fails the same way.
     pub(crate) fn sync(&self, cause: WriteCause) -> Result<()> {
-        // One at a time: the operating system reports a failure to one caller, and it must reach them all.
+        // One sync at a time: the operating system reports a failure to one caller only, and all of them must learn
+        // of it.
         let mut failed = self.failed.lock();
         if let Some(error) = &*failed {
             return Err(error.clone());
@@ -133,8 +137,8 @@ impl StoreFile {
         self.file.set_len(len).map_err(|e| Error::hard_io("cut the file", self.path(), e))
     }
 
-    /// Frees the storage of bytes that nobody reads any more; from then on they read as zeros. The operating system's own
-    /// error, for whoever punches takes it for advice.
+    /// Frees the storage of bytes that nobody reads; from then on they read as zeros. Returns the operating system's
+    /// own error: its caller treats a failure as advice.
     pub(in crate::store) fn punch(&self, span: &Range<u64>) -> io::Result<()> {
         let outward = if planted!("hole-rounded-outward") { PAGE_BYTES } else { 0 };
         let start = span.start.saturating_sub(outward);
@@ -146,19 +150,20 @@ impl StoreFile {
         self.file.next_data(offset).map_err(|e| Error::io("find the holes of the file", self.path(), e))
     }
 
-    /// Bytes of storage that the file takes.
+    /// Bytes of storage that the file takes on its file system.
     pub(crate) fn allocated(&self) -> Result<u64> {
         self.file.allocated().map_err(|e| Error::io("read the space of the file", self.path(), e))
     }
 
-    /// How many names the file has.
+    /// Number of names (hard links) of the file.
     pub(in crate::store) fn links(&self) -> Result<u64> {
         self.file.links().map_err(|e| Error::io("count the names of the file", self.path(), e))
     }
 
     /// Writes zeros from the end of the file up to `len`, if it ends before.
     ///
-    /// Page by page: what the kernel takes over in one call it may also write back as one, for every byte that changes in it.
+    /// Page by page: the kernel may write back everything that it took in one call whenever one byte of it changes
+    /// (`docs/benchmarks/choices.md`, "Zeros ahead of the log").
     pub(crate) fn fill(&self, cause: WriteCause, len: u64) -> Result<()> {
         let mut end = self.len()?;
         while end < len {

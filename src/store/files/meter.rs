@@ -1,4 +1,6 @@
-//! Counters of what reaches the disks, by cause. Relaxed atomics: each is exact, a set of them is a blurred picture.
+//! Counters of bytes and syncs that reach the disks, by cause.
+//!
+//! The counters are relaxed atomics: each is exact, but a set of them is not read at one moment.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -9,19 +11,19 @@ use crate::store::stripes::Stripes;
 pub(crate) enum WriteCause {
     /// The write-ahead log.
     Wal,
-    /// Memtables becoming tables.
+    /// Flushes: tables made of memtables.
     Flush,
-    /// Tables becoming tables.
+    /// Compactions: tables made of tables.
     Compaction,
-    /// Tables taken over into other packs.
+    /// Rewrites: tables copied into other packs.
     Rewrite,
     /// The manifest, the small files that name the store and its manifest, and the reserve.
     Manifest,
-    /// Names of files that somebody waits for; only ever synced.
+    /// Names of files, while somebody waits for them; only syncs, no bytes.
     Directory,
-    /// Holes in packs; only ever synced.
+    /// Holes in packs; only syncs, no bytes.
     Reclaim,
-    /// Names of files that are made before anybody needs them; only ever synced.
+    /// Names of preallocated files; only syncs, no bytes.
     Preallocate,
 }
 

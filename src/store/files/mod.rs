@@ -1,6 +1,7 @@
-//! The files of a store: devices, packs, the pool of preallocated packs, recycled files and hole punching.
+//! The files of a store: the directory, packs, preallocated packs, recycled files and hole punching.
 //!
-//! This room may touch the environment. It knows neither tables nor levels.
+//! This is the part of `store` that calls the environment. It knows neither tables nor levels. `docs/design/files.md`
+//! has the life of a file.
 
 pub(crate) mod device;
 pub(crate) mod file;

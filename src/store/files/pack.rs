@@ -1,8 +1,13 @@
 //! Packs: the files that hold tables.
 //!
-//! A job writes its tables one behind the other, each at a multiple of [`PAGE_BYTES`], then a directory of them, and
-//! syncs the file once ([`PackWriter::seal`]). A sealed pack never changes. Its name is durable before any edit names it
-//! ([`PackStore::sync_names`]): most often it was so before the job began ([`PackStore::create_pooled`]).
+//! A job writes its tables one behind the other, each at a multiple of [`PAGE_BYTES`], then a directory of them. It
+//! syncs the file once ([`PackWriter::seal`]).
+//!
+//! # Invariants
+//!
+//! * A sealed pack never changes, but for holes where its dead tables lay.
+//! * A pack's name is durable before any edit names it ([`PackStore::sync_names`]). Most often it is so before the
+//!   job begins ([`PackStore::create_pooled`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +24,10 @@ use crate::format::pack::{PACK_TRAILER_BYTES, PackDirectory, PackEntry};
 use crate::store::files::recycled::{NewFile, RecycledFiles};
 use crate::types::{DeviceId, Extent, KeyspaceId, PAGE_BYTES, PackId, TableId};
 
-/// Bytes are handed to the operating system in pieces of about this size.
+/// Bytes are written in pieces of about this size.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// Descriptors that are kept at hand.
+/// Most file descriptors that are kept open for reading.
 const DESCRIPTORS_MAX: usize = 768;
 
 /// The packs of one device, opened on demand.
@@ -30,20 +35,20 @@ const DESCRIPTORS_MAX: usize = 768;
 pub(crate) struct PackStore {
     device: Arc<Device>,
     recycled: Arc<RecycledFiles>,
-    /// Packs that stay open: a reader beside a writer has no other hold on them.
+    /// Packs that stay open: a reader beside a writer holds its packs by their open files.
     pinned: BTreeMap<PackId, Arc<StoreFile>>,
-    /// Whether each table has a descriptor of its own, or else each pack.
+    /// Whether each table has a file descriptor of its own, instead of each pack.
     per_table: bool,
-    /// By pack, and by the place there of the table whose own it is.
+    /// Open files by pack, and by the offset there of the table that the descriptor is for.
     open: quick_cache::sync::Cache<(PackId, u64), Arc<StoreFile>>,
     opened: AtomicU64,
 }
 
-/// The place for which the whole pack's descriptor is kept.
+/// The offset under which the descriptor of a whole pack is kept.
 const WHOLE: u64 = 0;
 
 impl PackStore {
-    /// The packs in `device`; those that are `pinned` can be read whatever becomes of their names.
+    /// The packs in `device`. Those that are `pinned` stay readable even if their names are removed.
     pub(crate) fn new(
         device: Arc<Device>,
         recycled: Arc<RecycledFiles>,
@@ -83,7 +88,7 @@ impl PackStore {
         Ok(file)
     }
 
-    /// Times that a pack was opened for reading.
+    /// How often a pack was opened for reading.
     pub(crate) fn opened(&self) -> u64 {
         self.opened.load(Relaxed)
     }
@@ -96,7 +101,7 @@ impl PackStore {
         }
     }
 
-    /// Starts a new pack on `place`, for about `bytes` bytes, in a file that is made now.
+    /// Starts a new pack on device `place`, for about `bytes` bytes, in a file that is made or recycled now.
     pub(crate) fn create(
         &self,
         id: PackId,
@@ -108,8 +113,8 @@ impl PackStore {
         Ok(self.writer(id, file, place, cause))
     }
 
-    /// As [`PackStore::create`], in a file that was made ahead, if there is one; under the id that `id` gives, if there is
-    /// none. The job will start `coming` more, about.
+    /// As [`PackStore::create`], in a preallocated file if there is one, otherwise in one that is made now under the
+    /// id that `id` gives. The job will start about `coming` more packs.
     pub(crate) fn create_pooled(
         &self,
         id: impl FnOnce() -> PackId,
@@ -136,26 +141,27 @@ impl PackStore {
         }
     }
 
-    /// Gives up a pack that nobody refers to any more. Needs no barrier: a name that comes back is removed again.
-    /// Whether the file has been removed, and not become a recycled file.
+    /// Gives up a pack that nobody refers to. Needs no barrier: a name that a power cut brings back is removed at the
+    /// next open. Returns `true` if the file has been removed, `false` if it became a recycled file.
     pub(crate) fn release(&self, pack: PackId, length: u64) -> Result<bool> {
         self.close(pack);
         self.recycled.give(FileName::Pack(pack), length)
     }
 
-    /// As [`PackStore::release`], for a pack that is not to be written over.
+    /// As [`PackStore::release`], for a pack that must not be recycled.
     pub(crate) fn remove(&self, pack: PackId) -> Result<()> {
         self.close(pack);
         self.device.remove(FileName::Pack(pack))
     }
 
-    /// Makes the names of packs durable that had them by `named`, unless they are: see [`PackWriter::named`].
+    /// Makes durable the names of packs that had them by `named`, unless they are durable: see [`PackWriter::named`].
     pub(crate) fn sync_names(&self, named: Named) -> Result<()> {
         self.device.sync_names_upto(named, WriteCause::Directory)
     }
 }
 
-/// The directory at the end of `pack`, of which `file` holds `length` bytes, and where it begins.
+/// Reads the directory at the end of `pack`, whose `file` has `length` bytes. Also returns the offset at which it
+/// begins.
 pub(crate) fn read_directory(file: &StoreFile, pack: PackId, length: u64) -> Result<(u64, PackDirectory)> {
     let (start, directory) = stored_directory(file, length)?;
     if directory.pack != pack {
@@ -166,7 +172,8 @@ pub(crate) fn read_directory(file: &StoreFile, pack: PackId, length: u64) -> Res
     Ok((start, directory))
 }
 
-/// The directory, of whichever pack, at the end of `file`, which holds `length` bytes, and where it begins.
+/// Reads the directory at the end of `file`, which has `length` bytes, whichever pack it is of. Also returns the
+/// offset at which it begins.
 pub(crate) fn stored_directory(file: &StoreFile, length: u64) -> Result<(u64, PackDirectory)> {
     let trailer_at = length.saturating_sub(PACK_TRAILER_BYTES as u64);
     let trailer = file.read(ReadCause::Open, trailer_at, PACK_TRAILER_BYTES)?;
@@ -179,7 +186,7 @@ pub(crate) fn stored_directory(file: &StoreFile, length: u64) -> Result<(u64, Pa
     Ok((start, directory))
 }
 
-/// A pack that a job is writing. Dropping it unsealed removes the file.
+/// A pack that a job is writing. If it is dropped before it is sealed, its file is removed.
 #[derive(Debug)]
 pub(crate) struct PackWriter {
     device: Arc<Device>,
@@ -199,17 +206,17 @@ impl PackWriter {
         self.directory.pack
     }
 
-    /// When it had its name, which is to be durable before an edit names it.
+    /// The moment by which the pack had its name. The name must be durable before an edit names the pack.
     pub(crate) fn named(&self) -> Named {
         self.named
     }
 
-    /// Bytes so far.
+    /// Bytes written, those in the buffer included.
     pub(crate) fn len(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
-    /// Pads to the next table's place and returns it.
+    /// Pads up to the next multiple of [`PAGE_BYTES`] and returns that offset.
     pub(crate) fn align(&mut self) -> u64 {
         let place = self.len().next_multiple_of(PAGE_BYTES);
         self.pad_to(place);
@@ -223,12 +230,12 @@ impl PackWriter {
         self.buffer.resize(self.buffer.len() + missing, 0);
     }
 
-    /// The buffer to append to; call [`PackWriter::drain`] now and then.
+    /// The buffer to append to. Call [`PackWriter::drain`] from time to time.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// Appends `piece`, a large one without a copy of it.
+    /// Appends `piece`. A large one is not copied.
     pub(crate) fn append(&mut self, piece: &[u8]) -> Result<()> {
         let (recycled, file, cause) = (&self.recycled, &self.file, self.cause);
         let write = |at, bytes: &[u8]| recycled.yielding(|| file.write(cause, at, bytes));
@@ -236,14 +243,14 @@ impl PackWriter {
         Ok(())
     }
 
-    /// Hands full pieces to the operating system, in whole pages: of a page of a recycled file that is no longer in memory the
-    /// kernel takes a part only after it has read the whole.
+    /// Writes full pieces, in whole pages: before the kernel changes a part of a page of a recycled file that is not
+    /// in memory, it reads the page.
     pub(crate) fn drain(&mut self) -> Result<()> {
         let whole_pages = self.buffer.len() - self.buffer.len() % PAGE_BYTES as usize;
         if whole_pages >= WRITE_BYTES { self.write_out(whole_pages) } else { Ok(()) }
     }
 
-    /// The file, and what is not handed to the operating system yet.
+    /// The file, and the bytes that are not written to it yet.
     pub(crate) fn pending(&self) -> (&StoreFile, &[u8]) {
         (&self.file, &self.buffer)
     }
@@ -255,13 +262,14 @@ impl PackWriter {
         Extent { device: self.place, pack: self.directory.pack, offset, length }
     }
 
-    /// Appends the directory and makes the contents durable. The name may not be: see [`PackStore::sync_names`].
+    /// Appends the directory and makes the contents durable. The name may not be durable: see
+    /// [`PackStore::sync_names`].
     pub(crate) fn seal(mut self) -> Result<PackRecord> {
         self.align();
         self.buffer.extend_from_slice(&self.directory.encode());
         self.write_out(self.buffer.len())?;
         if self.file.len()? > self.written && !planted!("rest-of-a-recycled-file-kept") {
-            // The rest of the recycled file that it has written over.
+            // Cuts off the rest of the recycled file.
             self.file.set_len(self.written)?;
         }
         if !planted!("pack-not-synced") {

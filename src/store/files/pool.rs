@@ -1,17 +1,20 @@
-//! Packs that are made before a job needs them, so that no job waits for the sync that makes a name durable.
+//! The pool of preallocated packs: made before a job needs them, so that no job waits for the sync that makes a name
+//! durable.
 //!
-//! A pooled pack is a file under its own name, `000012.pack`, that nothing refers to: a dead pack that is to be written
-//! over ([`RecycledFiles`](crate::store::files::recycled::RecycledFiles)), or an empty file. Several are made together, and one sync of the directory
-//! makes all their names durable. A job may take one whose name is not durable yet; it asks before its edit
-//! ([`PackWriter::named`](super::pack::PackWriter::named)), so that no edit names a file whose name a power cut can take.
+//! A pooled pack is a file under its own name, `000012.pack`, that nothing refers to. It is an empty file or a
+//! recycled one ([`RecycledFiles`](crate::store::files::recycled::RecycledFiles)). Several are made together, and one
+//! sync of the directory makes all their names durable. A job may take one whose name is not durable yet. It then
+//! syncs the name before its edit ([`PackWriter::named`](super::pack::PackWriter::named)), so that no edit names a
+//! file whose name a power cut can take.
 //!
-//! There are as many as jobs took between the last two times that some were made, or as a running job still needs, and of the
-//! lengths that jobs asked for last: one that is much longer than what a job writes would have to be cut off.
+//! **How many.** As many as jobs took between the last two times that packs were made, or as a running job still
+//! needs. Their lengths are those that jobs asked for last: the end of a much longer file would have to be cut off.
 //!
-//! What a power cut leaves of them is unknown to the manifest and goes at the next open. Their ids were taken from the
-//! counter of packs; where an edit has not recorded that, the name that was found says it.
+//! **After a crash** the manifest does not know the pooled packs, and the next open removes them. Their ids came from
+//! the counter of packs. An edit may not have recorded the counter since; then the names that are found show which
+//! ids are used.
 //!
-//! This is the list alone; the files are the business of `RecycledFiles`, which counts their bytes with its own.
+//! This module keeps only the list. `RecycledFiles` makes and removes the files, and counts their bytes with its own.
 
 use std::collections::VecDeque;
 
@@ -19,8 +22,9 @@ use super::device::Named;
 use super::file::StoreFile;
 use crate::types::PackId;
 
-/// Packs that are kept ahead. Two at least: of a store that only flushes, the pack that a flush has taken is made again along
-/// with the segment that the log goes on in, under one sync of the directory, and the next flush may come before that.
+/// Least number of pooled packs. In a store that only flushes, the pack that a flush has taken is replaced when the
+/// next log segment is made, under the same sync of the directory. The next flush may come before that, so there are
+/// two.
 const POOLED_MIN: usize = 2;
 const POOLED_MAX: usize = 4;
 
@@ -29,27 +33,28 @@ const POOLED_MAX: usize = 4;
 pub(in crate::store) struct Pooled {
     pub(in crate::store) id: PackId,
     pub(in crate::store) file: StoreFile,
-    /// Bytes that the file takes, all of them dead.
+    /// Bytes that the file takes; all of them are dead.
     pub(in crate::store) length: u64,
     pub(in crate::store) named: Named,
 }
 
-/// The packs that are kept, and how they are used.
+/// The pooled packs, and how jobs use them.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Pool {
     /// Oldest first.
     packs: Vec<Pooled>,
     /// Lengths that jobs asked for, newest last.
     asked: VecDeque<u64>,
-    /// Packs that jobs asked for since some were made last.
+    /// Packs that jobs asked for since packs were made last.
     taken: usize,
-    /// Packs that the last job to ask for one will ask for besides.
+    /// Packs that the last job to ask for one will still ask for.
     coming: usize,
-    /// Packs that are wanted.
+    /// Number of packs that the pool should hold.
     wanted: usize,
 }
 
-/// Whether a file of `length` bytes is one for a job that writes `asked`: the most of it need not be cut off.
+/// Whether a file of `length` bytes suits a job that writes `asked` bytes: at most half of it would have to be cut
+/// off.
 pub(in crate::store) fn fits(length: u64, asked: u64) -> bool {
     length / 2 <= asked
 }
@@ -59,18 +64,18 @@ impl Pool {
         self.packs.len()
     }
 
-    /// Bytes that its files take.
+    /// Bytes that the files of the pool take.
     pub(in crate::store) fn bytes(&self) -> u64 {
         self.packs.iter().map(|pack| pack.length).sum()
     }
 
-    /// Whether fewer are left than will be taken next.
+    /// Whether fewer packs are left than jobs will take next.
     pub(in crate::store) fn is_low(&self) -> bool {
         self.packs.len() < self.coming.clamp(1, POOLED_MAX)
     }
 
-    /// A pack for a job that writes about `length` bytes into it, and that will ask for `coming` more, if one fits: of the
-    /// nearest length, those first of which `is_durable` says that their names are.
+    /// Takes a pack for a job that writes about `length` bytes into it and will ask for `coming` more, if one fits.
+    /// Prefers names that are durable, by `is_durable`, then the nearest length.
     pub(in crate::store) fn take(
         &mut self,
         length: u64,
@@ -89,13 +94,13 @@ impl Pool {
         Some(self.packs.remove(at))
     }
 
-    /// Lengths of the packs that should be made now, and the packs that go because they are in the way of these: nobody has
-    /// asked for their like lately.
+    /// The lengths of the packs that should be made now, and the pooled packs that are removed to make room for them,
+    /// because no job has asked for such lengths lately.
     pub(in crate::store) fn missing(&mut self) -> (Vec<u64>, Vec<Pooled>) {
         let used = self.taken.max(self.coming).max(self.wanted.saturating_sub(1));
         self.wanted = used.clamp(POOLED_MIN, POOLED_MAX);
         self.taken = 0;
-        // Where fewer have been asked for than are wanted, the rest are as the last one.
+        // If jobs have asked for fewer packs than are wanted, the rest get the length asked for last.
         let Some(&last) = self.asked.back() else { return (Vec::new(), Vec::new()) };
         let asked = self.asked.iter().rev().copied().chain(std::iter::repeat(last));
         let mut unasked: Vec<usize> = (0..self.packs.len()).collect();

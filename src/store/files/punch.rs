@@ -1,13 +1,18 @@
-//! Holes: what of a pack that lives on is given back to the file system.
+//! Hole punching: returns dead byte ranges of a live pack to the file system.
 //!
-//! A hole reads as zeros, at once and for everybody who has the file open. So whoever asks for one vouches that nothing that
-//! a crash can bring back names the bytes, and that nobody here reads them; who else may read them is asked here: a reader
-//! beside the writer, by its hold on the pack ([`Device::hold`]), and a copy by hard links, which is the same file. Between
-//! the question and the hole a reader may take hold in vain: its manifest, read again, tells (`store/files/recycled.rs` has the
-//! argument). Whoever links just then gets a copy that a look at its blocks' checksums refuses.
+//! A hole reads as zeros, at once and for everybody who has the file open. So the caller must be sure of two things:
+//! nothing that a crash can bring back names the bytes, and nobody in this process reads them. This module checks for
+//! others who may read them:
 //!
-//! No barrier follows. A hole that a power cut undoes is space that is found again at the next open ([`stored`]), and
-//! nothing that was durable depends on it. Where space is promised at once, the caller syncs the file that it gets.
+//! * a reader beside the writer, by its hold on the pack ([`Device::hold`]);
+//! * a copy by hard links, which is the same file.
+//!
+//! Between the check and the hole a reader may take hold of the pack in vain. It finds out when it reads its manifest
+//! again (`store/files/recycled.rs` has the argument). Whoever links the file at that moment gets a copy whose damage
+//! the checksums of its blocks show.
+//!
+//! No barrier follows a hole. If a power cut undoes it, the next open finds the space again ([`stored`]), and nothing
+//! durable depends on it. Where space is promised at once, the caller syncs the file that it gets.
 
 use std::io;
 use std::ops::Range;
@@ -19,23 +24,23 @@ use crate::error::Result;
 use crate::format::names::FileName;
 use crate::types::PackId;
 
-/// Why bytes that are dead were left as they are.
+/// Why dead bytes were not punched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Obstacle {
     /// Somebody beside the writer reads the pack.
     Held,
-    /// The file has another name, under which the hole would show.
+    /// The file has a second name (a hard link), under which the hole would show.
     Linked,
-    /// The file system knows no holes.
+    /// The file system does not support holes.
     Unsupported,
     /// The operating system refused.
     Refused,
 }
 
-/// What has come of an attempt to punch a pack.
+/// The result of an attempt to punch a pack.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    /// So many of the byte ranges, from the first on, are holes now.
+    /// Number of byte ranges, from the first on, that are holes now.
     pub(crate) punched: usize,
     /// What stood in the way of the others.
     pub(crate) obstacle: Option<Obstacle>,
@@ -49,8 +54,8 @@ impl Attempt {
     }
 }
 
-/// Punches `byte_ranges` out of a pack, in this order. Only who may give up the pack may ask for it: so its name stands for
-/// the same file all the while.
+/// Punches `byte_ranges` out of a pack, in this order. Only the thread that may give up the pack may call this, so
+/// its name means the same file all the time.
 pub(crate) fn punch(device: &Device, pack: PackId, byte_ranges: &[Range<u64>]) -> Attempt {
     let name = FileName::Pack(pack);
     if device.is_held(name) && !planted!("held-pack-punched") {
@@ -76,14 +81,14 @@ pub(crate) fn punch(device: &Device, pack: PackId, byte_ranges: &[Range<u64>]) -
     attempt
 }
 
-/// Whether a pack has another name than its own: a copy by hard links. Also where that cannot be told.
+/// Whether a pack has a second name: a copy by hard links. `true` if that cannot be found out.
 pub(crate) fn is_linked(device: &Device, pack: PackId) -> bool {
     let file = device.open(FileName::Pack(pack), Access::Read);
     !file.and_then(|file| file.links()).is_ok_and(|links| links == 1)
 }
 
-/// Whether the space of a pack would not come back if nobody here needed it: somebody beside the writer reads it, or it has
-/// another name.
+/// Whether the space of a pack would stay in use even if this process gave the pack up: a reader beside the writer
+/// holds it, or it has a second name.
 pub(crate) fn is_kept(device: &Device, pack: PackId) -> bool {
     device.is_held(FileName::Pack(pack)) || is_linked(device, pack)
 }

@@ -1,35 +1,44 @@
-//! Files that are dead but not removed, to be written over by new ones.
+//! Recycled files: dead packs and log segments that are kept to be overwritten by new files.
 //!
-//! To write over a file is cheaper than to write a new one: its blocks are allocated, its pages are in memory, and
-//! nothing need be unlinked (`docs/benchmarks/choices.md` has the figures). So a dead pack or log segment takes the name of a
-//! recycled file, and whoever needs a file of its kind renames a recycled file to the name it wants. Contents are foreign to the new owner:
-//! it writes from offset 0, and what it reads is guarded by checksums that cover ids and offsets.
+//! # Why
 //!
-//! Kinds stay apart: what was a pack's is in memory in large pieces, of which a small append to a log would have the kernel
-//! write back one as a whole.
+//! To overwrite a file is cheaper than to write a new one: its blocks are allocated, its pages are in memory, and
+//! nothing need be unlinked (`docs/benchmarks/choices.md`, "Recycled files").
 //!
-//! Needs no barrier: nothing refers to a recycled file, nor to the names before and after it in a state that a crash can bring
-//! back. At the end, when a store is opened, and when the disk is full, recycled files are removed.
+//! # How
 //!
-//! # Packs ahead
+//! A dead pack or log segment takes the name of a recycled file. Whoever needs a file of its kind renames it to the
+//! name that it wants. The old contents mean nothing to the new owner: it writes from offset 0, and its reads are
+//! guarded by checksums that cover ids and offsets.
 //!
-//! Some recycled files, and some empty files, take the names of packs before a job needs them ([`Pool`]): see there why and how many.
-//! They are as dead as recycled files are, count as such, and go where recycled files go. Their names are made durable by whoever has them
-//! made ([`RecycledFiles::make_packs`]), with one sync for all.
+//! Packs and segments are kept apart. The kernel holds a pack's pages in large pieces, and would write back a whole
+//! piece for a small append to a log.
 //!
-//! # Whoever still reads a dead file
+//! Renames need no barrier: nothing that a crash can bring back refers to a recycled file, or to the names that its
+//! file had and gets. When the store is closed or opened, and when the disk is full, recycled files are removed.
 //!
-//! has it by [`Device::hold`]: a checkpoint the log of its moment, a reader beside the writer, perhaps in another process,
-//! its packs and the log that it has read. What is held when it is given is removed, which leaves its bytes to whoever has
-//! it open. To have held a file *before it was given* is what counts, so a holder makes sure of that:
+//! # Preallocated packs
 //!
-//! * a checkpoint takes hold of the log under the writer's lock, where nothing of it can be released, hence given;
-//! * a reader takes hold of all that a manifest names and then reads the manifest again. A file is given only after the
-//!   edit that drops it (or, of the log, raises the floor above it) is in the manifest. So if the manifest still names it,
-//!   the edit came later, and what was given later yet was held by then. Otherwise the reader lets go and begins again.
+//! Some recycled files, and some empty files, take the names of packs before a job needs them; [`Pool`] says why and
+//! how many. They are as dead as recycled files, count as such, and are removed with them. Whoever has them made
+//! ([`RecycledFiles::make_packs`]) makes their names durable, with one sync for all.
 //!
-//! Names are never used twice, so what is held is what was named. Between the question and the rename somebody may take
-//! hold of a file in vain: its manifest, read again, tells.
+//! # Readers of dead files
+//!
+//! Two kinds of readers may still need a file that is dead for the writer. Both take a hold on it ([`Device::hold`]):
+//! a checkpoint on the log of its moment; a reader beside the writer, perhaps in another process, on its packs and
+//! the log that it has read. A file that is held when it is given is not recycled but removed, which leaves its bytes
+//! to whoever has it open. This protects only a hold that was taken *before the file was given*. So each holder makes
+//! sure of that:
+//!
+//! * A checkpoint takes hold of the log under the writer's lock. No segment can be released, hence given, meanwhile.
+//! * A reader takes hold of everything that a manifest names, and then reads the manifest again. A file is given only
+//!   after the edit that drops it is in the manifest (for the log: the edit that raises its floor). If the manifest
+//!   still names the file, that edit, and so the giving of the file, came after the hold. Otherwise the reader lets
+//!   go and begins again.
+//!
+//! Names are never used twice, so the file that is held is the one that was named. Between the check for holders and
+//! the rename somebody may take hold of a file in vain. It finds out when it reads its manifest again.
 
 use std::mem::{Discriminant, discriminant};
 use std::sync::Arc;
@@ -43,11 +52,11 @@ use crate::error::{ErrorKind, Result};
 use crate::format::names::FileName;
 use crate::types::PackId;
 
-/// A shorter file is not worth its keep, unless it is a good part of what is kept.
+/// A shorter file is not kept, unless it is a good part of all that may be kept, in bytes.
 const KEPT_BYTES_MIN: u64 = 256 << 10;
 const KEPT_SHARE_MIN: u64 = 16;
 
-/// A file that is to be written, and the moment by which it had its name.
+/// A file to be written, and the moment by which it had its name.
 #[derive(Debug)]
 pub(crate) struct NewFile {
     pub(crate) file: StoreFile,
@@ -59,7 +68,8 @@ pub(crate) struct NewFile {
 pub(crate) struct RecycledFiles {
     device: Arc<Device>,
     state: Mutex<State>,
-    /// Whether recycled files were removed whose names have not been synced since. Held while they are removed, before `state`.
+    /// Whether recycled files were removed whose directory has not been synced since. Locked while files are removed,
+    /// before `state`.
     removed: Mutex<bool>,
 }
 
@@ -77,7 +87,7 @@ struct State {
 struct Recycled {
     number: u64,
     length: u64,
-    /// What it was, and may become again.
+    /// The kind of file that it was, and may become again.
     kind: Discriminant<FileName>,
 }
 
@@ -86,8 +96,8 @@ impl State {
         self.kept.iter().map(|recycled_file| recycled_file.length).sum::<u64>() + self.pool.bytes()
     }
 
-    /// Takes out the recycled file for the file `name` whose length is closest to `length`, unless the most of it would have to be
-    /// cut off.
+    /// Takes out the recycled file of the kind of `name` whose length is closest to `length`, among those that need
+    /// not lose more than half.
     fn closest(&mut self, name: FileName, length: u64) -> Option<Recycled> {
         let suits = |recycled_file: &Recycled| {
             recycled_file.kind == discriminant(&name) && fits(recycled_file.length, length)
@@ -97,7 +107,8 @@ impl State {
         Some(self.kept.remove(at))
     }
 
-    /// Takes out what is beyond `bytes_max`, the newest first, those last whose names have cost a barrier.
+    /// Takes out the files beyond `bytes_max`: recycled files first, the newest of them first, then pooled packs,
+    /// whose names have cost a barrier.
     fn beyond(&mut self, bytes_max: u64) -> Vec<FileName> {
         let mut beyond = Vec::new();
         while self.bytes() > bytes_max {
@@ -122,7 +133,7 @@ impl RecycledFiles {
         self.trim();
     }
 
-    /// Removes what is beyond the limit.
+    /// Removes the files beyond the limit.
     fn trim(&self) {
         self.discard(|state| state.beyond(state.bytes_max));
     }
@@ -135,7 +146,7 @@ impl RecycledFiles {
         self.remove(&dead);
     }
 
-    /// Takes over the dead file `name` of `length` bytes, or removes it; whether it has been removed.
+    /// Takes over the dead file `name` of `length` bytes, or removes it. Returns whether it was removed.
     pub(crate) fn give(&self, name: FileName, length: u64) -> Result<bool> {
         let number = {
             let mut state = self.state.lock();
@@ -164,13 +175,14 @@ impl RecycledFiles {
         Ok(false)
     }
 
-    /// A file called `name`, which must not exist, for about `length` bytes: a recycled file of its kind and about that length, or a
-    /// new one.
+    /// A file called `name`, which must not exist, for about `length` bytes: a recycled file of the same kind and
+    /// about that length, or a new file.
     pub(crate) fn take(&self, name: FileName, length: u64) -> Result<NewFile> {
         self.take_or(name, length, || self.yielding(|| self.device.create(name)))
     }
 
-    /// As [`RecycledFiles::take`], before anybody needs it: on a full disk no recycled file goes for it.
+    /// As [`RecycledFiles::take`], for a file that nobody needs yet: on a full disk it fails instead of removing
+    /// recycled files.
     pub(crate) fn take_preallocated(&self, name: FileName, length: u64) -> Result<NewFile> {
         self.take_or(name, length, || self.device.create(name))
     }
@@ -189,7 +201,8 @@ impl RecycledFiles {
         Ok(NewFile { file, named: early.unwrap_or_else(|| self.device.named()) })
     }
 
-    /// Gives a recycled file of the kind of `name` and about `length` bytes that name, if there is one. Returns its length, too.
+    /// Renames a recycled file of the kind of `name` and of about `length` bytes to `name`, if there is one. Also
+    /// returns its length.
     fn rename_recycled(&self, name: FileName, length: u64) -> Result<Option<(StoreFile, u64)>> {
         let Some(Recycled { number, length, .. }) = self.state.lock().closest(name, length) else {
             return Ok(None);
@@ -198,7 +211,7 @@ impl RecycledFiles {
         match self.device.rename(recycled_file, name).and_then(|()| self.device.open(name, Access::ReadWrite))
         {
             Ok(file) => Ok(Some((file, length))),
-            // Only a recycled file: whatever stands under either name goes, and a new file takes its place.
+            // The file is dead, so it is removed under both names, and the caller makes a new one.
             Err(_) => {
                 let _ = self.device.remove(recycled_file);
                 self.device.remove(name)?;
@@ -207,8 +220,8 @@ impl RecycledFiles {
         }
     }
 
-    /// A pack for about `length` bytes: one that was made ahead, or one that is made now, under the id that `id` gives. The job
-    /// will ask for `coming` more.
+    /// A pack for about `length` bytes: a preallocated one, or one that is made now under the id that `id` gives. The
+    /// job will ask for `coming` more.
     pub(crate) fn take_pack(
         &self,
         length: u64,
@@ -223,9 +236,9 @@ impl RecycledFiles {
         Ok((id, self.take(FileName::Pack(id), length)?))
     }
 
-    /// Makes preallocated packs, as many as jobs are likely to take before the next time, under ids that `id` gives. Returns when
-    /// they were named, if any were made: one sync of the directory makes all of these names durable. What fails here is for
-    /// the next job to find out.
+    /// Preallocates packs under ids that `id` gives, as many as jobs are likely to take before the next time. Returns
+    /// the moment by which they had their names, if any were made: one sync of the directory makes all of these
+    /// durable. An error is ignored: the next job meets it.
     pub(crate) fn make_packs(&self, id: impl Fn() -> PackId) -> Option<Named> {
         let mut missing = Vec::new();
         self.discard(|state| {
@@ -242,11 +255,12 @@ impl RecycledFiles {
 
     fn make_pack(&self, id: PackId, length: u64) -> Result<Named> {
         let name = FileName::Pack(id);
-        // On its way a recycled file is in neither list: who needs space waits for it.
+        // While a file moves from one list to the other it is in neither. Whoever needs space waits for this lock, so
+        // that none is missed.
         let on_its_way = self.removed.lock();
         let (file, length) = match self.rename_recycled(name, length)? {
             Some(recycled_file) => recycled_file,
-            // A name alone: it takes no space, and on a full disk no recycled file goes for it.
+            // An empty file takes no space, and on a full disk no recycled file is removed for it.
             None => (self.device.create(name)?, 0),
         };
         let named = self.device.named();
@@ -263,17 +277,18 @@ impl RecycledFiles {
         Ok(named)
     }
 
-    /// Whether [`RecycledFiles::make_packs`] should make more soon, for a job that has just taken one whose name was given by `named`.
+    /// Whether [`RecycledFiles::make_packs`] should run soon, after a job has taken a pack that had its name by
+    /// `named`.
     pub(crate) fn wants_packs(&self, named: Named) -> bool {
         !self.device.is_durable(named) || self.state.lock().pool.is_low()
     }
 
-    /// Packs that were made ahead and that no job has taken.
+    /// Number of preallocated packs that no job has taken.
     pub(crate) fn pooled(&self) -> u64 {
         self.state.lock().pool.len() as u64
     }
 
-    /// Does `write`. Where that finds the disk full, does it again in the space that recycled files have taken.
+    /// Calls `write`. If the disk is full, removes the recycled files and calls it again.
     pub(crate) fn yielding<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
         match write() {
             Err(error) if error.kind() == ErrorKind::DiskFull && self.free()? => write(),
@@ -286,7 +301,8 @@ impl RecycledFiles {
         self.state.lock().bytes()
     }
 
-    /// Gives back the space that recycled files take; whether there were any, or their names stood in the way of it.
+    /// Frees the space of recycled files. Returns whether any space came free: files were removed now, or the removal
+    /// of earlier ones had not been synced.
     pub(crate) fn free(&self) -> Result<bool> {
         if !self.clear() {
             return Ok(false);
@@ -296,7 +312,8 @@ impl RecycledFiles {
         Ok(true)
     }
 
-    /// Removes all that takes space; whether that, or an earlier removal, leaves names to be synced.
+    /// Removes all files that take space. Returns whether a removal, this one or an earlier one, is still to be
+    /// synced.
     fn clear(&self) -> bool {
         let mut removed = self.removed.lock();
         let kept = self.state.lock().beyond(0);
@@ -321,7 +338,7 @@ impl RecycledFiles {
     }
 }
 
-/// The names of packs, whose files are closed: the space of an open one would not be free.
+/// The names of packs. Their files are closed here: an open file would keep its space.
 fn names(packs: Vec<Pooled>) -> Vec<FileName> {
     packs.into_iter().map(|pack| FileName::Pack(pack.id)).collect()
 }

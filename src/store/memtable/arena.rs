@@ -1,22 +1,23 @@
-//! The memory of one memtable: bytes are handed out, never taken back before the whole arena drops.
+//! The memory of a memtable: a bump allocator whose allocations live until the arena drops.
 //!
-//! Owns a list of chunks with a bump offset each. The first chunk is small and comes with the first allocation, so
-//! that an empty memtable costs nothing; each further one is twice as large, up to [`CHUNK_BYTES_MAX`]. What exceeds
-//! a quarter of the current chunk gets a chunk of its own, so that a full chunk wastes at most a quarter. What is large is in
-//! memory that goes back to the operating system with it (`types/pages.rs`).
+//! The arena is a list of chunks, each with a bump offset. The first chunk is small and comes with the first
+//! allocation, so that an empty memtable costs nothing. Each further chunk is twice as large, up to
+//! [`CHUNK_BYTES_MAX`]. An allocation larger than a quarter of the current chunk gets a chunk of its own, so that a
+//! full chunk wastes at most a quarter. Large chunks of that kind return to the operating system when they are freed
+//! (`types/pages.rs`).
 //!
-//! Chunks of the largest size come from and go back to a [`ChunkPool`]: memory that was used before costs nothing to
-//! touch, fresh memory a page fault. They are large pages.
+//! Chunks of the largest size come from a [`ChunkPool`] and go back to it: memory that was used before costs nothing
+//! to touch, fresh memory costs page faults. They are huge pages where the kernel has them.
 //!
 //! # Why it is sound
 //!
 //! 1. A chunk is initialised before a Release exchange makes it current; every thread finds it by an Acquire load.
 //! 2. `used` only grows, by an atomic addition: the range between its old and new value belongs to one caller alone.
-//! 3. Chunks are freed, or given to the pool, in `drop` only, which has the arena exclusively: what [`Arena::alloc`]
-//!    returned stays valid, at the same address, as long as the arena.
-//! 4. A chunk of the pool belongs to the pool alone, and all have the same capacity.
+//! 3. Chunks are freed, or given to the pool, only in `drop`, which has exclusive access. So an allocation of
+//!    [`Arena::alloc`] stays valid, at the same address, as long as the arena.
+//! 4. A chunk in the pool belongs to the pool alone, and all chunks there have the same capacity.
 //!
-//! It knows nothing of what the bytes mean; whoever writes them must publish them.
+//! The arena does not know what the bytes mean. Whoever writes them must publish them to other threads.
 #![expect(unsafe_code, reason = "raw memory shared by concurrent writers; see the module header")]
 
 use crate::env::huge_pages::{HUGE_PAGE_BYTES, prefer_huge_pages};
@@ -38,9 +39,9 @@ const CHUNK_BYTES_MAX: usize = HUGE_PAGE_BYTES;
 /// Header of a chunk; `capacity` bytes of payload follow it.
 #[repr(C)]
 struct Chunk {
-    /// The chunk that was at the head of the list before this one.
+    /// The next older chunk of the list.
     previous: *mut Chunk,
-    /// Bytes of all older chunks of the list.
+    /// Bytes of all older chunks of the list together.
     older_bytes: u64,
     capacity: usize,
     /// Bytes handed out; more than `capacity` once a request did not fit.
@@ -50,7 +51,7 @@ struct Chunk {
 const HEADER: usize = size_of::<Chunk>();
 const _: () = assert!(HEADER.is_multiple_of(ALIGN) && align_of::<Chunk>() >= ALIGN);
 
-/// Chunks that arenas have left for others.
+/// Free chunks of the largest size, for the next arenas.
 #[derive(Debug)]
 pub struct ChunkPool {
     free: Mutex<Vec<PooledChunk>>,
@@ -64,7 +65,7 @@ struct PooledChunk(NonNull<Chunk>);
 unsafe impl Send for PooledChunk {}
 
 impl ChunkPool {
-    /// Keeps up to `bytes_max` bytes.
+    /// A pool that keeps up to `bytes_max` bytes.
     #[must_use]
     pub fn new(bytes_max: u64) -> Self {
         let chunks_max = usize::try_from(bytes_max / CHUNK_BYTES_MAX as u64).unwrap_or(usize::MAX);
@@ -85,7 +86,8 @@ impl ChunkPool {
         chunk
     }
 
-    /// Frees chunks of about `bytes`, as far as there are so many: others take their place in the budget.
+    /// Frees chunks of about `bytes` in total, if there are as many: another allocation takes their place in the
+    /// budget.
     fn shrink(&self, bytes: usize) {
         let mut free = self.free.lock();
         let kept = free.len().saturating_sub(bytes.div_ceil(CHUNK_BYTES_MAX));
@@ -97,7 +99,7 @@ impl ChunkPool {
         }
     }
 
-    /// Takes a chunk of the largest size that nobody uses any more, or frees it.
+    /// Keeps a chunk of the largest size that nobody uses, or frees it.
     fn give(&self, chunk: NonNull<Chunk>) {
         let mut free = self.free.lock();
         if free.len() < self.chunks_max {
@@ -138,7 +140,7 @@ impl Arena {
         }
     }
 
-    /// Memory taken by entries, including what is lost at the ends of full chunks.
+    /// Bytes of memory taken by entries, including the unused ends of full chunks.
     pub(super) fn bytes(&self) -> u64 {
         // SAFETY: (1) and (3): a non-null `current` points to an initialised chunk that lives as long as `self`.
         let current = unsafe { self.current.load(Acquire).as_ref() };
@@ -148,7 +150,8 @@ impl Arena {
         small + self.large_bytes.load(Relaxed)
     }
 
-    /// `bytes` (more than 0) of uninitialised memory, aligned to [`ALIGN`], the caller's alone until it shares them.
+    /// Allocates `bytes` (more than 0) of uninitialised memory, aligned to [`ALIGN`]. It belongs to the caller alone
+    /// until the caller shares it.
     pub(super) fn alloc(&self, bytes: usize) -> NonNull<u8> {
         let bytes = bytes.next_multiple_of(ALIGN);
         loop {
@@ -170,7 +173,7 @@ impl Arena {
         }
     }
 
-    /// Puts a fresh chunk before `full`, unless another thread has done so by now.
+    /// Puts a fresh chunk at the head of the list, before `full`, unless another thread has done so.
     fn grow(&self, full: *mut Chunk) {
         // SAFETY: (1) and (3); `full` was read from `current`.
         let (older_bytes, chunk_bytes) = match unsafe { full.as_ref() } {
@@ -258,7 +261,7 @@ fn chunk_layout(capacity: usize) -> Layout {
     Layout::from_size_align(bytes, align).expect("invariant: an entry is smaller than the address space")
 }
 
-/// Whether a chunk is in pages of its own. Those of the largest size are not: the pool keeps them.
+/// Whether a chunk is mapped by itself. Chunks of the largest size are not: the pool keeps them.
 fn is_apart(capacity: usize) -> bool {
     HEADER + capacity >= LARGE_BYTES && HEADER + capacity != CHUNK_BYTES_MAX
 }

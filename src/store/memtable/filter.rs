@@ -1,14 +1,16 @@
-//! Tells of most keys that a memtable does not have them, at the price of a cache line or two instead of a search.
+//! The filter of a memtable: says of most absent keys that they are absent, for a cache line or two instead of a
+//! search.
 //!
-//! Owns a Bloom filter in layers that come into being as the memtable grows, each four times as large as the one before:
-//! entry number n goes into the first layer that is not full before it. So the filter takes a small part of what the
-//! entries take, whatever their number. The last layer takes all others and becomes the less precise the more there are.
-//! Within a layer all bits of a key lie in one word: adding is one atomic `or`, asking one load.
+//! It is a Bloom filter in layers that appear as the memtable grows, each four times as large as the one before.
+//! Entry number n goes into the first layer that is not full before it. So the filter takes a small part of the
+//! memory of the entries, whatever their number. The last layer takes all further entries and becomes less precise
+//! with them. Within a layer all bits of a key lie in one word: to add a key is one atomic `or`, to ask for it is one
+//! load.
 //!
-//! A key is missed by nobody who may see it: its bits are set before its batch is published, and whoever reads has
-//! synchronised with that.
+//! Invariant: there is no false negative for a reader that may see the key. The key's bits are set before its batch
+//! is published, and every reader has synchronised with the publication.
 //!
-//! Range tombstones are no business of it.
+//! The filter does not cover range tombstones.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
@@ -18,25 +20,25 @@ use crate::format::filter::line_of;
 
 const LAYERS: usize = 7;
 
-/// Entries that the first layer is made for. Each further one takes four times as many, the last half a million.
+/// Entries of the first layer. Each further layer has four times as many, the last one half a million.
 const FIRST_ENTRIES: u64 = 128;
 
-/// Bits of memory for each of them.
+/// Bits of memory for each entry.
 const BITS_PER_ENTRY: u64 = 16;
 
-/// Bits of a word that belong to a key. By calculation, a full layer, of 4 keys a word on average, lets through 1 of 190 keys;
-/// 3 bits 1 of 130, 6 bits 1 of 260.
+/// Bits that a key sets in its word. A full layer has 4 keys a word on average; by calculation 4 bits then let 1 of
+/// 190 absent keys through, 3 bits 1 of 130, 6 bits 1 of 260.
 const PROBES: u32 = 4;
 
 const fn words(layer: usize) -> usize {
     (FIRST_ENTRIES * BITS_PER_ENTRY / 64) as usize * 4_usize.pow(layer as u32)
 }
 
-/// The filter of one memtable.
+/// The layers of one memtable's filter.
 #[derive(Debug)]
 pub(super) struct MemtableFilter {
     first: [AtomicU64; words(0)],
-    /// Layers 1 and up; each one's words exist from its first entry on.
+    /// Layers 1 and up. The words of a layer are allocated for its first entry.
     others: [OnceLock<Box<[AtomicU64]>>; LAYERS - 1],
 }
 
@@ -52,7 +54,7 @@ impl MemtableFilter {
         let words = self.layer_for(entry);
         let word = &words[line_of(hash, words.len())];
         let bits = bits(hash);
-        // Keys that are written often find their bits set, and leave the line shared.
+        // A key that is written often finds its bits set, and the cache line stays shared.
         if word.load(Relaxed) & bits != bits {
             word.fetch_or(bits, Relaxed);
         }
@@ -71,7 +73,7 @@ impl MemtableFilter {
     pub(super) fn may_contain(&self, hash: u64) -> bool {
         let bits = bits(hash);
         let has = |words: &[AtomicU64]| words[line_of(hash, words.len())].load(Relaxed) & bits == bits;
-        // The last layer first: where there is one, it has most of the keys.
+        // The last layer first: it has most of the keys.
         self.others.iter().rev().filter_map(OnceLock::get).any(|words| has(words)) || has(&self.first)
     }
 }

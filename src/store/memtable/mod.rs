@@ -1,13 +1,17 @@
-//! The newest entries of a keyspace, sorted, in memory.
+//! A memtable: the newest entries of a keyspace, sorted, in memory.
 //!
-//! Owns an arena skip list with inline keys and values, a filter of its keys, range tombstones beside it, and a few sums.
-//! Any number of threads insert and read at the same time. Entries are ordered by (user key ascending, stamp descending)
-//! and never change or leave; the memory goes when the last holder of the memtable, of a cursor or of a pinned value drops.
+//! It has a skip list in an arena, with keys and values inline, a filter of its keys, a forest of range tombstones,
+//! and a few sums. Any number of threads insert and read at the same time.
 //!
-//! The sums are exact once the inserting threads have finished in a way that the reader has synchronised with (a
-//! frozen memtable, say); while they run, those of memory lag behind and the others run ahead.
+//! # Invariants
 //!
-//! It deliberately does not know when it is full, who may see what, or that there is a log.
+//! * Entries are ordered by user key, ascending, then by stamp, descending.
+//! * Entries never change and never leave. The memory is freed when the last holder of the memtable, of a cursor or
+//!   of a pinned value drops.
+//! * The sums are exact for a reader that has synchronised with the end of all insertions (of a sealed memtable,
+//!   say). During insertions, those of memory lag behind and the others run ahead.
+//!
+//! A memtable does not know when it is full, who may see which entry, or that there is a log.
 
 mod arena;
 mod filter;
@@ -37,7 +41,7 @@ pub struct Memtable {
     filter: MemtableFilter,
     range_tombstones: RangeTombstones,
     entries: AtomicU64,
-    /// Above every sequence number while empty.
+    /// Larger than every sequence number while the memtable is empty.
     min_seq: AtomicU64,
 }
 
@@ -49,8 +53,8 @@ impl fmt::Debug for Memtable {
 
 impl Memtable {
     /// An empty memtable. Its memory comes in chunks: the first of `first_chunk_bytes` (4 KiB to 2 MiB; others are
-    /// rounded to that), each further one twice as large, up to 2 MiB; those of 2 MiB from `pool` if it has one. Keys that begin
-    /// with `prefix` are found faster than others.
+    /// rounded to that), each further one twice as large, up to 2 MiB; chunks of 2 MiB come from `pool` if it has
+    /// one. Keys that begin with `prefix` are found faster than others.
     #[must_use]
     pub fn new(first_chunk_bytes: usize, pool: &Arc<ChunkPool>, prefix: &[u8]) -> Self {
         Self {
@@ -73,13 +77,13 @@ impl Memtable {
         self.filter.add(hash(key), entry);
     }
 
-    /// Adds a range tombstone. Only one thread at a time may, in the order of sequence numbers.
+    /// Adds a range tombstone. Only one thread at a time may call this, in the order of sequence numbers.
     pub fn delete_range(&self, range: KeyRange, seq: Seq) {
         self.range_tombstones.insert(range, seq);
         self.count(seq);
     }
 
-    /// Adds what an operation does.
+    /// Applies an operation.
     ///
     /// # Panics
     /// As [`Memtable::insert`].
@@ -88,7 +92,7 @@ impl Memtable {
         self.apply_entry(seq, action);
     }
 
-    /// Adds what an operation does, if it is one on a single key.
+    /// Applies an operation if it is one on a single key.
     ///
     /// # Panics
     /// As [`Memtable::insert`].
@@ -100,14 +104,14 @@ impl Memtable {
         }
     }
 
-    /// Adds what an operation does, if it is one on a range. One thread at a time, as [`Memtable::delete_range`].
+    /// Applies an operation if it is one on a range. One thread at a time, as [`Memtable::delete_range`].
     pub fn apply_range(&self, seq: Seq, action: &Action<'_>) {
         if let Action::DeleteRange { start, end } = *action {
             self.delete_range(KeyRange::half_open(start, UpperBound::from_bytes(end)), seq);
         }
     }
 
-    /// Counts an entry; its number, from 0.
+    /// Counts an entry and returns its number, from 0.
     fn count(&self, seq: Seq) -> u64 {
         if seq.0 < self.min_seq.load(Relaxed) {
             self.min_seq.fetch_min(seq.0, Relaxed);
@@ -122,8 +126,8 @@ impl Memtable {
         newest(list, key, upto).map(|entry| (entry.stamp(), entry.value()))
     }
 
-    /// The newest version of `key`, whose [`hash`] is given, at or below `upto`, which is visible; the value of a
-    /// tombstone is empty.
+    /// The newest version of `key`, whose [`hash`] is given, at or below `upto`, which must be visible. The value of
+    /// a tombstone is empty.
     #[must_use]
     pub fn get(&self, key: &[u8], hash: u64, upto: Seq) -> Option<(Stamp, PinnedValue)> {
         if !self.filter.may_contain(hash) {
@@ -138,13 +142,13 @@ impl Memtable {
         self.range_tombstones.newest_over(key, upto)
     }
 
-    /// The range tombstones at or below `upto`, fragmented, in lists of which each is newer than the next.
+    /// The range tombstones at or below `upto`, in fragmented lists; each list is newer than the next.
     #[must_use]
     pub fn visible_range_tombstones(&self, upto: Seq) -> Vec<Arc<TombstoneTree>> {
         self.range_tombstones.visible(upto)
     }
 
-    /// The number of the newest version of `key`, whose [`hash`] is given, visible or not.
+    /// The sequence number of the newest version of `key`, whose [`hash`] is given, visible or not.
     #[must_use]
     pub fn newest_seq(&self, key: &[u8], hash: u64) -> Option<Seq> {
         let list = self.filter.may_contain(hash).then_some(&self.list)?;
@@ -157,7 +161,7 @@ impl Memtable {
         self.range_tombstones.newer_over(range, since)
     }
 
-    /// All range tombstones, as they came.
+    /// All range tombstones, as they were inserted.
     #[must_use]
     pub fn range_tombstones(&self) -> Vec<RangeTombstone> {
         self.range_tombstones.all()
@@ -169,13 +173,13 @@ impl Memtable {
         MemtableCursor::new(Arc::clone(&self.list))
     }
 
-    /// The first key and the last, range tombstones left out.
+    /// The first key and the last one, without range tombstones.
     #[must_use]
     pub fn ends(&self) -> Option<(&[u8], &[u8])> {
         Some((self.list.first()?.key(), self.list.last()?.key()))
     }
 
-    /// Memory taken by the entries, in bytes; the filter takes a small part of that in addition.
+    /// Memory of the entries, in bytes. The filter takes a small part of that in addition.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.list.bytes() + self.range_tombstones.bytes()
@@ -200,7 +204,7 @@ impl Memtable {
     }
 }
 
-/// Entries that this thread has come to in memtables, so that tests can tell a search from a walk.
+/// Number of entries that this thread has looked at in memtables, so that tests can tell a search from a walk.
 #[cfg(test)]
 pub(crate) fn entries_seen() -> u64 {
     skiplist::SEEN.with(std::cell::Cell::get)

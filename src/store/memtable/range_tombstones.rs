@@ -1,13 +1,13 @@
-//! The range tombstones of a memtable, beside its entries.
+//! The range tombstones of a memtable, kept beside its entries in a forest of fragmented lists.
 //!
-//! Owns a forest: as in a binary counter, trees over 1, 2, 4, ... tombstones that follow one another in the order of
-//! their sequence numbers, the oldest tree first and largest. A tree has its tombstones fragmented for a reader that sees all of
-//! them, and two halves for readers that see a part. So a lookup bisects a few fragmented lists, about log n and for an
-//! old snapshot twice that, and an insertion costs log n on average, whatever the overlaps.
+//! As in a binary counter, there are trees over 1, 2, 4, ... consecutive tombstones in the order of their sequence
+//! numbers. The oldest tree is first and largest. A tree holds its tombstones fragmented for a reader that sees all
+//! of them, and two halves for readers that see a part. A lookup bisects a few fragmented lists: about log n, and
+//! twice that for an old snapshot. An insertion costs log n on average, whatever the overlaps.
 //!
-//! Readers hold an immutable forest and wait for nobody. While there is no tombstone they load one word.
+//! Readers hold an immutable forest and never wait. While there is no tombstone they load one word.
 //!
-//! It deliberately does not know which snapshots there are: nothing in it goes away.
+//! It does not know which snapshots there are, so nothing is ever removed from it.
 
 use crate::merge::{fragment, newer_over, newest_over};
 use crate::types::{KeyRange, RangeTombstone, Seq};
@@ -17,18 +17,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What a tombstone takes besides its keys, in bytes: a place in a tree of each size up to a few thousand.
+/// Memory of a tombstone besides its keys, in bytes: a place in a tree of each size up to a few thousand.
 pub const RANGE_TOMBSTONE_BYTES: u64 = 12 * size_of::<RangeTombstone>() as u64;
 
 #[derive(Debug, Default)]
 pub(super) struct RangeTombstones {
-    /// Zero while the forest is empty: all that most memtables ever ask.
+    /// Number of tombstones. Zero while the forest is empty: the only word that a reader loads in most memtables.
     count: AtomicU64,
     bytes: AtomicU64,
     forest: ArcSwap<Vec<Arc<Tree>>>,
 }
 
-/// Some tombstones that follow one another.
+/// Some consecutive tombstones.
 #[derive(Debug)]
 pub struct Tree {
     oldest: Seq,
@@ -65,7 +65,8 @@ impl Tree {
         }
     }
 
-    /// Hands the parts that a reader at `upto` sees as a whole to `visit`, the newest first, until it finds something.
+    /// Hands `visit` the subtrees that a reader at `upto` sees as a whole, the newest first, until it returns
+    /// something.
     fn visit<T>(self: &Arc<Self>, upto: Seq, visit: &mut impl FnMut(&Arc<Self>) -> Option<T>) -> Option<T> {
         if self.newest <= upto {
             return visit(self);
@@ -74,7 +75,8 @@ impl Tree {
         halves.into_iter().flatten().rev().find_map(|half| half.visit(upto, visit))
     }
 
-    /// As [`newer_over`], by parts that are newer than `since` as a whole: there the first tombstone that is reached counts.
+    /// As [`newer_over`]. In a subtree that is wholly newer than `since`, the first tombstone that is found is the
+    /// answer.
     fn newer_over(&self, range: &KeyRange, since: Seq) -> Option<RangeTombstone> {
         match &self.halves {
             _ if self.newest <= since => None,

@@ -1,36 +1,41 @@
 //! A skip list of entries that any number of threads grow and read without a lock.
 //!
-//! Owns the nodes, contiguous in an [`Arena`]: header, tower of links, key, value. Heights are geometric (p = 1/2) and follow
-//! from a hash of key and stamp: the same entries always build the same list. Going back is a search from the top.
+//! Each node is contiguous in an [`Arena`]: header, tower of links, key, value. Heights are geometric (p = 1/2) and
+//! follow from a hash of key and stamp, so the same entries always build the same list. A step back is a search from
+//! the top.
 //!
 //! # What a search touches
 //!
-//! Most nodes are not in the processor's cache, and a search waits for each that it touches. So a link says, beside where it
-//! leads, how the key there begins (its head, the first eight bytes behind a prefix that is expected of all keys): a search
-//! looks at a node only if it goes there, or if the heads are equal. At p = 1/2 it goes to one node per level, at 1/4 it would
-//! to three, of half as many levels.
+//! Most nodes are not in the processor's cache, and a search waits for each node that it touches. So a link says,
+//! beside where it leads, how the key there begins. This is its *head*: the first eight bytes behind a prefix that is
+//! expected of all keys. A search touches a node only if it goes there, or if the heads are equal
+//! (`docs/benchmarks/choices.md`, "Skip list links"). At p = 1/2 a search goes to one node per level. At 1/4 it would
+//! go to three, on half as many levels.
 //!
-//! The head in a link is a hint. It is written after the link, so it may be that of a node further on, even for ever where two
-//! threads link to one place at a time; it is never that of a node before the link's. So a search that goes where a head
-//! says that it may is right, and one that does not go loses time at most, above level 0. Where it must be sure, at level 0 and
-//! where it is to link, it looks at the node.
+//! The head in a link is only a hint. It is written after the link, so it may be that of a node further on; if two
+//! threads link to one place at a time, even for ever. It is never the head of a node before the link's. So a search
+//! that follows a head is right. A search that does not follow it loses time at most, above level 0. Where a search
+//! must be sure, at level 0 and where it will insert a link, it looks at the node.
 //!
 //! # Why it is sound
 //!
 //! 1. A node is written whole before its first link is published, and links are published by a Release exchange and
 //!    followed by Acquire loads: whoever reaches a node sees its header, key and value.
 //! 2. Nothing but the links of a node changes after that, and links are atomic: shared references are legal.
-//! 3. Nodes are neither moved nor freed before the arena drops. An [`Entry`] borrows the list, a [`MemtableCursor`] or
-//!    [`PinnedValue`] holds it by `Arc`, so neither outlives its node.
-//! 4. A node is linked level by level from the bottom, each link set before the exchange that makes the node reachable
-//!    at that level. A walk at level `l` only stands on nodes it reached at `l` or above, so that `l` is below their
-//!    height and the link there is set.
+//! 3. Nodes are neither moved nor freed before the arena drops. An [`Entry`] borrows the list, a [`MemtableCursor`]
+//!    or [`PinnedValue`] holds it by `Arc`, so neither outlives its node.
+//! 4. A node is linked level by level from the bottom, each link set before the exchange that makes the node
+//!    reachable at that level. A walk at level `l` only stands on nodes it reached at `l` or above, so that `l` is
+//!    below their height and the link there is set.
 //! 5. The list never unlinks: an exchange that finds the expected successor puts the node in its place (no ABA).
-//! 6. The head in a link is that of a node which the link led to before it was written (Release) or then. Links only ever come
-//!    to lead to nodes further ahead, so who reads the head (Acquire) and then the link finds a node that is not behind it.
+//! 6. The head in a link belongs to a node that the link led to before the head was written (Release), or when it was
+//!    written. A link only ever changes to a node with a smaller key. So whoever reads the head (Acquire) and then
+//!    the link finds the head's node or one before it.
 //!
-//! Checked by loom, which tries all orders of small inserts and searches (`interleavings.rs`), by Miri, and by the address and the
-//! thread sanitizer on a nightly toolchain:
+//! # How it is checked
+//!
+//! Loom tries all orders of small inserts and searches (`interleavings.rs`). Miri and, on a nightly toolchain, the
+//! address and the thread sanitizer run the tests:
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p terrace --lib interleavings
@@ -40,15 +45,13 @@
 //!     cargo +nightly test -Zbuild-std --target x86_64-unknown-linux-gnu -p terrace --lib store::memtable
 //! ```
 //!
-//! Loom notices a head that is written before its link, or Relaxed (6), and memory that is handed out twice; it does not watch
-//! headers, keys and values, which Miri and the sanitizers do. The last command builds the standard library, too, whose own
-//! synchronisation would be reported otherwise; with Relaxed links it has a dozen reports.
+//! Loom notices a head that is written before its link, Relaxed orderings (6), and memory that is handed out twice.
+//! It does not watch headers, keys and values; Miri and the sanitizers do. The last command builds the standard
+//! library too, whose own synchronisation the sanitizer would report otherwise; it finds Relaxed links.
 //!
-//! What the unsafe code earns, by `cargo bench --bench memtable` (a million random keys of 16 bytes, values of 100, two
-//! shared cores), against crossbeam's `SkipMap`: insert 2.3 against 4.1 us (1.1 with two threads), get 2.3 against
-//! 3.0 us, walk 0.18 against 0.23 us per entry.
+//! `cargo bench --bench memtable` compares this list with crossbeam's `SkipMap`, which needs no unsafe code here.
 //!
-//! It deliberately does not know what is visible to whom.
+//! The list does not know which entry is visible to whom.
 #![expect(
     unsafe_code,
     reason = "nodes of variable size, shared by concurrent writers; see the module header"
@@ -68,7 +71,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
 
-/// Enough for 2^24 entries; more make searches longer, and no more.
+/// Most levels of a node; enough for 2^24 entries. With more entries searches become longer, but stay correct.
 const HEIGHT_MAX: usize = 24;
 
 /// Header of a node; `height` links, `key_len` bytes of key and `value_len` bytes of value follow it.
@@ -81,21 +84,21 @@ struct Node {
     height: u8,
 }
 
-/// Where a node's level leads.
+/// The link of a node at one level.
 #[repr(C)]
 struct Link {
-    /// How the key there begins, or that of a node further on; [`END`] at the end.
+    /// The head of the key there, or of a node further on; [`END`] at the end of the list.
     head: AtomicU64,
     next: AtomicPtr<Node>,
 }
 
 #[cfg(test)]
 thread_local! {
-    /// Entries that the thread has come to, in whatever list.
+    /// Number of entries that the thread has looked at, in any list.
     pub(super) static SEEN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// No head is more.
+/// The largest head.
 const END: u64 = u64::MAX;
 
 impl Link {
@@ -112,7 +115,7 @@ pub(super) struct SkipList {
     arena: Arena,
     prefix: Box<[u8]>,
     heads: [Link; HEIGHT_MAX],
-    /// Levels in use; may run ahead of the links.
+    /// Levels in use. May be larger than the highest level that has a link.
     height: AtomicUsize,
 }
 
@@ -177,8 +180,8 @@ impl SkipList {
         Target { head: self.head(key), key, stamp }
     }
 
-    /// How `key` begins, as a number that orders as keys do, or not at all. Keys without the prefix lie before or behind all
-    /// that have it.
+    /// The head of `key`, as a number: a smaller head means a smaller key, equal heads say nothing. Keys without the
+    /// prefix are smaller or larger than all keys that have it.
     fn head(&self, key: &[u8]) -> u64 {
         match key.strip_prefix(&*self.prefix) {
             Some(rest) => key_head(rest),
@@ -206,7 +209,7 @@ impl SkipList {
         gap
     }
 
-    /// Walks along `level` from `before` as far as is known to be before `target` without a look at what is not.
+    /// Walks along `level` from `before` over nodes that are surely before `target`, without touching any other node.
     fn approach<'a>(
         &'a self,
         mut before: Option<Entry<'a>>,
@@ -226,7 +229,7 @@ impl SkipList {
         }
     }
 
-    /// Walks along `level` from `before` to the gap that `target` belongs in.
+    /// Walks along `level` from `before` to the gap in which `target` belongs.
     fn advance<'a>(&'a self, mut before: Option<Entry<'a>>, level: usize, target: &Target) -> Gap<'a> {
         loop {
             let link = self.link(before, level);

@@ -1,4 +1,4 @@
-//! Memtables against sorted maps, by one thread and by many.
+//! Tests of memtables against sorted maps, by one thread and by many.
 
 use super::{ChunkPool, Memtable, MemtableCursor, PinnedValue};
 use crate::env::huge_pages::HUGE_PAGE_BYTES;

@@ -1,4 +1,7 @@
-//! Writes a table into a pack.
+//! The table builder: writes one table at the end of a pack.
+//!
+//! Entries come in order and go into blocks; a full block is written to the pack's buffer. The index entry of a block
+//! is written when the key behind the block is known, since its separator lies between the two.
 
 use std::sync::Arc;
 
@@ -17,30 +20,30 @@ use crate::types::{
     TableId, Timestamps, Ttl,
 };
 
-/// A block that would touch one page more than it must is moved behind the page's end if that wastes no more than
-/// this: a read that misses the cache then costs one page instead of two.
+/// A block that would touch one page more than it must is moved to the next page if that wastes no more bytes than
+/// this. So a read that misses the page cache costs one page instead of two.
 const PAGE_WASTE_MAX: u64 = PAGE_BYTES / 16;
 
 /// How the tables of a job are written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TableSettings {
-    /// Whose tables.
+    /// The keyspace of the tables.
     pub(crate) keyspace: KeyspaceId,
-    /// Its name; told to whoever must do without the manifest.
+    /// The keyspace's name, written into each table for a repair without the manifest.
     pub(crate) name: Arc<str>,
-    /// Level that the tables are written for; told to whoever must rebuild the catalog from the tables alone.
+    /// Level that the tables are written for, written into each table for a repair without the manifest.
     pub(crate) level: u8,
-    /// Recency of the run that the tables belong to.
+    /// Age of the run that the tables belong to; a higher epoch is newer.
     pub(crate) epoch: Epoch,
     /// Size at which a block is closed, in bytes.
     pub(crate) block_bytes: usize,
     /// Bits of filter per key; 0 for none.
     pub(crate) filter_bits: u8,
-    /// Rule by which the filter takes in prefixes, too.
+    /// Rule by which prefixes of keys are added to the filter too.
     pub(crate) prefix: Option<Prefix>,
     /// Whether blocks are compressed.
     pub(crate) codec: Codec,
-    /// For how long values live; each ends in the second of its write then.
+    /// Time to live of values. If set, each stored value ends with the second of its write.
     pub(crate) ttl: Option<Ttl>,
 }
 
@@ -54,7 +57,7 @@ pub(crate) struct TableBuilder {
     index: BlockBuilder,
     filter: FilterBuilder,
     scratch: Vec<u8>,
-    /// The last block's end and handle, until the next key tells how short its separator may be.
+    /// The last block, not yet in the index: the next key decides how short its separator may be.
     pending: Option<PendingBlock>,
     smallest: Option<Key>,
     range_tombstones: Vec<RangeTombstone>,
@@ -66,7 +69,7 @@ pub(crate) struct TableBuilder {
     value_bytes: u64,
     blocks: u64,
     timestamps: Option<Timestamps>,
-    /// In bytes of keys and values.
+    /// What only readers of the past need, in bytes of keys and values.
     holds: Holds,
 }
 
@@ -104,7 +107,7 @@ impl TableBuilder {
         }
     }
 
-    /// Appends an entry; they come in order.
+    /// Appends an entry. Entries must come in order.
     pub(crate) fn add(
         &mut self,
         key: &[u8],
@@ -152,8 +155,8 @@ impl TableBuilder {
         self.range_tombstones = tombstones;
     }
 
-    /// One of the table's entries or range tombstones, with so many bytes of keys and value, is there for readers at numbers of the past
-    /// alone.
+    /// Notes that one of the table's entries or range tombstones, of this many bytes of keys and value, is kept only
+    /// for readers at past sequence numbers.
     pub(crate) fn hold(&mut self, by: Holders, bytes: u64) {
         self.holds.note(by, 1, bytes);
     }
@@ -163,7 +166,7 @@ impl TableBuilder {
         self.max_seq = self.max_seq.max(seq);
     }
 
-    /// Bytes that the table takes so far.
+    /// Bytes of the table that are written, padding included.
     pub(crate) fn bytes(&self, pack: &PackWriter) -> u64 {
         pack.len() - self.start
     }
@@ -176,7 +179,8 @@ impl TableBuilder {
         }
     }
 
-    /// Completes the table, whose end is still in the pack's buffer then. It must hold an entry or a range tombstone.
+    /// Completes the table. Its end is still in the pack's buffer afterwards. The table must hold an entry or a range
+    /// tombstone.
     pub(crate) fn finish(mut self, pack: &mut PackWriter) -> Result<TableRecord> {
         self.close_block(pack)?;
         let range = self.range();
@@ -219,7 +223,8 @@ impl TableBuilder {
         })
     }
 
-    /// What the table holds back, in bytes of what is written by now, which are nearly all.
+    /// What only readers of the past need, in bytes of the table as stored. Nearly all of the table is written by
+    /// now.
     fn stored_holds(&mut self, pack: &PackWriter) -> Holds {
         let ends = |range: &KeyRange| (range.start.len() + range.end.as_bytes().len()) as u64;
         let ranges: u64 = self.range_tombstones.iter().map(|tombstone| ends(&tombstone.range)).sum();
@@ -227,7 +232,7 @@ impl TableBuilder {
         std::mem::take(&mut self.holds).stored(raw_bytes, self.bytes(pack))
     }
 
-    /// The keys of entries and range tombstones.
+    /// The range of the keys of entries and range tombstones.
     fn range(&self) -> KeyRange {
         let entries = self.smallest.as_ref().map(|smallest| KeyRange::new(smallest.clone(), self.last_key()));
         let ends = self.range_tombstones.first().zip(self.range_tombstones.last());
@@ -271,7 +276,7 @@ impl TableBuilder {
         pack.drain()
     }
 
-    /// Writes a block of one entry, its value from where it lies.
+    /// Writes a block of one entry, whose value is written from where it lies.
     fn add_block(&mut self, key: &[u8], stamp: Stamp, value: &[u8], pack: &mut PackWriter) -> Result<()> {
         self.scratch.clear();
         put_head_of_single(&mut self.scratch, key, stamp, value.len());
@@ -295,14 +300,14 @@ impl TableBuilder {
         pack.drain()
     }
 
-    /// Writes `scratch` as a block behind what is there.
+    /// Appends `scratch` to the pack as a block.
     fn write_block(&mut self, codec: Codec, pack: &mut PackWriter) -> BlockHandle {
         let place = self.place_of(self.scratch.len(), pack);
         let length = table::seal_block(place, codec, &self.scratch, pack.buffer());
         BlockHandle { offset: place.offset, length }
     }
 
-    /// Where the next block goes, of so many bytes of payload.
+    /// Where the next block goes, if its payload has this many bytes.
     fn place_of(&self, payload_bytes: usize, pack: &mut PackWriter) -> Place {
         let mut offset = pack.len();
         // The stored length is not known before compression; this bound only decides about padding.
@@ -315,7 +320,7 @@ impl TableBuilder {
         Place { id: self.id.0, offset: offset - self.start }
     }
 
-    /// Indexes the last closed block, now that the key behind it is known.
+    /// Adds the last closed block to the index, now that the key behind it is known.
     fn index_pending(&mut self, next_key: Option<&[u8]>) {
         if let Some(block) = self.pending.take() {
             let mut separator = Vec::new();

@@ -1,7 +1,7 @@
-//! A table taken over into another pack, byte by byte.
+//! Copies a table into another pack, byte by byte.
 //!
-//! Offsets in a table are relative to it, and its checksums are bound to its id, not to its place: so the copy is the same
-//! table, under the same id. Everything is checked on the way; what is damaged is not carried on.
+//! Offsets in a table are relative to it, and its checksums are bound to its id, not to its place. So the copy is the
+//! same table, under the same id. All checksums are verified on the way, so that damage is not copied.
 
 use super::{TablePlace, TableReader};
 use crate::catalog::TableMeta;
@@ -11,12 +11,12 @@ use crate::store::files::meter::ReadCause;
 use crate::store::files::pack::PackWriter;
 use crate::types::Extent;
 
-/// A table is read in pieces of about this size.
+/// A table is read in pieces of about this many bytes.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Appends `table`, which lies in `file`, to `pack`; where the copy lies.
+/// Appends `table`, which lies in `file`, to `pack`. Returns where the copy lies.
 pub(crate) fn copy_table(file: &StoreFile, table: &TableMeta, pack: &mut PackWriter) -> Result<Extent> {
-    // Checks what lies behind the data blocks, but for the properties.
+    // Opening the table checks everything behind the data blocks but the properties.
     let reader = TableReader::open(file, table.id, table.extent, table.max_seq)?;
     let properties = reader.properties(file)?;
     let place = TablePlace { file, id: table.id, extent: table.extent };
@@ -47,7 +47,7 @@ pub(crate) fn copy_table(file: &StoreFile, table: &TableMeta, pack: &mut PackWri
     Ok(pack.add_table(table.id, properties.keyspace, offset))
 }
 
-/// Reads `range` of a table behind what the pack's buffer holds; where in the buffer that is.
+/// Appends `range` of a table to the pack's buffer. Returns its offset in the buffer.
 fn append(place: TablePlace<'_>, range: std::ops::Range<u64>, pack: &mut PackWriter) -> Result<usize> {
     let buffer = pack.buffer();
     let start = buffer.len();

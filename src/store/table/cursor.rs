@@ -1,4 +1,11 @@
-//! A walk along one table.
+//! A cursor over one table.
+//!
+//! It fetches blocks in one of two ways ([`Fetch`]). An iterator goes through the cache, by blocks or spans; once it
+//! has missed several in a row it reads longer and longer pieces past the cache. A compaction, which reads everything
+//! once, reads large pieces past the cache from the start.
+//!
+//! The cursor holds at most one block, span and piece at a time. It holds a pinned table only weakly, so that an idle
+//! cursor keeps no whole table in memory.
 
 use std::ops::Range;
 use std::sync::{Arc, Weak};
@@ -14,39 +21,40 @@ use crate::store::files::file::StoreFile;
 use crate::store::files::meter::ReadCause;
 use crate::types::{Buffer, Stamp};
 
-/// A compaction reads its inputs in pieces of this size.
+/// A compaction reads its inputs in pieces of this many bytes.
 const COMPACTION_READAHEAD_BYTES: u64 = 256 * 1024;
 
-/// An iterator reads this many units in a row by themselves, and the cache may keep them. If it goes on, it is a long one: it reads
-/// pieces past the cache, of which each is twice as long as the last, between these bounds.
+/// An iterator reads this many units in a row one at a time, and the cache may keep them. After that it counts as a
+/// long scan: it reads pieces past the cache, each twice as long as the last one, between the bounds below.
 const SINGLE_UNITS: u32 = 2;
 const SCAN_PIECE_BYTES_MIN: u64 = 16 * 1024;
 const SCAN_PIECE_BYTES_MAX: u64 = 256 * 1024;
 
-/// What lies between the last value of a block and the first one of the next: headers, and keys of large records.
+/// About how many bytes lie between the last value of a block and the first value of the next: headers, and keys of
+/// large records.
 const BETWEEN_VALUES_BYTES: usize = 256;
 
-/// No more than so much of the next value is brought from memory ahead: behind that, the processor reads ahead by itself.
+/// At most this many bytes of the next value are prefetched: beyond that, the processor prefetches by itself.
 const PREFETCH_BYTES_MAX: usize = 2048;
 
 /// Where a cursor's blocks come from.
 #[derive(Debug)]
 pub(crate) enum Fetch {
-    /// From the block cache, and in pieces once the walk has gone on for a while: for iterators.
+    /// For iterators: from the block cache, and in pieces past it once the scan is a long one.
     Cached {
-        /// By what the cache holds large records.
+        /// The unit by which the cache keeps large records; `None` if the table's records are small.
         large: Option<Unit>,
         /// Units in a row that were not in memory.
         missed: u32,
-        /// Length of the next piece.
+        /// Length of the next piece, in bytes.
         piece_bytes: u64,
     },
-    /// From the pack, in large pieces, past the cache: for compactions, which read everything once.
+    /// For compactions, which read everything once: from the pack, in large pieces, past the cache.
     Readahead,
 }
 
 impl Fetch {
-    /// Through the block cache, which holds large records by `unit`.
+    /// Through the block cache, which keeps large records by `unit`.
     pub(crate) fn cached(table: &TableMeta, unit: Unit) -> Self {
         let large = TableCache::has_large_records(table).then_some(unit);
         Self::Cached { large, missed: 0, piece_bytes: SCAN_PIECE_BYTES_MIN }
@@ -58,9 +66,9 @@ impl Fetch {
         }
     }
 
-    /// How long a piece is to be read, now that something was not in memory, with or without what went before it; nothing
-    /// for a unit of the cache. If that can hold all there is (`holds_all`), what is large is kept, and not read again by each
-    /// walk that is long: scans of up to 100 records of a kilobyte, two million in all, take a third less of the processors.
+    /// Length of the piece to read after a miss; `None` to read one unit into the cache. `goes_on`: the cursor came
+    /// from the block before. If the cache has room for all data (`holds_all`), units of large records are kept, so
+    /// that long scans do not read them again and again.
     fn miss(&mut self, goes_on: bool, holds_all: impl FnOnce() -> bool) -> Option<u64> {
         let Self::Cached { large, missed, piece_bytes } = self else {
             return Some(COMPACTION_READAHEAD_BYTES);
@@ -75,16 +83,16 @@ impl Fetch {
     }
 }
 
-/// Which way a walk goes from the block that it asks for.
+/// The direction in which a cursor goes on from the block that it asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Towards {
-    /// To greater keys.
+    /// Towards larger keys.
     End,
-    /// To smaller ones.
+    /// Towards smaller keys.
     Start,
 }
 
-/// A part of a table, read past the cache.
+/// A part of a table that was read past the cache.
 #[derive(Debug)]
 struct Piece {
     start: u64,
@@ -93,26 +101,27 @@ struct Piece {
 }
 
 impl Piece {
-    /// Where in the buffer the sealed block under `handle` lies, if all of it does.
+    /// Offset in the buffer of the sealed block under `handle`, if the buffer holds all of it.
     fn find(&self, handle: BlockHandle) -> Option<usize> {
         let from = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
         (from.checked_add(handle.length as usize)? <= self.length).then_some(from)
     }
 }
 
-/// A walk along one table.
+/// A cursor over one table.
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     cache: Arc<TableCache>,
     table: Arc<TableReader>,
     fetch: Fetch,
-    /// Where the table lies, once a piece of it was read: to find it costs as much as a small read.
+    /// The table's file, once a piece of it was read: to look it up costs as much as a small read.
     file: Option<Arc<StoreFile>>,
     piece: Option<Piece>,
-    /// All blocks, as long as they are in memory: a walk that rests must not keep them there.
+    /// All blocks, while the table is pinned. Weak: an idle cursor must not keep them in memory.
     pinned: Option<Weak<PinnedTable>>,
     span: Option<Span>,
-    /// Whether the block was found in memory, where its bytes may be far away; what has just been read is near.
+    /// Whether the block was found in memory, where its bytes may not be in the processor's cache. Bytes that were
+    /// just read are.
     is_far: bool,
     at: usize,
     block: Option<Block>,
@@ -121,7 +130,7 @@ pub(crate) struct TableCursor {
     /// See [`Cursor::kept`].
     kept: usize,
     stamp: Stamp,
-    /// Where in the block's buffer the value lies.
+    /// Range of the value in the block's buffer.
     value: Range<usize>,
 }
 
@@ -150,12 +159,12 @@ impl TableCursor {
         }
     }
 
-    /// The current entry's value, to outlive the cursor: a buffer, and where in it the value lies.
+    /// The current entry's value, in a form that outlives the cursor: a buffer, and the value's range in it.
     pub(crate) fn pin_value(&self) -> Option<(Buffer, Range<usize>)> {
         self.block.as_ref().map(|block| (block.buffer().clone(), self.value.clone()))
     }
 
-    /// Loads block `at`, if there is one: the caller is to stand on one of its entries.
+    /// Loads block `at`, if there is one. The caller then moves to one of its entries.
     fn load(&mut self, at: usize, towards: Towards) -> Result<()> {
         let goes_on = at == self.at + 1;
         self.block = None;
@@ -187,7 +196,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// The block under `handle`, if the span that was found last holds it.
+    /// The block under `handle`, if the current span holds it.
     fn of_span(&self, handle: BlockHandle) -> Option<Block> {
         self.span.as_ref()?.block(handle).cloned()
     }
@@ -205,7 +214,7 @@ impl TableCursor {
         }
     }
 
-    /// Reads block `at`, under `handle`, and what is read with it.
+    /// Reads block `at`, under `handle`, and the rest of its unit.
     fn read(&mut self, at: usize, handle: BlockHandle, towards: Towards) -> Result<Block> {
         self.is_far = false;
         let is_span =
@@ -226,7 +235,7 @@ impl TableCursor {
             }
             _ => return self.cache.read(&self.table, handle, ReadCause::Scan),
         }
-        // One block that cannot be read must not hide those around it.
+        // If the span has a damaged block, the other blocks must stay readable: the block is read by itself then.
         let found = if self.cache.admits_span(&self.table, handle) {
             self.span = self.cache.read_span(&self.table, handle, ReadCause::Scan).ok();
             self.of_span(handle)
@@ -236,7 +245,7 @@ impl TableCursor {
         found.map_or_else(|| self.cache.read(&self.table, handle, ReadCause::Scan), Ok)
     }
 
-    /// Reads the block under `handle`, with what of its span lies `towards`, past the cache.
+    /// Reads the block under `handle` past the cache, together with the part of its span that lies `towards`.
     fn read_span_past(&mut self, handle: BlockHandle, towards: Towards) -> Result<Block> {
         self.drop_piece();
         let from = place_of(&self.table, &self.cache, &mut self.file)?;
@@ -251,9 +260,9 @@ impl TableCursor {
         }
     }
 
-    /// Reads block `at` and as many behind it as fit into `bytes`.
+    /// Reads block `at` and the blocks behind it that fit into `bytes`.
     fn read_piece(&mut self, at: usize, handle: BlockHandle, bytes: u64) -> Result<()> {
-        // Whole blocks alone, so that no byte is read twice.
+        // Only whole blocks, so that no byte is read twice.
         let behind = (at + 1..self.table.blocks()).map_while(|at| self.table.handle(at));
         let ends = behind.map(BlockHandle::end).take_while(|&end| end <= handle.offset + bytes);
         let end = ends.fold(handle.end(), u64::max);
@@ -280,7 +289,7 @@ impl TableCursor {
             return self.cache.read(&self.table, handle, ReadCause::Scan);
         };
         let place = TablePlace { file, id: self.table.id(), extent: self.table.extent() };
-        // Nobody keeps it: no frame of the cache for what is unpacked.
+        // The block is not kept, so a decompressed one takes no frame of the cache.
         place.block(handle, &piece.buffer, found, Buffer::alone)
     }
 
@@ -290,7 +299,7 @@ impl TableCursor {
         }
     }
 
-    /// Stands on an entry of the block that was loaded.
+    /// Moves to an entry of the loaded block.
     fn stand(&mut self, entry: usize) {
         if let Some(block) = &self.block {
             let prefix = block.prefix();
@@ -302,7 +311,7 @@ impl TableCursor {
         }
     }
 
-    /// Stands on an entry of the block, with whose prefix the key begins already.
+    /// Moves to an entry of the loaded block, whose prefix `key` begins with already.
     #[inline]
     fn move_to(&mut self, entry: usize) {
         if let Some(block) = &self.block {
@@ -316,14 +325,15 @@ impl TableCursor {
         }
     }
 
-    /// Whether an entry that is stored at or behind (`key`, `stamp`) lies before it.
+    /// Whether an entry that is stored at or behind (`key`, `stamp`) really lies before it, since entries with
+    /// sequence number 0 have another number than they are stored with.
     fn is_before(&self, block: &Block, entry: usize, key: &[u8], stamp: Stamp) -> bool {
         entry < block.len()
             && self.table.stamp(block.stamp(entry)) > stamp
             && key.strip_prefix(block.prefix()).is_some_and(|rest| rest == block.suffix(entry))
     }
 
-    /// Goes to the next entry of the block, if there is one.
+    /// Moves to the next entry of the block, if there is one.
     #[inline]
     pub(super) fn next_in_block(&mut self) -> bool {
         let found = self.block.as_ref().is_some_and(|block| self.entry + 1 < block.len());
@@ -334,7 +344,8 @@ impl TableCursor {
         found
     }
 
-    /// Has the next value, which may begin in the block behind this one, brought near while the caller is busy with this one.
+    /// Prefetches the next value, which may begin in the next block, while the caller works on this one
+    /// (`docs/benchmarks/choices.md`, "Prefetch of the next value").
     #[inline]
     fn prefetch_next(&mut self) {
         if let (true, Some(block)) = (self.is_far, &self.block) {
@@ -343,7 +354,7 @@ impl TableCursor {
         }
     }
 
-    /// Goes to the previous entry of the block, if there is one.
+    /// Moves to the previous entry of the block, if there is one.
     #[inline]
     pub(super) fn prev_in_block(&mut self) -> bool {
         let found = self.block.is_some() && self.entry > 0;
@@ -372,7 +383,7 @@ impl TableCursor {
     }
 }
 
-/// Where the blocks of `table` are read from; `file` once that is known.
+/// Where the blocks of `table` are read from. Looks `file` up the first time.
 fn place_of<'a>(
     table: &TableReader,
     cache: &TableCache,
@@ -434,7 +445,8 @@ impl Cursor for TableCursor {
                 self.first_of(at + 1)?;
             }
         }
-        // An entry that is stored with number 0 lies further ahead than it is stored.
+        // An entry that is stored with sequence number 0 really has a higher one, so it lies before the place where
+        // it is stored.
         if self.valid() && self.key == key && self.stamp() > stamp { self.next() } else { Ok(()) }
     }
 

@@ -1,21 +1,21 @@
-//! A sorted array of numbers that is searched with few cache misses.
+//! Fence pointers: a sorted array of numbers that is searched with few cache misses.
 //!
-//! Nodes of eight numbers, a cache line each. The lowest level is the array itself; each level above holds the last
-//! number of every node below, up to a single node, so that a search touches one line a level: three for 512 numbers,
-//! where halving touches six.
+//! It is a tree of nodes of eight numbers, a cache line each. The lowest level is the array itself. Each level above
+//! holds the last number of every node below, up to a single root. So a search touches one cache line a level: three
+//! for 512 numbers, where binary search touches six.
 
-/// Numbers of a node.
+/// Numbers in a node: 64 bytes.
 const FAN: usize = 8;
 
-/// Enough for 2^33 numbers.
+/// Most levels; enough for 2^33 numbers.
 const LEVELS_MAX: usize = 11;
 
 /// Numbers in ascending order.
 #[derive(Debug)]
 pub(crate) struct FencePointers {
-    /// Level by level, the root first; filled up with the largest number.
+    /// Nodes level by level, the root first. Unused places hold the largest number.
     nodes: Box<[Node]>,
-    /// Where each level starts, from the lowest.
+    /// Index of each level's first node, the lowest level first.
     starts: [u32; LEVELS_MAX],
     levels: usize,
     len: usize,
@@ -26,7 +26,7 @@ pub(crate) struct FencePointers {
 struct Node([u64; FAN]);
 
 impl FencePointers {
-    /// Takes the numbers. Fewer than 2^32 nodes must hold them.
+    /// Builds the tree. The numbers must fit into fewer than 2^32 nodes.
     pub(crate) fn new(sorted: &[u64]) -> Self {
         let mut levels = vec![nodes_of(sorted)];
         while let Some(below) = levels.last().filter(|level| level.len() > 1) {
@@ -44,7 +44,7 @@ impl FencePointers {
         Self { nodes, starts, levels: count, len: sorted.len() }
     }
 
-    /// Index of the first number at or above `number`, and whether it equals it; the length if there is none.
+    /// Index of the first number at or above `number`, and whether the two are equal. The length, if there is none.
     #[inline]
     pub(crate) fn lower_bound(&self, number: u64) -> (usize, bool) {
         let (mut at, mut found) = (0, u64::MAX);
@@ -57,7 +57,7 @@ impl FencePointers {
         (at.min(self.len), found == number && at < self.len)
     }
 
-    /// Bytes of memory behind it.
+    /// Bytes of memory that the nodes take.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.nodes)
     }

@@ -1,4 +1,7 @@
-//! A walk along a list of tables that follow one another: a run, or the inputs of a compaction from one level.
+//! A cursor over tables in key order that do not overlap: a run, or a compaction's inputs from one level.
+//!
+//! It opens a table when it reaches it. A cursor for scans may also wait in the gap before a table and leave the
+//! table closed until it is needed ([`Cursor::waits`]).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -48,34 +51,35 @@ impl TableList for Vec<Arc<TableMeta>> {
     }
 }
 
-/// A walk along a list of tables, each opened when the walk reaches it.
+/// A cursor over a list of tables, each opened when the cursor reaches it.
 #[derive(Debug)]
 pub(crate) struct TablesCursor<L> {
     cache: Arc<TableCache>,
     list: L,
-    /// Through the block cache, which holds large records by this; or else in large pieces past it.
+    /// `Some`: reads through the block cache, which keeps large records by this unit. `None`: reads large pieces past
+    /// the cache.
     cached: Option<Unit>,
     /// Whether a seek may leave the table behind a gap unopened.
     may_wait: bool,
     at: usize,
     table: Option<TableCursor>,
-    /// Stands before the table at `at`, which is not open.
+    /// Whether the cursor stands before the table at `at`, which is not open.
     waits: bool,
 }
 
 impl<L: TableList> TablesCursor<L> {
-    /// Through the block cache, which holds large records by `unit`.
+    /// A cursor that reads through the block cache, which keeps large records by `unit`.
     pub(crate) fn cached(cache: Arc<TableCache>, list: L, unit: Unit) -> Self {
         Self { cache, list, cached: Some(unit), may_wait: false, at: 0, table: None, waits: false }
     }
 
-    /// In large pieces past the cache.
+    /// A cursor that reads large pieces past the cache.
     pub(crate) fn readahead(cache: Arc<TableCache>, list: L) -> Self {
         Self { cache, list, cached: None, may_wait: false, at: 0, table: None, waits: false }
     }
 
-    /// The same, but where a seek ends between two tables, it waits there ([`Cursor::waits`]): most scans end before the second
-    /// one. A run of level 0 has gaps where it has been compacted.
+    /// The same cursor, but a seek that ends between two tables waits there ([`Cursor::waits`]), since most scans end
+    /// before the second table. A run of level 0 has gaps where parts of it have been compacted.
     pub(crate) fn waiting(self) -> Self {
         Self { may_wait: true, ..self }
     }
@@ -137,7 +141,7 @@ impl<L: TableList> TablesCursor<L> {
         self.guard(result)
     }
 
-    /// Goes on to the next table if the current one is exhausted.
+    /// Moves to the next table if the current one is exhausted.
     fn settle_forward(&mut self) -> Result<()> {
         while self.table.as_ref().is_some_and(|table| !table.valid()) {
             if let Some(table) = self.open(self.at + 1)? {

@@ -1,4 +1,4 @@
-//! Tables: written once by a job, then read at random ([`TableReader`]) or in order ([`TableCursor`]).
+//! Tables: written once by a job, then read at random ([`TableReader`]) or in key order ([`TableCursor`]).
 
 mod builder;
 mod copy;

@@ -1,4 +1,7 @@
-//! A table's index, filter and range tombstones in memory, and the way to its blocks.
+//! The table reader: a table's index, filter and range tombstones in memory, and the way to its blocks.
+//!
+//! It is opened by one read of the table's end. It holds no file: whoever reads a block gives it the file
+//! ([`TablePlace`]).
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -21,30 +24,30 @@ use crate::store::files::meter::ReadCause;
 use crate::store::table::fence_pointers::FencePointers;
 use crate::types::{Buffer, Extent, RangeTombstone, Seq, Stamp, TableId};
 
-/// Part of a table that is read at once to open it. What is not data takes a 60th of a table with entries of 100 bytes
-/// and 10 bits of filter for each, and less with larger ones.
+/// One part in this many of a table is read at once to open it. Footer, index and filter are a smaller part
+/// (`docs/benchmarks/choices.md`, "One read to open a table").
 const TAIL_FRACTION: u64 = 32;
-/// Bounds of it, in bytes: where even this does not reach, what is missing is read by itself.
+/// Bounds of that read, in bytes. A block that begins before it is read by itself.
 const TAIL_BYTES: Range<u64> = 1 << 10..256 << 10;
 
-/// An open table: index, filter, range tombstones, and where the blocks lie. Holds no file.
+/// An open table: index, filter, range tombstones, and the handles of its blocks.
 #[derive(Debug)]
 pub(crate) struct TableReader {
     id: TableId,
-    /// What entries with number 0 are numbered: those of tables that came from outside.
+    /// Sequence number of the entries that are stored with number 0: those of ingested tables.
     number: Seq,
     extent: Extent,
     /// `None` in a table of range tombstones alone.
     index: Option<Block>,
-    /// Of each index key, the head of what follows the prefix that they share: a search reads the index only where heads
-    /// are equal.
+    /// For each index key, the first bytes behind the prefix that all of them share. A search reads the index only
+    /// where these are equal.
     fence_pointers: FencePointers,
     handles: Box<[BlockHandle]>,
     filter: Option<Filter>,
     range_tombstones: Vec<RangeTombstone>,
     properties: BlockHandle,
     pin_state: PinState,
-    /// Its part of the cache's budget, while it is attached to its metadata.
+    /// The table's charge to the cache's budget, while it is attached to its metadata.
     _charge: Option<Charge>,
 }
 
@@ -57,8 +60,8 @@ impl TableReader {
         Self::with_filter(&tail, number)
     }
 
-    /// The table of `record`, the last of `file` so far. `end` is the end of that, with the table's index and filter at least;
-    /// they are checked as if they had been read.
+    /// Opens the table of `record`, the last table of `file`. `end` holds the last bytes written to the file, with at
+    /// least the table's index and filter; they are checked as if they had been read.
     pub(crate) fn written(file: &StoreFile, record: &TableRecord, end: &[u8]) -> Result<Self> {
         let place = TablePlace { file, id: record.id, extent: record.extent };
         let length = usize::try_from(record.extent.length).unwrap_or(usize::MAX);
@@ -66,9 +69,9 @@ impl TableReader {
         Self::with_filter(&Tail::new(place, Cow::Borrowed(end))?, record.max_seq)
     }
 
-    /// As [`TableReader::open`], without the filter: for those who read everything, whatever state the filter is in.
+    /// As [`TableReader::open`], without the filter, for callers that read all entries.
     pub(crate) fn open_data(file: &StoreFile, id: TableId, extent: Extent, number: Seq) -> Result<Self> {
-        // A sector of the filter that cannot be read must not hide the data.
+        // An unreadable sector of the filter must not hide the data.
         Self::from_tail(&Tail::read(TablePlace { file, id, extent }, FOOTER_BYTES as u64)?, number)
     }
 
@@ -107,7 +110,7 @@ impl TableReader {
         })
     }
 
-    /// Notes what of the budget the table takes, for as long as it lives.
+    /// Attaches a charge to the cache's budget, which lasts as long as the table.
     pub(crate) fn set_charge(&mut self, charge: Option<Charge>) {
         self._charge = charge;
     }
@@ -120,13 +123,13 @@ impl TableReader {
         self.extent
     }
 
-    /// What the cache has of all its blocks.
+    /// The cache's note of whether the table is pinned.
     #[inline]
     pub(crate) fn pin_state(&self) -> &PinState {
         &self.pin_state
     }
 
-    /// The stamp of an entry that is stored with `stamp`.
+    /// The real stamp of an entry that is stored with `stamp`.
     #[inline]
     pub(crate) fn stamp(&self, stamp: Stamp) -> Stamp {
         if stamp.seq() == Seq::ZERO { Stamp::new(self.number, stamp.kind()) } else { stamp }
@@ -138,7 +141,7 @@ impl TableReader {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
     }
 
-    /// Has what [`TableReader::may_contain`] reads brought near.
+    /// Prefetches the memory that [`TableReader::may_contain`] reads.
     #[inline]
     pub(crate) fn prefetch_filter(&self, hash: u64) {
         if let Some(filter) = &self.filter {
@@ -169,7 +172,7 @@ impl TableReader {
         };
         match self.fence_pointers.lower_bound(key_head(suffix)) {
             (at, false) => at,
-            // Equal heads decide nothing.
+            // Equal heads say nothing: the index decides.
             (_, true) => index.seek(key, stamp),
         }
     }
@@ -180,7 +183,7 @@ impl TableReader {
         self.handles.get(at).copied()
     }
 
-    /// Which block lies under `handle`.
+    /// Index of the block under `handle`.
     pub(crate) fn position_of(&self, handle: BlockHandle) -> Option<usize> {
         self.handles.binary_search_by_key(&handle.offset, |handle| handle.offset).ok()
     }
@@ -189,12 +192,12 @@ impl TableReader {
     pub(crate) fn handles_in(&self, range: Range<u64>) -> &[BlockHandle] {
         let first = self.handles.partition_point(|handle| handle.offset < range.start);
         let behind = self.handles.get(first..).unwrap_or_default();
-        // Few are asked for, or each is looked at: a second search would cost more.
+        // The caller asks for few blocks, or looks at each: a second search would cost more.
         let count = behind.iter().take_while(|handle| handle.offset < range.end).count();
         &behind[..count]
     }
 
-    /// The newest version of `key` at or below `stamp`: its block, among those that `fetch` brings, and its place there.
+    /// Finds the newest version of `key` at or below `stamp`: its block, read by `fetch`, and its index there.
     pub(crate) fn find(
         &self,
         key: &[u8],
@@ -215,7 +218,7 @@ impl TableReader {
         Ok(None)
     }
 
-    /// The table's properties, read anew.
+    /// Reads the table's properties from `file`.
     pub(crate) fn properties(&self, file: &StoreFile) -> Result<Properties> {
         let place = TablePlace { file, id: self.id, extent: self.extent };
         place.decode(self.properties, |bytes| Properties::decode(&bytes))
@@ -235,7 +238,7 @@ impl TableReader {
     }
 }
 
-/// The end of a table: one read, where three would wait for each other.
+/// The end of a table, read at once instead of by three reads that wait for each other.
 struct Tail<'a> {
     place: TablePlace<'a>,
     /// The last bytes of the table, up to its footer.
@@ -252,7 +255,7 @@ impl<'a> Tail<'a> {
         Self::new(place, Cow::Owned(file.read(ReadCause::Open, extent.offset + start, length)?))
     }
 
-    /// Takes `bytes`, the last of a table, and checks its footer.
+    /// Takes `bytes`, the last bytes of a table, and checks its footer.
     fn new(place: TablePlace<'a>, mut bytes: Cow<'a, [u8]>) -> Result<Self> {
         let TablePlace { file, id, extent } = place;
         let before = bytes.len().checked_sub(FOOTER_BYTES).ok_or_else(|| place.too_short())?;
@@ -269,7 +272,7 @@ impl<'a> Tail<'a> {
         Ok(Self { place, bytes, footer })
     }
 
-    /// As [`TablePlace::decode`], from memory if that has the block.
+    /// As [`TablePlace::decode`], from the tail's bytes if they hold the block.
     fn decode<T>(
         &self,
         handle: BlockHandle,
@@ -305,8 +308,8 @@ impl TablePlace<'_> {
         }
     }
 
-    /// The block under `handle`, whose sealed bytes lie at `at` of `buffer`. A raw one shares the buffer, another one comes to lie
-    /// in its own, of as many bytes as `take` is asked for.
+    /// The block under `handle`, whose sealed bytes lie at `at` of `buffer`. An uncompressed block shares the buffer.
+    /// Another one is decompressed into a buffer that `take` gives for a number of bytes.
     pub(crate) fn block(
         self,
         handle: BlockHandle,
@@ -322,7 +325,7 @@ impl TablePlace<'_> {
         block.map_err(|e| self.malformed(handle, &e))
     }
 
-    /// Whether the block under `handle`, whose sealed bytes lie at `at` of `buffer`, is as it was sealed.
+    /// Verifies the checksum of the block under `handle`, whose sealed bytes lie at `at` of `buffer`.
     pub(super) fn check(self, handle: BlockHandle, buffer: &[u8], at: usize) -> Result<()> {
         let covered = check_block(self.place(handle), self.sealed(handle, buffer, at)?);
         covered.map(|_| ()).map_err(|e| self.malformed(handle, &e))
@@ -333,7 +336,7 @@ impl TablePlace<'_> {
         sealed.ok_or_else(|| self.file.corruption(self.extent.offset, "a block lies outside what was read"))
     }
 
-    /// Reads what lies under `handle`, and decodes its payload.
+    /// Reads the block under `handle`, and decodes its payload.
     pub(crate) fn decode<T>(
         self,
         handle: BlockHandle,
@@ -355,7 +358,7 @@ impl TablePlace<'_> {
         opened.and_then(decode).map_err(|e| self.malformed(handle, &e))
     }
 
-    /// Length of a block, before anything is allocated for it.
+    /// Length of a block, checked before anything is allocated for it.
     pub(crate) fn length(self, handle: BlockHandle) -> Result<usize> {
         if handle.end() > self.extent.length {
             return Err(self.file.corruption(self.extent.offset, "a block lies outside its table"));

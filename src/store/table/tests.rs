@@ -1,4 +1,4 @@
-//! Tables there and back, in both directions, and damaged ones.
+//! Tests of tables: written and read back, in both directions, copied, cached and damaged.
 
 mod pinned;
 

@@ -1,4 +1,11 @@
-//! How much of the log is durable; known, and made more, without holding the log.
+//! How much of the log is durable, and the sync that makes more of it durable.
+//!
+//! Nothing here needs the lock on the log, so writers append while others sync.
+//!
+//! # Invariants
+//!
+//! * A segment is synced only after all older segments.
+//! * `synced` of a segment counts only bytes whose segment, up to there, and all older segments are durable.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -15,7 +22,7 @@ use crate::types::{SegmentId, Seq};
 pub(super) struct OpenSegment {
     pub(super) id: SegmentId,
     pub(super) file: StoreFile,
-    /// Length of what the operating system has.
+    /// Bytes that the operating system has accepted.
     appended: AtomicU64,
     /// Length of the prefix that is durable, all older segments included.
     synced: AtomicU64,
@@ -39,7 +46,7 @@ impl OpenSegment {
         self.synced() == self.appended.load(Acquire)
     }
 
-    /// Makes durable what is there by now. Only after all older segments.
+    /// Makes durable what has been appended by now. Call it only once all older segments are durable.
     fn sync(&self) -> Result<()> {
         let upto = self.appended.load(Acquire);
         if self.synced() < upto {
@@ -55,7 +62,7 @@ impl OpenSegment {
 pub(crate) struct Durable {
     /// Oldest first. The last one is the current one, durable or not.
     segments: Mutex<Vec<Arc<OpenSegment>>>,
-    /// Number of the newest operation that the operating system has.
+    /// Sequence number of the newest operation that the operating system has accepted.
     appended: AtomicU64,
     /// Whether somebody waits for syncs.
     has_waiters: AtomicBool,
@@ -70,7 +77,7 @@ impl Durable {
         }
     }
 
-    /// Number of the newest operation in the log.
+    /// Sequence number of the newest operation in the log.
     pub(crate) fn appended(&self) -> Seq {
         Seq(self.appended.load(Acquire))
     }
@@ -96,7 +103,7 @@ impl Durable {
         Ok(())
     }
 
-    /// Says that somebody waits for syncs, so that it is worth work to make them quick.
+    /// Notes that somebody waits for syncs, so that work to make them quick is worth it.
     pub(crate) fn await_syncs(&self) {
         self.has_waiters.store(true, Relaxed);
     }
@@ -106,7 +113,7 @@ impl Durable {
         self.has_waiters.load(Relaxed)
     }
 
-    /// Whether all there is is durable.
+    /// Whether everything in the log is durable.
     pub(super) fn all(&self) -> bool {
         self.segments.lock().iter().all(|segment| segment.is_durable())
     }
@@ -119,7 +126,7 @@ impl Durable {
         self.segments.lock().push(current);
     }
 
-    /// The segments before `floor` hold nothing that is needed.
+    /// Forgets the segments before `floor`: nothing in them is needed.
     pub(super) fn released(&self, floor: SegmentId) {
         self.segments.lock().retain(|segment| segment.id >= floor);
     }

@@ -1,8 +1,9 @@
-//! The segment that the log goes on in, made ahead so that no writer waits for a directory's sync.
+//! The next segment of the log, made before it is needed so that no writer waits for the sync of a directory.
 //!
-//! [`NextSegment::make`] gives the file its name; whoever calls it has the directory synced, along with other names. A writer
-//! that comes before that waits for the sync, or does it itself ([`NextSegment::take`]): a segment's name is durable before
-//! its first byte is written.
+//! [`NextSegment::make`] creates the file. Its caller syncs the directory, together with other names. A writer that
+//! needs the segment earlier waits for that sync, or does it itself ([`NextSegment::take`]).
+//!
+//! Invariant: a segment's name is durable before its first byte is written.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::store::files::meter::WriteCause;
 use crate::store::files::recycled::{NewFile, RecycledFiles};
 use crate::types::SegmentId;
 
-/// Makes segments, one ahead at most. A crash leaves an empty one behind the log's end, which recovery removes.
+/// Makes segments, at most one ahead. A crash may leave an empty one behind the log's end, which recovery removes.
 #[derive(Debug)]
 pub(crate) struct NextSegment {
     device: Arc<Device>,
@@ -49,7 +50,8 @@ impl NextSegment {
         self.state.lock().id
     }
 
-    /// Makes the file, if there is none. Returns when it was named; `None` if none is needed any more.
+    /// Makes the file, if there is none. Returns the moment by which it had its name; `None` if no segment is needed
+    /// after this one.
     pub(crate) fn make(&self) -> Result<Option<Named>> {
         let mut state = self.state.lock();
         if state.file.is_none() && !state.discarded {
@@ -67,7 +69,7 @@ impl NextSegment {
         Ok(state.file.as_ref().map(|file| file.named))
     }
 
-    /// Uses the segment up: its id and its file, whose name is durable. After a failure the id is used up all the same.
+    /// Takes the segment: its id and its file, whose name is durable. After a failure the id is used up all the same.
     pub(super) fn take(&self) -> Result<(SegmentId, StoreFile)> {
         let mut state = self.state.lock();
         let id = state.id;
@@ -78,15 +80,15 @@ impl NextSegment {
         };
         let skipped = planted!("segment-name-not-synced");
         let synced = if skipped { Ok(()) } else { self.device.sync_names_upto(named, WriteCause::Directory) };
-        // Nothing can have been made of the next one meanwhile.
+        // Nobody can have made the next one meanwhile.
         let removed = |why| self.device.remove(FileName::Wal(id)).err().unwrap_or(why);
         synced.map(|()| (id, file)).map_err(removed)
     }
 
-    /// Removes a segment that [`NextSegment::take`] gave and that could not be started, `id`: one without its first frame must
-    /// not stand between two good ones. So what is made already of the next one takes its place in the order of names behind
-    /// the removal, which is durable, then, by the time that the next one is written. Where the segment cannot be removed,
-    /// that is what matters, no longer `why` it could not be started.
+    /// Removes segment `id`, which [`NextSegment::take`] gave and which could not be started: a segment without its
+    /// first frame must not stand between two good ones. If the next segment's file exists already, it is named anew
+    /// in the order of names, behind the removal. So the removal is durable by the time that the next segment is
+    /// written. Returns `why` the segment could not be started, or, if it cannot be removed, the error of that.
     pub(super) fn abandon(&self, id: SegmentId, why: Error) -> Error {
         let mut state = self.state.lock();
         let removed = self.device.remove(FileName::Wal(id));
@@ -96,7 +98,7 @@ impl NextSegment {
         removed.err().unwrap_or(why)
     }
 
-    /// Removes what was prepared, and prepares nothing from now on.
+    /// Removes the prepared segment, and prepares none from now on.
     pub(super) fn discard(&self) {
         let mut state = self.state.lock();
         state.discarded = true;

@@ -1,4 +1,4 @@
-//! Rules of recovery: cut, torn and damaged logs, and what a sync promises.
+//! Tests of the log: its recovery when it is cut, torn or damaged, and what a sync promises.
 
 use std::path::Path;
 use std::sync::Arc;

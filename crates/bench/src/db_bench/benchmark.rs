@@ -1,4 +1,4 @@
-//! The benchmarks, and what a thread of each does.
+//! The benchmarks of `db_bench`, and the work of a thread of each.
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! RocksDB's histogram of microseconds, with its buckets and its text, so that what reads the one reads the other.
+//! RocksDB's histogram of microseconds, with the same buckets and the same text, so that programs that read one can
+//! read the other.
 
 use std::fmt;
 use std::sync::LazyLock;

@@ -1,7 +1,8 @@
-//! RocksDB's `db_bench` on Terrace: its benchmarks by their names, its keys, its output to the blank.
+//! RocksDB's `db_bench` on Terrace: the same benchmarks by the same names, the same keys, and the same output,
+//! character by character.
 //!
-//! Scripts that run `db_bench` and read its lines run this. What differs follows from the engine: settings that Terrace
-//! does not have are not there, and a directory is emptied only if an earlier run here has made it.
+//! Scripts that run `db_bench` and read its lines can run this instead. Differences follow from the engine: settings
+//! that Terrace does not have do not exist, and a directory is emptied only if an earlier run has made it.
 
 mod benchmark;
 pub mod histogram;

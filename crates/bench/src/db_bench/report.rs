@@ -1,4 +1,4 @@
-//! The figures of one benchmark as an object for programs.
+//! The figures of one benchmark as a JSON object.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the threads of a benchmark have done, and the line that tells of it.
+//! Counters of a benchmark's threads, and the line that reports them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

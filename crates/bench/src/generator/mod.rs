@@ -1,10 +1,10 @@
 //! Number generators of the YCSB distributions.
 //!
-//! Each generator is a plain value that maps draws of an explicit [`Rng`] to record numbers or positions; nothing is
+//! Each generator is a plain value that maps draws of an explicit [`Rng`] to record numbers or positions. Nothing is
 //! shared between threads and nothing is seeded from the machine, so a seed replays a stream exactly. The definitions
 //! are those of YCSB 0.17 (`site.ycsb.generator`), which its published figures rest on.
 //!
-//! What they do not know: which records exist. Bounding a draw by the records that are acknowledged is the caller's.
+//! Generators do not know which records exist: the caller bounds a draw by the records that are acknowledged.
 
 mod exponential;
 mod fnv;

@@ -1,6 +1,6 @@
 //! The pseudo-random source of every generator: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 //!
-//! Counter based, so a stream is fixed by its seed, and fast enough (about 1 ns a draw) to sit inside the measured loop.
+//! It is counter based, so a stream follows from its seed, and fast enough to run inside the measured loop.
 
 /// The increment of SplitMix64: 2^64 divided by the golden ratio, made odd.
 const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -1,8 +1,8 @@
 //! Zipfian popularity spread over the whole key space, as YCSB's `ScrambledZipfianGenerator`.
 //!
-//! Ranks are drawn from 10^10 items with the precomputed zeta, hashed by FNV and folded into the records, so that the
-//! popular records are scattered and the popularity of a record does not depend on how many there are. Every record
-//! collects the hits of many ranks: the head is a little less skewed than a plain zipfian over the records.
+//! Ranks are drawn from 10^10 items with the precomputed zeta, hashed by FNV and reduced to the number of records. So
+//! the popular records are scattered, and the popularity of a record does not depend on how many there are. Every
+//! record collects the hits of many ranks: the head is a little less skewed than a plain zipfian over the records.
 
 use super::{Rng, THETA, Zipfian, ycsb_hash};
 

@@ -1,4 +1,4 @@
-//! One number after the other, shared by all threads.
+//! Sequential numbers, shared by all threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Every number of a range equally often.
+//! Uniform distribution: every number of a range equally often.
 
 use super::Rng;
 

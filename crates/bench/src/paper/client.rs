@@ -1,4 +1,4 @@
-//! A client of a store under experiment: carries out actions, times them, and looks at every value that comes back.
+//! A client of a store in an experiment: it carries out actions, times them, and checks every value that it reads.
 
 use std::sync::Arc;
 use std::time::Duration;

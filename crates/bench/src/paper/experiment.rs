@@ -1,4 +1,4 @@
-//! What an experiment is: a figure or table of a paper, and what it takes to run it.
+//! An experiment: a figure or table of a paper, and what is needed to run it.
 
 use std::fmt;
 use std::time::Duration;
@@ -105,8 +105,8 @@ impl Setting {
         })
     }
 
-    /// As [`Setting::with_scaled_barriers`], and reads so as well, for figures in which merges alone read: what they find is
-    /// scaled.
+    /// As [`Setting::with_scaled_barriers`], and the same for reads, for figures in which only compactions read: what
+    /// they find is scaled.
     #[must_use]
     pub fn with_scaled_latencies(&self) -> Self {
         let scale = self.scale;

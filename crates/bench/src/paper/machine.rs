@@ -1,8 +1,8 @@
-//! What an experiment runs on: a simulated device in virtual time, or the machine's own file system in real time.
+//! The machine of an experiment: a simulated device in virtual time, or the machine's own file system in real time.
 //!
-//! An experiment asks its [`Lab`] alone for time, threads and files, so the same code runs on both. On a simulated
-//! device it is one deterministic schedule: a seed replays every point of every series. (On machines with as many
-//! processors: by these the block cache chooses its number of shards, and so what it evicts.)
+//! An experiment takes time, threads and files only from its [`Lab`], so the same code runs on both. On a simulated
+//! device it is one deterministic schedule: a seed replays every point of every series. (Only on machines with the
+//! same number of processors, from which the block cache chooses its number of shards, and so what it evicts.)
 //!
 //! # What virtual time contains
 //!
@@ -14,8 +14,8 @@
 //!
 //! # What it does not contain
 //!
-//! * the processor time of flushes and merges beyond those copies, as if each had a processor of its own that is faster
-//!   than the device; so stores that a real processor could not keep up with look better than they are;
+//! * the processor time of flushes and compactions beyond those copies, as if each had a processor of its own that is
+//!   faster than the device; so a store looks better than it is if a real processor could not keep up with it;
 //! * a shortage of processors, context switches, and what contended locks cost besides the wait;
 //! * reads from the operating system's cache: every read that the store does not answer itself goes to the device;
 //! * what devices do by themselves: garbage collection, wear, heat.

@@ -1,12 +1,12 @@
 //! The experiments of the papers that Terrace follows.
 //!
-//! `catalogue` lists every figure and table of the five papers, those whose mechanism is missing included: they are refused
-//! by the name of what they need. [`run`] runs one on a [`Machine`] and returns a [`record::Run`], in which the paper's
-//! claims are held against what was measured; a claim that does not hold is reported so.
+//! `catalogue` lists every figure and table of the five papers. Those whose mechanism is missing are included, and
+//! refused with the name of what they need. [`run`] runs one on a [`Machine`] and returns a [`record::Run`], in which
+//! the paper's claims are compared with the measurement; a claim that does not hold is reported as such.
 //!
-//! The parts: `machine` gives an experiment time, threads and files, virtual or real; `client` carries out the actions of
-//! [`crate::workload`] and checks every value; `timeline` sorts what happened by time; `figures` has the experiments that
-//! can be run, `relation` their checks.
+//! The parts: `machine` provides time, threads and files, virtual or real; `client` carries out the actions of
+//! [`crate::workload`] and checks every value; `timeline` sorts events by time; `figures` has the experiments that
+//! can be run, and `relation` their checks.
 //!
 //! Sizes are the papers', divided by a scale. The store never knows that it is in an experiment.
 

@@ -1,7 +1,8 @@
-//! What a run of a figure leaves behind: plain data, written as JSON, drawn by whoever reads it.
+//! The record of a run of a figure: plain data, written as JSON, drawn by whoever reads it.
 //!
-//! A [`Run`] stands by itself: what was run, on what, how each series was configured, every point, and how each relation
-//! that the paper claims came out. Series whose `y` axes are equal belong into one picture; all share the `x` axis.
+//! A [`Run`] is complete in itself: what was run, on what, how each series was configured, every point, and whether
+//! each relation that the paper claims holds. Series with equal `y` axes belong into one picture; all share the `x`
+//! axis.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Claims of the papers as checks on numbers: what is within its bounds holds, what is not does not.
+//! Relations: claims of the papers as checks on numbers, each with its bounds.
 
 use std::ops::RangeInclusive;
 

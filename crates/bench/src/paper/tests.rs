@@ -1,4 +1,4 @@
-//! The catalogue as a whole, and each figure at a scale of seconds.
+//! Tests of the whole catalogue, and of each figure at a scale of seconds.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Experiments and runs for people to read.
+//! Experiments and their runs as text for people.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What happened when: latencies of requests by interval, and samples of whatever counts.
+//! The timeline of an experiment: latencies of requests by interval, and samples of counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Background jobs and stalls, as Terrace tells of them.
+//! Background jobs and stalls, from Terrace's events.
 
 use std::time::{Duration, Instant};
 

@@ -1,12 +1,12 @@
-//! What happened in the course of a phase: throughput, latencies, counters and background jobs by interval.
+//! Recordings: the course of a phase, with throughput, latencies, counters and background jobs by interval.
 //!
 //! 1. Each load thread has a [`Probe`], which keeps the latencies of the interval in histograms that no other thread
 //!    touches. At its first operation of a new interval it hands them over and goes on with empty ones.
 //! 2. The [`Recorder`] samples the store's counters at the end of every interval, on a thread that does nothing else
-//!    ([`Recorder::sampling`]), and adds up what the probes have handed over.
-//! 3. An interval is a tenth of a second in the first half minute, and a second from then on; a phase that lasted longer
-//!    is told in seconds throughout.
-//! 4. Jobs and stalls come from the store as [`Event`]s, which [`EventLog`] hears from Terrace.
+//!    ([`Recorder::sampling`]), and adds up the histograms that the probes have handed over.
+//! 3. An interval is a tenth of a second in the first half minute, and a second from then on. A phase that lasted
+//!    longer is reported in seconds throughout.
+//! 4. Jobs and stalls come from the store as [`Event`]s, which [`EventLog`] receives from Terrace.
 
 mod events;
 mod recorder;

@@ -1,9 +1,9 @@
-//! Reports of runs: objects for programs, aligned tables for people, and pages of pictures.
+//! Reports of runs: JSON objects for programs, aligned tables for people, and pages of pictures.
 //!
-//! 1. A run is stored as one JSON object: what ran it ([`Provenance`]), and its phases ([`PhaseReport`]) or whatever else
-//!    its kind has. [`Run`] is that of `terrace bench ycsb` and `terrace bench db`.
-//! 2. [`html`] draws stored runs of any kind together on one page. It reads what it draws back from JSON ([`Stored`]) and
-//!    wants no more of it than the pictures need, so that runs of other versions and other programs can stand beside.
+//! 1. A run is stored as one JSON object: what ran it ([`Provenance`]), and its phases ([`PhaseReport`]) or whatever
+//!    else its kind has. [`Run`] is the run of `terrace bench ycsb` and `terrace bench db`.
+//! 2. [`html`] draws stored runs of any kind together on one page. It reads only the parts of the JSON that the
+//!    pictures need ([`Stored`]), so that runs of other versions and other programs can stand beside.
 
 mod page;
 mod phase;

@@ -1,4 +1,4 @@
-//! The figures of one phase, as an object for programs.
+//! The figures of one phase as a JSON object.
 
 use std::collections::BTreeMap;
 

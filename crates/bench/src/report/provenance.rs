@@ -1,4 +1,4 @@
-//! Where a run comes from: machine, command, version and commit.
+//! The provenance of a run: machine, command, version and commit.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What pictures need of stored runs, whoever wrote them.
+//! The part of stored runs that pictures need, whichever program has written them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

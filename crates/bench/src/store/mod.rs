@@ -1,4 +1,4 @@
-//! What a workload asks of a storage engine, and nothing more.
+//! The interface of a store under test: only what a workload needs of an engine.
 
 mod profile;
 mod terrace;

@@ -1,4 +1,4 @@
-//! Options by one word: a profile, and single parts of its tree set otherwise.
+//! Profiles by name: options of a profile, with single parts of its tree set otherwise.
 
 use terrace::{Descriptors, Options, PackLayout, TreeOptions, Victims};
 

@@ -1,4 +1,4 @@
-//! When the requests of an open loop come: on time, whether or not earlier ones are done.
+//! Arrivals of an open loop: requests come on time, whether or not earlier ones are done.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which record an operation asks for, and how long a scan is.
+//! The chooser: which record an operation asks for, and how long a scan is.
 
 use std::sync::Arc;
 

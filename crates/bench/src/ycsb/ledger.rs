@@ -1,4 +1,4 @@
-//! What the store must hold: for every record, the versions that a read may see.
+//! The ledger: what the store must hold. For every record it has the versions that a read may see.
 //!
 //! A writer takes the next version of a record before it writes and acknowledges it afterwards; a reader asks for the
 //! oldest version still possible before it reads and for the newest one begun after it has read. Whatever it saw must

@@ -1,4 +1,4 @@
-//! One phase: its load threads, the wait for them, and the figures that come out.
+//! One phase: its load threads, the wait for them, and the resulting figures.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

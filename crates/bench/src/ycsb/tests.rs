@@ -1,4 +1,4 @@
-//! Whole runs of small workloads, and the shape of what they choose.
+//! Tests: whole runs of small workloads, and the distribution of what they choose.
 
 use std::collections::BTreeMap;
 use std::sync::RwLock;

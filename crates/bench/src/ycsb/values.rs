@@ -1,4 +1,4 @@
-//! Values that say whose they are: a header, then bytes that follow from it.
+//! Values that identify their record: a header, then bytes that follow from it.
 //!
 //! ```text
 //! OFFSET  SIZE  FIELD
@@ -7,8 +7,8 @@
 //! 12      rest  words of a stream seeded by both, so that any wrong byte shows
 //! ```
 //!
-//! Made and checked a word at a time (about 1 ns each), so that both can run inside the measured loop. The bytes do not
-//! compress.
+//! A value is made and checked a word at a time, fast enough for both to run inside the measured loop. The bytes do
+//! not compress.
 
 use crate::Result;
 use crate::generator::mix;

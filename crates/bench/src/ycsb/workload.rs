@@ -1,4 +1,4 @@
-//! A workload: what YCSB's properties say, in types, with YCSB's defaults; and the workloads shipped with the tool.
+//! A workload: YCSB's properties as types, with YCSB's defaults; and the workloads that come with the tool.
 
 use super::keys::InsertOrder;
 use super::properties::Properties;

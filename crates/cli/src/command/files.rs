@@ -1,4 +1,4 @@
-//! What the commands that look into single files share.
+//! Shared by the commands that look into single files.
 
 use std::io::{self, BufWriter, StdoutLock};
 use std::path::Path;

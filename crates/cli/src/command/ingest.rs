@@ -1,4 +1,4 @@
-//! `terrace ingest`: takes sorted records straight into tables.
+//! `terrace ingest`: ingests sorted records straight into tables.
 
 use std::time::Instant;
 

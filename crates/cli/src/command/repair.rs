@@ -1,4 +1,4 @@
-//! `terrace repair`: builds a store of what is left of a damaged one.
+//! `terrace repair`: builds a new store from what is left of a damaged one.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

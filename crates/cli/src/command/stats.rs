@@ -1,4 +1,4 @@
-//! `terrace stats`: prints what a store counts.
+//! `terrace stats`: prints a store's statistics.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! One line of a dump: what it tells of, and its figures by name.
+//! One line of a dump: its subject, and its figures by name.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ enum Field {
 }
 
 impl Line {
-    /// A line that tells of `what`, which is part of what the last line with less `depth` told of.
+    /// A line about `what`, which is part of the subject of the last line with less `depth`.
     pub fn new(depth: usize, what: &'static str) -> Self {
         Self { depth, what, fields: Vec::new() }
     }

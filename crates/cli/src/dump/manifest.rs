@@ -1,4 +1,4 @@
-//! A manifest: the edits of the catalog, the first of them the whole catalog as it was when the file began.
+//! The dump of a manifest: the edits of the catalog. The first one is the whole catalog when the file was begun.
 
 use std::io::{self, Write};
 

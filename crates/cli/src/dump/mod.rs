@@ -1,7 +1,7 @@
-//! What is in the files of a store, line by line, for people and for programs.
+//! Dumps: the contents of a store's files, line by line, for people and for programs.
 //!
-//! A dump reads one file by the public formats, with no store open around it, and goes on as far as it can: what does not
-//! check becomes a line of its own, `damage`, and the dump goes on behind it.
+//! A dump reads one file by the public formats, without opening a store, and goes on as far as it can. Bytes whose
+//! checksum is wrong become a line of their own, `damage`, and the dump goes on behind them.
 
 mod line;
 mod log;

@@ -1,7 +1,7 @@
-//! A pack: its directory, and the tables in it, block by block.
+//! The dump of a pack: its directory, and the tables in it, block by block.
 //!
-//! A pack without a readable directory is searched for the footers of tables; a table without a readable index is read
-//! no further. A table that is nothing but zeros has died and its space has been given back.
+//! A pack without a readable directory is searched for the footers of tables. Of a table without a readable index
+//! nothing more is read. A table of nothing but zeros has died and was punched.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

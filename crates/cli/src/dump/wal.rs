@@ -1,4 +1,4 @@
-//! A segment of the write-ahead log: how it follows the one before, and the batches.
+//! The dump of a log segment: how it follows the segment before, and its batches.
 
 use std::io::{self, Write};
 

@@ -1,8 +1,10 @@
-//! Two comma-separated columns, quoted as RFC 4180 says; a quoted value may span lines, and keeps its line ends. Empty lines
-//! are passed over. A CR that is not quoted ends a line as well, as old Macintosh files have it, unless LF alone does.
+//! CSV: two comma-separated columns, quoted as in RFC 4180.
 //!
-//! The `csv` crate takes the LF of a CRLF for the beginning of the next record, and so names the line before it; that is why
-//! this stands on its core.
+//! A quoted value may span lines, and keeps its line ends. Empty lines are skipped. A CR that is not quoted also ends
+//! a line, as in old Macintosh files, unless only LF does.
+//!
+//! This is built on the core of the `csv` crate. The crate itself takes the LF of a CRLF for the beginning of the
+//! next record, and so reports the line before it.
 
 use std::io::{self, BufRead};
 

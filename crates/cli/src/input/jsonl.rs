@@ -1,4 +1,4 @@
-//! One JSON object per line, with the names that `terrace scan --json` and `terrace dump` print.
+//! JSON Lines: one JSON object per line, with the names that `terrace scan --json` and `terrace dump` print.
 
 use std::io::{self, BufRead};
 

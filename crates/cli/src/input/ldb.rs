@@ -1,4 +1,4 @@
-//! What `ldb dump --hex` of RocksDB prints: `0xKEY ==> 0xVALUE` lines and a trailer that counts them.
+//! The output of RocksDB's `ldb dump --hex`: `0xKEY ==> 0xVALUE` lines and a trailer that counts them.
 
 use std::io::{self, BufRead};
 

@@ -1,5 +1,5 @@
-//! Lines of a file, numbered from 1, as bytes and without their line ends. Empty lines at the end of the file are no lines:
-//! editors leave them behind.
+//! Lines of a file, numbered from 1, as bytes without their line ends. Empty lines at the end of the file, which
+//! editors leave behind, do not count.
 
 use std::io::{self, BufRead};
 

@@ -1,10 +1,10 @@
-//! Records from files: tab-separated, comma-separated, JSON Lines, and what RocksDB's `ldb dump --hex` prints.
+//! Records from files: tab-separated, comma-separated, JSON Lines, and the output of RocksDB's `ldb dump --hex`.
 //!
-//! A reader yields one record or one bad line at a time and always knows the line's number; after a bad line it goes on
-//! with the next, and whether that is wanted is the caller's to say.
+//! A reader yields one record or one bad line at a time, and always knows the line's number. After a bad line it goes
+//! on with the next one; the caller decides whether to continue.
 //!
-//! Text from Windows is read as its writer meant it: a byte-order mark in front is no part of the text (`start`), and CRLF
-//! ends a line as LF does (`LineEnds`).
+//! Text from Windows is read as its writer meant it: a byte-order mark at the beginning is not part of the text
+//! (`start`), and CRLF ends a line as LF does (`LineEnds`).
 
 mod comma;
 mod jsonl;

@@ -1,4 +1,4 @@
-//! Where records come from: a file or standard input, in a notation that is given or guessed.
+//! The source of records: a file or standard input, in a notation that is given or guessed.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};

@@ -1,4 +1,4 @@
-//! The beginning of a text: the byte-order mark that programs on Windows put in front, and the first line, from which the
+//! The beginning of a text: the byte-order mark that programs on Windows write, and the first line, from which the
 //! format is guessed.
 
 use std::io::{self, BufRead, Chain, Cursor, Read};

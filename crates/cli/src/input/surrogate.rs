@@ -1,5 +1,7 @@
-//! Halves of UTF-16 surrogate pairs in JSON. Programs that cut UTF-16 text anywhere write one without the other; it stands for
-//! no character, so there are no bytes that it could be stored as.
+//! Halves of UTF-16 surrogate pairs in JSON.
+//!
+//! Programs that cut UTF-16 text at any place write one half without the other. It stands for no character, so there
+//! are no bytes to store for it.
 
 /// The first escape in `json` that is one half of a surrogate pair without the other, and its column, from 1.
 pub fn find_lone(json: &[u8]) -> Option<(&str, usize)> {

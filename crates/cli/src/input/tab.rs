@@ -1,5 +1,7 @@
-//! Key, tab, value: what `terrace scan` prints. Everything behind the first tab is the value. A key or value that a line
-//! cannot hold as it is stands as `\x` and hexadecimal digits, as PostgreSQL writes binary data.
+//! Key, tab, value: the output of `terrace scan`.
+//!
+//! Everything behind the first tab is the value. A key or value that a line cannot hold as it is stands as `\x` and
+//! hexadecimal digits, as PostgreSQL writes binary data.
 
 use std::io::{self, BufRead, Write};
 

@@ -1,4 +1,4 @@
-//! Records in every notation, good and bad.
+//! Tests with records in every notation, good and bad.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Runs the built command in a directory of its own.
+//! Shared by the tests: runs the built command in a directory of its own.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::io::Write;

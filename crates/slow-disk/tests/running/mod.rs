@@ -1,4 +1,4 @@
-//! A run that is watched from outside, and what can be seen of it anywhere in the system.
+//! A run under observation from outside, and what can be seen of it anywhere in the system.
 
 use std::fs;
 use std::io;

@@ -1,7 +1,7 @@
-//! A disk that writes down all that is done to it.
+//! A disk that records every change to it.
 //!
-//! It is a file of a file system of its own (FUSE), over which a loop device lies, so that every write and every flush of the
-//! file system above comes here, one after the other.
+//! It is a file in a file system of its own (FUSE), with a loop device over it. So every write and every flush of the
+//! file system above arrives here, one after the other.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,4 +1,5 @@
-//! What a disk may hold after its power went: all that came before its last flush, and of the rest what chance has it.
+//! What a disk may hold after a power cut: all writes before its last flush, and a part of the later ones that chance
+//! decides.
 
 use std::fs::File;
 use std::io;

@@ -1,9 +1,11 @@
-//! Power cuts of a device: a real file system over a disk whose cache may lose whatever no flush has reached.
+//! The suite `blocks`: power cuts of a device, under a real file system over a disk whose cache may lose everything
+//! that no flush has reached.
 //!
-//! A [`writer`](crate::writer) works in ext4 or XFS over a `disk` that writes down every write and every flush. Afterwards
-//! the disk is made anew as it may have been at many moments: with all that came before the last flush, and of what came
-//! after it all, nothing, or what is drawn, write by write. Each such image is mounted, for which the file system plays back its
-//! journal, and the store is opened and judged: it holds what was synced when that was acknowledged at the time.
+//! A [`writer`](crate::writer) works in ext4 or XFS over a `disk` that records every write and every flush.
+//! Afterwards the disk is rebuilt as it may have been at many moments: with all writes before the last flush, and of
+//! the writes after it with all, none, or those that are drawn. Each such image is mounted, for which the file system
+//! replays its journal, and the store is opened and judged: it holds everything that was acknowledged as synced at
+//! that moment.
 
 mod disk;
 mod image;

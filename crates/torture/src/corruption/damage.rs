@@ -1,4 +1,4 @@
-//! What is done to a file: kinds of damage, and each kind's damages by number.
+//! Kinds of damage to a file, and each kind's damages by number.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What must come of a wound, by the format alone.
+//! What must happen after damage to a file, computed from the format alone.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Opens a damaged store, reads all of it in every way, and holds the answers against the history.
+//! Opens a damaged store, reads all of it in every way, and compares the answers with the history.
 
 use terrace::env::simulated::{SimEnv, Survival};
 use terrace::{Db, Error, ErrorKind};

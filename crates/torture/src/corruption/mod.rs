@@ -1,14 +1,18 @@
-//! Corruption: every kind of damage to every kind of file ends in an error that names the place, or in the right answer.
+//! The suite `corruption`: every kind of damage to every kind of file ends in an error that names the place, or in
+//! the right answer.
 //!
-//! Never in a wrong value, a panic, a hang, or an allocation out of proportion. What is `expect`ed is
-//! computed from the format, not from what the store says: in a pack, every byte but the padding is guarded; in the log,
-//! damage before bytes that a later frame testifies to have been durable is refused, and later damage cuts the history
-//! there; in the manifest, all but the last edit is guarded by the edits behind it.
+//! It must never end in a wrong value, a panic, a hang, or an allocation out of proportion. What must happen
+//! (`expect`) is computed from the format, not from what the store says:
 //!
-//! Known limits, which the expectations state: nothing testifies to the last frames of the log and of the manifest, nor to
-//! the existence of the last segment, so their loss looks like a crash that kept them from the disk.
+//! * in a pack, every byte except the padding is covered by a checksum;
+//! * in the log, damage to bytes that a later frame records as durable is refused, and damage to later bytes cuts the
+//!   history there;
+//! * in the manifest, every edit but the last is covered by the edits behind it.
 //!
-//! A round damages one `store`. The `damage`s of a kind to a file are numbered; a case is a stretch of the numbers. A
+//! Known limits, which the expectations state: nothing records that the last frames of the log and of the manifest
+//! were durable, nor that the last segment existed. So their loss looks like a crash that kept them from the disk.
+//!
+//! A round damages one `store`. The `damage`s of a kind to a file are numbered; a case is a range of these numbers. A
 //! sample leaves numbers out, with strides that share no factor with the sizes in the format.
 
 pub mod damage;
@@ -33,7 +37,7 @@ const ALLOCATION_MAX: usize = 8 << 20;
 /// Damages of a case.
 const STRETCH: usize = 64;
 
-/// Of so many damages, one is also looked at by an owner, who opens the store for writing.
+/// For one damage in this many, an owner also opens the store for writing.
 const OWNED_EVERY: usize = 23;
 
 /// The suite.
@@ -75,7 +79,7 @@ impl Suite for Corruption {
     }
 }
 
-/// A store, and what of its files means what.
+/// A store, with the meaning of the bytes in its files.
 pub struct Patient {
     pub image: Image,
     /// Pack maps, by path.
@@ -95,7 +99,7 @@ impl Patient {
         self.image.files("").into_iter().filter(|path| !path.ends_with("LOCK")).collect()
     }
 
-    /// Inflicts a wound on a copy of the store, and judges what becomes of it. Whether anything has changed.
+    /// Inflicts a wound on a copy of the store, and judges the result. Returns whether the wound changed anything.
     pub fn suffer(&self, wound: &Wound, is_owned: bool, tally: &Tally) -> bool {
         let mut changes = wound.changes(self);
         changes.retain(|change| change.new.as_ref() != Some(&change.old));

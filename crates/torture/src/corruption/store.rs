@@ -1,4 +1,4 @@
-//! The store that is damaged: its history, and what of its files means what.
+//! The store that is damaged: its history, and the meaning of the bytes in its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -133,7 +133,7 @@ impl Image {
         remove_preallocated(&image);
         let complete = Arc::new(history.state(history.len()));
         let image = Self { env: image, history, flushed, complete };
-        // What the log is extended by ahead of its end says nothing, and would hide the end from the tests.
+        // The zeros ahead of the log's end mean nothing, and would hide the end from the tests.
         for segment in image.files("wal") {
             let bytes = image.read(&segment);
             let used = FrameReader::new(number_of(&segment), &bytes).last().unwrap();
@@ -310,7 +310,7 @@ impl PackMap {
     }
 }
 
-/// Removes the files that were made ahead: nothing depends on them.
+/// Removes the preallocated files: nothing depends on them.
 fn remove_preallocated(env: &SimEnv) {
     for (path, _) in env.files() {
         let bytes = env.read_file(&path).unwrap();

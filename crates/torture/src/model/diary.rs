@@ -1,13 +1,13 @@
-//! What a caller has done, told after it has failed.
+//! The diary: a list of what a caller has done, for the report of a failure.
 
 use std::sync::Arc;
 
 use terrace::env::sync::Mutex;
 
-/// Operations that a report tells, the latest.
+/// The number of latest operations that a report lists.
 const TOLD_MAX: usize = 60;
 
-/// A list of operations by number, shared by whoever does them and whoever tells of them.
+/// A list of operations by number, shared by the caller that does them and the report.
 #[derive(Clone, Default)]
 pub struct Diary(Arc<Mutex<(Vec<usize>, Vec<String>)>>);
 
@@ -24,7 +24,7 @@ impl Diary {
         diary.1.push(format!("{number}: {what}"));
     }
 
-    /// The numbers of the operations so far.
+    /// The numbers of all operations.
     pub fn numbers(&self) -> Vec<usize> {
         self.0.lock().0.clone()
     }

@@ -1,13 +1,13 @@
-//! Random operations against an ordered map with versions, under many sets of options.
+//! The suite `model`: random operations against an ordered map with versions, under many sets of options.
 //!
-//! One caller and the store's own threads: puts, deletes of keys and of ranges, batches across keyspaces, lookups, iterators
-//! from both ends that are held across writes and jobs, snapshots, flushes, compactions, keyspaces that come and go,
-//! reopening, and power cuts after which the store must be as some prefix of the history left it. Sizes are tiny, so that
-//! every kind of job runs.
+//! One caller runs beside the store's own threads. It puts, deletes keys and ranges, writes batches across keyspaces,
+//! looks keys up, holds iterators and snapshots across writes and jobs, flushes, compacts, creates and drops
+//! keyspaces, and reopens the store. After a power cut the store must have the state of some prefix of the history.
+//! Sizes are tiny, so that every kind of job runs.
 //!
-//! On the simulated machine the threads run in an order that the seed draws. There an operation is told by the seed and its
-//! number, whichever went before it, so that a failure is reduced to the operations that it needs, and replayed by their
-//! numbers. On real files no seed orders the threads.
+//! On the simulated machine the seed also draws the order of the threads. An operation follows from the seed and its
+//! number alone, whatever operations came before it. So a failure can be reduced to the operations that it needs, and
+//! replayed by their numbers. On real files no seed orders the threads.
 
 mod diary;
 mod reading;
@@ -38,7 +38,7 @@ const REDUCED_MAX: usize = 1;
 
 /// The suite, as large as a sample of it.
 pub struct Model {
-    /// Lives under standard options, under random ones, and on real files under standard options.
+    /// Number of runs under standard options, under random options, and on real files under standard options.
     pub standard: u64,
     pub random: u64,
     pub real: u64,
@@ -95,7 +95,7 @@ impl Suite for Model {
     }
 }
 
-/// A store's life of random operations.
+/// One run of random operations.
 struct Life {
     seed: u64,
     group: &'static str,
@@ -105,7 +105,7 @@ struct Life {
 }
 
 impl Life {
-    /// The life that `name` says with its operations.
+    /// The run that `name` describes, with its operations.
     fn reduced(seed: u64, name: &str) -> Option<Self> {
         let (life, steps) = name.rsplit_once('/')?;
         let (group, number) = life.split_once('/')?;
@@ -114,7 +114,7 @@ impl Life {
     }
 
     fn own_seed(&self) -> u64 {
-        // The next rounds' lives are others.
+        // The next rounds have other runs.
         (self.seed << 32) + self.number
     }
 
@@ -148,7 +148,7 @@ impl Life {
         runner.finish()
     }
 
-    /// What is left of a failed life when all is left out that the failure does not need.
+    /// A failed run, reduced to the operations that the failure needs.
     fn told_shortly(&self, message: &str, numbers: Vec<usize>) -> String {
         static REDUCED: AtomicUsize = AtomicUsize::new(0);
         if self.steps.is_some() || REDUCED.fetch_add(1, Ordering::Relaxed) >= REDUCED_MAX {
@@ -201,7 +201,7 @@ impl Case for Life {
     }
 }
 
-/// A hash of all that a machine did in a short life.
+/// A hash of all calls of a machine in a short run.
 #[must_use]
 pub fn fingerprint(seed: u64) -> u64 {
     let env = SimEnv::new(SimConfig { seed, ..SimConfig::default() });

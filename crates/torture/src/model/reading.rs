@@ -1,4 +1,4 @@
-//! How the caller reads: lookups, iterators in the middle of their way, snapshots, and the whole store at once.
+//! How the caller reads: lookups, iterators that are kept half-way, snapshots, and the whole store at once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;

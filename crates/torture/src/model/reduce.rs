@@ -1,9 +1,10 @@
-//! Leaves out what a failure does not need.
+//! Reduces a failure: leaves out the operations that it does not need.
 
 /// Runs that a reduction takes at most: each one that fails leaves its threads behind.
 const RUNS_MAX: usize = 100;
 
-/// A part of `numbers` that still `fails`, of which no small stretch can be left out, as far as so many runs can tell.
+/// A part of `numbers` that still `fails`, and from which no small range can be left out, as far as this many runs
+/// can show.
 pub fn reduce(numbers: Vec<usize>, mut fails: impl FnMut(&[usize]) -> bool) -> Vec<usize> {
     let (mut kept, mut runs) = (numbers, 0);
     let mut length = kept.len().div_ceil(2);

@@ -1,4 +1,4 @@
-//! A random caller, and the map that it compares the store with.
+//! A random caller, and the map with which it compares the store.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -93,7 +93,8 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// A caller of a store that it opens. `seed` and its number tell all of an operation, whichever go before it.
+    /// A caller of a store that it opens. An operation follows from `seed` and its number, whatever operations came
+    /// before it.
     pub fn new(machine: Machine, options: Options, seed: u64, diary: Diary) -> Self {
         let mut runner = Self {
             machine,
@@ -223,7 +224,7 @@ impl Runner {
         let restarted = env.crash(survival);
         self.note(format!("power cut, {survival:?} survives"));
         self.count_jobs();
-        // What the old machine still does concerns nobody.
+        // Nobody is interested in what the old machine still does.
         self.walks.clear();
         self.views.clear();
         self.spaces.clear();
@@ -386,7 +387,8 @@ impl Runner {
         self.check_released(4);
     }
 
-    /// What levels hold for readers that have gone is less than one part in `parts` of them: of each of their tables it is.
+    /// Checks that levels keep less than one part in `parts` for readers that have gone; the same holds for each of
+    /// their tables.
     fn check_released(&self, parts: u64) {
         for keyspace in self.db().stats().keyspaces {
             for level in keyspace.shape.levels {

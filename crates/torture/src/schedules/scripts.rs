@@ -1,4 +1,4 @@
-//! What happens in each schedule, step by step.
+//! The script of each schedule, step by step.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -134,7 +134,7 @@ pub(super) fn compactions(client: &mut Client) -> Step {
 
 pub(super) fn moves(client: &mut Client) -> Step {
     client.open()?;
-    // Rounds do not overlap, so tables sink as they are.
+    // Rounds do not overlap, so tables are moved.
     for round in 0..9 {
         for n in 0..5 {
             client.put("default", format!("{round}{n}"), value(round * 10 + n, 1500))?;
@@ -293,7 +293,7 @@ pub(super) fn compaction(client: &mut Client) -> Step {
     client.close()
 }
 
-/// Scans pay for fewer runs in level 0.
+/// Scans run up a read debt, which starts a compaction of level 0.
 pub(super) fn intra_l0(client: &mut Client) -> Step {
     client.open()?;
     for n in 0..12 {
@@ -453,8 +453,8 @@ pub(super) fn holes(client: &mut Client) -> Step {
     client.put("default", "end", "and passed")
 }
 
-/// The same where the file system knows no holes: what lives on is copied, beside a snapshot and writes, and once more after an
-/// opening.
+/// The same where the file system does not support holes: live tables are copied, beside a snapshot and writes, and
+/// once more after an opening.
 pub(super) fn rewrites(client: &mut Client) -> Step {
     let target =
         FaultTarget::Matching { operation: Operation::Punch, path_suffix: String::new(), skipped: 0 };
@@ -489,7 +489,7 @@ pub(super) fn rewrites(client: &mut Client) -> Step {
     client.put("default", "end", "and passed")
 }
 
-/// Packs and segments die large enough to be written over.
+/// Dead packs and segments are large enough to be recycled.
 pub(super) fn recycled_files_and_reserve(client: &mut Client) -> Step {
     client.open()?;
     for round in 0..5 {
@@ -502,8 +502,8 @@ pub(super) fn recycled_files_and_reserve(client: &mut Client) -> Step {
     client.check_reads("beside recycled files")
 }
 
-/// Jobs take packs that were made ahead, some of them of dead files, and go on where there is none: in the first flush of each
-/// opening, and where a compaction is faster than who makes them.
+/// Jobs take preallocated packs, some of them recycled files, and go on where there is none: in the first flush of
+/// each opening, and where a compaction is faster than the thread that makes them.
 pub(super) fn preallocated_packs(client: &mut Client) -> Step {
     client.open()?;
     for opening in 0..2 {

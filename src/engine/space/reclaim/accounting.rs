@@ -1,10 +1,11 @@
-//! What is in use of each pack: the live tables, what is dead, and what of that is a hole. Values alone: no files, no locks.
+//! Space accounting: the live tables, dead byte ranges and holes of each pack. Plain values: no files, no locks.
 //!
-//! A table owns the pages that it begins in: the next one, and the pack's directory, start at the following page (I1). So
-//! the byte range of a dead table ends at a page, too, and whole pages are freed. Byte ranges of dead neighbours are joined.
+//! A table owns the pages in which its bytes lie. The next table, and the pack's directory, begin at a later page
+//! (I1). So the byte range of a dead table ends at a page boundary too, and whole pages are freed. Byte ranges of
+//! dead neighbours are joined.
 //!
-//! What is dead comes from here, and nothing is offered as dead that a live table has a byte of: what a mistake elsewhere
-//! would lead to is space that stays, not a hole in a table (I8).
+//! Invariant (I8): a byte range is offered as dead only if no live table has a byte of it. So a mistake elsewhere
+//! leads to space that is not freed, not to a hole in a live table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,17 +17,18 @@ use crate::format::pack::PackDirectory;
 use crate::policy::PackView;
 use crate::types::{Extent, PAGE_BYTES, PackId};
 
-/// Dead tables are punched once they take more than this part of what live ones take. Until then it is left to their packs
-/// to die: to write over a whole file is cheaper than to fill its holes.
+/// Dead tables are punched once they take more than one part in this many of what live ones take. Until then they
+/// wait for their packs to die: to overwrite a whole file is cheaper than to fill its holes.
 const DEAD_SHARE_MAX: u64 = 32;
 
-/// The same for byte ranges that are not worth a hole: or nothing would bound what is dead where tables are small.
+/// The same for byte ranges that are too short to be worth a hole. Without this, nothing would bound the dead space
+/// of small tables.
 const SMALL_SHARE_MAX: u64 = 2;
 
-/// A byte range is not cut to less than this for who needs space.
+/// When somebody needs space, a byte range is not cut to fewer bytes than this.
 const CUT_BYTES_MIN: u64 = 1 << 20;
 
-/// Pause before a pack that something stands in the way of is tried again, doubled each time up to the maximum.
+/// Pause before a blocked pack is tried again, doubled each time up to the maximum.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(64);
 
@@ -34,66 +36,66 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(64);
 #[derive(Debug, Default)]
 pub(super) struct SpaceAccounting {
     packs: BTreeMap<PackId, PackUse>,
-    /// Packs with anything dead, by the bytes of it.
+    /// Packs with dead bytes, by their number.
     by_dead: BTreeSet<(u64, PackId)>,
-    /// Packs that are left alone for a while, by when that ends.
+    /// Blocked packs, which are left alone for a while, by the end of that time.
     blocked: BTreeSet<(Duration, PackId)>,
     totals: Totals,
 }
 
-/// Bytes of one pack, or of all.
+/// Sums over one pack, or over all, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Totals {
     /// Live tables.
     pub(super) live: u64,
-    /// Files, without their holes.
+    /// Files, holes left out.
     pub(super) stored: u64,
-    /// Dead byte ranges that are worth a hole, in packs that nothing stands in the way of.
+    /// Dead byte ranges that are worth a hole, in packs that are not blocked.
     pub(super) worth: u64,
     /// All dead byte ranges in those packs.
     pub(super) dead: u64,
-    /// Dead byte ranges in the other packs.
+    /// Dead byte ranges in blocked packs.
     pub(super) kept: u64,
-    /// Number of packs of which very little is left, and that nothing stands in the way of.
+    /// Number of packs of which very little is live and that are not blocked.
     pub(super) sparse: u64,
 }
 
 /// One pack.
 #[derive(Debug, Default)]
 struct PackUse {
-    /// As sealed.
+    /// Length of the sealed pack.
     length: u64,
     /// Length of each live table, by its offset.
     live: BTreeMap<u64, u64>,
     live_bytes: u64,
-    /// Takes up space, and nobody needs it.
+    /// Byte ranges that take up space and that nobody needs.
     dead: ByteRanges,
     holes: ByteRanges,
-    /// The last pause, while something stands in the way.
+    /// The last pause, while something prevents punching.
     pause: Option<Duration>,
     blocked: bool,
-    /// A sync of the file has failed: it is never synced again.
+    /// Whether a sync of the file has failed: it is never synced again.
     unsyncable: bool,
 }
 
-/// A pack that was given up by its last table.
+/// A pack whose last table has died.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct DeadPack {
     pub(super) id: PackId,
-    /// What it takes up.
+    /// Bytes that its file takes up.
     pub(super) bytes: u64,
     /// Whether it has no holes.
     pub(super) is_whole: bool,
 }
 
-/// What the end of a table's life means for its pack.
+/// What the death of a table means for its pack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Released {
     /// The table was never entered here.
     Unknown,
-    /// The pack lives on.
+    /// The pack has other live tables.
     Dead,
-    /// It was the last.
+    /// It was the pack's last live table.
     Last(DeadPack),
 }
 
@@ -104,7 +106,7 @@ pub(super) struct Pick {
     pub(super) byte_ranges: Vec<Range<u64>>,
 }
 
-/// At most so much at a time.
+/// Most punches and bytes at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Budget {
     pub(super) punches: usize,
@@ -152,7 +154,7 @@ impl PackUse {
         self.length.saturating_sub(self.holes.bytes())
     }
 
-    /// Pieces of the file between holes. The directory at its end is one, or belongs to one.
+    /// Number of pieces of the file between holes. The directory at its end is one, or belongs to one.
     fn data_ranges(&self) -> u64 {
         let at_start = self.holes.iter().next().is_some_and(|hole| hole.start == 0);
         (self.holes.len() + 1 - usize::from(at_start)) as u64
@@ -182,7 +184,7 @@ impl PackUse {
     }
 }
 
-/// The pages of a table: it begins at one, and nothing else begins in its last one.
+/// The pages of a table: it begins at a page, and nothing else begins in its last page.
 fn pages_of(extent: &Extent) -> Range<u64> {
     let start = extent.offset.next_multiple_of(PAGE_BYTES);
     start..extent.end().next_multiple_of(PAGE_BYTES).max(start)
@@ -198,7 +200,7 @@ impl SpaceAccounting {
         self.packs.len() as u64
     }
 
-    /// Pieces that packs are stored in, between their holes: of all, and of the pack that has most.
+    /// Number of pieces between holes: of all packs, and of the pack that has most.
     pub(super) fn data_ranges(&self) -> (u64, u64) {
         let counts = self.packs.values().map(PackUse::data_ranges);
         counts.fold((0, 0), |(all, most), count| (all + count, most.max(count)))
@@ -209,18 +211,18 @@ impl SpaceAccounting {
         self.packs.get(&pack).map(PackUse::stored)
     }
 
-    /// The packs of which something is dead or a hole, and that nothing stands in the way of.
+    /// The packs that have dead bytes or holes and are not blocked.
     pub(super) fn views(&self) -> Vec<PackView> {
         let packs = self.packs.iter().filter(|(_, used)| !used.blocked).map(|(&id, used)| used.view(id));
         packs.filter(|pack| pack.dead_bytes + pack.hole_bytes > 0).collect()
     }
 
-    /// Whether so much is dead that it is punched though there is space.
+    /// Whether so much is dead that it is punched even though nobody needs space.
     pub(super) fn is_wasteful(&self) -> bool {
         self.least().is_some()
     }
 
-    /// How long a byte range must be to be punched though there is space, if too much is dead.
+    /// If too much is dead: the least length of a byte range to be punched even though nobody needs space.
     fn least(&self) -> Option<u64> {
         let Totals { live, worth, dead, .. } = self.totals;
         if worth > live / DEAD_SHARE_MAX {
@@ -230,20 +232,20 @@ impl SpaceAccounting {
         }
     }
 
-    /// Whether punching is far behind what dies.
+    /// Whether punching is far behind the death of tables.
     pub(super) fn is_behind(&self) -> bool {
         let Totals { live, worth, dead, .. } = self.totals;
         worth > live / DEAD_SHARE_MAX * 2 || dead > live / SMALL_SHARE_MAX * 2
     }
 
-    /// Enters a pack, without tables so far.
+    /// Enters a pack without tables.
     pub(super) fn enter_pack(&mut self, pack: PackId, length: u64) {
         let used = PackUse { length, ..PackUse::default() };
         self.totals.add(&used.totals());
         self.packs.insert(pack, used);
     }
 
-    /// Enters a live table of a pack that is known, if it is not there already.
+    /// Enters a live table of a known pack, if it is not entered already.
     pub(super) fn enter_table(&mut self, extent: &Extent) {
         self.change(extent.pack, |used| {
             if used.live.insert(extent.offset, extent.length).is_none() {
@@ -253,8 +255,8 @@ impl SpaceAccounting {
         });
     }
 
-    /// What lies dead or as a hole in a pack whose tables have been entered: `gaps` are all of it, `stored` is what of them
-    /// takes up space.
+    /// Enters the gaps between the live tables of a pack, all of which have been entered. `stored` is the part of
+    /// `gaps` that takes up space and is dead; the rest are holes.
     pub(super) fn enter_gaps(&mut self, pack: PackId, gaps: &[Range<u64>], stored: &[Range<u64>]) {
         self.change(pack, |used| {
             let free = |parts: &[Range<u64>]| -> Vec<Range<u64>> {
@@ -269,7 +271,7 @@ impl SpaceAccounting {
         });
     }
 
-    /// A table's last holder is gone.
+    /// Notes that the last holder of a table is gone.
     pub(super) fn release(&mut self, extent: &Extent) -> Released {
         let found = self.change(extent.pack, |used| {
             if used.live.get(&extent.offset) != Some(&extent.length) {
@@ -300,8 +302,8 @@ impl SpaceAccounting {
         Some(DeadPack { id: pack, bytes: used.stored(), is_whole: used.holes.bytes() == 0 })
     }
 
-    /// What is worth a hole, within `budget`, of the pack that has most of what is dead; of whatever size where that is too
-    /// much.
+    /// Picks byte ranges that are worth a hole, within `budget`, in the pack with most dead bytes; byte ranges of any
+    /// length if too much is dead.
     pub(super) fn pick(&self, budget: Budget) -> Option<Pick> {
         let least = self.least().unwrap_or(ByteRanges::LARGE_BYTES);
         let has_any = |used: &PackUse| least < ByteRanges::LARGE_BYTES || used.dead.large_bytes() > 0;
@@ -322,8 +324,8 @@ impl SpaceAccounting {
         (!byte_ranges.is_empty()).then_some(Pick { pack, byte_ranges })
     }
 
-    /// As [`SpaceAccounting::pick`], where space is needed: whatever is dead, until `budget` has been reached and by less than
-    /// [`CUT_BYTES_MIN`] more, of a pack that was not `tried`.
+    /// As [`SpaceAccounting::pick`], if space is needed: any dead byte ranges of a pack that was not `tried`, until
+    /// they reach `budget`, and beyond it by less than [`CUT_BYTES_MIN`].
     pub(super) fn pick_anything(&self, budget: Budget, tried: &BTreeSet<PackId>) -> Option<Pick> {
         let mut packs = self.by_dead.iter().rev().map(|(_, pack)| *pack).filter(|pack| !tried.contains(pack));
         packs.find_map(|pack| {
@@ -342,7 +344,7 @@ impl SpaceAccounting {
         })
     }
 
-    /// `byte_ranges` of a pack are holes now. Nothing to do if the pack has died meanwhile.
+    /// Notes that `byte_ranges` of a pack are holes now. Does nothing if the pack has died meanwhile.
     pub(super) fn punched(&mut self, pack: PackId, byte_ranges: &[Range<u64>]) {
         self.change(pack, |used| {
             for byte_range in byte_ranges {
@@ -352,13 +354,13 @@ impl SpaceAccounting {
         });
     }
 
-    /// Nothing stands in the way of a pack any more.
+    /// Notes that nothing prevents punching a pack.
     pub(super) fn cleared(&mut self, pack: PackId) {
         self.unblock(pack);
         self.change(pack, |used| used.pause = None);
     }
 
-    /// Whether the file of a pack that lives can be synced.
+    /// Whether the pack is known and its file can be synced.
     pub(super) fn can_sync(&self, pack: PackId) -> bool {
         self.packs.get(&pack).is_some_and(|used| !used.unsyncable)
     }
@@ -368,7 +370,7 @@ impl SpaceAccounting {
         self.change(pack, |used| used.unsyncable = true);
     }
 
-    /// Something stands in the way of a pack, which is left alone for a while from `now` on.
+    /// Blocks a pack, because something prevents punching it: it is left alone for a while from `now` on.
     pub(super) fn block(&mut self, pack: PackId, now: Duration) {
         self.unblock(pack);
         let pause = self.change(pack, |used| {
@@ -384,7 +386,7 @@ impl SpaceAccounting {
         self.blocked.first().map(|(until, _)| *until)
     }
 
-    /// Packs that were to be left alone up to `now` may be tried again; whether there are any.
+    /// Unblocks the packs whose time has ended at `now`. Returns whether there were any.
     pub(super) fn retry(&mut self, now: Duration) -> bool {
         let mut any = false;
         while let Some(&(until, pack)) = self.blocked.first()
@@ -403,7 +405,7 @@ impl SpaceAccounting {
         }
     }
 
-    /// Changes a pack, and keeps what is derived from it.
+    /// Changes a pack, and keeps the derived sums up to date.
     fn change<R>(&mut self, pack: PackId, change: impl FnOnce(&mut PackUse) -> R) -> Option<R> {
         let used = self.packs.get_mut(&pack)?;
         let (totals, dead) = (used.totals(), used.dead.bytes());
@@ -418,7 +420,8 @@ impl SpaceAccounting {
     }
 }
 
-/// What lies between the live tables of each pack and before its directory: dead before the store was opened, or a hole.
+/// The byte ranges between the live tables of each pack, and before its directory: dead tables of earlier openings,
+/// or holes.
 pub(in crate::engine) fn gaps(catalog: &Catalog) -> BTreeMap<PackId, Vec<Range<u64>>> {
     let mut live: BTreeMap<PackId, Vec<Extent>> = BTreeMap::new();
     for table in catalog.tables() {

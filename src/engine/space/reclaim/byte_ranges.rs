@@ -1,21 +1,21 @@
-//! A set of the bytes of a file, as the byte ranges that it consists of.
+//! A set of bytes of a file, as disjoint byte ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Disjoint byte ranges, none of which ends where another begins: what touches is joined.
+/// Disjoint byte ranges. Ranges that touch are joined.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct ByteRanges {
-    /// Where each ends, by where it begins.
+    /// The end of each range, by its start.
     ends: BTreeMap<u64, u64>,
     bytes: u64,
-    /// In byte ranges of at least [`ByteRanges::LARGE_BYTES`].
+    /// Bytes in ranges of at least [`ByteRanges::LARGE_BYTES`].
     large_bytes: u64,
 }
 
 impl ByteRanges {
-    /// What is shorter is not worth a hole: a call to the file system, and an extent more for it to keep (BoLT's code punches
-    /// whatever dies).
+    /// A shorter range is not worth a hole, which costs a system call, and one more extent for the file system to
+    /// keep. (BoLT's code punches every dead table.)
     pub(super) const LARGE_BYTES: u64 = 64 << 10;
 
     /// Bytes of all byte ranges.
@@ -84,7 +84,7 @@ impl ByteRanges {
     }
 }
 
-/// Its length if it is large, else 0.
+/// Length of the range if it is large, otherwise 0.
 fn large(byte_range: &Range<u64>) -> u64 {
     let length = byte_range.end - byte_range.start;
     if length >= ByteRanges::LARGE_BYTES { length } else { 0 }

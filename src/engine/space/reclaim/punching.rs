@@ -1,14 +1,15 @@
-//! The reclaiming thread: what it does first, and how fast.
+//! The reclaiming thread: in which order it works, and how fast.
 //!
-//! Packs that are dead as a whole go first, whatever else waits, since they cost least. Then comes who needs space: as much
-//! as was asked for is punched, of whatever size, and made durable before anybody is told. Before anybody is told that
-//! nothing is left, what was punched at leisure is made durable, too.
+//! 1. **Dead packs** come first, since they cost least.
+//! 2. **Whoever needs space** comes next. The thread punches as much as was asked for, byte ranges of any length, and
+//!    makes the holes durable before it notifies anybody. Before it says that nothing is left, it also makes the
+//!    holes durable that were punched at leisure.
+//! 3. **The rest** is punched at leisure, in turns. A turn has a limit of punches and bytes, and a pause follows it,
+//!    since a punch holds the file's lock and takes time of the file system's journal, which other users of the disk
+//!    would notice. Only byte ranges that are worth a hole are punched, in the pack with most dead bytes first, and
+//!    only until no more is dead than the share that may wait for whole packs to die.
 //!
-//! What is left is done in turns, each of so many punches and bytes, with a pause between two: a punch takes the file's lock
-//! and its journal's time, which readers and writers of the disk would notice. Only byte ranges worth a hole are punched so, of
-//! the pack with most of them first, and only until no more is dead than the share that is left to whole packs.
-//!
-//! What it cannot do itself it tells: where packs are to be rewritten, the compaction threads hear so.
+//! The thread does not rewrite packs itself. If a rewrite is due, it notifies the compaction threads.
 
 use std::time::Duration;
 
@@ -24,30 +25,31 @@ use crate::store::files::meter::WriteCause;
 use crate::store::files::punch::{Attempt, Obstacle, is_linked, punch};
 use crate::types::PackId;
 
-/// What is punched in a turn, at most.
+/// Most that is punched in a turn.
 const TURN: Budget = Budget { punches: 16, bytes: 64 << 20 };
 
-/// Between two turns: beside flushes and compactions, and while nothing runs or too much has died.
+/// Pause between two turns: while flushes or compactions run, and the short one while nothing runs or too much has
+/// died.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_SHORT: Duration = Duration::from_millis(10);
 
-/// Of one pack, for those who wait, at a time: so that dead packs, and who asked for less than others, are not kept waiting
-/// long.
+/// Most that is punched in one pack at a time for those who wait, so that dead packs, and a waiter that asked for
+/// less than others, do not wait long.
 const ASKED_MAX: Budget = Budget { punches: 64, bytes: 64 << 20 };
 
-/// What is left of a turn, or when the next one may begin.
+/// The rest of a turn, or the moment when the next one may begin.
 #[derive(Debug)]
 struct Turn {
     left: Budget,
     rest_until: Duration,
-    /// Whether too much was dead when that was looked at last.
+    /// Whether too much was dead at the last check.
     was_due: bool,
-    /// Whether the compaction threads know that packs are to be rewritten.
+    /// Whether the compaction threads have been notified that a rewrite is due.
     has_notified: bool,
 }
 
 impl Turn {
-    /// Takes what has been done off, and ends the turn if that was all of it.
+    /// Subtracts the work done, and ends the turn if nothing is left of it.
     fn spend(&mut self, attempt: Done, pause: Duration) {
         self.left.punches = self.left.punches.saturating_sub(attempt.punches.max(1));
         self.left.bytes = self.left.bytes.saturating_sub(attempt.bytes);
@@ -57,7 +59,7 @@ impl Turn {
     }
 }
 
-/// What an attempt has come to.
+/// The work done by an attempt.
 #[derive(Clone, Copy, Debug)]
 struct Done {
     punches: usize,
@@ -83,7 +85,7 @@ impl Engine {
         }
     }
 
-    /// Gives up a pack that no live table is left of.
+    /// Gives up a pack without live tables.
     fn give_up<'a>(&'a self, state: MutexGuard<'a, State>, pack: DeadPack) -> MutexGuard<'a, State> {
         let is_asked = state.is_asked();
         drop(state);
@@ -91,8 +93,8 @@ impl Engine {
         if !self.health.is_poisoned() {
             let packs = self.cache.packs();
             let is_linked = is_linked(&self.device, pack.id);
-            // One that has holes would have to be filled again, and one that has another name is somebody's copy: neither is
-            // written over. A pack that cannot be given up now is unlinked at the next open.
+            // A pack with holes would have to be filled again, and a pack with a second name is a copy that somebody
+            // made: neither is recycled. A pack that cannot be given up now is unlinked at the next open.
             let removed = match pack.is_whole && !is_linked && !is_asked {
                 true => packs.release(pack.id, pack.bytes),
                 false => packs.remove(pack.id).map(|()| true),
@@ -104,7 +106,7 @@ impl Engine {
         state.given_up += 1;
         let holes = state.unsynced.remove(&pack.id).unwrap_or(0);
         if is_free {
-            // The holes for good, too.
+            // The removal also makes its holes durable.
             state.count_freed(pack.bytes + holes);
         }
         self.reclaimer.woken.notify_all();
@@ -133,7 +135,7 @@ impl Engine {
         state
     }
 
-    /// Makes the holes of a pack durable that were punched at leisure.
+    /// Makes durable the holes of a pack that were punched at leisure.
     fn sync_later<'a>(&'a self, state: MutexGuard<'a, State>, pack: PackId) -> MutexGuard<'a, State> {
         drop(state);
         let file = self.device.open(FileName::Pack(pack), Access::ReadWrite);
@@ -141,14 +143,15 @@ impl Engine {
         match file {
             Ok(file) => self.sync_holes(state, pack, &file).0,
             Err(_) => {
-                // Counted for nobody: or whoever waits would do so for as long as the file cannot be opened.
+                // The holes are not counted as freed. Otherwise a waiter would wait for as long as the file cannot be
+                // opened.
                 state.unsynced.remove(&pack);
                 state
             }
         }
     }
 
-    /// Makes the holes of a pack durable, all that it has by now, without the lock; whether they are.
+    /// Makes all holes of a pack durable, without the lock. Returns whether that succeeded.
     fn sync_holes<'a>(
         &'a self,
         state: MutexGuard<'a, State>,
@@ -161,17 +164,18 @@ impl Engine {
         if synced {
             let bytes = state.unsynced.remove(&pack).unwrap_or(0);
             state.count_freed(bytes);
-            // One who asked for less than others need not wait for them.
+            // A waiter that asked for less than others need not wait for theirs.
             self.reclaimer.woken.notify_all();
         } else {
-            // A file of which a sync has failed is never synced again: the next one would say nothing of the holes before it.
+            // After a failed sync a file is never synced again: a later sync would succeed without the holes before
+            // it.
             state.accounting.never_sync(pack);
             state.punching.failures += 1;
         }
         (state, synced)
     }
 
-    /// Punches if it is time to, or waits until there may be something to do.
+    /// Punches if it is time to. Otherwise waits until there may be work.
     fn punch_at_leisure<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -180,13 +184,14 @@ impl Engine {
         let now = self.env.now();
         let is_due = self.punches(&state) && state.accounting.is_wasteful();
         if is_due && !turn.was_due {
-            // What an edit drops is released table by table: neighbours are given the time to become one byte range.
+            // The tables that an edit drops are released one by one: wait until neighbours have become one byte
+            // range.
             turn.rest_until = turn.rest_until.max(now + PAUSE_SHORT);
         }
         turn.was_due = is_due;
         if is_due && now < turn.rest_until {
             if self.reclaimer.woken.wait_for(&mut state, turn.rest_until - now) {
-                // Also where time stands still unless something is done.
+                // The pause is over, even if a simulated clock has not moved.
                 turn.rest_until = Duration::ZERO;
             }
             return state;
@@ -220,12 +225,12 @@ impl Engine {
         state
     }
 
-    /// Whether nothing runs that punching could be in the way of.
+    /// Whether nothing runs that punching could slow down.
     fn is_calm(&self) -> bool {
         self.pressure.load().sealed_memtables == 0 && self.scheduler.running() == (0, 0)
     }
 
-    /// Punches `pick`, without the lock. Where somebody waits for the space, it counts only once it is durable.
+    /// Punches `pick`, without the lock. If somebody waits for the space, it counts only once it is durable.
     fn punch_picked<'a>(&'a self, state: MutexGuard<'a, State>, pick: Pick) -> (MutexGuard<'a, State>, Done) {
         drop(state);
         let start = self.env.now();
@@ -234,7 +239,7 @@ impl Engine {
         let bytes = holes.iter().map(|hole| hole.end - hole.start).sum();
         let mut state = self.reclaimer.state.lock();
         state.punched(pick.pack, holes);
-        // Also one who has begun to wait only during the punch: nothing else may be left to be freed.
+        // Asked after the punch: a waiter may have come during it, and nothing else may be left to free.
         let is_asked = state.is_asked();
         let mut synced = false;
         if let Some(file) = file.filter(|_| is_asked && state.accounting.can_sync(pick.pack)) {
@@ -248,7 +253,7 @@ impl Engine {
         *failures += u64::from(obstacle == Some(Obstacle::Refused));
         *unsupported |= obstacle == Some(Obstacle::Unsupported);
         match obstacle {
-            // Nothing else stands in the way of this pack: the next one fares no better.
+            // Not a property of this pack: no other pack can be punched either.
             Some(Obstacle::Unsupported) => {}
             Some(Obstacle::Held | Obstacle::Linked | Obstacle::Refused) => {
                 state.accounting.block(pick.pack, at)

@@ -1,4 +1,4 @@
-//! What is known of packs while they are punched.
+//! Tests of what is known of packs while they are punched.
 
 use super::*;
 use crate::types::{DeviceId, PAGE_BYTES};

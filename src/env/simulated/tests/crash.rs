@@ -1,4 +1,4 @@
-//! What a power cut leaves.
+//! Tests of power cuts: what survives.
 
 use std::collections::BTreeSet;
 

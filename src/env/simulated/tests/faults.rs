@@ -1,4 +1,4 @@
-//! The fault script.
+//! Tests of the fault script.
 
 use std::io::ErrorKind;
 

@@ -1,4 +1,4 @@
-//! The disk as long as nothing goes wrong.
+//! Tests of the simulated disk while nothing goes wrong.
 
 use std::io::ErrorKind;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The schedule and virtual time.
+//! Tests of the scheduler and of virtual time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Sizes that change, readers that hold, budgets that shrink, threads.
+//! Tests of frames: changing sizes, readers that hold frames, shrinking budgets, and threads.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! When a name is durable.
+//! Tests of names: when a name is durable.
 
 use super::*;
 use crate::env::simulated::{

@@ -1,4 +1,4 @@
-//! What the pool keeps, on a simulated disk, and what a power cut leaves of it.
+//! Tests of the pool on a simulated disk: what it keeps, and what a power cut leaves of it.
 
 use std::cell::Cell;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Dead files on a simulated disk.
+//! Tests of recycled files on a simulated disk.
 
 use std::path::{Path, PathBuf};
 

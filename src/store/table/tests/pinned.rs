@@ -1,4 +1,4 @@
-//! Tables that scans bring into memory as a whole.
+//! Tests of pinned tables: tables that scans bring into memory as a whole.
 
 use super::*;
 

@@ -3,7 +3,8 @@
 use crate::paper::experiment::{Experiment, MissingPart, Need, State};
 use crate::paper::figures::{bolt, bolt_stores};
 
-/// Stores that Terrace has no shape of yet. Real LevelDB and RocksDB stand beside Terrace in `terrace-compare`.
+/// Stores for which Terrace has no profile. The real LevelDB and RocksDB are compared with Terrace in
+/// `terrace-compare`.
 const OTHERS: &[MissingPart] = &[("PebblesDB", Need::Guards)];
 
 pub const EXPERIMENTS: &[Experiment] = &[

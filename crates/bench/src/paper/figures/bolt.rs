@@ -61,7 +61,7 @@ fn load(setting: &Setting, options: Options) -> Result<Loaded> {
         let latencies = closed_loop(lab, &db, &records, (THREADS, count, seed), insert)?;
         db.wait_idle()?;
         let rate = count as f64 / seconds(lab.env().now() - started);
-        // The last jobs are told a moment after they have ended.
+        // The events of the last jobs come a moment after these have ended.
         lab.env().sleep(Duration::from_millis(100));
         let stats = db.stats();
         db.close()?;

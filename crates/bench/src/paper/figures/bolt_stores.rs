@@ -1,6 +1,6 @@
 //! BoLT's parts one by one, and BoLT beside other stores: figures 12 to 16.
 //!
-//! The other stores are Terrace with their shapes, so that nothing but the shape differs.
+//! The other stores are Terrace with their layouts, so that nothing but the layout differs.
 
 use super::bolt_shapes::{
     BOLT, BOLT_FOR_LARGE, DEFAULT, DEFAULT_FOR_LARGE, GROUPED, HYPER_GROUPED, HYPER_LOGICAL, HYPER_SETTLED,

@@ -1,9 +1,11 @@
-//! How many syncs a load should take, by its jobs: what a store that shares files between tables is for.
+//! The expected number of syncs of a load, by its jobs: to save syncs is the purpose of a store whose tables share
+//! files.
 //!
-//! A flush syncs its file and the manifest; a merge its files, of which each but the last is full, and the manifest; a move the
-//! manifest alone. Names of files are synced besides: as LevelDB does for each, or ahead of need for several at once, so they
-//! are counted apart. Below level 0 the jobs are the bytes that sink, divided by the size of a group: syncs in inverse
-//! proportion to it, above a floor that flushes and merges of level 0 make.
+//! A flush syncs its file and the manifest. A compaction syncs its files, all but the last of which are full, and the
+//! manifest. A move syncs only the manifest. Names of files are synced besides: one by one, as in LevelDB, or several
+//! at once before they are needed. So they are counted apart. Below level 0 the number of jobs is the number of bytes
+//! that sink, divided by the size of a group. So syncs are in inverse proportion to the group size, above a floor of
+//! flushes and compactions of level 0.
 
 use std::sync::Arc;
 
@@ -13,9 +15,9 @@ use terrace::{EventListener, JobEnd, Options, PackLayout, Stats};
 /// Syncs of files and manifest that jobs should have taken.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub(super) struct Predicted {
-    /// By flushes and merges of level 0, whatever the size of groups.
+    /// By flushes and compactions of level 0, whatever the size of groups.
     pub(super) floor: u64,
-    /// By merges of deeper levels.
+    /// By compactions of deeper levels.
     pub(super) deep: u64,
 }
 

@@ -1,14 +1,14 @@
 //! BoLT: the phases of YCSB on a store.
 //!
-//! The paper loads 50 GB and runs A, B, C, F and D on it, wipes it, loads again and runs E; 10 million operations a phase by
-//! four threads.
+//! The paper loads 50 GB and runs A, B, C, F and D on it, wipes it, loads again and runs E; 10 million operations a
+//! phase by four threads.
 //!
-//! The load of each store is run once; on a simulated device what it leaves is kept, and each list of phases behind it starts
-//! from there, with cold caches.
+//! Each store is loaded once. On a simulated device the loaded store is kept, and each list of phases after the load
+//! starts from it, with cold caches.
 //!
-//! What a sync costs is shortened by the scale, so that the ratio of a table's barrier to its transfer stays what it was. So are
-//! reads, and opening files, while a store is loaded, when merges alone read, tables of scaled size; in the other phases
-//! blocks are read, whose size is not scaled.
+//! The cost of a sync is divided by the scale, so that the ratio of a table's barrier to its transfer stays the same.
+//! So is the cost of reads, and of opening files, while a store is loaded: then only compactions read, and they read
+//! tables of scaled size. In the other phases blocks are read, whose size is not scaled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,7 +68,7 @@ struct Phase {
     /// Operations per second, the background work that they leave included.
     rate: f64,
     latencies: Latencies,
-    /// Bytes that flushes and merges wrote.
+    /// Bytes that flushes and compactions wrote.
     written: u64,
 }
 
@@ -275,7 +275,7 @@ impl Store {
         self.phases[phase].rate
     }
 
-    /// Bytes that flushes and merges wrote in all phases.
+    /// Bytes that flushes and compactions wrote in all phases.
     pub(super) fn written(&self) -> f64 {
         self.phases.iter().map(|phase| phase.written as f64).sum()
     }

@@ -1,8 +1,9 @@
-//! DLC: merges of level 0 under an OLTP-like load, and how to tell the load.
+//! DLC: compactions of level 0 under an OLTP-like load, and how to detect the load.
 //!
-//! The paper runs sysbench's transactions on 64 tables of 10 million rows, 16-byte keys and 184-byte values, with memtables
-//! of 128 MB, level 1 of 2 GB, tables of 64 MB, blocks of 64 KB, a cache of 12 GB and a disk of 350 MB/s; level 0 neither
-//! slows nor stops writers before it has 100 runs. It finds the greatest throughput first and then offers 90 % of it.
+//! The paper runs sysbench's transactions on 64 tables of 10 million rows, 16-byte keys and 184-byte values, with
+//! memtables of 128 MB, level 1 of 2 GB, tables of 64 MB, blocks of 64 KB, a cache of 12 GB and a disk of 350 MB/s;
+//! level 0 neither slows nor stops writers before it has 100 runs. It finds the greatest throughput first and then
+//! offers 90 % of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

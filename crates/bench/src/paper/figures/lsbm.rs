@@ -1,7 +1,7 @@
-//! LSbM: what merges do to the cache.
+//! LSbM: the effect of compactions on the cache.
 //!
-//! The paper keeps 20 GB of records of 1 KB on two disks of 15,000 revolutions, with level 0 of 100 MB, level 1 of 1 GB,
-//! a cache of 6 GB and 3 GB of it hot; one client writes 1,000 records a second, eight read, for 20,000 seconds.
+//! The paper keeps 20 GB of records of 1 KB on two disks of 15,000 revolutions, with level 0 of 100 MB, level 1 of 1
+//! GB, a cache of 6 GB and 3 GB of it hot; one client writes 1,000 records a second, eight read, for 20,000 seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ const TABLE_BYTES: u64 = 2 << 20;
 const CACHE_BYTES: u64 = 6_000_000_000;
 const TIME: Duration = Duration::from_secs(20_000);
 
-/// Level 0 starts to merge with so many runs.
+/// Number of runs at which level 0 is compacted.
 const LEVEL0_RUNS: u64 = 4;
 
 /// A file smaller than this would take longer to find than to transfer.

@@ -1,4 +1,4 @@
-//! PTierDB: what each layout costs.
+//! PTierDB: the cost of each layout.
 //!
 //! The paper's first test: 100 million random writes, then as many operations of YCSB A, by one client, on records of
 //! 256 bytes; memtables of 32 MB, level 1 of 10 MB, each level 6 times larger than the one before.

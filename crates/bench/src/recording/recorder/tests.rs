@@ -1,4 +1,4 @@
-//! Epochs are set by hand here, so that nothing depends on time.
+//! Tests of the recorder. They set epochs by hand, so that nothing depends on time.
 
 use super::*;
 use crate::Result;

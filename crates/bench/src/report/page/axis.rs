@@ -1,4 +1,4 @@
-//! Axes: from values to places along them, and the ticks that tell the values.
+//! Axes: from values to positions on them, and the ticks with their labels.
 
 use std::ops::Range;
 

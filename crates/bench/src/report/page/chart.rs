@@ -1,4 +1,4 @@
-//! Charts of lines, with rows of marks under them that share the horizontal axis.
+//! Line charts, with rows of marks under them that share the horizontal axis.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Ratios to peers with their intervals, and the figures behind them.
+//! Section of the page: ratios to other engines with their intervals, and the figures behind them.
 
 use maud::{Markup, html};
 

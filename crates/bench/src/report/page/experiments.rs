@@ -1,4 +1,4 @@
-//! A paper's figures and tables, run again: series, and how the paper's relations came out.
+//! Section of the page: a paper's figures and tables, run again: series, and whether the paper's relations hold.
 
 use maud::{Markup, html};
 

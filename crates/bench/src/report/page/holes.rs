@@ -1,4 +1,4 @@
-//! What holes in files cost: each by its size, and what comes of packs that are punched again and again.
+//! Section of the page: the cost of holes in files by their size, and of packs that are punched again and again.
 
 use maud::{Markup, html};
 

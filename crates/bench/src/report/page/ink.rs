@@ -1,4 +1,5 @@
-//! What tells series apart: a colour, a pattern of dashes and, beyond the first eight, a mark, which do so without colour.
+//! Inks: how series are distinguished. Each has a colour, a pattern of dashes and, beyond the first eight, a mark;
+//! dashes and marks suffice without colour.
 
 use maud::{Markup, html};
 use plotters::style::RGBColor;

@@ -1,8 +1,8 @@
-//! A page of pictures of stored runs: one file of HTML that needs nothing else.
+//! A page of pictures of stored runs: one HTML file that needs nothing else.
 //!
-//! Each kind of content has its section: [`comparison`] draws ratios and figures of engines, [`experiments`] a paper's
-//! series and relations, [`holes`] what punching costs, [`phases`] the course of a load. Lines are told apart by colour,
-//! dashes and marks ([`ink`]), bars by their place, so that a page printed in grey says the same.
+//! Each kind of content has its section: [`comparison`] draws ratios and figures of engines, [`experiments`] a
+//! paper's series and relations, [`holes`] the cost of punching, [`phases`] the course of a load. Lines differ by
+//! colour, dashes and marks ([`ink`]), bars by their place, so that a page printed in grey says the same.
 
 mod axis;
 mod bars;

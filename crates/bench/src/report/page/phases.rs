@@ -1,4 +1,4 @@
-//! Phases of load generators: figures of all of them, then the course of each.
+//! Section of the page: the figures of all phases of load generators, then the course of each.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ pub fn sections(runs: &[Stored]) -> Result<Markup> {
     })
 }
 
-/// The course of one workload; `told` is what Terrace says of it where others were measured beside it.
+/// The course of one workload. `told` is Terrace's own report of it, if other engines were measured beside it.
 fn section(workload: &str, same: &[&Shown], told: &[&Shown]) -> Result<Markup> {
     let mut pictures = measured(same)?;
     pictures.extend(counted(same)?);
@@ -409,7 +409,7 @@ fn picture(
     Ok(Some(figure(title, &legend(key), chart.svg()?)))
 }
 
-/// Throughput, and under it when each store flushed, merged and held up its writers.
+/// Throughput, and under it when each store flushed, compacted and stalled its writers.
 fn throughput(shown: &[&Shown]) -> Result<Option<Markup>> {
     let rate = |interval: &Interval| Some(interval.operations as f64 / interval.seconds);
     let lines = by_phase(shown, |one| points(one, rate));

@@ -1,4 +1,4 @@
-//! Pages of made-up runs.
+//! Tests with pages of made-up runs.
 
 use serde_json::json;
 

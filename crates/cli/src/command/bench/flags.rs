@@ -1,8 +1,8 @@
-//! The command lines of `db_bench`, as scripts write them, in the words of [`super::db`].
+//! Translates command lines of `db_bench`, as scripts write them, into those of [`super::db`].
 //!
-//! gflags reads what clap does not: one dash for two, `--nosync` for `--sync=false`. And most scripts set what only RocksDB has.
-//! What shapes its insides or what it tells is passed over, and said to be, so that they run here; what changes the work that is
-//! measured is refused, unless it is given as what is done here anyway.
+//! gflags accepts what clap does not: one dash for two, and `--nosync` for `--sync=false`. And most scripts set flags
+//! that only RocksDB has. A flag that shapes RocksDB's internals or its output is ignored with a notice, so that such
+//! scripts run here. A flag that changes the measured work is refused, unless its value is what is done here anyway.
 
 use std::ffi::OsString;
 

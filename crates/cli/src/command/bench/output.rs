@@ -1,4 +1,4 @@
-//! Where a benchmark leaves its results beside standard output.
+//! Where a benchmark writes its results besides standard output.
 
 use std::path::{Path, PathBuf};
 

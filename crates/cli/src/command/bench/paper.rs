@@ -1,4 +1,4 @@
-//! `terrace bench paper`: the experiments of the papers that Terrace follows.
+//! `terrace bench paper`: runs the experiments of the papers that Terrace follows.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `terrace bench punch`: what holes cost on a file system.
+//! `terrace bench punch`: measures the cost of holes on a file system.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

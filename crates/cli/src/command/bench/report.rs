@@ -1,4 +1,4 @@
-//! `terrace bench report`: draws stored runs together.
+//! `terrace bench report`: draws stored runs on one page.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Whatever bytes records have, what is written of them is read back as they are.
+//! Tests that records with any bytes are read back as they were written.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Text from Windows: byte-order marks, CRLF, UTF-16, halves of surrogate pairs.
+//! Tests with text from Windows: byte-order marks, CRLF, UTF-16, halves of surrogate pairs.
 
 use std::io::{BufReader, Read};
 

@@ -1,4 +1,4 @@
-//! The accounting of packs, by hand and against a model.
+//! Tests of the accounting of packs: by hand, and against a model.
 
 use super::*;
 use crate::types::DeviceId;
