@@ -30,7 +30,7 @@ pub struct Stats {
     pub syncs: ByCause,
     /// Bytes read from files.
     pub read: ReadByCause,
-    /// Times that a pack was opened for reading, because nobody had it open: see [`crate::Descriptors`].
+    /// Times that a pack was opened for reading, because nobody had it open: see [`Descriptors`](crate::tree::Descriptors).
     pub packs_opened: u64,
     /// Times that writers were slowed down or stopped.
     pub stalls: Vec<StallStats>,
