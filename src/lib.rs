@@ -57,9 +57,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use events::{EventListener, JobBegin, JobEnd, Stall};
 pub use filter::{CompactionFilter, Decision};
 pub use iter::{Cursor, Iter};
-pub use options::{
-    Compression, Descriptors, Durability, KeyspaceOptions, Options, PackLayout, TreeOptions, Victims,
-};
+pub use options::{Compression, Durability, KeyspaceOptions, Options, TreeOptions};
 pub use slice::Slice;
 pub use stats::{
     ByCause, CacheStats, CompactionStats, FlushStats, KeyspaceStats, LevelShape, PrefixFilterStats,
@@ -67,6 +65,26 @@ pub use stats::{
     VerifyReport,
 };
 pub use types::Prefix;
+
+/// The decisions of [`TreeOptions`], each an enum whose variants carry their parameters.
+///
+/// Who wants the shape of another store takes it from [`Options::profile`] and sets single decisions otherwise:
+///
+/// ```
+/// use terrace::tree::{Group, Picker};
+/// use terrace::{Options, TreeOptions};
+///
+/// let leveldb = Options::profile("leveldb-2m").unwrap();
+/// let grouped = Picker::Cursor(Group { bytes: 64 << 20, ..Group::SINGLE });
+/// let options = Options { tree: TreeOptions { picker: grouped, ..leveldb.tree.clone() }, ..leveldb };
+/// assert!(options.validate().is_ok());
+/// ```
+pub mod tree {
+    pub use crate::options::{
+        Adaptive, Cutter, Descriptors, Flushes, Governor, Group, Layout, Leveled, OneDevice, Pacer,
+        PackLayout, Picker, Placer, Retainer, TableSize,
+    };
+}
 
 /// The example of the README compiles.
 #[cfg(doctest)]

@@ -1,11 +1,26 @@
 //! Settings: plain values, validated when a store is opened.
 
+mod cutter;
+mod layout;
+mod pacer;
+mod picker;
+mod placer;
 mod profiles;
+mod retainer;
+mod tree;
 
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::Prefix;
+
+pub use cutter::{Cutter, Flushes, TableSize};
+pub use layout::{Adaptive, Layout, Leveled};
+pub use pacer::{Governor, Pacer};
+pub use picker::{Group, Picker};
+pub use placer::{Descriptors, OneDevice, PackLayout, Placer};
+pub use retainer::Retainer;
+pub use tree::TreeOptions;
 
 /// What must hold when a write returns.
 ///
@@ -110,160 +125,6 @@ impl KeyspaceOptions {
     }
 }
 
-/// How tables share files.
-///
-/// ```
-/// use terrace::{PackLayout, TreeOptions};
-/// assert_eq!(TreeOptions::default().pack, PackLayout::Many { bytes_max: 32 << 20 });
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum PackLayout {
-    /// A file for each table, synced by itself, as LevelDB does.
-    OneTable,
-    /// A file for all the tables of one flush or compaction, synced once. Its name is made durable before the job begins.
-    Many {
-        /// A compaction or an ingest goes on in a new file beyond this size, in bytes; 1 MiB to 4 GiB. A flush has one file, as
-        /// large as its memtable.
-        bytes_max: u64,
-    },
-}
-
-/// What has a descriptor of its own among the open files that are kept at hand; their number is bounded.
-///
-/// ```
-/// use terrace::{Descriptors, TreeOptions};
-/// assert_eq!(TreeOptions::default().descriptors, Descriptors::PerPack);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub enum Descriptors {
-    /// A pack: its tables are read through one descriptor.
-    #[default]
-    PerPack,
-    /// A table, as in LevelDB's table cache, though tables share a pack: each opens it again.
-    PerTable,
-}
-
-/// Which tables a compaction takes together from a level below level 0.
-///
-/// ```
-/// use terrace::{TreeOptions, Victims};
-/// assert_eq!(TreeOptions::default().victims, Victims::Cursor);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub enum Victims {
-    /// Neighbours, in key order, around the level.
-    #[default]
-    Cursor,
-    /// Those that overlap the fewest bytes of the next level for each of their own, wherever they lie, and an eighth of
-    /// the group in key order, so that every table has its turn.
-    LeastOverlap,
-}
-
-/// Shape of the trees and of their files.
-///
-/// The defaults suit most uses; the fields exist so that the compared systems of the literature can be run as
-/// profiles (see [`Options::profile`]).
-///
-/// ```
-/// use terrace::{Options, TreeOptions};
-/// let tree = TreeOptions { table_bytes: 256 << 10, ..TreeOptions::default() };
-/// assert_eq!(Options { tree, ..Options::default() }.profile_name(), "custom");
-/// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TreeOptions {
-    /// Size of a table, in bytes; 1 KiB to 1 GiB. Smaller tables are compacted and cached at a finer grain.
-    pub table_bytes: u64,
-    /// How tables share files.
-    pub pack: PackLayout,
-    /// A compaction takes tables of the upper level up to this many bytes together, at most 4 GiB; one table at least.
-    /// Large groups mean few barriers, small ones little space for inputs and outputs at the same time.
-    pub group_bytes: u64,
-    /// Below level 0, such a group is at most one of so many equal parts of its level; 1 to 1000, 1 for no such bound.
-    pub group_parts: u32,
-    /// Which tables make a group.
-    pub victims: Victims,
-    /// Whether tables of a group that overlap nothing in the next level sink there unread, while the others are compacted,
-    /// and whether tables of the next level that overlap none of the group stay as they are. Otherwise a group sinks as a
-    /// whole or not at all, and is compacted with all that lies between its first key and its last.
-    pub settle: bool,
-    /// What descriptors are kept for; fixed while the store is open.
-    pub descriptors: Descriptors,
-    /// Whether a memtable is flushed into one table, however large, or else into tables of `table_bytes`.
-    pub flush_single_table: bool,
-    /// Size of a block, in bytes; 256 B to 1 MiB. One cache miss of a lookup reads one block.
-    pub block_bytes: u32,
-    /// Size of level 1, in bytes; 4 KiB or more. Without `level_ratio`: what level 0 may hold before it is compacted; up to six times
-    /// as much, where that is no more than a fifth of the data.
-    pub level1_bytes: u64,
-    /// How many times larger each further level is, 2 to 100; `None` for as many levels, and the ratio between them, as cost
-    /// least in writes and in space, for the data that there is.
-    pub level_ratio: Option<u32>,
-    /// Flushed runs in level 0 that start a compaction; 1 or more. Without `level_ratio` it is what they hold that counts, up to
-    /// twice as many runs as full ones would be, and six tenths of `l0_slow`; `level1_bytes` is then what so many full ones hold.
-    pub l0_trigger: usize,
-    /// Flushed runs in level 0 at which writers begin to slow down; at least `l0_trigger`. Without `level_ratio` also
-    /// where updates have left about a ninth more in them than level 0 is compacted at, for so much is obsolete; new records may be
-    /// as many as in the largest level 0.
-    pub l0_slow: usize,
-    /// Flushed runs in level 0 at which writers wait; more than `l0_slow`. Without `level_ratio`, also where they hold as many times
-    /// more than where writers begin to slow down.
-    pub l0_stop: usize,
-    /// Bytes waiting to be compacted at which writers begin to slow down.
-    pub debt_slow_bytes: u64,
-    /// Bytes waiting to be compacted at which writers wait; more than `debt_slow_bytes`.
-    pub debt_stop_bytes: u64,
-    /// Whether compactions that hold up no writer pause while lookups and scans wait for the disk. On a disk of limited bandwidth
-    /// these would wait behind them.
-    pub throttle_compactions: bool,
-}
-
-impl Default for TreeOptions {
-    fn default() -> Self {
-        Self {
-            table_bytes: 1 << 20,
-            pack: PackLayout::Many { bytes_max: 32 << 20 },
-            group_bytes: 16 << 20,
-            group_parts: 4,
-            victims: Victims::Cursor,
-            settle: true,
-            descriptors: Descriptors::PerPack,
-            flush_single_table: false,
-            block_bytes: 4096,
-            level1_bytes: 192 << 20,
-            level_ratio: None,
-            l0_trigger: 3,
-            l0_slow: 60,
-            l0_stop: 96,
-            debt_slow_bytes: 4 << 30,
-            debt_stop_bytes: 64 << 30,
-            throttle_compactions: true,
-        }
-    }
-}
-
-impl TreeOptions {
-    fn validate(&self) -> Result<()> {
-        range("tree.table_bytes", self.table_bytes, 1 << 10, 1 << 30)?;
-        if let PackLayout::Many { bytes_max } = self.pack {
-            range("tree.pack bytes_max", bytes_max, 1 << 20, 4 << 30)?;
-        }
-        range("tree.group_bytes", self.group_bytes, 0, 4 << 30)?;
-        range("tree.group_parts", self.group_parts.into(), 1, 1000)?;
-        range("tree.block_bytes", u64::from(self.block_bytes), 256, 1 << 20)?;
-        range("tree.level1_bytes", self.level1_bytes, 4 << 10, 1 << 50)?;
-        if let Some(ratio) = self.level_ratio {
-            range("tree.level_ratio", ratio.into(), 2, 100)?;
-        }
-        range("tree.l0_trigger", self.l0_trigger as u64, 1, 1000)?;
-        range("tree.l0_slow", self.l0_slow as u64, self.l0_trigger as u64, 10_000)?;
-        range("tree.l0_stop", self.l0_stop as u64, self.l0_slow as u64 + 1, 100_000)?;
-        range("tree.debt_stop_bytes", self.debt_stop_bytes, self.debt_slow_bytes.saturating_add(1), u64::MAX)
-    }
-}
-
 /// Settings of a store. Plain data; [`crate::Builder::open`] validates it.
 ///
 /// ```
@@ -346,7 +207,7 @@ impl Options {
     ///   of least overlap, and writers that wait for no level.
     /// * `bolt-ls`, `bolt-gc`, `bolt-stl`, `bolt`: LevelDB's with the parts of BoLT, each on top of those before it: +LS, tables of
     ///   1 MB in files of up to 128 MB, one for each flush or compaction; +GC, groups of 64 MB, in a smaller level all of it;
-    ///   +STL, `settle` and victims of least overlap; +FC, a descriptor for each file.
+    ///   +STL, settled compaction; +FC, a descriptor for each file.
     /// * `hyperbolt-ls`, `hyperbolt-gc`, `hyperbolt-stl`, `hyperbolt`: the same on HyperLevelDB's.
     ///
     /// What these leave out of the stores that they are named after is in `docs/mechanisms/bolt.md`.
@@ -354,7 +215,8 @@ impl Options {
     /// ```
     /// use terrace::Options;
     /// assert_eq!(Options::profile("default"), Some(Options::default()));
-    /// assert_eq!(Options::profile("leveldb-2m").unwrap().tree.table_bytes, 2 << 20);
+    /// let rocksdb = Options::profile("rocksdb-64m").unwrap();
+    /// assert_eq!(rocksdb.tree.picker, Options::profile("leveldb-64m").unwrap().tree.picker);
     /// assert_eq!(Options::profile("no such profile"), None);
     /// ```
     #[must_use]

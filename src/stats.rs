@@ -30,7 +30,7 @@ pub struct Stats {
     pub syncs: ByCause,
     /// Bytes read from files.
     pub read: ReadByCause,
-    /// How often a pack was opened for reading because it was not open: see [`crate::Descriptors`].
+    /// How often a pack was opened for reading because it was not open: see [`crate::tree::Descriptors`].
     pub packs_opened: u64,
     /// Waits of writers that were slowed down or stopped, by reason.
     pub stalls: Vec<StallStats>,

@@ -11,6 +11,7 @@ use crate::common::{Random, Seed, number, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::{Db, Ingest, Keyspace, KeyspaceOptions, Options, Snapshot};
+use terrace_torture::TreeParts as _;
 
 const TTL: u64 = 100;
 const KEYS: u64 = 200;
@@ -52,7 +53,8 @@ impl Life {
         let mut options = Options { background_threads: Some(2), ..tiny() };
         if seed.is_multiple_of(2) {
             // As the default has it, and so with idle time.
-            (options.tree.level_ratio, options.tree.group_bytes) = (None, 8 << 10);
+            options.tree.set_ratio(None);
+            options.tree.group().bytes = 8 << 10;
         }
         let (env, random, db) = (env.clone(), Random(seed), Some(open(env, &options)));
         let (model, snapshots) = (Model::new(), Vec::new());
@@ -222,7 +224,7 @@ fn answers_are_those_of_a_map_whose_values_expire() {
 fn about_to_expire(env: &Arc<SimEnv>) -> (Db, Begun) {
     let second = env.unix_millis() / 1000;
     let mut options = Options { memtable_bytes: 1 << 20, background_threads: Some(1), ..tiny() };
-    options.tree.level1_bytes = 1 << 20;
+    *options.tree.level1_bytes() = 1 << 20;
     let db = open(env, &options);
     let space = aging(&db);
     (0..50).for_each(|n| space.put(format!("at once {n:03}"), [1; 100]).unwrap());

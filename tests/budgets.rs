@@ -9,6 +9,7 @@ use crate::common::{Seed, tiny};
 use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::env::{Access, Env};
 use terrace::{Compression, Db, ErrorKind, KeyspaceOptions, Options, WriteBatch};
+use terrace_torture::TreeParts as _;
 
 fn open(env: &Arc<SimEnv>, options: Options) -> Db {
     Db::builder("/db").env(env.clone()).options(options).open().unwrap()
@@ -202,7 +203,7 @@ fn an_ingest_that_exceeds_the_budget_of_space_is_refused_and_leaves_nothing() {
         ingest.finish().unwrap();
         assert_eq!(db.iter().unwrap().count() as u64, 2 + n / 4);
         // Many that are shorter than a table do not go past it either.
-        db.set_options(|options| options.tree.table_bytes = 1 << 20).unwrap();
+        db.set_options(|options| options.tree.tables().table_bytes = 1 << 20).unwrap();
         let refused = (0..100).find_map(|n| {
             let mut ingest = db.ingest().unwrap();
             (0..300).for_each(|k| ingest.push(format!("{n:02}{k:08}"), vec![k as u8; 400]).unwrap());

@@ -11,7 +11,8 @@ use terrace::env::simulated::{
     DeviceModel, FaultError, FaultRule, FaultTarget, Journal, SimConfig, SimEnv, Survival,
 };
 use terrace::env::{Env, Priority};
-use terrace::{Db, ErrorKind, Options, TreeOptions};
+use terrace::{Db, ErrorKind, Options};
+use terrace_torture::TreeParts as _;
 use terrace_torture::client::{DIR, open};
 use terrace_torture::counter::{moment, write_batch};
 use terrace_torture::{Replay, tiny};
@@ -286,7 +287,7 @@ fn a_copy_of_which_any_call_fails_is_no_store_or_a_whole_one_and_harms_nothing()
 fn a_copy_takes_the_live_bytes_of_packs_alone() {
     SimEnv::run(SimConfig::default(), |env| {
         env.add_device(Path::new("/backup"), DeviceModel::instant(), 1 << 30);
-        let tree = TreeOptions { table_bytes: 32 << 10, ..tiny().tree };
+        let tree = tiny().tree.with(|tree| tree.tables().table_bytes = 32 << 10);
         let db = open(&env, &Options { memtable_bytes: 1 << 20, tree, ..tiny() }).unwrap();
         let put = |keys: std::ops::Range<usize>| {
             keys.for_each(|n| db.put(format!("{n:04}"), vec![n as u8; 1000]).unwrap());

@@ -9,6 +9,7 @@ use std::time::Duration;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
 use terrace::env::{Env, Priority};
 use terrace::{Db, ErrorKind, Options, Snapshot, Stats};
+use terrace_torture::TreeParts as _;
 use terrace_torture::client::{DIR, open};
 use terrace_torture::{Replay, tiny};
 
@@ -46,6 +47,7 @@ fn versions_of_one_key_that_outgrow_a_table_stay_together() {
     const VERSIONS: usize = 60;
     SimEnv::run(SimConfig::default(), |env| {
         let options = Options { memtable_bytes: 256 << 10, memory_bytes: Some(8 << 20), ..tiny() };
+        let table_bytes = options.tree.clone().tables().table_bytes;
         let db = open(&env, &options).unwrap();
         let space = db.keyspace("default").unwrap();
         let mut readers = Vec::new();
@@ -61,7 +63,7 @@ fn versions_of_one_key_that_outgrow_a_table_stay_together() {
                 check_versions(&readers, "in memory");
                 db.flush().unwrap();
                 let (tables, bytes) = tables_and_bytes(0);
-                assert!(tables == 1 && bytes > 10 * options.tree.table_bytes, "{tables} of {bytes} bytes");
+                assert!(tables == 1 && bytes > 10 * table_bytes, "{tables} of {bytes} bytes");
                 check_versions(&readers, "in level 0");
             }
         }
@@ -190,7 +192,8 @@ fn clocks_may_jump_either_way() {
 /// Options under which compactions are always due, and writers are stopped for them.
 fn overwhelmed() -> Options {
     let mut options = tiny();
-    (options.tree.l0_trigger, options.tree.l0_slow, options.tree.l0_stop) = (1, 2, 3);
+    (*options.tree.l0_trigger(), options.tree.governor().l0_slow, options.tree.governor().l0_stop) =
+        (1, 2, 3);
     options
 }
 

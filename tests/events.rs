@@ -10,7 +10,8 @@ use crate::common::tiny;
 use terrace::env::Env;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
 use terrace::env::sync::{Condvar, Mutex};
-use terrace::{Db, Error, ErrorKind, EventListener, JobBegin, JobEnd, Options, Stall, TreeOptions};
+use terrace::{Db, Error, ErrorKind, EventListener, JobBegin, JobEnd, Options, Stall};
+use terrace_torture::TreeParts as _;
 
 /// Writes everything down.
 #[derive(Default)]
@@ -104,7 +105,11 @@ fn every_job_is_told_with_what_it_read_and_wrote() {
 fn stalls_are_told_from_their_beginning_to_their_end() {
     SimEnv::run(SimConfig::default(), |env| {
         let diary = Arc::new(Diary::default());
-        let tree = TreeOptions { l0_trigger: 1, l0_slow: 1, l0_stop: 2, ..tiny().tree };
+        let tree = tiny().tree.with(|tree| {
+            *tree.l0_trigger() = 1;
+            tree.governor().l0_slow = 1;
+            tree.governor().l0_stop = 2;
+        });
         let db = open(&env, Options { tree, ..tiny() }, diary.clone());
         (0..2000).for_each(|n| db.put(format!("{}", n * 7 % 600), vec![1; 200]).unwrap());
         db.wait_idle().unwrap();
@@ -216,7 +221,11 @@ fn a_listener_that_never_returns_holds_up_neither_writes_nor_the_end() {
     SimEnv::run(SimConfig::default(), |env| {
         let stubborn = Arc::new(Stubborn::default());
         let options = Options {
-            tree: TreeOptions { l0_trigger: 1000, l0_slow: 2000, l0_stop: 3000, ..tiny().tree },
+            tree: tiny().tree.with(|tree| {
+                *tree.l0_trigger() = 1000;
+                tree.governor().l0_slow = 2000;
+                tree.governor().l0_stop = 3000;
+            }),
             ..tiny()
         };
         let db = open(&env, options, stubborn.clone());

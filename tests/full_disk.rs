@@ -10,6 +10,7 @@ use std::sync::Arc;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use terrace::env::{Access, Env};
 use terrace::{Db, ErrorKind, Options, RepairReport, Stats};
+use terrace_torture::TreeParts as _;
 use terrace_torture::client::{DIR, open};
 use terrace_torture::full_disk::{
     FullDisk, KEYS, PAGE_BYTES, PLENTY_BYTES, check_contents, check_full, key, limit, value, with_reserve,
@@ -29,7 +30,7 @@ fn a_disk_that_fills_up_at_any_write_refuses_and_goes_on_with_space() {
 fn a_compaction_that_fills_the_disk_in_its_midst_is_done_again_with_space() {
     let options = || {
         let mut options = Options { memtable_bytes: 8 << 20, wal_bytes_max: 64 << 20, ..tiny() };
-        (options.memory_bytes, options.tree.l0_trigger) = (Some(64 << 20), 4);
+        (options.memory_bytes, *options.tree.l0_trigger()) = (Some(64 << 20), 4);
         options
     };
     let there: Vec<usize> = (0..10_000).collect();
@@ -241,7 +242,7 @@ fn deletes_leave_jobs_their_part_of_the_reserve() {
     let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };
     SimEnv::run(config, |env| {
         let mut options = Options { memtable_bytes: 128 << 10, wal_bytes_max: 2 << 20, ..with_reserve() };
-        options.tree.table_bytes = 32 << 10;
+        options.tree.tables().table_bytes = 32 << 10;
         let db = open(&env, &options).unwrap();
         limit(&env, 3 << 20);
         let long = |n: usize| format!("{n:0300}");

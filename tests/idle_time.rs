@@ -9,6 +9,7 @@ use std::time::Duration;
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::{Db, Options, TreeOptions};
+use terrace_torture::TreeParts as _;
 
 const KEYS: u32 = 2000;
 
@@ -107,7 +108,13 @@ fn idle_time_compacts_what_is_dense() {
 #[test]
 fn with_the_options_of_other_stores_it_does_no_intra_l0_compaction() {
     SimEnv::run(SimConfig::default(), |env| {
-        let db = open(&env, TreeOptions { level_ratio: Some(10), l0_trigger: 8, ..TreeOptions::default() });
+        let db = open(
+            &env,
+            TreeOptions::default().with(|tree| {
+                tree.set_ratio(Some(10));
+                *tree.l0_trigger() = 8;
+            }),
+        );
         flush(&db, 6);
         env.sleep(Duration::from_secs(2));
         assert_eq!((runs(&db), db.stats().compaction.intra_l0), (6, 0));

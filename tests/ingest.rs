@@ -7,6 +7,7 @@ use std::sync::Arc;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Journal, SimConfig, SimEnv, Survival};
 use terrace::env::{Env, Priority};
 use terrace::{Db, ErrorKind, Ingest, Iter, Keyspace};
+use terrace_torture::TreeParts as _;
 use terrace_torture::client::open;
 use terrace_torture::{Replay, Rng, tiny};
 
@@ -185,7 +186,7 @@ fn what_is_refused_is_left_out_and_what_is_given_up_leaves_nothing() {
 fn ingests_in_a_row_wait_for_compactions_of_level_0_as_writers_do() {
     SimEnv::run(SimConfig::default(), |env| {
         let db = open(&env, &tiny()).unwrap();
-        let l0_stop = tiny().tree.l0_stop as usize;
+        let l0_stop = tiny().tree.governor().l0_stop as usize;
         let mut most = 0;
         for round in 0..100 {
             let mut ingest = db.ingest().unwrap();

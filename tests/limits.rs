@@ -8,10 +8,14 @@ use std::sync::Arc;
 use crate::common::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
-use terrace::{
-    Compression, Db, Descriptors, Durability, Error, ErrorKind, KeyspaceOptions, Options, PackLayout, Prefix,
-    TreeOptions, Victims, WriteBatch,
+use terrace::tree::{
+    Cutter, Descriptors, Flushes, Governor, Group, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker,
+    Placer, Retainer, TableSize,
 };
+use terrace::{
+    Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, Prefix, TreeOptions, WriteBatch,
+};
+use terrace_torture::TreeParts as _;
 
 fn machine() -> Arc<SimEnv> {
     SimEnv::new(SimConfig::default())
@@ -239,7 +243,7 @@ type Change = fn(&mut Options);
 
 #[test]
 fn each_setting_out_of_its_range_is_named() {
-    let wrong: [(&str, Change); 31] = [
+    let wrong: &[(&str, Change)] = &[
         ("memory_bytes", |o| o.memory_bytes = Some(0)),
         ("memory_bytes", |o| o.memory_bytes = Some((1 << 20) - 1)),
         ("space_bytes", |o| o.space_bytes = Some((1 << 20) - 1)),
@@ -251,26 +255,34 @@ fn each_setting_out_of_its_range_is_named() {
         ("filter_bits_per_key", |o| o.keyspace.filter_bits_per_key = 21),
         ("prefix bytes", |o| o.keyspace.prefix = Some(Prefix::Fixed(0))),
         ("prefix count", |o| o.keyspace.prefix = Some(Prefix::Delimited { delimiter: b':', count: 0 })),
-        ("tree.table_bytes", |o| o.tree.table_bytes = 1023),
-        ("tree.table_bytes", |o| o.tree.table_bytes = (1 << 30) + 1),
-        ("tree.pack", |o| o.tree.pack = PackLayout::Many { bytes_max: (1 << 20) - 1 }),
-        ("tree.pack", |o| o.tree.pack = PackLayout::Many { bytes_max: (4 << 30) + 1 }),
-        ("tree.group_parts", |o| o.tree.group_parts = 0),
-        ("tree.group_parts", |o| o.tree.group_parts = 1001),
+        ("tree.cutter.table_bytes", |o| o.tree.tables().table_bytes = 1023),
+        ("tree.cutter.table_bytes", |o| o.tree.tables().table_bytes = (1 << 30) + 1),
+        ("tree.placer.packs", |o| o.tree.device().packs = PackLayout::Many { bytes_max: (1 << 20) - 1 }),
+        ("tree.placer.packs", |o| o.tree.device().packs = PackLayout::Many { bytes_max: (4 << 30) + 1 }),
+        ("tree.picker.bytes", |o| o.tree.group().bytes = (4 << 30) + 1),
+        ("tree.picker.parts", |o| o.tree.group().parts = 0),
+        ("tree.picker.parts", |o| o.tree.group().parts = 1001),
         ("tree.block_bytes", |o| o.tree.block_bytes = 255),
         ("tree.block_bytes", |o| o.tree.block_bytes = (1 << 20) + 1),
-        ("tree.level1_bytes", |o| o.tree.level1_bytes = 4095),
-        ("tree.level1_bytes", |o| o.tree.level1_bytes = u64::MAX),
-        ("tree.level_ratio", |o| o.tree.level_ratio = Some(1)),
-        ("tree.level_ratio", |o| o.tree.level_ratio = Some(101)),
-        ("tree.l0_trigger", |o| o.tree.l0_trigger = 0),
-        ("tree.l0_trigger", |o| o.tree.l0_trigger = 1001),
-        ("tree.l0_slow", |o| o.tree.l0_slow = o.tree.l0_trigger - 1),
-        ("tree.l0_slow", |o| o.tree.l0_slow = usize::MAX),
-        ("tree.l0_stop", |o| o.tree.l0_stop = o.tree.l0_slow),
-        ("tree.l0_stop", |o| o.tree.l0_stop = usize::MAX),
-        ("tree.debt_stop_bytes", |o| o.tree.debt_stop_bytes = o.tree.debt_slow_bytes),
-        ("tree.debt_stop_bytes", |o| o.tree.debt_slow_bytes = u64::MAX),
+        ("tree.layout.l0_bytes", |o| *o.tree.level1_bytes() = 4095),
+        ("tree.layout.l0_bytes", |o| *o.tree.level1_bytes() = u64::MAX),
+        ("tree.layout.l0_runs", |o| *o.tree.l0_trigger() = 0),
+        ("tree.layout.l0_runs", |o| *o.tree.l0_trigger() = 1001),
+        ("tree.layout.level1_bytes", |o| o.tree.layout = leveled(4095, 10, 4)),
+        ("tree.layout.level1_bytes", |o| o.tree.layout = leveled(u64::MAX, 10, 4)),
+        ("tree.layout.ratio", |o| o.tree.layout = leveled(1 << 20, 1, 4)),
+        ("tree.layout.ratio", |o| o.tree.layout = leveled(1 << 20, 101, 4)),
+        ("tree.layout.l0_trigger", |o| o.tree.layout = leveled(1 << 20, 10, 0)),
+        ("tree.layout.l0_trigger", |o| o.tree.layout = leveled(1 << 20, 10, 1001)),
+        ("tree.pacer.l0_slow", |o| o.tree.governor().l0_slow = *o.tree.l0_trigger() - 1),
+        ("tree.pacer.l0_slow", |o| o.tree.governor().l0_slow = 0),
+        ("tree.pacer.l0_slow", |o| o.tree.governor().l0_slow = usize::MAX),
+        ("tree.pacer.l0_stop", |o| o.tree.governor().l0_stop = o.tree.governor().l0_slow),
+        ("tree.pacer.l0_stop", |o| o.tree.governor().l0_stop = usize::MAX),
+        ("tree.pacer.debt_stop_bytes", |o| {
+            o.tree.governor().debt_stop_bytes = o.tree.governor().debt_slow_bytes
+        }),
+        ("tree.pacer.debt_stop_bytes", |o| o.tree.governor().debt_slow_bytes = u64::MAX),
     ];
     for (name, change) in wrong {
         let env = machine();
@@ -289,25 +301,49 @@ fn keyspace(compression: Compression, filter_bits_per_key: u8, prefix_bytes: u16
     KeyspaceOptions { compression, filter_bits_per_key, prefix, ttl: None }
 }
 
+fn leveled(level1_bytes: u64, ratio: u32, l0_trigger: usize) -> Layout {
+    Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger })
+}
+
 fn smallest_tree() -> TreeOptions {
     TreeOptions {
-        table_bytes: 1 << 10,
-        pack: PackLayout::Many { bytes_max: 1 << 20 },
-        group_bytes: 0,
-        group_parts: 1,
-        victims: Victims::LeastOverlap,
-        settle: false,
-        descriptors: Descriptors::PerTable,
-        flush_single_table: true,
+        layout: leveled(4 << 10, 2, 1),
+        picker: Picker::LeastOverlap(Group { bytes: 0, parts: 1, settle: false }),
+        cutter: Cutter::Size(TableSize { table_bytes: 1 << 10, flushes: Flushes::Whole }),
+        retainer: Retainer::Drop,
+        pacer: Pacer::Governor(Governor {
+            l0_slow: 1,
+            l0_stop: 2,
+            debt_slow_bytes: 0,
+            debt_stop_bytes: 1 << 20,
+            throttle_compactions: false,
+        }),
+        placer: Placer::OneDevice(OneDevice {
+            packs: PackLayout::Many { bytes_max: 1 << 20 },
+            descriptors: Descriptors::PerTable,
+        }),
         block_bytes: 256,
-        level1_bytes: 4 << 10,
-        level_ratio: Some(2),
-        l0_trigger: 1,
-        l0_slow: 1,
-        l0_stop: 2,
-        debt_slow_bytes: 0,
-        debt_stop_bytes: 1 << 20,
-        throttle_compactions: false,
+    }
+}
+
+fn largest_tree() -> TreeOptions {
+    TreeOptions {
+        layout: leveled(1 << 50, 100, 1000),
+        picker: Picker::LeastOverlap(Group { bytes: 4 << 30, parts: 1000, settle: true }),
+        cutter: Cutter::Size(TableSize { table_bytes: 1 << 30, flushes: Flushes::Cut }),
+        retainer: Retainer::Drop,
+        pacer: Pacer::Governor(Governor {
+            l0_slow: 10_000,
+            l0_stop: 100_000,
+            debt_slow_bytes: u64::MAX - 1,
+            debt_stop_bytes: u64::MAX,
+            throttle_compactions: true,
+        }),
+        placer: Placer::OneDevice(OneDevice {
+            packs: PackLayout::Many { bytes_max: 4 << 30 },
+            descriptors: Descriptors::PerPack,
+        }),
+        block_bytes: 1 << 20,
     }
 }
 
@@ -332,23 +368,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
         reserve_bytes: 1 << 20,
         background_threads: Some(1),
         keyspace: keyspace(Compression::None, 20, u16::MAX),
-        tree: TreeOptions {
-            table_bytes: 1 << 30,
-            pack: PackLayout::Many { bytes_max: 4 << 30 },
-            group_bytes: 4 << 30,
-            group_parts: 1000,
-            victims: Victims::LeastOverlap,
-            flush_single_table: false,
-            block_bytes: 1 << 20,
-            level1_bytes: 1 << 50,
-            level_ratio: Some(100),
-            l0_trigger: 1000,
-            l0_slow: 10_000,
-            l0_stop: 100_000,
-            debt_slow_bytes: u64::MAX - 1,
-            debt_stop_bytes: u64::MAX,
-            ..TreeOptions::default()
-        },
+        tree: largest_tree(),
         ..Options::default()
     };
     // Each opens what the other has written.

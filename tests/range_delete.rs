@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
-use terrace::{Db, Durability, Iter, KeyspaceOptions, Options, TreeOptions, WriteBatch};
+use terrace::{Db, Durability, Iter, KeyspaceOptions, Options, WriteBatch};
+use terrace_torture::TreeParts as _;
 use terrace_torture::client::DIR;
 use terrace_torture::tiny;
 
@@ -209,7 +210,7 @@ fn an_open_iterator_keeps_what_a_later_range_delete_takes() {
         db.delete_range(..).unwrap();
         db.compact().unwrap();
         assert_eq!(iter.count(), 298);
-        assert_eq!(shown(&db), []);
+        assert_eq!(shown(&db), [0_usize; 0]);
     });
 }
 
@@ -275,7 +276,7 @@ fn a_whole_keyspace_goes_and_leaves_nothing_on_the_disk() {
         db.compact().unwrap();
         assert!(db.stats().keyspaces[0].shape.levels.len() > 2);
         db.delete_range(..).unwrap();
-        assert_eq!(shown(&db), []);
+        assert_eq!(shown(&db), [0_usize; 0]);
         db.compact().unwrap();
         assert_eq!(tables(&db), 1, "the other keyspace's");
         put(&db, 5..7, "after");
@@ -314,7 +315,7 @@ fn tombstones_without_entries_make_tables_that_hide_and_sink() {
 #[test]
 fn thousands_of_live_ranges_are_read_from_memory_and_from_tables() {
     with_store(|env, db| {
-        let tree = TreeOptions { l0_trigger: 4, ..tiny().tree };
+        let tree = tiny().tree.with(|tree| *tree.l0_trigger() = 4);
         let memory_bytes = Some(256 << 20);
         let options =
             Options { memtable_bytes: 32 << 20, wal_bytes_max: 64 << 20, memory_bytes, tree, ..tiny() };
@@ -367,7 +368,7 @@ fn a_wide_range_sinks_in_pieces() {
         put(&db, 0..900, "value");
         db.compact().unwrap();
         drop(db);
-        let tree = TreeOptions { l0_trigger: 1, ..tiny().tree };
+        let tree = tiny().tree.with(|tree| *tree.l0_trigger() = 1);
         let machine: Arc<dyn Env> = env.clone();
         let options = Options { tree, ..tiny() };
         let db = Db::builder(Path::new(DIR)).env(machine).options(options).open().unwrap();
@@ -378,7 +379,7 @@ fn a_wide_range_sinks_in_pieces() {
         db.wait_idle().unwrap();
         // A single table over everything could go on only with all that is below it.
         assert!(range_tombstones(&db) >= 2, "{:?}", db.stats().keyspaces);
-        assert_eq!(shown(&db), []);
+        assert_eq!(shown(&db), [0_usize; 0]);
         verify(&db);
     });
 }

@@ -14,7 +14,9 @@ use terrace::env::simulated::{
     FaultError, FaultRule, FaultTarget, Journal, Operation, SimConfig, SimEnv, Survival,
 };
 use terrace::env::{Access, Env, File};
-use terrace::{Db, Options, PackLayout, PunchStats, Stats, TreeOptions};
+use terrace::tree::PackLayout;
+use terrace::{Db, Options, PunchStats, Stats};
+use terrace_torture::TreeParts as _;
 use terrace_torture::client::{DIR, open};
 use terrace_torture::holders::{Held, KEYS, Model, check, key, verified};
 use terrace_torture::large_packs::{options, put, value};
@@ -66,10 +68,9 @@ fn what_is_dead_is_punched_in_one_piece_and_without_a_barrier() {
 fn torture(env: &Arc<SimEnv>, seed: u64) -> (u64, u64, u64) {
     let mut rng = Rng::new(seed);
     // Small levels in half of the runs, so that groups of tables are compacted, and sink, by themselves.
-    let tree = TreeOptions {
-        level1_bytes: if seed.is_multiple_of(2) { 128 << 10 } else { 64 << 20 },
-        ..options().tree
-    };
+    let tree = options()
+        .tree
+        .with(|tree| *tree.level1_bytes() = if seed.is_multiple_of(2) { 128 << 10 } else { 64 << 20 });
     let options = Options { tree, ..options() };
     let db = open(env, &options).unwrap();
     let space = db.keyspace("default").unwrap();
@@ -376,7 +377,7 @@ fn a_sync_of_holes_that_fails_is_not_repeated() {
 
 /// A store of two thousand entries in one large pack.
 fn in_one_pack(env: &Arc<SimEnv>) -> (Db, Model) {
-    let tree = TreeOptions { pack: PackLayout::Many { bytes_max: 32 << 20 }, ..options().tree };
+    let tree = options().tree.with(|tree| tree.device().packs = PackLayout::Many { bytes_max: 32 << 20 });
     // All of them in one flush.
     let (memtable_bytes, memory_bytes) = (16 << 20, Some(128 << 20));
     let db = open(env, &Options { tree, memtable_bytes, memory_bytes, ..options() }).unwrap();

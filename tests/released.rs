@@ -10,7 +10,8 @@ use std::time::Duration;
 use crate::common::{Seed, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
-use terrace::{Db, Keyspace, KeyspaceOptions, LevelShape, Options, TreeOptions};
+use terrace::{Db, Keyspace, KeyspaceOptions, LevelShape, Options};
+use terrace_torture::TreeParts as _;
 
 const KEYS: u64 = 400;
 const VALUE_BYTES: usize = 100;
@@ -23,7 +24,7 @@ fn scheduled(test: impl FnOnce(Arc<SimEnv>) + Send + 'static) {
 /// Several tables go into a job, as by default, and into one pack.
 fn options() -> Options {
     let tiny = tiny();
-    Options { tree: TreeOptions { group_bytes: 40 << 10, ..tiny.tree }, ..tiny }
+    Options { tree: tiny.tree.with(|tree| tree.group().bytes = 40 << 10), ..tiny }
 }
 
 fn open(env: &Arc<SimEnv>) -> Db {

@@ -13,7 +13,9 @@ use std::time::Duration;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
 use terrace::env::{Access, Env, Priority, Thread};
-use terrace::{Db, Error, ErrorKind, EventListener, JobEnd, Options, PackLayout, Stats, TreeOptions};
+use terrace::tree::PackLayout;
+use terrace::{Db, Error, ErrorKind, EventListener, JobEnd, Options, Stats};
+use terrace_torture::TreeParts as _;
 use terrace_torture::client::{DIR, open};
 use terrace_torture::holders::{Held, KEYS, Model, check, key, verified};
 use terrace_torture::large_packs::{VALUE_BYTES, options, put, value};
@@ -133,8 +135,12 @@ fn torture(env: &Arc<SimEnv>, seed: u64) -> (u64, u64) {
         if seed.is_multiple_of(2) { (128 << 10, Some(10)) } else { (64 << 20, None) };
     let memory_bytes = Some(if seed % 4 < 2 { 16 << 20 } else { 1 << 20 });
     // Jobs of all that there is, or sections of it.
-    let group_bytes = if seed.is_multiple_of(2) { options().tree.group_bytes } else { 16 << 20 };
-    let tree = TreeOptions { level1_bytes, level_ratio, group_bytes, ..options().tree };
+    let group_bytes = if seed.is_multiple_of(2) { options().tree.group().bytes } else { 16 << 20 };
+    let tree = options().tree.with(|tree| {
+        tree.set_ratio(level_ratio);
+        *tree.level1_bytes() = level1_bytes;
+        tree.group().bytes = group_bytes;
+    });
     let memtable_bytes = if seed % 4 < 2 { 2 << 20 } else { 128 << 10 };
     let db = without_holes(env, &Options { tree, memory_bytes, memtable_bytes, ..options() });
     let (mut model, mut held) = (Model::new(), Vec::new());
@@ -459,7 +465,7 @@ fn on_a_full_disk_packs_are_rewritten_before_writes_are_refused() {
 #[test]
 fn packs_of_which_very_little_is_left_become_one() {
     SimEnv::run(SimConfig::default(), |env| {
-        let tree = TreeOptions { pack: PackLayout::Many { bytes_max: 2 << 20 }, ..options().tree };
+        let tree = options().tree.with(|tree| tree.device().packs = PackLayout::Many { bytes_max: 2 << 20 });
         let db = open(&env, &Options { tree, ..options() }).unwrap();
         let mut model = Model::new();
         let group = |n: usize| n * 1000..n * 1000 + KEYS;
@@ -518,9 +524,10 @@ fn a_repair_takes_the_copy_of_an_ingested_table_for_as_new_as_it_is() {
     repair_without_the_edit(|env| {
         let mut model = Model::new();
         let mut small = options();
-        (small.tree.level1_bytes, small.tree.level_ratio) = (128 << 10, Some(10));
+        small.tree.set_ratio(Some(10));
+        *small.tree.level1_bytes() = 128 << 10;
         // Whatever is compacted is one job, and in one pack.
-        (small.tree.group_bytes, small.tree.group_parts) = (16 << 20, 1);
+        (small.tree.group().bytes, small.tree.group().parts) = (16 << 20, 1);
         let db = open(env, &small).unwrap();
         put(&db, &mut model, 150..KEYS, 0);
         db.compact().unwrap();
@@ -535,8 +542,8 @@ fn a_repair_takes_the_copy_of_an_ingested_table_for_as_new_as_it_is() {
         assert_eq!(levels(&db), [2]);
         db.close().unwrap();
         // So that every flush is compacted with what it meets in level 1, and with nothing else.
-        small.tree.level1_bytes = options().tree.level1_bytes;
-        small.tree.l0_trigger = 1;
+        *small.tree.level1_bytes() = *options().tree.level1_bytes();
+        *small.tree.l0_trigger() = 1;
         let db = without_holes(env, &small);
         let mut ingest = db.ingest().unwrap();
         for n in 0..KEYS {

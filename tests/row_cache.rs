@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::{Db, Options};
+use terrace_torture::TreeParts as _;
 use terrace_torture::client::open;
 use terrace_torture::{Replay, Rng, seed_or, tiny};
 
@@ -80,8 +81,7 @@ fn hot_records_fit_where_their_blocks_would_not() {
     SimEnv::run(SimConfig::default(), |env| {
         // Blocks of eight records, and a cache for less than half of the blocks.
         let options = Options { memory_bytes: Some(1 << 20), ..tiny() };
-        let options =
-            Options { tree: terrace::TreeOptions { block_bytes: 8 << 10, ..options.tree }, ..options };
+        let options = Options { tree: options.tree.with(|tree| tree.block_bytes = 8 << 10), ..options };
         let db = open(&env, &options).unwrap();
         (0..MANY).for_each(|n| db.put(key(n), vec![n as u8; 1000]).unwrap());
         db.compact().unwrap();

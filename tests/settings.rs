@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use crate::common::{Seed, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
-use terrace::{
-    Compression, Db, Descriptors, Durability, ErrorKind, KeyspaceOptions, Options, PackLayout, Prefix,
-    TreeOptions, Victims,
-};
+use terrace::tree::{Descriptors, Flushes, PackLayout, Picker};
+use terrace::{Compression, Db, Durability, ErrorKind, KeyspaceOptions, Options, Prefix};
+use terrace_torture::TreeParts as _;
 use terrace_torture::sealed_packs;
 
 fn machine() -> Arc<SimEnv> {
@@ -47,9 +46,9 @@ fn a_refused_change_changes_nothing() {
     let changes: [(Change, &str); 5] = [
         (|options| options.memory_bytes = Some(1), "memory_bytes"),
         (|options| options.background_threads = Some(0), "background_threads"),
-        (|options| options.tree.l0_stop = options.tree.l0_slow, "l0_stop"),
+        (|options| options.tree.governor().l0_stop = options.tree.governor().l0_slow, "l0_stop"),
         (|options| options.keyspace.compression = Compression::Lz4, "keyspace"),
-        (|options| options.tree.descriptors = Descriptors::PerTable, "descriptors"),
+        (|options| options.tree.device().descriptors = Descriptors::PerTable, "descriptors"),
     ];
     for (change, name) in changes {
         let refused = db.set_options(|options| {
@@ -192,7 +191,11 @@ fn a_call_that_fails_leaves_the_options_of_a_keyspace_as_they_were_or_as_they_ar
 
 /// A store with six runs in level 0, far from its trigger.
 fn six_runs() -> Db {
-    let tree = TreeOptions { l0_trigger: 100, l0_slow: 200, l0_stop: 300, ..tiny().tree };
+    let tree = tiny().tree.with(|tree| {
+        *tree.l0_trigger() = 100;
+        tree.governor().l0_slow = 200;
+        tree.governor().l0_stop = 300;
+    });
     let db = open(&machine(), Options { tree, ..tiny() });
     for n in 0..6 {
         db.put("key", [n]).unwrap();
@@ -204,7 +207,11 @@ fn six_runs() -> Db {
 /// Lookups ask so many tables at a time: none is left out where one such lot ends, and none is asked before a newer one.
 #[test]
 fn a_lookup_goes_through_any_number_of_runs_in_their_order() {
-    let tree = TreeOptions { l0_trigger: 100, l0_slow: 200, l0_stop: 300, ..tiny().tree };
+    let tree = tiny().tree.with(|tree| {
+        *tree.l0_trigger() = 100;
+        tree.governor().l0_slow = 200;
+        tree.governor().l0_stop = 300;
+    });
     for large in [1, 1000] {
         let db = open(&machine(), Options { tree: tree.clone(), ..tiny() });
         for run in 0..20_u8 {
@@ -273,8 +280,16 @@ fn lookups_trigger_nothing_with_a_given_ratio() {
 
 /// Six runs become one after at most so many reads.
 fn intra_l0_for(reads_max: u32, read: &dyn Fn(&Db)) {
-    let trigger = TreeOptions { l0_trigger: 100, l0_slow: 200, l0_stop: 300, ..tiny().tree };
-    let tree = TreeOptions { level_ratio: None, group_bytes: 64 << 10, level1_bytes: 64 << 20, ..trigger };
+    let trigger = tiny().tree.with(|tree| {
+        *tree.l0_trigger() = 100;
+        tree.governor().l0_slow = 200;
+        tree.governor().l0_stop = 300;
+    });
+    let tree = trigger.with(|tree| {
+        tree.set_ratio(None);
+        tree.group().bytes = 64 << 10;
+        *tree.level1_bytes() = 64 << 20;
+    });
     let db =
         open(&machine(), Options { tree, memory_bytes: Some(64 << 20), memtable_bytes: 1 << 20, ..tiny() });
     let key = |n: u32| format!("{n:04}");
@@ -324,7 +339,7 @@ fn a_lower_trigger_starts_compactions_by_itself() {
     let db = six_runs();
     db.wait_idle().unwrap();
     assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "6");
-    db.set_options(|options| options.tree.l0_trigger = 2).unwrap();
+    db.set_options(|options| *options.tree.l0_trigger() = 2).unwrap();
     db.wait_idle().unwrap();
     assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "0");
     assert_eq!(db.get("key").unwrap().unwrap(), [5]);
@@ -394,17 +409,19 @@ fn answers_stay_whatever_changes() {
                 options.memtable_bytes = (4 << 10) << roll(4);
                 options.background_threads = Some(1 + roll(3) as usize);
                 options.memory_bytes = Some((1 + roll(4)) << 20);
-                options.tree.table_bytes = (2 << 10) << roll(4);
+                options.tree.tables().table_bytes = (2 << 10) << roll(4);
                 options.tree.block_bytes = 256 << roll(4);
-                options.tree.level1_bytes = (8 << 10) << roll(4);
-                options.tree.level_ratio = Some(2 + roll(9) as u32).filter(|ratio| *ratio < 10);
-                options.tree.l0_trigger = 1 + roll(6) as usize;
-                options.tree.group_bytes = roll(4) << 13;
-                options.tree.group_parts = 1 + roll(3) as u32;
-                options.tree.settle = roll(3) > 0;
-                options.tree.flush_single_table = roll(4) == 0;
-                options.tree.victims = if roll(2) == 0 { Victims::Cursor } else { Victims::LeastOverlap };
-                options.tree.pack =
+                *options.tree.level1_bytes() = (8 << 10) << roll(4);
+                options.tree.set_ratio(Some(2 + roll(9) as u32).filter(|ratio| *ratio < 10));
+                *options.tree.l0_trigger() = 1 + roll(6) as usize;
+                options.tree.group().bytes = roll(4) << 13;
+                options.tree.group().parts = 1 + roll(3) as u32;
+                options.tree.group().settle = roll(3) > 0;
+                options.tree.tables().flushes = if roll(4) == 0 { Flushes::Whole } else { Flushes::Cut };
+                let group = *options.tree.group();
+                options.tree.picker =
+                    if roll(2) == 0 { Picker::Cursor(group) } else { Picker::LeastOverlap(group) };
+                options.tree.device().packs =
                     if roll(2) == 0 { PackLayout::OneTable } else { PackLayout::Many { bytes_max: 1 << 20 } };
             })
             .unwrap();
@@ -436,7 +453,7 @@ fn answers_stay_whatever_changes() {
 fn a_pack_is_opened_once_or_for_each_of_its_tables() {
     for (descriptors, per_table) in [(Descriptors::PerPack, false), (Descriptors::PerTable, true)] {
         let env = machine();
-        let tree = TreeOptions { descriptors, ..tiny().tree };
+        let tree = tiny().tree.with(|tree| tree.device().descriptors = descriptors);
         let options = Options { tree, ..tiny() };
         let db = open(&env, options.clone());
         let fill = |db: &Db, version: u8| {

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
 use terrace::env::{Env, Priority};
-use terrace::{Db, Options, PackLayout, TreeOptions, WriteBatch};
+use terrace::tree::PackLayout;
+use terrace::{Db, Options, TreeOptions, WriteBatch};
+use terrace_torture::TreeParts as _;
 
 /// Keys that are written and looked up.
 const KEYS: u64 = 1_000_000;
@@ -22,16 +24,15 @@ fn key(state: &mut u64) -> String {
 }
 
 fn options(throttle_compactions: bool) -> Options {
-    let tree = TreeOptions {
-        table_bytes: 256 << 10,
-        group_bytes: 1 << 20,
-        level1_bytes: 8 << 20,
-        pack: PackLayout::Many { bytes_max: 8 << 20 },
-        l0_slow: 5,
-        l0_stop: 6,
-        throttle_compactions,
-        ..TreeOptions::default()
-    };
+    let tree = TreeOptions::default().with(|tree| {
+        tree.tables().table_bytes = 256 << 10;
+        tree.group().bytes = 1 << 20;
+        *tree.level1_bytes() = 8 << 20;
+        tree.device().packs = PackLayout::Many { bytes_max: 8 << 20 };
+        tree.governor().l0_slow = 5;
+        tree.governor().l0_stop = 6;
+        tree.governor().throttle_compactions = throttle_compactions;
+    });
     Options { memory_bytes: Some(12 << 20), memtable_bytes: 2 << 20, tree, ..Options::default() }
 }
 

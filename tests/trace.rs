@@ -29,7 +29,9 @@ use rules::{Job, jobs};
 use terrace::env::Env;
 use terrace::env::recording::RecordingEnv;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
-use terrace::{Db, Durability, Options, PackLayout, WriteBatch};
+use terrace::tree::{Flushes, PackLayout};
+use terrace::{Db, Durability, Options, WriteBatch};
+use terrace_torture::TreeParts as _;
 
 /// An action under observation.
 struct Stage {
@@ -60,11 +62,11 @@ impl Stage {
 fn quiet() -> Options {
     let mut options = tiny();
     options.memtable_bytes = 256 << 10;
-    options.tree.l0_trigger = 100;
-    options.tree.l0_slow = 100;
-    options.tree.l0_stop = 200;
-    options.tree.table_bytes = 64 << 10;
-    options.tree.level1_bytes = 1 << 20;
+    *options.tree.l0_trigger() = 100;
+    options.tree.governor().l0_slow = 100;
+    options.tree.governor().l0_stop = 200;
+    options.tree.tables().table_bytes = 64 << 10;
+    *options.tree.level1_bytes() = 1 << 20;
     options
 }
 
@@ -96,7 +98,7 @@ fn job_of(packs: usize) -> Job {
 fn large() -> Options {
     let mut options = quiet();
     (options.memtable_bytes, options.wal_bytes_max) = (8 << 20, 64 << 20);
-    (options.memory_bytes, options.tree.level1_bytes) = (Some(64 << 20), 64 << 20);
+    (options.memory_bytes, *options.tree.level1_bytes()) = (Some(64 << 20), 64 << 20);
     options
 }
 
@@ -366,9 +368,9 @@ fn packs_are_preallocated_from_dead_ones() {
 #[test]
 fn a_compaction_into_files_of_one_table() {
     let mut options = quiet();
-    options.tree.pack = PackLayout::OneTable;
-    options.tree.flush_single_table = true;
-    options.tree.table_bytes = 4 << 10;
+    options.tree.device().packs = PackLayout::OneTable;
+    options.tree.tables().flushes = Flushes::Whole;
+    options.tree.tables().table_bytes = 4 << 10;
     let jobs = trace("compaction-one-table", options, |stage| {
         let db = stage.open();
         for round in 0..2 {
@@ -409,7 +411,7 @@ fn a_compaction_that_leaves_nothing() {
 #[test]
 fn neighbouring_tables_that_die_in_a_pack_leave_one_hole() {
     let mut options = Options { memtable_bytes: 1 << 20, memory_bytes: Some(8 << 20), ..quiet() };
-    options.tree.table_bytes = 16 << 10;
+    options.tree.tables().table_bytes = 16 << 10;
     options.wal_bytes_max = 4 << 20;
     trace("punch", options, |stage| {
         let db = stage.open();
@@ -437,7 +439,7 @@ fn neighbouring_tables_that_die_in_a_pack_leave_one_hole() {
 #[test]
 fn a_pack_of_which_most_is_dead_is_given_up() {
     let mut options = Options { memtable_bytes: 1 << 20, memory_bytes: Some(8 << 20), ..quiet() };
-    options.tree.table_bytes = 16 << 10;
+    options.tree.tables().table_bytes = 16 << 10;
     options.wal_bytes_max = 4 << 20;
     let jobs = trace("rewrite", options, |stage| {
         let target =
@@ -467,7 +469,7 @@ fn a_pack_of_which_most_is_dead_is_given_up() {
 #[test]
 fn a_table_sinks_without_being_rewritten() {
     let mut options = quiet();
-    options.tree.l0_trigger = 1;
+    *options.tree.l0_trigger() = 1;
     let jobs = trace("move", options, |stage| {
         let db = stage.open();
         for (moves, key) in [(1, "first"), (2, "second")] {
@@ -486,7 +488,7 @@ fn a_table_sinks_without_being_rewritten() {
 #[test]
 fn a_compaction_beside_which_a_table_sinks() {
     let mut options = quiet();
-    options.tree.l0_trigger = 2;
+    *options.tree.l0_trigger() = 2;
     trace("compaction-and-move", options, |stage| {
         let db = stage.open();
         // Compactions right behind flushes: so many packs are made ahead then.

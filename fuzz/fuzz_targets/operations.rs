@@ -10,9 +10,13 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
+use terrace::tree::{
+    Adaptive, Cutter, Descriptors, Flushes, Governor, Group, Layout, Leveled, OneDevice, Pacer, PackLayout,
+    Picker, Placer, TableSize,
+};
 use terrace::{
-    Compression, Db, Descriptors, Durability, Iter, Keyspace, KeyspaceOptions, Options, PackLayout, Prefix,
-    Slice, Snapshot, TreeOptions, Victims, WriteBatch,
+    Compression, Db, Durability, Iter, Keyspace, KeyspaceOptions, Options, Prefix, Slice, Snapshot,
+    TreeOptions, WriteBatch,
 };
 
 /// The keyspace that comes and goes. Ids are never reused: each that comes is another one.
@@ -474,21 +478,27 @@ impl Input {
 
     /// Options under which a hundred entries make every kind of job run. One compaction thread: starting threads is most of a run.
     fn options(&mut self) -> Options {
+        // In the order in which the inputs of the corpus have them.
+        let table_bytes = self.pick(&[1 << 10, 4 << 10]);
+        let packs = self.pick(&[PackLayout::Many { bytes_max: 1 << 20 }, PackLayout::OneTable]);
+        let bytes = self.pick(&[0, 4 << 10]);
+        let picker = self.pick(&[Picker::Cursor as fn(Group) -> Picker, Picker::LeastOverlap]);
+        let picker = picker(Group { bytes, parts: 2, settle: self.coin() });
+        let descriptors = self.pick(&[Descriptors::PerPack, Descriptors::PerTable]);
+        let flushes = if self.coin() { Flushes::Whole } else { Flushes::Cut };
+        let block_bytes = self.pick(&[256, 4 << 10]);
+        let (is_leveled, l0_due) = (self.pick(&[true, false]), self.pick(&[1, 2]));
         let tree = TreeOptions {
-            table_bytes: self.pick(&[1 << 10, 4 << 10]),
-            pack: self.pick(&[PackLayout::Many { bytes_max: 1 << 20 }, PackLayout::OneTable]),
-            group_bytes: self.pick(&[0, 4 << 10]),
-            group_parts: 2,
-            victims: self.pick(&[Victims::Cursor, Victims::LeastOverlap]),
-            settle: self.coin(),
-            descriptors: self.pick(&[Descriptors::PerPack, Descriptors::PerTable]),
-            flush_single_table: self.coin(),
-            block_bytes: self.pick(&[256, 4 << 10]),
-            level1_bytes: 4 << 10,
-            level_ratio: self.pick(&[Some(2), None]),
-            l0_trigger: self.pick(&[1, 2]),
-            l0_slow: 4,
-            l0_stop: 6,
+            layout: if is_leveled {
+                Layout::Leveled(Leveled { level1_bytes: 4 << 10, ratio: 2, l0_trigger: l0_due })
+            } else {
+                Layout::Adaptive(Adaptive { l0_bytes: 4 << 10, l0_runs: l0_due })
+            },
+            picker,
+            cutter: Cutter::Size(TableSize { table_bytes, flushes }),
+            pacer: Pacer::Governor(Governor { l0_slow: 4, l0_stop: 6, ..Governor::default() }),
+            placer: Placer::OneDevice(OneDevice { packs, descriptors }),
+            block_bytes,
             ..TreeOptions::default()
         };
         Options {

@@ -404,12 +404,15 @@ impl Db {
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let db = terrace::Db::open(dir.path())?;
+    /// use terrace::tree::{Governor, Pacer};
+    ///
+    /// let slow_at = |l0_slow| Pacer::Governor(Governor { l0_slow, ..Governor::default() });
     /// db.set_options(|options| {
     ///     options.memory_bytes = Some(64 << 20);
-    ///     options.tree.l0_trigger = 8;
+    ///     options.tree.pacer = slow_at(30);
     /// })?;
-    /// assert_eq!(db.options().tree.l0_trigger, 8);
-    /// let refused = db.set_options(|options| options.tree.l0_slow = 1).unwrap_err();
+    /// assert_eq!(db.options().tree.pacer, slow_at(30));
+    /// let refused = db.set_options(|options| options.tree.pacer = slow_at(1)).unwrap_err();
     /// assert_eq!(refused.kind(), terrace::ErrorKind::InvalidInput);
     /// # Ok::<(), terrace::Error>(())
     /// ```

@@ -1,6 +1,9 @@
 //! Named configurations: the shapes of stores from the literature, as far as settings describe them.
 
-use super::{Descriptors, Options, PackLayout, TreeOptions, Victims};
+use super::{
+    Cutter, Descriptors, Flushes, Governor, Group, Layout, Leveled, OneDevice, Options, Pacer, PackLayout,
+    Picker, Placer, Retainer, TableSize, TreeOptions,
+};
 
 /// The names, the default first.
 pub(super) const NAMES: &[&str] = &[
@@ -19,65 +22,66 @@ pub(super) const NAMES: &[&str] = &[
     "hyperbolt",
 ];
 
-/// BoLT's parts; each stands for those before it as well.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Parts {
-    LogicalTables,
-    Groups,
-    Settling,
-    Descriptors,
-}
-
 pub(super) fn named(name: &str) -> Option<Options> {
+    let (leveldb_2m, hyper) = (|| leveldb(2 << 20), hyperleveldb);
     Some(match name {
         "default" => Options::default(),
-        "leveldb-2m" => leveldb(2 << 20),
+        "leveldb-2m" => leveldb_2m(),
         "leveldb-64m" => leveldb(64 << 20),
         "rocksdb-64m" => rocksdb(),
-        "hyperleveldb-32m" => hyperleveldb(),
-        "bolt-ls" => bolt(leveldb(0), Parts::LogicalTables),
-        "bolt-gc" => bolt(leveldb(0), Parts::Groups),
-        "bolt-stl" => bolt(leveldb(0), Parts::Settling),
-        "bolt" => bolt(leveldb(0), Parts::Descriptors),
-        "hyperbolt-ls" => bolt(hyperleveldb(), Parts::LogicalTables),
-        "hyperbolt-gc" => bolt(hyperleveldb(), Parts::Groups),
-        "hyperbolt-stl" => bolt(hyperleveldb(), Parts::Settling),
-        "hyperbolt" => bolt(hyperleveldb(), Parts::Descriptors),
+        "hyperleveldb-32m" => hyper(),
+        "bolt-ls" => bolt(leveldb_2m(), Picker::Cursor(Group::SINGLE), Descriptors::PerTable),
+        "bolt-gc" => bolt(leveldb_2m(), Picker::Cursor(GROUPED), Descriptors::PerTable),
+        "bolt-stl" => bolt(leveldb_2m(), Picker::Cursor(SETTLED), Descriptors::PerTable),
+        "bolt" => bolt(leveldb_2m(), Picker::Cursor(SETTLED), Descriptors::PerPack),
+        // A group of one table is the cursor's in any case.
+        "hyperbolt-ls" => bolt(hyper(), Picker::Cursor(Group::SINGLE), Descriptors::PerTable),
+        "hyperbolt-gc" => bolt(hyper(), Picker::LeastOverlap(GROUPED), Descriptors::PerTable),
+        "hyperbolt-stl" => bolt(hyper(), Picker::LeastOverlap(SETTLED), Descriptors::PerTable),
+        "hyperbolt" => bolt(hyper(), Picker::LeastOverlap(SETTLED), Descriptors::PerPack),
         _ => return None,
     })
 }
 
-/// LevelDB 1.20: `db/dbformat.h`, `db/version_set.cc`.
+/// LevelDB 1.20 with tables of that size: `db/dbformat.h`, `db/version_set.cc`. One thread compacts.
 fn leveldb(table_bytes: u64) -> Options {
     let tree = TreeOptions {
-        table_bytes,
-        pack: PackLayout::OneTable,
-        group_bytes: 0,
-        settle: false,
-        descriptors: Descriptors::PerTable,
-        flush_single_table: true,
-        level1_bytes: 10 << 20,
-        level_ratio: Some(10),
-        l0_trigger: 4,
-        l0_slow: 8,
-        l0_stop: 12,
-        debt_slow_bytes: u64::MAX - 1,
-        debt_stop_bytes: u64::MAX,
-        throttle_compactions: false,
-        ..TreeOptions::default()
+        layout: Layout::Leveled(Leveled { level1_bytes: 10 << 20, ratio: 10, l0_trigger: 4 }),
+        picker: Picker::Cursor(Group::SINGLE),
+        cutter: Cutter::Size(TableSize { table_bytes, flushes: Flushes::Whole }),
+        retainer: Retainer::Drop,
+        pacer: Pacer::Governor(LEVELDB_PACE),
+        placer: Placer::OneDevice(OneDevice {
+            packs: PackLayout::OneTable,
+            descriptors: Descriptors::PerTable,
+        }),
+        block_bytes: 4096,
     };
     Options { tree, background_threads: Some(1), ..Options::default() }
 }
 
+/// LevelDB's limits of level 0 (`db/dbformat.h`); it has none on what waits to be compacted.
+const LEVELDB_PACE: Governor = Governor {
+    l0_slow: 8,
+    l0_stop: 12,
+    debt_slow_bytes: u64::MAX - 1,
+    debt_stop_bytes: u64::MAX,
+    throttle_compactions: false,
+};
+
 /// RocksDB 6.7 by its defaults, of which two background jobs leave one thread to compactions.
 fn rocksdb() -> Options {
     let base = leveldb(64 << 20);
-    let tree = TreeOptions {
-        level1_bytes: 256 << 20,
+    let pace = Governor {
         l0_slow: 20,
         l0_stop: 36,
         debt_slow_bytes: 64 << 30,
         debt_stop_bytes: 256 << 30,
+        ..LEVELDB_PACE
+    };
+    let tree = TreeOptions {
+        layout: Layout::Leveled(Leveled { level1_bytes: 256 << 20, ratio: 10, l0_trigger: 4 }),
+        pacer: Pacer::Governor(pace),
         ..base.tree
     };
     Options { tree, ..base }
@@ -89,33 +93,29 @@ fn rocksdb() -> Options {
 fn hyperleveldb() -> Options {
     let base = leveldb(32 << 20);
     let tree = TreeOptions {
-        level1_bytes: 64 << 20,
-        level_ratio: Some(5),
-        group_bytes: 64 << 20,
-        group_parts: 1,
-        victims: Victims::LeastOverlap,
+        layout: Layout::Leveled(Leveled { level1_bytes: 64 << 20, ratio: 5, l0_trigger: 4 }),
+        picker: Picker::LeastOverlap(Group { bytes: 64 << 20, parts: 1, settle: false }),
         // It sleeps a microsecond for each run beyond 8, and never stops: next to no limit.
-        l0_slow: 10_000,
-        l0_stop: 100_000,
+        pacer: Pacer::Governor(Governor { l0_slow: 10_000, l0_stop: 100_000, ..LEVELDB_PACE }),
         ..base.tree
     };
     Options { tree, ..base }
 }
 
-/// BoLT's `parts` on `base`.
-fn bolt(base: Options, parts: Parts) -> Options {
-    let (grouped, settled) = (parts >= Parts::Groups, parts >= Parts::Settling);
+/// BoLT's +GC: groups of 64 MB, in a smaller level all of it.
+const GROUPED: Group = Group { bytes: 64 << 20, parts: 1, settle: false };
+
+/// +STL on top.
+const SETTLED: Group = Group { settle: true, ..GROUPED };
+
+/// BoLT on `base`: +LS, logical tables of 1 MB in packs of up to 128 MB. Its other parts are in `picker` (+GC, +STL) and `descriptors`
+/// (+FC). The authors' code goes on taking victims as its base does, where section 3.4 has those of least overlap.
+fn bolt(base: Options, picker: Picker, descriptors: Descriptors) -> Options {
+    let packs = PackLayout::Many { bytes_max: 128 << 20 };
     let tree = TreeOptions {
-        table_bytes: 1 << 20,
-        pack: PackLayout::Many { bytes_max: 128 << 20 },
-        group_bytes: if grouped { 64 << 20 } else { 0 },
-        group_parts: 1,
-        // The authors' code goes on taking victims as its base does, where section 3.4 has those of least overlap. A group of
-        // one table is the cursor's in any case.
-        victims: if grouped { base.tree.victims } else { Victims::Cursor },
-        settle: settled,
-        descriptors: if parts >= Parts::Descriptors { Descriptors::PerPack } else { Descriptors::PerTable },
-        flush_single_table: false,
+        picker,
+        cutter: Cutter::Size(TableSize { table_bytes: 1 << 20, flushes: Flushes::Cut }),
+        placer: Placer::OneDevice(OneDevice { packs, descriptors }),
         ..base.tree
     };
     Options { tree, ..base }
@@ -139,14 +139,19 @@ mod tests {
 
     #[test]
     fn each_part_of_bolt_adds_what_it_is_about() {
-        for base in ["", "hyper"] {
+        let bases: [(&str, fn(Group) -> Picker); 2] = [("", Picker::Cursor), ("hyper", Picker::LeastOverlap)];
+        for (base, by) in bases {
             let tree = |part: &str| named(&format!("{base}bolt{part}")).unwrap().tree;
             let (logical, grouped, settled) = (tree("-ls"), tree("-gc"), tree("-stl"));
-            let victims =
-                named(if base.is_empty() { "leveldb-2m" } else { "hyperleveldb-32m" }).unwrap().tree.victims;
-            assert_eq!(grouped, TreeOptions { group_bytes: 64 << 20, victims, ..logical });
-            assert_eq!(settled, TreeOptions { settle: true, ..grouped });
-            assert_eq!(tree(""), TreeOptions { descriptors: Descriptors::PerPack, ..settled });
+            let group = Group { bytes: 64 << 20, parts: 1, settle: false };
+            assert_eq!(logical.picker, Picker::Cursor(Group { bytes: 0, ..group }));
+            assert_eq!(grouped, TreeOptions { picker: by(group), ..logical });
+            assert_eq!(settled, TreeOptions { picker: by(Group { settle: true, ..group }), ..grouped });
+            let placer = |descriptors| {
+                Placer::OneDevice(OneDevice { packs: PackLayout::Many { bytes_max: 128 << 20 }, descriptors })
+            };
+            assert_eq!(settled.placer, placer(Descriptors::PerTable));
+            assert_eq!(tree(""), TreeOptions { placer: placer(Descriptors::PerPack), ..settled });
         }
     }
 }

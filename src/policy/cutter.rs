@@ -44,6 +44,8 @@ pub struct SizeConfig {
     pub table_bytes: u64,
     /// An output is cut once it spans more than this many bytes of the level after the target.
     pub grandparent_bytes_max: u64,
+    /// Whether a flush is cut, or else is one table.
+    pub cuts_flushes: bool,
 }
 
 /// What the next cut depends on.
@@ -72,6 +74,20 @@ pub struct CutState {
 }
 
 impl Cutter {
+    /// Whether a flush is cut, by [`Cutter::start_like`], or else is one table.
+    #[must_use]
+    pub fn cuts_flushes(&self) -> bool {
+        let Self::Size(config) = self;
+        config.cuts_flushes
+    }
+
+    /// Bytes of a table, about.
+    #[must_use]
+    pub fn table_bytes(&self) -> u64 {
+        let Self::Size(config) = self;
+        config.table_bytes
+    }
+
     /// Starts to cut a stream of keys, in order; `grandparents` is the run of the level after the target, `fences` are
     /// those of the plan, ascending.
     #[must_use]

@@ -3,12 +3,13 @@
 //! Six seams, one per decision: [`Layout`] (how a level is built, when it is too large), [`Picker`] (what to compact or
 //! move next), [`Cutter`] (where outputs are cut), [`Retainer`] (what becomes of compaction inputs), [`Pacer`] (when a job
 //! runs, how long a writer waits), [`Placer`] (which device gets which bytes). Each is an enum of its variants, which
-//! carry their parameters; [`PolicyConfig`] names one of each. [`next_plan`] puts them in order of precedence.
+//! carry their parameters; [`PolicyConfig`] names one of each, as the options have it. [`next_plan`] puts them in order of precedence.
 //!
 //! What a decision depends on comes in a view ([`TreeView`], [`LoadState`], ..); what comes out is a plain value, so
 //! that decisions can be tested as text (`tests/policy/`) and replayed from a log.
 
 mod clusters;
+mod config;
 mod cutter;
 mod expiry;
 mod layout;
@@ -22,6 +23,7 @@ mod retainer;
 mod rewriter;
 mod view;
 
+pub use config::PolicyConfig;
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
 pub use expiry::Expiring;
 pub use layout::{BlocksAsked, Layout, LeveledConfig, TreeShape, seeks_worth};
@@ -29,7 +31,7 @@ pub use pacer::{Admission, GovernorConfig, Pacer, Pressure, UserLoad, WriterVerd
 pub use picker::{Evenness, Picker, PickerConfig, RangePick};
 pub use placer::{PlaceView, Placer};
 pub use plan::{Plan, PlanInput, PlanKind, Reason};
-pub use planner::{PolicyConfig, next_plan};
+pub use planner::next_plan;
 pub use release::is_released;
 pub use retainer::{Fate, Retainer};
 pub use rewriter::next_rewrite;

@@ -1,12 +1,13 @@
-//! Which device gets a new pack.
+//! Which device gets a new pack, and how tables share packs and descriptors there.
 
+use crate::options::{Descriptors, OneDevice, PackLayout};
 use crate::types::DeviceId;
 
 /// The placers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placer {
     /// Everything goes to the home device.
-    Single,
+    OneDevice(OneDevice),
 }
 
 /// What a placement depends on.
@@ -23,7 +24,23 @@ impl Placer {
     #[must_use]
     pub fn place(&self, view: &PlaceView) -> DeviceId {
         match self {
-            Self::Single => view.home,
+            Self::OneDevice(_) => view.home,
+        }
+    }
+
+    /// How tables share the packs of a job.
+    #[must_use]
+    pub fn packs(&self) -> PackLayout {
+        match self {
+            Self::OneDevice(device) => device.packs,
+        }
+    }
+
+    /// What descriptors are kept for.
+    #[must_use]
+    pub fn descriptors(&self) -> Descriptors {
+        match self {
+            Self::OneDevice(device) => device.descriptors,
         }
     }
 }

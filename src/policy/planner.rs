@@ -19,28 +19,8 @@ use std::iter;
 
 use super::expiry::{next_drop, next_expiry_compaction};
 use super::release::next_release;
-use super::{
-    Admission, Cutter, Evenness, Layout, LoadState, Pacer, Picker, Placer, Plan, Retainer, SpaceView,
-    TreeView, next_rewrite,
-};
+use super::{Admission, Evenness, LoadState, Plan, PolicyConfig, SpaceView, TreeView, next_rewrite};
 use crate::types::KeyspaceId;
-
-/// One policy per seam.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct PolicyConfig {
-    /// How levels are built.
-    pub layout: Layout,
-    /// What is compacted or moved next.
-    pub picker: Picker,
-    /// Where outputs are cut.
-    pub cutter: Cutter,
-    /// What becomes of inputs.
-    pub retainer: Retainer,
-    /// When jobs run and writers wait.
-    pub pacer: Pacer,
-    /// Where packs go.
-    pub placer: Placer,
-}
 
 /// A level that is due.
 struct Due<'a> {

@@ -27,6 +27,7 @@ use super::*;
 use crate::catalog::testing::{Dice, record, version};
 use crate::catalog::{Run, Version};
 use crate::format::edit::{TableRecord, TreeEdit};
+use crate::options::OneDevice;
 use crate::types::{Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PackId, Seq, successor};
 
 mod expiry;
@@ -60,7 +61,7 @@ impl PolicyConfig {
                 expansion_bytes_max: 25 * table_bytes,
                 grandparent_bytes_max,
             }),
-            cutter: Cutter::Size(SizeConfig { table_bytes, grandparent_bytes_max }),
+            cutter: Cutter::Size(SizeConfig { table_bytes, grandparent_bytes_max, cuts_flushes: false }),
             retainer: Retainer::Drop,
             pacer: Pacer::Governor(GovernorConfig {
                 l0_slow: 8,
@@ -73,7 +74,7 @@ impl PolicyConfig {
                 unmeasured_bytes_per_second: 16 << 20,
                 throttle_compactions: true,
             }),
-            placer: Placer::Single,
+            placer: Placer::OneDevice(OneDevice::default()),
         }
     }
 

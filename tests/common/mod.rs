@@ -2,7 +2,9 @@
 //! from it, and options under which a few hundred records make every kind of job run.
 #![allow(dead_code, reason = "each program of tests uses its own part")]
 
-use terrace::{Options, PackLayout, TreeOptions};
+use terrace::tree::PackLayout;
+use terrace::{Options, TreeOptions};
+use terrace_torture::TreeParts as _;
 
 /// The seed of a test. Told on failure, and taken from `TERRACE_SEED` to run the failure again.
 pub struct Seed(pub u64);
@@ -54,15 +56,14 @@ pub fn tiny() -> Options {
         wal_bytes_max: 64 << 10,
         memory_bytes: Some(1 << 20),
         background_threads: Some(1),
-        tree: TreeOptions {
-            table_bytes: 5 << 10,
-            pack: PackLayout::Many { bytes_max: 1 << 20 },
-            group_bytes: 0,
-            block_bytes: 512,
-            level1_bytes: 8 << 10,
-            level_ratio: Some(4),
-            ..TreeOptions::default()
-        },
+        tree: TreeOptions::default().with(|tree| {
+            tree.set_ratio(Some(4));
+            tree.tables().table_bytes = 5 << 10;
+            tree.device().packs = PackLayout::Many { bytes_max: 1 << 20 };
+            tree.group().bytes = 0;
+            tree.block_bytes = 512;
+            *tree.level1_bytes() = 8 << 10;
+        }),
         ..Options::default()
     }
 }

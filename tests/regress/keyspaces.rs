@@ -6,6 +6,7 @@ use std::time::Duration;
 use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, Operation, SimConfig, SimEnv, Survival};
 use terrace::{Db, ErrorKind, WriteBatch};
+use terrace_torture::TreeParts as _;
 
 use super::{fault, files, open, seeds, spawn, tiny};
 
@@ -175,7 +176,7 @@ fn flushes_go_on_while_the_compactions_of_a_damaged_keyspace_fail() {
             damaged.put(format!("{n}"), [3; 2000]).unwrap();
             db.flush().unwrap();
         };
-        let runs = tiny().tree.l0_trigger;
+        let runs = *tiny().tree.l0_trigger();
         (1..runs).for_each(add_run);
         for pack in files(&env, ".pack") {
             env.overwrite(&pack, 100, &[0xff; 200]).unwrap();

@@ -14,17 +14,17 @@ use std::sync::Arc;
 
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimEnv};
 use terrace::env::{Env, Priority, Thread};
-use terrace::{Db, Durability, Options, Result, TreeOptions, WriteBatch};
+use terrace::{Db, Durability, Options, Result, WriteBatch};
+use terrace_torture::TreeParts as _;
 
 /// Options under which a memtable is full after a few hundred entries.
 fn tiny() -> Options {
-    let tree = TreeOptions {
-        level1_bytes: 32 << 10,
-        l0_trigger: 4,
-        l0_slow: 12,
-        l0_stop: 24,
-        ..terrace_torture::tiny().tree
-    };
+    let tree = terrace_torture::tiny().tree.with(|tree| {
+        *tree.level1_bytes() = 32 << 10;
+        *tree.l0_trigger() = 4;
+        tree.governor().l0_slow = 12;
+        tree.governor().l0_stop = 24;
+    });
     Options { memtable_bytes: 32 << 10, wal_bytes_max: 1 << 20, tree, ..terrace_torture::tiny() }
 }
 

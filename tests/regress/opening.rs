@@ -1,7 +1,8 @@
 //! Regression tests of openings, and of the files that they leave.
 
 use terrace::env::simulated::{FaultError, FaultRule, Operation, SimConfig, SimEnv, Survival};
-use terrace::{Db, ErrorKind, Options, TreeOptions};
+use terrace::{Db, ErrorKind, Options};
+use terrace_torture::TreeParts as _;
 
 use super::{fault, files, open, tiny};
 
@@ -73,7 +74,11 @@ fn a_manifest_that_cannot_be_rewritten_now_goes_on() {
     ];
     for (operation, name, error) in steps {
         SimEnv::run(SimConfig::default(), move |env| {
-            let tree = TreeOptions { l0_trigger: 100, l0_slow: 100, l0_stop: 101, ..tiny().tree };
+            let tree = tiny().tree.with(|tree| {
+                *tree.l0_trigger() = 100;
+                tree.governor().l0_slow = 100;
+                tree.governor().l0_stop = 101;
+            });
             let options = Options { tree, ..tiny() };
             let open = |env| Db::builder("/db").env(env).options(options.clone()).open().unwrap();
             let db = open(env.clone());

@@ -32,7 +32,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("types", &[]),
     ("format", &["types"]),
     ("catalog", &["types", "format"]),
-    ("policy", &["types", "catalog"]),
+    ("policy", &["types", "catalog", "options"]),
     ("merge", &["types"]),
     ("env", &[]),
     ("error", &[]),

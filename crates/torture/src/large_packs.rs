@@ -1,6 +1,8 @@
 //! A store whose packs live on while ranges of neighbouring tables in them die.
 
-use terrace::{Db, Options, PackLayout, TreeOptions};
+use crate::tree_parts::TreeParts as _;
+use terrace::tree::PackLayout;
+use terrace::{Db, Options};
 
 use crate::holders::{Model, key};
 use crate::options::tiny;
@@ -10,15 +12,14 @@ pub const VALUE_BYTES: u64 = 4000;
 
 /// Tables of 32 KiB, eight keys each, in packs of a megabyte that holds all of [`crate::holders::KEYS`].
 pub fn options() -> Options {
-    let tree = TreeOptions {
-        table_bytes: 32 << 10,
-        pack: PackLayout::Many { bytes_max: 1 << 20 },
-        group_bytes: 64 << 10,
-        block_bytes: 4 << 10,
-        level1_bytes: 64 << 20,
-        l0_trigger: 4,
-        ..tiny().tree
-    };
+    let tree = tiny().tree.with(|tree| {
+        tree.tables().table_bytes = 32 << 10;
+        tree.device().packs = PackLayout::Many { bytes_max: 1 << 20 };
+        tree.group().bytes = 64 << 10;
+        tree.block_bytes = 4 << 10;
+        *tree.level1_bytes() = 64 << 20;
+        *tree.l0_trigger() = 4;
+    });
     let (memtable_bytes, wal_bytes_max, memory_bytes) = (2 << 20, 8 << 20, Some(16 << 20));
     Options { memtable_bytes, wal_bytes_max, memory_bytes, tree, ..tiny() }
 }

@@ -41,9 +41,11 @@ pub mod seed;
 pub mod soak;
 pub mod suite;
 pub mod suites;
+pub mod tree_parts;
 pub mod volume;
 pub mod writer;
 
 pub use files::sealed_packs;
 pub use options::tiny;
 pub use seed::{Replay, Rng, number, seed_or, switched_on};
+pub use tree_parts::TreeParts;

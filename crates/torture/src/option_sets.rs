@@ -1,6 +1,11 @@
 //! Sets of options under which the same operations take different paths.
 
-use terrace::{Compression, Descriptors, KeyspaceOptions, Options, PackLayout, Prefix, TreeOptions, Victims};
+use crate::tree_parts::TreeParts as _;
+use terrace::tree::{
+    Adaptive, Cutter, Descriptors, Flushes, Governor, Group, Layout, Leveled, OneDevice, Pacer, PackLayout,
+    Picker, Placer, Retainer, TableSize,
+};
+use terrace::{Compression, KeyspaceOptions, Options, Prefix, TreeOptions};
 
 use crate::options::tiny;
 use crate::seed::Rng;
@@ -30,31 +35,41 @@ pub fn random(seed: u64) -> (String, Options) {
         Some(Prefix::Fixed(3)),
         Some(Prefix::Delimited { delimiter: b'b', count: 1 }),
     ]);
-    let l0_trigger = *rng.pick(&[1, 2, 4]);
-    let l0_slow = l0_trigger + rng.below(4);
+    let l0_due = *rng.pick(&[1, 2, 4]);
+    let l0_slow = l0_due + rng.below(4);
     let debt_slow_bytes = *rng.pick(&[64 << 10, 1 << 20, 64 << 20]);
-    let tree = TreeOptions {
-        table_bytes: *rng.pick(&[1 << 10, 2 << 10, 5 << 10, 16 << 10, 64 << 10]),
-        pack: *rng.pick(&[
-            PackLayout::OneTable,
-            PackLayout::Many { bytes_max: 1 << 20 },
-            PackLayout::Many { bytes_max: 4 << 20 },
-        ]),
-        group_bytes: *rng.pick(&[0, 4 << 10, 12 << 10, 64 << 10]),
-        group_parts: *rng.pick(&[1, 2, 10]),
-        victims: *rng.pick(&[Victims::Cursor, Victims::LeastOverlap]),
-        settle: rng.percent(70),
-        descriptors: *rng.pick(&[Descriptors::PerPack, Descriptors::PerTable]),
-        flush_single_table: rng.percent(30),
-        block_bytes: *rng.pick(&[256, 512, 4 << 10]),
-        level1_bytes: *rng.pick(&[4 << 10, 16 << 10, 64 << 10, 256 << 10]),
-        level_ratio: *rng.pick(&[None, Some(2), Some(4), Some(10)]),
-        l0_trigger,
+    let table_bytes = *rng.pick(&[1 << 10, 2 << 10, 5 << 10, 16 << 10, 64 << 10]);
+    let packs = *rng.pick(&[
+        PackLayout::OneTable,
+        PackLayout::Many { bytes_max: 1 << 20 },
+        PackLayout::Many { bytes_max: 4 << 20 },
+    ]);
+    let (bytes, parts) = (*rng.pick(&[0, 4 << 10, 12 << 10, 64 << 10]), *rng.pick(&[1, 2, 10]));
+    let picker = *rng.pick(&[Picker::Cursor as fn(Group) -> Picker, Picker::LeastOverlap]);
+    let picker = picker(Group { bytes, parts, settle: rng.percent(70) });
+    let descriptors = *rng.pick(&[Descriptors::PerPack, Descriptors::PerTable]);
+    let flushes = if rng.percent(30) { Flushes::Whole } else { Flushes::Cut };
+    let block_bytes = *rng.pick(&[256, 512, 4 << 10]);
+    let level_bytes = *rng.pick(&[4 << 10, 16 << 10, 64 << 10, 256 << 10]);
+    let layout = match *rng.pick(&[None, Some(2), Some(4), Some(10)]) {
+        None => Layout::Adaptive(Adaptive { l0_bytes: level_bytes, l0_runs: l0_due }),
+        Some(ratio) => Layout::Leveled(Leveled { level1_bytes: level_bytes, ratio, l0_trigger: l0_due }),
+    };
+    let governor = Governor {
         l0_slow,
         l0_stop: l0_slow + 1 + rng.below(4),
         debt_slow_bytes,
         debt_stop_bytes: debt_slow_bytes * 4,
         throttle_compactions: rng.percent(50),
+    };
+    let tree = TreeOptions {
+        layout,
+        picker,
+        cutter: Cutter::Size(TableSize { table_bytes, flushes }),
+        retainer: Retainer::Drop,
+        pacer: Pacer::Governor(governor),
+        placer: Placer::OneDevice(OneDevice { packs, descriptors }),
+        block_bytes,
     };
     let options = Options {
         memory_bytes: Some(*rng.pick(&[1 << 20, 2 << 20, 8 << 20])),
@@ -82,20 +97,22 @@ pub const SHAPES: &[Shape] = &[
 ];
 
 fn smallest() -> Options {
-    let tree = TreeOptions {
-        table_bytes: 1 << 10,
-        block_bytes: 256,
-        level1_bytes: 4 << 10,
-        level_ratio: Some(2),
-        ..tiny().tree
-    };
+    let tree = tiny().tree.with(|tree| {
+        tree.set_ratio(Some(2));
+        tree.tables().table_bytes = 1 << 10;
+        tree.block_bytes = 256;
+        *tree.level1_bytes() = 4 << 10;
+    });
     let keyspace = KeyspaceOptions { prefix: Some(Prefix::Fixed(2)), ..KeyspaceOptions::default() };
     Options { memtable_bytes: 4 << 10, wal_bytes_max: 64 << 10, keyspace, tree, ..tiny() }
 }
 
 fn one_table() -> Options {
-    let tree =
-        TreeOptions { pack: PackLayout::OneTable, group_bytes: 0, table_bytes: 2 << 10, ..tiny().tree };
+    let tree = tiny().tree.with(|tree| {
+        tree.device().packs = PackLayout::OneTable;
+        tree.group().bytes = 0;
+        tree.tables().table_bytes = 2 << 10;
+    });
     Options { background_threads: Some(2), tree, ..tiny() }
 }
 
@@ -106,12 +123,21 @@ fn compressed() -> Options {
 }
 
 fn large_tables() -> Options {
-    let tree = TreeOptions { table_bytes: 64 << 10, block_bytes: 256, level1_bytes: 32 << 10, ..tiny().tree };
+    let tree = tiny().tree.with(|tree| {
+        tree.tables().table_bytes = 64 << 10;
+        tree.block_bytes = 256;
+        *tree.level1_bytes() = 32 << 10;
+    });
     Options { memtable_bytes: 8 << 10, tree, ..tiny() }
 }
 
 fn eager() -> Options {
-    let tree = TreeOptions { l0_trigger: 1, l0_slow: 2, l0_stop: 3, level_ratio: Some(2), ..tiny().tree };
+    let tree = tiny().tree.with(|tree| {
+        tree.set_ratio(Some(2));
+        *tree.l0_trigger() = 1;
+        tree.governor().l0_slow = 2;
+        tree.governor().l0_stop = 3;
+    });
     Options {
         memory_bytes: Some(1 << 20),
         memtable_bytes: 6 << 10,
@@ -122,20 +148,23 @@ fn eager() -> Options {
 }
 
 fn scattered() -> Options {
-    let tree = TreeOptions {
-        table_bytes: 1 << 10,
-        group_bytes: 12 << 10,
-        group_parts: 2,
-        victims: Victims::LeastOverlap,
-        ..tiny().tree
-    };
+    let tree = tiny().tree.with(|tree| {
+        tree.tables().table_bytes = 1 << 10;
+        tree.group().bytes = 12 << 10;
+        tree.group().parts = 2;
+        tree.picker = Picker::LeastOverlap(*tree.group());
+    });
     Options { background_threads: Some(2), tree, ..tiny() }
 }
 
 /// LevelDB's settings, at a thousandth of its sizes.
 fn leveldb() -> Options {
     let profile = Options::profile("leveldb-2m").expect("a known profile");
-    let tree = TreeOptions { table_bytes: 2 << 10, block_bytes: 512, level1_bytes: 10 << 10, ..profile.tree };
+    let tree = profile.tree.with(|tree| {
+        tree.tables().table_bytes = 2 << 10;
+        tree.block_bytes = 512;
+        *tree.level1_bytes() = 10 << 10;
+    });
     Options { tree, ..tiny() }
 }
 

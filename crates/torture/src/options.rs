@@ -1,6 +1,8 @@
 //! Options under which little data causes many jobs.
 
-use terrace::{Options, PackLayout, TreeOptions};
+use crate::tree_parts::TreeParts as _;
+use terrace::tree::PackLayout;
+use terrace::{Options, TreeOptions};
 
 /// Options under which a few hundred entries make every kind of job run.
 pub fn tiny() -> Options {
@@ -8,18 +10,17 @@ pub fn tiny() -> Options {
         memtable_bytes: 16 << 10,
         wal_bytes_max: 128 << 10,
         memory_bytes: Some(4 << 20),
-        tree: TreeOptions {
-            table_bytes: 4 << 10,
-            pack: PackLayout::Many { bytes_max: 1 << 20 },
-            group_bytes: 8 << 10,
-            block_bytes: 512,
-            level1_bytes: 16 << 10,
-            level_ratio: Some(4),
-            l0_trigger: 2,
-            l0_slow: 6,
-            l0_stop: 10,
-            ..TreeOptions::default()
-        },
+        tree: TreeOptions::default().with(|tree| {
+            tree.set_ratio(Some(4));
+            tree.tables().table_bytes = 4 << 10;
+            tree.device().packs = PackLayout::Many { bytes_max: 1 << 20 };
+            tree.group().bytes = 8 << 10;
+            tree.block_bytes = 512;
+            *tree.level1_bytes() = 16 << 10;
+            *tree.l0_trigger() = 2;
+            tree.governor().l0_slow = 6;
+            tree.governor().l0_stop = 10;
+        }),
         ..Options::default()
     }
 }
@@ -31,15 +32,14 @@ pub fn small_levels() -> Options {
         wal_bytes_max: 64 << 10,
         memory_bytes: Some(1 << 20),
         background_threads: Some(1),
-        tree: TreeOptions {
-            table_bytes: 5 << 10,
-            pack: PackLayout::Many { bytes_max: 1 << 20 },
-            group_bytes: 0,
-            block_bytes: 512,
-            level1_bytes: 8 << 10,
-            level_ratio: Some(4),
-            ..TreeOptions::default()
-        },
+        tree: TreeOptions::default().with(|tree| {
+            tree.set_ratio(Some(4));
+            tree.tables().table_bytes = 5 << 10;
+            tree.device().packs = PackLayout::Many { bytes_max: 1 << 20 };
+            tree.group().bytes = 0;
+            tree.block_bytes = 512;
+            *tree.level1_bytes() = 8 << 10;
+        }),
         ..Options::default()
     }
 }

@@ -5,8 +5,10 @@ mod scripts;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::tree_parts::TreeParts as _;
+use terrace::Options;
 use terrace::env::simulated::SimEnv;
-use terrace::{Options, PackLayout, TreeOptions};
+use terrace::tree::PackLayout;
 
 use crate::client::{Client, DIR, Jobs, Step};
 use crate::options::tiny;
@@ -177,7 +179,7 @@ pub const SCHEDULES: &[Schedule] = &[
 ];
 
 fn one_table() -> Options {
-    let tree = TreeOptions { pack: PackLayout::OneTable, ..tiny().tree };
+    let tree = tiny().tree.with(|tree| tree.device().packs = PackLayout::OneTable);
     Options { tree, background_threads: Some(2), ..tiny() }
 }
 
@@ -187,15 +189,14 @@ fn small_log() -> Options {
 
 /// Level 0 may have many runs, and what lies below is large beside them.
 fn many_runs() -> Options {
-    let tree = TreeOptions {
-        level_ratio: None,
-        level1_bytes: 1 << 20,
-        l0_trigger: 50,
-        l0_slow: 80,
-        l0_stop: 90,
-        group_bytes: 64 << 10,
-        ..tiny().tree
-    };
+    let tree = tiny().tree.with(|tree| {
+        tree.set_ratio(None);
+        *tree.level1_bytes() = 1 << 20;
+        *tree.l0_trigger() = 50;
+        tree.governor().l0_slow = 80;
+        tree.governor().l0_stop = 90;
+        tree.group().bytes = 64 << 10;
+    });
     Options { memtable_bytes: 256 << 10, wal_bytes_max: 1 << 20, tree, ..tiny() }
 }
 
@@ -206,13 +207,12 @@ fn long_log() -> Options {
 
 /// A range of a few tables is worth a hole.
 fn large_packs() -> Options {
-    let tree = TreeOptions {
-        table_bytes: 16 << 10,
-        block_bytes: 4 << 10,
-        level1_bytes: 8 << 20,
-        l0_trigger: 4,
-        ..tiny().tree
-    };
+    let tree = tiny().tree.with(|tree| {
+        tree.tables().table_bytes = 16 << 10;
+        tree.block_bytes = 4 << 10;
+        *tree.level1_bytes() = 8 << 20;
+        *tree.l0_trigger() = 4;
+    });
     Options { memtable_bytes: 512 << 10, wal_bytes_max: 2 << 20, memory_bytes: Some(8 << 20), tree, ..tiny() }
 }
 

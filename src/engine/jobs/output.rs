@@ -154,9 +154,9 @@ impl<E: Deref<Target = Engine>> Output<E> {
         let (engine, store, cause) = (&self.engine, &self.packs.store, self.writing.cause());
         let settings = engine.settings();
         let place = settings.policy.placer.place(&PlaceView { home: HOME, level: self.settings.level });
-        match settings.options.tree.pack {
+        match settings.policy.placer.packs() {
             PackLayout::OneTable => {
-                let bytes = self.writing.next_pack_bytes(settings.options.tree.table_bytes);
+                let bytes = self.writing.next_pack_bytes(settings.policy.cutter.table_bytes());
                 store.create(engine.ids.pack(), place, cause, bytes)
             }
             PackLayout::Many { bytes_max } => {
@@ -183,7 +183,7 @@ impl<E: Deref<Target = Engine>> Output<E> {
 
     /// Ends the pack if it is full.
     fn seal_full(&mut self) -> Result<()> {
-        let full = match (self.engine.settings().options.tree.pack, &self.pack) {
+        let full = match (self.engine.settings().policy.placer.packs(), &self.pack) {
             (PackLayout::OneTable, _) => true,
             (PackLayout::Many { bytes_max }, Some(pack)) => {
                 pack.len() >= self.writing.pack_bytes_max(bytes_max)

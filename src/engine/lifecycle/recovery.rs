@@ -484,7 +484,11 @@ impl Store<'_> {
                 pinned.insert(id, Arc::new(file));
             }
         }
-        let per_table = self.opening.options.tree.descriptors == Descriptors::PerTable;
+        let settings = Settings::new(&self.opening.options, &*self.opening.env);
+        let per_table = match settings.policy.placer.descriptors() {
+            Descriptors::PerPack => false,
+            Descriptors::PerTable => true,
+        };
         Ok((PackStore::new(self.device.clone(), recycled, pinned, per_table), stored_gaps))
     }
 

@@ -10,11 +10,8 @@ use crate::engine::Engine;
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
-use crate::options::{Compression, KeyspaceOptions, Options, Victims};
-use crate::policy::{
-    Cutter, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, PolicyConfig,
-    Retainer, SizeConfig,
-};
+use crate::options::{Compression, KeyspaceOptions, Options};
+use crate::policy::PolicyConfig;
 use crate::types::{KeyspaceId, Ttl};
 
 /// Default budget: this share of the machine's memory, up to a bound.
@@ -39,16 +36,6 @@ const RECYCLED_MEMTABLES: u64 = 2;
 /// Threads that compact, unless the options say otherwise: one for each processor up to this number.
 const BACKGROUND_THREADS_MAX: usize = 2;
 
-/// LevelDB's limits, as multiples of the table size.
-const GRANDPARENT_TABLES_MAX: u64 = 10;
-const EXPANSION_TABLES_MAX: u64 = 25;
-
-/// Slowed writers get at least this rate together, in bytes per second.
-const FLOOR_BYTES_PER_SECOND: u64 = 1 << 20;
-
-/// What a disk is taken for until it has been measured, in bytes per second.
-const UNMEASURED_BYTES_PER_SECOND: u64 = 64 << 20;
-
 /// What the store goes by at the moment.
 #[derive(Debug)]
 pub(crate) struct Settings {
@@ -60,7 +47,11 @@ pub(crate) struct Settings {
 impl Settings {
     /// The settings that `options` mean on the machine of `env`.
     pub(in crate::engine) fn new(options: &Options, env: &dyn Env) -> Self {
-        Self { options: options.clone(), limits: Limits::new(options, env), policy: policy(options) }
+        Self {
+            options: options.clone(),
+            limits: Limits::new(options, env),
+            policy: PolicyConfig::new(&options.tree, SEALED_MAX),
+        }
     }
 }
 
@@ -144,11 +135,11 @@ impl Engine {
             let message = "reserve_bytes is fixed while the store is open";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
-        if options.tree.descriptors != before.tree.descriptors {
-            let message = "tree.descriptors is fixed while the store is open";
+        let settings = Settings::new(&options, &*self.env);
+        if settings.policy.placer.descriptors() != self.settings().policy.placer.descriptors() {
+            let message = "tree.placer.descriptors is fixed while the store is open";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
-        let settings = Settings::new(&options, &*self.env);
         self.cache.set_capacity(settings.limits.cache_bytes);
         self.settings.store(Arc::new(settings));
         if self.writer.is_some() {
@@ -181,84 +172,5 @@ pub(crate) fn options_of(record: &KeyspaceRecord) -> KeyspaceOptions {
         filter_bits_per_key: record.filter_bits,
         prefix: record.prefix,
         ttl: record.ttl.map(|ttl| Duration::from_secs(ttl.seconds.get().into())),
-    }
-}
-
-/// Where limits follow the tree, level 0 is due at up to so many times what the runs of the option hold when they are full.
-const LEVEL0_GROWTH: u64 = 6;
-
-/// Where limits follow the tree, full runs of level 0 count for up to so many of the options' each, where they hold writers up. Compactions
-/// that go through level 0 by sections leave half of a run, on average; so there are twice as many runs as full ones would be, and were they
-/// counted as half, writers would be slowed for their number, though compactions keep up and level 0 shrinks.
-const RUNS_PER_FULL: u64 = 3;
-
-/// The policies that the options describe.
-fn policy(options: &Options) -> PolicyConfig {
-    let tree = &options.tree;
-    let grandparent_bytes_max = tree.table_bytes.saturating_mul(GRANDPARENT_TABLES_MAX);
-    let picker = PickerConfig {
-        group_bytes: tree.group_bytes,
-        group_parts: tree.group_parts.into(),
-        settle: tree.settle,
-        expansion_bytes_max: (tree.table_bytes.saturating_mul(EXPANSION_TABLES_MAX))
-            .saturating_add(tree.group_bytes),
-        grandparent_bytes_max,
-    };
-    PolicyConfig {
-        layout: Layout::Leveled(LeveledConfig {
-            level1_bytes: tree.level1_bytes,
-            ratio: tree.level_ratio.map(u64::from),
-            l0_trigger: tree.l0_trigger as u64,
-            l0_full_max: LEVEL0_GROWTH * tree.l0_trigger as u64,
-            // Compactions that keep up leave writers alone.
-            l0_runs_max: (tree.l0_slow as u64 * 6 / 10).max(tree.l0_trigger as u64),
-            // Due a tenth before it holds writers up, or nothing would relieve it (I11).
-            l0_runs_due: (tree.l0_slow as u64 * 9 / 10)
-                .min(RUNS_PER_FULL * LEVEL0_GROWTH * tree.l0_trigger as u64),
-        }),
-        picker: match tree.victims {
-            Victims::Cursor => Picker::Cursor(picker),
-            Victims::LeastOverlap => Picker::LeastOverlap(picker),
-        },
-        cutter: Cutter::Size(SizeConfig { table_bytes: tree.table_bytes, grandparent_bytes_max }),
-        retainer: Retainer::Drop,
-        pacer: Pacer::Governor(GovernorConfig {
-            l0_slow: tree.l0_slow as u64,
-            l0_stop: tree.l0_stop as u64,
-            debt_slow_bytes: tree.debt_slow_bytes,
-            debt_stop_bytes: tree.debt_stop_bytes,
-            sealed_memtables_max: SEALED_MAX,
-            floor_bytes_per_second: FLOOR_BYTES_PER_SECOND,
-            unmeasured_bytes_per_second: UNMEASURED_BYTES_PER_SECOND,
-            throttle_compactions: tree.throttle_compactions,
-        }),
-        placer: Placer::Single,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::catalog::Version;
-    use crate::options::TreeOptions;
-
-    #[test]
-    fn i11_level_0_is_due_before_it_holds_writers_up() {
-        let limits = [(1, 1), (1, 2), (4, 4), (4, 40), (3, 60), (100, 100), (1000, 1000), (1, 10_000)];
-        for (l0_trigger, l0_slow) in limits {
-            for level1_bytes in [4 << 10, 192 << 20, 1 << 50] {
-                let (l0_stop, tree) = (l0_slow + 1, TreeOptions::default());
-                let tree = TreeOptions { l0_trigger, l0_slow, l0_stop, level1_bytes, ..tree };
-                let policy = policy(&Options { tree, ..Options::default() });
-                let Layout::Leveled(layout) = policy.layout;
-                assert!(layout.l0_runs_max <= l0_slow as u64, "{layout:?}");
-                for overwrite_ratio in [0.0, 0.3, 1.0, f64::NAN] {
-                    // An empty tree is due at what level 1 may hold.
-                    let run_bytes =
-                        policy.layout.level0_run_bytes(&Version::empty(), overwrite_ratio).unwrap();
-                    assert!(run_bytes * l0_slow as u64 >= level1_bytes, "{layout:?}");
-                }
-            }
-        }
     }
 }

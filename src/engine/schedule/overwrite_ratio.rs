@@ -78,12 +78,13 @@ mod tests {
     use crate::batch::{DEFAULT_KEYSPACE, WriteBatch};
     use crate::engine::{Opening, open};
     use crate::env::simulated::{SimConfig, SimEnv};
-    use crate::options::{Durability, Options, TreeOptions};
+    use crate::options::{Cutter, Durability, Flushes, Options, TableSize, TreeOptions};
 
     #[test]
     fn the_ratio_of_new_records_is_next_to_0_and_of_updates_1() {
         SimEnv::run(SimConfig::default(), |env| {
-            let tree = TreeOptions { table_bytes: 1 << 10, ..TreeOptions::default() };
+            let cutter = Cutter::Size(TableSize { table_bytes: 1 << 10, flushes: Flushes::Cut });
+            let tree = TreeOptions { cutter, ..TreeOptions::default() };
             let (options, (listener, filters)) = (Options { tree, ..Options::default() }, Default::default());
             let (dir, read_only, must_exist) = ("/db".into(), false, false);
             let engine =

@@ -485,7 +485,11 @@ fn outputs_cover_every_entry_and_stay_within_the_limits() {
         let mut dice = Dice(seed);
         let tree = random_tree(&mut dice);
         let run = tree.level(2).run().cloned().unwrap_or_default();
-        let cutter = Cutter::Size(SizeConfig { table_bytes: 4000, grandparent_bytes_max: 5 << 20 });
+        let cutter = Cutter::Size(SizeConfig {
+            table_bytes: 4000,
+            grandparent_bytes_max: 5 << 20,
+            cuts_flushes: true,
+        });
         let mut state = cutter.start(run.clone(), &[]);
         let (mut output_bytes, mut first) = (0, String::new());
         let mut last = String::new();

@@ -1,24 +1,31 @@
 //! Profiles by name: options of a profile, with single parts of its tree set otherwise.
 
-use terrace::{Descriptors, Options, PackLayout, TreeOptions, Victims};
+use terrace::tree::{
+    Adaptive, Cutter, Descriptors, Flushes, Governor, Group, Layout, Leveled, OneDevice, Pacer, PackLayout,
+    Picker, Placer, TableSize,
+};
+use terrace::{Options, TreeOptions};
 
 use crate::Result;
 
-/// The options of a profile, with those parts of its tree set otherwise that are named behind it.
+/// The options of a profile, with those parts of its tree set otherwise that are named behind it, one after the other.
 ///
-/// Parts are named as the fields of [`TreeOptions`] are. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
-/// units of 2^10, 2^20 or 2^30; switches are `on` or `off`; `level_ratio` is a number or `auto`; `victims`
-/// is `cursor` or `least-overlap`; `descriptors` is `per-pack` or `per-table`; `pack` is `one-table`, or the size beyond which a compaction goes on in a new file.
+/// A part is a decision (`layout`, which is `adaptive` or `leveled`, each with its defaults; `picker`, which is `cursor` or
+/// `least-overlap`, each with the group that there is), or a parameter by the name of its field in [`terrace::tree`]; those of a group
+/// are `group_bytes`, `group_parts` and `settle`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
+/// units of 2^10, 2^20 or 2^30; switches are `on` or `off`; `flushes` are `cut` or `whole`; `descriptors` are `per-pack` or `per-table`;
+/// `packs` are `one-table`, or the size beyond which a compaction goes on in a new file.
 ///
 /// # Errors
-/// An unknown profile or part, or a value out of its range.
+/// An unknown profile or part, a parameter of a variant that the profile does not have, or a value out of its range.
 ///
 /// ```
+/// use terrace::tree::{Group, Picker};
 /// use terrace_bench::store::options;
 ///
 /// let unsettled = options("default:settle=off:group_bytes=64M")?;
-/// assert!(!unsettled.tree.settle);
-/// assert_eq!(unsettled.tree.group_bytes, 64 << 20);
+/// let group = Group { bytes: 64 << 20, settle: false, ..Group::default() };
+/// assert_eq!(unsettled.tree.picker, Picker::Cursor(group));
 /// # Ok::<(), terrace_bench::Error>(())
 /// ```
 pub fn options(text: &str) -> Result<Options> {
@@ -36,35 +43,95 @@ pub fn options(text: &str) -> Result<Options> {
 
 fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
     match part {
-        "table_bytes" => tree.table_bytes = size(value)?,
-        "pack" if value == "one-table" => tree.pack = PackLayout::OneTable,
-        "pack" => tree.pack = PackLayout::Many { bytes_max: size(value)? },
-        "group_bytes" => tree.group_bytes = size(value)?,
-        "group_parts" => tree.group_parts = value.parse()?,
-        "victims" => tree.victims = victims(value)?,
-        "settle" => tree.settle = is_on(value)?,
-        "descriptors" => tree.descriptors = descriptors(value)?,
-        "flush_single_table" => tree.flush_single_table = is_on(value)?,
+        "layout" => tree.layout = layout(value)?,
+        "l0_bytes" => adaptive(tree)?.l0_bytes = size(value)?,
+        "l0_runs" => adaptive(tree)?.l0_runs = value.parse()?,
+        "level1_bytes" => leveled(tree)?.level1_bytes = size(value)?,
+        "ratio" => leveled(tree)?.ratio = value.parse()?,
+        "l0_trigger" => leveled(tree)?.l0_trigger = value.parse()?,
+        "picker" => tree.picker = picker(value, *group(tree)?)?,
+        "group_bytes" => group(tree)?.bytes = size(value)?,
+        "group_parts" => group(tree)?.parts = value.parse()?,
+        "settle" => group(tree)?.settle = is_on(value)?,
+        "table_bytes" => tables(tree)?.table_bytes = size(value)?,
+        "flushes" => tables(tree)?.flushes = flushes(value)?,
+        "l0_slow" => governor(tree)?.l0_slow = value.parse()?,
+        "l0_stop" => governor(tree)?.l0_stop = value.parse()?,
+        "debt_slow_bytes" => governor(tree)?.debt_slow_bytes = size(value)?,
+        "debt_stop_bytes" => governor(tree)?.debt_stop_bytes = size(value)?,
+        "throttle_compactions" => governor(tree)?.throttle_compactions = is_on(value)?,
+        "packs" if value == "one-table" => device(tree)?.packs = PackLayout::OneTable,
+        "packs" => device(tree)?.packs = PackLayout::Many { bytes_max: size(value)? },
+        "descriptors" => device(tree)?.descriptors = descriptors(value)?,
         "block_bytes" => tree.block_bytes = size(value)?.try_into()?,
-        "level1_bytes" => tree.level1_bytes = size(value)?,
-        "level_ratio" if value == "auto" => tree.level_ratio = None,
-        "level_ratio" => tree.level_ratio = Some(value.parse()?),
-        "l0_trigger" => tree.l0_trigger = value.parse()?,
-        "l0_slow" => tree.l0_slow = value.parse()?,
-        "l0_stop" => tree.l0_stop = value.parse()?,
-        "debt_slow_bytes" => tree.debt_slow_bytes = size(value)?,
-        "debt_stop_bytes" => tree.debt_stop_bytes = size(value)?,
-        "throttle_compactions" => tree.throttle_compactions = is_on(value)?,
-        _ => return Err("no such part; parts are named as the fields of TreeOptions are".into()),
+        _ => return Err("no such part; parts are named as the fields in terrace::tree are".into()),
     }
     Ok(())
 }
 
-fn victims(value: &str) -> Result<Victims> {
+fn adaptive(tree: &mut TreeOptions) -> Result<&mut Adaptive> {
+    match &mut tree.layout {
+        Layout::Adaptive(adaptive) => Ok(adaptive),
+        _ => Err("only with layout=adaptive".into()),
+    }
+}
+
+fn leveled(tree: &mut TreeOptions) -> Result<&mut Leveled> {
+    match &mut tree.layout {
+        Layout::Leveled(leveled) => Ok(leveled),
+        _ => Err("only with layout=leveled".into()),
+    }
+}
+
+fn group(tree: &mut TreeOptions) -> Result<&mut Group> {
+    match &mut tree.picker {
+        Picker::Cursor(group) | Picker::LeastOverlap(group) => Ok(group),
+        _ => Err("only with picker=cursor or picker=least-overlap".into()),
+    }
+}
+
+fn tables(tree: &mut TreeOptions) -> Result<&mut TableSize> {
+    match &mut tree.cutter {
+        Cutter::Size(size) => Ok(size),
+        _ => Err("only where tables are cut by size".into()),
+    }
+}
+
+fn governor(tree: &mut TreeOptions) -> Result<&mut Governor> {
+    match &mut tree.pacer {
+        Pacer::Governor(governor) => Ok(governor),
+        _ => Err("only with the pacer that is a governor".into()),
+    }
+}
+
+fn device(tree: &mut TreeOptions) -> Result<&mut OneDevice> {
+    match &mut tree.placer {
+        Placer::OneDevice(device) => Ok(device),
+        _ => Err("only on one device".into()),
+    }
+}
+
+fn layout(value: &str) -> Result<Layout> {
     match value {
-        "cursor" => Ok(Victims::Cursor),
-        "least-overlap" => Ok(Victims::LeastOverlap),
-        _ => Err("victims are cursor or least-overlap".into()),
+        "adaptive" => Ok(Layout::Adaptive(Adaptive::default())),
+        "leveled" => Ok(Layout::Leveled(Leveled::default())),
+        _ => Err("a layout is adaptive or leveled".into()),
+    }
+}
+
+fn picker(value: &str, group: Group) -> Result<Picker> {
+    match value {
+        "cursor" => Ok(Picker::Cursor(group)),
+        "least-overlap" => Ok(Picker::LeastOverlap(group)),
+        _ => Err("a picker is cursor or least-overlap".into()),
+    }
+}
+
+fn flushes(value: &str) -> Result<Flushes> {
+    match value {
+        "cut" => Ok(Flushes::Cut),
+        "whole" => Ok(Flushes::Whole),
+        _ => Err("flushes are cut or whole".into()),
     }
 }
 
@@ -96,6 +163,8 @@ fn size(value: &str) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use terrace::tree::Retainer;
+
     use super::*;
 
     #[test]
@@ -108,31 +177,36 @@ mod tests {
     /// A field of the tree that is forgotten here cannot be set.
     #[test]
     fn every_part_can_be_set() {
-        let text = "default:table_bytes=2M:pack=64M:group_bytes=3G:group_parts=5:victims=least-overlap:settle=off:\
-                    descriptors=per-table:flush_single_table=on:block_bytes=8K:level1_bytes=10M:level_ratio=8:l0_trigger=2:l0_slow=6:l0_stop=7:\
-                    debt_slow_bytes=8:debt_stop_bytes=9:merges_yield=off";
+        let text = "default:table_bytes=2M:flushes=whole:packs=64M:descriptors=per-table:\
+                    group_bytes=3G:group_parts=5:picker=least-overlap:settle=off:block_bytes=8K:\
+                    layout=leveled:level1_bytes=11M:ratio=8:l0_trigger=2:l0_slow=6:l0_stop=7:\
+                    debt_slow_bytes=8:debt_stop_bytes=9:throttle_compactions=off";
         let expected = TreeOptions {
-            table_bytes: 2 << 20,
-            pack: PackLayout::Many { bytes_max: 64 << 20 },
-            group_bytes: 3 << 30,
-            group_parts: 5,
-            victims: Victims::LeastOverlap,
-            settle: false,
-            descriptors: Descriptors::PerTable,
-            flush_single_table: true,
+            layout: Layout::Leveled(Leveled { level1_bytes: 11 << 20, ratio: 8, l0_trigger: 2 }),
+            picker: Picker::LeastOverlap(Group { bytes: 3 << 30, parts: 5, settle: false }),
+            cutter: Cutter::Size(TableSize { table_bytes: 2 << 20, flushes: Flushes::Whole }),
+            retainer: Retainer::Drop,
+            pacer: Pacer::Governor(Governor {
+                l0_slow: 6,
+                l0_stop: 7,
+                debt_slow_bytes: 8,
+                debt_stop_bytes: 9,
+                throttle_compactions: false,
+            }),
+            placer: Placer::OneDevice(OneDevice {
+                packs: PackLayout::Many { bytes_max: 64 << 20 },
+                descriptors: Descriptors::PerTable,
+            }),
             block_bytes: 8 << 10,
-            level1_bytes: 10 << 20,
-            level_ratio: Some(8),
-            l0_trigger: 2,
-            l0_slow: 6,
-            l0_stop: 7,
-            debt_slow_bytes: 8,
-            debt_stop_bytes: 9,
-            throttle_compactions: false,
         };
         assert_eq!(options(text).unwrap(), Options { tree: expected, ..Options::default() });
-        assert_eq!(options("leveldb-2m:level_ratio=auto").unwrap().tree.level_ratio, None);
-        assert_eq!(options("default:pack=one-table").unwrap().tree.pack, PackLayout::OneTable);
+        let adaptive = options("leveldb-2m:layout=adaptive:l0_bytes=12M:l0_runs=5:packs=1G").unwrap().tree;
+        assert_eq!(adaptive.layout, Layout::Adaptive(Adaptive { l0_bytes: 12 << 20, l0_runs: 5 }));
+        let (packs, descriptors) = (PackLayout::Many { bytes_max: 1 << 30 }, Descriptors::PerTable);
+        assert_eq!(adaptive.placer, Placer::OneDevice(OneDevice { packs, descriptors }));
+        let separate = OneDevice { packs: PackLayout::OneTable, ..OneDevice::default() };
+        let tree = options("default:packs=one-table:picker=cursor:flushes=cut:settle=on").unwrap().tree;
+        assert_eq!(tree, TreeOptions { placer: Placer::OneDevice(separate), ..TreeOptions::default() });
     }
 
     #[test]
@@ -145,8 +219,12 @@ mod tests {
             ("default:settle=maybe", "settle=maybe"),
             ("default:group_bytes=64Q", "group_bytes=64Q"),
             ("default:group_bytes=99999999999G", "too large"),
-            ("default:level_ratio=1", "level_ratio"),
-            ("default:memory_bytes=1G", "TreeOptions"),
+            ("leveldb-2m:ratio=1", "tree.layout.ratio"),
+            ("default:ratio=4", "layout=leveled"),
+            ("leveldb-2m:l0_runs=4", "layout=adaptive"),
+            ("default:layout=tiered", "adaptive or leveled"),
+            ("default:l0_slow=2", "tree.layout.l0_runs"),
+            ("default:memory_bytes=1G", "terrace::tree"),
         ] {
             let error = options(text).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");

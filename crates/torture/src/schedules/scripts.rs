@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::tree_parts::TreeParts as _;
 use terrace::env::Env;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation};
 use terrace::{Durability, Options};
@@ -415,7 +416,7 @@ pub(super) fn settings(client: &mut Client) -> Step {
         |options| options.memtable_bytes = 64 << 10,
         |options| (options.memtable_bytes, options.wal_bytes_max) = (8 << 10, 64 << 10),
         |options| options.background_threads = Some(2),
-        |options| options.tree.l0_trigger = 1,
+        |options| *options.tree.l0_trigger() = 1,
     ];
     for (round, change) in changes.into_iter().enumerate() {
         for n in 0..8 {

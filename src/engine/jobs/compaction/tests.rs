@@ -424,7 +424,7 @@ fn random_policies(dice: &mut Dice) -> (Picker, Cutter) {
         grandparent_bytes_max,
     };
     let table_bytes = one_of([1, 50, 150]);
-    let cutter = Cutter::Size(SizeConfig { table_bytes, grandparent_bytes_max });
+    let cutter = Cutter::Size(SizeConfig { table_bytes, grandparent_bytes_max, cuts_flushes: true });
     (if one_of([0, 0, 1]) == 1 { Picker::LeastOverlap(config) } else { Picker::Cursor(config) }, cutter)
 }
 

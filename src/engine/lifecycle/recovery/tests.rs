@@ -3,7 +3,9 @@
 use super::*;
 use crate::batch::WriteBatch;
 use crate::env::simulated::{SimConfig, SimEnv};
-use crate::options::{Durability, TreeOptions};
+use crate::options::{
+    Adaptive, Cutter, Durability, Flushes, Governor, Layout, Pacer, TableSize, TreeOptions,
+};
 use crate::types::KeyRange;
 
 fn opening(env: &Arc<SimEnv>, options: Options, read_only: bool) -> Opening {
@@ -48,9 +50,13 @@ fn i8_a_reader_that_held_too_late_is_told_by_the_manifest() {
 #[test]
 fn i8_a_reader_that_held_too_late_for_one_table_of_a_pack_is_told_by_the_manifest() {
     SimEnv::run(SimConfig::default(), |env| {
-        let tree =
-            TreeOptions { table_bytes: 4096, block_bytes: 512, l0_trigger: 100, ..TreeOptions::default() };
-        let tree = TreeOptions { l0_slow: 100, l0_stop: 200, ..tree };
+        let tree = TreeOptions {
+            layout: Layout::Adaptive(Adaptive { l0_runs: 100, ..Adaptive::default() }),
+            cutter: Cutter::Size(TableSize { table_bytes: 4096, flushes: Flushes::Cut }),
+            pacer: Pacer::Governor(Governor { l0_slow: 100, l0_stop: 200, ..Governor::default() }),
+            block_bytes: 512,
+            ..TreeOptions::default()
+        };
         let options = Options { tree, ..Options::default() };
         let writer = open(&opening(&env, options.clone(), false)).unwrap();
         let mut batch = WriteBatch::new();

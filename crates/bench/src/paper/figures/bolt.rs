@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use terrace::{Options, Stats};
 
-use super::bolt_shapes::{grouped, leveldb};
+use super::bolt_shapes::{grouped, leveldb, set_table_bytes};
 use super::bolt_syncs::{Jobs, Predicted, counted};
 use super::{closed_loop, memory_for, seconds, series};
 use crate::Result;
@@ -305,7 +305,7 @@ pub fn figure_6(setting: &Setting) -> Result<Findings> {
 fn lookups(setting: &Setting, table_mib: u64) -> Result<(Options, Latencies)> {
     let (seed, count, lookups) = (setting.seed, setting.scaled(READ_RECORDS), setting.scaled(LOOKUPS));
     let mut options = leveldb(setting, table_mib);
-    options.tree.table_bytes = table_mib << 20;
+    set_table_bytes(&mut options, table_mib << 20);
     options.memtable_bytes = 64 << 10;
     let data = count * (KEY_BYTES + VALUE_BYTES) as u64;
     options.memory_bytes = Some(memory_for(data / DATA_PER_CACHE, options.memtable_bytes));

@@ -1,6 +1,7 @@
 //! The stores that BoLT's authors compare: profiles of Terrace at the scale of a run.
 
-use terrace::{Options, PackLayout};
+use terrace::tree::{Cutter, Group, Layout, OneDevice, Pacer, PackLayout, Picker, Placer};
+use terrace::{Options, TreeOptions};
 
 use super::{LEVEL1_BYTES_MIN, MEMTABLE_BYTES_MIN, memory_for};
 use crate::paper::experiment::Setting;
@@ -18,20 +19,57 @@ pub(super) fn profile(setting: &Setting, name: &str) -> Options {
     let mut options = Options::profile(name).unwrap_or_default();
     options.memtable_bytes = setting.scaled(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN);
     options.memory_bytes = Some(memory_for(setting.scaled(MEMORY_BYTES), options.memtable_bytes));
-    let tree = &mut options.tree;
-    tree.table_bytes = setting.scaled(tree.table_bytes).max(TABLE_BYTES_MIN);
-    if let PackLayout::Many { bytes_max } = &mut tree.pack {
+    scale(setting, &mut options.tree);
+    options
+}
+
+/// Divides the sizes of `tree` by the scale.
+fn scale(setting: &Setting, tree: &mut TreeOptions) {
+    let level_bytes = |bytes: u64| setting.scaled(bytes).max(LEVEL1_BYTES_MIN);
+    match &mut tree.layout {
+        Layout::Adaptive(adaptive) => adaptive.l0_bytes = level_bytes(adaptive.l0_bytes),
+        Layout::Leveled(leveled) => leveled.level1_bytes = level_bytes(leveled.level1_bytes),
+        _ => {}
+    }
+    if let Some(group) = group(tree)
+        && group.bytes > 0
+    {
+        group.bytes = setting.scaled(group.bytes);
+    }
+    if let Cutter::Size(size) = &mut tree.cutter {
+        size.table_bytes = setting.scaled(size.table_bytes).max(TABLE_BYTES_MIN);
+    }
+    if let Pacer::Governor(governor) = &mut tree.pacer {
+        for bytes in [&mut governor.debt_slow_bytes, &mut governor.debt_stop_bytes] {
+            // What is next to no limit stays so.
+            if *bytes < u64::MAX / 2 {
+                *bytes = setting.scaled(*bytes);
+            }
+        }
+    }
+    if let Placer::OneDevice(OneDevice { packs: PackLayout::Many { bytes_max }, .. }) = &mut tree.placer {
         *bytes_max = setting.scaled(*bytes_max).max(PACK_BYTES_MIN);
     }
-    if tree.group_bytes > 0 {
-        tree.group_bytes = setting.scaled(tree.group_bytes);
+}
+
+fn group(tree: &mut TreeOptions) -> Option<&mut Group> {
+    match &mut tree.picker {
+        Picker::Cursor(group) | Picker::LeastOverlap(group) => Some(group),
+        _ => None,
     }
-    tree.level1_bytes = setting.scaled(tree.level1_bytes).max(LEVEL1_BYTES_MIN);
-    for bytes in [&mut tree.debt_slow_bytes, &mut tree.debt_stop_bytes] {
-        // What is next to no limit stays so.
-        if *bytes < u64::MAX / 2 {
-            *bytes = setting.scaled(*bytes);
-        }
+}
+
+/// Tables of another size.
+pub(super) fn set_table_bytes(options: &mut Options, table_bytes: u64) {
+    if let Cutter::Size(size) = &mut options.tree.cutter {
+        size.table_bytes = table_bytes;
+    }
+}
+
+/// Tables of at least the size that is compared with RocksDB's shape.
+fn with_large_tables(mut options: Options) -> Options {
+    if let Cutter::Size(size) = &mut options.tree.cutter {
+        size.table_bytes = size.table_bytes.max(LARGE_TABLE_BYTES_MIN);
     }
     options
 }
@@ -39,14 +77,16 @@ pub(super) fn profile(setting: &Setting, name: &str) -> Options {
 /// LevelDB with tables of that size at the paper's scale.
 pub(super) fn leveldb(setting: &Setting, table_mib: u64) -> Options {
     let mut options = profile(setting, "leveldb-2m");
-    options.tree.table_bytes = setting.scaled(table_mib << 20).max(TABLE_BYTES_MIN);
+    set_table_bytes(&mut options, setting.scaled(table_mib << 20).max(TABLE_BYTES_MIN));
     options
 }
 
 /// BoLT's +GC with groups of that size at the paper's scale.
 pub(super) fn grouped(setting: &Setting, group_mib: u64) -> Options {
     let mut options = profile(setting, "bolt-gc");
-    options.tree.group_bytes = setting.scaled(group_mib << 20);
+    if let Some(group) = group(&mut options.tree) {
+        group.bytes = setting.scaled(group_mib << 20);
+    }
     options
 }
 
@@ -77,16 +117,15 @@ const LARGE_TABLE_BYTES_MIN: u64 = 128 << 10;
 
 /// BoLT with RocksDB's level 1 and limits of level 0, as the paper has set it for its 100 GB (section 4.3.3).
 pub(super) const BOLT_FOR_LARGE: Shape = ("BoLT", |setting| {
-    let (mut options, rocksdb) = (profile(setting, "bolt"), profile(setting, "rocksdb-64m"));
-    options.tree.level1_bytes = rocksdb.tree.level1_bytes;
-    (options.tree.l0_slow, options.tree.l0_stop) = (rocksdb.tree.l0_slow, rocksdb.tree.l0_stop);
-    options.tree.table_bytes = options.tree.table_bytes.max(LARGE_TABLE_BYTES_MIN);
-    options
+    let (bolt, rocksdb) = (profile(setting, "bolt"), profile(setting, "rocksdb-64m"));
+    let mut pacer = bolt.tree.pacer;
+    if let (Pacer::Governor(governor), Pacer::Governor(limits)) = (&mut pacer, rocksdb.tree.pacer) {
+        (governor.l0_slow, governor.l0_stop) = (limits.l0_slow, limits.l0_stop);
+    }
+    let tree = TreeOptions { layout: rocksdb.tree.layout, pacer, ..bolt.tree };
+    with_large_tables(Options { tree, ..bolt })
 });
 
 /// The default beside them.
-pub(super) const DEFAULT_FOR_LARGE: Shape = ("Terrace", |setting| {
-    let mut options = profile(setting, "default");
-    options.tree.table_bytes = options.tree.table_bytes.max(LARGE_TABLE_BYTES_MIN);
-    options
-});
+pub(super) const DEFAULT_FOR_LARGE: Shape =
+    ("Terrace", |setting| with_large_tables(profile(setting, "default")));

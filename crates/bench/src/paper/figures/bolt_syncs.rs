@@ -10,7 +10,8 @@
 use std::sync::Arc;
 
 use terrace::env::sync::Mutex;
-use terrace::{EventListener, JobEnd, Options, PackLayout, Stats};
+use terrace::tree::{Cutter, OneDevice, PackLayout, Placer};
+use terrace::{EventListener, JobEnd, Options, Stats};
 
 /// Syncs of files and manifest that jobs should have taken.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
@@ -32,9 +33,11 @@ pub(super) struct Jobs {
 impl Jobs {
     /// For a store with `options`.
     pub(super) fn new(options: &Options) -> Arc<Self> {
-        let file_bytes = match options.tree.pack {
-            PackLayout::Many { bytes_max } => bytes_max,
-            _ => options.tree.table_bytes,
+        let file_bytes = match (&options.tree.placer, &options.tree.cutter) {
+            (Placer::OneDevice(OneDevice { packs: PackLayout::Many { bytes_max }, .. }), _) => *bytes_max,
+            (_, Cutter::Size(size)) => size.table_bytes,
+            // None of the stores that are compared is of another shape.
+            _ => u64::MAX,
         };
         Arc::new(Self { file_bytes, predicted: Mutex::default() })
     }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use terrace::env::sync::Mutex;
+use terrace::tree::{Cutter, Flushes, Layout, Leveled, Pacer, TableSize};
 use terrace::{Db, Options, Stats};
 
 use super::{LEVEL1_BYTES_MIN, MEMTABLE_BYTES_MIN, memory_for, seconds, series};
@@ -53,11 +54,15 @@ fn options(setting: &Setting) -> Options {
     let mut options = Options::profile("leveldb-64m").unwrap_or_default();
     options.memtable_bytes = setting.scaled(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN);
     options.memory_bytes = Some(memory_for(setting.scaled(CACHE_BYTES), options.memtable_bytes));
-    options.tree.level1_bytes = setting.scaled(LEVEL1_BYTES).max(LEVEL1_BYTES_MIN);
-    options.tree.table_bytes = setting.scaled(TABLE_BYTES).max(u64::from(BLOCK_BYTES));
-    options.tree.block_bytes = BLOCK_BYTES;
-    options.tree.l0_slow = 100;
-    options.tree.l0_stop = 101;
+    let tree = &mut options.tree;
+    let level1_bytes = setting.scaled(LEVEL1_BYTES).max(LEVEL1_BYTES_MIN);
+    tree.layout = Layout::Leveled(Leveled { level1_bytes, ..Leveled::default() });
+    let table_bytes = setting.scaled(TABLE_BYTES).max(u64::from(BLOCK_BYTES));
+    tree.cutter = Cutter::Size(TableSize { table_bytes, flushes: Flushes::Whole });
+    tree.block_bytes = BLOCK_BYTES;
+    if let Pacer::Governor(governor) = &mut tree.pacer {
+        (governor.l0_slow, governor.l0_stop) = (100, 101);
+    }
     options
 }
 

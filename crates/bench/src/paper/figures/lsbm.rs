@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use terrace::tree::{Cutter, Flushes, Layout, Leveled, TableSize};
 use terrace::{Options, Stats};
 
 use super::{LEVEL1_BYTES_MIN, MEMTABLE_BYTES_MIN, memory_for, seconds, series};
@@ -65,9 +66,13 @@ fn options(setting: &Setting) -> Options {
     options.keyspace.filter_bits_per_key = 15;
     options.memtable_bytes = (bytes(LEVEL0_BYTES) / LEVEL0_RUNS).max(MEMTABLE_BYTES_MIN);
     options.memory_bytes = Some(memory_for(bytes(CACHE_BYTES), options.memtable_bytes));
-    options.tree.l0_trigger = LEVEL0_RUNS as usize;
-    options.tree.level1_bytes = bytes(LEVEL1_BYTES).max(LEVEL1_BYTES_MIN);
-    options.tree.table_bytes = bytes(TABLE_BYTES).max(TABLE_BYTES_MIN);
+    options.tree.layout = Layout::Leveled(Leveled {
+        level1_bytes: bytes(LEVEL1_BYTES).max(LEVEL1_BYTES_MIN),
+        l0_trigger: LEVEL0_RUNS as usize,
+        ..Leveled::default()
+    });
+    let table_bytes = bytes(TABLE_BYTES).max(TABLE_BYTES_MIN);
+    options.tree.cutter = Cutter::Size(TableSize { table_bytes, flushes: Flushes::Whole });
     options.tree.block_bytes = BLOCK_BYTES;
     options
 }

@@ -14,7 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use terrace::{Db, Options, PackLayout};
+use terrace::tree::{
+    Adaptive, Cutter, Flushes, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker, Placer, TableSize,
+};
+use terrace::{Db, Options, TreeOptions};
 
 use super::client::{Client, Records};
 use super::machine::{Body, Lab};
@@ -38,35 +41,80 @@ fn memory_for(cache_bytes: u64, memtable_bytes: u64) -> u64 {
 
 /// The settings that matter, with their units.
 fn configuration(options: &Options) -> BTreeMap<String, String> {
-    let tree = &options.tree;
-    let bytes = |bytes: u64| format!("{bytes} B");
-    let pack = match tree.pack {
-        PackLayout::OneTable => "a file per table".to_owned(),
-        PackLayout::Many { bytes_max } => format!("a file per job, at most {bytes_max} B"),
-        _ => "of another layout".to_owned(),
-    };
     let entries = [
         ("memory", options.memory_bytes.map_or("default".to_owned(), bytes)),
         ("memtable", bytes(options.memtable_bytes)),
-        ("table", bytes(tree.table_bytes)),
-        ("files", pack),
-        ("group of victims", bytes(tree.group_bytes)),
-        ("group of victims, at most this part of a level", format!("1/{}", tree.group_parts)),
-        ("victims", format!("{:?}", tree.victims)),
-        ("settled compaction", tree.settle.to_string()),
-        ("descriptors", format!("{:?}", tree.descriptors)),
-        ("one table per flush", tree.flush_single_table.to_string()),
-        ("block", bytes(tree.block_bytes.into())),
-        ("level 1", bytes(tree.level1_bytes)),
-        ("level ratio", tree.level_ratio.map_or_else(|| "even".to_owned(), |ratio| ratio.to_string())),
-        (
-            "level 0 trigger, slow-down, stop",
-            format!("{}, {}, {}", tree.l0_trigger, tree.l0_slow, tree.l0_stop),
-        ),
-        ("merges pause for readers", tree.throttle_compactions.to_string()),
         ("filter", format!("{} bits per key", options.keyspace.filter_bits_per_key)),
+        ("block", bytes(options.tree.block_bytes.into())),
     ];
-    entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    entries
+        .into_iter()
+        .chain(decisions(&options.tree))
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+fn bytes(bytes: u64) -> String {
+    format!("{bytes} B")
+}
+
+/// The decisions of a tree; those of a variant that has no words here as they are.
+fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
+    let (level1, ratio, l0_trigger) = match tree.layout {
+        Layout::Adaptive(Adaptive { l0_bytes, l0_runs }) => {
+            (bytes(l0_bytes), "even".to_owned(), l0_runs.to_string())
+        }
+        Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
+            (bytes(level1_bytes), ratio.to_string(), l0_trigger.to_string())
+        }
+        other => (format!("{other:?}"), String::new(), String::new()),
+    };
+    let mut entries = vec![("level 1", level1), ("level ratio", ratio)];
+    let victims = match tree.picker {
+        Picker::Cursor(group) => Some(("Cursor", group)),
+        Picker::LeastOverlap(group) => Some(("LeastOverlap", group)),
+        other => {
+            entries.push(("victims", format!("{other:?}")));
+            None
+        }
+    };
+    if let Some((order, group)) = victims {
+        entries.extend([
+            ("victims", order.to_owned()),
+            ("group of victims", bytes(group.bytes)),
+            ("group of victims, at most this part of a level", format!("1/{}", group.parts)),
+            ("settled compaction", group.settle.to_string()),
+        ]);
+    }
+    match tree.cutter {
+        Cutter::Size(TableSize { table_bytes, flushes }) => entries.extend([
+            ("table", bytes(table_bytes)),
+            ("one table per flush", (flushes == Flushes::Whole).to_string()),
+        ]),
+        other => entries.push(("table", format!("{other:?}"))),
+    }
+    match tree.pacer {
+        Pacer::Governor(governor) => entries.extend([
+            (
+                "level 0 trigger, slow-down, stop",
+                format!("{l0_trigger}, {}, {}", governor.l0_slow, governor.l0_stop),
+            ),
+            ("merges pause for readers", governor.throttle_compactions.to_string()),
+        ]),
+        other => entries.push(("pacer", format!("{other:?}"))),
+    }
+    match tree.placer {
+        Placer::OneDevice(OneDevice { packs, descriptors }) => {
+            let files = match packs {
+                PackLayout::OneTable => "a file per table".to_owned(),
+                PackLayout::Many { bytes_max } => format!("a file per job, at most {bytes_max} B"),
+                other => format!("{other:?}"),
+            };
+            entries.extend([("files", files), ("descriptors", format!("{descriptors:?}"))]);
+        }
+        other => entries.push(("files", format!("{other:?}"))),
+    }
+    entries
 }
 
 /// A line of a store that was opened with `options`.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use terrace::tree::{Cutter, Flushes, Layout, Leveled, TableSize};
 use terrace::{Options, Stats};
 
 use super::{LEVEL1_BYTES_MIN, MEMTABLE_BYTES_MIN, closed_loop, memory_for, series};
@@ -46,9 +47,9 @@ fn leveled(setting: &Setting, table_bytes: u64) -> Options {
     options.memtable_bytes = setting.scaled(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN);
     let data = setting.scaled(RECORDS) * (KEY_BYTES + VALUE_BYTES) as u64;
     options.memory_bytes = Some(memory_for(data / DATA_PER_CACHE, options.memtable_bytes));
-    options.tree.table_bytes = table_bytes;
-    options.tree.level1_bytes = setting.scaled(LEVEL1_BYTES).max(LEVEL1_BYTES_MIN);
-    options.tree.level_ratio = Some(LEVEL_RATIO);
+    options.tree.cutter = Cutter::Size(TableSize { table_bytes, flushes: Flushes::Whole });
+    let level1_bytes = setting.scaled(LEVEL1_BYTES).max(LEVEL1_BYTES_MIN);
+    options.tree.layout = Layout::Leveled(Leveled { level1_bytes, ratio: LEVEL_RATIO, ..Leveled::default() });
     options
 }
 

@@ -1,0 +1,85 @@
+//! The parameters of a tree, one at a time, for options that are known to have the variants in question.
+
+use terrace::TreeOptions;
+use terrace::tree::{
+    Adaptive, Cutter, Governor, Group, Layout, Leveled, OneDevice, Pacer, Picker, Placer, TableSize,
+};
+
+/// Access to the parameters of the variants that a tree has. Each panics where it has one without such a parameter.
+pub trait TreeParts: Sized {
+    /// What level 1 may hold, or level 0 where limits follow the data.
+    fn level1_bytes(&mut self) -> &mut u64;
+    /// The full runs at which level 0 is due.
+    fn l0_trigger(&mut self) -> &mut usize;
+    /// Changes to a layout of that ratio, or, without one, to the one whose limits follow the data; with the same numbers otherwise.
+    fn set_ratio(&mut self, ratio: Option<u32>);
+    /// How many victims there are.
+    fn group(&mut self) -> &mut Group;
+    /// The tables that outputs are cut into.
+    fn tables(&mut self) -> &mut TableSize;
+    /// The limits that hold writers up.
+    fn governor(&mut self) -> &mut Governor;
+    /// How tables share files.
+    fn device(&mut self) -> &mut OneDevice;
+
+    /// Changed by `change`.
+    #[must_use]
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
+impl TreeParts for TreeOptions {
+    fn level1_bytes(&mut self) -> &mut u64 {
+        match &mut self.layout {
+            Layout::Adaptive(adaptive) => &mut adaptive.l0_bytes,
+            Layout::Leveled(leveled) => &mut leveled.level1_bytes,
+            other => panic!("{other:?} has no such limit"),
+        }
+    }
+
+    fn l0_trigger(&mut self) -> &mut usize {
+        match &mut self.layout {
+            Layout::Adaptive(adaptive) => &mut adaptive.l0_runs,
+            Layout::Leveled(leveled) => &mut leveled.l0_trigger,
+            other => panic!("{other:?} does not count runs"),
+        }
+    }
+
+    fn set_ratio(&mut self, ratio: Option<u32>) {
+        let (bytes, runs) = (*self.level1_bytes(), *self.l0_trigger());
+        self.layout = match ratio {
+            Some(ratio) => Layout::Leveled(Leveled { level1_bytes: bytes, ratio, l0_trigger: runs }),
+            None => Layout::Adaptive(Adaptive { l0_bytes: bytes, l0_runs: runs }),
+        };
+    }
+
+    fn group(&mut self) -> &mut Group {
+        match &mut self.picker {
+            Picker::Cursor(group) | Picker::LeastOverlap(group) => group,
+            other => panic!("{other:?} takes no groups"),
+        }
+    }
+
+    fn tables(&mut self) -> &mut TableSize {
+        match &mut self.cutter {
+            Cutter::Size(size) => size,
+            other => panic!("{other:?} does not cut by size"),
+        }
+    }
+
+    fn governor(&mut self) -> &mut Governor {
+        match &mut self.pacer {
+            Pacer::Governor(governor) => governor,
+            other => panic!("{other:?} has no such limits"),
+        }
+    }
+
+    fn device(&mut self) -> &mut OneDevice {
+        match &mut self.placer {
+            Placer::OneDevice(device) => device,
+            other => panic!("{other:?} has several devices"),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Where the outputs of jobs are cut.
+
+use super::range;
+use crate::error::Result;
+
+/// Where the outputs of flushes and compactions are cut into tables.
+///
+/// ```
+/// use terrace::tree::{Cutter, TableSize};
+/// assert_eq!(Cutter::default(), Cutter::Size(TableSize::default()));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Cutter {
+    /// By size, and earlier where a table has come to overlap much of the level after the next one (LevelDB: `ShouldStopBefore`).
+    Size(TableSize),
+}
+
+/// How large tables are.
+///
+/// ```
+/// use terrace::tree::{Flushes, TableSize};
+/// let leveldb = TableSize { table_bytes: 2 << 20, flushes: Flushes::Whole };
+/// assert_ne!(leveldb, TableSize::default());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableSize {
+    /// Size of a table, in bytes; 1 KiB to 1 GiB. Smaller tables are compacted and cached at a finer grain (BoLT, section 3: logical
+    /// tables). Default: 1 MiB.
+    pub table_bytes: u64,
+    /// Whether flushes are cut as well.
+    pub flushes: Flushes,
+}
+
+/// How a memtable is flushed.
+///
+/// ```
+/// use terrace::tree::Flushes;
+/// assert_eq!(Flushes::default(), Flushes::Cut);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Flushes {
+    /// Into tables of about `table_bytes`, so that level 0 can be compacted by sections.
+    #[default]
+    Cut,
+    /// Into one table, however large, as LevelDB and the authors of BoLT do.
+    Whole,
+}
+
+impl Default for Cutter {
+    fn default() -> Self {
+        Self::Size(TableSize::default())
+    }
+}
+
+impl Default for TableSize {
+    fn default() -> Self {
+        Self { table_bytes: 1 << 20, flushes: Flushes::Cut }
+    }
+}
+
+impl Cutter {
+    pub(super) fn validate(&self) -> Result<()> {
+        match self {
+            Self::Size(TableSize { table_bytes, flushes: Flushes::Cut | Flushes::Whole }) => {
+                range("tree.cutter.table_bytes", *table_bytes, 1 << 10, 1 << 30)
+            }
+        }
+    }
+}

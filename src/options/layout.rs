@@ -1,0 +1,91 @@
+//! How the levels of a tree are built.
+
+use super::range;
+use crate::error::Result;
+
+/// How the levels of a tree are built, and when one is too large.
+///
+/// ```
+/// use terrace::tree::{Adaptive, Layout};
+/// assert_eq!(Layout::default(), Layout::Adaptive(Adaptive { l0_bytes: 192 << 20, l0_runs: 3 }));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Layout {
+    /// One run in each level below level 0. Their number and limits follow the data: as many, and the ratio between them, as
+    /// cost least in writes and in space. Level 0 is due by its bytes, and compacted by parts.
+    Adaptive(Adaptive),
+    /// LevelDB's: one run in each level below level 0, each so many times larger than the one above. Level 0 is due by its runs.
+    Leveled(Leveled),
+}
+
+/// Limits of [`Layout::Adaptive`].
+///
+/// ```
+/// use terrace::tree::Adaptive;
+/// let small = Adaptive { l0_bytes: 32 << 20, ..Adaptive::default() };
+/// assert_eq!(small.l0_runs, 3);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Adaptive {
+    /// What level 0 may hold before it is compacted, in bytes; 4 KiB to 1 PiB. Up to six times as much, where that is no more than a
+    /// fifth of the data. Default: 192 MiB, three full memtables.
+    pub l0_bytes: u64,
+    /// Runs of level 0 that hold `l0_bytes` if each is a full memtable; 1 to 1000. Level 0 is due as well at twice as many runs as full
+    /// ones would be, up to six tenths of [`Governor::l0_slow`](super::Governor::l0_slow). Default: 3.
+    pub l0_runs: usize,
+}
+
+/// Limits of [`Layout::Leveled`]. The defaults are LevelDB's (`db/dbformat.h`, `db/version_set.cc`).
+///
+/// ```
+/// use terrace::tree::Leveled;
+/// let rocksdb = Leveled { level1_bytes: 256 << 20, ..Leveled::default() };
+/// assert_eq!((rocksdb.ratio, rocksdb.l0_trigger), (10, 4));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Leveled {
+    /// Bytes at which level 1 is compacted; 4 KiB to 1 PiB. Default: 10 MiB.
+    pub level1_bytes: u64,
+    /// How many times larger each further level is; 2 to 100. A large ratio means few levels for readers, and more bytes written for
+    /// each byte that sinks. Default: 10.
+    pub ratio: u32,
+    /// Flushed runs in level 0 that start a compaction; 1 to 1000. Default: 4.
+    pub l0_trigger: usize,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self::Adaptive(Adaptive::default())
+    }
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        Self { l0_bytes: 192 << 20, l0_runs: 3 }
+    }
+}
+
+impl Default for Leveled {
+    fn default() -> Self {
+        Self { level1_bytes: 10 << 20, ratio: 10, l0_trigger: 4 }
+    }
+}
+
+impl Layout {
+    pub(super) fn validate(&self) -> Result<()> {
+        let level_bytes = |name, bytes| range(name, bytes, 4 << 10, 1 << 50);
+        let runs = |name, runs: usize| range(name, runs as u64, 1, 1000);
+        match self {
+            Self::Adaptive(Adaptive { l0_bytes, l0_runs }) => {
+                level_bytes("tree.layout.l0_bytes", *l0_bytes)?;
+                runs("tree.layout.l0_runs", *l0_runs)
+            }
+            Self::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
+                level_bytes("tree.layout.level1_bytes", *level1_bytes)?;
+                range("tree.layout.ratio", (*ratio).into(), 2, 100)?;
+                runs("tree.layout.l0_trigger", *l0_trigger)
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What is compacted next.
+
+use super::range;
+use crate::error::Result;
+
+/// Which tables a compaction takes together from a level below level 0. Level 0 is compacted by sections, oldest runs first, with
+/// either.
+///
+/// ```
+/// use terrace::tree::{Group, Picker};
+/// assert_eq!(Picker::default(), Picker::Cursor(Group::default()));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Picker {
+    /// Neighbours, in key order, around the level (LevelDB: `compact_pointer_`).
+    Cursor(Group),
+    /// Those that overlap the fewest bytes of the next level for each of their own, wherever they lie (BoLT, section 3.4), and
+    /// an eighth of the group in key order, so that every table has its turn.
+    LeastOverlap(Group),
+}
+
+/// How many tables a compaction takes from its level, and what becomes of those that need no compaction.
+///
+/// ```
+/// use terrace::tree::Group;
+/// let paper = Group { bytes: 64 << 20, parts: 1, settle: true };
+/// assert_eq!(Group::SINGLE, Group { bytes: 0, settle: false, ..paper });
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// A compaction takes tables of its level up to this many bytes together; 0 to 4 GiB, 0 for one table. Large groups mean few
+    /// barriers, small ones little space for inputs and outputs at the same time (BoLT, section 3: group compaction). Default: 16 MiB.
+    pub bytes: u64,
+    /// Below level 0, such a group is at most one of so many equal parts of its level, one table at least; 1 to 1000, 1 for no such
+    /// bound. In a small level, a group of all of it would be compacted with all of the next one. Default: 4.
+    pub parts: u32,
+    /// Whether tables of a group that overlap nothing in the next level sink there unread, while the others are compacted,
+    /// and whether tables of the next level that overlap none of the group stay as they are (BoLT, section 3.4: settled
+    /// compaction). Otherwise a group sinks as a whole or not at all, and is compacted with all that lies between its first
+    /// key and its last. Default: true.
+    pub settle: bool,
+}
+
+impl Group {
+    /// One table for each compaction, as LevelDB has it.
+    pub const SINGLE: Self = Self { bytes: 0, parts: 1, settle: false };
+}
+
+impl Default for Picker {
+    fn default() -> Self {
+        Self::Cursor(Group::default())
+    }
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        Self { bytes: 16 << 20, parts: 4, settle: true }
+    }
+}
+
+impl Picker {
+    pub(super) fn validate(&self) -> Result<()> {
+        match self {
+            Self::Cursor(group) | Self::LeastOverlap(group) => {
+                let Group { bytes, parts, settle: _ } = *group;
+                range("tree.picker.bytes", bytes, 0, 4 << 30)?;
+                range("tree.picker.parts", parts.into(), 1, 1000)
+            }
+        }
+    }
+}

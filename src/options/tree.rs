@@ -1,0 +1,191 @@
+//! The shape of the trees: one value for each decision, and which of them go together.
+
+use super::cutter::Cutter;
+use super::layout::{Adaptive, Layout, Leveled};
+use super::pacer::{Governor, Pacer};
+use super::picker::Picker;
+use super::placer::Placer;
+use super::range;
+use super::retainer::Retainer;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Shape of the trees and of their files: one value for each decision, each of them a variant with its parameters
+/// ([`tree`](crate::tree)).
+///
+/// The defaults suit most uses; the fields exist so that the compared systems of the literature can be run as
+/// profiles (see [`Options::profile`](crate::Options::profile)).
+///
+/// ```
+/// use terrace::tree::{Cutter, TableSize};
+/// use terrace::{Options, TreeOptions};
+/// let cutter = Cutter::Size(TableSize { table_bytes: 256 << 10, ..TableSize::default() });
+/// let tree = TreeOptions { cutter, ..TreeOptions::default() };
+/// assert_eq!(Options { tree, ..Options::default() }.profile_name(), "custom");
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TreeOptions {
+    /// How levels are built, and when one is too large.
+    pub layout: Layout,
+    /// What is compacted next.
+    pub picker: Picker,
+    /// Where outputs of flushes and compactions are cut into tables.
+    pub cutter: Cutter,
+    /// What becomes of the tables that a compaction has replaced.
+    pub retainer: Retainer,
+    /// When compactions run, and how long writers wait for them.
+    pub pacer: Pacer,
+    /// Which device gets which tables, and how they share files there.
+    pub placer: Placer,
+    /// Size of a block of a table, in bytes; 256 B to 1 MiB. One cache miss of a lookup reads one block. Default: 4 KiB, a page of
+    /// the operating system.
+    pub block_bytes: u32,
+}
+
+impl Default for TreeOptions {
+    fn default() -> Self {
+        Self {
+            layout: Layout::default(),
+            picker: Picker::default(),
+            cutter: Cutter::default(),
+            retainer: Retainer::default(),
+            pacer: Pacer::default(),
+            placer: Placer::default(),
+            block_bytes: 4096,
+        }
+    }
+}
+
+impl TreeOptions {
+    /// Each decision by itself, then whether they go together.
+    pub(super) fn validate(&self) -> Result<()> {
+        self.layout.validate()?;
+        self.picker.validate()?;
+        self.cutter.validate()?;
+        match self.retainer {
+            Retainer::Drop => {}
+        }
+        self.pacer.validate()?;
+        self.placer.validate()?;
+        range("tree.block_bytes", u64::from(self.block_bytes), 256, 1 << 20)?;
+        self.go_together()
+    }
+
+    /// Refuses combinations that are not supported, with the reason.
+    ///
+    /// No pattern here stands for "any other": whoever adds a variant says here which of the others it goes with.
+    fn go_together(&self) -> Result<()> {
+        let Self { layout, picker, cutter, retainer, pacer, placer, block_bytes: _ } = self;
+        // These go with every other one: each takes a run below level 0 for what it is.
+        match (picker, cutter, retainer, placer) {
+            (
+                Picker::Cursor(_) | Picker::LeastOverlap(_),
+                Cutter::Size(_),
+                Retainer::Drop,
+                Placer::OneDevice(_),
+            ) => {}
+        }
+        match (layout, pacer) {
+            (Layout::Adaptive(Adaptive { l0_runs, .. }), Pacer::Governor(governor)) => {
+                due_before_slow("l0_runs", *l0_runs, governor)
+            }
+            (Layout::Leveled(Leveled { l0_trigger, .. }), Pacer::Governor(governor)) => {
+                due_before_slow("l0_trigger", *l0_trigger, governor)
+            }
+        }
+    }
+}
+
+/// Level 0 is due before it holds writers up, or nothing would relieve it (I11).
+fn due_before_slow(name: &str, l0_due: usize, Governor { l0_slow, .. }: &Governor) -> Result<()> {
+    if *l0_slow >= l0_due {
+        return Ok(());
+    }
+    Err(refused(&format!(
+        "option tree.pacer.l0_slow is {l0_slow}, below tree.layout.{name}, which is {l0_due}: writers would be held up by a level 0 that \
+         is not due for compaction"
+    )))
+}
+
+fn refused(message: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cutter::{Flushes, TableSize};
+    use super::super::picker::Group;
+    use super::super::placer::{Descriptors, OneDevice, PackLayout};
+    use super::*;
+
+    fn layouts(l0_due: usize) -> [Layout; 2] {
+        [
+            Layout::Adaptive(Adaptive { l0_runs: l0_due, ..Adaptive::default() }),
+            Layout::Leveled(Leveled { l0_trigger: l0_due, ..Leveled::default() }),
+        ]
+    }
+
+    fn pickers() -> [Picker; 4] {
+        let group = Group::default();
+        [
+            Picker::Cursor(group),
+            Picker::Cursor(Group::SINGLE),
+            Picker::LeastOverlap(group),
+            Picker::LeastOverlap(Group { settle: false, ..group }),
+        ]
+    }
+
+    fn placers() -> Vec<Placer> {
+        let packs = [PackLayout::OneTable, PackLayout::default()];
+        let descriptors = [Descriptors::PerPack, Descriptors::PerTable];
+        let pairs = packs.iter().flat_map(|packs| descriptors.iter().map(move |kept| (*packs, *kept)));
+        pairs.map(|(packs, descriptors)| Placer::OneDevice(OneDevice { packs, descriptors })).collect()
+    }
+
+    /// BoLT's parts among them, each without the others.
+    #[test]
+    fn every_variant_goes_with_every_other() {
+        let cutters = [Flushes::Cut, Flushes::Whole]
+            .map(|flushes| Cutter::Size(TableSize { flushes, ..TableSize::default() }));
+        for layout in layouts(4) {
+            for picker in pickers() {
+                for cutter in cutters {
+                    for placer in placers() {
+                        let tree = TreeOptions { layout, picker, cutter, placer, ..TreeOptions::default() };
+                        assert_eq!(tree.validate().map_err(|error| error.to_string()), Ok(()), "{tree:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused_with_the_reason() {
+        let governor = |l0_slow| Pacer::Governor(Governor { l0_slow, ..Governor::default() });
+        let [adaptive, leveled] = layouts(8);
+        let cases = [
+            (adaptive, governor(8), None),
+            (
+                adaptive,
+                governor(7),
+                Some("l0_slow is 7, below tree.layout.l0_runs, which is 8: writers would"),
+            ),
+            (leveled, governor(8), None),
+            (
+                leveled,
+                governor(7),
+                Some("l0_slow is 7, below tree.layout.l0_trigger, which is 8: writers would"),
+            ),
+        ];
+        for (layout, pacer, reason) in cases {
+            let tree = TreeOptions { layout, pacer, ..TreeOptions::default() };
+            match (tree.validate(), reason) {
+                (Ok(()), None) => {}
+                (Err(error), Some(reason)) => {
+                    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+                    assert!(error.to_string().contains(reason), "{error}");
+                }
+                (verdict, _) => panic!("{verdict:?} for {layout:?} and {pacer:?}"),
+            }
+        }
+    }
+}

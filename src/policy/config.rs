@@ -1,0 +1,199 @@
+//! One policy per seam, and what the options mean for them.
+//!
+//! This is the one place that translates options: what is derived from several of them, and what is no option, is set here,
+//! each with its reason. Every `match` names all variants, so that a new one does not compile until it is decided what it means.
+
+use super::{
+    Cutter, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer, SizeConfig,
+};
+use crate::options::{self, Adaptive, Flushes, Governor, Group, Leveled, TableSize, TreeOptions};
+
+/// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
+/// `ExpandedCompactionByteSizeLimit`).
+const GRANDPARENT_TABLES_MAX: u64 = 10;
+const EXPANSION_TABLES_MAX: u64 = 25;
+
+/// Slowed writers get at least this rate together, in bytes per second: slow enough for any disk to keep up with, fast enough that no
+/// writer takes the store for dead.
+const FLOOR_BYTES_PER_SECOND: u64 = 1 << 20;
+
+/// What a disk is taken for until it has been measured, in bytes per second.
+const UNMEASURED_BYTES_PER_SECOND: u64 = 64 << 20;
+
+/// Where limits follow the tree, level 0 is due at up to so many times what the runs of the option hold when they are full.
+const LEVEL0_GROWTH: u64 = 6;
+
+/// Where limits follow the tree, full runs of level 0 count for up to so many of the options' each, where they hold writers up. Compactions
+/// that go through level 0 by sections leave half of a run, on average; so there are twice as many runs as full ones would be, and were they
+/// counted as half, writers would be slowed for their number, though compactions keep up and level 0 shrinks.
+const RUNS_PER_FULL: u64 = 3;
+
+/// One policy per seam.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PolicyConfig {
+    /// How levels are built.
+    pub layout: Layout,
+    /// What is compacted or moved next.
+    pub picker: Picker,
+    /// Where outputs are cut.
+    pub cutter: Cutter,
+    /// What becomes of inputs.
+    pub retainer: Retainer,
+    /// When jobs run and writers wait.
+    pub pacer: Pacer,
+    /// Where packs go.
+    pub placer: Placer,
+}
+
+impl PolicyConfig {
+    /// The policies that `tree`, which is valid, describes, for a store with so many sealed memtables at most.
+    #[must_use]
+    pub fn new(tree: &TreeOptions, sealed_memtables_max: u64) -> Self {
+        let l0_slow = match &tree.pacer {
+            options::Pacer::Governor(governor) => governor.l0_slow as u64,
+        };
+        let table_bytes = match &tree.cutter {
+            options::Cutter::Size(size) => size.table_bytes,
+        };
+        Self {
+            layout: layout(&tree.layout, l0_slow),
+            picker: picker(&tree.picker, table_bytes),
+            cutter: cutter(&tree.cutter),
+            retainer: match tree.retainer {
+                options::Retainer::Drop => Retainer::Drop,
+            },
+            pacer: pacer(&tree.pacer, sealed_memtables_max),
+            placer: match tree.placer {
+                options::Placer::OneDevice(device) => Placer::OneDevice(device),
+            },
+        }
+    }
+}
+
+/// `l0_slow` runs of level 0 slow writers down.
+fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
+    let (level1_bytes, ratio, l0_trigger) = match *layout {
+        options::Layout::Adaptive(Adaptive { l0_bytes, l0_runs }) => (l0_bytes, None, l0_runs as u64),
+        options::Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
+            (level1_bytes, Some(ratio.into()), l0_trigger as u64)
+        }
+    };
+    Layout::Leveled(LeveledConfig {
+        level1_bytes,
+        ratio,
+        l0_trigger,
+        l0_full_max: LEVEL0_GROWTH * l0_trigger,
+        // Compactions that keep up leave writers alone.
+        l0_runs_max: (l0_slow * 6 / 10).max(l0_trigger),
+        // Due a tenth before it holds writers up, or nothing would relieve it (I11).
+        l0_runs_due: (l0_slow * 9 / 10).min(RUNS_PER_FULL * LEVEL0_GROWTH * l0_trigger),
+    })
+}
+
+fn picker(picker: &options::Picker, table_bytes: u64) -> Picker {
+    let config = |Group { bytes, parts, settle }: Group| PickerConfig {
+        group_bytes: bytes,
+        group_parts: parts.into(),
+        settle,
+        expansion_bytes_max: table_bytes.saturating_mul(EXPANSION_TABLES_MAX).saturating_add(bytes),
+        grandparent_bytes_max: grandparent_bytes_max(table_bytes),
+    };
+    match *picker {
+        options::Picker::Cursor(group) => Picker::Cursor(config(group)),
+        options::Picker::LeastOverlap(group) => Picker::LeastOverlap(config(group)),
+    }
+}
+
+fn cutter(cutter: &options::Cutter) -> Cutter {
+    match *cutter {
+        options::Cutter::Size(TableSize { table_bytes, flushes }) => Cutter::Size(SizeConfig {
+            table_bytes,
+            grandparent_bytes_max: grandparent_bytes_max(table_bytes),
+            cuts_flushes: match flushes {
+                Flushes::Cut => true,
+                Flushes::Whole => false,
+            },
+        }),
+    }
+}
+
+fn pacer(pacer: &options::Pacer, sealed_memtables_max: u64) -> Pacer {
+    match *pacer {
+        options::Pacer::Governor(Governor {
+            l0_slow,
+            l0_stop,
+            debt_slow_bytes,
+            debt_stop_bytes,
+            throttle_compactions,
+        }) => Pacer::Governor(GovernorConfig {
+            l0_slow: l0_slow as u64,
+            l0_stop: l0_stop as u64,
+            debt_slow_bytes,
+            debt_stop_bytes,
+            sealed_memtables_max,
+            floor_bytes_per_second: FLOOR_BYTES_PER_SECOND,
+            unmeasured_bytes_per_second: UNMEASURED_BYTES_PER_SECOND,
+            throttle_compactions,
+        }),
+    }
+}
+
+/// A table that overlaps more of the level after its own is cut, and not moved.
+fn grandparent_bytes_max(table_bytes: u64) -> u64 {
+    table_bytes.saturating_mul(GRANDPARENT_TABLES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Version;
+
+    #[test]
+    fn i11_level_0_is_due_before_it_holds_writers_up() {
+        let limits = [(1, 1), (1, 2), (4, 4), (4, 40), (3, 60), (100, 100), (1000, 1000), (1, 10_000)];
+        for (l0_runs, l0_slow) in limits {
+            for l0_bytes in [4 << 10, 192 << 20, 1 << 50] {
+                let governor = Governor { l0_slow, l0_stop: l0_slow + 1, ..Governor::default() };
+                let tree = TreeOptions {
+                    layout: options::Layout::Adaptive(Adaptive { l0_bytes, l0_runs }),
+                    pacer: options::Pacer::Governor(governor),
+                    ..TreeOptions::default()
+                };
+                let policy = PolicyConfig::new(&tree, 2);
+                let Layout::Leveled(layout) = policy.layout;
+                assert!(layout.l0_runs_max <= l0_slow as u64, "{layout:?}");
+                for overwrite_ratio in [0.0, 0.3, 1.0, f64::NAN] {
+                    // An empty tree is due at what it may hold.
+                    let run_bytes =
+                        policy.layout.level0_run_bytes(&Version::empty(), overwrite_ratio).unwrap();
+                    assert!(run_bytes * l0_slow as u64 >= l0_bytes, "{layout:?}");
+                }
+            }
+        }
+    }
+
+    /// What golden cases and figures were made with: the default, in numbers.
+    #[test]
+    fn the_default_means_what_it_says() {
+        let config = PolicyConfig::new(&TreeOptions::default(), 2);
+        let expected = LeveledConfig {
+            level1_bytes: 192 << 20,
+            ratio: None,
+            l0_trigger: 3,
+            l0_full_max: 18,
+            l0_runs_max: 36,
+            l0_runs_due: 54,
+        };
+        assert_eq!(config.layout, Layout::Leveled(expected));
+        let group = PickerConfig {
+            group_bytes: 16 << 20,
+            group_parts: 4,
+            settle: true,
+            expansion_bytes_max: 41 << 20,
+            grandparent_bytes_max: 10 << 20,
+        };
+        assert_eq!(config.picker, Picker::Cursor(group));
+        let size = SizeConfig { table_bytes: 1 << 20, grandparent_bytes_max: 10 << 20, cuts_flushes: true };
+        assert_eq!(config.cutter, Cutter::Size(size));
+    }
+}
