@@ -12,6 +12,7 @@ mod clusters;
 mod cutter;
 mod expiry;
 mod layout;
+mod level0;
 mod pacer;
 mod picker;
 mod placer;
@@ -24,7 +25,8 @@ mod view;
 
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
 pub use expiry::Expiring;
-pub use layout::{BlocksAsked, Layout, LeveledConfig, TreeShape, seeks_worth};
+pub use layout::{Layout, LeveledConfig, TreeShape};
+pub use level0::{BlocksAsked, seeks_worth};
 pub use pacer::{Admission, GovernorConfig, Pacer, Pressure, UserLoad, WriterVerdict};
 pub use picker::{Evenness, Picker, PickerConfig, RangePick};
 pub use placer::{PlaceView, Placer};

@@ -5,8 +5,7 @@
 //! rate: from the rate at which the store drains, at pressure 0, down to a floor at pressure 1, geometrically, so that
 //! a writer too fast by any factor meets its balance somewhere on the way and seldom a stop.
 //!
-//! What level 0 counts for is a coarse signal; the active memtable, which will be the next run, is its fraction. Writers stop
-//! at the hard limits alone. Compactions and moves are always admitted, and flushes do not even ask; a
+//! When level 0 holds writers up is one of its rules (`level0`). Writers stop at the hard limits alone. Compactions and moves are always admitted, and flushes do not even ask; a
 //! rewrite, which makes no room for writers, waits while level 0 holds them up.
 //!
 //! Compactions take all of the disk that they can get, and readers who need it wait behind them: at a disk's limit, for
@@ -206,18 +205,14 @@ impl Pacer {
     #[must_use]
     pub fn presses(&self, runs: u64) -> bool {
         let Self::Governor(config) = self;
-        runs >= config.l0_slow
+        config.level0_slows(runs)
     }
 }
 
 impl GovernorConfig {
     fn signals(&self, load: &LoadState) -> [Signal; 3] {
-        let fill = (load.active_bytes as f64 / load.active_bytes_max.max(1) as f64).min(1.0);
+        let fill = load.active_fill();
         let sealed = load.sealed_memtables >= self.sealed_memtables_max;
-        // What the active memtable will count for, or half of the way: how it is counted, the layout says.
-        let next_max = (self.l0_stop.saturating_sub(self.l0_slow) as f64 / 2.0).max(1.0);
-        let next = fill * (load.active_bytes_max as f64 / load.l0_run_bytes()).clamp(1.0, next_max);
-        let l0 = load.l0_runs as f64 + if load.l0_runs >= self.l0_slow { next } else { 0.0 };
         [
             Signal {
                 reason: Pressure::Memtables,
@@ -226,8 +221,8 @@ impl GovernorConfig {
             },
             Signal {
                 reason: Pressure::Level0Runs,
-                pressure: between(l0, self.l0_slow as f64, self.l0_stop as f64),
-                stops: load.l0_runs >= self.l0_stop,
+                pressure: self.level0_pressure(load),
+                stops: self.level0_stops(load.l0_runs),
             },
             Signal {
                 reason: Pressure::Debt,
@@ -243,7 +238,7 @@ impl GovernorConfig {
 
     /// Bytes that can be written before writers are slowed, if nothing is compacted.
     fn room_bytes(&self, load: &LoadState) -> f64 {
-        let runs = self.l0_slow.saturating_sub(load.l0_runs) as f64 * load.l0_run_bytes();
+        let runs = self.level0_room_bytes(load);
         let debt = self.debt_slow_bytes.saturating_sub(load.debt_bytes) as f64 / DEBT_PER_BYTE;
         runs.min(debt)
     }
@@ -260,7 +255,7 @@ impl GovernorConfig {
 }
 
 /// Where `value` lies between `slow` and `stop`, from 0 to 1.
-fn between(value: f64, slow: f64, stop: f64) -> f64 {
+pub(super) fn between(value: f64, slow: f64, stop: f64) -> f64 {
     if value >= stop { 1.0 } else { ((value - slow) / (stop - slow)).clamp(0.0, 1.0) }
 }
 

@@ -141,6 +141,12 @@ pub struct LoadState {
 }
 
 impl LoadState {
+    /// How full the active memtable is, from 0 to 1.
+    #[must_use]
+    pub(super) fn active_fill(&self) -> f64 {
+        (self.active_bytes as f64 / self.active_bytes_max.max(1) as f64).min(1.0)
+    }
+
     /// Bytes of a memtable that will be a run of level 0, or count as one.
     #[must_use]
     pub(super) fn l0_run_bytes(&self) -> f64 {
