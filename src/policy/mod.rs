@@ -5,10 +5,11 @@
 //! runs, how long a writer waits), [`Placer`] (which device gets which bytes). Each is an enum of its variants, which
 //! carry their parameters; [`PolicyConfig`] names one of each. [`next_plan`] puts them in order of precedence.
 //!
-//! What a decision depends on comes in a view ([`TreeView`], [`LoadState`], ..); what comes out is a plain value, so
+//! What a decision depends on comes in a view ([`TreeView`], [`LoadState`], ..), what the machine takes for it in [`Costs`]; what comes out is a plain value, so
 //! that decisions can be tested as text (`tests/policy/`) and replayed from a log.
 
 mod clusters;
+mod costs;
 mod cutter;
 mod expiry;
 mod layout;
@@ -23,10 +24,10 @@ mod retainer;
 mod rewriter;
 mod view;
 
+pub use costs::{BlocksAsked, Costs, Measured};
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
 pub use expiry::Expiring;
 pub use layout::{Layout, LeveledConfig, TreeShape};
-pub use level0::{BlocksAsked, seeks_worth};
 pub use pacer::{Admission, GovernorConfig, Pacer, Pressure, UserLoad, WriterVerdict};
 pub use picker::{Evenness, Picker, PickerConfig, RangePick};
 pub use placer::{PlaceView, Placer};

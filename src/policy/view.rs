@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Plan, TreeShape};
+use super::{Costs, Plan, TreeShape};
 use crate::catalog::Version;
 use crate::types::{KeyRange, KeyspaceId, PackId, Seq};
 
@@ -108,7 +108,7 @@ pub struct PackView {
 
 /// One sample of what the store is going through. Rates are recent averages while the work was going on; 0 while
 /// nothing has been measured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct LoadState {
     /// Bytes in the memtables that take writes, of all keyspaces.
     pub active_bytes: u64,
@@ -138,6 +138,8 @@ pub struct LoadState {
     pub free_bytes: u64,
     /// Bytes in write-ahead log segments that are still needed.
     pub wal_bytes: u64,
+    /// What the machine takes for what.
+    pub costs: Costs,
 }
 
 impl LoadState {

@@ -456,6 +456,7 @@ impl Engine {
         plan: impl FnOnce(&[TreeView<'_>]) -> T,
     ) -> T {
         let none = Claims::default();
+        let costs = &self.pressure.load().costs;
         let pins = self.snapshots.list();
         let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape)> = self
             .trees()
@@ -464,7 +465,7 @@ impl Engine {
             .map(|tree| {
                 let version = tree.view().version.clone();
                 let layout = &self.settings().policy.layout;
-                let mut shape = layout.measure_with_debt(&version, tree.read_debt.accrued());
+                let mut shape = layout.measure_with_debt(&version, tree.read_debt.accrued(), costs);
                 shape.expiring = self.expiring(tree);
                 shape.put_off = self.is_put_off(tree);
                 shape.overwrite_ratio = tree.overwrite_ratio.share();

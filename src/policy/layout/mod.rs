@@ -49,7 +49,8 @@ pub struct TreeShape {
     pub scores: [f64; LEVELS],
     /// Bytes to compact until no level is due, as far as can be told.
     pub debt_bytes: u64,
-    /// What readers have paid for each run of level 0, in bytes of compaction ([`seeks_worth`], [`Layout::filter_probes_worth`]).
+    /// What readers have paid for each run of level 0, in bytes of compaction ([`super::Costs::seeks_worth`],
+    /// [`Layout::filter_probes_worth`]).
     pub read_debt_bytes: u64,
     /// Whether nobody is there, so that a job holds up nobody.
     pub idle: bool,

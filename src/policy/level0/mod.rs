@@ -8,7 +8,7 @@
 //!   [`GovernorConfig::level0_pressure`], [`GovernorConfig::level0_stops`]). A level 0 that holds writers up is always due (I11).
 //! * **What is compacted within it.** Windows of neighbouring runs (`windows`): what readers have paid for, and in idle time what
 //!   is of about a size. Parts of it that are dense go down in idle time ([`Layout::idle_parts`]).
-//! * **What readers owe.** A seek of each scan and a filter probe of each lookup for every run ([`seeks_worth`],
+//! * **What readers owe.** A seek of each scan and a filter probe of each lookup for every run ([`Costs::seeks_worth`],
 //!   [`Layout::filter_probes_worth`]), in bytes of compaction. `engine/schedule/read_triggered.rs` adds it up.
 //!
 //! Which tables a job takes is the picker's business (`picker/level0.rs`, `picker/intra_l0.rs`).
@@ -19,23 +19,7 @@ use crate::catalog::{LevelState, Version};
 
 use super::layout::data_bytes;
 use super::pacer::between;
-use super::{GovernorConfig, Layout, LeveledConfig, LoadState, TreeShape};
-
-/// What a compaction gets through in a microsecond, in bytes.
-const COMPACTED_BYTES_PER_MICRO: u64 = 525;
-/// What compacting costs as much as one seek does whose block is cached, in bytes: 0.7 us, which one run more takes of a scan of 50 rows.
-const SEEK_CACHED_BYTES: u64 = 3 << 7;
-/// The same for a look into a filter, of the 30 ns that one run more takes of a lookup.
-const FILTER_PROBE_BYTES: u64 = 1 << 4;
-/// Where blocks must be read, a scan takes for each run about so many times what a read does: it often reads two of them, and each
-/// is missed, checked and let go. (3 us, where reads from the operating system's memory take 1.9.)
-const READ_TIMES: u64 = 2;
-/// At most so much for one seek: LevelDB's estimate of one on a disk (`db/version_set.cc`: `allowed_seeks`). Where reads take
-/// longer, compactions do as well.
-const SEEK_BYTES_MAX: u64 = 16 << 10;
-
-/// What a compaction costs however small it is, for its barriers, in bytes of compaction.
-const COMPACTION_BYTES: u64 = 1 << 20;
+use super::{Costs, GovernorConfig, Layout, LeveledConfig, LoadState, TreeShape};
 
 /// Level 0 may be one part in so many of the data.
 const LEVEL0_PARTS: u64 = 5;
@@ -80,21 +64,21 @@ impl Layout {
         config.ratio.is_none().then(|| config.level0_counted_bytes(full_bytes))
     }
 
-    /// What readers must have paid for a run ([`seeks_worth`], [`Layout::filter_probes_worth`]) for level 0, though not full, to be compacted, in bytes:
+    /// What readers must have paid for a run ([`Costs::seeks_worth`], [`Layout::filter_probes_worth`]) for level 0, though not full, to be compacted, in bytes:
     /// every scan seeks in each of its runs, and lookups ask their filters. `None` if there is nothing to compact.
     #[must_use]
-    pub fn price_of_level0(&self, version: &Version) -> Option<u64> {
+    pub fn price_of_level0(&self, version: &Version, costs: &Costs) -> Option<u64> {
         let l0 = version.level(0);
-        let cost = l0.bytes().saturating_add(version.bytes(1)).saturating_add(COMPACTION_BYTES);
+        let cost = l0.bytes().saturating_add(version.bytes(1)).saturating_add(costs.job_bytes());
         Some(cost.checked_div(l0.runs.len() as u64)?.max(1))
     }
 
     /// What could have been compacted instead of `looks` into the filter of a run of level 0, in bytes. Nothing with a given ratio,
     /// where none but scans pay.
     #[must_use]
-    pub fn filter_probes_worth(&self, looks: u64) -> u64 {
+    pub fn filter_probes_worth(&self, looks: u64, costs: &Costs) -> u64 {
         let Self::Leveled(config) = self;
-        if config.ratio.is_some() { 0 } else { looks.saturating_mul(FILTER_PROBE_BYTES) }
+        if config.ratio.is_some() { 0 } else { costs.filter_probes_worth(looks) }
     }
 
     /// While nobody is there, parts of level 0 are compacted that hold at least one part in so many of what lies below: half as much as
@@ -116,9 +100,9 @@ impl Layout {
     /// Measures `version`, of which readers have paid `read_debt_bytes` for each run of level 0: once that is the price of its
     /// compaction, it is due.
     #[must_use]
-    pub fn measure_with_debt(&self, version: &Version, read_debt_bytes: u64) -> TreeShape {
+    pub fn measure_with_debt(&self, version: &Version, read_debt_bytes: u64, costs: &Costs) -> TreeShape {
         let mut shape = TreeShape { read_debt_bytes, ..self.measure(version) };
-        if self.price_of_level0(version).is_some_and(|price| read_debt_bytes >= price) {
+        if self.price_of_level0(version, costs).is_some_and(|price| read_debt_bytes >= price) {
             shape.scores[0] = shape.scores[0].max(1.0);
         }
         shape
@@ -200,60 +184,5 @@ impl LeveledConfig {
     /// bytes, too (I11).
     fn level0_counted_bytes(&self, due_bytes: u64) -> u64 {
         due_bytes.div_ceil(self.l0_runs_due.max(1))
-    }
-}
-
-/// What could have been compacted instead of `seeks`, in bytes, at a time when as many blocks as `asked` tells were cached and
-/// read.
-#[must_use]
-pub fn seeks_worth(seeks: u64, asked: &BlocksAsked) -> u64 {
-    let BlocksAsked { cached, read, read_nanos } = *asked;
-    let waited = read_nanos / 1000 * READ_TIMES * COMPACTED_BYTES_PER_MICRO;
-    let waited = waited.min(read.saturating_mul(SEEK_BYTES_MAX - SEEK_CACHED_BYTES));
-    seeks.saturating_mul(SEEK_CACHED_BYTES + waited / cached.saturating_add(read).max(1))
-}
-
-/// Blocks that were asked for.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BlocksAsked {
-    /// Number of those that were in the cache.
-    pub cached: u64,
-    /// Number of those that had to be read.
-    pub read: u64,
-    /// Time that reading took, in nanoseconds.
-    pub read_nanos: u64,
-}
-
-impl BlocksAsked {
-    /// Those since `before`.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
-        Self {
-            cached: self.cached.saturating_sub(before.cached),
-            read: self.read.saturating_sub(before.read),
-            read_nanos: self.read_nanos.saturating_sub(before.read_nanos),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seeks_are_worth_what_their_blocks_cost() {
-        let asked = |cached, read, micros: u64| BlocksAsked { cached, read, read_nanos: 1000 * micros };
-        assert_eq!(seeks_worth(256, &BlocksAsked::default()), 256 * SEEK_CACHED_BYTES);
-        assert_eq!(seeks_worth(256, &asked(1000, 0, 0)), 256 * SEEK_CACHED_BYTES);
-        let (in_memory, on_disk) = (asked(0, 1000, 2000), asked(0, 1000, 92_000));
-        assert_eq!(
-            seeks_worth(256, &in_memory),
-            256 * (SEEK_CACHED_BYTES + 2 * READ_TIMES * COMPACTED_BYTES_PER_MICRO)
-        );
-        assert_eq!(seeks_worth(256, &on_disk), 256 * SEEK_BYTES_MAX);
-        assert_eq!(seeks_worth(2, &asked(7, 7, 7 * 92)), SEEK_CACHED_BYTES + SEEK_BYTES_MAX);
-        assert_eq!(seeks_worth(u64::MAX, &on_disk), u64::MAX);
-        let later = asked(9, 8, 7).since(&asked(1, 2, 3));
-        assert_eq!((later.cached, later.read, later.read_nanos), (8, 6, 4000));
     }
 }

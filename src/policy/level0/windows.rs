@@ -10,10 +10,9 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::COMPACTION_BYTES;
 use crate::catalog::Version;
-use crate::policy::Layout;
 use crate::policy::clusters::{EVEN_PARTS, clusters};
+use crate::policy::{Costs, Layout};
 
 /// Newest runs of level 0 among which windows to compact within level 0 are sought.
 const INTRA_L0_RUNS_MAX: usize = 64;
@@ -27,14 +26,19 @@ impl Layout {
     /// writes no byte of the level below, and serves readers as long as level 0 stays. None with a given ratio: there, level 0 is
     /// LevelDB's.
     #[must_use]
-    pub fn intra_l0(&self, version: &Version, read_debt_bytes: u64) -> Vec<(Range<usize>, u64)> {
+    pub fn intra_l0(
+        &self,
+        version: &Version,
+        read_debt_bytes: u64,
+        costs: &Costs,
+    ) -> Vec<(Range<usize>, u64)> {
         // No window costs less.
         let saved_max = (version.level(0).runs.len() as u64).saturating_sub(1);
-        if saved_max == 0 || read_debt_bytes < COMPACTION_BYTES / saved_max {
+        if saved_max == 0 || read_debt_bytes < costs.job_bytes() / saved_max {
             return Vec::new();
         }
         let windows = self.windows(version).into_iter();
-        let mut windows: Vec<_> = windows.map(|window| (window.price(), window.runs)).collect();
+        let mut windows: Vec<_> = windows.map(|window| (window.price(costs), window.runs)).collect();
         windows.retain(|(price, _)| *price <= read_debt_bytes);
         windows.sort_by_key(|(price, _)| *price);
         windows.truncate(INTRA_L0_COMPACTIONS_MAX);
@@ -45,10 +49,10 @@ impl Layout {
     /// more than a third, those that save most runs first. So a byte is written again the fewer times, the larger the run is that
     /// it lies in: on the way from full runs to a level 0 that is due, twice or three times. None with a given ratio.
     #[must_use]
-    pub fn idle_intra_l0(&self, version: &Version) -> Vec<Range<usize>> {
+    pub fn idle_intra_l0(&self, version: &Version, costs: &Costs) -> Vec<Range<usize>> {
         let mut windows = self.windows(version);
         windows.retain(|window| window.largest_bytes <= window.bytes / EVEN_PARTS);
-        windows.sort_by_key(|window| (Reverse(window.saved), window.price()));
+        windows.sort_by_key(|window| (Reverse(window.saved), window.price(costs)));
         windows.truncate(INTRA_L0_COMPACTIONS_MAX);
         windows.into_iter().map(|window| window.runs).collect()
     }
@@ -106,7 +110,7 @@ struct Window {
 
 impl Window {
     /// What it costs to compact them within level 0 for each run that is saved, in bytes.
-    fn price(&self) -> u64 {
-        self.bytes.saturating_add(COMPACTION_BYTES) / self.saved
+    fn price(&self, costs: &Costs) -> u64 {
+        self.bytes.saturating_add(costs.job_bytes()) / self.saved
     }
 }
