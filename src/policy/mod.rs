@@ -5,14 +5,16 @@
 //! runs, how long a writer waits), [`Placer`] (which device gets which bytes). Each is an enum of its variants, which
 //! carry their parameters; [`PolicyConfig`] names one of each, as the options have it. [`next_plan`] puts them in order of precedence.
 //!
-//! What a decision depends on comes in a view ([`TreeView`], [`LoadState`], ..); what comes out is a plain value, so
+//! What a decision depends on comes in a view ([`TreeView`], [`LoadState`], ..), what the machine takes for it in [`Costs`]; what comes out is a plain value, so
 //! that decisions can be tested as text (`tests/policy/`) and replayed from a log.
 
 mod clusters;
 mod config;
+mod costs;
 mod cutter;
 mod expiry;
 mod layout;
+mod level0;
 mod pacer;
 mod picker;
 mod placer;
@@ -24,9 +26,10 @@ mod rewriter;
 mod view;
 
 pub use config::PolicyConfig;
+pub use costs::{BlocksAsked, Costs, Measured};
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
 pub use expiry::Expiring;
-pub use layout::{BlocksAsked, Layout, LeveledConfig, TreeShape, seeks_worth};
+pub use layout::{Layout, LeveledConfig, TreeShape};
 pub use pacer::{Admission, GovernorConfig, Pacer, Pressure, UserLoad, WriterVerdict};
 pub use picker::{Evenness, Picker, PickerConfig, RangePick};
 pub use placer::{PlaceView, Placer};

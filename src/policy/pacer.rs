@@ -5,8 +5,7 @@
 //! rate: from the rate at which the store drains, at pressure 0, down to a floor at pressure 1, geometrically, so that
 //! a writer too fast by any factor meets its balance somewhere on the way and seldom a stop.
 //!
-//! What level 0 counts for is a coarse signal; the active memtable, which will be the next run, is its fraction. Writers stop
-//! at the hard limits alone. Compactions and moves are always admitted, and flushes do not even ask; a
+//! When level 0 holds writers up is one of its rules (`level0`). Writers stop at the hard limits alone. Compactions and moves are always admitted, and flushes do not even ask; a
 //! rewrite, which makes no room for writers, waits while level 0 holds them up.
 //!
 //! Compactions take all of the disk that they can get, and readers who need it wait behind them: at a disk's limit, for
@@ -14,7 +13,7 @@
 //! ([`Pacer::compaction_share`]): the less, the later writers would be slowed if they went on at their rate of the moment and
 //! nothing were compacted. What is owed hurries nobody where nobody writes.
 
-use super::{LoadState, Plan, PlanKind};
+use super::{Costs, LoadState, Plan, PlanKind};
 use std::time::Duration;
 
 /// Share of its time that a compaction works where writers are far from being slowed. (To stand still would serve readers for a
@@ -27,16 +26,13 @@ const HURRY_SECONDS: (f64, f64) = (20.0, 5.0);
 /// What a byte that is written adds to the debt, about: it is compacted once for each level that it passes.
 const DEBT_PER_BYTE: f64 = 4.0;
 
-/// A read that takes less was not from a disk but from the operating system's memory, where compactions are not in the way.
-const DISK_READ_MIN: Duration = Duration::from_micros(30);
-
 /// Readers wait for the disk if together they spend at least one part in so many of the time so.
 const WAITING_PARTS: u32 = 10;
 
-/// Idle users ask for no more than so many blocks, and write no more than so many bytes, however long the while is: had there been
-/// many of them at its end, there were more. In a tenth of a second, this takes a hundredth of a processor.
-const IDLE_ASKED: u64 = 100;
-const IDLE_BYTES: u64 = 100 << 10;
+/// Idle users take no more of the processor than this for blocks that they ask for, and no more for bytes that they write, however long the
+/// while is: had there been many of them at its end, there were more. In a tenth of a second, this is a hundredth of a
+/// processor.
+const IDLE_NANOS: f64 = 1e6;
 
 /// The pacers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,17 +81,18 @@ pub struct UserLoad {
 impl UserLoad {
     /// Whether readers wait for a disk.
     #[must_use]
-    pub fn waits_for_disk(&self) -> bool {
-        self.read_time > DISK_READ_MIN * self.reads && self.read_time > self.period / WAITING_PARTS
+    pub fn waits_for_disk(&self, costs: &Costs) -> bool {
+        let from_memory_max = costs.memory_read_max * f64::from(self.reads);
+        self.read_time.as_nanos() as f64 > from_memory_max && self.read_time > self.period / WAITING_PARTS
     }
 
     /// Whether users left the machine alone for a while, or next to.
     #[must_use]
-    pub fn is_idle(&self) -> bool {
+    pub fn is_idle(&self, costs: &Costs) -> bool {
         !self.period.is_zero()
-            && self.asked <= IDLE_ASKED
+            && self.asked as f64 * costs.asked_block <= IDLE_NANOS
             && self.read_time <= self.period / WAITING_PARTS
-            && self.written_bytes <= IDLE_BYTES
+            && self.written_bytes as f64 * costs.written_byte <= IDLE_NANOS
     }
 
     /// Bytes written per second.
@@ -192,7 +189,7 @@ impl Pacer {
     #[must_use]
     pub fn compaction_share(&self, load: &LoadState, users: &UserLoad) -> f64 {
         let Self::Governor(config) = self;
-        if !config.throttle_compactions || !users.waits_for_disk() {
+        if !config.throttle_compactions || !users.waits_for_disk(&load.costs) {
             return 1.0;
         }
         let seconds = config.room_bytes(load) / users.write_rate();
@@ -206,18 +203,14 @@ impl Pacer {
     #[must_use]
     pub fn presses(&self, runs: u64) -> bool {
         let Self::Governor(config) = self;
-        runs >= config.l0_slow
+        config.level0_slows(runs)
     }
 }
 
 impl GovernorConfig {
     fn signals(&self, load: &LoadState) -> [Signal; 3] {
-        let fill = (load.active_bytes as f64 / load.active_bytes_max.max(1) as f64).min(1.0);
+        let fill = load.active_fill();
         let sealed = load.sealed_memtables >= self.sealed_memtables_max;
-        // What the active memtable will count for, or half of the way: how it is counted, the layout says.
-        let next_max = (self.l0_stop.saturating_sub(self.l0_slow) as f64 / 2.0).max(1.0);
-        let next = fill * (load.active_bytes_max as f64 / load.l0_run_bytes()).clamp(1.0, next_max);
-        let l0 = load.l0_runs as f64 + if load.l0_runs >= self.l0_slow { next } else { 0.0 };
         [
             Signal {
                 reason: Pressure::Memtables,
@@ -226,8 +219,8 @@ impl GovernorConfig {
             },
             Signal {
                 reason: Pressure::Level0Runs,
-                pressure: between(l0, self.l0_slow as f64, self.l0_stop as f64),
-                stops: load.l0_runs >= self.l0_stop,
+                pressure: self.level0_pressure(load),
+                stops: self.level0_stops(load.l0_runs),
             },
             Signal {
                 reason: Pressure::Debt,
@@ -243,7 +236,7 @@ impl GovernorConfig {
 
     /// Bytes that can be written before writers are slowed, if nothing is compacted.
     fn room_bytes(&self, load: &LoadState) -> f64 {
-        let runs = self.l0_slow.saturating_sub(load.l0_runs) as f64 * load.l0_run_bytes();
+        let runs = self.level0_room_bytes(load);
         let debt = self.debt_slow_bytes.saturating_sub(load.debt_bytes) as f64 / DEBT_PER_BYTE;
         runs.min(debt)
     }
@@ -260,7 +253,7 @@ impl GovernorConfig {
 }
 
 /// Where `value` lies between `slow` and `stop`, from 0 to 1.
-fn between(value: f64, slow: f64, stop: f64) -> f64 {
+pub(super) fn between(value: f64, slow: f64, stop: f64) -> f64 {
     if value >= stop { 1.0 } else { ((value - slow) / (stop - slow)).clamp(0.0, 1.0) }
 }
 
@@ -289,20 +282,23 @@ mod tests {
 
     #[test]
     fn readers_wait_for_a_disk_if_reads_take_long_and_much_of_the_time() {
-        assert!(reads(1_500, 100).waits_for_disk());
-        assert!(!reads(500, 100).waits_for_disk(), "a twentieth of the time");
-        assert!(!reads(100_000, 3).waits_for_disk(), "from memory");
-        assert!(!UserLoad::default().waits_for_disk());
+        assert!(reads(1_500, 100).waits_for_disk(&Costs::TUNED));
+        assert!(!reads(500, 100).waits_for_disk(&Costs::TUNED), "a twentieth of the time");
+        assert!(!reads(100_000, 3).waits_for_disk(&Costs::TUNED), "from memory");
+        assert!(!UserLoad::default().waits_for_disk(&Costs::TUNED));
     }
 
     #[test]
     fn users_are_idle_if_they_next_to_neither_read_nor_write() {
         let users = |asked, written_bytes| UserLoad { asked, written_bytes, ..reads(0, 0) };
-        assert!(users(100, 102_400).is_idle());
-        assert!(!users(101, 0).is_idle());
-        assert!(!users(0, 102_401).is_idle());
-        assert!(reads(50, 1_000).is_idle() && !reads(50, 3_000).is_idle(), "from a slow disk");
-        assert!(!UserLoad::default().is_idle(), "nothing is known yet");
+        assert!(users(100, 102_400).is_idle(&Costs::TUNED));
+        assert!(!users(101, 0).is_idle(&Costs::TUNED));
+        assert!(!users(0, 102_401).is_idle(&Costs::TUNED));
+        assert!(
+            reads(50, 1_000).is_idle(&Costs::TUNED) && !reads(50, 3_000).is_idle(&Costs::TUNED),
+            "from a slow disk"
+        );
+        assert!(!UserLoad::default().is_idle(&Costs::TUNED), "nothing is known yet");
     }
 
     #[test]

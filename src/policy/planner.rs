@@ -19,7 +19,7 @@ use std::iter;
 
 use super::expiry::{next_drop, next_expiry_compaction};
 use super::release::next_release;
-use super::{Admission, Evenness, LoadState, Plan, PolicyConfig, SpaceView, TreeView, next_rewrite};
+use super::{Admission, Costs, Evenness, LoadState, Plan, PolicyConfig, SpaceView, TreeView, next_rewrite};
 use crate::types::KeyspaceId;
 
 /// A level that is due.
@@ -73,7 +73,7 @@ pub fn next_plan(
         let mut free = views.iter().filter(|view| !waiting.contains(&view.keyspace));
         free.find_map(|view| next(view, config.picker.group_bytes())).filter(admitted)
     };
-    let mut for_readers = views.iter().flat_map(|view| for_readers(view, config));
+    let mut for_readers = views.iter().flat_map(|view| for_readers(view, &load.costs, config));
     (late_rewrite.or_else(|| expiry_compaction(next_expiry_compaction)))
         .or_else(|| expiry_compaction(next_release))
         .or_else(|| for_readers.find(admitted))
@@ -81,15 +81,18 @@ pub fn next_plan(
 }
 
 /// What is worth doing in a level 0 that is not due.
-fn for_readers(view: &TreeView<'_>, config: &PolicyConfig) -> impl Iterator<Item = Plan> {
+fn for_readers(view: &TreeView<'_>, costs: &Costs, config: &PolicyConfig) -> impl Iterator<Item = Plan> {
     let PolicyConfig { layout, picker, .. } = config;
     let is_due = view.shape.scores[0] >= 1.0;
     let is_idle = !is_due && view.shape.idle;
     let dense = layout.idle_parts().filter(|_| is_idle).and_then(|parts| picker.pick_dense(view, parts));
     let intra_l0 = move || {
-        let read_debt =
-            if is_due { Vec::new() } else { layout.intra_l0(view.version, view.shape.read_debt_bytes) };
-        let even = if is_idle { layout.idle_intra_l0(view.version) } else { Vec::new() };
+        let read_debt = if is_due {
+            Vec::new()
+        } else {
+            layout.intra_l0(view.version, view.shape.read_debt_bytes, costs)
+        };
+        let even = if is_idle { layout.idle_intra_l0(view.version, costs) } else { Vec::new() };
         let read_debt = read_debt.into_iter().map(|(window, _)| (window, Evenness::Any));
         let windows = read_debt.chain(even.into_iter().map(|window| (window, Evenness::Even)));
         windows.filter_map(|(window, evenness)| picker.intra_l0(view, &window, evenness))

@@ -273,13 +273,16 @@ impl Case {
                 let shown: Vec<_> = scores.map(|(level, score)| format!("L{level} {score:.2}")).collect();
                 if shown.is_empty() { "all 0".into() } else { shown.join("  ") }
             }
-            ("price", []) => self.config.layout.price_of_level0(&version).map_or("never".into(), show_bytes),
+            ("price", []) => {
+                self.config.layout.price_of_level0(&version, &Costs::TUNED).map_or("never".into(), show_bytes)
+            }
             ("idle", []) => {
-                let mut windows = self.config.layout.idle_intra_l0(&version).into_iter();
+                let mut windows = self.config.layout.idle_intra_l0(&version, &Costs::TUNED).into_iter();
                 show(windows.find_map(|window| self.config.picker.intra_l0(&view, &window, Evenness::Even)))
             }
             ("intra_l0", [read_debt]) => {
-                let intra_l0 = self.config.layout.intra_l0(&version, parse_bytes(read_debt)).into_iter();
+                let intra_l0 =
+                    self.config.layout.intra_l0(&version, parse_bytes(read_debt), &Costs::TUNED).into_iter();
                 let shown = intra_l0.map(|(window, price)| {
                     format!(
                         "runs {window:?} {}: {}",

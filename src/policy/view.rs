@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Plan, TreeShape};
+use super::{Costs, Plan, TreeShape};
 use crate::catalog::Version;
 use crate::types::{KeyRange, KeyspaceId, PackId, Seq};
 
@@ -108,7 +108,7 @@ pub struct PackView {
 
 /// One sample of what the store is going through. Rates are recent averages while the work was going on; 0 while
 /// nothing has been measured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct LoadState {
     /// Bytes in the memtables that take writes, of all keyspaces.
     pub active_bytes: u64,
@@ -138,9 +138,17 @@ pub struct LoadState {
     pub free_bytes: u64,
     /// Bytes in write-ahead log segments that are still needed.
     pub wal_bytes: u64,
+    /// What the machine takes for what.
+    pub costs: Costs,
 }
 
 impl LoadState {
+    /// How full the active memtable is, from 0 to 1.
+    #[must_use]
+    pub(super) fn active_fill(&self) -> f64 {
+        (self.active_bytes as f64 / self.active_bytes_max.max(1) as f64).min(1.0)
+    }
+
     /// Bytes of a memtable that will be a run of level 0, or count as one.
     #[must_use]
     pub(super) fn l0_run_bytes(&self) -> f64 {

@@ -32,8 +32,11 @@ impl Engine {
         let upto = upto.unwrap_or_else(|| self.visible());
         let hash = filter::hash(key);
         let (value, has_passed) = self.get_in(&view, (hash, key), upto)?;
-        if has_passed && self.lookups.count(hash) && tree.read_debt.looked(&self.settings().policy.layout) {
-            self.scheduler.wake();
+        if has_passed && self.lookups.count(hash) {
+            let costs = self.pressure.load().costs;
+            if tree.read_debt.looked(&self.settings().policy.layout, &costs) {
+                self.scheduler.wake();
+            }
         }
         let value = match self.expiry(tree) {
             Some(expiry) => value.and_then(|value| expiry.keep(value)),

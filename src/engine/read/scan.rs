@@ -324,11 +324,13 @@ impl Scan {
         let view = tree.view_arc();
         tree.check_exists()?;
         let seq = pin.as_ref().map_or_else(|| engine.visible(), |pin| pin.seq());
-        let asked = || {
+        let seen = || {
             let counts = engine.cache.counts();
-            BlocksAsked { cached: counts.hits, read: counts.reads, read_nanos: counts.read_nanos }
+            let asked =
+                BlocksAsked { cached: counts.hits, read: counts.reads, read_nanos: counts.read_nanos };
+            (asked, engine.pressure.load().costs)
         };
-        if !view.version.level(0).runs.is_empty() && tree.read_debt.scanned(asked) {
+        if !view.version.level(0).runs.is_empty() && tree.read_debt.scanned(seen) {
             engine.scheduler.wake();
         }
         let range = bounds.range();

@@ -37,6 +37,7 @@ impl Engine {
 
     /// Whether users leave the machine alone, or next to.
     pub(in crate::engine) fn is_idle(&self) -> bool {
-        self.idle_time.0.lock().look(self.env.now(), IDLE_PERIOD, || Counts::of(self)).is_idle()
+        let costs = self.pressure.load().costs;
+        self.idle_time.0.lock().look(self.env.now(), IDLE_PERIOD, || Counts::of(self)).is_idle(&costs)
     }
 }

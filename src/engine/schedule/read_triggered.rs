@@ -1,12 +1,16 @@
 //! Read-triggered compaction: readers run up a debt for the runs of level 0. (LevelDB: seek compaction.)
 //!
 //! Each run costs every scan a seek, and every lookup that finds nothing newer a look into a filter. What that takes could have
-//! gone into a compaction instead: once readers have spent as much as one costs, it is begun ([`Layout`] has the prices).
+//! gone into a compaction instead: once readers have spent as much as one costs, it is begun. This file only counts and adds up.
+//! [`Costs`] has the prices, the rules of level 0 (`policy/level0`) say when something is due.
+//!
+//! The debt is that of one run; all runs together owe it times their number. That product stays when runs come, and is gone when
+//! none is left.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::env::sync::Mutex;
-use crate::policy::{BlocksAsked, Layout, seeks_worth};
+use crate::policy::{BlocksAsked, Costs, Layout};
 use crate::store::stripes::Stripes;
 
 /// How often, in scans, they pay.
@@ -40,19 +44,20 @@ impl ReadDebt {
         }
     }
 
-    /// Counts a scan; whether something may be due now. `asked` tells what blocks have been asked for since the store was opened.
-    pub(in crate::engine) fn scanned(&self, asked: impl FnOnce() -> BlocksAsked) -> bool {
+    /// Counts a scan; whether something may be due now. `seen` tells what blocks have been asked for since the store was
+    /// opened, and what things cost.
+    pub(in crate::engine) fn scanned(&self, seen: impl FnOnce() -> (BlocksAsked, Costs)) -> bool {
         if !(self.scans.fetch_add(1, Relaxed) + 1).is_multiple_of(SCANS_PER_CHARGE) {
             return false;
         }
-        let now = asked();
+        let (now, costs) = seen();
         let lately = now.since(&std::mem::replace(&mut self.asked.lock(), now));
-        self.charge(seeks_worth(SCANS_PER_CHARGE, &lately))
+        self.charge(costs.seeks_worth(SCANS_PER_CHARGE, &lately))
     }
 
     /// As many lookups as pay at once have gone through level 0; whether something may be due now.
-    pub(in crate::engine) fn looked(&self, layout: &Layout) -> bool {
-        self.charge(layout.filter_probes_worth(LOOKUPS_PER_CHARGE))
+    pub(in crate::engine) fn looked(&self, layout: &Layout, costs: &Costs) -> bool {
+        self.charge(layout.filter_probes_worth(LOOKUPS_PER_CHARGE, costs))
     }
 
     fn charge(&self, worth: u64) -> bool {

@@ -456,6 +456,7 @@ impl Engine {
         plan: impl FnOnce(&[TreeView<'_>]) -> T,
     ) -> T {
         let none = Claims::default();
+        let costs = &self.pressure.load().costs;
         let pins = self.snapshots.list();
         let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape)> = self
             .trees()
@@ -464,17 +465,16 @@ impl Engine {
             .map(|tree| {
                 let version = tree.view().version.clone();
                 let layout = &self.settings().policy.layout;
-                let mut shape = layout.measure(&version);
-                let read_debt = tree.read_debt.accrued();
-                if layout.price_of_level0(&version).is_some_and(|price| read_debt >= price) {
-                    shape.scores[0] = shape.scores[0].max(1.0);
-                }
+                let mut shape = layout.measure_with_debt(&version, tree.read_debt.accrued(), costs);
                 shape.expiring = self.expiring(tree);
                 shape.put_off = self.is_put_off(tree);
                 shape.overwrite_ratio = tree.overwrite_ratio.share();
                 // Others need the space more.
-                (shape.read_debt_bytes, shape.idle) =
-                    if self.is_short_of_space() { (0, false) } else { (read_debt, idle) };
+                if self.is_short_of_space() {
+                    shape.read_debt_bytes = 0;
+                } else {
+                    shape.idle = idle;
+                }
                 (tree.id(), version, shape)
             })
             .collect();

@@ -254,7 +254,7 @@ fn read_triggered_intra_l0_compactions_leave_no_key_in_two_runs_of_a_window() {
         }
         let left = &tree.level(0).runs;
         fewer += u32::from(left.len() < runs);
-        for (window, _) in config.layout.intra_l0(&tree, u64::MAX) {
+        for (window, _) in config.layout.intra_l0(&tree, u64::MAX, &Costs::TUNED) {
             for (at, run) in left[window.clone()].iter().enumerate() {
                 let older = &left[window.clone()][at + 1..];
                 let met =

@@ -1,0 +1,116 @@
+//! How the levels of a tree are built, and when one is too large.
+//!
+//! There is one kind of layout today, [`Layout::Leveled`]: runs of flushed tables in level 0, one run in every deeper level. A
+//! level is due at score 1: level 0 by its own rules (`level0`), a deeper one by its bytes. The deepest level has nowhere to go and is
+//! never due. Where the limits come from is in two files: `leveled` has LevelDB's, which grow by a ratio that is given, and the
+//! debt that follows from any limits; `adaptive` has those that follow the tree.
+//!
+//! A layout looks at a [`Version`] and its own limits alone. What the machine costs, and who reads or writes at the moment,
+//! others add to the [`TreeShape`].
+
+mod adaptive;
+mod leveled;
+
+pub(super) use adaptive::data_bytes;
+
+use crate::catalog::Version;
+use crate::types::{KeyRange, LEVELS};
+
+use super::expiry::Expiring;
+
+/// The layouts.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Layout {
+    /// One run per level below level 0.
+    Leveled(LeveledConfig),
+}
+
+/// Limits of a leveled tree.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LeveledConfig {
+    /// Bytes at which level 1 is due.
+    pub level1_bytes: u64,
+    /// Limit of a level over the limit of the one above, at least 2; `None` for what the tree asks for.
+    pub ratio: Option<u64>,
+    /// Runs at which level 0 is due, at least 1.
+    pub l0_trigger: u64,
+    /// Without a ratio, level 0 is due at as many bytes as so many full runs have, at the latest; at least `l0_trigger`.
+    pub l0_full_max: u64,
+    /// Without a ratio, level 0 is due at so many runs, whatever they hold; at least `l0_trigger`.
+    pub l0_runs_max: u64,
+    /// Without a ratio, level 0 counts for so many runs where it is due by its bytes.
+    pub l0_runs_due: u64,
+}
+
+/// A version measured by a layout.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct TreeShape {
+    /// Fill of each level; due from 1 on.
+    pub scores: [f64; LEVELS],
+    /// Bytes to compact until no level is due, as far as can be told.
+    pub debt_bytes: u64,
+    /// What readers have paid for each run of level 0, in bytes of compaction ([`super::Costs::seeks_worth`],
+    /// [`Layout::filter_probes_worth`]).
+    pub read_debt_bytes: u64,
+    /// Whether nobody is there, so that a job holds up nobody.
+    pub idle: bool,
+    /// Which share of what is flushed takes the place of something older.
+    pub overwrite_ratio: f64,
+    /// What has expired of it; `None` if values live for ever.
+    pub expiring: Option<Expiring>,
+    /// No table is compacted alone, but for who asks: that has failed a while ago.
+    pub put_off: bool,
+}
+
+impl Layout {
+    /// Measures `version`.
+    #[must_use]
+    pub fn measure(&self, version: &Version) -> TreeShape {
+        TreeShape {
+            scores: self.scores(version),
+            debt_bytes: self.debt(version),
+            read_debt_bytes: 0,
+            idle: false,
+            overwrite_ratio: 1.0,
+            expiring: None,
+            put_off: false,
+        }
+    }
+
+    /// Bytes at which each level is due: 0 for level 0, whose runs are counted, and [`u64::MAX`] for one that never is.
+    #[must_use]
+    pub fn limits(&self, version: &Version) -> [u64; LEVELS] {
+        let Self::Leveled(config) = self;
+        config.limits(version)
+    }
+
+    /// Fill of each level; due from 1 on.
+    #[must_use]
+    pub fn scores(&self, version: &Version) -> [f64; LEVELS] {
+        let Self::Leveled(config) = self;
+        let (mut scores, limits) = ([0.0; LEVELS], config.limits(version));
+        for (level, state) in version.levels().take(LEVELS - 1) {
+            scores[usize::from(level)] = match level {
+                0 => config.level0(version).score(state),
+                _ => state.bytes() as f64 / limits[usize::from(level)] as f64,
+            };
+        }
+        scores
+    }
+
+    /// The level for new tables of `bytes` together within `range` that are newer than everything: the deepest such that
+    /// nothing lies in or above it in that range, but no deeper than the tree or than they need. Level 0 if need be.
+    #[must_use]
+    pub fn level_for_new(&self, version: &Version, range: &KeyRange, bytes: u64) -> u8 {
+        let Self::Leveled(config) = self;
+        let overlaps =
+            |level: u8| version.level(level).runs.iter().any(|run| run.overlapping(range).next().is_some());
+        let limits = config.limits(version);
+        let fits = |level: &u8| version.bytes(*level).saturating_add(bytes) < limits[usize::from(*level)];
+        let last = LEVELS as u8 - 1;
+        let passes = |level: &u8| planted!("ingest-below-what-is-older") || !overlaps(*level);
+        let free = (0..=last).take_while(passes).last().unwrap_or(0);
+        let needed = (1..last).find(fits).unwrap_or(last);
+        free.min(needed.max(version.deepest().unwrap_or(0)))
+    }
+}

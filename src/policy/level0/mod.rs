@@ -1,0 +1,188 @@
+//! The rules of level 0, all in one place; the rest of the code is mechanism and calls these.
+//!
+//! * **What is a run.** A flush brings one. What level 0 *counts for* is a number of runs ([`Layout::level0_runs`]): with a given ratio, the
+//!   runs that there are (LevelDB); without one, also what they hold, in units of [`Layout::level0_run_bytes`].
+//! * **When it is due.** At its number of runs; without a given ratio also at a part of the data ([`Level0Limits`]). And once the
+//!   read debt has reached [`Layout::price_of_level0`] ([`Layout::measure_with_debt`]).
+//! * **When it holds writers up.** From `l0_slow` runs on they are slowed, at `l0_stop` they stop ([`GovernorConfig::level0_slows`],
+//!   [`GovernorConfig::level0_pressure`], [`GovernorConfig::level0_stops`]). A level 0 that holds writers up is always due (I11).
+//! * **What is compacted within it.** Windows of neighbouring runs (`windows`): what readers have paid for, and in idle time what
+//!   is of about a size. Parts of it that are dense go down in idle time ([`Layout::idle_parts`]).
+//! * **What readers owe.** A seek of each scan and a filter probe of each lookup for every run ([`Costs::seeks_worth`],
+//!   [`Layout::filter_probes_worth`]), in bytes of compaction. `engine/schedule/read_triggered.rs` adds it up.
+//!
+//! Which tables a job takes is the picker's business (`picker/level0.rs`, `picker/intra_l0.rs`).
+
+mod windows;
+
+use crate::catalog::{LevelState, Version};
+
+use super::layout::data_bytes;
+use super::pacer::between;
+use super::{Costs, GovernorConfig, Layout, LeveledConfig, LoadState, TreeShape};
+
+/// Level 0 may be one part in so many of the data.
+const LEVEL0_PARTS: u64 = 5;
+
+/// A run counts for one part in so many of what level 0 is due at, or for a full one, at the most: what a large ingest brings is debt,
+/// but no more of a hurry for that.
+const LEVEL0_COUNTED_PARTS: u64 = 4;
+
+/// For what may be obsolete, level 0 counts for no more than so large a part beyond what it is due at: 72 by default, where writers
+/// stop at 96. With limits of less than a third between the two, it may stop them.
+const LEVEL0_PRESSED_PARTS: u64 = 3;
+
+/// Level 0 may have so many times the runs that it had if all were full: sections of the older ones are compacted already.
+const LEVEL0_PARTIAL: u64 = 2;
+
+impl Layout {
+    /// What level 0 counts for, in runs, where they hold writers up, if of what is flushed a share of `overwrite_ratio` takes the place of
+    /// something older. Without a given ratio its bytes count against what level 0 is ever due at; and those that took the place of
+    /// something against what it is due at now, but for that alone writers are slowed and not stopped.
+    #[must_use]
+    pub fn level0_runs(&self, version: &Version, overwrite_ratio: f64) -> u64 {
+        let Self::Leveled(config) = self;
+        let runs = &version.level(0).runs;
+        let Some(run_bytes) = self.level0_run_bytes(version, overwrite_ratio) else {
+            return runs.len() as u64;
+        };
+        let counted_max = (config.level0_bytes(version) / LEVEL0_COUNTED_PARTS).max(config.run_bytes());
+        let counted: u64 = runs.iter().map(|run| run.bytes().min(counted_max)).sum();
+        let all = counted / config.level0_counted_bytes(config.level0_bytes_max());
+        let obsolete_max = config.l0_runs_due + config.l0_runs_due / LEVEL0_PRESSED_PARTS;
+        let obsolete = (counted / run_bytes).min(obsolete_max);
+        all.max(obsolete).max(runs.len() as u64)
+    }
+
+    /// Bytes of level 0 that count as a run there, if they do.
+    #[must_use]
+    pub fn level0_run_bytes(&self, version: &Version, overwrite_ratio: f64) -> Option<u64> {
+        let Self::Leveled(config) = self;
+        let due_bytes = config.level0_bytes(version);
+        let full_bytes = (due_bytes as f64 / overwrite_ratio) as u64;
+        let full_bytes = full_bytes.clamp(due_bytes, config.level0_bytes_max());
+        config.ratio.is_none().then(|| config.level0_counted_bytes(full_bytes))
+    }
+
+    /// What readers must have paid for a run ([`Costs::seeks_worth`], [`Layout::filter_probes_worth`]) for level 0, though not full, to be compacted, in bytes:
+    /// every scan seeks in each of its runs, and lookups ask their filters. `None` if there is nothing to compact.
+    #[must_use]
+    pub fn price_of_level0(&self, version: &Version, costs: &Costs) -> Option<u64> {
+        let l0 = version.level(0);
+        let cost = l0.bytes().saturating_add(version.bytes(1)).saturating_add(costs.job_bytes());
+        Some(cost.checked_div(l0.runs.len() as u64)?.max(1))
+    }
+
+    /// What could have been compacted instead of `looks` into the filter of a run of level 0, in bytes. Nothing with a given ratio,
+    /// where none but scans pay.
+    #[must_use]
+    pub fn filter_probes_worth(&self, looks: u64, costs: &Costs) -> u64 {
+        let Self::Leveled(config) = self;
+        if config.ratio.is_some() { 0 } else { costs.filter_probes_worth(looks) }
+    }
+
+    /// While nobody is there, parts of level 0 are compacted that hold at least one part in so many of what lies below: half as much as
+    /// when level 0 is due, so what is compacted is written twice as often at most. `None` with a given ratio.
+    #[must_use]
+    pub fn idle_parts(&self) -> Option<u64> {
+        self.has_intra_l0().then_some(2 * LEVEL0_PARTS)
+    }
+
+    /// Whether runs of level 0 are compacted within level 0 at all: without a given ratio.
+    #[must_use]
+    pub fn has_intra_l0(&self) -> bool {
+        let Self::Leveled(config) = self;
+        config.ratio.is_none()
+    }
+}
+
+impl Layout {
+    /// Measures `version`, of which readers have paid `read_debt_bytes` for each run of level 0: once that is the price of its
+    /// compaction, it is due.
+    #[must_use]
+    pub fn measure_with_debt(&self, version: &Version, read_debt_bytes: u64, costs: &Costs) -> TreeShape {
+        let mut shape = TreeShape { read_debt_bytes, ..self.measure(version) };
+        if self.price_of_level0(version, costs).is_some_and(|price| read_debt_bytes >= price) {
+            shape.scores[0] = shape.scores[0].max(1.0);
+        }
+        shape
+    }
+}
+
+impl GovernorConfig {
+    /// Whether a level 0 that counts for `runs` slows writers.
+    pub(super) fn level0_slows(&self, runs: u64) -> bool {
+        runs >= self.l0_slow
+    }
+
+    /// Whether it stops them.
+    pub(super) fn level0_stops(&self, runs: u64) -> bool {
+        runs >= self.l0_stop
+    }
+
+    /// How far level 0 is from where it slows writers, 0, to where it stops them, 1. Its runs are a coarse signal; the active memtable,
+    /// which will be the next one, is its fraction.
+    pub(super) fn level0_pressure(&self, load: &LoadState) -> f64 {
+        // The fraction is at most half of the way.
+        let next_max = (self.l0_stop.saturating_sub(self.l0_slow) as f64 / 2.0).max(1.0);
+        let next =
+            load.active_fill() * (load.active_bytes_max as f64 / load.l0_run_bytes()).clamp(1.0, next_max);
+        let l0 = load.l0_runs as f64 + if self.level0_slows(load.l0_runs) { next } else { 0.0 };
+        between(l0, self.l0_slow as f64, self.l0_stop as f64)
+    }
+
+    /// Bytes that can be written before level 0 slows writers, if nothing is compacted.
+    pub(super) fn level0_room_bytes(&self, load: &LoadState) -> f64 {
+        self.l0_slow.saturating_sub(load.l0_runs) as f64 * load.l0_run_bytes()
+    }
+}
+
+/// When level 0 is due.
+pub(super) struct Level0Limits {
+    /// Number of its runs.
+    runs: u64,
+    /// Its bytes.
+    bytes: u64,
+    /// Bytes that may stay when it has been due.
+    pub(super) left_bytes: u64,
+}
+
+impl Level0Limits {
+    pub(super) fn score(&self, level: &LevelState) -> f64 {
+        (level.runs.len() as f64 / self.runs as f64).max(level.bytes() as f64 / self.bytes as f64)
+    }
+}
+
+impl LeveledConfig {
+    /// When level 0 is due.
+    pub(super) fn level0(&self, version: &Version) -> Level0Limits {
+        if self.ratio.is_some() {
+            return Level0Limits { runs: self.l0_trigger, bytes: u64::MAX, left_bytes: 0 };
+        }
+        let bytes = self.level0_bytes(version);
+        let full_runs = bytes.div_ceil(self.run_bytes());
+        let runs = (LEVEL0_PARTIAL * full_runs).clamp(self.l0_trigger, self.l0_runs_max);
+        Level0Limits { runs, bytes, left_bytes: bytes }
+    }
+
+    /// Bytes of a full run.
+    fn run_bytes(&self) -> u64 {
+        (self.level1_bytes / self.l0_trigger).max(1)
+    }
+
+    /// Bytes at which level 0 is due.
+    pub(super) fn level0_bytes(&self, version: &Version) -> u64 {
+        (data_bytes(version) / LEVEL0_PARTS).clamp(self.level1_bytes, self.level0_bytes_max())
+    }
+
+    /// The same at the most.
+    fn level0_bytes_max(&self) -> u64 {
+        self.run_bytes().saturating_mul(self.l0_full_max).max(self.level1_bytes)
+    }
+
+    /// What counts as a run of a level 0 that is due at `due_bytes`: rounded up, so that what counts for more runs than that is more
+    /// bytes, too (I11).
+    fn level0_counted_bytes(&self, due_bytes: u64) -> u64 {
+        due_bytes.div_ceil(self.l0_runs_due.max(1))
+    }
+}
