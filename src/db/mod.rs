@@ -440,7 +440,9 @@ impl Db {
 
     /// Copies the store as it is now to the directory `dir`, which must be empty or not exist: an independent store, on
     /// the same file system or another, durable when the call returns. All keyspaces are copied at one moment, with every
-    /// write that was acknowledged before. Writes, flushes and compactions go on meanwhile. On a file system that can share
+    /// write that was acknowledged before; what is copied of later ones is found by whoever reads this store behind the call. (Of a
+    /// store that is poisoned the copy may have, as a reopening, writes that have failed.) Writes, flushes and compactions go on
+    /// meanwhile. On a file system that can share
     /// storage between files, tables cost no space; elsewhere their live bytes are copied. A checkpoint that was cut off
     /// is no store: remove the directory.
     ///
