@@ -3,7 +3,7 @@
 //! A store's life is told twice: to the store, and to an [`oracle`] outside of any disk. [`client`] is a caller that does
 //! both; [`schedules`] are scripted lives for it; [`recovery`] holds what a power cut has left against what the client was
 //! told. [`counter`] is a writer whose every moment can be told, [`holders`] are those who hold on to a moment, and
-//! [`large_packs`] is a store that they hold on to. All judges panic when something is wrong.
+//! [`large_packs`] is a store that they hold on to; [`memory`] measures what a process takes. All judges panic when something is wrong.
 //!
 //! A [`suite`](mod@suite) is a family of cases that can be told by a seed: [`crash`], [`fault`], [`corruption`], [`kill`], [`power`], [`blocks`](mod@blocks),
 //! [`model`](mod@model), [`full_disk`], [`soak`]; [`suites`] lists them. [`runner`] runs them, for as long as is wanted; `cargo test` runs a share of
@@ -24,6 +24,7 @@ pub mod full_disk;
 pub mod holders;
 pub mod kill;
 pub mod large_packs;
+pub mod memory;
 pub mod model;
 pub mod option_sets;
 pub mod options;
