@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use terrace::env::simulated::{
-    DeviceModel, FaultError, FaultRule, FaultTarget, Journal, SimConfig, SimEnv, Survival,
+    DeviceModel, FaultError, FaultRule, FaultTarget, Journal, Operation, SimConfig, SimEnv, Survival,
 };
-use terrace::env::{Env, Priority};
-use terrace::{Db, ErrorKind, Options};
+use terrace::env::{Env, Priority, Thread};
+use terrace::{Db, Durability, ErrorKind, Options};
 use terrace_torture::TreeParts as _;
 use terrace_torture::client::{DIR, open};
 use terrace_torture::counter::{moment, write_batch};
@@ -69,6 +69,56 @@ fn a_copy_beside_writers_shows_one_moment_with_all_that_was_acknowledged() {
             assert_eq!(moment(&db, &db.snapshot()), 699);
         });
     }
+}
+
+/// A store whose syncs take long, beside a quick place for copies, and a thread that syncs a write of "new".
+fn writing_slowly(env: &Arc<SimEnv>, rule: Option<FaultRule>) -> (Db, Thread) {
+    let slow = DeviceModel { flush_latency: Duration::from_millis(100), ..DeviceModel::instant() };
+    env.add_device(Path::new(DIR), slow, 1 << 30);
+    env.add_device(Path::new("/backup"), DeviceModel::instant(), 1 << 30);
+    let db = open(env, &tiny()).unwrap();
+    db.put_with("old", "value", Durability::Synced).unwrap();
+    let fails = rule.is_some();
+    rule.into_iter().for_each(|rule| env.fault(rule));
+    let writer = db.clone();
+    let write = move || assert_eq!(writer.put_with("new", "value", Durability::Synced).is_err(), fails);
+    let writing = env.spawn("writer", Priority::Normal, Box::new(write)).unwrap();
+    // It is in the log by then, and its sync takes longer.
+    env.sleep(Duration::from_millis(10));
+    (db, writing)
+}
+
+/// The copy took the log as far as it was written, and came back while a write in it waited for its sync: a lookup did not find what
+/// the copy had.
+#[test]
+fn what_a_copy_has_is_found_by_whoever_looks_behind_it() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let (db, writing) = writing_slowly(&env, None);
+        assert!(db.get("new").unwrap().is_none(), "the sync is over");
+        db.checkpoint(COPY).unwrap();
+        let found = db.get("new").unwrap();
+        assert!(open_copy(&env).unwrap().get("new").unwrap().is_some(), "the copy came before the write");
+        assert_eq!(found.unwrap(), "value");
+        writing.join();
+    });
+}
+
+/// What will never be visible is not waited for.
+#[test]
+fn a_poisoned_store_is_copied_with_all_that_its_readers_see() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let target =
+            FaultTarget::Matching { operation: Operation::Sync, path_suffix: ".wal".into(), skipped: 0 };
+        let rule = FaultRule { target, error: FaultError::Io, sticky: false, partial: false };
+        let (db, writing) = writing_slowly(&env, Some(rule));
+        for copy in ["/backup/during", "/backup/after"] {
+            db.checkpoint(copy).unwrap();
+            assert_eq!(db.put("more", "value").unwrap_err().kind(), ErrorKind::Poisoned);
+            let options = Db::builder(copy).env(env.clone()).options(tiny()).must_exist();
+            assert_eq!(options.open().unwrap().get("old").unwrap().unwrap(), "value");
+        }
+        writing.join();
+    });
 }
 
 /// While the packs are copied, flushes release the log of the moment, whose files new segments would write over.

@@ -156,3 +156,73 @@ fn many_opened_in_a_row_end_their_threads() {
     }
     assert!(threads() <= before + 8, "{} threads after {before}", threads());
 }
+
+/// Beside a store with a budget of `mib`, what `work` returns; and what was resident before.
+#[cfg(target_os = "linux")]
+fn beside_budget(
+    mib: u64,
+    work: impl FnOnce(&Db) -> Vec<terrace_torture::memory::Step>,
+) -> (u64, Vec<(&'static str, u64)>) {
+    let _alone = ALONE.lock();
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let options = terrace::Options {
+        memory_bytes: Some(mib << 20),
+        background_threads: Some(1),
+        ..terrace::Options::default()
+    };
+    let db = Db::builder(dir.path()).options(options).open().unwrap();
+    let before = terrace_torture::memory::resident();
+    let steps = work(&db);
+    db.close().unwrap();
+    (before, steps)
+}
+
+/// What is resident besides what anybody counts: stacks, tables of pages, a heap's own.
+#[cfg(target_os = "linux")]
+const SLACK_BYTES: u64 = 12 << 20;
+
+/// What `Options::memory_bytes` promises: the budget, and on top of it what callers hold and what jobs read.
+#[cfg(target_os = "linux")]
+#[test]
+fn values_of_tens_of_megabytes_stay_within_what_is_promised() {
+    use terrace_torture::memory::{LARGEST_VALUE, READERS, values};
+    let (before, steps) = beside_budget(64, |db| values(db, 12));
+    for (step, most) in &steps {
+        let on_top = match *step {
+            // The caller's buffer, the batch of its put, and a job that reads a block of each of four tables.
+            "puts" => 6 * LARGEST_VALUE,
+            "flush" | "compaction" => 4 * LARGEST_VALUE,
+            // Each holds a value; an iterator has a block besides.
+            "lookups" => READERS * LARGEST_VALUE,
+            _ => 2 * READERS * LARGEST_VALUE,
+        };
+        let promised = before + (64 << 20) + on_top + SLACK_BYTES;
+        assert!(*most <= promised, "{step}: {most} bytes of {promised}; {steps:?}");
+    }
+}
+
+/// A batch that is larger than memtables may be has one memtable for itself, and nothing is a copy of it besides.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_batch_of_many_rows_is_in_memory_twice() {
+    use terrace_torture::memory::{ROW_BYTES, batch};
+    const ROWS: u64 = 400_000;
+    let (before, steps) = beside_budget(16, |db| batch(db, ROWS));
+    let (made, written, next) = (steps[0].1, steps[1].1, steps[2].1);
+    let memtable = ROWS * (ROW_BYTES + 60);
+    let promised = made + (16 << 20) + memtable - (13 << 20) + SLACK_BYTES;
+    assert!(written <= promised, "{written} bytes of {promised}, {before} before; {steps:?}");
+    assert!(next <= before + (16 << 20) + memtable + SLACK_BYTES, "{next} bytes, {before} before; {steps:?}");
+}
+
+/// What a transaction has gathered becomes its batch: nothing is there twice but in the memtable.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_transaction_of_many_rows_is_no_copy_of_itself() {
+    use terrace_torture::memory::{ROW_BYTES, transaction};
+    const ROWS: u64 = 300_000;
+    let (before, steps) = beside_budget(16, |db| transaction(db, ROWS));
+    let (gathered, committed) = (steps[0].1, steps[1].1);
+    let promised = gathered + (16 << 20) + ROWS * (ROW_BYTES + 60) - (13 << 20) + SLACK_BYTES;
+    assert!(committed <= promised, "{committed} bytes of {promised}, {before} before; {steps:?}");
+}

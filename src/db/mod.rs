@@ -445,8 +445,9 @@ impl Db {
 
     /// Copies the store as it is now to the directory `dir`, which must be empty or not exist. The copy is an
     /// independent store, on the same file system or another, and durable when the call returns. All keyspaces are
-    /// copied at one moment, with every write that was acknowledged before the call. Writes, flushes and compactions
-    /// go on meanwhile. On a file system that can share storage between files, tables cost no space; elsewhere their
+    /// copied at one moment, with every write that was acknowledged before the call. Whatever the copy has is visible in
+    /// this store when the call returns. (The copy of a poisoned store may have writes that have failed, as a reopening
+    /// may.) Writes, flushes and compactions go on meanwhile. On a file system that can share storage between files, tables cost no space; elsewhere their
     /// live bytes are copied. An interrupted checkpoint is no store: remove its directory.
     ///
     /// A read-only store copies the moment that it sees, without later writes. So another process can back up a store

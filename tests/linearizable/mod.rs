@@ -262,7 +262,15 @@ fn machine(seed: u64) -> Arc<SimEnv> {
     let device = if seed.is_multiple_of(3) { DeviceModel::instant() } else { DeviceModel::nvme() };
     let preemption_percent = [20, 50, 80][seed as usize / 3 % 3];
     let preempt_at_locks = seed % 4 < 2;
-    SimEnv::new(SimConfig { seed, device, preemption_percent, preempt_at_locks, ..SimConfig::default() })
+    let preempt_at_looks = matches!(seed % 8, 1 | 2 | 5);
+    SimEnv::new(SimConfig {
+        seed,
+        device,
+        preemption_percent,
+        preempt_at_locks,
+        preempt_at_looks,
+        ..SimConfig::default()
+    })
 }
 
 /// A life on a simulated machine, with what a power cut in the midst of it has left.

@@ -6,7 +6,7 @@
 //!   cut has left with what the client was answered.
 //! * [`counter`] is a writer whose store shows at every moment what it must contain. [`holders`] hold on to a moment
 //!   of a store. [`large_packs`] is a store for them.
-//! * [`option_sets`] are the sets of options that the suites run under.
+//! * [`option_sets`] are the sets of options that the suites run under. [`memory`] measures what a process takes.
 //!
 //! A [`suite`](mod@suite) is a family of cases that follow from a seed: [`crash`], [`fault`], [`corruption`],
 //! [`kill`], [`power`], [`blocks`](mod@blocks), [`model`](mod@model), [`full_disk`], [`soak`]. [`suites`] lists them.
@@ -28,6 +28,7 @@ pub mod full_disk;
 pub mod holders;
 pub mod kill;
 pub mod large_packs;
+pub mod memory;
 pub mod model;
 pub mod option_sets;
 pub mod options;

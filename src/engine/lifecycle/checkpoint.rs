@@ -2,7 +2,8 @@
 //!
 //! The moment is one between two appends to the log: the catalog in force, whose tables its versions hold, and the log from
 //! its floor up to the last batch, whose files are held before anybody can give them up. That is what the death of the
-//! process would leave, so recovery makes a store of it. Everything else goes on meanwhile.
+//! process would leave, so recovery makes a store of it. Everything else goes on meanwhile. What stands in that log and is not
+//! visible yet is so before the call returns: no later reader misses what the copy has.
 //!
 //! The moment of a store that was opened for reading alone is that at which it was: it holds the packs and the log of that for as
 //! long as it is open, even where its writer has removed their names since.
@@ -91,7 +92,13 @@ impl Engine {
         let needed = writer.wal.extents().filter(|&(id, _)| id >= catalog.counters.wal_floor);
         let needed = needed.map(|(id, bytes)| (id, if missed { 0 } else { bytes }));
         let log = needed.map(|(id, bytes)| Ok(Segment { id, bytes, file: Arc::new(self.log_file(id)?) }));
-        Ok(Moment { log: log.collect::<Result<_>>()?, catalog })
+        let (log, last) = (log.collect::<Result<_>>()?, writer.last_seq);
+        drop(writer);
+        if !planted!("checkpoint-shows-what-no-reader-sees") {
+            // In a poisoned store some will never be: whether they count is unknown, and the copy may have them, as a reopening may.
+            let _ = self.wait_visible(last);
+        }
+        Ok(Moment { log, catalog })
     }
 
     /// A segment of the log, held: see [`Device::hold`].

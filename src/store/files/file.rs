@@ -34,7 +34,9 @@ pub(in crate::store) fn write_piece(
     let end = offset + buffer.len() as u64;
     let (head, rest) = piece.split_at((end.next_multiple_of(PAGE_BYTES) - end) as usize);
     buffer.extend_from_slice(head);
-    write(offset, buffer)?;
+    if !buffer.is_empty() {
+        write(offset, buffer)?;
+    }
     offset += buffer.len() as u64;
     buffer.clear();
     let (pages, tail) = rest.split_at(rest.len() - rest.len() % PAGE_BYTES as usize);

@@ -237,6 +237,10 @@ impl PackWriter {
 
     /// Appends `piece`. A large one is not copied.
     pub(crate) fn append(&mut self, piece: &[u8]) -> Result<()> {
+        if planted!("large-value-copied-for-its-table") {
+            self.buffer.extend_from_slice(piece);
+            return Ok(());
+        }
         let (recycled, file, cause) = (&self.recycled, &self.file, self.cause);
         let write = |at, bytes: &[u8]| recycled.yielding(|| file.write(cause, at, bytes));
         self.written = write_piece(self.written, piece, &mut self.buffer, write)?;

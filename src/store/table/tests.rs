@@ -120,6 +120,33 @@ fn current(cursor: &impl Cursor) -> Option<(Vec<u8>, Stamp, Vec<u8>)> {
     cursor.valid().then(|| (cursor.key().to_vec(), cursor.stamp(), cursor.value().to_vec()))
 }
 
+#[test]
+fn a_value_of_megabytes_is_written_from_where_it_lies() {
+    let fixture = Fixture::new();
+    let mut pack = fixture.cache.packs().create(PackId(1), DeviceId(0), WriteCause::Flush, 0).unwrap();
+    let mut table = TableBuilder::new(settings(Codec::Raw), TableId(1), &mut pack);
+    let mut written = entries(0, 20);
+    let large: Vec<u8> = (0..1_300_001_u32).flat_map(u32::to_le_bytes).collect();
+    written
+        .extend((1..4).rev().map(|seq| (b"large".to_vec(), Stamp::new(Seq(seq), Kind::Put), large.clone())));
+    written.push((b"small".to_vec(), Stamp::new(Seq(9), Kind::Put), b"behind".to_vec()));
+    for (key, stamp, value) in &written {
+        table.add(key, *stamp, value, &mut pack).unwrap();
+        let kept = pack.buffer().capacity();
+        assert!(kept < large.len() / 2, "{kept} bytes are kept");
+    }
+    let record = table.finish(&mut pack).unwrap();
+    pack.seal().unwrap();
+    let table = TableMeta::new(&record, Lease::none());
+    let mut cursor = fixture.cursor(&table, Fetch::Readahead);
+    cursor.seek_first().unwrap();
+    for entry in &written {
+        assert!(current(&cursor).as_ref() == Some(entry), "{:?}", entry.1);
+        cursor.next().unwrap();
+    }
+    assert!(!cursor.valid());
+}
+
 /// Copies `table` to the pack with number `pack`, behind something else.
 fn copied(fixture: &Fixture, table: &TableMeta, pack: u64) -> Result<TableMeta> {
     let packs = fixture.cache.packs();
