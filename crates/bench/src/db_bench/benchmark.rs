@@ -15,7 +15,7 @@ use crate::recording::Probe;
 /// Operations between two looks at the clock where a duration ends a benchmark.
 const BEAT: u64 = 1000;
 
-/// `fillsync` draws from so many times fewer keys.
+/// `fillsync` draws from this many times fewer keys.
 const SYNCED_KEYS_FEWER: u64 = 1000;
 
 /// A benchmark of `db_bench`.

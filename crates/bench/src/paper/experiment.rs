@@ -78,7 +78,8 @@ impl Setting {
         ((papers as f64 / self.scale) as u64).max(1)
     }
 
-    /// A time of the paper at the scale of this run: what holds so many times less data fills so many times sooner.
+    /// A time of the paper at the scale of this run: with data divided by the scale, a store fills up that many times
+    /// sooner.
     #[must_use]
     pub fn scaled_time(&self, papers: Duration) -> Duration {
         papers.div_f64(self.scale)

@@ -76,7 +76,8 @@ struct Distribution {
     curve: Curve,
 }
 
-/// The load generator alone, beside whose rates no others could be told apart.
+/// The engine name of the load generator alone. Beside the bars of its rates, the others would be too short to
+/// compare.
 pub(super) const NO_ENGINE: &str = "empty";
 
 /// Tenths of a second in an interval of a picture.

@@ -258,7 +258,8 @@ const READ_RECORDS: u64 = 90_000_000;
 const LOOKUPS: u64 = 1_000_000;
 const READ_TABLES_MIB: [u64; 2] = [2, 64];
 
-/// The budget of the cache: one part in so many of the data, into which some three quarters of all indexes go.
+/// The budget of the cache: one part in this many of the data, which has room for about three quarters of all
+/// indexes.
 const DATA_PER_CACHE: u64 = 100;
 
 /// The index of a table of 64 MiB takes longer than this to read, a block far less.

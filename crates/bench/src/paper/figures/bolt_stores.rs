@@ -22,7 +22,7 @@ const D: usize = 5;
 const LE: usize = 6;
 const E: usize = 7;
 
-/// What is "not worse": the order of a simulation's threads alone moves a rate by so much.
+/// The tolerance of "not worse": the order of a simulation's threads alone changes a rate by this much.
 const NOISE: f64 = 0.02;
 
 const DEVIATIONS: &[&str] = &[
