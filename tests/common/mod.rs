@@ -4,7 +4,7 @@
 
 use terrace::{Options, PackLayout, TreeOptions};
 
-/// The seed of a test. Told on failure, and taken from `TERRACE_SEED` to run the failure again.
+/// The seed of a test. Printed on failure, and taken from `TERRACE_SEED` to repeat the failure.
 pub struct Seed(pub u64);
 
 impl Seed {
