@@ -152,7 +152,8 @@ pub(super) struct Phase {
 }
 
 impl Phase {
-    /// Whether jobs and stalls would be known, had there been any: all stores that tell of them tell of their levels.
+    /// Whether jobs and stalls would be known if there were any: all stores that report them also report their
+    /// levels.
     pub fn tells_of_jobs(&self) -> bool {
         let recording = self.course.as_ref().unwrap_or(&self.recording);
         !recording.spans.is_empty() || recording.intervals.iter().any(|one| !one.level_bytes.is_empty())
@@ -197,7 +198,7 @@ pub(super) struct Figure {
     pub rounds: Vec<f64>,
 }
 
-/// How Terrace does beside one peer; above 1, it does better.
+/// Terrace's advantage over one other engine; above 1, Terrace is better.
 #[derive(Debug, Deserialize)]
 pub(super) struct Ratio {
     pub workload: String,

@@ -28,7 +28,7 @@ pub(super) fn profile(setting: &Setting, name: &str) -> Options {
     }
     tree.level1_bytes = setting.scaled(tree.level1_bytes).max(LEVEL1_BYTES_MIN);
     for bytes in [&mut tree.debt_slow_bytes, &mut tree.debt_stop_bytes] {
-        // What is next to no limit stays so.
+        // A limit that is practically none stays as it is.
         if *bytes < u64::MAX / 2 {
             *bytes = setting.scaled(*bytes);
         }

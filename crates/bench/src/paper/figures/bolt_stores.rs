@@ -52,7 +52,7 @@ fn at_most(name: &str, claim: &str, most: f64, measured: f64) -> Relation {
     Relation::within(name, claim, f64::NEG_INFINITY..=most, measured)
 }
 
-/// What the stores of 100 GB have besides.
+/// Further settings of the stores of 100 GB.
 const LARGE_DEVIATION: &str =
     "tables of BoLT and the default are of 128 KiB at the least, 32 blocks; the paper's hold 256";
 
@@ -71,7 +71,7 @@ fn faster(one: &Store, other: &Store, phase: usize) -> f64 {
     one.rate(phase) / other.rate(phase)
 }
 
-/// Where `one` does worst beside `other`, of all phases.
+/// The ratio of `one` to `other` in the phase in which `one` does worst.
 fn worst(one: &Store, other: &Store) -> f64 {
     (0..PHASES.len()).map(|phase| faster(one, other, phase)).fold(f64::INFINITY, f64::min)
 }
