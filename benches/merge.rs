@@ -119,7 +119,7 @@ fn decimal_key(i: u64) -> [u8; KEY] {
     key
 }
 
-/// What a merge job does with each record, but for writing it: find where a key begins, judge, copy.
+/// What a compaction does with each record, except for writing it: find where a key begins, judge, copy.
 fn run(merge: &mut MergeForward<Flat>, filter: &mut VersionFilter, output: &mut Vec<u8>) -> u64 {
     let mut last_key = Vec::new();
     let mut kept = 0;

@@ -43,7 +43,7 @@ fn memory_stays_within_its_budget_while_the_store_is_filled_and_read() {
     });
 }
 
-/// Memtables of values of tens of megabytes took several times their part: each went beyond its size by a value, and two waited.
+/// Memtables keep to their share of the memory budget, or hold a single value that is longer than this share.
 #[test]
 fn memtables_of_large_values_take_their_part_of_the_budget_or_hold_one_value() {
     SimEnv::run(SimConfig::default(), |env| {
@@ -228,7 +228,7 @@ fn a_repair_saves_more_than_the_budget_would_take() {
     });
 }
 
-/// A store of a few megabytes kept dead files of twice its memtables to be written over.
+/// A store keeps recycled files in proportion to its live data, not to its memtables.
 #[test]
 fn dead_files_are_kept_in_proportion_to_live_ones() {
     SimEnv::run(SimConfig::default(), |env| {

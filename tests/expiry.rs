@@ -247,7 +247,7 @@ fn what_came_from_outside_and_has_expired_hides_what_is_older_and_has_not() {
 #[test]
 fn a_table_of_which_much_has_expired_is_compacted_by_itself() {
     scheduled(|env| {
-        // Each table holds values of all dates.
+        // Each table holds values of all times.
         let (db, aging) = at_the_bottom(&env, |aging| {
             for date in 0..4 {
                 (0..100).for_each(|n| aging.put(format!("{:04}", 4 * n + date), vec![1; 100]).unwrap());
@@ -673,7 +673,8 @@ fn answers_are_those_of_a_map_with_a_clock_that_jumps() {
 
 // ---- Filters ----
 
-/// Removes values that start with "drop", changes those with "change", and writes down what it has seen; fails if it is told to.
+/// Removes values that start with "drop", changes those with "change", and records what it has seen. Can be set to
+/// fail.
 #[derive(Default)]
 struct Tidy(Mutex<Vec<Vec<u8>>>, AtomicBool);
 

@@ -112,7 +112,7 @@ fn filled(env: &Arc<SimEnv>, options: &Options) -> (Db, Vec<usize>) {
     unreachable!("the device never fills up")
 }
 
-/// Dead files that are kept to be written over are no reason to refuse a write.
+/// Recycled files are no reason to refuse a write.
 #[test]
 fn a_disk_is_full_only_when_no_recycled_file_is_left() {
     let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };

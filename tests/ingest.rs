@@ -157,7 +157,7 @@ fn what_is_refused_is_left_out_and_what_is_given_up_leaves_nothing() {
         ingest.finish().unwrap();
         assert_eq!(db.iter().unwrap().count(), 1);
 
-        // What is made ahead comes and goes.
+        // Preallocated files come and go.
         let is_pack = |path: &std::path::Path| path.extension().is_some_and(|is| is == "pack");
         let kept = || {
             let files = env.files().into_iter();

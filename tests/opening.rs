@@ -35,7 +35,7 @@ fn refusal(opened: Result<Db, Error>) -> ErrorKind {
     opened.map(|_| ()).unwrap_err().kind()
 }
 
-/// What a child process runs: one opening, told on stdout. In the run of the tests it does nothing.
+/// The body of a child process: one opening, reported on stdout. In an ordinary run of the tests it does nothing.
 #[test]
 fn child() {
     let Ok(dir) = std::env::var(CHILD_DIR) else { return };

@@ -98,7 +98,7 @@ fn a_reader_beside_a_writer_sees_a_prefix_with_all_that_was_acknowledged() {
     }
 }
 
-/// Dead files are written over, but not those that a reader holds, which has read none of its blocks so far.
+/// Dead files are recycled, but not those that a reader holds, even if it has not read a block of them yet.
 #[test]
 fn a_reader_finds_later_what_its_writer_would_have_written_over() {
     for seed in 0..4 {
@@ -111,7 +111,7 @@ fn a_reader_finds_later_what_its_writer_would_have_written_over() {
                 env.sleep(Duration::from_millis(5));
                 let before = writing.acknowledged();
                 let reader = read_on(&env).unwrap();
-                // Most let go at once, so that there are files to write over.
+                // Most readers let go at once, so that there are files to recycle.
                 if n % 4 == 0 {
                     readers.push((reader, before..=writing.acknowledged() + 1));
                 }

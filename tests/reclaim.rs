@@ -22,7 +22,7 @@ use terrace_torture::holders::{Held, KEYS, Model, check, key, verified};
 use terrace_torture::large_packs::{options, put, value};
 use terrace_torture::{Replay, Rng, sealed_packs as packs, seed_or};
 
-/// Longer than the longest pause before a pack that something stood in the way of is tried again.
+/// Longer than the longest pause before a blocked pack is tried again.
 const LONG: Duration = Duration::from_secs(200);
 
 fn machine(seed: u64, journal: Journal) -> Arc<SimEnv> {
@@ -227,7 +227,7 @@ fn a_pack_with_another_name_is_neither_punched_nor_written_over() {
         let stats = db.stats();
         assert_eq!((stats.punch.punches, stats.punch.failures), (0, 0));
         assert!(stats.space.kept_bytes >= 30 * 4000, "{:?}", stats.space);
-        // The packs die as a whole, alone, so that they would be kept to be written over.
+        // The packs die as a whole, so that they would become recycled files.
         db.delete_range(key(0)..key(KEYS)).unwrap();
         db.compact().unwrap();
         db.wait_idle().unwrap();

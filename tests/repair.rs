@@ -189,7 +189,7 @@ fn without_a_manifest_every_table_is_found() {
         let (report, missing) = repair(&env);
         assert!(!report.whole_catalog && !report.lost.is_empty(), "{report:?}");
         assert_eq!(missing, nothing_missing());
-        // What was made ahead is no loss.
+        // Preallocated files are no loss.
         assert!(files(&env, ".pack").len() > packs(&env).len() || at == 3);
         let of_pack =
             |error: &Error| error.file().is_some_and(|file| file.extension().is_some_and(|is| is == "pack"));

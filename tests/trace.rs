@@ -212,7 +212,7 @@ fn a_flush() {
     assert_eq!(jobs, [job_of(1)]);
 }
 
-/// Nothing has been made ahead.
+/// Nothing has been preallocated.
 #[test]
 fn the_first_flush() {
     let jobs = trace("flush-first", quiet(), |stage| {
@@ -334,7 +334,7 @@ fn a_checkpoint() {
     assert_eq!(jobs, []);
 }
 
-/// Dead files take the names of packs that are made ahead, and keep their bytes until a job writes over them.
+/// Dead files take the names of preallocated packs, and keep their bytes until a job overwrites them.
 #[test]
 fn packs_are_preallocated_from_dead_ones() {
     trace("preallocate", large(), |stage| {
@@ -491,7 +491,7 @@ fn a_compaction_beside_which_a_table_sinks() {
     *options.tree.l0_trigger() = 2;
     trace("compaction-and-move", options, |stage| {
         let db = stage.open();
-        // Compactions right behind flushes: so many packs are made ahead then.
+        // Compactions follow flushes at once, so several packs are preallocated.
         for version in 0..6 {
             flush_entries(&db, version);
             db.wait_idle().unwrap();

@@ -383,7 +383,7 @@ impl Keyspace {
     /// # let db = terrace::Db::open(dir.path())?;
     /// let users = db.keyspace("users")?;
     /// users.put("1", "Ada")?;
-    /// users.put("1", "Ada Lovelace")?; // counts twice until it is merged
+    /// users.put("1", "Ada Lovelace")?; // counts twice until it is compacted
     /// assert_eq!(users.approximate_len(), 2);
     /// db.compact()?;
     /// assert_eq!(users.approximate_len(), 1);

@@ -1,7 +1,7 @@
 //! A source without the entries that range tombstones hide.
 //!
-//! A [`Masked`] cursor wraps a cursor and shows only entries that no range tombstone of two groups hides: those of
-//! the source itself, and those of *newer* sources, which a lookup would search before this one.
+//! A [`Masked`] cursor wraps a cursor and shows only the entries that no range tombstone hides: neither one of the
+//! source itself, nor one of a *newer* source, which a lookup would search before this one.
 //!
 //! * A newer source's tombstone hides every entry of this source that it covers (I2). So the cursor seeks to the end
 //!   of the tombstone at once.

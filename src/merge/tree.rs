@@ -251,7 +251,7 @@ impl<C: Cursor, D: Direction> Merge<C, D> {
             }
         }
         if self.sources.len() == 1 {
-            // With a single source, keys are compared with no others.
+            // A single source's keys are compared with no others, so a prefix is of no use.
             self.prefix.clear();
         }
         if !self.sources.is_empty() {

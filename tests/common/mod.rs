@@ -6,7 +6,7 @@ use terrace::tree::PackLayout;
 use terrace::{Options, TreeOptions};
 use terrace_torture::TreeParts as _;
 
-/// The seed of a test. Told on failure, and taken from `TERRACE_SEED` to run the failure again.
+/// The seed of a test. Printed on failure, and taken from `TERRACE_SEED` to repeat the failure.
 pub struct Seed(pub u64);
 
 impl Seed {

@@ -221,7 +221,7 @@ mod tests {
         {
             assert!(!holds(&calls, Some(&wrong)), "{why}");
         }
-        // At 4 nobody had been told that it was durable.
+        // At 4 nobody had an answer that it was durable.
         assert!(holds(&known_at(&(4..5), &calls), Some(&[0, 0])));
         assert!(!holds(&known_at(&(5..6), &calls), Some(&[0, 0])));
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::recording::Tail;
 
-/// Longest latency that is told apart from longer ones: an hour.
+/// Longest latency that the histogram distinguishes, in nanoseconds: an hour.
 const NANOS_MAX: u64 = 3_600_000_000_000;
 
 /// Longest latency that a new histogram has room for, about 16 ms; few are longer, and room costs time to clear.

@@ -36,7 +36,7 @@ pub(crate) const PACK_BYTES: u64 = 32 << 20;
 const TABLE_BYTES: u64 = 1 << 20;
 const TABLES: usize = (PACK_BYTES / TABLE_BYTES) as usize;
 
-/// Parts in which the churn is told.
+/// Number of parts in which the churn is reported.
 const PARTS: u64 = 10;
 
 /// What is written at once.
@@ -110,9 +110,9 @@ pub struct ChurnPart {
     pub written_bytes: u64,
     /// Megabytes per second at which packs were written and synced.
     pub write_mb_per_s: f64,
-    /// Extents of a new pack on the device; 0 where `filefrag` cannot tell.
+    /// Extents of a new pack on the device; 0 if `filefrag` cannot say.
     pub new_extents: f64,
-    /// Extents of all packs that are there at the end of the part, the mean; 0 where `filefrag` cannot tell.
+    /// Mean number of extents of all packs at the end of the part; 0 if `filefrag` cannot say.
     pub extents: f64,
     /// Packs that are there at the end of the part.
     pub packs: usize,
@@ -260,7 +260,7 @@ struct Pack {
     live: Vec<bool>,
 }
 
-/// Packs that are written, and whose tables die, until as much has been written as was asked for.
+/// Writes packs whose tables die, until the requested number of bytes has been written.
 struct Packs<'a> {
     dir: &'a Path,
     rng: &'a mut Rng,
@@ -387,7 +387,7 @@ fn data_ranges(file: &File) -> Result<u64> {
     }
 }
 
-/// Extents of a file on its device, as `filefrag` tells them.
+/// Extents of a file on its device, as `filefrag` reports them.
 fn extents(path: &Path) -> Option<u64> {
     let output = Command::new("filefrag").arg(path).output().ok()?;
     let line = String::from_utf8(output.stdout).ok()?;

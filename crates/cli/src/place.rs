@@ -52,7 +52,7 @@ pub fn open_to_read(path: &Path) -> Result<Db> {
     open(reader(path), path)
 }
 
-/// How that is done.
+/// A builder that opens the store in `path` read-only.
 pub fn reader(path: &Path) -> Builder {
     Db::builder(path).read_only().must_exist()
 }
@@ -66,7 +66,7 @@ fn open(builder: Builder, path: &Path) -> Result<Db> {
     builder.open().map_err(|error| not_opened(path, &error))
 }
 
-/// What the user hears of that.
+/// The error for a store that could not be opened.
 pub fn not_opened(path: &Path, error: &terrace::Error) -> anyhow::Error {
     anyhow!("cannot open {}: {error}", path.display())
 }

@@ -5,7 +5,7 @@
 
 use terrace::{Db, Durability, Snapshot, WriteBatch};
 
-/// Keys that are there at any moment, the newest.
+/// Number of keys that exist at any moment: the newest ones.
 const KEPT: u64 = 150;
 
 /// Writes batch `n`.
@@ -22,7 +22,7 @@ pub fn write_batch(db: &Db, n: u64) -> terrace::Result<()> {
     db.write_with(batch, if n.is_multiple_of(16) { Durability::Synced } else { Durability::Buffered })
 }
 
-/// Checks that a snapshot shows one moment, and tells which.
+/// Checks that a snapshot shows one moment, and returns its number.
 pub fn moment(db: &Db, snapshot: &Snapshot) -> u64 {
     let Some(count) = snapshot.get("count").unwrap() else { return 0 };
     let count: u64 = std::str::from_utf8(&count).unwrap().parse().unwrap();

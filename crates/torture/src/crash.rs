@@ -74,7 +74,7 @@ impl Suite for Crash {
 const IMAGES: &str = "images";
 const RECOVERY_IMAGES: &str = "images of recoveries";
 
-/// A power cut, and what is tried of it.
+/// A power cut, and the survivals to try.
 struct Cut {
     schedule: &'static Schedule,
     seed: u64,
@@ -82,11 +82,11 @@ struct Cut {
     /// Mutating calls before it.
     cut: u64,
     survivals: Vec<Survival>,
-    /// Survivals whose recovery is cut, too, each at so many calls at most.
+    /// Survivals whose recovery is cut too, each with the most calls at which that is done.
     recoveries: Vec<(Survival, usize)>,
 }
 
-/// The survivals that belong to a cut, so many of them random.
+/// The survivals that belong to a cut; `random` of them are random.
 fn survivals(seed: u64, cut: u64, random: u64) -> Vec<Survival> {
     let random = (0..random).map(|n| Survival::Random(seed ^ cut << 20 ^ n << 50));
     [Survival::Nothing, Survival::Everything].into_iter().chain(random).collect()
@@ -120,7 +120,7 @@ impl Cut {
         JOURNALS.into_iter().flat_map(of_journal).collect()
     }
 
-    /// A seeded share of the cuts of a schedule, and of what there is to try of each; one in `stride` of what is drawn.
+    /// A seeded sample of the cuts of a schedule, and of the survivals of each; one in `stride` of those drawn.
     fn sampled(schedule: &'static Schedule, seed: u64, stride: usize) -> Vec<Self> {
         let mut cuts = Self::bare(schedule, seed);
         let of_cut = |(at, cut): (usize, &Self)| {
@@ -181,7 +181,7 @@ impl Wreck {
         Self { schedule, machine, history }
     }
 
-    /// Judges what is left if this survives.
+    /// Judges the remains, with this survival.
     pub fn examine(&self, survival: Survival, seed: u64) -> Dump {
         let history = match survival {
             // As if the process alone had died.
@@ -191,8 +191,8 @@ impl Wreck {
         examine(&self.machine.crash(survival), &(self.schedule.options)(), &history, seed)
     }
 
-    /// Cuts the recovery of what is left at each of its mutating calls, or at a seeded share of so many, and judges what is
-    /// left of that. Returns how many were tried.
+    /// Cuts the recovery of the remains at each of its mutating calls, or at a seeded sample of `cuts_max` of them,
+    /// and judges the result. Returns how many were tried.
     fn cut_recoveries(&self, first: Survival, cuts_max: usize, seed: u64) -> u64 {
         let options = (self.schedule.options)();
         let expected = examine(&self.machine.crash(first), &options, &self.history, 0);
@@ -274,7 +274,7 @@ pub fn fingerprint(schedule: &Schedule, seed: u64) -> u64 {
 mod unit_tests {
     use super::*;
 
-    /// So whoever has a failed case again by its name has the image that failed.
+    /// So a failed case that is repeated by its name has the image that failed.
     #[test]
     fn a_sample_of_all_schedules_is_part_of_the_sample_of_one() {
         let schedule = SCHEDULES.iter().find(|schedule| schedule.name == "puts").unwrap();

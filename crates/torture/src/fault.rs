@@ -24,7 +24,7 @@ use crate::suite::{Case, Cases, Round, Share, Suite, Tally, shuffled, within};
 /// Cases of each schedule in a sample.
 const CASES_SAMPLED: usize = 120;
 
-/// Virtual time that no schedule takes: a failed job is tried again every second.
+/// A schedule that takes longer than this virtual time hangs. (A failed job is tried again every second.)
 const PATIENCE: Duration = Duration::from_secs(1800);
 
 const ERRORS: [FaultError; 5] = [
@@ -153,7 +153,7 @@ impl Case for Struck {
     }
 }
 
-/// Judges what is left after a power cut, and what another process finds. `seed` draws what survives.
+/// Judges the store after a power cut, and as another process finds it. `seed` draws what survives.
 pub fn judge(machine: &Arc<SimEnv>, schedule: &Schedule, history: &History, seed: u64) {
     let options = (schedule.options)();
     for survival in [Survival::Nothing, Survival::Random(seed)] {
@@ -183,7 +183,7 @@ pub fn run(schedule: &Schedule, machine: &Arc<SimEnv>) -> History {
     })
 }
 
-/// Panics when a simulation does not end in time: a store that waits for ever, or tries for ever.
+/// A watch that panics when a simulation does not end in time, because the store waits or retries for ever.
 pub struct Watch(Arc<AtomicBool>);
 
 impl Watch {

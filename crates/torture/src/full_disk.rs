@@ -22,12 +22,12 @@ use crate::volume::{Kind, Volume};
 pub const PAGE_BYTES: u64 = 4096;
 /// Space for everything.
 pub const PLENTY_BYTES: u64 = 1 << 30;
-/// Keys that a whole life puts.
+/// Number of keys that a whole run puts.
 pub const KEYS: usize = 260;
 
 /// Size of the volumes of a suite, in bytes.
 const VOLUME_BYTES: u64 = 32 << 20;
-/// Levels to which a volume is filled by others before the store does the rest.
+/// Number of levels to which other files fill a volume before the store fills the rest.
 const LEVELS: u64 = 50;
 
 /// The suite, as large as a sample of it.
@@ -103,7 +103,7 @@ pub fn value(n: usize) -> Vec<u8> {
     vec![n as u8; 300]
 }
 
-/// Leaves so much space on the device of the store, in bytes.
+/// Leaves this much free space on the device of the store, in bytes.
 pub fn limit(env: &SimEnv, more_bytes: u64) {
     env.set_space(Path::new(DIR), env.used_bytes(Path::new(DIR)) + more_bytes);
 }
@@ -125,7 +125,7 @@ pub fn check_contents(db: &Db, there: &[usize], when: &str) {
     }
 }
 
-/// A simulated device with so many free pages.
+/// A simulated device with this many free pages.
 struct Filling {
     shape: &'static Shape,
     seed: u64,
@@ -141,7 +141,7 @@ impl Filling {
         (0..=enough).map(of_pages)
     }
 
-    /// Fills the device, gives it space, and goes on. Whether the device was too small.
+    /// Fills the device, gives it space, and goes on. Returns whether the device was too small.
     fn fill_up_and_go_on(&self) -> bool {
         let (options, pages) = (self.shape.options, self.pages);
         let machine = SimEnv::new(SimConfig { seed: self.seed << 32 ^ pages, ..SimConfig::default() });
@@ -237,7 +237,8 @@ fn with_large_reserve() -> Options {
     Options { reserve_bytes: 3 << 20, ..tiny() }
 }
 
-/// Deletes the `n`-th key on a disk that may be full: where that is refused, after what is deleted already has been freed.
+/// Deletes the `n`-th key on a disk that may be full. If that is refused, tries again after the deleted data has been
+/// freed.
 ///
 /// # Panics
 ///
@@ -250,7 +251,7 @@ pub fn delete(db: &Db, n: usize) {
     }
 }
 
-/// A volume of which others have taken a share.
+/// A volume that other files have partly filled.
 struct Level {
     kind: Kind,
     level: u64,

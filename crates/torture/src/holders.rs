@@ -35,7 +35,7 @@ pub fn check(iter: Iter, expected: &Model, when: &str) {
     );
 }
 
-/// What a store is made of, in which nothing is wrong and nothing unaccounted for.
+/// Verifies the store, and checks that nothing is wrong and nothing is unexplained.
 pub fn verified(db: &Db) -> VerifyReport {
     let report = db.verify().unwrap();
     assert!(report.problems.is_empty(), "{:?}", report.problems);
@@ -43,7 +43,7 @@ pub fn verified(db: &Db) -> VerifyReport {
     report
 }
 
-/// One who holds on to a moment of the store.
+/// A holder of a moment of the store.
 pub enum Held {
     Iterator(Box<Iter>, std::vec::IntoIter<(String, Vec<u8>)>),
     Snapshot(Snapshot, Model),
@@ -52,7 +52,7 @@ pub enum Held {
 }
 
 impl Held {
-    /// Takes hold of what `db` shows now, which is `model`; a copy of it goes by the number `round`.
+    /// Takes hold of the present state of `db`, which is `model`. A copy of the store gets the number `round`.
     pub fn take(db: &Db, env: &Arc<SimEnv>, model: &Model, rng: &mut Rng, round: usize) -> Self {
         match rng.below(6) {
             0 | 1 => {

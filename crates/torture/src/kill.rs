@@ -17,7 +17,7 @@ use crate::writer::{History, Judge, When, Writer};
 /// Chains of a whole round.
 const CHAINS: u64 = 25;
 
-/// The suite, with so many kills in a chain.
+/// The suite, with this many kills in a chain.
 pub struct Kill {
     pub kills: u64,
 }
@@ -61,7 +61,8 @@ impl Chain {
         History { seed: self.seed ^ self.number << 32, chain: self.number }
     }
 
-    /// Runs a writer until it is time, kills it, and returns the number of the last record that it acknowledged, if any.
+    /// Runs a writer until the given moment, kills it, and returns the number of the last record that it
+    /// acknowledged, if any.
     fn run_and_kill(&self, dir: &Path, when: &When) -> Option<u64> {
         let mut writer = Writer::start(dir, &self.history(), true);
         let mut acknowledgements = writer.acknowledgements();

@@ -69,7 +69,7 @@ impl Suite for Soak {
         Duration::from_secs(4 * 3600)
     }
 
-    /// What a process has is counted as a whole.
+    /// Only one case at a time: the resources of the whole process are counted.
     fn is_alone(&self) -> bool {
         true
     }
@@ -125,7 +125,7 @@ fn small() -> Options {
     Options { memory_bytes: Some(16 << 20), memtable_bytes: 128 << 10, wal_bytes_max: 1 << 20, ..tiny() }
 }
 
-/// A mixed load of so many batches.
+/// A mixed load of this many batches.
 struct Load {
     seed: u64,
     batches: u64,
@@ -254,7 +254,7 @@ impl Case for Openings {
             match rng.below(3) {
                 0 => drop(db),
                 1 => db.close().unwrap(),
-                // Whoever holds on to a moment reads it on.
+                // The holders go on reading their moments.
                 _ => {
                     let snapshot = db.snapshot();
                     let compaction = thread::scope(|scope| {

@@ -59,7 +59,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// A new file system of so many bytes, if this process may mount one.
+    /// A new file system of this many bytes, if this process may mount one.
     #[must_use]
     pub fn mount(kind: Kind, bytes: u64) -> Option<Self> {
         let options = if kind == Kind::Tmpfs { format!("size={bytes}") } else { String::new() };
@@ -112,7 +112,7 @@ impl Volume {
         tool(Command::new("xfs_io").args(["-x", "-c", "shutdown"]).arg(self.place()))
     }
 
-    /// Unmounts and mounts it, for which what its journal holds is done again.
+    /// Unmounts and mounts it, for which the kernel replays its journal.
     ///
     /// # Errors
     ///

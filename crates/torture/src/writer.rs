@@ -167,7 +167,7 @@ pub fn child() -> bool {
     true
 }
 
-/// A writing process, which does not outlive whoever holds it.
+/// A writing process. It is killed when this is dropped.
 pub struct Writer(Child);
 
 impl Writer {

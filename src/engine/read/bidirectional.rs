@@ -1,9 +1,8 @@
 //! A scan that seeks and steps in both directions within its bounds.
 //!
-//! It wraps a [`Scan`](super::scan::Scan), which decides what it sees, and has one merge for each direction. A merge
-//! is made when it is first needed, and then kept. A seek costs a search in each source. So does a turn, which is a
-//! seek of the other merge to the current entry. A step in the direction of the last movement costs as much as in a
-//! scan.
+//! It wraps a [`Scan`], which decides what it sees, and has one merge for each direction. A merge is made when it is
+//! first needed, and then kept. A seek costs a search in each source. So does a turn, which is a seek of the other
+//! merge to the current entry. A step in the direction of the last movement costs as much as in a scan.
 //!
 //! It stands on an entry, before the first one, or behind the last one. After a failure it stands nowhere, until the
 //! next seek.

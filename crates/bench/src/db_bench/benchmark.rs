@@ -15,7 +15,7 @@ use crate::recording::Probe;
 /// Operations between two looks at the clock where a duration ends a benchmark.
 const BEAT: u64 = 1000;
 
-/// `fillsync` draws from so many times fewer keys.
+/// `fillsync` draws from this many times fewer keys.
 const SYNCED_KEYS_FEWER: u64 = 1000;
 
 /// A benchmark of `db_bench`.
@@ -106,13 +106,13 @@ impl Benchmark {
         (config.num / fewer).max(1)
     }
 
-    /// What ends its line.
+    /// The end of its line.
     pub(super) fn note(self, config: &Config) -> Option<String> {
         (self == Self::FillSync).then(|| format!("({} ops)", self.keys(config)))
     }
 }
 
-/// What the threads of one benchmark share.
+/// The state that the threads of one benchmark share.
 pub(super) struct Setting<'a> {
     pub config: &'a Config,
     pub benchmark: Benchmark,
@@ -258,7 +258,7 @@ impl<'a> Thread<'a> {
         Ok(())
     }
 
-    /// Where what is read behind a seek to the key ends.
+    /// The end of the range that is read after a seek to the key.
     fn end_of_seek(&self) -> Bound<Key> {
         let config = self.setting.config;
         let rule = config.options.keyspace.prefix.filter(|_| config.prefix_same_as_start);

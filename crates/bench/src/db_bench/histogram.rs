@@ -38,7 +38,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts an operation that took so many microseconds.
+    /// Counts an operation that took this many microseconds.
     pub fn add(&mut self, micros: u64) {
         let bucket = LIMITS.partition_point(|&limit| limit < micros).min(LIMITS.len() - 1);
         self.counts[bucket] += 1;

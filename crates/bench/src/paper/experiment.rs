@@ -43,14 +43,14 @@ impl Experiment {
 /// Whether an experiment can be run.
 #[derive(Clone, Copy, Debug)]
 pub enum State {
-    /// It can, but for some of the paper's series.
+    /// It can, except for some of the paper's series.
     Runs {
         /// Runs it.
         figure: Figure,
         /// Series that the paper has and this run has not.
         missing: &'static [MissingPart],
     },
-    /// It cannot before there is what it is about.
+    /// It cannot, because its mechanism is missing.
     Needs(&'static [Need]),
 }
 
@@ -78,7 +78,8 @@ impl Setting {
         ((papers as f64 / self.scale) as u64).max(1)
     }
 
-    /// A time of the paper at the scale of this run: what holds so many times less data fills so many times sooner.
+    /// A time of the paper at the scale of this run: with data divided by the scale, a store fills up that many times
+    /// sooner.
     #[must_use]
     pub fn scaled_time(&self, papers: Duration) -> Duration {
         papers.div_f64(self.scale)
@@ -122,22 +123,22 @@ impl Setting {
     }
 }
 
-/// What running an experiment found.
+/// The result of an experiment.
 #[derive(Clone, Debug)]
 pub struct Findings {
     /// What all series are drawn over.
     pub x: Axis,
     /// What was measured.
     pub series: Vec<Series>,
-    /// What the paper claims, held against it.
+    /// The paper's claims, compared with the measurement.
     pub relations: Vec<Relation>,
-    /// Where the set-up is not the paper's.
+    /// Differences from the paper's set-up.
     pub deviations: Vec<&'static str>,
     /// What it ran on in the end.
     pub machine: Machine,
 }
 
-/// What an experiment needs and there is not yet.
+/// Something that an experiment needs and that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the text of each is in its description")]
 pub enum Need {

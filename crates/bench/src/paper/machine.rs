@@ -40,11 +40,11 @@ const SIMULATED_DIR: &str = "/experiment";
 /// Processor time of clients' calls that find everything in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
-    /// Of a lookup.
+    /// Processor time of a lookup.
     pub get: Duration,
-    /// Of a write.
+    /// Processor time of a write.
     pub put: Duration,
-    /// Of a scan, and of each record that it returns.
+    /// Processor time of a scan, and of each record that it returns.
     pub scan: (Duration, Duration),
 }
 
@@ -219,7 +219,7 @@ impl Lab {
         Ok(Db::builder(&self.dir).env(self.env.clone()).options(options).open()?)
     }
 
-    /// As [`Lab::open`]; `listener` hears of the store's jobs.
+    /// As [`Lab::open`]; `listener` receives the store's events.
     ///
     /// # Errors
     /// As [`Lab::open`].

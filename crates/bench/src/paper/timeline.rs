@@ -11,7 +11,7 @@ use terrace::env::sync::Mutex;
 use super::machine::{Body, Lab};
 use crate::Result;
 
-/// Longest latency that is told apart from longer ones: an hour.
+/// Longest latency that the histogram distinguishes: an hour.
 const NANOS_MAX: u64 = 3_600_000_000_000;
 
 /// Latencies, in nanoseconds to two digits.

@@ -90,7 +90,7 @@ impl Probe {
         let latencies =
             filled.map(|(kind, latency)| (kind, std::mem::replace(latency, Latency::new()))).collect();
         let batch = Batch { probe: self.index, epoch: self.epoch, reached, latencies };
-        // A recorder that is gone wants nothing any more: the phase has failed.
+        // The recorder is gone if the phase has failed; then nobody needs the figures.
         let _ = self.sender.send(batch);
         self.epoch = reached;
     }

@@ -16,7 +16,7 @@ pub struct Run<T> {
     pub phases: Vec<T>,
 }
 
-/// Where a run comes from; what an old one does not tell is empty.
+/// The provenance of a run. A field that an old run does not have is empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Provenance {
@@ -46,7 +46,7 @@ pub struct Machine {
 }
 
 impl Provenance {
-    /// That of a run of the program which is running.
+    /// The provenance of a run by this program.
     #[must_use]
     pub fn here() -> Self {
         let quoted = std::env::args().enumerate().map(|(index, word)| match index {

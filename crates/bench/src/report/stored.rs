@@ -76,7 +76,8 @@ struct Distribution {
     curve: Curve,
 }
 
-/// The load generator alone, beside whose rates no others could be told apart.
+/// The engine name of the load generator alone. Beside the bars of its rates, the others would be too short to
+/// compare.
 pub(super) const NO_ENGINE: &str = "empty";
 
 /// Tenths of a second in an interval of a picture.
@@ -151,7 +152,8 @@ pub(super) struct Phase {
 }
 
 impl Phase {
-    /// Whether jobs and stalls would be known, had there been any: all stores that tell of them tell of their levels.
+    /// Whether jobs and stalls would be known if there were any: all stores that report them also report their
+    /// levels.
     pub fn tells_of_jobs(&self) -> bool {
         let recording = self.course.as_ref().unwrap_or(&self.recording);
         !recording.spans.is_empty() || recording.intervals.iter().any(|one| !one.level_bytes.is_empty())
@@ -196,7 +198,7 @@ pub(super) struct Figure {
     pub rounds: Vec<f64>,
 }
 
-/// How Terrace does beside one peer; above 1, it does better.
+/// Terrace's advantage over one other engine; above 1, Terrace is better.
 #[derive(Debug, Deserialize)]
 pub(super) struct Ratio {
     pub workload: String,

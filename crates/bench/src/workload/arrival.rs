@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How many requests come, and when.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// So many a second, always.
+    /// A constant number of requests per second.
     Sustained(f64),
     /// A peak, then a trough, again and again.
     SquareWave {

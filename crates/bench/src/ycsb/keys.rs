@@ -33,7 +33,7 @@ pub struct KeyFormat {
 enum Number {
     Record,
     Hash,
-    /// A bijection of the numbers of so many bits.
+    /// A bijection of the numbers with this many bits.
     Scrambled(u32),
 }
 

@@ -74,7 +74,7 @@ pub enum Place {
     Existing(PathBuf),
 }
 
-/// What a run of all phases found.
+/// The result of a run of all phases.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// One report for each phase that was run.

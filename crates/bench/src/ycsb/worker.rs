@@ -23,7 +23,7 @@ const BEAT: u64 = 64;
 /// Before an intended start, the time that is waited out on the processor, because sleeping overshoots.
 const SPIN: Duration = Duration::from_micros(100);
 
-/// What one phase's load threads share.
+/// The state that one phase's load threads share.
 pub struct Load<'a> {
     pub store: &'a dyn Store,
     pub ledger: &'a Ledger,
@@ -43,7 +43,7 @@ pub struct Load<'a> {
     pub stop: AtomicBool,
 }
 
-/// What a load thread found.
+/// The result of a load thread.
 #[derive(Default)]
 pub struct Findings {
     pub operations: u64,

@@ -15,7 +15,7 @@ use crate::input::source::{self, SourceArgs};
 use crate::input::{Item, RecordReader};
 use crate::place::{Place, SyncArg};
 
-/// Bad lines that are named when they are skipped.
+/// Number of skipped bad lines that are named.
 const NAMED_MAX: u64 = 5;
 
 /// Store the records of a file; the store and the keyspace are created if they are missing
@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
     let mut load = Load::new(arguments, &db, &keyspace);
     let started = Instant::now();
     let result = load.run(&name, &mut *records, &bar);
-    // Whatever stopped the load, the records before it are stored.
+    // Even if the load stops with an error, the records before it are stored.
     let result = load.commit().and(result);
     bar.finish_and_clear();
     load.report(started.elapsed());
@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
     Ok(answer)
 }
 
-/// A load on its way.
+/// A running load.
 struct Load<'a> {
     arguments: &'a Arguments,
     db: &'a Db,

@@ -29,7 +29,7 @@ mod wal_dump;
 use anyhow::Result;
 use clap::{CommandFactory, Subcommand};
 
-/// What a command found out, for the exit status.
+/// The outcome of a command, for the exit status.
 pub enum Answer {
     Yes,
     No,

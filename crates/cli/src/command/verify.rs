@@ -68,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
     Ok(if report.problems.is_empty() { Answer::Yes } else { Answer::No })
 }
 
-/// Of a store that is damaged where it cannot be opened: nothing else of it can be read but by a repair.
+/// The report on a store that is too damaged to be opened: only a repair can read the rest of it.
 fn does_not_open(error: Error) -> VerifyReport {
     eprintln!(
         "terrace: the store does not open; `terrace repair` takes what is undamaged and lists the rest"
@@ -78,7 +78,7 @@ fn does_not_open(error: Error) -> VerifyReport {
     report
 }
 
-/// What the packs take up.
+/// The storage of the packs.
 fn storage(report: &VerifyReport) -> String {
     let mut text = format!("{} packs, {} bytes allocated", report.packs, report.allocated_bytes);
     if report.hole_unknown_packs > 0 {

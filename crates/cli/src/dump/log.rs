@@ -6,7 +6,7 @@ use terrace::format::log::{Frame, FrameReader, Tail};
 
 use super::{Line, Printer};
 
-/// Prints the frames of the log `log_id` and what `print` makes of each; damage is stepped over.
+/// Prints the frames of the log `log_id`, each by `print`, and skips damage.
 pub fn dump_frames<W: Write>(
     log_id: u64,
     bytes: &[u8],

@@ -87,7 +87,7 @@ fn directory(pack: PackId, bytes: &[u8]) -> Result<PackDirectory, Malformed> {
     if directory.pack == pack { Ok(directory) } else { Err(absent("it is that of another pack")) }
 }
 
-/// Where the tables lie whose footers can be found: properties are the last block before the footer.
+/// The places of the tables whose footers can be found: the properties are the last block before the footer.
 fn tables_found(bytes: &[u8]) -> Vec<(usize, usize)> {
     let magics = bytes.windows(TABLE_MAGIC.len()).enumerate().filter(|(_, window)| *window == TABLE_MAGIC);
     let footers =

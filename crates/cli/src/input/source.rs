@@ -87,7 +87,7 @@ impl SourceArgs {
     }
 }
 
-/// A reader that makes bad lines of records that no store takes.
+/// A reader that turns records that a store would refuse into bad lines.
 struct Checked<'a> {
     records: Box<dyn RecordReader + 'a>,
 }

@@ -11,7 +11,7 @@ pub const MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The byte-order marks of UTF-16, little and big endian. That of UTF-32 little endian begins like the first.
 pub const MARKS_UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
 
-/// Bytes of the first line that are looked at, more than the longest key.
+/// Bytes of the first line that are examined; more than the longest key.
 const FIRST_LINE_BYTES_MAX: u64 = 256 << 10;
 
 /// A text without a mark in front, whose first line is in memory.

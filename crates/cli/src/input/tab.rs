@@ -42,7 +42,7 @@ fn parse(line: &[u8], bytes: ByteFormat) -> Result<(Vec<u8>, Vec<u8>)> {
     Ok((column(&line[..tab])?, column(&line[tab + 1..])?))
 }
 
-/// What `text` stands for where it is an escape as a whole; other text is meant as it is.
+/// The bytes of `text`: decoded, if all of it is an escape, otherwise as it is.
 fn unescaped(text: &[u8]) -> Option<Vec<u8>> {
     let digits = text.strip_prefix(ESCAPE)?;
     let hexadecimal = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);

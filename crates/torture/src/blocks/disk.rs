@@ -26,10 +26,10 @@ const TTL: Duration = Duration::from_secs(3600);
 const FILE_INODE: INodeNo = INodeNo(2);
 const FILE_NAME: &str = "disk";
 
-/// All changes so far, in their order.
+/// All changes, in their order.
 pub type Log = Arc<Mutex<Vec<Change>>>;
 
-/// Such a disk; the file goes when this is dropped, which must not be before nobody uses it any more.
+/// A recorded disk. Its file is removed when this is dropped, which must not happen while somebody uses it.
 pub struct Disk {
     _session: BackgroundSession,
     place: PathBuf,

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::seed::Rng;
 
-/// What a disk writes whole, in bytes.
+/// The unit that a disk writes whole or not at all, in bytes.
 pub const SECTOR_BYTES: usize = 512;
 
 /// A call that changes a disk.
@@ -18,7 +18,7 @@ pub enum Change {
     Flush,
 }
 
-/// What becomes of writes that no flush is behind.
+/// The fate of the writes behind the last flush.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     Lost,
@@ -43,7 +43,7 @@ pub fn apply(image: &File, changes: &[Change]) -> io::Result<()> {
     survive(image, changes, Fate::Kept, &mut Rng::new(0)).map(drop)
 }
 
-/// Writes to an image what is left of `changes`. The number of writes that are not whole.
+/// Writes the surviving part of `changes` to an image. Returns the number of writes that are not whole.
 ///
 /// # Errors
 ///

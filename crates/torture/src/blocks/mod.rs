@@ -23,19 +23,18 @@ use crate::suite::{Case, Cases, Round, Share, Suite, Tally, within};
 use crate::volume::{Kind, LARGE_BYTES, Volume, tool};
 use crate::writer::{History, Judge, Writer};
 
-/// Recordings of a whole round, on each file system.
+/// Number of recordings of a whole round, on each file system.
 const RECORDINGS: u64 = 10;
-/// Moments of each at which the power goes; of one in a sample.
+/// Number of moments of each recording at which the power is cut; in a sample, of the one recording.
 const CUTS: usize = 50;
 const SAMPLED_CUTS: usize = 8;
 /// Records of each.
 const RECORDS: usize = 1200;
 
-/// Images whose file system the kernel refuses: it has lost itself, which is not the store's fault. XFS does so once in some
-/// thousand images.
+/// Images whose file system the kernel refuses to mount. That is not the store's fault; XFS does so now and then.
 const UNMOUNTED: &str = "images that cannot be mounted";
 
-/// Fewer images say nothing of how many lack what.
+/// With fewer images, their shares say nothing.
 const FEW: u64 = 100;
 
 /// The suite.
@@ -81,7 +80,7 @@ fn volume_bytes(kind: Kind) -> u64 {
     if kind == Kind::Xfs { LARGE_BYTES } else { 64 << 20 }
 }
 
-/// What a disk was told, and what was acknowledged meanwhile.
+/// The calls to a disk, and the acknowledgements of that time.
 struct Recording {
     /// The image before all changes.
     before: tempfile::NamedTempFile,
@@ -91,7 +90,7 @@ struct Recording {
 }
 
 impl Recording {
-    /// Lets a writer write so many records on such a file system.
+    /// Lets a writer write this many records on a file system of this kind.
     fn make(kind: Kind, history: &History, records: usize) -> io::Result<Self> {
         let before = tempfile::NamedTempFile::new()?;
         before.as_file().set_len(volume_bytes(kind))?;
@@ -119,7 +118,7 @@ impl Recording {
         Ok(Self { before, changes, acknowledged })
     }
 
-    /// The last record that was acknowledged before so many changes.
+    /// The last record that was acknowledged before this many changes.
     fn acknowledged_by(&self, changes: usize) -> u64 {
         let count = self.acknowledged.partition_point(|(_, at)| *at <= changes);
         count.checked_sub(1).map_or(0, |at| self.acknowledged[at].0)
@@ -131,7 +130,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     tool(Command::new("cp").arg("--sparse=always").args([from, to]))
 }
 
-/// What a writer does on a recorded disk, judged at many moments.
+/// A case: a writer on a recorded disk, judged at many moments.
 struct Life {
     seed: u64,
     kind: Kind,
@@ -144,8 +143,9 @@ impl Life {
         History { seed: self.seed ^ self.number << 32, chain: self.number }
     }
 
-    /// Makes the disk as it may have been after so many changes, mounts it and judges the store. `image` holds what came before
-    /// the last flush. How many writes are not whole; nothing if it cannot be mounted.
+    /// Rebuilds the disk as it may have been after this many changes, mounts it and judges the store. `image` holds
+    /// everything before the last flush. Returns how many writes are not whole; `None` if the file system cannot be
+    /// mounted.
     fn judge(
         &self,
         recording: &Recording,

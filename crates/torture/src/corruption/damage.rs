@@ -29,7 +29,8 @@ pub enum Kind {
     Grown,
     /// A page is zero.
     Zeroed,
-    /// A page of a pack is another one's, of this pack or another, living or dead: a write that went astray, or is stale.
+    /// A page of a pack has the contents of another page, of this pack or another, live or dead: a write that went to
+    /// the wrong place, or is stale.
     Astray,
     /// The file is noise.
     Noise,
@@ -197,7 +198,7 @@ pub enum Damage {
         at: usize,
         value: u8,
     },
-    /// The directory of the pack claims so many tables.
+    /// The directory of the pack claims this many tables.
     Claim(u32),
     Cut(usize),
     /// By a zero, by many zeros, by noise.
@@ -238,7 +239,7 @@ impl fmt::Display for Wound {
 }
 
 impl Wound {
-    /// What becomes of which files.
+    /// The files that change, with their new contents.
     #[must_use]
     pub fn changes(&self, patient: &Patient) -> Vec<Change> {
         let read = |path: &Path| patient.image.read(path);

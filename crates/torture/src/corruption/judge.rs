@@ -5,7 +5,7 @@ use terrace::{Db, Error, ErrorKind};
 
 use super::store::{DIR, History, Image, KEYS, KEYSPACES, MARKER, unflushed};
 
-/// What a damaged store said for itself.
+/// The behaviour of a damaged store.
 #[derive(Debug)]
 pub enum Seen {
     /// It did not open.
@@ -21,7 +21,7 @@ pub enum Seen {
     },
 }
 
-/// What must come of some damage.
+/// The behaviour that a damage must lead to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expected {
     /// Opening fails.
@@ -30,7 +30,7 @@ pub enum Expected {
     NoticedOrComplete,
     /// Opening fails, or a check finds the damage; reads that touch it fail, the others are right.
     Noticed,
-    /// The store is whole up to this record, and nobody complains.
+    /// The store is whole up to this record, and reports no problem.
     Intact(usize),
 }
 
@@ -101,7 +101,7 @@ fn contents(env: &SimEnv) -> Vec<(String, Vec<u8>)> {
     files.map(|(path, _)| (path.display().to_string(), env.read_file(&path).unwrap())).collect()
 }
 
-/// An error about damage tells where it is.
+/// Checks that an error about damage says where it is.
 fn check_error(error: &Error) {
     let placed = error.file().is_some_and(|file| file.starts_with(DIR)) && error.offset().is_some();
     assert!(error.kind() == ErrorKind::Corruption && placed, "{error:?}");

@@ -32,7 +32,7 @@ const MANIFEST_LOG: u64 = 1 << 63;
 /// Tables start at multiples of this, so that less lies behind each.
 const PAGE_BYTES: usize = 4 << 10;
 
-/// Keys are drawn from so many.
+/// Number of different keys.
 pub const KEYS: usize = 400;
 
 pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -144,7 +144,7 @@ impl Image {
         image
     }
 
-    /// The tests below mean little unless the store has what they damage.
+    /// Checks that the store has everything that the tests damage; otherwise they would prove little.
     fn check_variety(&self) {
         let db = Db::builder(DIR).env(self.env.clone()).options(unflushed()).read_only().open().unwrap();
         let report = db.verify().unwrap();

@@ -86,7 +86,7 @@ fn predicted(loaded: &Loaded) -> f64 {
     (loaded.predicted.floor + loaded.predicted.deep + loaded.stats.compaction.moves) as f64
 }
 
-/// By how much the counted syncs of files and manifest are off the predicted ones, as a part of these.
+/// The relative difference of the counted syncs of files and manifest from the predicted ones.
 fn misprediction(loaded: &Loaded) -> f64 {
     (counted(&loaded.stats) as f64 / predicted(loaded) - 1.0).abs()
 }
@@ -167,7 +167,7 @@ pub fn figure_4b(setting: &Setting) -> Result<Findings> {
     })
 }
 
-/// What loads by LevelDB, `base`, and by groups of [`SIZES`] took, held against the model of their syncs.
+/// Results of loads by LevelDB, `base`, and by groups of [`SIZES`], compared with the model of their syncs.
 fn modelled(base: &Loaded, loads: &[Loaded]) -> [Relation; 3] {
     let above_floor = |loaded: &Loaded| (counted(&loaded.stats) - loaded.predicted.floor) as f64;
     let worst = loads.iter().map(misprediction).fold(0.0, f64::max);
@@ -258,7 +258,8 @@ const READ_RECORDS: u64 = 90_000_000;
 const LOOKUPS: u64 = 1_000_000;
 const READ_TABLES_MIB: [u64; 2] = [2, 64];
 
-/// The budget of the cache: one part in so many of the data, into which some three quarters of all indexes go.
+/// The budget of the cache: one part in this many of the data, which has room for about three quarters of all
+/// indexes.
 const DATA_PER_CACHE: u64 = 100;
 
 /// The index of a table of 64 MiB takes longer than this to read, a block far less.

@@ -22,7 +22,7 @@ const D: usize = 5;
 const LE: usize = 6;
 const E: usize = 7;
 
-/// What is "not worse": the order of a simulation's threads alone moves a rate by so much.
+/// The tolerance of "not worse": the order of a simulation's threads alone changes a rate by this much.
 const NOISE: f64 = 0.02;
 
 const DEVIATIONS: &[&str] = &[
@@ -52,7 +52,7 @@ fn at_most(name: &str, claim: &str, most: f64, measured: f64) -> Relation {
     Relation::within(name, claim, f64::NEG_INFINITY..=most, measured)
 }
 
-/// What the stores of 100 GB have besides.
+/// Further settings of the stores of 100 GB.
 const LARGE_DEVIATION: &str =
     "tables of BoLT and the default are of 128 KiB at the least, 32 blocks; the paper's hold 256";
 
@@ -71,7 +71,7 @@ fn faster(one: &Store, other: &Store, phase: usize) -> f64 {
     one.rate(phase) / other.rate(phase)
 }
 
-/// Where `one` does worst beside `other`, of all phases.
+/// The ratio of `one` to `other` in the phase in which `one` does worst.
 fn worst(one: &Store, other: &Store) -> f64 {
     (0..PHASES.len()).map(|phase| faster(one, other, phase)).fold(f64::INFINITY, f64::min)
 }

@@ -37,7 +37,7 @@ const DEVICE_BANDWIDTH: u64 = 350_000_000;
 
 const THREADS: u64 = 32;
 
-/// What is looked for the greatest throughput, and what is offered of it.
+/// How the greatest throughput is found, and the share of it that is offered.
 const SEARCH_TIME: Duration = Duration::from_secs(2000);
 const OFFERED_SHARE: f64 = 0.9;
 

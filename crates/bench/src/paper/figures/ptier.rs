@@ -32,7 +32,7 @@ const TABLE_BYTES_MIN: u64 = 64 << 10;
 /// A table that is never cut: each level is one.
 const LEVEL_TABLE_BYTES: u64 = 1 << 30;
 
-/// The cache holds one part in so many of the data.
+/// The cache holds one part in this many of the data.
 const DATA_PER_CACHE: u64 = 10;
 
 const DEVIATIONS: &[&str] = &[

@@ -31,7 +31,7 @@ pub struct BarTable<'a> {
     pub columns: Vec<(String, &'a str)>,
     pub rows: Vec<(String, Vec<Option<f64>>)>,
     pub scale: Scale,
-    /// Name of a column of figures alone: beside its bars no others could be told apart.
+    /// Name of a column that is shown as figures only: beside its bars the others would be too short to compare.
     pub without_bars: Option<&'a str>,
 }
 

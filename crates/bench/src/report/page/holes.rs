@@ -194,7 +194,7 @@ fn parts_of(parts: &[&ChurnPart]) -> Markup {
 /// Makes an axis that is called so and has room for those values.
 type Ruler = fn(&str, Vec<f64>) -> Axis;
 
-/// What a line is called, and what it tells of each of its points.
+/// The name of a line, and its value for each point.
 type Quantity<T> = (&'static str, fn(&T) -> f64);
 
 /// A line for each quantity that is anywhere above 0, of things at `places` of the axis `x`.

@@ -52,7 +52,7 @@ pub enum Mark {
 pub struct Ink(pub usize);
 
 impl Ink {
-    /// Inks that can be told apart; they are used again where there are more series.
+    /// Number of distinguishable inks. With more series, they are used again.
     pub const COUNT: usize = PLAIN * MARKS.len();
 
     /// Its colour.

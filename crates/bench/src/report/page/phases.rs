@@ -23,7 +23,7 @@ const DISTRIBUTION: &str = "Latency by percentile";
 
 /// One phase of one run.
 struct Shown<'a> {
-    /// What tells it from others of the same workload.
+    /// What distinguishes it from others of the same workload.
     name: String,
     phase: &'a Phase,
 }
@@ -44,7 +44,7 @@ pub fn sections(runs: &[Stored]) -> Result<Markup> {
             workloads.push(&one.phase.workload);
         }
     }
-    // What can be held against each other stands together.
+    // Comparable workloads stand together.
     phases.sort_by_key(|one| workloads.iter().position(|&workload| workload == one.phase.workload));
     let mut sections = Vec::new();
     for workload in workloads {

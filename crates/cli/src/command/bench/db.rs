@@ -13,7 +13,7 @@ use terrace_bench::report::{Provenance, Run};
 use super::output::Output;
 use crate::command::{Answer, stats};
 
-/// What the memory budget covers beside the cache: a memtable being filled and two being flushed.
+/// Number of memtables that the memory budget covers beside the cache: one being filled and two being flushed.
 const MEMTABLES: u64 = 3;
 
 /// Run db_bench's benchmarks, with its flags, its keys and its output
@@ -187,7 +187,7 @@ impl Arguments {
     }
 }
 
-/// As db_bench chooses and tells it.
+/// As db_bench chooses and prints it.
 fn seed_of_clock() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let seed = u64::try_from(since.as_micros()).unwrap_or(1);
@@ -201,7 +201,7 @@ fn benchmark(name: &str) -> Result<Benchmark, String> {
     })
 }
 
-/// A truth as gflags reads it.
+/// A Boolean value as gflags reads it.
 fn switch(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "t" | "true" | "y" | "yes" => Ok(true),

@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 
-/// Flags with a value that say how RocksDB is to be built up, to run or to report.
+/// Flags with a value that say how RocksDB is set up, runs or reports. They are ignored.
 const PASSED_OVER: &[&str] = &[
     "block_align",
     "block_restart_interval",
@@ -84,7 +84,7 @@ const PASSED_OVER: &[&str] = &[
     "writable_file_max_buffer_size",
 ];
 
-/// The same that are true or false: a value comes with an equals sign or not at all.
+/// The same for Boolean flags: a value comes with an equals sign or not at all.
 const PASSED_OVER_SWITCHES: &[&str] = &[
     "advise_random_on_open",
     "allow_concurrent_memtable_write",
@@ -115,7 +115,7 @@ const PASSED_OVER_SWITCHES: &[&str] = &[
     "whole_key_filtering",
 ];
 
-/// Flags of the work itself, with the only value that is done here.
+/// Flags of the measured work, with the only value that is supported here.
 const GIVEN: &[(&str, &str)] = &[
     ("batch_size", "1"),
     ("benchmark_read_rate_limit", "0"),
@@ -133,7 +133,7 @@ const GIVEN: &[(&str, &str)] = &[
 /// The flags of [`super::db`] that are true or false.
 const SWITCHES: &[&str] = &["histogram", "prefix_same_as_start", "sync", "use_existing_db"];
 
-/// The arguments of `terrace` as clap is to read them, and the names of the flags of `bench db` that were passed over.
+/// The arguments of `terrace` for clap, and the names of the flags of `bench db` that were ignored.
 pub fn translate(arguments: impl IntoIterator<Item = OsString>) -> (Vec<OsString>, Vec<String>) {
     let mut arguments = arguments.into_iter();
     let mut kept: Vec<OsString> = arguments.by_ref().take(3).collect();
@@ -165,7 +165,7 @@ pub fn translate(arguments: impl IntoIterator<Item = OsString>) -> (Vec<OsString
     (kept, passed_over)
 }
 
-/// Name and value of a flag with one dash or two; nothing for a number below 0, a value or a flag of one letter.
+/// Name and value of a flag with one dash or two; `None` for a negative number, a value, or a flag of one letter.
 fn flag(argument: &str) -> Option<(&str, Option<&str>)> {
     let flag = argument.strip_prefix('-')?;
     let flag = flag.strip_prefix('-').unwrap_or(flag);
@@ -178,7 +178,7 @@ fn takes_number(name: &str) -> bool {
     GIVEN.iter().any(|&(of, only)| of == name && only != "true" && only != "false")
 }
 
-/// Whether a flag of the work says what is done anyway.
+/// Whether a flag of the measured work has the value that is supported.
 fn is_given(name: &str, value: &str) -> bool {
     let value = match value.to_ascii_lowercase().as_str() {
         "t" | "y" | "yes" => "true".to_owned(),

@@ -12,7 +12,7 @@ use terrace_bench::paper::{self, Choice, Experiment, Machine};
 use super::output::Output;
 use crate::command::Answer;
 
-/// The device that is none of the simulated ones.
+/// The name of the real device, which is not a simulated one.
 const REAL: &str = "real";
 
 /// List the figures and tables of the papers that Terrace follows, or run some of them
@@ -112,7 +112,7 @@ fn list(arguments: &ListArguments) -> Result<Answer> {
 fn run_all(arguments: &RunArguments) -> Result<Answer> {
     let choice = arguments.choice()?;
     let experiments = find_all(&arguments.ids)?;
-    // All are known to run before the first one takes its time.
+    // Check that all can run before the first one starts, which takes long.
     for experiment in &experiments {
         paper::check(experiment, &choice).map_err(|error| anyhow!("{error}"))?;
     }
@@ -125,7 +125,7 @@ fn run_all(arguments: &RunArguments) -> Result<Answer> {
         }
         out.write_all(paper::text(&run).as_bytes())?;
         runs.push(run);
-        // What is done is kept, whatever becomes of the rest.
+        // Write each result at once, so that a later failure does not lose it.
         arguments.output.write("papers", &runs)?;
     }
     Ok(Answer::Yes)

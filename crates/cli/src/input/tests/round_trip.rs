@@ -24,7 +24,7 @@ fn records() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>)>> {
     prop::collection::vec((bytes(), bytes()), 0..5)
 }
 
-/// Reads what was written as `terrace load` does. The format is told, or guessed.
+/// Reads what was written as `terrace load` does. The format is given, or guessed.
 fn read_back(
     written: &[u8],
     told: Option<Format>,
