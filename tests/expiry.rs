@@ -12,8 +12,8 @@ use crate::common::{Seed, tiny};
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
 use terrace::env::{Env, Priority};
-use terrace::{CompactionFilter, Db, Decision, ErrorKind, Keyspace, KeyspaceOptions, Options};
-use terrace_torture::TreeParts as _;
+use terrace::tree::{Adaptive, Layout, Leveled};
+use terrace::{CompactionFilter, Db, Decision, ErrorKind, Keyspace, KeyspaceOptions, Options, TreeOptions};
 
 const TTL: u64 = 100;
 
@@ -143,8 +143,8 @@ fn flushes_and_compactions_remove_what_has_expired() {
 
 /// A store with nothing but what `fill` puts into level 1 of `aging`, and no jobs but those that are asked for or that expiry brings.
 fn at_the_bottom(env: &Arc<SimEnv>, fill: impl Fn(&Keyspace)) -> (Db, Keyspace) {
-    let tree = tiny().tree.with(|tree| *tree.level1_bytes() = 1 << 20);
-    let options = Options { memtable_bytes: 1 << 20, tree, ..tiny() };
+    let mut options = Options { memtable_bytes: 1 << 20, ..tiny() };
+    options.tree.layout = Layout::Leveled(Leveled { level1_bytes: 1 << 20, ratio: 4, l0_trigger: 3 });
     let db = Db::builder("/db").env(env.clone()).options(options).open().unwrap();
     let aging = aging(&db);
     fill(&aging);
@@ -744,10 +744,8 @@ fn a_filter_never_sees_what_a_snapshot_needs() {
 fn a_filter_that_fails_on_what_has_expired_is_in_no_other_jobs_way() {
     scheduled(|env| {
         let filter = Arc::new(Tidy::default());
-        let tree = tiny().tree.with(|tree| {
-            tree.set_ratio(None);
-            *tree.level1_bytes() = 1 << 20;
-        });
+        let layout = Layout::Adaptive(Adaptive { l0_bytes: 1 << 20, ..Adaptive::default() });
+        let tree = TreeOptions { layout, ..tiny().tree };
         let builder = Db::builder("/db").env(env.clone()).options(Options { tree, ..tiny() });
         let db = builder.compaction_filter("aging", filter.clone()).open().unwrap();
         let space = aging(&db);

@@ -139,8 +139,7 @@ mod tests {
 
     #[test]
     fn each_part_of_bolt_adds_what_it_is_about() {
-        let bases: [(&str, fn(Group) -> Picker); 2] = [("", Picker::Cursor), ("hyper", Picker::LeastOverlap)];
-        for (base, by) in bases {
+        for (base, by) in [("", Picker::Cursor as fn(Group) -> Picker), ("hyper", Picker::LeastOverlap)] {
             let tree = |part: &str| named(&format!("{base}bolt{part}")).unwrap().tree;
             let (logical, grouped, settled) = (tree("-ls"), tree("-gc"), tree("-stl"));
             let group = Group { bytes: 64 << 20, parts: 1, settle: false };
