@@ -58,9 +58,9 @@ pub use options::{
 };
 pub use slice::Slice;
 pub use stats::{
-    ByCause, CacheStats, CompactionStats, FlushStats, KeyspaceStats, LevelShape, PrefixFilterStats,
-    PunchStats, ReadByCause, RepairReport, RewriteStats, Shape, SpaceStats, StallStats, Stats, UserReads,
-    VerifyReport,
+    ByCause, CacheStats, CompactionStats, CostStats, FlushStats, KeyspaceStats, LevelShape,
+    PrefixFilterStats, PunchStats, ReadByCause, RepairReport, RewriteStats, Shape, SpaceStats, StallStats,
+    Stats, UserReads, VerifyReport,
 };
 pub use types::Prefix;
 
