@@ -60,9 +60,9 @@ pub use iter::{Cursor, Iter};
 pub use options::{Compression, Durability, KeyspaceOptions, Options, TreeOptions};
 pub use slice::Slice;
 pub use stats::{
-    ByCause, CacheStats, CompactionStats, FlushStats, KeyspaceStats, LevelShape, PrefixFilterStats,
-    PunchStats, ReadByCause, RepairReport, RewriteStats, Shape, SpaceStats, StallStats, Stats, UserReads,
-    VerifyReport,
+    ByCause, CacheStats, CompactionStats, CostStats, FlushStats, KeyspaceStats, LevelShape,
+    PrefixFilterStats, PunchStats, ReadByCause, RepairReport, RewriteStats, Shape, SpaceStats, StallStats,
+    Stats, UserReads, VerifyReport,
 };
 pub use types::Prefix;
 

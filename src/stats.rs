@@ -48,6 +48,8 @@ pub struct Stats {
     pub space: SpaceStats,
     /// Holes punched into packs.
     pub punch: PunchStats,
+    /// What the machine takes for what, as far as it has been measured.
+    pub costs: CostStats,
     /// Memory of all memtables, in bytes.
     pub memtable_bytes: u64,
     /// Sequence number of the newest write.
@@ -303,6 +305,31 @@ pub struct PunchStats {
     /// Whether the file system does not support holes. Packs that are mostly dead are then rewritten
     /// ([`RewriteStats`]).
     pub unsupported: bool,
+}
+
+/// What the machine takes for what: prices that decisions about compactions go by. They start from those of the machine that the policies
+/// were tuned on, and follow what the store measures (`docs/design/costs.md`).
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = terrace::Db::open(dir.path())?;
+/// let costs = db.stats().costs;
+/// assert!(costs.compacted_mebibyte_micros > 0.0 && costs.barrier_micros > 0.0);
+/// # Ok::<(), terrace::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct CostStats {
+    /// To compact a mebibyte of tables, without barriers, in microseconds.
+    pub compacted_mebibyte_micros: f64,
+    /// What one run more takes of a scan whose blocks are cached, in nanoseconds.
+    pub seek_cached_nanos: f64,
+    /// What one run more takes of a lookup: a look into a filter, in nanoseconds.
+    pub filter_probe_nanos: f64,
+    /// To read a block that is not in the block cache, in nanoseconds.
+    pub block_read_nanos: f64,
+    /// To make a few bytes durable, in microseconds.
+    pub barrier_micros: f64,
 }
 
 /// One keyspace.

@@ -74,6 +74,11 @@ properties! {
     "prefix-filter-asked" => |stats| stats.prefix_filter.asked.to_string(),
     "prefix-filter-denied" => |stats| stats.prefix_filter.denied.to_string(),
     "approximate-memory-usage" => |stats| (stats.cache.bytes + stats.memtable_bytes).to_string(),
+    "compacted-mebibyte-micros" => |stats| format!("{:.0}", stats.costs.compacted_mebibyte_micros),
+    "seek-cached-nanos" => |stats| format!("{:.0}", stats.costs.seek_cached_nanos),
+    "filter-probe-nanos" => |stats| format!("{:.1}", stats.costs.filter_probe_nanos),
+    "block-read-nanos" => |stats| format!("{:.0}", stats.costs.block_read_nanos),
+    "barrier-micros" => |stats| format!("{:.0}", stats.costs.barrier_micros),
     "write-amplification" => |stats| format!("{:.3}", stats.write_amplification()),
 }
 
@@ -188,6 +193,19 @@ fn report(stats: &Stats) -> String {
         format!("{}, {} bytes, {} us", stats.punch.punches, stats.punch.bytes, stats.punch.micros),
     );
     line("Block cache hit ratio", format!("{:.3}", stats.cache.hit_ratio()));
+    let costs = &stats.costs;
+    line(
+        "Costs",
+        format!(
+            "{:.0} us per MiB compacted, {:.0} ns per cached seek, {:.1} ns per filter, {:.0} ns per block read, \
+             {:.0} us per barrier",
+            costs.compacted_mebibyte_micros,
+            costs.seek_cached_nanos,
+            costs.filter_probe_nanos,
+            costs.block_read_nanos,
+            costs.barrier_micros
+        ),
+    );
     for stall in &stats.stalls {
         line("Stalls", format!("{} times, {} us: {}", stall.count, stall.micros, stall.reason));
     }

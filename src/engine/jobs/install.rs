@@ -89,7 +89,11 @@ impl Engine {
         let Some(manifest) = log.manifest.as_mut() else {
             return Err(Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"));
         };
+        let started = self.env.now();
         let appended = self.with_space(|| manifest.append(&change.edit));
+        if appended.is_ok() {
+            self.statistics.costs.synced(self.env.now().saturating_sub(started));
+        }
         if let Err(error) = &appended
             && error.kind() == ErrorKind::DiskFull
         {

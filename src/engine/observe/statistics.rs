@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::catalog::{LevelState, Run};
 use crate::engine::Engine;
 use crate::engine::jobs::compaction_iterator::IterationStats;
+use crate::engine::observe::costs::MeasuredCosts;
 use crate::engine::read::tree::Tree;
 use crate::engine::write::pressure::StallReason;
 use crate::env::sync::Mutex;
@@ -34,6 +35,7 @@ pub(crate) struct Statistics {
     prefix_asked: AtomicU64,
     prefix_denied: AtomicU64,
     stalls: Mutex<BTreeMap<StallReason, (u64, Duration)>>,
+    pub(in crate::engine) costs: MeasuredCosts,
 }
 
 /// Counters of rewrites.
@@ -103,6 +105,7 @@ impl Statistics {
         time: Duration,
     ) {
         self.compaction.add(iteration, bytes_in, bytes_out, time);
+        self.costs.compacted(bytes_in, time);
     }
 
     /// The compaction that has just been counted was an intra-L0 compaction.
@@ -221,6 +224,7 @@ impl Engine {
             rewrite: self.rewrite_stats(),
             space: self.space_stats(wal_bytes),
             punch: self.punch_stats(),
+            costs: self.cost_stats(),
             memtable_bytes: keyspaces.iter().map(|keyspace| keyspace.memtable_bytes).sum(),
             last_seq: self.visible().0,
             snapshots,

@@ -338,6 +338,7 @@ impl Engine {
         result: Result<()>,
         free_bytes: u64,
     ) -> (MutexGuard<'_, State>, Result<Ended>) {
+        self.sample_costs();
         // What has failed, and poison, they hear below.
         if self.sample_load() {
             self.wake_writers();

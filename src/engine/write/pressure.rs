@@ -191,6 +191,7 @@ impl Engine {
             active_bytes_max: settings.limits.memtable_bytes,
             flush_bytes_per_second: self.statistics.flush_rate(),
             compaction_bytes_per_second: self.statistics.compaction_rate(),
+            costs: self.statistics.costs.costs(),
             ..LoadState::default()
         };
         for tree in self.trees.load().values() {

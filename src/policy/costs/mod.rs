@@ -103,17 +103,12 @@ impl Costs {
         BARRIERS_PER_JOB * self.device.barrier
     }
 
-    /// So many blocks that are not in the block cache.
+    /// One seek in one run, where a share of `cached` of the blocks is in the cache and others take `block_read` each, such as
+    /// [`DeviceCosts::block_read`]; but no more than [`SEEK_BYTES_MAX`] are worth.
     #[must_use]
-    pub fn block_reads(&self, blocks: u64) -> f64 {
-        blocks as f64 * self.device.block_read
-    }
-
-    /// One seek in one run, where a share of `cached` of the blocks is in the cache.
-    #[must_use]
-    pub fn seek(&self, cached: f64) -> f64 {
-        let missed = 1.0 - cached.clamp(0.0, 1.0);
-        self.seek_cached + missed * READS_PER_SEEK * self.device.block_read
+    pub fn seek(&self, cached: f64, block_read: f64) -> f64 {
+        let reads_max = (SEEK_BYTES_MAX * self.compacted_byte - self.seek_cached).max(0.0);
+        self.seek_cached + (1.0 - cached) * (READS_PER_SEEK * block_read).min(reads_max)
     }
 
     /// Bytes that could be compacted in so many nanoseconds. The only place that converts the one into the other.
@@ -134,10 +129,10 @@ impl Costs {
     #[must_use]
     pub fn seeks_worth(&self, seeks: u64, asked: &BlocksAsked) -> u64 {
         let BlocksAsked { cached, read, read_nanos } = *asked;
-        let read_max = (SEEK_BYTES_MAX * self.compacted_byte - self.seek_cached).max(0.0);
-        let waited = (read_nanos as f64 * READS_PER_SEEK).min(read as f64 * read_max);
-        let asked = (cached as f64 + read as f64).max(1.0);
-        self.compaction_bytes(seeks as f64 * (self.seek_cached + waited / asked))
+        let asked = cached as f64 + read as f64;
+        let cached = if asked > 0.0 { cached as f64 / asked } else { 1.0 };
+        let block_read = read_nanos as f64 / read.max(1) as f64;
+        self.compaction_bytes(seeks as f64 * self.seek(cached, block_read))
     }
 
     /// What could have been compacted instead of so many probes of filters, in bytes.
@@ -200,7 +195,7 @@ mod tests {
         assert_eq!(Costs::TUNED.job_bytes(), 1 << 20);
         assert_eq!(Costs::TUNED.filter_probes_worth(1021), 1021 * 16);
         assert_eq!(Costs::TUNED.compaction_bytes(Costs::TUNED.compaction(3 << 20, 1)), 4 << 20);
-        assert_eq!(Costs::TUNED.compaction_bytes(Costs::TUNED.seek(1.0)), 384);
+        assert_eq!(Costs::TUNED.compaction_bytes(Costs::TUNED.seek(1.0, 0.0)), 384);
     }
 
     #[test]
@@ -216,8 +211,9 @@ mod tests {
 
     #[test]
     fn a_seek_costs_more_the_less_is_cached() {
-        let [cached, half, none] = [1.0, 0.5, 0.0].map(|share| Costs::TUNED.seek(share));
-        assert_eq!(none - cached, 2.0 * Costs::TUNED.block_reads(1));
+        let tuned = Costs::TUNED;
+        let [cached, half, none] = [1.0, 0.5, 0.0].map(|share| tuned.seek(share, tuned.device.block_read));
+        assert!((none - cached - 2.0 * tuned.device.block_read).abs() < 1e-6);
         assert!((half - (cached + none) / 2.0).abs() < 1e-6);
     }
 }

@@ -69,7 +69,8 @@ impl Layout {
     #[must_use]
     pub fn price_of_level0(&self, version: &Version, costs: &Costs) -> Option<u64> {
         let l0 = version.level(0);
-        let cost = l0.bytes().saturating_add(version.bytes(1)).saturating_add(costs.job_bytes());
+        let bytes = l0.bytes().saturating_add(version.bytes(1));
+        let cost = costs.compaction_bytes(costs.compaction(bytes, 1));
         Some(cost.checked_div(l0.runs.len() as u64)?.max(1))
     }
 

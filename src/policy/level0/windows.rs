@@ -111,6 +111,6 @@ struct Window {
 impl Window {
     /// What it costs to compact them within level 0 for each run that is saved, in bytes.
     fn price(&self, costs: &Costs) -> u64 {
-        self.bytes.saturating_add(costs.job_bytes()) / self.saved
+        costs.compaction_bytes(costs.compaction(self.bytes, 1)) / self.saved
     }
 }

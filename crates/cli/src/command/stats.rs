@@ -115,6 +115,16 @@ fn to_json(stats: &Stats) -> Map<String, Value> {
                 "micros": flush.micros,
             }),
         ),
+        (
+            "costs",
+            json!({
+                "compacted_mebibyte_micros": stats.costs.compacted_mebibyte_micros,
+                "seek_cached_nanos": stats.costs.seek_cached_nanos,
+                "filter_probe_nanos": stats.costs.filter_probe_nanos,
+                "block_read_nanos": stats.costs.block_read_nanos,
+                "barrier_micros": stats.costs.barrier_micros,
+            }),
+        ),
         ("space", taken(&stats.space)),
         ("punch", punching(&stats.punch)),
         ("rewrite", rewriting(&stats.rewrite)),
