@@ -116,7 +116,8 @@ impl Builder {
     /// Reads the store as it is at the moment and changes nothing, not even to recover from a crash. Any number of
     /// processes may do so, beside each other and beside one that writes. What is seen is a prefix of
     /// the history, over all keyspaces, with every write that was acknowledged before the opening, and stays so until
-    /// [`Db::refresh`]. Every write fails with `ReadOnly`. Each pack and segment of the log
+    /// [`Db::refresh`]. Its last writes may not be acknowledged yet: who reads in the writing process sees those that wait for their sync
+    /// later, and a power cut or a failing sync may take them. Every write fails with `ReadOnly`. Each pack and segment of the log
     /// that it has read takes a descriptor, and its space, until then. Fails with `NotFound`
     /// if there is no store, with `Busy` if its writer replaces files faster than they are opened.
     ///
