@@ -4,10 +4,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::common::{Seed, tiny};
-use terrace::env::simulated::{SimConfig, SimEnv};
-use terrace::env::{Access, Env};
+use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv};
+use terrace::env::{Access, Env, Priority, Thread};
 use terrace::{Compression, Db, ErrorKind, KeyspaceOptions, Options, WriteBatch};
 use terrace_torture::TreeParts as _;
 
@@ -67,6 +68,114 @@ fn memtables_of_large_values_take_their_part_of_the_budget_or_hold_one_value() {
         let found: usize = spaces.iter().map(|space| space.iter().unwrap().count()).sum();
         assert_eq!((found, db.iter().unwrap().count()), (60, 60));
     });
+}
+
+/// What comes in the midst of large batches.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Quietly,
+    Closed,
+    Poisoned,
+    DiskFull,
+}
+
+/// Threads of a store that is full of large batches, each with what it does when a call is answered.
+fn users(
+    env: &Arc<SimEnv>,
+    db: &Db,
+    told: impl Fn(terrace::Result<()>) + Copy + Send + 'static,
+) -> Vec<Thread> {
+    let spawn = |body: Box<dyn FnOnce(Db) + Send>| {
+        let db = db.clone();
+        env.spawn("user", Priority::Normal, Box::new(move || body(db))).unwrap()
+    };
+    let large = |writer: usize| {
+        spawn(Box::new(move |db| {
+            for n in 0..8 {
+                // Some fit beside others, some are longer than all memtables may be.
+                let value = vec![n as u8; [20_000, 150_000, 300_000][(writer + n) % 3]];
+                told(db.put(format!("large {writer} {n}"), value));
+            }
+        }))
+    };
+    let small = || spawn(Box::new(move |db| (0..300).for_each(|n| told(db.put(format!("{n}"), [7; 900])))));
+    let ingests = || {
+        spawn(Box::new(move |db| {
+            for n in 0..4 {
+                told(db.ingest().and_then(|mut ingest| {
+                    ingest.push(format!("ingested {n}"), [8; 5_000])?;
+                    ingest.finish()
+                }));
+            }
+        }))
+    };
+    let keyspaces = || {
+        spawn(Box::new(move |db| {
+            for _ in 0..4 {
+                told(db.keyspace("passing").and_then(|space| space.put("large", vec![9; 100_000])));
+                told(db.drop_keyspace("passing"));
+            }
+        }))
+    };
+    vec![large(0), large(1), large(2), small(), ingests(), keyspaces()]
+}
+
+/// What the users did is over at the `end` that comes in their midst, and how often somebody has waited.
+fn end_amid_large_batches(env: &Arc<SimEnv>, seed: u64, end: End) -> u64 {
+    let options =
+        Options { memory_bytes: Some(1 << 20), memtable_bytes: 64 << 10, wal_bytes_max: 1 << 20, ..tiny() };
+    let db = open(env, options);
+    let told = move |result: terrace::Result<()>| {
+        assert!(result.is_ok() || !matches!(end, End::Quietly), "seed {seed}: {result:?}");
+    };
+    let users = users(env, &db, told);
+    env.sleep(Duration::from_micros(seed * 300));
+    match end {
+        End::Quietly => {}
+        End::Closed => _ = db.clone().close(),
+        End::Poisoned => {
+            let (operation, path_suffix) = (Operation::Sync, String::new());
+            let target = FaultTarget::Matching { operation, path_suffix, skipped: 0 };
+            env.fault(FaultRule { target, error: FaultError::Io, sticky: true, partial: false });
+            let _ = db.sync();
+        }
+        End::DiskFull => env.set_space(Path::new("/db"), 0),
+    }
+    users.into_iter().for_each(|user| user.join());
+    if let End::DiskFull = end {
+        env.set_space(Path::new("/db"), 1 << 30);
+        db.compact().unwrap();
+    }
+    if let End::DiskFull | End::Quietly = end {
+        // No batch that failed is in the way of this one.
+        db.put("last", vec![1; 400_000]).unwrap();
+        assert_eq!(db.get("last").unwrap().unwrap().len(), 400_000);
+    }
+    let stalls = db.stats().stalls.into_iter().map(|stall| stall.count).sum();
+    let _ = db.close();
+    stalls
+}
+
+/// Batches that wait until memtables are flushed, beside all that they wait for and that waits for them: small writes, ingests, which
+/// hold writers, keyspaces that go, and an end of the store in the midst of it. The simulation finds a wait for ever as a deadlock.
+#[test]
+fn large_batches_end_whatever_goes_on_beside_them() {
+    let ends = [End::Quietly, End::Closed, End::Poisoned, End::DiskFull];
+    let mut stalls = 0;
+    for seed in 0..24_u64 {
+        let end = ends[seed as usize % ends.len()];
+        let (preempt_at_locks, preempt_at_looks) = (seed % 3 == 0, seed % 3 == 1);
+        let preemption_percent = 50;
+        let config = SimConfig {
+            seed,
+            preempt_at_locks,
+            preempt_at_looks,
+            preemption_percent,
+            ..SimConfig::default()
+        };
+        stalls += SimEnv::run(config, move |env| end_amid_large_batches(&env, seed, end));
+    }
+    assert!(stalls > 0, "nobody has waited");
 }
 
 #[test]

@@ -116,7 +116,8 @@ impl Builder {
     /// Opens the store read-only: as it is at the moment, without any change, not even to recover from a crash. Any
     /// number of processes may do so at once, and beside one that writes. They see a prefix of the history, over all
     /// keyspaces, with every write that was acknowledged before the opening, and see no more until [`Db::refresh`].
-    /// Every write fails with `ReadOnly`. Until the refresh, each pack and log segment that was read keeps its space
+    /// The last writes that they see may not be acknowledged yet: readers in the writing process see those that wait for
+    /// their sync later, and a power cut or a failing sync may take them. Every write fails with `ReadOnly`. Until the refresh, each pack and log segment that was read keeps its space
     /// and takes a file descriptor. Opening fails with `NotFound` if there is no store, and with `Busy` if its writer
     /// replaces files faster than they are opened.
     ///
