@@ -10,9 +10,7 @@
 //! * [`lifecycle`]: from files to an engine and back; settings, checkpoints, repair.
 //! * [`observe`]: events, statistics, health.
 //!
-//! LOCK order, outermost first: `closing`, the tickets' syncer, `keyspace_changes`, `writer`, `catalog`, scheduler state, then `reserve`
-//! and the next segment, under which files come and go, and then the leaves, which are taken last and call nothing of the
-//! engine: recycled files, visibility, syncs, pressure, throttle, snapshots, reclaimer, requests to preallocate, stalls, events, tickets.
+//! In which order locks are taken says [`Rank`](crate::env::sync::Rank); debug builds check it.
 
 mod jobs;
 pub(crate) mod lifecycle;
@@ -37,7 +35,7 @@ pub(crate) use write::conflict::Condition;
 pub(crate) use write::tickets::Tickets;
 
 use crate::catalog::Catalog;
-use crate::env::sync::{Mutex, before_look};
+use crate::env::sync::{OrderedMutex, before_look};
 use crate::env::{Env, FileLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Filters;
@@ -86,7 +84,7 @@ pub(crate) struct Engine {
     /// The log as it was when the store was opened, if that was for reading alone: held.
     replayed: Vec<RecoveredSegment>,
     /// `None` in a store that was opened for reading alone.
-    writer: Option<Mutex<Writer>>,
+    writer: Option<OrderedMutex<Writer>>,
     // Each synchronises itself.
     settings: ArcSwap<Settings>,
     trees: ArcSwap<Trees>,
@@ -120,10 +118,10 @@ pub(crate) struct Engine {
     ingesting_bytes: AtomicU64,
     // Guarded.
     /// Held while the store is being closed, or its settings change.
-    closing: Mutex<()>,
+    closing: OrderedMutex<()>,
     /// Held while a keyspace comes or goes.
-    keyspace_changes: Mutex<()>,
-    catalog: Mutex<CatalogLog>,
+    keyspace_changes: OrderedMutex<()>,
+    catalog: OrderedMutex<CatalogLog>,
     /// Held as long as anything of the store is; none in a store that was opened for reading alone.
     _lock: Option<FileLock>,
 }
@@ -257,7 +255,7 @@ impl Engine {
     }
 
     /// The writer's state, or why there is none.
-    fn writer(&self) -> Result<&Mutex<Writer>> {
+    fn writer(&self) -> Result<&OrderedMutex<Writer>> {
         self.writer
             .as_ref()
             .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"))

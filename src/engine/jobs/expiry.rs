@@ -25,7 +25,7 @@ use crate::engine::Engine;
 use crate::engine::observe::events::Event;
 use crate::engine::read::tree::Tree;
 use crate::env::Env;
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::{CompactionFilter, Decision};
 use crate::format::batch::{Action, Op};
@@ -79,12 +79,12 @@ pub(in crate::engine) struct AtomicTtl {
     /// Both numbers of the [`Ttl`]; 0 for ever.
     packed: AtomicU64,
     /// Held by whoever settles what has expired, to remove it or for good.
-    settling: Mutex<()>,
+    settling: OrderedMutex<()>,
 }
 
 impl AtomicTtl {
     pub(in crate::engine) fn new(ttl: Option<Ttl>) -> Self {
-        Self { packed: packed(ttl).into(), settling: Mutex::default() }
+        Self { packed: packed(ttl).into(), settling: OrderedMutex::leaf(()) }
     }
 
     pub(in crate::engine) fn get(&self) -> Option<Ttl> {

@@ -13,14 +13,14 @@
 //! unknown. Any other failure is left for those to find who need the file.
 
 use crate::engine::Engine;
-use crate::env::sync::{Condvar, Mutex};
+use crate::env::sync::{Condvar, OrderedMutex};
 use crate::error::Result;
 use crate::store::files::meter::WriteCause;
 
 /// What the thread is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Preallocator {
-    state: Mutex<State>,
+    state: OrderedMutex<State>,
     changed: Condvar,
 }
 

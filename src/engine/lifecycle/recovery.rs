@@ -30,7 +30,7 @@ use crate::engine::write::commit::SyncGroup;
 use crate::engine::write::tickets::Tickets;
 use crate::engine::write::visibility::Visibility;
 use crate::engine::{CatalogLog, Engine, IdCounters, Trees, Writer};
-use crate::env::sync::Mutex;
+use crate::env::sync::{OrderedMutex, Rank};
 use crate::env::{Access, Env, FileLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Filters;
@@ -313,7 +313,7 @@ impl Store<'_> {
             manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
             wal.release(floor);
             let active_bytes = memtables.values().map(|recovered| recovered.active.bytes()).sum();
-            writer = Some(Mutex::new(Writer::new(wal, last_seq, active_bytes)));
+            writer = Some(OrderedMutex::new(Rank::Writer, Writer::new(wal, last_seq, active_bytes)));
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
         }
         let reserve = match self.opening.read_only {
@@ -384,9 +384,12 @@ impl Store<'_> {
             ingesting_bytes: AtomicU64::new(0),
             filters: self.opening.filters.clone(),
             events: Events::new(self.opening.listener.clone()),
-            closing: Mutex::new(()),
-            keyspace_changes: Mutex::new(()),
-            catalog: Mutex::new(CatalogLog { catalog: parts.catalog, manifest: parts.manifest }),
+            closing: OrderedMutex::new(Rank::Closing, ()),
+            keyspace_changes: OrderedMutex::new(Rank::KeyspaceChanges, ()),
+            catalog: OrderedMutex::new(
+                Rank::Catalog,
+                CatalogLog { catalog: parts.catalog, manifest: parts.manifest },
+            ),
             _lock: parts.lock,
         }
     }
@@ -575,7 +578,7 @@ struct Parts {
     recycled: Arc<RecycledFiles>,
     catalog: Catalog,
     manifest: Option<Manifest>,
-    writer: Option<Mutex<Writer>>,
+    writer: Option<OrderedMutex<Writer>>,
     reserve: Reserve,
     trees: Trees,
     last_seq: Seq,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::engine::Engine;
 use crate::engine::schedule::scheduler::Job;
 use crate::engine::write::pressure::StallReason;
-use crate::env::sync::{Condvar, Mutex};
+use crate::env::sync::{Condvar, OrderedMutex};
 use crate::env::{Env, Priority, Thread};
 use crate::error::{Error, Result};
 use crate::events::{EventListener, JobBegin, JobEnd, Stall};
@@ -45,7 +45,7 @@ pub(in crate::engine) enum Event {
 #[derive(Debug)]
 pub(crate) struct Events {
     listener: Listener,
-    queue: Mutex<Queue>,
+    queue: OrderedMutex<Queue>,
     woken: Condvar,
 }
 
@@ -59,7 +59,7 @@ struct Queue {
 
 impl Events {
     pub(in crate::engine) fn new(listener: Listener) -> Arc<Self> {
-        Arc::new(Self { listener, queue: Mutex::default(), woken: Condvar::new() })
+        Arc::new(Self { listener, queue: OrderedMutex::leaf(Queue::default()), woken: Condvar::new() })
     }
 
     pub(in crate::engine) fn listener(&self) -> Listener {

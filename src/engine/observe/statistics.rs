@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::engine::jobs::compaction_iterator::IterationStats;
 use crate::engine::read::tree::Tree;
 use crate::engine::write::pressure::StallReason;
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::stats::{
     ByCause, CacheStats, CompactionStats, FlushStats, KeyspaceStats, LevelShape, PrefixFilterStats,
     PunchStats, ReadByCause, RewriteStats, Shape, SpaceStats, StallStats, Stats,
@@ -33,7 +33,7 @@ pub(crate) struct Statistics {
     failures: AtomicU64,
     prefix_asked: AtomicU64,
     prefix_denied: AtomicU64,
-    stalls: Mutex<BTreeMap<StallReason, (u64, Duration)>>,
+    stalls: OrderedMutex<BTreeMap<StallReason, (u64, Duration)>>,
 }
 
 /// Counters of rewrites.

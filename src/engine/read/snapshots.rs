@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::Engine;
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::types::{Holds, Seq};
 
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    held: Mutex<BTreeMap<Seq, Held>>,
+    held: OrderedMutex<BTreeMap<Seq, Held>>,
 }
 
 /// A number at which somebody reads.

@@ -11,19 +11,19 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::engine::schedule::throttle::{Counts, Seen};
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 
 /// Users are looked at over this long at least; so often, if they are there and something waits until they are not.
 pub(in crate::engine) const IDLE_PERIOD: Duration = Duration::from_millis(100);
 
 /// What users did, as compaction threads without work saw it last.
 #[derive(Debug)]
-pub(in crate::engine) struct IdleTime(Mutex<Seen>);
+pub(in crate::engine) struct IdleTime(OrderedMutex<Seen>);
 
 impl IdleTime {
     /// For a store that is opened now.
     pub(in crate::engine) fn since(now: Duration) -> Self {
-        Self(Mutex::new(Seen::since(now)))
+        Self(OrderedMutex::leaf(Seen::since(now)))
     }
 }
 

@@ -28,7 +28,7 @@ use crate::engine::jobs::expiry::EXPIRY_PERIOD;
 use crate::engine::observe::events::Event;
 use crate::engine::read::tree::Tree;
 use crate::engine::schedule::idle_time::IDLE_PERIOD;
-use crate::env::sync::{Condvar, Mutex, MutexGuard};
+use crate::env::sync::{Condvar, MutexGuard, OrderedMutex, Rank};
 use crate::env::{Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Claims, Plan, PlanKind, Reason, SpaceView, TreeShape, TreeView, next_plan};
@@ -42,16 +42,28 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(8);
 /// A job that is not due may write one part in so many of the free space.
 const IDLE_ROOM: u64 = 4;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Scheduler {
-    state: Mutex<State>,
+    state: OrderedMutex<State>,
     /// Something may be due, or a pause may have ended.
     work: Condvar,
     /// A job has ended.
     done: Condvar,
     /// Somebody has planned in vain.
     planned: Condvar,
-    threads: Mutex<Vec<Thread>>,
+    threads: OrderedMutex<Vec<Thread>>,
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self {
+            state: OrderedMutex::new(Rank::Scheduler, State::default()),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            planned: Condvar::new(),
+            threads: OrderedMutex::default(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use crate::engine::Engine;
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::policy::UserLoad;
 use crate::store::cache::CacheCounts;
 use crate::store::files::meter::ReadCause;
@@ -23,7 +23,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// What users did, as it was seen last.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Throttle(Mutex<Seen>);
+pub(in crate::engine) struct Throttle(OrderedMutex<Seen>);
 
 /// What users did over the last period.
 #[derive(Clone, Copy, Debug, Default)]

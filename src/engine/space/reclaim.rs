@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use crate::catalog::{Catalog, ExtentSink};
 use crate::engine::Engine;
-use crate::env::sync::{Condvar, Mutex};
+use crate::env::sync::{Condvar, OrderedMutex};
 use crate::policy::{PackView, SpaceTotals};
 use crate::types::{Extent, PackId};
 
@@ -38,7 +38,7 @@ use accounting::{DeadPack, Released, SpaceAccounting};
 
 #[derive(Debug, Default)]
 pub(crate) struct Reclaimer {
-    state: Mutex<State>,
+    state: OrderedMutex<State>,
     woken: Condvar,
 }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::batch::WriteBatch;
 use crate::engine::Engine;
 use crate::env::Access;
-use crate::env::sync::Mutex;
+use crate::env::sync::{OrderedMutex, Rank};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 use crate::format::names::FileName;
@@ -37,7 +37,7 @@ pub(crate) struct Reserve {
     /// Length of the file: all of it, what is left for jobs, or nothing.
     held: AtomicU64,
     /// Held while the file comes or goes.
-    changing: Mutex<()>,
+    changing: OrderedMutex<()>,
 }
 
 impl Reserve {
@@ -54,12 +54,12 @@ impl Reserve {
                 }
             }
         }
-        Ok(Self { bytes, held: held.into(), changing: Mutex::new(()) })
+        Ok(Self { bytes, held: held.into(), changing: OrderedMutex::new(Rank::Reserve, ()) })
     }
 
     /// A store that is only read needs none.
     pub(crate) fn none() -> Self {
-        Self { bytes: 0, held: 0.into(), changing: Mutex::new(()) }
+        Self { bytes: 0, held: 0.into(), changing: OrderedMutex::new(Rank::Reserve, ()) }
     }
 
     /// Whether at least `bytes` of it are there.

@@ -22,7 +22,7 @@ use crate::batch::WriteBatch;
 use crate::engine::read::tree::{Tree, dropped};
 use crate::engine::schedule::scheduler::Job;
 use crate::engine::{Engine, Trees, Writer};
-use crate::env::sync::{Condvar, Mutex, MutexGuard};
+use crate::env::sync::{Condvar, MutexGuard, OrderedMutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 use crate::options::Durability;
@@ -44,7 +44,7 @@ const SLEEP_MAX: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(crate) struct SyncGroup {
     log: Arc<Durable>,
-    state: Mutex<SyncState>,
+    state: OrderedMutex<SyncState>,
     done: Condvar,
 }
 
@@ -56,7 +56,7 @@ struct SyncState {
 
 impl SyncGroup {
     pub(crate) fn new(log: Arc<Durable>) -> Self {
-        let state = Mutex::new(SyncState { durable: Seq::ZERO, running: false });
+        let state = OrderedMutex::leaf(SyncState { durable: Seq::ZERO, running: false });
         Self { log, state, done: Condvar::new() }
     }
 

@@ -4,7 +4,7 @@
 //! allocations that come and go. A buffer may be shared by the blocks in it and by the values that callers hold; it is
 //! free again once [`Buffers::give`] is called by its last holder.
 
-use crate::env::sync::{Mutex, MutexGuard};
+use crate::env::sync::{MutexGuard, OrderedMutex};
 use crate::types::Buffer;
 
 /// Sizes come in so many steps from one power of two to the next: a buffer is at most a sixteenth too long.
@@ -21,7 +21,7 @@ const STOCKS: usize = 2;
 
 /// Free buffers.
 #[derive(Debug, Default)]
-pub(crate) struct Buffers([Mutex<Stock>; STOCKS]);
+pub(crate) struct Buffers([OrderedMutex<Stock>; STOCKS]);
 
 /// In a cache line of its own.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl Buffers {
 
     /// A stock that nobody else uses now.
     fn stock(&self) -> Option<MutexGuard<'_, Stock>> {
-        self.0.iter().find_map(Mutex::try_lock)
+        self.0.iter().find_map(OrderedMutex::try_lock)
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::meter::{Meter, ReadCause, WriteCause};
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::env::{File, FileLock};
 use crate::error::{Error, Result};
 use crate::format::Malformed;
@@ -49,14 +49,14 @@ pub(crate) struct StoreFile {
     file: Arc<dyn File>,
     meter: Arc<Meter>,
     /// Why the file cannot be synced any more.
-    failed: Mutex<Option<Error>>,
+    failed: OrderedMutex<Option<Error>>,
     /// Kept for as long as the file is open.
     _lock: Option<FileLock>,
 }
 
 impl StoreFile {
     pub(in crate::store) fn new(file: Arc<dyn File>, meter: Arc<Meter>) -> Self {
-        Self { file, meter, failed: Mutex::new(None), _lock: None }
+        Self { file, meter, failed: OrderedMutex::leaf(None), _lock: None }
     }
 
     /// The file, with a lock that goes when it is closed.
