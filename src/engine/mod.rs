@@ -52,14 +52,14 @@ use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 use jobs::expiry::Clock;
 use lifecycle::preallocate::Preallocator;
 use lifecycle::settings::Settings;
-use observe::events::{Event, Events, NotifiedStall};
+use observe::alarm::Alarm;
+use observe::events::{Events, NotifiedStall};
 use observe::health::Health;
-use observe::reads::Reads;
 use observe::statistics::Statistics;
+use read::path::ReadPath;
 use read::snapshots::Snapshots;
 use read::tree::Tree;
 use schedule::idle_time::IdleTime;
-use schedule::read_triggered::Lookups;
 use schedule::scheduler::Scheduler;
 use schedule::throttle::Throttle;
 use space::reclaim::Reclaimer;
@@ -75,6 +75,10 @@ pub(crate) type Trees = BTreeMap<KeyspaceId, Arc<Tree>>;
 /// An open store.
 #[derive(Debug)]
 pub(crate) struct Engine {
+    /// Lookups, iterators and snapshots.
+    pub(crate) read: Arc<ReadPath>,
+    /// Who hears of a failure whose outcome is unknown.
+    alarm: Arc<Alarm>,
     // Constant after opening.
     pub(crate) env: Arc<dyn Env>,
     pub(crate) device: Arc<Device>,
@@ -86,18 +90,18 @@ pub(crate) struct Engine {
     /// `None` in a store that was opened for reading alone.
     writer: Option<OrderedMutex<Writer>>,
     // Each synchronises itself.
-    settings: ArcSwap<Settings>,
-    trees: ArcSwap<Trees>,
-    snapshots: Snapshots,
-    visibility: Visibility,
+    settings: Arc<ArcSwap<Settings>>,
+    trees: Arc<ArcSwap<Trees>>,
+    snapshots: Arc<Snapshots>,
+    visibility: Arc<Visibility>,
     /// `None` in a store that was opened for reading alone.
     syncs: Option<SyncGroup>,
     pub(crate) tickets: Arc<Tickets>,
-    scheduler: Scheduler,
-    pressure: Pressure,
+    scheduler: Arc<Scheduler>,
+    pressure: Arc<Pressure>,
     throttle: Throttle,
     idle_time: IdleTime,
-    pub(crate) health: Health,
+    pub(crate) health: Arc<Health>,
     reclaimer: Arc<Reclaimer>,
     recycled: Arc<RecycledFiles>,
     /// The segment that the log goes on in; `None` in a store that was opened for reading alone.
@@ -106,12 +110,10 @@ pub(crate) struct Engine {
     /// Memory for memtables.
     chunks: Arc<ChunkPool>,
     reserve: Reserve,
-    ids: IdCounters,
-    statistics: Statistics,
-    lookups: Lookups,
-    reads: Reads,
+    ids: Arc<IdCounters>,
+    statistics: Arc<Statistics>,
     events: Arc<Events>,
-    clock: Clock,
+    clock: Arc<Clock>,
     /// Bytes of tables that running compactions read.
     compacting_bytes: AtomicU64,
     /// Bytes of tables from outside that are written and not in a tree yet.
@@ -123,7 +125,7 @@ pub(crate) struct Engine {
     keyspace_changes: OrderedMutex<()>,
     catalog: OrderedMutex<CatalogLog>,
     /// Held as long as anything of the store is; none in a store that was opened for reading alone.
-    _lock: Option<FileLock>,
+    _lock: Option<Arc<FileLock>>,
 }
 
 /// What a write changes under the writer's lock.
@@ -225,19 +227,9 @@ impl Engine {
         self.visibility.newest()
     }
 
-    /// The outcome of an operation is unknown: nothing is written any more, and nobody waits for it. Returns `cause`.
-    ///
-    /// A writer that waits for room is woken for sure only if the caller holds the writer's lock; others call
-    /// [`Engine::wake_writers`] when they hold no lock.
+    /// As [`Alarm::poison`].
     fn poison(&self, cause: Error) -> Error {
-        if self.health.poison(&cause) {
-            self.events.notify(|| Event::Poisoned(cause.clone()));
-        }
-        self.scheduler.wake_all();
-        self.pressure.wake();
-        self.visibility.give_up();
-        self.tickets.end(&Error::poisoned(&cause));
-        cause
+        self.alarm.poison(cause)
     }
 
     /// How to open a store that is only read once more; `None` where it is written here.

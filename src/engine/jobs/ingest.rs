@@ -88,7 +88,7 @@ impl Ingestion {
     /// Appends an entry. One that is refused is left out; after any other failure the tables are lost.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match self.tree.record.ttl {
-            Some(_) => self.push_stored(key, &self.engine.timestamped_value(value)),
+            Some(_) => self.push_stored(key, &self.engine.clock.timestamped_value(value)),
             None => self.push_stored(key, value),
         }
     }

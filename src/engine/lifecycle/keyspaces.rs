@@ -94,7 +94,7 @@ impl Engine {
                 if !planted!("shorter-life-before-the-log-is-synced") {
                     log.sync().map_err(|error| self.poison(error))?;
                 }
-                Some((ttl, self.alter_ttl(tree, ttl, wanted)))
+                Some((ttl, self.clock.alter_ttl(tree, ttl, wanted)))
             }
             _ => {
                 return refused(

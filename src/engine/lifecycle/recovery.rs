@@ -21,7 +21,9 @@ use super::settings::{Limits, Settings, keyspace_record, options_of};
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::{Catalog, ExtentSink, Lease, Version};
 use crate::engine::jobs::expiry::Clock;
+use crate::engine::observe::alarm::Alarm;
 use crate::engine::observe::events::{Events, Listener};
+use crate::engine::read::path::ReadPath;
 use crate::engine::read::tree::{Sealed, Tree, View, common_prefix, new_memtable};
 use crate::engine::schedule::idle_time::IdleTime;
 use crate::engine::space::reclaim::{Reclaimer, gaps};
@@ -351,46 +353,70 @@ impl Store<'_> {
         );
         // Nobody else tells those who open for reading alone.
         cache.expect(parts.reclaimer.space().live_bytes);
+        let cache = Arc::new(cache);
+        let lock = parts.lock.map(Arc::new);
+        let settings = Arc::new(ArcSwap::from_pointee(Settings::new(&options, &*self.opening.env)));
+        let clock = Arc::new(Clock::starting_at(self.opening.env.clone(), parts.catalog.counters.clock));
+        let alarm = Arc::new(Alarm {
+            health: Arc::default(),
+            events: Events::new(self.opening.listener.clone()),
+            scheduler: Arc::default(),
+            pressure: Arc::default(),
+            visibility: Arc::new(Visibility::new(parts.last_seq)),
+            tickets: Tickets::new(self.opening.env.clone()),
+        });
+        let read = Arc::new(ReadPath {
+            cache: cache.clone(),
+            health: alarm.health.clone(),
+            visibility: alarm.visibility.clone(),
+            snapshots: Arc::default(),
+            settings: settings.clone(),
+            clock: clock.clone(),
+            scheduler: alarm.scheduler.clone(),
+            lookups: Default::default(),
+            reads: Default::default(),
+            _lock: lock.clone(),
+        });
         Engine {
             env: self.opening.env.clone(),
             device: self.device.clone(),
             meter: parts.meter,
-            cache: Arc::new(cache),
+            cache,
             replayed: parts.replayed,
-            settings: ArcSwap::from_pointee(Settings::new(&options, &*self.opening.env)),
+            settings,
             next_segment: parts.writer.as_ref().map(|writer| writer.lock().wal.next().clone()),
             syncs: parts.writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
-            tickets: Tickets::new(self.opening.env.clone()),
+            tickets: alarm.tickets.clone(),
             writer: parts.writer,
-            trees: ArcSwap::from_pointee(parts.trees),
-            snapshots: Default::default(),
-            visibility: Visibility::new(parts.last_seq),
-            scheduler: Default::default(),
-            pressure: Default::default(),
+            trees: Arc::new(ArcSwap::from_pointee(parts.trees)),
+            snapshots: read.snapshots.clone(),
+            visibility: alarm.visibility.clone(),
+            scheduler: alarm.scheduler.clone(),
+            pressure: alarm.pressure.clone(),
             throttle: Default::default(),
             idle_time: IdleTime::since(self.opening.env.now()),
-            health: Default::default(),
+            health: alarm.health.clone(),
             reclaimer: parts.reclaimer,
             recycled: parts.recycled,
             preallocator: Default::default(),
             chunks: self.chunks.clone(),
             reserve: parts.reserve,
-            ids: IdCounters::new(&parts.catalog.counters),
-            statistics: Default::default(),
-            lookups: Default::default(),
-            reads: Default::default(),
-            clock: Clock::starting_at(parts.catalog.counters.clock),
+            ids: Arc::new(IdCounters::new(&parts.catalog.counters)),
+            statistics: Arc::default(),
+            clock,
             compacting_bytes: AtomicU64::new(0),
             ingesting_bytes: AtomicU64::new(0),
             filters: self.opening.filters.clone(),
-            events: Events::new(self.opening.listener.clone()),
+            events: alarm.events.clone(),
+            alarm,
+            read,
             closing: OrderedMutex::new(Rank::Closing, ()),
             keyspace_changes: OrderedMutex::new(Rank::KeyspaceChanges, ()),
             catalog: OrderedMutex::new(
                 Rank::Catalog,
                 CatalogLog { catalog: parts.catalog, manifest: parts.manifest },
             ),
-            _lock: parts.lock,
+            _lock: lock,
         }
     }
 

@@ -11,8 +11,8 @@ use crate::engine::read::tree::Tree;
 use crate::engine::write::pressure::StallReason;
 use crate::env::sync::OrderedMutex;
 use crate::stats::{
-    ByCause, CacheStats, CompactionStats, FlushStats, KeyspaceStats, LevelShape, PrefixFilterStats,
-    PunchStats, ReadByCause, RewriteStats, Shape, SpaceStats, StallStats, Stats,
+    ByCause, CacheStats, CompactionStats, FlushStats, KeyspaceStats, LevelShape, PunchStats, ReadByCause,
+    RewriteStats, Shape, SpaceStats, StallStats, Stats,
 };
 use crate::store::files::meter::{ReadCause, WriteCause};
 use crate::types::Seq;
@@ -31,8 +31,6 @@ pub(crate) struct Statistics {
     moved_bytes: AtomicU64,
     rewrites: RewriteCounters,
     failures: AtomicU64,
-    prefix_asked: AtomicU64,
-    prefix_denied: AtomicU64,
     stalls: OrderedMutex<BTreeMap<StallReason, (u64, Duration)>>,
 }
 
@@ -139,14 +137,6 @@ impl Statistics {
         self.failures.fetch_add(1, Relaxed);
     }
 
-    /// A table's filter was asked for the prefix of a scan.
-    pub(in crate::engine) fn asked_for_prefix(&self, may_contain: bool) {
-        self.prefix_asked.fetch_add(1, Relaxed);
-        if !may_contain {
-            self.prefix_denied.fetch_add(1, Relaxed);
-        }
-    }
-
     pub(in crate::engine) fn stall(&self, reason: StallReason, time: Duration) {
         let mut stalls = self.stalls.lock();
         let (count, total) = stalls.entry(reason).or_default();
@@ -179,7 +169,7 @@ impl Engine {
         Stats {
             user_bytes_written: self.statistics.user_bytes(),
             user_ops_written: self.statistics.user_ops.load(Relaxed),
-            user_reads: self.reads.sum(),
+            user_reads: self.read.reads.sum(),
             written: self.by_cause(|cause| self.meter.bytes_written(cause)),
             syncs: self.by_cause(|cause| self.meter.syncs(cause)),
             read: ReadByCause {
@@ -203,10 +193,7 @@ impl Engine {
                 bytes: counts.bytes,
                 capacity: counts.capacity,
             },
-            prefix_filter: PrefixFilterStats {
-                asked: self.statistics.prefix_asked.load(Relaxed),
-                denied: self.statistics.prefix_denied.load(Relaxed),
-            },
+            prefix_filter: self.read.reads.prefix_filter(),
             compaction: CompactionStats {
                 jobs: compaction.jobs.load(Relaxed),
                 intra_l0: self.statistics.intra_l0.load(Relaxed),

@@ -1,10 +1,13 @@
-//! Lookups.
+//! Lookups of single keys.
+//!
+//! The memtables and runs of one view are asked from the newest to the oldest, and the first that knows the key decides (I2). It
+//! touches what [`ReadPath`] holds and takes no lock of the engine.
 
 use std::sync::Arc;
 
+use super::path::ReadPath;
 use super::tree::{Tree, View};
 use crate::catalog::TableMeta;
-use crate::engine::Engine;
 use crate::error::Result;
 use crate::format::filter;
 use crate::merge::newest_over;
@@ -17,7 +20,7 @@ use crate::types::{Kind, Seq, Stamp};
 /// So many tables are found before the first of them is asked, and the parts of their filters brought from memory at once.
 const ABREAST: usize = 8;
 
-impl Engine {
+impl ReadPath {
     /// The value of `key` at `upto`, or at the newest visible state.
     pub(crate) fn get(&self, tree: &Tree, key: &[u8], upto: Option<Seq>) -> Result<Option<Slice>> {
         self.health.check_open()?;
@@ -27,10 +30,13 @@ impl Engine {
         let upto = upto.unwrap_or_else(|| self.visible());
         let hash = filter::hash(key);
         let (value, has_passed) = self.get_in(&view, (hash, key), upto)?;
-        if has_passed && self.lookups.count(hash) && tree.read_debt.looked(&self.settings().policy.layout) {
+        if has_passed
+            && self.lookups.count(hash)
+            && tree.read_debt.looked(&self.settings.load().policy.layout)
+        {
             self.scheduler.wake();
         }
-        let value = match self.expiry(tree) {
+        let value = match self.clock.expiry(tree) {
             Some(expiry) => value.and_then(|value| expiry.keep(value)),
             None => value,
         };

@@ -1,13 +1,17 @@
-//! Iterators over one view.
+//! Iterators over one view, from both ends.
+//!
+//! A [`Scan`] merges the memtables and runs of a view; its two ends are made when they are first asked for. It owns all it needs, so
+//! it outlives the handle that it came from. It touches what [`ReadPath`] holds and takes no lock of the engine.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::path::ReadPath;
+use super::snapshots::Pin;
 use super::tree::{Tree, View};
 use crate::catalog::Run;
 use crate::engine::jobs::expiry::Expiry;
 use crate::engine::observe::reads::Walked;
-use crate::engine::{Engine, Pin};
 use crate::error::{Error, Result};
 use crate::format::filter::PrefixProbe;
 use crate::merge::{
@@ -227,10 +231,10 @@ impl Sought {
     /// Whether an entry of `run` may be in the range. Runs are taken or left as a whole: a table whose filter denies the
     /// prefix spans all keys that have it, so no other table of the run has any. (But for tables that begin or end with a
     /// range tombstone: they are asked one after the other.)
-    fn may_be_in(&self, engine: &Engine, run: &Run) -> Result<bool> {
+    fn may_be_in(&self, path: &ReadPath, run: &Run) -> Result<bool> {
         for table in run.overlapping(&self.range).filter(|table| table.entries > 0) {
-            let may_contain = engine.cache.table(table)?.may_contain_prefix(&self.prefix);
-            engine.statistics.asked_for_prefix(may_contain);
+            let may_contain = path.cache.table(table)?.may_contain_prefix(&self.prefix);
+            path.reads.asked_for_prefix(may_contain);
             if may_contain {
                 return Ok(true);
             }
@@ -241,8 +245,8 @@ impl Sought {
 
 /// The sources of a view without what range tombstones hide from a reader at `upto`, and without runs that have nothing
 /// that is `sought`. Range tombstones count wherever they are.
-fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> Result<Vec<Source>> {
-    let cache = &engine.cache;
+fn sources(path: &ReadPath, view: &View, upto: Seq, sought: Option<&Sought>) -> Result<Vec<Source>> {
+    let cache = &path.cache;
     let runs = view.version.runs();
     let memtables = view.memtables().map(|memtable| {
         let lists = memtable.visible_range_tombstones(upto);
@@ -252,7 +256,7 @@ fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> 
     let runs = runs.filter(|(_, run)| !run.is_empty()).map(|(level, run)| {
         let tombstones = || SourceTombstones::Run(cache.clone(), run.clone(), upto);
         let tombstones = (run.range_tombstones() > 0).then(tombstones);
-        let wanted = sought.map_or(Ok(true), |sought| sought.may_be_in(engine, run))?;
+        let wanted = sought.map_or(Ok(true), |sought| sought.may_be_in(path, run))?;
         let cursor = wanted.then(|| TablesCursor::cached(cache.clone(), run.clone(), Unit::of_level(level)));
         Ok((cursor.map(Source::Run), tombstones))
     });
@@ -285,7 +289,7 @@ pub(in crate::engine) type BackwardWalk = VisibleBackward<Source>;
 
 /// A walk from both ends over the entries that are visible at one sequence number. Owns all it needs.
 pub(crate) struct Scan {
-    engine: Arc<Engine>,
+    path: Arc<ReadPath>,
     view: Arc<View>,
     seq: Seq,
     /// What is expired, where values expire.
@@ -310,30 +314,30 @@ enum End<T> {
 impl Scan {
     /// Entries of `tree` within `bounds` as of `pin`, or as of now.
     pub(crate) fn new(
-        engine: &Arc<Engine>,
+        path: &Arc<ReadPath>,
         tree: &Tree,
         bounds: Bounds,
         pin: Option<Arc<Pin>>,
     ) -> Result<Self> {
-        engine.health.check_open()?;
+        path.health.check_open()?;
         // The view before the number, as for lookups.
         let view = tree.view_arc();
         tree.check_exists()?;
-        let seq = pin.as_ref().map_or_else(|| engine.visible(), |pin| pin.seq());
+        let seq = pin.as_ref().map_or_else(|| path.visible(), |pin| pin.seq());
         let asked = || {
-            let counts = engine.cache.counts();
+            let counts = path.cache.counts();
             BlocksAsked { cached: counts.hits, read: counts.reads, read_nanos: counts.read_nanos }
         };
         if !view.version.level(0).runs.is_empty() && tree.read_debt.scanned(asked) {
-            engine.scheduler.wake();
+            path.scheduler.wake();
         }
         let range = bounds.range();
         let empty = range.is_none();
         Ok(Self {
-            engine: engine.clone(),
+            path: path.clone(),
             view,
             seq,
-            expiry: engine.expiry(tree),
+            expiry: path.clock.expiry(tree),
             _pin: pin,
             bounds,
             sought: range.and_then(|range| Sought::new(tree.record.prefix, range)),
@@ -351,7 +355,7 @@ impl Scan {
     }
 
     fn sources(&self) -> Result<Vec<Source>> {
-        sources(&self.engine, &self.view, self.seq, self.sought.as_ref())
+        sources(&self.path, &self.view, self.seq, self.sought.as_ref())
     }
 
     /// A walk of its own over what the scan sees, without its bounds. Not valid before the first seek.
@@ -527,6 +531,6 @@ impl Scan {
 
 impl Drop for Scan {
     fn drop(&mut self) {
-        self.engine.reads.walked(&self.walked);
+        self.path.reads.walked(&self.walked);
     }
 }

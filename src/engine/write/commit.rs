@@ -100,7 +100,7 @@ impl Engine {
             }
             return Ok(Ok(self.logged()));
         }
-        let timestamped = self.timestamped(batch)?;
+        let timestamped = self.clock.timestamped(&self.trees.load(), batch)?;
         let batch = timestamped.as_ref().unwrap_or(batch);
         let appended = self.append(&mut writer.lock(), batch, guarded)?;
         let Numbered { first, last, trees } = match appended {
