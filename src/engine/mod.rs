@@ -37,19 +37,17 @@ pub(crate) use write::tickets::Tickets;
 use crate::catalog::Catalog;
 use crate::env::sync::{OrderedMutex, before_look};
 use crate::env::{Env, FileLock};
-use crate::error::{Error, ErrorKind, Result};
-use crate::filter::Filters;
+use crate::error::{Error, Result};
 use crate::format::edit::Counters;
 use crate::store::cache::TableCache;
 use crate::store::files::device::Device;
 use crate::store::files::meter::Meter;
-use crate::store::files::recycled::RecycledFiles;
 use crate::store::manifest::Manifest;
 use crate::store::memtable::ChunkPool;
 use crate::store::wal::{NextSegment, RecoveredSegment, Wal};
 use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
-use jobs::expiry::Clock;
+use jobs::context::JobContext;
 use lifecycle::preallocate::Preallocator;
 use lifecycle::settings::Settings;
 use observe::alarm::Alarm;
@@ -57,13 +55,10 @@ use observe::events::{Events, NotifiedStall};
 use observe::health::Health;
 use observe::statistics::Statistics;
 use read::path::ReadPath;
-use read::snapshots::Snapshots;
 use read::tree::Tree;
 use schedule::idle_time::IdleTime;
 use schedule::scheduler::Scheduler;
-use schedule::throttle::Throttle;
-use space::reclaim::Reclaimer;
-use space::reserve::Reserve;
+use space::storage::Storage;
 use write::commit::SyncGroup;
 use write::conflict::Recent;
 use write::pressure::Pressure;
@@ -77,6 +72,10 @@ pub(crate) type Trees = BTreeMap<KeyspaceId, Arc<Tree>>;
 pub(crate) struct Engine {
     /// Lookups, iterators and snapshots.
     pub(crate) read: Arc<ReadPath>,
+    /// Flush, compaction, rewrite, and the install of what they make.
+    jobs: Arc<JobContext>,
+    /// What takes space, and what gives it back.
+    storage: Arc<Storage>,
     /// Who hears of a failure whose outcome is unknown.
     alarm: Arc<Alarm>,
     // Constant after opening.
@@ -84,38 +83,28 @@ pub(crate) struct Engine {
     pub(crate) device: Arc<Device>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) cache: Arc<TableCache>,
-    filters: Filters,
     /// The log as it was when the store was opened, if that was for reading alone: held.
     replayed: Vec<RecoveredSegment>,
     /// `None` in a store that was opened for reading alone.
-    writer: Option<OrderedMutex<Writer>>,
+    writer: Option<Arc<OrderedMutex<Writer>>>,
     // Each synchronises itself.
     settings: Arc<ArcSwap<Settings>>,
     trees: Arc<ArcSwap<Trees>>,
-    snapshots: Arc<Snapshots>,
     visibility: Arc<Visibility>,
     /// `None` in a store that was opened for reading alone.
     syncs: Option<SyncGroup>,
     pub(crate) tickets: Arc<Tickets>,
     scheduler: Arc<Scheduler>,
     pressure: Arc<Pressure>,
-    throttle: Throttle,
     idle_time: IdleTime,
     pub(crate) health: Arc<Health>,
-    reclaimer: Arc<Reclaimer>,
-    recycled: Arc<RecycledFiles>,
     /// The segment that the log goes on in; `None` in a store that was opened for reading alone.
     next_segment: Option<Arc<NextSegment>>,
-    preallocator: Preallocator,
+    preallocator: Arc<Preallocator>,
     /// Memory for memtables.
     chunks: Arc<ChunkPool>,
-    reserve: Reserve,
-    ids: Arc<IdCounters>,
     statistics: Arc<Statistics>,
     events: Arc<Events>,
-    clock: Arc<Clock>,
-    /// Bytes of tables that running compactions read.
-    compacting_bytes: AtomicU64,
     /// Bytes of tables from outside that are written and not in a tree yet.
     ingesting_bytes: AtomicU64,
     // Guarded.
@@ -123,7 +112,7 @@ pub(crate) struct Engine {
     closing: OrderedMutex<()>,
     /// Held while a keyspace comes or goes.
     keyspace_changes: OrderedMutex<()>,
-    catalog: OrderedMutex<CatalogLog>,
+    catalog: Arc<OrderedMutex<CatalogLog>>,
     /// Held as long as anything of the store is; none in a store that was opened for reading alone.
     _lock: Option<Arc<FileLock>>,
 }
@@ -242,14 +231,12 @@ impl Engine {
             read_only: true,
             must_exist: true,
             listener: self.events.listener(),
-            filters: self.filters.clone(),
+            filters: self.jobs.filters.clone(),
         }))
     }
 
     /// The writer's state, or why there is none.
     fn writer(&self) -> Result<&OrderedMutex<Writer>> {
-        self.writer
-            .as_ref()
-            .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"))
+        self.jobs.log.writer()
     }
 }

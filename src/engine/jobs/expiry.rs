@@ -8,11 +8,13 @@
 //! That changes no answer as long as time does not go back. The engine's time is the latest that it has seen; every edit
 //! of the manifest records it, the one that a compaction ends in among them, and the next opening starts from there.
 //!
-//! Values can be given more time, or less ([`Engine::alter_keyspace`]). What has expired by then stays so, whatever their time is from
+//! Values can be given more time, or less ([`Engine::alter_keyspace`](crate::engine::Engine::alter_keyspace)). What has expired by then stays so, whatever their time is from
 //! then on ([`Ttl::alive_from`]): some of it is gone, and what is gone must not differ from what is left. So nothing is
 //! removed by the time of before once it is settled what has expired by that: jobs ask under a lock that the change takes,
 //! and while it is not durable they remove only what has expired by both. Readers take no lock. One that looks at the clock
 //! while the change goes on may take a value for expired that became so in that moment, and is none for others.
+//!
+//! [`Clock`] tells readers and writers what has expired; what jobs do about it touches what [`JobContext`] holds.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,10 +22,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::context::JobContext;
 use crate::batch::WriteBatch;
+use crate::engine::Trees;
 use crate::engine::observe::events::Event;
 use crate::engine::read::tree::Tree;
-use crate::engine::{Engine, Trees};
 use crate::env::Env;
 use crate::env::sync::OrderedMutex;
 use crate::error::{Error, ErrorKind, Result};
@@ -181,7 +184,7 @@ impl Expiry {
     }
 }
 
-impl Engine {
+impl JobContext {
     /// What is expired in `tree`, for who decides what becomes of its tables.
     pub(in crate::engine) fn expiring(&self, tree: &Tree) -> Option<Expiring> {
         let upto = self.clock.settled_expiry(tree)?.upto?;
@@ -209,12 +212,12 @@ impl Engine {
 
     /// Whether that is so of any tree.
     pub(in crate::engine) fn any_put_off(&self) -> bool {
-        self.trees().values().any(|tree| self.is_put_off(tree))
+        self.trees.load().values().any(|tree| self.is_put_off(tree))
     }
 
     /// Whether there is a keyspace in which values expire.
     pub(in crate::engine) fn any_expires(&self) -> bool {
-        self.trees().values().any(|tree| tree.record.ttl.is_some())
+        self.trees.load().values().any(|tree| tree.record.ttl.is_some())
     }
 
     /// What a job makes of the values of `tree`, before it judges the versions; flushes leave the filter out.

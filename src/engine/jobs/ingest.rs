@@ -18,6 +18,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::context::JobContext;
 use super::install::{Change, refused};
 use super::output::{Finished, Output, Writing};
 use crate::catalog::Run;
@@ -36,7 +37,7 @@ const UNPLACED: (u8, Epoch) = (0, Epoch(0));
 pub(crate) struct Ingestion {
     engine: Arc<Engine>,
     tree: Arc<Tree>,
-    output: Output<Arc<Engine>>,
+    output: Output<Arc<JobContext>>,
     cutting: CutState,
     last_key: Option<Vec<u8>>,
     entries: u64,
@@ -71,11 +72,11 @@ impl Ingestion {
         engine.health.check_writable()?;
         tree.check_exists()?;
         let (level, epoch) = UNPLACED;
-        let settings = engine.table_settings(tree, level, epoch);
+        let settings = engine.jobs.table_settings(tree, level, epoch);
         Ok(Self {
             engine: engine.clone(),
             tree: tree.clone(),
-            output: Output::new(engine.clone(), Writing::Ingest, settings),
+            output: Output::new(engine.jobs.clone(), Writing::Ingest, settings),
             cutting: engine.settings().policy.cutter.start(Run::empty(), &[]),
             last_key: None,
             entries: 0,
@@ -88,7 +89,7 @@ impl Ingestion {
     /// Appends an entry. One that is refused is left out; after any other failure the tables are lost.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match self.tree.record.ttl {
-            Some(_) => self.push_stored(key, &self.engine.clock.timestamped_value(value)),
+            Some(_) => self.push_stored(key, &self.engine.jobs.clock.timestamped_value(value)),
             None => self.push_stored(key, value),
         }
     }
@@ -238,13 +239,13 @@ impl Engine {
             counted.push(bytes);
         }
         if planted!("ingest-of-several-keyspaces-in-several-edits") {
-            changes.drain(1..).try_for_each(|change| self.install(change))?;
+            changes.drain(1..).try_for_each(|change| self.jobs.install(change))?;
         }
-        self.install(changes.into_iter().fold(Change::default(), Change::and))?;
+        self.jobs.install(changes.into_iter().fold(Change::default(), Change::and))?;
         // Under the writer's lock, as whoever asks what is left: from here on the packs count as any others.
         drop(counted);
         writer.last_seq = number;
-        self.visibility.publish(number, number).map_err(|_| self.gave_up())?;
+        self.visibility.publish(number, number).map_err(|_| self.health.gave_up())?;
         drop(writer);
         self.sample_load();
         Ok(())
@@ -273,7 +274,7 @@ impl Engine {
         let settings = self.settings();
         let layout = &settings.policy.layout;
         let level = range.map_or(0, |range| layout.level_for_new(&version, &range, bytes));
-        let epoch = self.ids.epoch();
+        let epoch = self.jobs.ids.epoch();
         let placed = |table| (level, TableRecord { min_seq: number, max_seq: number, epoch, ..table });
         let add = tables.into_iter().map(placed).collect();
         let mut change = Change::of_tree(TreeEdit { keyspace: tree.id(), add, ..TreeEdit::default() });

@@ -13,14 +13,17 @@
 //!
 //! A failure before step 3 leaves the store as it was, and so does a disk that is full in step 3. Any other failure in
 //! step 3 leaves the outcome unknown: the store is poisoned, and nothing that either outcome needs is removed.
+//!
+//! It touches what [`JobContext`] holds, under the catalog's lock, so edits come one after the other.
 
 use std::fmt;
 use std::sync::Arc;
 
+use super::context::JobContext;
 use super::output::SealedPacks;
 use crate::catalog::{Catalog, ExtentSink, Lease};
+use crate::engine::CatalogLog;
 use crate::engine::read::tree::dropped;
-use crate::engine::{CatalogLog, Engine};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{Edit, TreeEdit};
 use crate::store::memtable::Memtable;
@@ -69,7 +72,7 @@ impl Change {
     }
 }
 
-impl Engine {
+impl JobContext {
     /// Makes `change` durable and visible.
     pub(crate) fn install(&self, mut change: Change) -> Result<()> {
         let mut log = self.catalog.lock();
@@ -89,7 +92,7 @@ impl Engine {
         let Some(manifest) = log.manifest.as_mut() else {
             return Err(Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"));
         };
-        let appended = self.with_space(|| manifest.append(&change.edit));
+        let appended = self.storage.with_space(|| manifest.append(&change.edit));
         if let Err(error) = &appended
             && error.kind() == ErrorKind::DiskFull
         {
@@ -102,7 +105,7 @@ impl Engine {
         {
             packs.commit();
         }
-        appended.map_err(|error| self.poison(error))?;
+        appended.map_err(|error| self.alarm.poison(error))?;
         if planted!("extents-freed-under-readers") {
             self.free_dropped(&log.catalog, &next);
         }
@@ -130,10 +133,10 @@ impl Engine {
     }
 
     fn apply(&self, catalog: &Catalog, edit: &Edit) -> Result<Catalog> {
-        let sink: Arc<dyn ExtentSink> = self.reclaimer.clone();
+        let sink: Arc<dyn ExtentSink> = self.storage.reclaimer.clone();
         catalog.apply(edit, &mut |record| Lease::new(sink.clone(), record.extent)).map_err(|inconsistent| {
             // A job whose result does not fit is a fault of ours: stop before it does harm.
-            self.poison(Error::new(
+            self.alarm.poison(Error::new(
                 ErrorKind::Corruption,
                 format!("a job's result does not fit: {inconsistent}"),
             ))
@@ -144,14 +147,14 @@ impl Engine {
     fn free_dropped(&self, catalog: &Catalog, next: &Catalog) {
         let stays = |extent| next.tables().any(|table| table.extent == extent);
         let gone = catalog.tables().map(|table| table.extent).filter(|&extent| !stays(extent));
-        gone.for_each(|extent| self.reclaimer.released(extent));
+        gone.for_each(|extent| self.storage.reclaimer.released(extent));
     }
 
     /// Starts to count the space of what is new.
     fn register(&self, edit: &Edit) {
         // Those that only move are counted already.
         let added = edit.trees.iter().flat_map(|tree| &tree.add).map(|(_, table)| table.extent);
-        self.reclaimer.register(edit.packs.iter().map(|pack| (pack.id, pack.length)), added);
+        self.storage.reclaimer.register(edit.packs.iter().map(|pack| (pack.id, pack.length)), added);
     }
 
     fn show(&self, catalog: &Catalog, change: &Change) {
@@ -174,9 +177,9 @@ impl Engine {
     /// nothing that fails here is its failure.
     fn rewrite_outgrown(&self, log: &mut CatalogLog) {
         if let Some(manifest) = log.manifest.as_mut().filter(|manifest| manifest.outgrown())
-            && let Err(error) = manifest.rewrite(&self.device, &log.catalog.snapshot())
+            && let Err(error) = manifest.rewrite(&self.storage.device, &log.catalog.snapshot())
         {
-            self.poison(error);
+            self.alarm.poison(error);
         }
     }
 }

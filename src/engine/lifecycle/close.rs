@@ -40,7 +40,7 @@ impl Engine {
             }
         }
         // What is not durable now will not be.
-        self.tickets.end(&result.clone().err().unwrap_or_else(|| self.gave_up()));
+        self.tickets.end(&result.clone().err().unwrap_or_else(|| self.health.gave_up()));
         self.events.stop();
         result
     }
@@ -51,6 +51,6 @@ impl Engine {
         self.wake_writers();
         self.stop_threads();
         self.tickets.stop_syncer();
-        self.recycled.close();
+        self.storage.recycled.close();
     }
 }

@@ -79,7 +79,7 @@ impl Engine {
     /// Makes what is wanted. Fails when that has poisoned the store.
     fn preallocate_files(&self) -> Result<()> {
         let segment = self.next_segment.as_ref().and_then(|next| next.make().ok().flatten());
-        let packs = self.recycled.make_packs(|| self.ids.pack());
+        let packs = self.storage.recycled.make_packs(|| self.jobs.ids.pack());
         if let Some(named) = segment.max(packs) {
             let synced = self.device.sync_names_upto(named, WriteCause::Preallocate);
             synced.map_err(|error| self.poison(error))?;

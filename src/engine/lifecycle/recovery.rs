@@ -13,25 +13,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use arc_swap::ArcSwap;
-
-use super::settings::{Limits, Settings, keyspace_record, options_of};
+use super::assemble::{Recovered, assemble};
+use super::settings::{Limits, keyspace_record};
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::{Catalog, ExtentSink, Lease, Version};
-use crate::engine::jobs::expiry::Clock;
-use crate::engine::observe::alarm::Alarm;
-use crate::engine::observe::events::{Events, Listener};
-use crate::engine::read::path::ReadPath;
+use crate::engine::observe::events::Listener;
 use crate::engine::read::tree::{Sealed, Tree, View, common_prefix, new_memtable};
-use crate::engine::schedule::idle_time::IdleTime;
 use crate::engine::space::reclaim::{Reclaimer, gaps};
 use crate::engine::space::reserve::Reserve;
-use crate::engine::write::commit::SyncGroup;
-use crate::engine::write::tickets::Tickets;
-use crate::engine::write::visibility::Visibility;
-use crate::engine::{CatalogLog, Engine, IdCounters, Trees, Writer};
+use crate::engine::{Engine, Trees, Writer};
 use crate::env::sync::{OrderedMutex, Rank};
 use crate::env::{Access, Env, FileLock};
 use crate::error::{Error, ErrorKind, Result};
@@ -42,7 +33,6 @@ use crate::format::edit::{Edit, KeyspaceChange, PackRecord, TreeEdit};
 use crate::format::identity::Identity;
 use crate::format::names::FileName;
 use crate::options::{Descriptors, Options};
-use crate::store::cache::TableCache;
 use crate::store::files::device::Device;
 use crate::store::files::file::StoreFile;
 use crate::store::files::meter::{Meter, ReadCause};
@@ -323,7 +313,9 @@ impl Store<'_> {
             false => Reserve::open(&self.device, self.opening.options.reserve_bytes)?,
         };
         let trees = self.trees(&catalog, memtables);
-        Ok(self.engine(Parts {
+        let recovered = Recovered {
+            device: self.device.clone(),
+            chunks: self.chunks.clone(),
             lock,
             packs,
             meter,
@@ -337,87 +329,8 @@ impl Store<'_> {
             last_seq,
             replayed: if self.opening.read_only { log.segments } else { Vec::new() },
             limits,
-        }))
-    }
-
-    fn engine(&self, parts: Parts) -> Engine {
-        let mut options = self.opening.options.clone();
-        // Those of the keyspace that is there count, not those that it would have been created with.
-        if let Some(tree) = parts.trees.get(&DEFAULT_KEYSPACE) {
-            options.keyspace = options_of(&tree.record);
-        }
-        let cache = TableCache::new(
-            Arc::new(parts.packs),
-            parts.limits.cache_bytes,
-            u64::from(options.tree.block_bytes),
-        );
-        // Nobody else tells those who open for reading alone.
-        cache.expect(parts.reclaimer.space().live_bytes);
-        let cache = Arc::new(cache);
-        let lock = parts.lock.map(Arc::new);
-        let settings = Arc::new(ArcSwap::from_pointee(Settings::new(&options, &*self.opening.env)));
-        let clock = Arc::new(Clock::starting_at(self.opening.env.clone(), parts.catalog.counters.clock));
-        let alarm = Arc::new(Alarm {
-            health: Arc::default(),
-            events: Events::new(self.opening.listener.clone()),
-            scheduler: Arc::default(),
-            pressure: Arc::default(),
-            visibility: Arc::new(Visibility::new(parts.last_seq)),
-            tickets: Tickets::new(self.opening.env.clone()),
-        });
-        let read = Arc::new(ReadPath {
-            cache: cache.clone(),
-            health: alarm.health.clone(),
-            visibility: alarm.visibility.clone(),
-            snapshots: Arc::default(),
-            settings: settings.clone(),
-            clock: clock.clone(),
-            scheduler: alarm.scheduler.clone(),
-            lookups: Default::default(),
-            reads: Default::default(),
-            _lock: lock.clone(),
-        });
-        Engine {
-            env: self.opening.env.clone(),
-            device: self.device.clone(),
-            meter: parts.meter,
-            cache,
-            replayed: parts.replayed,
-            settings,
-            next_segment: parts.writer.as_ref().map(|writer| writer.lock().wal.next().clone()),
-            syncs: parts.writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
-            tickets: alarm.tickets.clone(),
-            writer: parts.writer,
-            trees: Arc::new(ArcSwap::from_pointee(parts.trees)),
-            snapshots: read.snapshots.clone(),
-            visibility: alarm.visibility.clone(),
-            scheduler: alarm.scheduler.clone(),
-            pressure: alarm.pressure.clone(),
-            throttle: Default::default(),
-            idle_time: IdleTime::since(self.opening.env.now()),
-            health: alarm.health.clone(),
-            reclaimer: parts.reclaimer,
-            recycled: parts.recycled,
-            preallocator: Default::default(),
-            chunks: self.chunks.clone(),
-            reserve: parts.reserve,
-            ids: Arc::new(IdCounters::new(&parts.catalog.counters)),
-            statistics: Arc::default(),
-            clock,
-            compacting_bytes: AtomicU64::new(0),
-            ingesting_bytes: AtomicU64::new(0),
-            filters: self.opening.filters.clone(),
-            events: alarm.events.clone(),
-            alarm,
-            read,
-            closing: OrderedMutex::new(Rank::Closing, ()),
-            keyspace_changes: OrderedMutex::new(Rank::KeyspaceChanges, ()),
-            catalog: OrderedMutex::new(
-                Rank::Catalog,
-                CatalogLog { catalog: parts.catalog, manifest: parts.manifest },
-            ),
-            _lock: lock,
-        }
+        };
+        Ok(assemble(self.opening, recovered))
     }
 
     /// The catalog that the manifest's edits make, its tables without leases.
@@ -593,23 +506,6 @@ impl Store<'_> {
 /// What has been read does not fit together, for the writer has gone on: all is to be read again.
 fn overtaken() -> Error {
     Error::new(ErrorKind::Busy, "the store's writer is faster than this reader opens it")
-}
-
-/// What recovery has gathered for the engine.
-struct Parts {
-    lock: Option<FileLock>,
-    packs: PackStore,
-    meter: Arc<Meter>,
-    reclaimer: Arc<Reclaimer>,
-    recycled: Arc<RecycledFiles>,
-    catalog: Catalog,
-    manifest: Option<Manifest>,
-    writer: Option<OrderedMutex<Writer>>,
-    reserve: Reserve,
-    trees: Trees,
-    last_seq: Seq,
-    replayed: Vec<wal::RecoveredSegment>,
-    limits: Limits,
 }
 
 impl Engine {

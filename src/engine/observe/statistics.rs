@@ -161,7 +161,7 @@ impl Engine {
         let (flush, compaction, counts) =
             (&self.statistics.flush, &self.statistics.compaction, self.cache.counts());
         let keyspaces: Vec<_> = self.trees().values().map(|tree| self.keyspace_stats(tree)).collect();
-        let (snapshots, oldest_snapshot) = self.snapshots.count();
+        let (snapshots, oldest_snapshot) = self.jobs.snapshots.count();
         let (running_flushes, running_compactions) = self.scheduler.running();
         let replayed_bytes = self.replayed.iter().map(|segment| segment.bytes).sum();
         let wal_bytes = self.writer.as_ref().map_or(replayed_bytes, |writer| writer.lock().wal.bytes());
@@ -238,23 +238,23 @@ impl Engine {
     }
 
     fn space_stats(&self, wal_bytes: u64) -> SpaceStats {
-        let space = self.reclaimer.space();
-        let (data_ranges, data_ranges_max) = self.reclaimer.data_ranges();
+        let space = self.storage.reclaimer.space();
+        let (data_ranges, data_ranges_max) = self.storage.reclaimer.data_ranges();
         SpaceStats {
             live_bytes: space.live_bytes,
             dead_bytes: space.total_bytes.saturating_sub(space.live_bytes),
             kept_bytes: space.kept_bytes,
             pack_files: space.packs,
-            preallocated_files: self.recycled.pooled(),
+            preallocated_files: self.storage.recycled.pooled(),
             data_ranges,
             data_ranges_max,
             wal_bytes,
-            total_bytes: space.total_bytes + wal_bytes + self.recycled.bytes(),
+            total_bytes: space.total_bytes + wal_bytes + self.storage.recycled.bytes(),
         }
     }
 
     fn punch_stats(&self) -> PunchStats {
-        let punching = self.reclaimer.punching();
+        let punching = self.storage.reclaimer.punching();
         PunchStats {
             punches: punching.punches,
             bytes: punching.bytes,
@@ -307,7 +307,7 @@ impl Engine {
         let layout = self.settings().policy.layout;
         let (scores, limits) = (layout.scores(&version), layout.limits(&version));
         let deepest = version.deepest().map_or(0, usize::from);
-        let pins = self.snapshots.list();
+        let pins = self.jobs.snapshots.list();
         let levels =
             version.levels().zip(scores).take(deepest + 1).map(|((number, level), score)| LevelShape {
                 level: number.into(),

@@ -31,12 +31,16 @@ impl Engine {
     /// Whether there may be something to do in idle time.
     pub(in crate::engine) fn could_use_idle_time(&self) -> bool {
         self.settings().policy.layout.has_intra_l0()
-            && !self.is_short_of_space()
+            && !self.storage.is_short_of_space()
             && self.trees().values().any(|tree| !tree.view().version.level(0).runs.is_empty())
     }
 
     /// Whether users leave the machine alone, or next to.
     pub(in crate::engine) fn is_idle(&self) -> bool {
-        self.idle_time.0.lock().look(self.env.now(), IDLE_PERIOD, || Counts::of(self)).is_idle()
+        self.idle_time
+            .0
+            .lock()
+            .look(self.env.now(), IDLE_PERIOD, || Counts::of(&self.cache, &self.meter, &self.statistics))
+            .is_idle()
     }
 }

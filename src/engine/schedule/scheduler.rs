@@ -247,7 +247,7 @@ impl Engine {
             state.stopping = true;
             self.scheduler.changed(&mut state);
         }
-        self.reclaimer.stop();
+        self.storage.reclaimer.stop();
         self.preallocator.stop();
         let threads = std::mem::take(&mut *self.scheduler.threads.lock());
         for thread in threads {
@@ -266,8 +266,8 @@ impl Engine {
             };
             state.flushing = Some(Flushing { keyspace: tree.id(), first });
             drop(state);
-            let free_bytes = self.free_bytes();
-            let result = self.flush(&tree);
+            let free_bytes = self.storage.free_bytes();
+            let result = self.jobs.flush(&tree);
             state = self.job_ended(Job::Flush, result, free_bytes).0;
             state.flushing = None;
             self.scheduler.done.notify_all();
@@ -278,8 +278,9 @@ impl Engine {
         let mut state = self.scheduler.state.lock();
         while !state.stopping && number < self.settings().limits.background_threads {
             let (changes, wakes) = (state.changes, state.wakes);
-            let full = state.compactions > 0 && self.is_short_of_space();
-            let mut look_again = (self.any_expires() || self.any_put_off()).then_some(EXPIRY_PERIOD);
+            let full = state.compactions > 0 && self.storage.is_short_of_space();
+            let mut look_again =
+                (self.jobs.any_expires() || self.jobs.any_put_off()).then_some(EXPIRY_PERIOD);
             let paused = self.paused(&state, Job::Compaction);
             // What is not due must not fail again and again, nor be in the way of who waits.
             let may_use_idle_time =
@@ -296,7 +297,7 @@ impl Engine {
                 let mut plan = due(false);
                 if plan.is_none() && may_use_idle_time && self.could_use_idle_time() {
                     if self.is_idle() {
-                        plan = due(true).filter(|plan| self.free_bytes() / IDLE_ROOM >= plan.bytes);
+                        plan = due(true).filter(|plan| self.storage.free_bytes() / IDLE_ROOM >= plan.bytes);
                     } else {
                         look_again = Some(IDLE_PERIOD);
                     }
@@ -332,10 +333,10 @@ impl Engine {
     ) -> (MutexGuard<'a, State>, Result<Ended>) {
         state.claim(plan);
         drop(state);
-        let free_bytes = self.free_bytes();
+        let free_bytes = self.storage.free_bytes();
         let result = self.tree(plan.keyspace).and_then(|tree| {
-            let result = self.run_plan(&tree, plan);
-            if can_wait(plan.reason) { self.put_off(&tree, result) } else { result }
+            let result = self.jobs.run_plan(&tree, plan);
+            if can_wait(plan.reason) { self.jobs.put_off(&tree, result) } else { result }
         });
         let (mut state, result) = self.job_ended(Job::Compaction, result, free_bytes);
         state.release(plan);
@@ -421,16 +422,11 @@ impl Engine {
     /// The same. A disk that was full and has been given space is tried at once.
     fn lasting_trouble(&self, state: &mut State, job: Job) -> Option<Error> {
         let Backoff { error, free_bytes, .. } = state.backoffs[job as usize].as_ref()?;
-        if error.kind() == ErrorKind::DiskFull && self.free_bytes() > *free_bytes {
+        if error.kind() == ErrorKind::DiskFull && self.storage.free_bytes() > *free_bytes {
             self.retry(state, job);
             return None;
         }
         Some(error.clone())
-    }
-
-    /// Free space on the device; 0 where that cannot be told.
-    pub(in crate::engine) fn free_bytes(&self) -> u64 {
-        self.env.space(self.device.dir()).map_or(0, |space| space.free)
     }
 
     /// The tree whose sealed memtable has waited longest, and the number of the oldest entry of that. Each tree is looked at once: a
@@ -451,7 +447,7 @@ impl Engine {
         idle: bool,
     ) -> Option<Plan> {
         let space = match rewrites {
-            0 => self.space_view(self.is_short_of_space()),
+            0 => self.jobs.space_view(self.storage.is_short_of_space()),
             _ => SpaceView::default(),
         };
         self.with_views(busy, may, idle, |views| {
@@ -468,7 +464,7 @@ impl Engine {
         plan: impl FnOnce(&[TreeView<'_>]) -> T,
     ) -> T {
         let none = Claims::default();
-        let pins = self.snapshots.list();
+        let pins = self.jobs.snapshots.list();
         let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape)> = self
             .trees()
             .values()
@@ -481,12 +477,12 @@ impl Engine {
                 if layout.price_of_level0(&version).is_some_and(|price| read_debt >= price) {
                     shape.scores[0] = shape.scores[0].max(1.0);
                 }
-                shape.expiring = self.expiring(tree);
-                shape.put_off = self.is_put_off(tree);
+                shape.expiring = self.jobs.expiring(tree);
+                shape.put_off = self.jobs.is_put_off(tree);
                 shape.overwrite_ratio = tree.overwrite_ratio.share();
                 // Others need the space more.
                 (shape.read_debt_bytes, shape.idle) =
-                    if self.is_short_of_space() { (0, false) } else { (read_debt, idle) };
+                    if self.storage.is_short_of_space() { (0, false) } else { (read_debt, idle) };
                 (tree.id(), version, shape)
             })
             .collect();
@@ -546,7 +542,7 @@ impl Engine {
                 self.scheduler.planned.wait(&mut state);
             } else if idle || pointless() {
                 drop(state);
-                self.wait_reclaimed();
+                self.storage.wait_reclaimed();
                 self.preallocator.wait_served();
                 return Ok(());
             } else if let Some(rewrite) = due.filter(|plan| self.may_rewrite(&state, plan)) {

@@ -22,12 +22,12 @@ impl Engine {
     /// Keeps as many recycled files as the live data and the options allow now, and tells the cache how much there is: at the end of each
     /// job.
     pub(in crate::engine) fn fit_recycled(&self) {
-        let (limits, space) = (self.settings().limits, self.reclaimer.space());
+        let (limits, space) = (self.settings().limits, self.storage.reclaimer.space());
         self.cache.expect(space.live_bytes);
         let dead = space.total_bytes.saturating_sub(space.live_bytes);
         let surplus =
             (space.live_bytes / SURPLUS_PARTS).saturating_sub(dead + LOG_SEGMENTS * limits.segment_bytes);
-        self.recycled.keep_up_to(surplus.max(RECYCLED_BYTES_MIN).min(limits.recycled_bytes));
+        self.storage.recycled.keep_up_to(surplus.max(RECYCLED_BYTES_MIN).min(limits.recycled_bytes));
     }
 
     /// Refuses a batch for which the budget of space has no room, unless it adds nothing: deletes make space in the end.
@@ -53,15 +53,15 @@ impl Engine {
     /// Makes room in the budget for `needed` bytes, if it can be made.
     fn find_space(&self, writer: &Writer, needed: u64) -> Result<()> {
         let fits = || self.space_left(writer).is_none_or(|left| left >= needed);
-        if fits() || matches!(self.recycled.free(), Ok(true)) && fits() {
+        if fits() || matches!(self.storage.recycled.free(), Ok(true)) && fits() {
             return Ok(());
         }
         // Under the writer's lock, so no more than is needed, and a little for the writes that come next.
         let missing = || needed.saturating_sub(self.space_left(writer).unwrap_or(needed));
         loop {
-            let freed = self.free_dead(missing().max(FREED_BYTES_MIN));
+            let freed = self.storage.free_dead(missing().max(FREED_BYTES_MIN));
             // Also where nothing was freed: what became a hole or a recycled file meanwhile counts for nobody.
-            if fits() || matches!(self.recycled.free(), Ok(true)) && fits() {
+            if fits() || matches!(self.storage.recycled.free(), Ok(true)) && fits() {
                 return Ok(());
             }
             // Last, for that costs most.
@@ -78,9 +78,9 @@ impl Engine {
     /// of each job, under no lock.
     pub(in crate::engine) fn keep_space_budget(&self) {
         let Some(budget) = self.settings().limits.space_bytes else { return };
-        let used = self.reclaimer.pack_bytes() + self.recycled.bytes();
+        let used = self.storage.reclaimer.pack_bytes() + self.storage.recycled.bytes();
         if used > budget / 2 {
-            self.free_dead(used - budget / 2);
+            self.storage.free_dead(used - budget / 2);
         }
     }
 
@@ -94,8 +94,8 @@ impl Engine {
             .map(|tree| tree.view())
             .map(|view| view.active.bytes() + view.sealed_bytes())
             .sum();
-        let compacting = self.compacting_bytes.load(Relaxed).max(self.pressure.load().l0_bytes);
-        let files = self.reclaimer.pack_bytes() + writer.wal.bytes() + self.recycled.bytes();
+        let compacting = self.jobs.compacting_bytes.load(Relaxed).max(self.pressure.load().l0_bytes);
+        let files = self.storage.reclaimer.pack_bytes() + writer.wal.bytes() + self.storage.recycled.bytes();
         let ingesting = self.ingesting_bytes.load(Relaxed);
         Some(budget.saturating_sub(files + in_memory + compacting + ingesting))
     }

@@ -28,7 +28,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crate::catalog::{Catalog, ExtentSink};
-use crate::engine::Engine;
+use crate::engine::space::storage::Storage;
 use crate::env::sync::{Condvar, OrderedMutex};
 use crate::policy::{PackView, SpaceTotals};
 use crate::types::{Extent, PackId};
@@ -244,7 +244,7 @@ impl ExtentSink for Reclaimer {
     }
 }
 
-impl Engine {
+impl Storage {
     /// Frees `bytes` of what is dead, so that no power cut takes them back, or as much as there is; whether anything was
     /// freed. Any lock but the reclaimer's may be held: nobody waits for more than was asked for.
     pub(crate) fn free_dead(&self, bytes: u64) -> bool {

@@ -14,6 +14,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::storage::Storage;
 use crate::batch::WriteBatch;
 use crate::engine::Engine;
 use crate::env::Access;
@@ -68,13 +69,13 @@ impl Reserve {
     }
 }
 
-impl Engine {
+impl Storage {
     /// Does `write`. Where that finds the disk full, does it again in what space can be made, until none can.
     pub(crate) fn with_space<T>(&self, write: impl FnMut() -> Result<T>) -> Result<T> {
         self.with_space_but(0, write)
     }
 
-    /// As [`Engine::with_space`], for what writers put into the log: jobs keep their part of the reserve.
+    /// As [`Storage::with_space`], for what writers put into the log: jobs keep their part of the reserve.
     pub(crate) fn with_space_for_log<T>(&self, write: impl FnMut() -> Result<T>) -> Result<T> {
         self.with_space_but(for_jobs(self.reserve.bytes), write)
     }
@@ -91,16 +92,6 @@ impl Engine {
                 written => return written,
             }
         }
-    }
-
-    /// Makes space if `error` is a full disk, for a job, which needs much and holds no lock; whether there is more now.
-    pub(crate) fn make_space_for_job(&self, error: &Error) -> bool {
-        error.kind() == ErrorKind::DiskFull && (self.free_space(u64::MAX) || self.give_up_reserve(0))
-    }
-
-    /// Frees `bytes` of what nobody needs, or what can be; whether there is more now. No lock may be held.
-    fn free_space(&self, bytes: u64) -> bool {
-        self.free_dead(bytes) || self.free_recycled() || self.rewrite_for_space()
     }
 
     /// A pack that died before anybody asked for space may have become a recycled file since.
@@ -142,10 +133,37 @@ impl Engine {
         give_up().is_ok()
     }
 
+    /// Whether there was room for it.
+    fn prepare_reserve(&self, bytes: u64) -> Result<bool> {
+        let made = prepare(&self.device, bytes);
+        self.reserve.held.store(if made.is_ok() { bytes } else { 0 }, Ordering::Relaxed);
+        match made {
+            Err(error) if error.kind() == ErrorKind::DiskFull => Ok(false),
+            made => made.map(|()| true),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let space = self.env.space(self.device.dir());
+        space.is_ok_and(|space| space.free >= self.reserve.bytes.saturating_mul(2))
+    }
+}
+
+impl Engine {
+    /// Makes space if `error` is a full disk, for a job, which needs much and holds no lock; whether there is more now.
+    pub(crate) fn make_space_for_job(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::DiskFull && (self.free_space(u64::MAX) || self.storage.give_up_reserve(0))
+    }
+
+    /// Frees `bytes` of what nobody needs, or what can be; whether there is more now. No lock may be held.
+    fn free_space(&self, bytes: u64) -> bool {
+        self.storage.free_dead(bytes) || self.storage.free_recycled() || self.rewrite_for_space()
+    }
+
     /// Refuses a batch that needs more space than it may come to free, while the reserve is given up, and one that deletes
     /// while the part for jobs is.
     pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
-        let reserve = &self.reserve;
+        let reserve = &self.storage.reserve;
         if reserve.holds(reserve.bytes) {
             return Ok(());
         }
@@ -165,29 +183,31 @@ impl Engine {
     /// Makes the reserve again, if there is room for more than that.
     fn make_reserve(&self) -> Result<bool> {
         // Under no lock.
-        while !self.has_room() && (self.free_recycled() || self.rewrite_for_space()) {}
+        while !self.storage.has_room() && (self.storage.free_recycled() || self.rewrite_for_space()) {}
         if self.health.is_poisoned() {
             self.wake_writers();
         }
-        let reserve = &self.reserve;
+        let reserve = &self.storage.reserve;
         let _changing = reserve.changing.lock();
         let room = || {
-            self.has_room() || self.recycled.free().is_ok_and(|freed| freed && self.has_room()) || {
-                // Also where nothing was freed: what became a hole meanwhile counts for nobody.
-                self.free_dead(reserve.bytes.saturating_mul(2));
-                self.has_room()
-            }
+            self.storage.has_room()
+                || self.storage.recycled.free().is_ok_and(|freed| freed && self.storage.has_room())
+                || {
+                    // Also where nothing was freed: what became a hole meanwhile counts for nobody.
+                    self.storage.free_dead(reserve.bytes.saturating_mul(2));
+                    self.storage.has_room()
+                }
         };
-        Ok(reserve.holds(reserve.bytes) || room() && self.prepare_reserve(reserve.bytes)?)
+        Ok(reserve.holds(reserve.bytes) || room() && self.storage.prepare_reserve(reserve.bytes)?)
     }
 
     /// Makes what jobs need of the reserve again. What is free is no guide: a file system keeps some for root, and for itself.
     fn make_reserve_for_jobs(&self) -> Result<bool> {
-        let reserve = &self.reserve;
+        let reserve = &self.storage.reserve;
         let bytes = for_jobs(reserve.bytes);
         loop {
             let changing = reserve.changing.lock();
-            if reserve.holds(bytes) || self.prepare_reserve(bytes)? {
+            if reserve.holds(bytes) || self.storage.prepare_reserve(bytes)? {
                 return Ok(true);
             }
             drop(changing);
@@ -195,21 +215,6 @@ impl Engine {
                 return Ok(false);
             }
         }
-    }
-
-    /// Whether there was room for it.
-    fn prepare_reserve(&self, bytes: u64) -> Result<bool> {
-        let made = prepare(&self.device, bytes);
-        self.reserve.held.store(if made.is_ok() { bytes } else { 0 }, Ordering::Relaxed);
-        match made {
-            Err(error) if error.kind() == ErrorKind::DiskFull => Ok(false),
-            made => made.map(|()| true),
-        }
-    }
-
-    fn has_room(&self) -> bool {
-        let space = self.env.space(self.device.dir());
-        space.is_ok_and(|space| space.free >= self.reserve.bytes.saturating_mul(2))
     }
 }
 

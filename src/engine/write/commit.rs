@@ -100,7 +100,7 @@ impl Engine {
             }
             return Ok(Ok(self.logged()));
         }
-        let timestamped = self.clock.timestamped(&self.trees.load(), batch)?;
+        let timestamped = self.jobs.clock.timestamped(&self.trees.load(), batch)?;
         let batch = timestamped.as_ref().unwrap_or(batch);
         let appended = self.append(&mut writer.lock(), batch, guarded)?;
         let Numbered { first, last, trees } = match appended {
@@ -111,7 +111,7 @@ impl Engine {
         if durability == Durability::Synced {
             self.sync_upto(last).inspect_err(|_| self.wake_writers())?;
         }
-        self.visibility.publish(first, last).map_err(|_| self.gave_up())?;
+        self.visibility.publish(first, last).map_err(|_| self.health.gave_up())?;
         self.statistics.user_write(batch.count(), batch.user_bytes());
         Ok(Ok(last))
     }
@@ -145,7 +145,7 @@ impl Engine {
         let writer = &mut **guard;
         let (first, count) = (writer.last_seq.plus(1), batch.count());
         let log = || LogBatch { first, count, ops: batch.encoded() };
-        self.with_space_for_log(|| writer.wal.append(std::iter::once(log()))).map_err(|error| {
+        self.storage.with_space_for_log(|| writer.wal.append(std::iter::once(log()))).map_err(|error| {
             match error.kind() {
                 // The next append goes to the same place; nothing is unknown.
                 ErrorKind::DiskFull if !planted!("full-disk-poisons") => error,
@@ -178,13 +178,7 @@ impl Engine {
 
     /// Waits until everything up to `seq` is visible. Its writers need no lock for that.
     pub(in crate::engine) fn wait_visible(&self, seq: Seq) -> Result<()> {
-        self.visibility.wait_for(seq).map_err(|_| self.gave_up())
-    }
-
-    /// Why a write that others wait for will never be visible.
-    pub(in crate::engine) fn gave_up(&self) -> Error {
-        let closed = || Error::new(ErrorKind::Closed, "the store has been closed");
-        self.health.check_sound().err().unwrap_or_else(closed)
+        self.visibility.wait_for(seq).map_err(|_| self.health.gave_up())
     }
 
     /// Makes everything acknowledged so far survive a power cut.
@@ -385,11 +379,11 @@ impl Engine {
     }
 
     fn roll(&self, writer: &mut Writer) -> Result<()> {
-        self.with_space(|| writer.wal.roll()).map_err(|error| match error.kind() {
+        self.storage.with_space(|| writer.wal.roll()).map_err(|error| match error.kind() {
             ErrorKind::DiskFull => error,
             _ => self.poison(error),
         })?;
-        self.ids.segments_used(writer.wal.next_id());
+        self.jobs.ids.segments_used(writer.wal.next_id());
         self.preallocator.ask();
         Ok(())
     }

@@ -10,7 +10,7 @@ impl Engine {
     /// Whether `plan` is a rewrite, and may start now.
     pub(super) fn may_rewrite(&self, state: &State, plan: &Plan) -> bool {
         let is_barred = state.held.contains(&plan.keyspace) || state.waiting.contains_key(&plan.keyspace);
-        let is_full = state.compactions > 0 && self.is_short_of_space();
+        let is_full = state.compactions > 0 && self.storage.is_short_of_space();
         plan.kind == PlanKind::Rewrite && !is_barred && !is_full
     }
 
@@ -41,7 +41,7 @@ impl Engine {
         state.rewrites += 1;
         drop(state);
         prepare();
-        let result = self.rewrite_or_block(plan);
+        let result = self.jobs.rewrite_or_block(plan);
         let mut state = self.scheduler.state.lock();
         state.rewrites -= 1;
         state.release(plan);
@@ -56,13 +56,14 @@ impl Engine {
     /// there is no other until something has been given up. Nor is there one beside another job where the disk is full, for
     /// both would count on the same bytes.
     pub(crate) fn rewrite_for_space(&self) -> bool {
-        let before = self.reclaimer.given_up();
+        let before = self.storage.reclaimer.given_up();
         let mut state = self.scheduler.state.lock();
         if state.rewrites > 0 {
             while state.rewrites > 0 {
                 self.scheduler.done.wait(&mut state);
             }
-        } else if state.found_nothing_at == Some(before) || state.compactions > 0 && self.is_short_of_space()
+        } else if state.found_nothing_at == Some(before)
+            || state.compactions > 0 && self.storage.is_short_of_space()
         {
             return false;
         } else {
@@ -70,7 +71,7 @@ impl Engine {
                 let plan = if self.health.check_writable().is_ok() { self.rewrite_due(&state) } else { None };
                 let Some(plan) = plan else { return false };
                 let (guard, result) =
-                    self.rewrite_claimed(state, &plan, || self.take_rest_of_reserve(plan.bytes));
+                    self.rewrite_claimed(state, &plan, || self.storage.take_rest_of_reserve(plan.bytes));
                 state = guard;
                 match result {
                     Ok(true) => break,
@@ -81,8 +82,8 @@ impl Engine {
             }
         }
         drop(state);
-        self.wait_reclaimed();
-        let is_freed = self.reclaimer.given_up() > before;
+        self.storage.wait_reclaimed();
+        let is_freed = self.storage.reclaimer.given_up() > before;
         if !is_freed {
             self.scheduler.state.lock().found_nothing_at = Some(before);
         }
@@ -91,7 +92,7 @@ impl Engine {
 
     /// The rewrite that gives most space for what it writes.
     fn rewrite_due(&self, state: &State) -> Option<Plan> {
-        let space = self.space_view(true);
+        let space = self.jobs.space_view(true);
         if !space.totals.no_holes || space.packs.is_empty() {
             return None;
         }

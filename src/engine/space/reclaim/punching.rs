@@ -70,7 +70,7 @@ impl Engine {
     /// Body of the reclaiming thread.
     pub(in crate::engine) fn reclaim_forever(&self) {
         let mut turn = Turn { left: TURN, rest_until: Duration::ZERO, was_due: false, has_notified: false };
-        let mut state = self.reclaimer.state.lock();
+        let mut state = self.storage.reclaimer.state.lock();
         while !state.stopped {
             turn.has_notified &= !state.accounting.retry(self.env.now());
             if let Some(&pack) = state.dead.first() {
@@ -99,7 +99,7 @@ impl Engine {
             };
             is_free = !is_linked && matches!(removed, Ok(true));
         }
-        let mut state = self.reclaimer.state.lock();
+        let mut state = self.storage.reclaimer.state.lock();
         state.dead.retain(|other| other.id != pack.id);
         state.given_up += 1;
         let holes = state.unsynced.remove(&pack.id).unwrap_or(0);
@@ -107,7 +107,7 @@ impl Engine {
             // The holes for good, too.
             state.count_freed(pack.bytes + holes);
         }
-        self.reclaimer.woken.notify_all();
+        self.storage.reclaimer.woken.notify_all();
         state
     }
 
@@ -129,7 +129,7 @@ impl Engine {
             return self.sync_later(state, pack);
         }
         state.exhaust();
-        self.reclaimer.woken.notify_all();
+        self.storage.reclaimer.woken.notify_all();
         state
     }
 
@@ -137,7 +137,7 @@ impl Engine {
     fn sync_later<'a>(&'a self, state: MutexGuard<'a, State>, pack: PackId) -> MutexGuard<'a, State> {
         drop(state);
         let file = self.device.open(FileName::Pack(pack), Access::ReadWrite);
-        let mut state = self.reclaimer.state.lock();
+        let mut state = self.storage.reclaimer.state.lock();
         match file {
             Ok(file) => self.sync_holes(state, pack, &file).0,
             Err(_) => {
@@ -157,12 +157,12 @@ impl Engine {
     ) -> (MutexGuard<'a, State>, bool) {
         drop(state);
         let synced = planted!("holes-promised-without-a-sync") || file.sync(WriteCause::Reclaim).is_ok();
-        let mut state = self.reclaimer.state.lock();
+        let mut state = self.storage.reclaimer.state.lock();
         if synced {
             let bytes = state.unsynced.remove(&pack).unwrap_or(0);
             state.count_freed(bytes);
             // One who asked for less than others need not wait for them.
-            self.reclaimer.woken.notify_all();
+            self.storage.reclaimer.woken.notify_all();
         } else {
             // A file of which a sync has failed is never synced again: the next one would say nothing of the holes before it.
             state.accounting.never_sync(pack);
@@ -185,7 +185,7 @@ impl Engine {
         }
         turn.was_due = is_due;
         if is_due && now < turn.rest_until {
-            if self.reclaimer.woken.wait_for(&mut state, turn.rest_until - now) {
+            if self.storage.reclaimer.woken.wait_for(&mut state, turn.rest_until - now) {
                 // Also where time stands still unless something is done.
                 turn.rest_until = Duration::ZERO;
             }
@@ -197,25 +197,25 @@ impl Engine {
             drop(state);
             let pause = if is_behind || self.is_calm() { PAUSE_SHORT } else { PAUSE };
             turn.spend(done, pause);
-            state = self.reclaimer.state.lock();
+            state = self.storage.reclaimer.state.lock();
             return state;
         }
         turn.has_notified &= !std::mem::take(&mut state.has_died);
-        let is_due = state.space_totals(self.is_short_of_space()).is_due();
+        let is_due = state.space_totals(self.storage.is_short_of_space()).is_due();
         if is_due && !turn.has_notified {
             turn.has_notified = true;
             drop(state);
             self.scheduler.wake();
-            return self.reclaimer.state.lock();
+            return self.storage.reclaimer.state.lock();
         }
         turn.has_notified = is_due;
         match state.accounting.next_retry().filter(|_| !self.health.is_poisoned()) {
             Some(until) => {
-                if self.reclaimer.woken.wait_for(&mut state, until.saturating_sub(now)) {
+                if self.storage.reclaimer.woken.wait_for(&mut state, until.saturating_sub(now)) {
                     turn.has_notified &= !state.accounting.retry(until);
                 }
             }
-            None => self.reclaimer.woken.wait(&mut state),
+            None => self.storage.reclaimer.woken.wait(&mut state),
         }
         state
     }
@@ -232,7 +232,7 @@ impl Engine {
         let Attempt { punched, obstacle, file } = punch(&self.device, pick.pack, &pick.byte_ranges);
         let holes = &pick.byte_ranges[..punched];
         let bytes = holes.iter().map(|hole| hole.end - hole.start).sum();
-        let mut state = self.reclaimer.state.lock();
+        let mut state = self.storage.reclaimer.state.lock();
         state.punched(pick.pack, holes);
         // Also one who has begun to wait only during the punch: nothing else may be left to be freed.
         let is_asked = state.is_asked();
