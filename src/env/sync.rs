@@ -33,7 +33,9 @@ use std::time::Duration;
 
 use super::simulated::schedule;
 use order::Held;
-pub(crate) use order::{OrderedMutex, Rank};
+// Of no use outside, where only benchmarks of single modules name it.
+#[doc(hidden)]
+pub use order::{OrderedMutex, Rank};
 
 /// How often a lock that is held is looked at before its waiter sleeps, and how often the processor relaxes between: some 20 us together
 /// (AMD EPYC), about what sleeping and being woken takes.

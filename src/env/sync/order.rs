@@ -13,7 +13,7 @@ use super::{Mutex, MutexGuard};
 
 /// The place of a lock in the order: the outermost first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Rank {
+pub enum Rank {
     /// The store is being closed, or its options change (`Engine::closing`).
     Closing,
     /// The thread that syncs for tickets starts or ends (`Tickets::syncer`).
@@ -39,16 +39,16 @@ pub(crate) enum Rank {
 }
 
 /// A [`Mutex`] that has its place in the order of locks: by default that of a leaf, under which no other is taken.
-pub(crate) struct OrderedMutex<T: ?Sized>(Mutex<T>);
+pub struct OrderedMutex<T: ?Sized>(Mutex<T>);
 
 impl<T> OrderedMutex<T> {
     /// An unlocked mutex of `rank` that holds `value`.
-    pub(crate) const fn new(rank: Rank, value: T) -> Self {
+    pub const fn new(rank: Rank, value: T) -> Self {
         Self(Mutex::ranked(Held::at(rank), value))
     }
 
     /// An unlocked mutex under which no other is taken.
-    pub(crate) const fn leaf(value: T) -> Self {
+    pub const fn leaf(value: T) -> Self {
         Self::new(Rank::Leaf, value)
     }
 }
@@ -63,18 +63,18 @@ impl<T: ?Sized> OrderedMutex<T> {
     /// Waits until the mutex is free and takes it.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+    pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock()
     }
 
     /// Takes the mutex if it is free.
     #[inline]
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.0.try_lock()
     }
 
     /// The value, without locking: nobody else can hold a mutex that is borrowed mutably.
-    pub(crate) fn get_mut(&mut self) -> &mut T {
+    pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }
 }
