@@ -41,7 +41,6 @@ use crate::error::{Error, Result};
 use crate::format::edit::Counters;
 use crate::store::cache::TableCache;
 use crate::store::files::device::Device;
-use crate::store::files::meter::Meter;
 use crate::store::manifest::Manifest;
 use crate::store::memtable::ChunkPool;
 use crate::store::wal::{NextSegment, RecoveredSegment, Wal};
@@ -56,7 +55,7 @@ use observe::health::Health;
 use observe::statistics::Statistics;
 use read::path::ReadPath;
 use read::tree::Tree;
-use schedule::idle_time::IdleTime;
+use schedule::background::Background;
 use schedule::scheduler::Scheduler;
 use space::storage::Storage;
 use write::commit::SyncGroup;
@@ -72,6 +71,8 @@ pub(crate) type Trees = BTreeMap<KeyspaceId, Arc<Tree>>;
 pub(crate) struct Engine {
     /// Lookups, iterators and snapshots.
     pub(crate) read: Arc<ReadPath>,
+    /// What runs jobs.
+    pub(crate) background: Arc<Background>,
     /// Flush, compaction, rewrite, and the install of what they make.
     jobs: Arc<JobContext>,
     /// What takes space, and what gives it back.
@@ -81,7 +82,6 @@ pub(crate) struct Engine {
     // Constant after opening.
     pub(crate) env: Arc<dyn Env>,
     pub(crate) device: Arc<Device>,
-    pub(crate) meter: Arc<Meter>,
     pub(crate) cache: Arc<TableCache>,
     /// The log as it was when the store was opened, if that was for reading alone: held.
     replayed: Vec<RecoveredSegment>,
@@ -96,7 +96,6 @@ pub(crate) struct Engine {
     pub(crate) tickets: Arc<Tickets>,
     scheduler: Arc<Scheduler>,
     pressure: Arc<Pressure>,
-    idle_time: IdleTime,
     pub(crate) health: Arc<Health>,
     /// The segment that the log goes on in; `None` in a store that was opened for reading alone.
     next_segment: Option<Arc<NextSegment>>,
@@ -105,8 +104,6 @@ pub(crate) struct Engine {
     chunks: Arc<ChunkPool>,
     statistics: Arc<Statistics>,
     events: Arc<Events>,
-    /// Bytes of tables from outside that are written and not in a tree yet.
-    ingesting_bytes: AtomicU64,
     // Guarded.
     /// Held while the store is being closed, or its settings change.
     closing: OrderedMutex<()>,

@@ -56,13 +56,13 @@ struct Counted {
 impl Counted {
     fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
-        self.engine.ingesting_bytes.fetch_add(bytes, Relaxed);
+        self.engine.background.ingesting_bytes.fetch_add(bytes, Relaxed);
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.engine.ingesting_bytes.fetch_sub(self.bytes, Relaxed);
+        self.engine.background.ingesting_bytes.fetch_sub(self.bytes, Relaxed);
     }
 }
 
@@ -136,7 +136,7 @@ impl Ingestion {
             let bytes = self.output.table_bytes();
             self.output.cut(&UpperBound::Excluded(key.into()))?;
             self.counted.add(bytes);
-            self.engine.check_ingest(bytes)?;
+            self.engine.background.check_ingest(bytes)?;
         }
         self.output.add(key, Stamp::new(Seq::ZERO, kind), value, None)
     }
@@ -164,9 +164,9 @@ impl Ingestion {
             complete.extend(ingestion.complete()?);
         }
         if !complete.is_empty() {
-            engine.check_ingest(1)?;
+            engine.background.check_ingest(1)?;
             engine.install_ingested(complete)?;
-            engine.fit_recycled();
+            engine.background.fit_recycled();
             engine.statistics.user_write(u32::try_from(entries).unwrap_or(u32::MAX), bytes);
         }
         Ok(())
@@ -174,7 +174,7 @@ impl Ingestion {
 
     /// Ends the tables; nothing if there are none.
     fn complete(self) -> Result<Option<Complete>> {
-        let finished = self.output.finish().inspect_err(|_| self.engine.wake_writers())?;
+        let finished = self.output.finish().inspect_err(|_| self.engine.background.wake_writers())?;
         if self.entries == 0 {
             return Ok(None);
         }
@@ -213,11 +213,11 @@ impl Engine {
         if !planted!("ingest-past-a-full-level-0") {
             self.make_room(&mut self.writer()?.lock(), 0)?;
         }
-        let held = complete.iter().map(|of| self.pause_compactions(of.tree.id()));
+        let held = complete.iter().map(|of| self.background.pause_compactions(of.tree.id()));
         let _compactions: Vec<_> = held.collect::<Result<_>>()?;
         let _writers = self.hold_writers(complete.iter().map(|of| &*of.tree))?;
         if !planted!("ingest-below-an-unflushed-memtable") {
-            self.wait_flushed()?;
+            self.background.wait_flushed()?;
         }
         let mut writer = self.writer()?.lock();
         self.health.check_writable()?;
@@ -247,7 +247,7 @@ impl Engine {
         writer.last_seq = number;
         self.visibility.publish(number, number).map_err(|_| self.health.gave_up())?;
         drop(writer);
-        self.sample_load();
+        self.background.sample_load();
         Ok(())
     }
 

@@ -19,6 +19,7 @@ use crate::engine::observe::alarm::Alarm;
 use crate::engine::observe::events::Events;
 use crate::engine::observe::statistics::Statistics;
 use crate::engine::read::path::ReadPath;
+use crate::engine::schedule::background::Background;
 use crate::engine::schedule::idle_time::IdleTime;
 use crate::engine::schedule::throttle::Throttle;
 use crate::engine::space::reclaim::Reclaimer;
@@ -84,14 +85,23 @@ pub(super) fn assemble(opening: &Opening, mut found: Recovered) -> Engine {
     let ids = Arc::new(IdCounters::new(&found.catalog.counters));
     let common = common(opening, found);
     let read = read_path(&common);
-    let jobs = job_context(&common, opening, &read, ids);
-    let Common { env, lock, meter, cache, storage, settings, trees, alarm, .. } = common;
+    let jobs = Arc::new(job_context(&common, opening, &read, ids));
+    let background = Background {
+        jobs: jobs.clone(),
+        scheduler: common.alarm.scheduler.clone(),
+        pressure: common.alarm.pressure.clone(),
+        idle_time: IdleTime::since(common.env.now()),
+        meter: common.meter.clone(),
+        ingesting_bytes: AtomicU64::new(0),
+        _lock: common.lock.clone(),
+    };
+    let Common { env, lock, cache, storage, settings, trees, alarm, .. } = common;
     Engine {
-        jobs: Arc::new(jobs),
+        background: Arc::new(background),
+        jobs,
         read: Arc::new(read),
         storage,
         device,
-        meter,
         cache,
         replayed,
         settings,
@@ -103,12 +113,10 @@ pub(super) fn assemble(opening: &Opening, mut found: Recovered) -> Engine {
         visibility: alarm.visibility.clone(),
         scheduler: alarm.scheduler.clone(),
         pressure: alarm.pressure.clone(),
-        idle_time: IdleTime::since(env.now()),
         health: alarm.health.clone(),
         preallocator: common.preallocator,
         chunks,
         statistics: common.statistics,
-        ingesting_bytes: AtomicU64::new(0),
         events: alarm.events.clone(),
         alarm,
         env,

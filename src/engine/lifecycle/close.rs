@@ -27,7 +27,7 @@ impl Engine {
         if result.is_ok() && long(&writer.lock().wal) {
             // If it fails, the log still has everything. Nothing relies on its end but the length of the next replay: the log is
             // synced below whatever was flushed.
-            let _ = self.seal_all().and_then(|()| self.wait_flushed());
+            let _ = self.seal_all().and_then(|()| self.background.wait_flushed());
         }
         self.stop_work();
         if result.is_ok() && !planted!("closed-without-a-sync") {
@@ -48,8 +48,8 @@ impl Engine {
     /// Ends the threads, and whatever waits for them.
     pub(crate) fn stop_work(&self) {
         self.health.close();
-        self.wake_writers();
-        self.stop_threads();
+        self.background.wake_writers();
+        self.background.stop_threads();
         self.tickets.stop_syncer();
         self.storage.recycled.close();
     }

@@ -48,7 +48,7 @@ impl Engine {
         change.edit.counters.keyspace = id.next();
         let installed = self.jobs.install(change);
         // Success, too, may have poisoned the store: the switch to a new manifest may have failed behind it.
-        self.wake_writers();
+        self.background.wake_writers();
         installed?;
         let version = Arc::new(Version::empty());
         let view = View { active: new_memtable(&self.chunks, b""), sealed: Vec::new(), version };
@@ -132,7 +132,7 @@ impl Engine {
         let edit = Edit { keyspaces, ..Edit::default() };
         let installed = self.jobs.install(Change { edit, ..Change::default() });
         // As after a creation.
-        self.wake_writers();
+        self.background.wake_writers();
         installed
     }
 
@@ -174,12 +174,12 @@ impl Engine {
             writer.active_bytes = self.active_bytes();
         }
         // Jobs that are under way find no keyspace to install their results in.
-        self.wait_jobs_of(id);
+        self.background.wait_jobs_of(id);
         // Whoever waits for them no longer need.
         self.scheduler.wake_all();
         tree.clear();
-        self.sample_load();
-        self.wake_writers();
+        self.background.sample_load();
+        self.background.wake_writers();
         Ok(())
     }
 

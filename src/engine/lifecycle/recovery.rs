@@ -18,13 +18,14 @@ use super::assemble::{Recovered, assemble};
 use super::settings::{Limits, keyspace_record};
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::{Catalog, ExtentSink, Lease, Version};
+use crate::engine::lifecycle::preallocate::PreallocateThread;
 use crate::engine::observe::events::Listener;
 use crate::engine::read::tree::{Sealed, Tree, View, common_prefix, new_memtable};
-use crate::engine::space::reclaim::{Reclaimer, gaps};
+use crate::engine::space::reclaim::{ReclaimThread, Reclaimer, gaps};
 use crate::engine::space::reserve::Reserve;
 use crate::engine::{Engine, Trees, Writer};
 use crate::env::sync::{OrderedMutex, Rank};
-use crate::env::{Access, Env, FileLock};
+use crate::env::{Access, Env, FileLock, Priority};
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Filters;
 use crate::format::Malformed;
@@ -509,10 +510,39 @@ fn overtaken() -> Error {
 }
 
 impl Engine {
+    /// Starts the background threads.
+    fn start_threads(&self) -> Result<()> {
+        let background = &self.background;
+        // Nobody joins this one: a listener may take for ever.
+        drop(self.events.start(&*self.env).map_err(|e| background.no_thread(e))?);
+        // Writers wait for flushes, so those get their share of the processors at all times.
+        background.start("terrace-flush", Priority::Normal, |background| background.flush_forever())?;
+        if let (Some(next_segment), Some(syncs)) = (&self.next_segment, &self.syncs) {
+            let preallocation = PreallocateThread {
+                background: background.clone(),
+                alarm: self.alarm.clone(),
+                next_segment: next_segment.clone(),
+                log: syncs.log().clone(),
+            };
+            // Whoever is faster waits for a sync that this one is in.
+            let body = move |_: &_| preallocation.preallocate_forever();
+            background.start("terrace-preallocate", Priority::Normal, body)?;
+        }
+        let reclaim = ReclaimThread {
+            storage: self.storage.clone(),
+            health: self.health.clone(),
+            cache: self.cache.clone(),
+            pressure: background.pressure.clone(),
+            scheduler: background.scheduler.clone(),
+        };
+        background.start("terrace-reclaim", Priority::Background, move |_| reclaim.reclaim_forever())?;
+        background.start_compaction_threads()
+    }
+
     /// Starts the threads, and flushes at once what would make the next recovery long, too.
     fn start_work(self: &Arc<Self>) -> Result<()> {
-        self.sample_load();
-        self.fit_recycled();
+        self.background.sample_load();
+        self.background.fit_recycled();
         self.start_threads()?;
         let bytes = self.writer()?.lock().wal.bytes();
         if bytes > self.settings().limits.memtable_bytes / 4 { self.seal_all() } else { Ok(()) }

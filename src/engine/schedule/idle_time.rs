@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use crate::engine::Engine;
+use crate::engine::schedule::background::Background;
 use crate::engine::schedule::throttle::{Counts, Seen};
 use crate::env::sync::OrderedMutex;
 
@@ -27,11 +27,11 @@ impl IdleTime {
     }
 }
 
-impl Engine {
+impl Background {
     /// Whether there may be something to do in idle time.
     pub(in crate::engine) fn could_use_idle_time(&self) -> bool {
-        self.settings().policy.layout.has_intra_l0()
-            && !self.storage.is_short_of_space()
+        self.jobs.settings.load().policy.layout.has_intra_l0()
+            && !self.jobs.storage.is_short_of_space()
             && self.trees().values().any(|tree| !tree.view().version.level(0).runs.is_empty())
     }
 
@@ -40,7 +40,9 @@ impl Engine {
         self.idle_time
             .0
             .lock()
-            .look(self.env.now(), IDLE_PERIOD, || Counts::of(&self.cache, &self.meter, &self.statistics))
+            .look(self.jobs.env.now(), IDLE_PERIOD, || {
+                Counts::of(&self.jobs.cache, &self.meter, &self.jobs.statistics)
+            })
             .is_idle()
     }
 }

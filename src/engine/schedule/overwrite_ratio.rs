@@ -97,7 +97,7 @@ mod tests {
                         batch.put(format!("{:08x}", key.wrapping_mul(0x9e37_79b1)), [0; 200]);
                     }
                     engine.commit(&batch, Durability::Buffered).unwrap();
-                    engine.seal_all().and_then(|()| engine.wait_flushed()).unwrap();
+                    engine.seal_all().and_then(|()| engine.background.wait_flushed()).unwrap();
                 }
                 tree.overwrite_ratio.share()
             };

@@ -35,6 +35,7 @@ use crate::types::{Extent, PackId};
 
 pub(in crate::engine) use accounting::gaps;
 use accounting::{DeadPack, Released, SpaceAccounting};
+pub(in crate::engine) use punching::ReclaimThread;
 
 #[derive(Debug, Default)]
 pub(crate) struct Reclaimer {

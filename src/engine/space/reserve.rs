@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::storage::Storage;
 use crate::batch::WriteBatch;
-use crate::engine::Engine;
+use crate::engine::schedule::background::Background;
 use crate::env::Access;
 use crate::env::sync::{OrderedMutex, Rank};
 use crate::error::{Error, ErrorKind, Result};
@@ -149,21 +149,22 @@ impl Storage {
     }
 }
 
-impl Engine {
+impl Background {
     /// Makes space if `error` is a full disk, for a job, which needs much and holds no lock; whether there is more now.
     pub(crate) fn make_space_for_job(&self, error: &Error) -> bool {
-        error.kind() == ErrorKind::DiskFull && (self.free_space(u64::MAX) || self.storage.give_up_reserve(0))
+        error.kind() == ErrorKind::DiskFull
+            && (self.free_space(u64::MAX) || self.jobs.storage.give_up_reserve(0))
     }
 
     /// Frees `bytes` of what nobody needs, or what can be; whether there is more now. No lock may be held.
     fn free_space(&self, bytes: u64) -> bool {
-        self.storage.free_dead(bytes) || self.storage.free_recycled() || self.rewrite_for_space()
+        self.jobs.storage.free_dead(bytes) || self.jobs.storage.free_recycled() || self.rewrite_for_space()
     }
 
     /// Refuses a batch that needs more space than it may come to free, while the reserve is given up, and one that deletes
     /// while the part for jobs is.
     pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
-        let reserve = &self.storage.reserve;
+        let reserve = &self.jobs.storage.reserve;
         if reserve.holds(reserve.bytes) {
             return Ok(());
         }
@@ -177,37 +178,39 @@ impl Engine {
             false => "delete more until compactions have freed what is deleted already",
         };
         let full = std::io::ErrorKind::StorageFull.into();
-        Err(Error::io(action, &self.device.path(FileName::Reserve), full))
+        Err(Error::io(action, &self.jobs.storage.device.path(FileName::Reserve), full))
     }
 
     /// Makes the reserve again, if there is room for more than that.
     fn make_reserve(&self) -> Result<bool> {
         // Under no lock.
-        while !self.storage.has_room() && (self.storage.free_recycled() || self.rewrite_for_space()) {}
-        if self.health.is_poisoned() {
+        while !self.jobs.storage.has_room() && (self.jobs.storage.free_recycled() || self.rewrite_for_space())
+        {
+        }
+        if self.jobs.health.is_poisoned() {
             self.wake_writers();
         }
-        let reserve = &self.storage.reserve;
+        let reserve = &self.jobs.storage.reserve;
         let _changing = reserve.changing.lock();
         let room = || {
-            self.storage.has_room()
-                || self.storage.recycled.free().is_ok_and(|freed| freed && self.storage.has_room())
+            self.jobs.storage.has_room()
+                || self.jobs.storage.recycled.free().is_ok_and(|freed| freed && self.jobs.storage.has_room())
                 || {
                     // Also where nothing was freed: what became a hole meanwhile counts for nobody.
-                    self.storage.free_dead(reserve.bytes.saturating_mul(2));
-                    self.storage.has_room()
+                    self.jobs.storage.free_dead(reserve.bytes.saturating_mul(2));
+                    self.jobs.storage.has_room()
                 }
         };
-        Ok(reserve.holds(reserve.bytes) || room() && self.storage.prepare_reserve(reserve.bytes)?)
+        Ok(reserve.holds(reserve.bytes) || room() && self.jobs.storage.prepare_reserve(reserve.bytes)?)
     }
 
     /// Makes what jobs need of the reserve again. What is free is no guide: a file system keeps some for root, and for itself.
     fn make_reserve_for_jobs(&self) -> Result<bool> {
-        let reserve = &self.storage.reserve;
+        let reserve = &self.jobs.storage.reserve;
         let bytes = for_jobs(reserve.bytes);
         loop {
             let changing = reserve.changing.lock();
-            if reserve.holds(bytes) || self.storage.prepare_reserve(bytes)? {
+            if reserve.holds(bytes) || self.jobs.storage.prepare_reserve(bytes)? {
                 return Ok(true);
             }
             drop(changing);

@@ -61,7 +61,7 @@ impl SyncGroup {
     }
 
     /// How much of the log is durable.
-    pub(in crate::engine) fn log(&self) -> &Durable {
+    pub(in crate::engine) fn log(&self) -> &Arc<Durable> {
         &self.log
     }
 }
@@ -92,7 +92,7 @@ impl Engine {
         batch.validate()?;
         self.health.check_writable()?;
         let writer = self.writer()?;
-        self.check_reserve(batch)?;
+        self.background.check_reserve(batch)?;
         if batch.is_empty() {
             self.find_trees(batch)?;
             if durability == Durability::Synced {
@@ -109,7 +109,7 @@ impl Engine {
         };
         insert(&trees, batch, first, Memtable::apply_entry);
         if durability == Durability::Synced {
-            self.sync_upto(last).inspect_err(|_| self.wake_writers())?;
+            self.sync_upto(last).inspect_err(|_| self.background.wake_writers())?;
         }
         self.visibility.publish(first, last).map_err(|_| self.health.gave_up())?;
         self.statistics.user_write(batch.count(), batch.user_bytes());
@@ -129,7 +129,7 @@ impl Engine {
         guarded: Option<Guarded<'_>>,
     ) -> Result<Result<Numbered, Standing>> {
         let delayed = self.make_room(guard, batch.bytes() as u64)?;
-        self.check_space(guard, batch)?;
+        self.background.check_space(guard, batch)?;
         // Keyspaces come and go under this lock.
         let trees = self.find_trees(batch)?;
         if let Some(guarded) = guarded {
@@ -186,7 +186,7 @@ impl Engine {
         self.writer()?;
         self.health.check_writable()?;
         match &self.syncs {
-            Some(_) => self.sync_upto(self.logged()).inspect_err(|_| self.wake_writers()),
+            Some(_) => self.sync_upto(self.logged()).inspect_err(|_| self.background.wake_writers()),
             None => Ok(()),
         }
     }
@@ -287,7 +287,7 @@ impl Engine {
                     // What would end the wait has failed lately: better an error than a wait without end.
                     let job =
                         if reason == policy::Pressure::Memtables { Job::Flush } else { Job::Compaction };
-                    if let Some(trouble) = self.trouble(job) {
+                    if let Some(trouble) = self.background.trouble(job) {
                         break Err(trouble);
                     }
                     self.wait_because(reason.into(), &mut stalled, guard);
@@ -372,7 +372,7 @@ impl Engine {
         }
         if tree.seal(writer.last_seq).is_some() {
             writer.active_bytes = self.active_bytes();
-            self.sample_load();
+            self.background.sample_load();
             self.scheduler.wake();
         }
         Ok(())

@@ -261,7 +261,7 @@ impl Engine {
                 Ok(()) => tickets.credit(asked),
                 Err(error) => {
                     tickets.end(&error);
-                    self.wake_writers();
+                    self.background.wake_writers();
                 }
             }
             state = tickets.state.lock();

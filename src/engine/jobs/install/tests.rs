@@ -30,7 +30,7 @@ fn put(engine: &Engine, key: &str, value: &str) {
 }
 
 fn flush(engine: &Engine) -> Result<()> {
-    engine.seal_all().and_then(|()| engine.wait_flushed())
+    engine.seal_all().and_then(|()| engine.background.wait_flushed())
 }
 
 /// A table of level 0 with `key`, numbered `number`, as an ingest would bring it.
@@ -103,7 +103,7 @@ fn i3_a_flush_that_would_hide_an_ingest_is_refused_and_the_store_goes_on() {
             let error = flush(&engine).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Inconsistent, "{error}");
         }
-        assert!(engine.trouble(Job::Flush).is_some());
+        assert!(engine.background.trouble(Job::Flush).is_some());
         // Left alone, it is tried at longer and longer intervals.
         let failed = engine.stats().background_errors;
         engine.env.sleep(std::time::Duration::from_secs(60));

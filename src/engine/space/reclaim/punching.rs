@@ -9,16 +9,23 @@
 //! the pack with most of them first, and only until no more is dead than the share that is left to whole packs.
 //!
 //! What it cannot do itself it tells: where packs are to be rewritten, the compaction threads hear so.
+//!
+//! It touches what [`ReclaimThread`] holds, and does nothing under the reclaimer's lock but count.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Punching, State};
-use crate::engine::Engine;
+use crate::engine::observe::health::Health;
+use crate::engine::schedule::scheduler::Scheduler;
 use crate::engine::space::reclaim::accounting::{Budget, DeadPack, Pick};
 use crate::engine::space::reclaim::byte_ranges::ByteRanges;
+use crate::engine::space::storage::Storage;
+use crate::engine::write::pressure::Pressure;
 use crate::env::Access;
 use crate::env::sync::MutexGuard;
 use crate::format::names::FileName;
+use crate::store::cache::TableCache;
 use crate::store::files::file::StoreFile;
 use crate::store::files::meter::WriteCause;
 use crate::store::files::punch::{Attempt, Obstacle, is_linked, punch};
@@ -34,6 +41,19 @@ const PAUSE_SHORT: Duration = Duration::from_millis(10);
 /// Of one pack, for those who wait, at a time: so that dead packs, and who asked for less than others, are not kept waiting
 /// long.
 const ASKED_MAX: Budget = Budget { punches: 64, bytes: 64 << 20 };
+
+/// What the reclaiming thread can reach.
+#[derive(Debug)]
+pub(in crate::engine) struct ReclaimThread {
+    pub(in crate::engine) storage: Arc<Storage>,
+    pub(in crate::engine) health: Arc<Health>,
+    /// The open packs.
+    pub(in crate::engine) cache: Arc<TableCache>,
+    /// Whether flushes wait, which it is not to be in the way of.
+    pub(in crate::engine) pressure: Arc<Pressure>,
+    /// Told when packs are to be rewritten.
+    pub(in crate::engine) scheduler: Arc<Scheduler>,
+}
 
 /// What is left of a turn, or when the next one may begin.
 #[derive(Debug)]
@@ -66,13 +86,13 @@ struct Done {
     at: Duration,
 }
 
-impl Engine {
+impl ReclaimThread {
     /// Body of the reclaiming thread.
     pub(in crate::engine) fn reclaim_forever(&self) {
         let mut turn = Turn { left: TURN, rest_until: Duration::ZERO, was_due: false, has_notified: false };
         let mut state = self.storage.reclaimer.state.lock();
         while !state.stopped {
-            turn.has_notified &= !state.accounting.retry(self.env.now());
+            turn.has_notified &= !state.accounting.retry(self.storage.env.now());
             if let Some(&pack) = state.dead.first() {
                 state = self.give_up(state, pack);
             } else if state.is_asked() {
@@ -90,7 +110,7 @@ impl Engine {
         let mut is_free = false;
         if !self.health.is_poisoned() {
             let packs = self.cache.packs();
-            let is_linked = is_linked(&self.device, pack.id);
+            let is_linked = is_linked(&self.storage.device, pack.id);
             // One that has holes would have to be filled again, and one that has another name is somebody's copy: neither is
             // written over. A pack that cannot be given up now is unlinked at the next open.
             let removed = match pack.is_whole && !is_linked && !is_asked {
@@ -136,7 +156,7 @@ impl Engine {
     /// Makes the holes of a pack durable that were punched at leisure.
     fn sync_later<'a>(&'a self, state: MutexGuard<'a, State>, pack: PackId) -> MutexGuard<'a, State> {
         drop(state);
-        let file = self.device.open(FileName::Pack(pack), Access::ReadWrite);
+        let file = self.storage.device.open(FileName::Pack(pack), Access::ReadWrite);
         let mut state = self.storage.reclaimer.state.lock();
         match file {
             Ok(file) => self.sync_holes(state, pack, &file).0,
@@ -177,7 +197,7 @@ impl Engine {
         mut state: MutexGuard<'a, State>,
         turn: &mut Turn,
     ) -> MutexGuard<'a, State> {
-        let now = self.env.now();
+        let now = self.storage.env.now();
         let is_due = self.punches(&state) && state.accounting.is_wasteful();
         if is_due && !turn.was_due {
             // What an edit drops is released table by table: neighbours are given the time to become one byte range.
@@ -228,8 +248,8 @@ impl Engine {
     /// Punches `pick`, without the lock. Where somebody waits for the space, it counts only once it is durable.
     fn punch_picked<'a>(&'a self, state: MutexGuard<'a, State>, pick: Pick) -> (MutexGuard<'a, State>, Done) {
         drop(state);
-        let start = self.env.now();
-        let Attempt { punched, obstacle, file } = punch(&self.device, pick.pack, &pick.byte_ranges);
+        let start = self.storage.env.now();
+        let Attempt { punched, obstacle, file } = punch(&self.storage.device, pick.pack, &pick.byte_ranges);
         let holes = &pick.byte_ranges[..punched];
         let bytes = holes.iter().map(|hole| hole.end - hole.start).sum();
         let mut state = self.storage.reclaimer.state.lock();
@@ -240,7 +260,7 @@ impl Engine {
         if let Some(file) = file.filter(|_| is_asked && state.accounting.can_sync(pick.pack)) {
             (state, synced) = self.sync_holes(state, pick.pack, &file);
         }
-        let at = self.env.now();
+        let at = self.storage.env.now();
         let Punching { punches, bytes: all, time, failures, unsupported } = &mut state.punching;
         *punches += punched as u64;
         *all += bytes;
