@@ -150,7 +150,7 @@ impl Keyspace {
     pub(super) fn compact_tables(&self, bounds: &Bounds) -> Result<()> {
         let engine = self.db.engine();
         self.tree.check_exists()?;
-        bounds.range().map_or(Ok(()), |range| engine.compact(&self.tree, &range))
+        bounds.range().map_or(Ok(()), |range| engine.background.compact(&self.tree, &range))
     }
 
     /// The shape of the keyspace's tree.

@@ -314,7 +314,7 @@ impl Db {
     /// Those of the background jobs.
     pub fn flush(&self) -> Result<()> {
         self.engine().seal_all()?;
-        self.engine().wait_flushed()
+        self.engine().background.wait_flushed()
     }
 
     /// Compacts everything that is there now into the deepest level, in all keyspaces. Tables that are in that level
@@ -345,7 +345,7 @@ impl Db {
                 }
             }
         }
-        self.engine().wait_idle_or_written()
+        self.engine().background.wait_idle_or_written()
     }
 
     /// Waits until no flush, compaction or reclaim is due.
@@ -361,7 +361,7 @@ impl Db {
     /// # Errors
     /// Those of the background jobs.
     pub fn wait_idle(&self) -> Result<()> {
-        self.engine().wait_idle()
+        self.engine().background.wait_idle()
     }
 
     /// Counters since the store was opened, and sizes as of now.

@@ -41,7 +41,7 @@ impl Keyspace {
     /// As [`Db::multi_get`]; `NotFound` when the keyspace was dropped.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
         let keys: Vec<K> = keys.into_iter().collect();
-        self.db().engine().multi_get(self.tree(), &keys, None)
+        self.db().engine().read.multi_get(self.tree(), &keys, None)
     }
 }
 
@@ -84,6 +84,6 @@ impl KeyspaceSnapshot {
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<Option<Slice>>> {
         let keys: Vec<K> = keys.into_iter().collect();
         let (engine, seq) = self.moment();
-        engine.multi_get(self.tree(), &keys, Some(seq))
+        engine.read.multi_get(self.tree(), &keys, Some(seq))
     }
 }

@@ -22,7 +22,7 @@ impl Db {
     /// # Errors
     /// `Corruption` or `Io` when a table cannot be read.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.engine().get(&self.default, key.as_ref(), None)
+        self.engine().read.get(&self.default, key.as_ref(), None)
     }
 
     /// Whether `key` has a value.
@@ -213,7 +213,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Db::get`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.engine().get(self.tree(), key.as_ref(), None)
+        self.engine().read.get(self.tree(), key.as_ref(), None)
     }
 
     /// Whether `key` has a value.
@@ -395,10 +395,10 @@ impl Keyspace {
     }
 
     fn bidirectional(&self, bounds: Bounds) -> Result<Cursor> {
-        Ok(Cursor::new(BidirectionalScan::new(Scan::new(self.engine(), self.tree(), bounds, None)?)))
+        Ok(Cursor::new(BidirectionalScan::new(Scan::new(&self.engine().read, self.tree(), bounds, None)?)))
     }
 
     fn scan(&self, bounds: Bounds) -> Result<Iter> {
-        Ok(Iter::new(Scan::new(self.engine(), self.tree(), bounds, None)?))
+        Ok(Iter::new(Scan::new(&self.engine().read, self.tree(), bounds, None)?))
     }
 }

@@ -25,7 +25,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(super) fn new(db: Db) -> Self {
-        let pin = Arc::new(Pin::newest(db.engine()));
+        let pin = Arc::new(Pin::newest(&db.engine().read));
         Self { db, pin }
     }
 
@@ -227,7 +227,7 @@ impl KeyspaceSnapshot {
     /// As [`Db::get`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let (engine, seq) = self.moment();
-        engine.get(&self.tree, key.as_ref(), Some(seq))
+        engine.read.get(&self.tree, key.as_ref(), Some(seq))
     }
 
     /// Whether `key` had a value.
@@ -281,7 +281,7 @@ impl KeyspaceSnapshot {
     fn bidirectional(&self, bounds: Bounds) -> Result<Cursor> {
         let Snapshot { db, pin } = &self.snapshot;
         Ok(Cursor::new(BidirectionalScan::new(Scan::new(
-            db.engine(),
+            &db.engine().read,
             &self.tree,
             bounds,
             Some(pin.clone()),
@@ -290,7 +290,7 @@ impl KeyspaceSnapshot {
 
     pub(super) fn scan(&self, bounds: Bounds) -> Result<Iter> {
         let Snapshot { db, pin } = &self.snapshot;
-        Ok(Iter::new(Scan::new(db.engine(), &self.tree, bounds, Some(pin.clone()))?))
+        Ok(Iter::new(Scan::new(&db.engine().read, &self.tree, bounds, Some(pin.clone()))?))
     }
 }
 

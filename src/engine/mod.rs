@@ -10,9 +10,7 @@
 //! * [`lifecycle`]: from files to an engine and back; settings, checkpoints, repair.
 //! * [`observe`]: events, statistics, health.
 //!
-//! LOCK order, outermost first: `closing`, the tickets' syncer, `keyspace_changes`, `writer`, `catalog`, scheduler state, then `reserve`
-//! and the next segment, under which files come and go, and then the leaves, which are taken last and call nothing of the
-//! engine: recycled files, visibility, syncs, pressure, throttle, snapshots, reclaimer, requests to preallocate, stalls, events, tickets.
+//! In which order locks are taken says [`Rank`](crate::env::sync::Rank); debug builds check it.
 
 mod jobs;
 pub(crate) mod lifecycle;
@@ -37,35 +35,29 @@ pub(crate) use write::conflict::Condition;
 pub(crate) use write::tickets::Tickets;
 
 use crate::catalog::Catalog;
-use crate::env::sync::{Mutex, before_look};
+use crate::env::sync::{OrderedMutex, before_look};
 use crate::env::{Env, FileLock};
-use crate::error::{Error, ErrorKind, Result};
-use crate::filter::Filters;
+use crate::error::{Error, Result};
 use crate::format::edit::Counters;
 use crate::store::cache::TableCache;
 use crate::store::files::device::Device;
-use crate::store::files::meter::Meter;
-use crate::store::files::recycled::RecycledFiles;
 use crate::store::manifest::Manifest;
 use crate::store::memtable::ChunkPool;
 use crate::store::wal::{NextSegment, RecoveredSegment, Wal};
 use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
 
-use jobs::expiry::Clock;
+use jobs::context::JobContext;
 use lifecycle::preallocate::Preallocator;
 use lifecycle::settings::Settings;
-use observe::events::{Event, Events, NotifiedStall};
+use observe::alarm::Alarm;
+use observe::events::{Events, NotifiedStall};
 use observe::health::Health;
-use observe::reads::Reads;
 use observe::statistics::Statistics;
-use read::snapshots::Snapshots;
+use read::path::ReadPath;
 use read::tree::Tree;
-use schedule::idle_time::IdleTime;
-use schedule::read_triggered::Lookups;
+use schedule::background::Background;
 use schedule::scheduler::Scheduler;
-use schedule::throttle::Throttle;
-use space::reclaim::Reclaimer;
-use space::reserve::Reserve;
+use space::storage::Storage;
 use write::commit::SyncGroup;
 use write::conflict::Recent;
 use write::pressure::Pressure;
@@ -77,55 +69,49 @@ pub(crate) type Trees = BTreeMap<KeyspaceId, Arc<Tree>>;
 /// An open store.
 #[derive(Debug)]
 pub(crate) struct Engine {
+    /// Lookups, iterators and snapshots.
+    pub(crate) read: Arc<ReadPath>,
+    /// What runs jobs.
+    pub(crate) background: Arc<Background>,
+    /// Flush, compaction, rewrite, and the install of what they make.
+    jobs: Arc<JobContext>,
+    /// What takes space, and what gives it back.
+    storage: Arc<Storage>,
+    /// Who hears of a failure whose outcome is unknown.
+    alarm: Arc<Alarm>,
     // Constant after opening.
     pub(crate) env: Arc<dyn Env>,
     pub(crate) device: Arc<Device>,
-    pub(crate) meter: Arc<Meter>,
     pub(crate) cache: Arc<TableCache>,
-    filters: Filters,
     /// The log as it was when the store was opened, if that was for reading alone: held.
     replayed: Vec<RecoveredSegment>,
     /// `None` in a store that was opened for reading alone.
-    writer: Option<Mutex<Writer>>,
+    writer: Option<Arc<OrderedMutex<Writer>>>,
     // Each synchronises itself.
-    settings: ArcSwap<Settings>,
-    trees: ArcSwap<Trees>,
-    snapshots: Snapshots,
-    visibility: Visibility,
+    settings: Arc<ArcSwap<Settings>>,
+    trees: Arc<ArcSwap<Trees>>,
+    visibility: Arc<Visibility>,
     /// `None` in a store that was opened for reading alone.
     syncs: Option<SyncGroup>,
     pub(crate) tickets: Arc<Tickets>,
-    scheduler: Scheduler,
-    pressure: Pressure,
-    throttle: Throttle,
-    idle_time: IdleTime,
-    pub(crate) health: Health,
-    reclaimer: Arc<Reclaimer>,
-    recycled: Arc<RecycledFiles>,
+    scheduler: Arc<Scheduler>,
+    pressure: Arc<Pressure>,
+    pub(crate) health: Arc<Health>,
     /// The segment that the log goes on in; `None` in a store that was opened for reading alone.
     next_segment: Option<Arc<NextSegment>>,
-    preallocator: Preallocator,
+    preallocator: Arc<Preallocator>,
     /// Memory for memtables.
     chunks: Arc<ChunkPool>,
-    reserve: Reserve,
-    ids: IdCounters,
-    statistics: Statistics,
-    lookups: Lookups,
-    reads: Reads,
+    statistics: Arc<Statistics>,
     events: Arc<Events>,
-    clock: Clock,
-    /// Bytes of tables that running compactions read.
-    compacting_bytes: AtomicU64,
-    /// Bytes of tables from outside that are written and not in a tree yet.
-    ingesting_bytes: AtomicU64,
     // Guarded.
     /// Held while the store is being closed, or its settings change.
-    closing: Mutex<()>,
+    closing: OrderedMutex<()>,
     /// Held while a keyspace comes or goes.
-    keyspace_changes: Mutex<()>,
-    catalog: Mutex<CatalogLog>,
+    keyspace_changes: OrderedMutex<()>,
+    catalog: Arc<OrderedMutex<CatalogLog>>,
     /// Held as long as anything of the store is; none in a store that was opened for reading alone.
-    _lock: Option<FileLock>,
+    _lock: Option<Arc<FileLock>>,
 }
 
 /// What a write changes under the writer's lock.
@@ -227,19 +213,9 @@ impl Engine {
         self.visibility.newest()
     }
 
-    /// The outcome of an operation is unknown: nothing is written any more, and nobody waits for it. Returns `cause`.
-    ///
-    /// A writer that waits for room is woken for sure only if the caller holds the writer's lock; others call
-    /// [`Engine::wake_writers`] when they hold no lock.
+    /// As [`Alarm::poison`].
     fn poison(&self, cause: Error) -> Error {
-        if self.health.poison(&cause) {
-            self.events.notify(|| Event::Poisoned(cause.clone()));
-        }
-        self.scheduler.wake_all();
-        self.pressure.wake();
-        self.visibility.give_up();
-        self.tickets.end(&Error::poisoned(&cause));
-        cause
+        self.alarm.poison(cause)
     }
 
     /// How to open a store that is only read once more; `None` where it is written here.
@@ -252,14 +228,12 @@ impl Engine {
             read_only: true,
             must_exist: true,
             listener: self.events.listener(),
-            filters: self.filters.clone(),
+            filters: self.jobs.filters.clone(),
         }))
     }
 
     /// The writer's state, or why there is none.
-    fn writer(&self) -> Result<&Mutex<Writer>> {
-        self.writer
-            .as_ref()
-            .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"))
+    fn writer(&self) -> Result<&OrderedMutex<Writer>> {
+        self.jobs.log.writer()
     }
 }

@@ -22,6 +22,7 @@ pub mod atomic {
     pub use std::sync::atomic::*;
 }
 
+mod order;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +34,10 @@ use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
 use super::simulated::schedule;
+use order::Held;
+// Of no use outside, where only benchmarks of single modules name it.
+#[doc(hidden)]
+pub use order::{OrderedMutex, Rank};
 
 /// How often a waiter looks at a held lock before it sleeps, and how many pause instructions it runs between two
 /// looks: together about the time that it takes to sleep and be woken.
@@ -52,13 +57,19 @@ pub(crate) fn before_look() {
 pub struct Mutex<T: ?Sized> {
     /// Number of simulated threads that wait; only the running one touches it.
     simulated_waiters: AtomicUsize,
+    held: Held,
     raw: std::sync::Mutex<T>,
 }
 
 impl<T> Mutex<T> {
     /// An unlocked mutex that holds `value`.
     pub const fn new(value: T) -> Self {
-        Self { simulated_waiters: AtomicUsize::new(0), raw: std::sync::Mutex::new(value) }
+        Self::ranked(Held::NOT, value)
+    }
+
+    /// One that has its place in the order of locks.
+    const fn ranked(held: Held, value: T) -> Self {
+        Self { simulated_waiters: AtomicUsize::new(0), held, raw: std::sync::Mutex::new(value) }
     }
 
     /// The value, without locking: nobody else can hold a mutex that is owned.
@@ -70,7 +81,9 @@ impl<T> Mutex<T> {
 impl<T: ?Sized> Mutex<T> {
     /// Waits until the mutex is free and takes it.
     #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.held.before_lock();
         #[cfg(debug_assertions)]
         schedule::before_lock();
         self.try_lock().unwrap_or_else(|| self.lock_contended())
@@ -82,6 +95,12 @@ impl<T: ?Sized> Mutex<T> {
             Some(thread) => self.lock_simulated(&thread),
             None => self.lock_soon(),
         };
+        self.guard(raw)
+    }
+
+    #[inline]
+    fn guard<'a>(&'a self, raw: std::sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.held.taken();
         MutexGuard { mutex: self, raw: Some(raw) }
     }
 
@@ -124,7 +143,7 @@ impl<T: ?Sized> Mutex<T> {
     /// Takes the mutex if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.try_raw().map(|raw| MutexGuard { mutex: self, raw: Some(raw) })
+        self.try_raw().map(|raw| self.guard(raw))
     }
 
     #[inline]
@@ -158,11 +177,30 @@ pub struct MutexGuard<'a, T: ?Sized> {
 
 const HELD: &str = "invariant: a guard holds its mutex but while its owner waits";
 
+impl<'a, T: ?Sized> MutexGuard<'a, T> {
+    /// Lets go of the mutex while the owner waits, after which it takes it again: so the order of locks is checked here.
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn release(&mut self) -> std::sync::MutexGuard<'a, T> {
+        let raw = self.raw.take().expect(HELD);
+        self.mutex.held.released();
+        self.mutex.held.before_lock();
+        raw
+    }
+
+    fn retake(&mut self, raw: std::sync::MutexGuard<'a, T>) {
+        self.mutex.held.taken();
+        self.raw = Some(raw);
+    }
+}
+
 impl<T: ?Sized> Drop for MutexGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         // The mutex is released after this; no waiter runs before the caller waits for something itself.
         self.mutex.wake_simulated();
+        if self.raw.is_some() {
+            self.mutex.held.released();
+        }
     }
 }
 
@@ -210,8 +248,9 @@ impl Condvar {
                 self.wait_simulated(&thread, guard, None);
             }
             None => {
-                let raw = guard.raw.take().expect(HELD);
-                guard.raw = Some(self.raw.wait(raw).unwrap_or_else(PoisonError::into_inner));
+                let raw = guard.release();
+                let raw = self.raw.wait(raw).unwrap_or_else(PoisonError::into_inner);
+                guard.retake(raw);
             }
         }
     }
@@ -221,9 +260,9 @@ impl Condvar {
         match schedule::current() {
             Some(thread) => self.wait_simulated(&thread, guard, Some(time)),
             None => {
-                let raw = guard.raw.take().expect(HELD);
+                let raw = guard.release();
                 let waited = self.raw.wait_timeout(raw, time).unwrap_or_else(PoisonError::into_inner);
-                guard.raw = Some(waited.0);
+                guard.retake(waited.0);
                 waited.1.timed_out()
             }
         }
@@ -253,9 +292,9 @@ impl Condvar {
     ) -> bool {
         let mutex = guard.mutex;
         mutex.wake_simulated();
-        guard.raw = None;
+        drop(guard.release());
         let timed_out = thread.wait_for_notification(self.address(), time);
-        guard.raw = Some(mutex.lock_simulated(thread));
+        guard.retake(mutex.lock_simulated(thread));
         timed_out
     }
 

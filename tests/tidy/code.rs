@@ -220,6 +220,12 @@ pub fn banned_calls(sources: &[Source]) -> Vec<String> {
                 }
             }
         }
+        if ["src/engine/", "src/store/"].iter().any(|layer| source.path.starts_with(layer)) {
+            let locks = words(&code).filter(|word| word.1 == "Mutex");
+            problems.extend(locks.map(|(at, _)| {
+                format!("{}:{}: a lock without a place in their order", source.path, line_of(&code, at))
+            }));
+        }
     }
     problems
 }

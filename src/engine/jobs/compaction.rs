@@ -1,28 +1,35 @@
 //! Compactions: tables of one level and of the next become tables of the next, tables of level 0 tables of one of its runs, or tables of a
 //! level, of which much has expired, fewer ones there. What moves in the same plan does so in the same edit.
+//!
+//! A plan says which tables. The job reads them through the cache, hands their entries to the compaction iterator, and ends in one edit
+//! ([`install`](super::install)).
+//!
+//! INVARIANT: inputs lie in the claims of the plan, so all that is older than an entry is known to the job (I5). Outputs have the epoch
+//! of the newest input (I3).
+//!
+//! It touches what [`JobContext`] holds, and the tree that it is given.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use super::context::JobContext;
 use super::install::Change;
 use super::output::{Finished, Output, Writing};
 use crate::catalog::{Run, TableMeta, Version};
-use crate::engine::Engine;
 use crate::engine::jobs::compaction_iterator::{CompactionIterator, Outside};
 use crate::engine::read::tree::Tree;
 use crate::engine::schedule::scheduler::Job;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::JobBegin;
 use crate::format::edit::TreeEdit;
-use crate::format::table::Codec;
 use crate::merge::{Coverage, MergeForward, VersionFilter, fragment};
 use crate::policy::{Fate, Plan, PlanKind, Reason, Retainer};
-use crate::store::table::{TableSettings, TablesCursor};
+use crate::store::table::TablesCursor;
 use crate::types::{Epoch, KeyRange, Seq, TableId};
 
-impl Engine {
+impl JobContext {
     /// Carries `plan` out.
     pub(crate) fn run_plan(&self, tree: &Tree, plan: &Plan) -> Result<()> {
         match plan.kind {
@@ -36,7 +43,7 @@ impl Engine {
     /// Tables sink by an edit alone.
     fn run_move(&self, tree: &Tree, plan: &Plan) -> Result<()> {
         let version = tree.view().version.clone();
-        let edit = tree_edit(&version, plan, &self.settings().policy.retainer)?;
+        let edit = tree_edit(&version, plan, &self.settings.load().policy.retainer)?;
         let bytes = moved_bytes(&edit);
         self.install(Change::of_tree(edit))?;
         self.statistics.moved(bytes);
@@ -51,7 +58,7 @@ impl Engine {
             !self.is_needed_by_a_pin(&version, plan),
             "I5: {plan} takes what is newer than a number at which somebody reads"
         );
-        let edit = tree_edit(&version, plan, &self.settings().policy.retainer)?;
+        let edit = tree_edit(&version, plan, &self.settings.load().policy.retainer)?;
         self.install(Change::of_tree(edit))?;
         let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
         dropped.for_each(|(_, table)| self.cache.forget(table));
@@ -100,7 +107,9 @@ impl Engine {
         let settings = self.table_settings(tree, plan.target, inputs.epoch);
         let iterator = CompactionIterator {
             output: Output::new(self, Writing::Compaction { bytes: inputs.bytes }, settings),
-            cutting: Some(self.settings().policy.cutter.start(grandparents(version, plan), &plan.fences)),
+            cutting: Some(
+                self.settings.load().policy.cutter.start(grandparents(version, plan), &plan.fences),
+            ),
             outside: Outside { version, inputs: &inputs.ids },
             snapshots,
             coverage,
@@ -109,7 +118,7 @@ impl Engine {
         let cursors =
             inputs.lists.into_values().map(|list| TablesCursor::readahead(self.cache.clone(), list));
         let compaction = MergeForward::new(cursors.collect());
-        let throttled = self.throttled();
+        let throttled = self.throttle.begin();
         let (output, volume) = iterator.run(compaction, || {
             throttled.throttle();
             self.health.check_writable()
@@ -147,7 +156,7 @@ impl Engine {
         plan: &Plan,
         finished: Finished,
     ) -> Result<(u64, u64)> {
-        let mut edit = tree_edit(version, plan, &self.settings().policy.retainer)?;
+        let mut edit = tree_edit(version, plan, &self.settings.load().policy.retainer)?;
         let moved_bytes = moved_bytes(&edit);
         let bytes_out = finished.packs.records().iter().map(|pack| pack.length).sum();
         edit.add.extend(finished.tables.into_iter().map(|table| (plan.target, table)));
@@ -166,22 +175,6 @@ impl Engine {
             tombstones.extend_from_slice(self.cache.table(table)?.range_tombstones());
         }
         Ok(Coverage::new(fragment(&tombstones, snapshots)))
-    }
-
-    /// How tables of a keyspace are written that a job makes which begins now.
-    pub(in crate::engine) fn table_settings(&self, tree: &Tree, level: u8, epoch: Epoch) -> TableSettings {
-        let record = self.record_of(tree);
-        TableSettings {
-            keyspace: record.id,
-            name: record.name.as_str().into(),
-            level,
-            epoch,
-            block_bytes: self.settings().options.tree.block_bytes as usize,
-            filter_bits: record.filter_bits,
-            prefix: record.prefix,
-            codec: if record.lz4 { Codec::Lz4 } else { Codec::Raw },
-            ttl: record.ttl,
-        }
     }
 }
 

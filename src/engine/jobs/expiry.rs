@@ -8,11 +8,13 @@
 //! That changes no answer as long as time does not go back. The engine's time is the latest that it has seen; every edit
 //! of the manifest records it, the one that a compaction ends in among them, and the next opening starts from there.
 //!
-//! Values can be given more time, or less ([`Engine::alter_keyspace`]). What has expired by then stays so, whatever their time is from
+//! Values can be given more time, or less ([`Engine::alter_keyspace`](crate::engine::Engine::alter_keyspace)). What has expired by then stays so, whatever their time is from
 //! then on ([`Ttl::alive_from`]): some of it is gone, and what is gone must not differ from what is left. So nothing is
 //! removed by the time of before once it is settled what has expired by that: jobs ask under a lock that the change takes,
 //! and while it is not durable they remove only what has expired by both. Readers take no lock. One that looks at the clock
 //! while the change goes on may take a value for expired that became so in that moment, and is none for others.
+//!
+//! [`Clock`] tells readers and writers what has expired; what jobs do about it touches what [`JobContext`] holds.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,12 +22,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::context::JobContext;
 use crate::batch::WriteBatch;
-use crate::engine::Engine;
+use crate::engine::Trees;
 use crate::engine::observe::events::Event;
 use crate::engine::read::tree::Tree;
 use crate::env::Env;
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::{CompactionFilter, Decision};
 use crate::format::batch::{Action, Op};
@@ -45,31 +48,89 @@ const EXPIRY_PAUSE: Duration = Duration::from_secs(60);
 /// otherwise be expired at once.
 const SECONDS_MAX: u64 = u32::MAX as u64;
 
-/// Seconds since 1970, never going back, up to [`SECONDS_MAX`].
+/// Seconds since 1970, never going back, up to [`SECONDS_MAX`]; and what is expired by that.
 #[derive(Debug)]
-pub(crate) struct Clock(AtomicU64);
+pub(crate) struct Clock {
+    env: Arc<dyn Env>,
+    /// The latest second that was seen.
+    seen: AtomicU64,
+}
 
 impl Clock {
     /// A clock that has seen `seconds`.
-    pub(in crate::engine) fn starting_at(seconds: u64) -> Self {
-        Self(seconds.min(SECONDS_MAX).into())
+    pub(in crate::engine) fn starting_at(env: Arc<dyn Env>, seconds: u64) -> Self {
+        Self { env, seen: seconds.min(SECONDS_MAX).into() }
     }
 
     /// The latest second that was seen, or now if that is later.
-    fn now(&self, env: &dyn Env) -> u64 {
-        let wall = (env.unix_millis() / 1000).min(SECONDS_MAX);
-        let seen = self.0.fetch_max(wall, Relaxed);
+    fn now(&self) -> u64 {
+        let wall = (self.env.unix_millis() / 1000).min(SECONDS_MAX);
+        let seen = self.seen.fetch_max(wall, Relaxed);
         if planted!("expiry-by-a-clock-that-goes-back") { wall } else { seen.max(wall) }
     }
 
     /// It is not before `second`.
     pub(in crate::engine) fn see(&self, second: u32) {
-        self.0.fetch_max(second.into(), Relaxed);
+        self.seen.fetch_max(second.into(), Relaxed);
     }
 
     /// The latest second that was seen.
     pub(in crate::engine) fn seen(&self) -> u64 {
-        self.0.load(Relaxed)
+        self.seen.load(Relaxed)
+    }
+
+    /// What is expired in `tree` now; nothing if values live for ever there.
+    pub(in crate::engine) fn expiry(&self, tree: &Tree) -> Option<Expiry> {
+        let ttl = tree.ttl.get()?;
+        Some(Expiry { upto: ttl.expired_upto(self.now()) })
+    }
+
+    /// The same, for who removes it.
+    fn settled_expiry(&self, tree: &Tree) -> Option<Expiry> {
+        tree.record.ttl?;
+        let _settling = tree.ttl.settling.lock();
+        self.expiry(tree)
+    }
+
+    /// Values of `tree`, which live for so long, are to live for as long as `wanted` says: for how long they will. Until that is
+    /// durable, what is removed has expired by both.
+    pub(in crate::engine) fn alter_ttl(&self, tree: &Tree, ttl: Ttl, wanted: Ttl) -> Ttl {
+        let _settling = tree.ttl.settling.lock();
+        let altered = ttl.altered(wanted.seconds, self.now());
+        if !planted!("longer-life-not-told-before-it-counts") {
+            tree.ttl.set(Ttl { seconds: ttl.seconds.max(wanted.seconds), ..altered });
+        }
+        if planted!("longer-life-for-what-is-gone") { wanted } else { altered }
+    }
+
+    /// The batch as it is stored in `trees`, if that differs: values that will expire say when they were written.
+    pub(in crate::engine) fn timestamped(
+        &self,
+        trees: &Trees,
+        batch: &WriteBatch,
+    ) -> Result<Option<WriteBatch>> {
+        let expires = |id: &KeyspaceId| trees.get(id).is_some_and(|tree| tree.record.ttl.is_some());
+        if !batch.keyspaces().iter().any(expires) {
+            return Ok(None);
+        }
+        let mut timestamped = WriteBatch::new();
+        for Op { keyspace, action } in batch.iter() {
+            match action {
+                Action::Put { key, value } if expires(&keyspace) => {
+                    let value = &self.timestamped_value(value);
+                    timestamped.add(keyspace, Action::Put { key, value })
+                }
+                _ => timestamped.add(keyspace, action),
+            };
+        }
+        timestamped.validate()?;
+        Ok(Some(timestamped))
+    }
+
+    /// `value` as it is stored where values expire.
+    pub(in crate::engine) fn timestamped_value(&self, value: &[u8]) -> Vec<u8> {
+        let written = u32::try_from(self.now()).unwrap_or(u32::MAX);
+        timestamped::timestamp(value, written)
     }
 }
 
@@ -79,12 +140,12 @@ pub(in crate::engine) struct AtomicTtl {
     /// Both numbers of the [`Ttl`]; 0 for ever.
     packed: AtomicU64,
     /// Held by whoever settles what has expired, to remove it or for good.
-    settling: Mutex<()>,
+    settling: OrderedMutex<()>,
 }
 
 impl AtomicTtl {
     pub(in crate::engine) fn new(ttl: Option<Ttl>) -> Self {
-        Self { packed: packed(ttl).into(), settling: Mutex::default() }
+        Self { packed: packed(ttl).into(), settling: OrderedMutex::leaf(()) }
     }
 
     pub(in crate::engine) fn get(&self) -> Option<Ttl> {
@@ -123,34 +184,10 @@ impl Expiry {
     }
 }
 
-impl Engine {
-    /// What is expired in `tree` now; nothing if values live for ever there.
-    pub(in crate::engine) fn expiry(&self, tree: &Tree) -> Option<Expiry> {
-        let ttl = tree.ttl.get()?;
-        Some(Expiry { upto: ttl.expired_upto(self.clock.now(&*self.env)) })
-    }
-
-    /// The same, for who removes it.
-    fn settled_expiry(&self, tree: &Tree) -> Option<Expiry> {
-        tree.record.ttl?;
-        let _settling = tree.ttl.settling.lock();
-        self.expiry(tree)
-    }
-
-    /// Values of `tree`, which live for so long, are to live for as long as `wanted` says: for how long they will. Until that is
-    /// durable, what is removed has expired by both.
-    pub(in crate::engine) fn alter_ttl(&self, tree: &Tree, ttl: Ttl, wanted: Ttl) -> Ttl {
-        let _settling = tree.ttl.settling.lock();
-        let altered = ttl.altered(wanted.seconds, self.clock.now(&*self.env));
-        if !planted!("longer-life-not-told-before-it-counts") {
-            tree.ttl.set(Ttl { seconds: ttl.seconds.max(wanted.seconds), ..altered });
-        }
-        if planted!("longer-life-for-what-is-gone") { wanted } else { altered }
-    }
-
+impl JobContext {
     /// What is expired in `tree`, for who decides what becomes of its tables.
     pub(in crate::engine) fn expiring(&self, tree: &Tree) -> Option<Expiring> {
-        let upto = self.settled_expiry(tree)?.upto?;
+        let upto = self.clock.settled_expiry(tree)?.upto?;
         let ttl = tree.ttl.get()?.seconds;
         Some(Expiring { upto, ttl: ttl.get().into(), oldest_pin: self.snapshots.list().first().copied() })
     }
@@ -175,46 +212,19 @@ impl Engine {
 
     /// Whether that is so of any tree.
     pub(in crate::engine) fn any_put_off(&self) -> bool {
-        self.trees().values().any(|tree| self.is_put_off(tree))
+        self.trees.load().values().any(|tree| self.is_put_off(tree))
     }
 
     /// Whether there is a keyspace in which values expire.
     pub(in crate::engine) fn any_expires(&self) -> bool {
-        self.trees().values().any(|tree| tree.record.ttl.is_some())
-    }
-
-    /// The batch as it is stored, if that differs: values that will expire say when they were written.
-    pub(in crate::engine) fn timestamped(&self, batch: &WriteBatch) -> Result<Option<WriteBatch>> {
-        let trees = self.trees.load();
-        let expires = |id: &KeyspaceId| trees.get(id).is_some_and(|tree| tree.record.ttl.is_some());
-        if !batch.keyspaces().iter().any(expires) {
-            return Ok(None);
-        }
-        let mut timestamped = WriteBatch::new();
-        for Op { keyspace, action } in batch.iter() {
-            match action {
-                Action::Put { key, value } if expires(&keyspace) => {
-                    let value = &self.timestamped_value(value);
-                    timestamped.add(keyspace, Action::Put { key, value })
-                }
-                _ => timestamped.add(keyspace, action),
-            };
-        }
-        timestamped.validate()?;
-        Ok(Some(timestamped))
-    }
-
-    /// `value` as it is stored where values expire.
-    pub(in crate::engine) fn timestamped_value(&self, value: &[u8]) -> Vec<u8> {
-        let written = u32::try_from(self.clock.now(&*self.env)).unwrap_or(u32::MAX);
-        timestamped::timestamp(value, written)
+        self.trees.load().values().any(|tree| tree.record.ttl.is_some())
     }
 
     /// What a job makes of the values of `tree`, before it judges the versions; flushes leave the filter out.
     pub(in crate::engine) fn record_filter(&self, tree: &Tree, filtered: bool) -> RecordFilter {
         let filter = self.filters.0.get(&tree.record.name).filter(|_| filtered);
         let newest_snapshot = self.snapshots.list().last().copied().unwrap_or(Seq::ZERO);
-        RecordFilter { expiry: self.settled_expiry(tree), filter: filter.cloned(), newest_snapshot }
+        RecordFilter { expiry: self.clock.settled_expiry(tree), filter: filter.cloned(), newest_snapshot }
     }
 }
 

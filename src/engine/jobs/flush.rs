@@ -7,29 +7,29 @@
 //!
 //! Barriers: one for the pack, one for the edit. One more where the pack's name was not made durable ahead, and one for each
 //! segment of the log where the log must be durable first.
+//!
+//! It touches what [`JobContext`] holds; of the log, what [`LogTail`](crate::engine::write::log_tail::LogTail) offers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::context::JobContext;
 use super::install::Change;
 use super::output::{Finished, Output, Writing};
 use crate::catalog::Run;
-use crate::engine::Engine;
 use crate::engine::jobs::compaction_iterator::{CompactionIterator, IterationStats, Outside};
 use crate::engine::read::tree::{Sealed, Tree, View};
 use crate::engine::schedule::scheduler::Job;
 use crate::error::Result;
 use crate::events::JobBegin;
 use crate::format::edit::TreeEdit;
-use crate::format::names::FileName;
 use crate::merge::{Coverage, MergeForward, fragment};
 use crate::store::memtable::Memtable;
-use crate::types::{SegmentId, Seq};
 
 /// Level that flushes write to.
 const LEVEL_0: u8 = 0;
 
-impl Engine {
+impl JobContext {
     /// Flushes the oldest sealed memtable of `tree`.
     pub(crate) fn flush(&self, tree: &Tree) -> Result<()> {
         let view = tree.view_arc();
@@ -51,11 +51,15 @@ impl Engine {
         let (finished, iteration) = self.write_level0(tree, view, memtable)?;
         let bytes = finished.packs.records().iter().map(|pack| pack.length).sum();
         let sample = self.sample_overwrites(&view.version, &finished.tables);
-        let wal_floor = self.prepare_log(memtable, *upto)?;
+        let wal_floor = self.log.prepare(memtable, *upto)?;
         let edit = TreeEdit {
             keyspace: tree.id(),
             add: finished.tables.into_iter().map(|table| (LEVEL_0, table)).collect(),
-            flushed: Some(if planted!("flushed-beyond-the-memtable") { self.visible() } else { *upto }),
+            flushed: Some(if planted!("flushed-beyond-the-memtable") {
+                self.log.visibility.newest()
+            } else {
+                *upto
+            }),
             ..TreeEdit::default()
         };
         let mut change = Change::of_tree(edit);
@@ -65,12 +69,12 @@ impl Engine {
         change.flushed = Some(memtable.clone());
         change.wal_floor = Some(wal_floor);
         if planted!("log-released-before-the-edit") {
-            self.release_log(wal_floor)?;
+            self.log.release(wal_floor)?;
         }
         self.install(change)?;
         tree.overwrite_ratio.count(sample);
         self.statistics.flushed(iteration, memtable.bytes(), bytes, self.env.now().saturating_sub(start));
-        self.release_log(wal_floor)?;
+        self.log.release(wal_floor)?;
         Ok(bytes)
     }
 
@@ -80,7 +84,7 @@ impl Engine {
         view: &View,
         memtable: &Arc<Memtable>,
     ) -> Result<(Finished, IterationStats)> {
-        let current = self.settings();
+        let current = self.settings.load();
         let newest = view.version.level(LEVEL_0).runs.first().cloned().unwrap_or_else(Run::empty);
         let policy = &current.policy;
         let cutting = policy.cutter.cuts_flushes().then(|| {
@@ -105,44 +109,5 @@ impl Engine {
         let compaction = MergeForward::new(vec![memtable.cursor()]);
         let (output, iteration) = iterator.run(compaction, || self.health.check_writable())?;
         Ok((output.finish()?, iteration))
-    }
-
-    /// The oldest log segment that will be needed once `memtable`, sealed at `upto`, is in tables. Makes the log durable
-    /// where a crash could otherwise lose entries as old as those that the flush keeps, or a part of their batch.
-    fn prepare_log(&self, memtable: &Arc<Memtable>, upto: Seq) -> Result<SegmentId> {
-        let (floor, log) = {
-            let writer = self.writer()?.lock();
-            self.wait_all_visible(&writer)?;
-            let trees = self.trees.load();
-            let first = trees.values().filter_map(|tree| tree.first_unflushed(Some(memtable))).min();
-            let log = first.is_some_and(|first| first <= upto).then(|| writer.wal.durable().clone());
-            let first = first.filter(|_| !planted!("log-released-though-another-keyspace-needs-it"));
-            (writer.wal.floor(first.unwrap_or(writer.last_seq.plus(1))), log)
-        };
-        // Without the writer's lock: what is appended meanwhile is newer, and needs no older segment.
-        if let Some(log) = log
-            && !planted!("flush-before-the-log-is-synced")
-        {
-            self.health.check_writable()?;
-            log.sync().map_err(|error| self.poison(error))?;
-        }
-        Ok(floor)
-    }
-
-    /// Gives the log before `floor` up, which the manifest no longer asks for.
-    fn release_log(&self, floor: SegmentId) -> Result<()> {
-        let (released, log) = {
-            let mut writer = self.writer()?.lock();
-            (writer.wal.release(floor), writer.wal.durable().clone())
-        };
-        for (segment, length) in released {
-            // Needs no barrier, nor to succeed: a segment below the floor is removed at the next open.
-            let _ = self.recycled.give(FileName::Wal(segment), length);
-        }
-        if log.has_waiters() {
-            // It makes what is left of older segments durable.
-            self.preallocator.ask();
-        }
-        Ok(())
     }
 }

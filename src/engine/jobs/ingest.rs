@@ -18,6 +18,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::context::JobContext;
 use super::install::{Change, refused};
 use super::output::{Finished, Output, Writing};
 use crate::catalog::Run;
@@ -36,7 +37,7 @@ const UNPLACED: (u8, Epoch) = (0, Epoch(0));
 pub(crate) struct Ingestion {
     engine: Arc<Engine>,
     tree: Arc<Tree>,
-    output: Output<Arc<Engine>>,
+    output: Output<Arc<JobContext>>,
     cutting: CutState,
     last_key: Option<Vec<u8>>,
     entries: u64,
@@ -55,13 +56,13 @@ struct Counted {
 impl Counted {
     fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
-        self.engine.ingesting_bytes.fetch_add(bytes, Relaxed);
+        self.engine.background.ingesting_bytes.fetch_add(bytes, Relaxed);
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.engine.ingesting_bytes.fetch_sub(self.bytes, Relaxed);
+        self.engine.background.ingesting_bytes.fetch_sub(self.bytes, Relaxed);
     }
 }
 
@@ -71,11 +72,11 @@ impl Ingestion {
         engine.health.check_writable()?;
         tree.check_exists()?;
         let (level, epoch) = UNPLACED;
-        let settings = engine.table_settings(tree, level, epoch);
+        let settings = engine.jobs.table_settings(tree, level, epoch);
         Ok(Self {
             engine: engine.clone(),
             tree: tree.clone(),
-            output: Output::new(engine.clone(), Writing::Ingest, settings),
+            output: Output::new(engine.jobs.clone(), Writing::Ingest, settings),
             cutting: engine.settings().policy.cutter.start(Run::empty(), &[]),
             last_key: None,
             entries: 0,
@@ -88,7 +89,7 @@ impl Ingestion {
     /// Appends an entry. One that is refused is left out; after any other failure the tables are lost.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match self.tree.record.ttl {
-            Some(_) => self.push_stored(key, &self.engine.timestamped_value(value)),
+            Some(_) => self.push_stored(key, &self.engine.jobs.clock.timestamped_value(value)),
             None => self.push_stored(key, value),
         }
     }
@@ -135,7 +136,7 @@ impl Ingestion {
             let bytes = self.output.table_bytes();
             self.output.cut(&UpperBound::Excluded(key.into()))?;
             self.counted.add(bytes);
-            self.engine.check_ingest(bytes)?;
+            self.engine.background.check_ingest(bytes)?;
         }
         self.output.add(key, Stamp::new(Seq::ZERO, kind), value, None)
     }
@@ -163,9 +164,9 @@ impl Ingestion {
             complete.extend(ingestion.complete()?);
         }
         if !complete.is_empty() {
-            engine.check_ingest(1)?;
+            engine.background.check_ingest(1)?;
             engine.install_ingested(complete)?;
-            engine.fit_recycled();
+            engine.background.fit_recycled();
             engine.statistics.user_write(u32::try_from(entries).unwrap_or(u32::MAX), bytes);
         }
         Ok(())
@@ -173,7 +174,7 @@ impl Ingestion {
 
     /// Ends the tables; nothing if there are none.
     fn complete(self) -> Result<Option<Complete>> {
-        let finished = self.output.finish().inspect_err(|_| self.engine.wake_writers())?;
+        let finished = self.output.finish().inspect_err(|_| self.engine.background.wake_writers())?;
         if self.entries == 0 {
             return Ok(None);
         }
@@ -212,11 +213,11 @@ impl Engine {
         if !planted!("ingest-past-a-full-level-0") {
             self.make_room(&mut self.writer()?.lock(), 0)?;
         }
-        let held = complete.iter().map(|of| self.pause_compactions(of.tree.id()));
+        let held = complete.iter().map(|of| self.background.pause_compactions(of.tree.id()));
         let _compactions: Vec<_> = held.collect::<Result<_>>()?;
         let _writers = self.hold_writers(complete.iter().map(|of| &*of.tree))?;
         if !planted!("ingest-below-an-unflushed-memtable") {
-            self.wait_flushed()?;
+            self.background.wait_flushed()?;
         }
         let mut writer = self.writer()?.lock();
         self.health.check_writable()?;
@@ -238,15 +239,15 @@ impl Engine {
             counted.push(bytes);
         }
         if planted!("ingest-of-several-keyspaces-in-several-edits") {
-            changes.drain(1..).try_for_each(|change| self.install(change))?;
+            changes.drain(1..).try_for_each(|change| self.jobs.install(change))?;
         }
-        self.install(changes.into_iter().fold(Change::default(), Change::and))?;
+        self.jobs.install(changes.into_iter().fold(Change::default(), Change::and))?;
         // Under the writer's lock, as whoever asks what is left: from here on the packs count as any others.
         drop(counted);
         writer.last_seq = number;
-        self.visibility.publish(number, number).map_err(|_| self.gave_up())?;
+        self.visibility.publish(number, number).map_err(|_| self.health.gave_up())?;
         drop(writer);
-        self.sample_load();
+        self.background.sample_load();
         Ok(())
     }
 
@@ -273,7 +274,7 @@ impl Engine {
         let settings = self.settings();
         let layout = &settings.policy.layout;
         let level = range.map_or(0, |range| layout.level_for_new(&version, &range, bytes));
-        let epoch = self.ids.epoch();
+        let epoch = self.jobs.ids.epoch();
         let placed = |table| (level, TableRecord { min_seq: number, max_seq: number, epoch, ..table });
         let add = tables.into_iter().map(placed).collect();
         let mut change = Change::of_tree(TreeEdit { keyspace: tree.id(), add, ..TreeEdit::default() });

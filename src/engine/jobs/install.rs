@@ -1,10 +1,11 @@
 //! Makes an edit durable, then visible.
 //!
 //! 1. Everything that the edit names is durable already (outputs and their names; the log up to what a flush took).
-//! 2. The edit is applied to the catalog in memory, which checks that it fits, and what comes of it is checked for the order of what
-//! is newer and older (I2, I3). 3. It is appended to the manifest and synced.
-//! 4. The new versions are shown to readers. 5. What they no longer name is released, and reclaimed when its last
-//!    holder is gone.
+//! 2. The edit is applied to the catalog in memory, which checks that it fits, and what comes of it is checked for the order of
+//!    what is newer and older (I2, I3).
+//! 3. It is appended to the manifest and synced.
+//! 4. The new versions are shown to readers.
+//! 5. What they no longer name is released, and reclaimed when its last holder is gone.
 //!
 //! A result in a wrong order is refused, and the store is not poisoned for it: nothing of it was written, what is there is as right
 //! as it was, and the memtables and tables that the job read are still in the place that they had. It would help nobody to refuse
@@ -13,14 +14,17 @@
 //!
 //! A failure before step 3 leaves the store as it was, and so does a disk that is full in step 3. Any other failure in
 //! step 3 leaves the outcome unknown: the store is poisoned, and nothing that either outcome needs is removed.
+//!
+//! It touches what [`JobContext`] holds, under the catalog's lock, so edits come one after the other.
 
 use std::fmt;
 use std::sync::Arc;
 
+use super::context::JobContext;
 use super::output::SealedPacks;
 use crate::catalog::{Catalog, ExtentSink, Lease};
+use crate::engine::CatalogLog;
 use crate::engine::read::tree::dropped;
-use crate::engine::{CatalogLog, Engine};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{Edit, TreeEdit};
 use crate::store::memtable::Memtable;
@@ -69,7 +73,7 @@ impl Change {
     }
 }
 
-impl Engine {
+impl JobContext {
     /// Makes `change` durable and visible.
     pub(crate) fn install(&self, mut change: Change) -> Result<()> {
         let mut log = self.catalog.lock();
@@ -90,7 +94,7 @@ impl Engine {
             return Err(Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"));
         };
         let started = self.env.now();
-        let appended = self.with_space(|| manifest.append(&change.edit));
+        let appended = self.storage.with_space(|| manifest.append(&change.edit));
         if appended.is_ok() {
             self.statistics.costs.synced(self.env.now().saturating_sub(started));
         }
@@ -106,7 +110,7 @@ impl Engine {
         {
             packs.commit();
         }
-        appended.map_err(|error| self.poison(error))?;
+        appended.map_err(|error| self.alarm.poison(error))?;
         if planted!("extents-freed-under-readers") {
             self.free_dropped(&log.catalog, &next);
         }
@@ -134,10 +138,10 @@ impl Engine {
     }
 
     fn apply(&self, catalog: &Catalog, edit: &Edit) -> Result<Catalog> {
-        let sink: Arc<dyn ExtentSink> = self.reclaimer.clone();
+        let sink: Arc<dyn ExtentSink> = self.storage.reclaimer.clone();
         catalog.apply(edit, &mut |record| Lease::new(sink.clone(), record.extent)).map_err(|inconsistent| {
             // A job whose result does not fit is a fault of ours: stop before it does harm.
-            self.poison(Error::new(
+            self.alarm.poison(Error::new(
                 ErrorKind::Corruption,
                 format!("a job's result does not fit: {inconsistent}"),
             ))
@@ -148,14 +152,14 @@ impl Engine {
     fn free_dropped(&self, catalog: &Catalog, next: &Catalog) {
         let stays = |extent| next.tables().any(|table| table.extent == extent);
         let gone = catalog.tables().map(|table| table.extent).filter(|&extent| !stays(extent));
-        gone.for_each(|extent| self.reclaimer.released(extent));
+        gone.for_each(|extent| self.storage.reclaimer.released(extent));
     }
 
     /// Starts to count the space of what is new.
     fn register(&self, edit: &Edit) {
         // Those that only move are counted already.
         let added = edit.trees.iter().flat_map(|tree| &tree.add).map(|(_, table)| table.extent);
-        self.reclaimer.register(edit.packs.iter().map(|pack| (pack.id, pack.length)), added);
+        self.storage.reclaimer.register(edit.packs.iter().map(|pack| (pack.id, pack.length)), added);
     }
 
     fn show(&self, catalog: &Catalog, change: &Change) {
@@ -178,9 +182,9 @@ impl Engine {
     /// nothing that fails here is its failure.
     fn rewrite_outgrown(&self, log: &mut CatalogLog) {
         if let Some(manifest) = log.manifest.as_mut().filter(|manifest| manifest.outgrown())
-            && let Err(error) = manifest.rewrite(&self.device, &log.catalog.snapshot())
+            && let Err(error) = manifest.rewrite(&self.storage.device, &log.catalog.snapshot())
         {
-            self.poison(error);
+            self.alarm.poison(error);
         }
     }
 }

@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::context::JobContext;
 use crate::catalog::TableMeta;
-use crate::engine::Engine;
 use crate::engine::jobs::compaction_iterator::{KeptRange, Sink};
 use crate::error::Result;
 use crate::format::edit::{PackRecord, TableRecord};
@@ -81,8 +81,8 @@ impl Writing {
 }
 
 /// Tables and packs of a job that is still running. Dropped without [`Output::finish`], it removes its packs.
-pub(crate) struct Output<E> {
-    engine: E,
+pub(crate) struct Output<C> {
+    jobs: C,
     writing: Writing,
     settings: TableSettings,
     pack: Option<PackWriter>,
@@ -111,13 +111,12 @@ pub(crate) struct Finished {
     pub(crate) packs: SealedPacks,
 }
 
-impl<E: Deref<Target = Engine>> Output<E> {
+impl<C: Deref<Target = JobContext>> Output<C> {
     /// Output of a job that has written nothing yet.
-    pub(crate) fn new(engine: E, writing: Writing, settings: TableSettings) -> Self {
-        let packs =
-            SealedPacks { store: engine.cache.packs().clone(), records: Vec::new(), committed: false };
+    pub(crate) fn new(jobs: C, writing: Writing, settings: TableSettings) -> Self {
+        let packs = SealedPacks { store: jobs.cache.packs().clone(), records: Vec::new(), committed: false };
         Self {
-            engine,
+            jobs,
             writing,
             settings,
             pack: None,
@@ -136,7 +135,7 @@ impl<E: Deref<Target = Engine>> Output<E> {
             return Ok(());
         }
         self.begin_pack()?;
-        let new = |pack| TableBuilder::new(self.settings.clone(), self.engine.ids.table(), pack);
+        let new = |pack| TableBuilder::new(self.settings.clone(), self.jobs.ids.table(), pack);
         self.table = self.pack.as_mut().map(new);
         Ok(())
     }
@@ -151,20 +150,20 @@ impl<E: Deref<Target = Engine>> Output<E> {
     }
 
     fn new_pack(&self) -> Result<PackWriter> {
-        let (engine, store, cause) = (&self.engine, &self.packs.store, self.writing.cause());
-        let settings = engine.settings();
+        let (jobs, store, cause) = (&self.jobs, &self.packs.store, self.writing.cause());
+        let settings = jobs.settings.load();
         let place = settings.policy.placer.place(&PlaceView { home: HOME, level: self.settings.level });
         match settings.policy.placer.packs() {
             PackLayout::OneTable => {
                 let bytes = self.writing.next_pack_bytes(settings.policy.cutter.table_bytes());
-                store.create(engine.ids.pack(), place, cause, bytes)
+                store.create(jobs.ids.pack(), place, cause, bytes)
             }
             PackLayout::Many { bytes_max } => {
                 let bytes = self.writing.next_pack_bytes(bytes_max);
                 let coming = self.writing.packs(bytes_max).saturating_sub(self.packs.records.len() + 1);
-                let pack = store.create_pooled(|| engine.ids.pack(), place, cause, (bytes, coming))?;
-                if engine.recycled.wants_packs(pack.named()) {
-                    engine.preallocator.ask();
+                let pack = store.create_pooled(|| jobs.ids.pack(), place, cause, (bytes, coming))?;
+                if jobs.storage.recycled.wants_packs(pack.named()) {
+                    jobs.preallocator.ask();
                 }
                 Ok(pack)
             }
@@ -183,7 +182,7 @@ impl<E: Deref<Target = Engine>> Output<E> {
 
     /// Ends the pack if it is full.
     fn seal_full(&mut self) -> Result<()> {
-        let full = match (self.engine.settings().policy.placer.packs(), &self.pack) {
+        let full = match (self.jobs.settings.load().policy.placer.packs(), &self.pack) {
             (PackLayout::OneTable, _) => true,
             (PackLayout::Many { bytes_max }, Some(pack)) => {
                 pack.len() >= self.writing.pack_bytes_max(bytes_max)
@@ -206,13 +205,13 @@ impl<E: Deref<Target = Engine>> Output<E> {
         self.seal()?;
         if let Some(named) = self.named {
             // Other jobs' names, and the log's, may be among those whose fate is unknown after a failure.
-            self.packs.store.sync_names(named).map_err(|error| self.engine.poison(error))?;
+            self.packs.store.sync_names(named).map_err(|error| self.jobs.alarm.poison(error))?;
         }
         Ok(Finished { tables: self.tables, open: self.open, packs: self.packs })
     }
 }
 
-impl<E: Deref<Target = Engine>> Sink for Output<E> {
+impl<C: Deref<Target = JobContext>> Sink for Output<C> {
     fn set_range_tombstones(&mut self, tombstones: Vec<KeptRange>) {
         self.range_tombstones = tombstones.into();
     }
@@ -258,7 +257,7 @@ impl<E: Deref<Target = Engine>> Sink for Output<E> {
         let record = table.finish(pack)?;
         // Entries from outside have no number yet.
         if self.writing != Writing::Ingest
-            && let Some(open) = self.engine.cache.written(&record, pack)?
+            && let Some(open) = self.jobs.cache.written(&record, pack)?
         {
             self.open.push((record.id, open));
         }

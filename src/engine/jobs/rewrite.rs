@@ -12,15 +12,17 @@
 //! meanwhile. It holds up no compaction, and nobody who waits for compactions hears of it but through counters and events.
 //!
 //! Who needs space and can have no holes does not wait for a compaction thread, which may wait for a lock that is held: the
-//! caller runs the job itself ([`Engine::rewrite_for_space`]).
+//! caller runs the job itself ([`Engine::rewrite_for_space`](crate::engine::Engine::rewrite_for_space)).
+//!
+//! It touches what [`JobContext`] holds.
 
 use std::collections::BTreeSet;
 use std::slice;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::context::JobContext;
 use super::output::{Output, Writing};
 use crate::catalog::Version;
-use crate::engine::Engine;
 use crate::engine::jobs::compaction::vanished;
 use crate::engine::observe::events::Event;
 use crate::engine::read::tree::Tree;
@@ -32,10 +34,10 @@ use crate::policy::{Plan, SpaceView};
 use crate::store::files::punch::is_kept;
 use crate::types::{Epoch, PackId};
 
-impl Engine {
+impl JobContext {
     /// Space as the planner sees it, where somebody needs some or not.
     pub(in crate::engine) fn space_view(&self, is_short: bool) -> SpaceView {
-        let (totals, packs) = self.reclaimer.to_rewrite(is_short);
+        let (totals, packs) = self.storage.reclaimer.to_rewrite(is_short);
         let free_bytes = if packs.is_empty() { 0 } else { self.bytes_to_copy(is_short) };
         SpaceView { totals, packs, free_bytes }
     }
@@ -45,13 +47,13 @@ impl Engine {
     /// or left of the reserve, as the flushes and compactions that the reserve is for need room as well; beyond a budget it goes while it runs, as compactions do.
     fn bytes_to_copy(&self, is_short: bool) -> u64 {
         if is_short {
-            return (self.free_bytes() + self.rest_of_reserve()) / 2;
+            return (self.storage.free_bytes() + self.storage.rest_of_reserve()) / 2;
         }
-        let settings = self.settings();
+        let settings = self.settings.load();
         let kept = settings.limits.memtable_bytes + 2 * settings.options.reserve_bytes;
-        let used = || self.reclaimer.pack_bytes() + self.recycled.bytes();
+        let used = || self.storage.reclaimer.pack_bytes() + self.storage.recycled.bytes();
         let budget = settings.options.space_bytes.map(|budget| budget.saturating_sub(used()));
-        self.free_bytes().saturating_sub(kept).min(budget.unwrap_or(u64::MAX))
+        self.storage.free_bytes().saturating_sub(kept).min(budget.unwrap_or(u64::MAX))
     }
 
     /// Carries `plan`, a rewrite, out, unless it would be in vain: whether it did. What stands in the way leaves the packs
@@ -60,9 +62,9 @@ impl Engine {
         let tree = self.tree(plan.keyspace)?;
         let packs = packs_of(&tree.view().version, plan);
         let kept: BTreeSet<PackId> =
-            packs.iter().copied().filter(|pack| is_kept(&self.device, *pack)).collect();
+            packs.iter().copied().filter(|pack| is_kept(&self.storage.device, *pack)).collect();
         if !kept.is_empty() {
-            self.reclaimer.block(&kept, self.env.now());
+            self.storage.reclaimer.block(&kept, self.env.now());
             return Ok(false);
         }
         let result = self.run_plan(&tree, plan);
@@ -71,10 +73,11 @@ impl Engine {
         {
             self.statistics.failed();
             self.events.notify(|| Event::BackgroundError(error.clone()));
-            let is_named = |pack: &PackId| error.file() == Some(&*self.device.path(FileName::Pack(*pack)));
+            let is_named =
+                |pack: &PackId| error.file() == Some(&*self.storage.device.path(FileName::Pack(*pack)));
             // The one that is damaged, or else all: the disk is full, say.
             let named: BTreeSet<PackId> = packs.iter().copied().filter(is_named).collect();
-            self.reclaimer.block(if named.is_empty() { &packs } else { &named }, self.env.now());
+            self.storage.reclaimer.block(if named.is_empty() { &packs } else { &named }, self.env.now());
         }
         result.map(|()| true)
     }
@@ -99,7 +102,7 @@ impl Engine {
         // Nothing of a table is made here: that of its level says where packs go.
         let settings = self.table_settings(tree, plan.target, Epoch(0));
         let mut output = Output::new(self, Writing::Rewrite { bytes: plan.bytes }, settings);
-        let throttled = self.throttled();
+        let throttled = self.throttle.begin();
         for input in &plan.inputs {
             throttled.throttle();
             self.health.check_writable()?;

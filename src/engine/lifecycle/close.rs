@@ -27,7 +27,7 @@ impl Engine {
         if result.is_ok() && long(&writer.lock().wal) {
             // If it fails, the log still has everything. Nothing relies on its end but the length of the next replay: the log is
             // synced below whatever was flushed.
-            let _ = self.seal_all().and_then(|()| self.wait_flushed());
+            let _ = self.seal_all().and_then(|()| self.background.wait_flushed());
         }
         self.stop_work();
         if result.is_ok() && !planted!("closed-without-a-sync") {
@@ -40,7 +40,7 @@ impl Engine {
             }
         }
         // What is not durable now will not be.
-        self.tickets.end(&result.clone().err().unwrap_or_else(|| self.gave_up()));
+        self.tickets.end(&result.clone().err().unwrap_or_else(|| self.health.gave_up()));
         self.events.stop();
         result
     }
@@ -48,9 +48,9 @@ impl Engine {
     /// Ends the threads, and whatever waits for them.
     pub(crate) fn stop_work(&self) {
         self.health.close();
-        self.wake_writers();
-        self.stop_threads();
+        self.background.wake_writers();
+        self.background.stop_threads();
         self.tickets.stop_syncer();
-        self.recycled.close();
+        self.storage.recycled.close();
     }
 }

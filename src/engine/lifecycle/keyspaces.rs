@@ -46,9 +46,9 @@ impl Engine {
             ..Change::default()
         };
         change.edit.counters.keyspace = id.next();
-        let installed = self.install(change);
+        let installed = self.jobs.install(change);
         // Success, too, may have poisoned the store: the switch to a new manifest may have failed behind it.
-        self.wake_writers();
+        self.background.wake_writers();
         installed?;
         let version = Arc::new(Version::empty());
         let view = View { active: new_memtable(&self.chunks, b""), sealed: Vec::new(), version };
@@ -59,10 +59,9 @@ impl Engine {
         Ok(tree)
     }
 
-    /// What the manifest knows of a keyspace now; of one that was dropped, what it knew when that was opened.
+    /// As [`JobContext::record_of`](crate::engine::jobs::context::JobContext::record_of).
     pub(crate) fn record_of(&self, tree: &Tree) -> Arc<KeyspaceRecord> {
-        let altered = self.catalog.lock().catalog.keyspaces.get(&tree.id()).map(|state| state.record.clone());
-        altered.unwrap_or_else(|| Arc::new(tree.record.clone()))
+        self.jobs.record_of(tree)
     }
 
     /// Has tables of a keyspace be written by other options from now on, and values live for another time, which is durable when
@@ -94,7 +93,7 @@ impl Engine {
                 if !planted!("shorter-life-before-the-log-is-synced") {
                     log.sync().map_err(|error| self.poison(error))?;
                 }
-                Some((ttl, self.alter_ttl(tree, ttl, wanted)))
+                Some((ttl, self.jobs.clock.alter_ttl(tree, ttl, wanted)))
             }
             _ => {
                 return refused(
@@ -123,7 +122,7 @@ impl Engine {
         if self.record_of(tree).ttl == Some(ttl) {
             return Ok(());
         }
-        self.clock.see(ttl.alive_from);
+        self.jobs.clock.see(ttl.alive_from);
         self.change_keyspaces(vec![KeyspaceChange::SetTtl { keyspace: tree.id(), ttl }])?;
         tree.ttl.set(ttl);
         Ok(())
@@ -131,9 +130,9 @@ impl Engine {
 
     fn change_keyspaces(&self, keyspaces: Vec<KeyspaceChange>) -> Result<()> {
         let edit = Edit { keyspaces, ..Edit::default() };
-        let installed = self.install(Change { edit, ..Change::default() });
+        let installed = self.jobs.install(Change { edit, ..Change::default() });
         // As after a creation.
-        self.wake_writers();
+        self.background.wake_writers();
         installed
     }
 
@@ -164,7 +163,7 @@ impl Engine {
                 writer.wal.durable().sync().map_err(|error| self.poison(error))?;
             }
             let edit = Edit { keyspaces: vec![KeyspaceChange::Drop(id)], ..Edit::default() };
-            self.install(Change { edit, ..Change::default() })?;
+            self.jobs.install(Change { edit, ..Change::default() })?;
             // Before any write is refused: whoever has been told that the keyspace is gone reads nothing of it.
             if !planted!("dropped-keyspace-still-read") {
                 tree.mark_dropped();
@@ -175,12 +174,12 @@ impl Engine {
             writer.active_bytes = self.active_bytes();
         }
         // Jobs that are under way find no keyspace to install their results in.
-        self.wait_jobs_of(id);
+        self.background.wait_jobs_of(id);
         // Whoever waits for them no longer need.
         self.scheduler.wake_all();
         tree.clear();
-        self.sample_load();
-        self.wake_writers();
+        self.background.sample_load();
+        self.background.wake_writers();
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //!
 //! This room may touch everything, for it puts the parts together. The paths of reads and writes do not pass through it.
 
+mod assemble;
 pub(super) mod checkpoint;
 pub(super) mod close;
 pub(super) mod keyspaces;

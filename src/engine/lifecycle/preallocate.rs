@@ -12,15 +12,19 @@
 //! Nothing refers to what is made here. A sync that fails poisons the store: other names may be among those whose fate is
 //! unknown. Any other failure is left for those to find who need the file.
 
-use crate::engine::Engine;
-use crate::env::sync::{Condvar, Mutex};
+use std::sync::Arc;
+
+use crate::engine::observe::alarm::Alarm;
+use crate::engine::schedule::background::Background;
+use crate::env::sync::{Condvar, OrderedMutex};
 use crate::error::Result;
 use crate::store::files::meter::WriteCause;
+use crate::store::wal::{Durable, NextSegment};
 
 /// What the thread is asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Preallocator {
-    state: Mutex<State>,
+    state: OrderedMutex<State>,
     changed: Condvar,
 }
 
@@ -56,39 +60,49 @@ impl Preallocator {
     }
 }
 
-impl Engine {
+/// What the thread can reach.
+#[derive(Debug)]
+pub(in crate::engine) struct PreallocateThread {
+    pub(in crate::engine) background: Arc<Background>,
+    pub(in crate::engine) alarm: Arc<Alarm>,
+    /// The segment that the log goes on in.
+    pub(in crate::engine) next_segment: Arc<NextSegment>,
+    pub(in crate::engine) log: Arc<Durable>,
+}
+
+impl PreallocateThread {
     /// Body of the thread.
     pub(crate) fn preallocate_forever(&self) {
-        let mut state = self.preallocator.state.lock();
+        let preallocator = &self.background.jobs.preallocator;
+        let mut state = preallocator.state.lock();
         while !state.stopped {
             if state.served == state.asked {
-                self.preallocator.changed.wait(&mut state);
+                preallocator.changed.wait(&mut state);
                 continue;
             }
             let asked = state.asked;
             drop(state);
-            if self.health.check_writable().is_ok() && self.preallocate_files().is_err() {
-                self.wake_writers();
+            if self.alarm.health.check_writable().is_ok() && self.preallocate_files().is_err() {
+                self.background.wake_writers();
             }
-            state = self.preallocator.state.lock();
+            state = preallocator.state.lock();
             state.served = asked;
-            self.preallocator.changed.notify_all();
+            preallocator.changed.notify_all();
         }
     }
 
     /// Makes what is wanted. Fails when that has poisoned the store.
     fn preallocate_files(&self) -> Result<()> {
-        let segment = self.next_segment.as_ref().and_then(|next| next.make().ok().flatten());
-        let packs = self.recycled.make_packs(|| self.ids.pack());
+        let jobs = &self.background.jobs;
+        let segment = self.next_segment.make().ok().flatten();
+        let packs = jobs.storage.recycled.make_packs(|| jobs.ids.pack());
         if let Some(named) = segment.max(packs) {
-            let synced = self.device.sync_names_upto(named, WriteCause::Preallocate);
-            synced.map_err(|error| self.poison(error))?;
+            let synced = jobs.storage.device.sync_names_upto(named, WriteCause::Preallocate);
+            synced.map_err(|error| self.alarm.poison(error))?;
         }
-        match &self.syncs {
-            Some(syncs) if syncs.log().has_waiters() => {
-                syncs.log().sync_old().map_err(|error| self.poison(error))
-            }
-            _ => Ok(()),
+        match self.log.has_waiters() {
+            true => self.log.sync_old().map_err(|error| self.alarm.poison(error)),
+            false => Ok(()),
         }
     }
 }

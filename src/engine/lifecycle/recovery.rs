@@ -13,25 +13,19 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use arc_swap::ArcSwap;
-
-use super::settings::{Limits, Settings, keyspace_record, options_of};
+use super::assemble::{Recovered, assemble};
+use super::settings::{Limits, Settings, keyspace_record};
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::{Catalog, ExtentSink, Lease, Version};
-use crate::engine::jobs::expiry::Clock;
-use crate::engine::observe::events::{Events, Listener};
+use crate::engine::lifecycle::preallocate::PreallocateThread;
+use crate::engine::observe::events::Listener;
 use crate::engine::read::tree::{Sealed, Tree, View, common_prefix, new_memtable};
-use crate::engine::schedule::idle_time::IdleTime;
-use crate::engine::space::reclaim::{Reclaimer, gaps};
+use crate::engine::space::reclaim::{ReclaimThread, Reclaimer, gaps};
 use crate::engine::space::reserve::Reserve;
-use crate::engine::write::commit::SyncGroup;
-use crate::engine::write::tickets::Tickets;
-use crate::engine::write::visibility::Visibility;
-use crate::engine::{CatalogLog, Engine, IdCounters, Trees, Writer};
-use crate::env::sync::Mutex;
-use crate::env::{Access, Env, FileLock};
+use crate::engine::{Engine, Trees, Writer};
+use crate::env::sync::{OrderedMutex, Rank};
+use crate::env::{Access, Env, FileLock, Priority};
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Filters;
 use crate::format::Malformed;
@@ -40,7 +34,6 @@ use crate::format::edit::{Edit, KeyspaceChange, PackRecord, TreeEdit};
 use crate::format::identity::Identity;
 use crate::format::names::FileName;
 use crate::options::{Descriptors, Options};
-use crate::store::cache::TableCache;
 use crate::store::files::device::Device;
 use crate::store::files::file::StoreFile;
 use crate::store::files::meter::{Meter, ReadCause};
@@ -313,7 +306,7 @@ impl Store<'_> {
             manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
             wal.release(floor);
             let active_bytes = memtables.values().map(|recovered| recovered.active.bytes()).sum();
-            writer = Some(Mutex::new(Writer::new(wal, last_seq, active_bytes)));
+            writer = Some(OrderedMutex::new(Rank::Writer, Writer::new(wal, last_seq, active_bytes)));
             self.remove_orphans(&catalog, manifest.as_ref().map_or(0, Manifest::number), floor)?;
         }
         let reserve = match self.opening.read_only {
@@ -321,7 +314,9 @@ impl Store<'_> {
             false => Reserve::open(&self.device, self.opening.options.reserve_bytes)?,
         };
         let trees = self.trees(&catalog, memtables);
-        Ok(self.engine(Parts {
+        let recovered = Recovered {
+            device: self.device.clone(),
+            chunks: self.chunks.clone(),
             lock,
             packs,
             meter,
@@ -335,60 +330,8 @@ impl Store<'_> {
             last_seq,
             replayed: if self.opening.read_only { log.segments } else { Vec::new() },
             limits,
-        }))
-    }
-
-    fn engine(&self, parts: Parts) -> Engine {
-        let mut options = self.opening.options.clone();
-        // Those of the keyspace that is there count, not those that it would have been created with.
-        if let Some(tree) = parts.trees.get(&DEFAULT_KEYSPACE) {
-            options.keyspace = options_of(&tree.record);
-        }
-        let cache = TableCache::new(
-            Arc::new(parts.packs),
-            parts.limits.cache_bytes,
-            u64::from(options.tree.block_bytes),
-        );
-        // Nobody else tells those who open for reading alone.
-        cache.expect(parts.reclaimer.space().live_bytes);
-        Engine {
-            env: self.opening.env.clone(),
-            device: self.device.clone(),
-            meter: parts.meter,
-            cache: Arc::new(cache),
-            replayed: parts.replayed,
-            settings: ArcSwap::from_pointee(Settings::new(&options, &*self.opening.env)),
-            next_segment: parts.writer.as_ref().map(|writer| writer.lock().wal.next().clone()),
-            syncs: parts.writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
-            tickets: Tickets::new(self.opening.env.clone()),
-            writer: parts.writer,
-            trees: ArcSwap::from_pointee(parts.trees),
-            snapshots: Default::default(),
-            visibility: Visibility::new(parts.last_seq),
-            scheduler: Default::default(),
-            pressure: Default::default(),
-            throttle: Default::default(),
-            idle_time: IdleTime::since(self.opening.env.now()),
-            health: Default::default(),
-            reclaimer: parts.reclaimer,
-            recycled: parts.recycled,
-            preallocator: Default::default(),
-            chunks: self.chunks.clone(),
-            reserve: parts.reserve,
-            ids: IdCounters::new(&parts.catalog.counters),
-            statistics: Default::default(),
-            lookups: Default::default(),
-            reads: Default::default(),
-            clock: Clock::starting_at(parts.catalog.counters.clock),
-            compacting_bytes: AtomicU64::new(0),
-            ingesting_bytes: AtomicU64::new(0),
-            filters: self.opening.filters.clone(),
-            events: Events::new(self.opening.listener.clone()),
-            closing: Mutex::new(()),
-            keyspace_changes: Mutex::new(()),
-            catalog: Mutex::new(CatalogLog { catalog: parts.catalog, manifest: parts.manifest }),
-            _lock: parts.lock,
-        }
+        };
+        Ok(assemble(self.opening, recovered))
     }
 
     /// The catalog that the manifest's edits make, its tables without leases.
@@ -570,28 +513,40 @@ fn overtaken() -> Error {
     Error::new(ErrorKind::Busy, "the store's writer is faster than this reader opens it")
 }
 
-/// What recovery has gathered for the engine.
-struct Parts {
-    lock: Option<FileLock>,
-    packs: PackStore,
-    meter: Arc<Meter>,
-    reclaimer: Arc<Reclaimer>,
-    recycled: Arc<RecycledFiles>,
-    catalog: Catalog,
-    manifest: Option<Manifest>,
-    writer: Option<Mutex<Writer>>,
-    reserve: Reserve,
-    trees: Trees,
-    last_seq: Seq,
-    replayed: Vec<wal::RecoveredSegment>,
-    limits: Limits,
-}
-
 impl Engine {
+    /// Starts the background threads.
+    fn start_threads(&self) -> Result<()> {
+        let background = &self.background;
+        // Nobody joins this one: a listener may take for ever.
+        drop(self.events.start(&*self.env).map_err(|e| background.no_thread(e))?);
+        // Writers wait for flushes, so those get their share of the processors at all times.
+        background.start("terrace-flush", Priority::Normal, |background| background.flush_forever())?;
+        if let (Some(next_segment), Some(syncs)) = (&self.next_segment, &self.syncs) {
+            let preallocation = PreallocateThread {
+                background: background.clone(),
+                alarm: self.alarm.clone(),
+                next_segment: next_segment.clone(),
+                log: syncs.log().clone(),
+            };
+            // Whoever is faster waits for a sync that this one is in.
+            let body = move |_: &_| preallocation.preallocate_forever();
+            background.start("terrace-preallocate", Priority::Normal, body)?;
+        }
+        let reclaim = ReclaimThread {
+            storage: self.storage.clone(),
+            health: self.health.clone(),
+            cache: self.cache.clone(),
+            pressure: background.pressure.clone(),
+            scheduler: background.scheduler.clone(),
+        };
+        background.start("terrace-reclaim", Priority::Background, move |_| reclaim.reclaim_forever())?;
+        background.start_compaction_threads()
+    }
+
     /// Starts the threads, and flushes at once what would make the next recovery long, too.
     fn start_work(self: &Arc<Self>) -> Result<()> {
-        self.sample_load();
-        self.fit_recycled();
+        self.background.sample_load();
+        self.background.fit_recycled();
         self.start_threads()?;
         let bytes = self.writer()?.lock().wal.bytes();
         if bytes > self.settings().limits.memtable_bytes / 4 { self.seal_all() } else { Ok(()) }

@@ -143,12 +143,12 @@ impl Engine {
         self.cache.set_capacity(settings.limits.cache_bytes);
         self.settings.store(Arc::new(settings));
         if self.writer.is_some() {
-            self.start_compaction_threads()?;
+            self.background.start_compaction_threads()?;
         }
-        self.sample_load();
-        self.fit_recycled();
+        self.background.sample_load();
+        self.background.fit_recycled();
         self.scheduler.wake_all();
-        self.wake_writers();
+        self.background.wake_writers();
         Ok(())
     }
 }

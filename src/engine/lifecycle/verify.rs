@@ -145,7 +145,7 @@ impl Engine {
         // A pack that has lost its last table since is none of ours.
         let Some(length) = length else { return Ok(()) };
         // Before the file is looked at: what is known to take up space only becomes less.
-        let known = self.reclaimer.stored_bytes(id).unwrap_or(length);
+        let known = self.storage.reclaimer.stored_bytes(id).unwrap_or(length);
         verify_holes(&file, live, report);
         match stored(&file, std::slice::from_ref(&(0..length))) {
             Ok(data) => {

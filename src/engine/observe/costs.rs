@@ -11,9 +11,9 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use crate::engine::Engine;
+use crate::engine::schedule::background::Background;
 use crate::env::Env;
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::policy::{Costs, Measured};
 use crate::stats::CostStats;
 
@@ -31,7 +31,7 @@ const TUNED_SEARCH_NANOS: f64 = 30.0;
 
 /// What has been measured of the machine.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct MeasuredCosts(Mutex<State>);
+pub(in crate::engine) struct MeasuredCosts(OrderedMutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -98,12 +98,12 @@ fn key(n: u64) -> [u8; 16] {
     (u128::from(n) << 64).to_be_bytes()
 }
 
-impl Engine {
+impl Background {
     /// Takes what has been counted into the prices. Called whenever a job ends.
     pub(in crate::engine) fn sample_costs(&self) {
-        let counts = self.cache.counts();
-        self.statistics.costs.read_upto((counts.reads, counts.read_nanos));
-        self.statistics.costs.measure_processor(&*self.env);
+        let counts = self.jobs.cache.counts();
+        self.jobs.statistics.costs.read_upto((counts.reads, counts.read_nanos));
+        self.jobs.statistics.costs.measure_processor(&*self.jobs.env);
     }
 
     /// The prices in force, for users.

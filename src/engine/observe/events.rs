@@ -12,9 +12,9 @@ use std::time::Duration;
 use crate::engine::Engine;
 use crate::engine::schedule::scheduler::Job;
 use crate::engine::write::pressure::StallReason;
-use crate::env::sync::{Condvar, Mutex};
+use crate::env::sync::{Condvar, OrderedMutex};
 use crate::env::{Env, Priority, Thread};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::events::{EventListener, JobBegin, JobEnd, Stall};
 
 /// Events that may wait for the listener.
@@ -45,7 +45,7 @@ pub(in crate::engine) enum Event {
 #[derive(Debug)]
 pub(crate) struct Events {
     listener: Listener,
-    queue: Mutex<Queue>,
+    queue: OrderedMutex<Queue>,
     woken: Condvar,
 }
 
@@ -59,7 +59,7 @@ struct Queue {
 
 impl Events {
     pub(in crate::engine) fn new(listener: Listener) -> Arc<Self> {
-        Arc::new(Self { listener, queue: Mutex::default(), woken: Condvar::new() })
+        Arc::new(Self { listener, queue: OrderedMutex::leaf(Queue::default()), woken: Condvar::new() })
     }
 
     pub(in crate::engine) fn listener(&self) -> Listener {
@@ -165,25 +165,5 @@ impl Engine {
             let stall = notified.insert(NotifiedStall { reason, stopped, since: time });
             self.events.notify(|| Event::StallBegin(stall.describe()));
         }
-    }
-
-    /// Runs a job, which returns how many bytes it wrote, between two events.
-    pub(in crate::engine) fn notify_job(
-        &self,
-        kind: Job,
-        begin: JobBegin,
-        job: impl FnOnce() -> Result<u64>,
-    ) -> Result<()> {
-        self.events.notify(|| Event::JobBegin(kind, begin.clone()));
-        let start = self.env.now();
-        let result = job();
-        let end = || JobEnd {
-            begin,
-            bytes_out: *result.as_ref().unwrap_or(&0),
-            time: self.env.now().saturating_sub(start),
-            error: result.as_ref().err().cloned(),
-        };
-        self.events.notify(|| Event::JobEnd(kind, end()));
-        result.map(drop)
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Health {
 
 impl Health {
     /// The outcome of an operation is unknown: from now on nothing is written. Whether this is the first such cause.
-    /// Called by [`Engine::poison`](crate::engine::Engine::poison), which wakes whoever waits for better times.
+    /// Called by [`Alarm::poison`](super::alarm::Alarm::poison), which wakes whoever waits for better times.
     pub(in crate::engine) fn poison(&self, cause: &Error) -> bool {
         self.poison.set(cause.clone()).is_ok()
     }
@@ -47,6 +47,12 @@ impl Health {
     /// Fails if the outcome of some operation is unknown.
     pub(crate) fn check_sound(&self) -> Result<()> {
         self.poison.get().map_or(Ok(()), |cause| Err(Error::poisoned(cause)))
+    }
+
+    /// Why a write that others wait for will never be visible.
+    pub(in crate::engine) fn gave_up(&self) -> Error {
+        let closed = || Error::new(ErrorKind::Closed, "the store has been closed");
+        self.check_sound().err().unwrap_or_else(closed)
     }
 
     /// Fails if the store was closed.

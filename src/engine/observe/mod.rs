@@ -2,6 +2,7 @@
 //!
 //! This room reads counters and forwards events. It changes nothing but them, and calls the listener under no lock.
 
+pub(super) mod alarm;
 pub(super) mod costs;
 pub(super) mod events;
 pub(super) mod health;

@@ -5,12 +5,17 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::stats::UserReads;
+use crate::stats::{PrefixFilterStats, UserReads};
 use crate::store::stripes::Stripes;
 
 /// Counters of lookups and walks.
 #[derive(Debug, Default)]
-pub(crate) struct Reads(Stripes<Counters>);
+pub(crate) struct Reads {
+    stripes: Stripes<Counters>,
+    /// Tables that scans have asked for a prefix, and those that have none of it.
+    prefix_asked: AtomicU64,
+    prefix_denied: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct Counters {
@@ -45,7 +50,7 @@ impl Reads {
     /// A lookup of a key of this `hash` has found a value of so many bytes, or none.
     #[inline]
     pub(in crate::engine) fn looked(&self, hash: u64, found: Option<usize>) {
-        let counters = self.0.at(hash);
+        let counters = self.stripes.at(hash);
         match found {
             Some(bytes) => {
                 counters.found.fetch_add(1, Relaxed);
@@ -63,7 +68,7 @@ impl Reads {
             bytes += value.len() as u64;
         }
         // Any place does: nobody calls this as often as a lookup.
-        let counters = self.0.at(bytes ^ keys as u64);
+        let counters = self.stripes.at(bytes ^ keys as u64);
         counters.many.fetch_add(keys as u64, Relaxed);
         counters.found_of_many.fetch_add(count, Relaxed);
         counters.bytes.fetch_add(bytes, Relaxed);
@@ -72,16 +77,29 @@ impl Reads {
     /// A walk has ended.
     pub(in crate::engine) fn walked(&self, walked: &Walked) {
         // Another place for each of the threads, about: what they walk lies elsewhere in memory.
-        let counters = self.0.at(std::ptr::from_ref(walked).addr() as u64 >> 10);
+        let counters = self.stripes.at(std::ptr::from_ref(walked).addr() as u64 >> 10);
         counters.seeks.fetch_add(walked.seeks, Relaxed);
         counters.steps.fetch_add(walked.steps, Relaxed);
         counters.bytes.fetch_add(walked.bytes, Relaxed);
     }
 
+    /// A table's filter was asked for the prefix of a scan.
+    pub(in crate::engine) fn asked_for_prefix(&self, may_contain: bool) {
+        self.prefix_asked.fetch_add(1, Relaxed);
+        if !may_contain {
+            self.prefix_denied.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// What filters have said of prefixes.
+    pub(in crate::engine) fn prefix_filter(&self) -> PrefixFilterStats {
+        PrefixFilterStats { asked: self.prefix_asked.load(Relaxed), denied: self.prefix_denied.load(Relaxed) }
+    }
+
     /// A picture of the counters.
     pub(in crate::engine) fn sum(&self) -> UserReads {
         let mut sum = UserReads::default();
-        for counters in self.0.iter() {
+        for counters in self.stripes.iter() {
             let load = |counter: &AtomicU64| counter.load(Relaxed);
             let found = load(&counters.found);
             sum.gets += found + load(&counters.missed);

@@ -10,10 +10,10 @@ use crate::engine::jobs::compaction_iterator::IterationStats;
 use crate::engine::observe::costs::MeasuredCosts;
 use crate::engine::read::tree::Tree;
 use crate::engine::write::pressure::StallReason;
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::stats::{
-    ByCause, CacheStats, CompactionStats, FlushStats, KeyspaceStats, LevelShape, PrefixFilterStats,
-    PunchStats, ReadByCause, RewriteStats, Shape, SpaceStats, StallStats, Stats,
+    ByCause, CacheStats, CompactionStats, FlushStats, KeyspaceStats, LevelShape, PunchStats, ReadByCause,
+    RewriteStats, Shape, SpaceStats, StallStats, Stats,
 };
 use crate::store::files::meter::{ReadCause, WriteCause};
 use crate::types::Seq;
@@ -32,9 +32,7 @@ pub(crate) struct Statistics {
     moved_bytes: AtomicU64,
     rewrites: RewriteCounters,
     failures: AtomicU64,
-    prefix_asked: AtomicU64,
-    prefix_denied: AtomicU64,
-    stalls: Mutex<BTreeMap<StallReason, (u64, Duration)>>,
+    stalls: OrderedMutex<BTreeMap<StallReason, (u64, Duration)>>,
     pub(in crate::engine) costs: MeasuredCosts,
 }
 
@@ -142,14 +140,6 @@ impl Statistics {
         self.failures.fetch_add(1, Relaxed);
     }
 
-    /// A table's filter was asked for the prefix of a scan.
-    pub(in crate::engine) fn asked_for_prefix(&self, may_contain: bool) {
-        self.prefix_asked.fetch_add(1, Relaxed);
-        if !may_contain {
-            self.prefix_denied.fetch_add(1, Relaxed);
-        }
-    }
-
     pub(in crate::engine) fn stall(&self, reason: StallReason, time: Duration) {
         let mut stalls = self.stalls.lock();
         let (count, total) = stalls.entry(reason).or_default();
@@ -174,21 +164,21 @@ impl Engine {
         let (flush, compaction, counts) =
             (&self.statistics.flush, &self.statistics.compaction, self.cache.counts());
         let keyspaces: Vec<_> = self.trees().values().map(|tree| self.keyspace_stats(tree)).collect();
-        let (snapshots, oldest_snapshot) = self.snapshots.count();
+        let (snapshots, oldest_snapshot) = self.jobs.snapshots.count();
         let (running_flushes, running_compactions) = self.scheduler.running();
         let replayed_bytes = self.replayed.iter().map(|segment| segment.bytes).sum();
         let wal_bytes = self.writer.as_ref().map_or(replayed_bytes, |writer| writer.lock().wal.bytes());
         Stats {
             user_bytes_written: self.statistics.user_bytes(),
             user_ops_written: self.statistics.user_ops.load(Relaxed),
-            user_reads: self.reads.sum(),
-            written: self.by_cause(|cause| self.meter.bytes_written(cause)),
-            syncs: self.by_cause(|cause| self.meter.syncs(cause)),
+            user_reads: self.read.reads.sum(),
+            written: self.by_cause(|cause| self.background.meter.bytes_written(cause)),
+            syncs: self.by_cause(|cause| self.background.meter.syncs(cause)),
             read: ReadByCause {
-                get: self.meter.bytes_read(ReadCause::Get),
-                scan: self.meter.bytes_read(ReadCause::Scan),
-                compaction: self.meter.bytes_read(ReadCause::Compaction),
-                open: self.meter.bytes_read(ReadCause::Open),
+                get: self.background.meter.bytes_read(ReadCause::Get),
+                scan: self.background.meter.bytes_read(ReadCause::Scan),
+                compaction: self.background.meter.bytes_read(ReadCause::Compaction),
+                open: self.background.meter.bytes_read(ReadCause::Open),
             },
             packs_opened: self.cache.packs().opened(),
             stalls: self.stall_stats(),
@@ -198,10 +188,7 @@ impl Engine {
                 bytes: counts.bytes,
                 capacity: counts.capacity,
             },
-            prefix_filter: PrefixFilterStats {
-                asked: self.statistics.prefix_asked.load(Relaxed),
-                denied: self.statistics.prefix_denied.load(Relaxed),
-            },
+            prefix_filter: self.read.reads.prefix_filter(),
             compaction: CompactionStats {
                 jobs: compaction.jobs.load(Relaxed),
                 intra_l0: self.statistics.intra_l0.load(Relaxed),
@@ -224,7 +211,7 @@ impl Engine {
             rewrite: self.rewrite_stats(),
             space: self.space_stats(wal_bytes),
             punch: self.punch_stats(),
-            costs: self.cost_stats(),
+            costs: self.background.cost_stats(),
             memtable_bytes: keyspaces.iter().map(|keyspace| keyspace.memtable_bytes).sum(),
             last_seq: self.visible().0,
             snapshots,
@@ -257,23 +244,23 @@ impl Engine {
     }
 
     fn space_stats(&self, wal_bytes: u64) -> SpaceStats {
-        let space = self.reclaimer.space();
-        let (data_ranges, data_ranges_max) = self.reclaimer.data_ranges();
+        let space = self.storage.reclaimer.space();
+        let (data_ranges, data_ranges_max) = self.storage.reclaimer.data_ranges();
         SpaceStats {
             live_bytes: space.live_bytes,
             dead_bytes: space.total_bytes.saturating_sub(space.live_bytes),
             kept_bytes: space.kept_bytes,
             pack_files: space.packs,
-            preallocated_files: self.recycled.pooled(),
+            preallocated_files: self.storage.recycled.pooled(),
             data_ranges,
             data_ranges_max,
             wal_bytes,
-            total_bytes: space.total_bytes + wal_bytes + self.recycled.bytes(),
+            total_bytes: space.total_bytes + wal_bytes + self.storage.recycled.bytes(),
         }
     }
 
     fn punch_stats(&self) -> PunchStats {
-        let punching = self.reclaimer.punching();
+        let punching = self.storage.reclaimer.punching();
         PunchStats {
             punches: punching.punches,
             bytes: punching.bytes,
@@ -326,7 +313,7 @@ impl Engine {
         let layout = self.settings().policy.layout;
         let (scores, limits) = (layout.scores(&version), layout.limits(&version));
         let deepest = version.deepest().map_or(0, usize::from);
-        let pins = self.snapshots.list();
+        let pins = self.jobs.snapshots.list();
         let levels =
             version.levels().zip(scores).take(deepest + 1).map(|((number, level), score)| LevelShape {
                 level: number.into(),

@@ -1,13 +1,14 @@
 //! Lookups of single keys.
 //!
 //! A lookup asks the memtables of the view, newest first, then one table of each run, newest run first. The first
-//! version that it finds is the newest one that the reader sees (I2).
+//! version that it finds is the newest one that the reader sees (I2). A lookup touches what
+//! [`ReadPath`] holds and takes no lock of the engine.
 
 use std::sync::Arc;
 
+use super::path::ReadPath;
 use super::tree::{Tree, View};
 use crate::catalog::TableMeta;
-use crate::engine::Engine;
 use crate::error::Result;
 use crate::format::filter;
 use crate::merge::newest_over;
@@ -21,7 +22,7 @@ use crate::types::{Kind, Seq, Stamp};
 /// together.
 const ABREAST: usize = 8;
 
-impl Engine {
+impl ReadPath {
     /// The value of `key` at `upto`, or at the newest visible state.
     pub(crate) fn get(&self, tree: &Tree, key: &[u8], upto: Option<Seq>) -> Result<Option<Slice>> {
         self.health.check_open()?;
@@ -34,11 +35,11 @@ impl Engine {
         let (value, has_passed) = self.get_in(&view, (hash, key), upto)?;
         if has_passed && self.lookups.count(hash) {
             let costs = self.pressure.load().costs;
-            if tree.read_debt.looked(&self.settings().policy.layout, &costs) {
+            if tree.read_debt.looked(&self.settings.load().policy.layout, &costs) {
                 self.scheduler.wake();
             }
         }
-        let value = match self.expiry(tree) {
+        let value = match self.clock.expiry(tree) {
             Some(expiry) => value.and_then(|value| expiry.keep(value)),
             None => value,
         };

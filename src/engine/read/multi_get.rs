@@ -1,14 +1,15 @@
 //! Lookups of many keys at one moment.
 //!
 //! Each memtable and each run is asked for all keys that are still undecided, in key order. So neighbouring keys
-//! share the search for their table and the fetch of their block.
+//! share the search for their table and the fetch of their block. It touches what [`ReadPath`] holds and takes no lock
+//! of the engine.
 
 use std::sync::Arc;
 
+use super::get::decide;
+use super::path::ReadPath;
 use super::tree::Tree;
 use crate::catalog::{Run, TableMeta};
-use crate::engine::Engine;
-use crate::engine::read::get::decide;
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::filter;
@@ -19,7 +20,7 @@ use crate::store::files::meter::ReadCause;
 use crate::store::table::TableReader;
 use crate::types::{Seq, Stamp};
 
-impl Engine {
+impl ReadPath {
     /// The values of `keys`, in their order, at `upto` or at the newest visible state.
     pub(crate) fn multi_get<K: AsRef<[u8]>>(
         &self,
@@ -48,7 +49,7 @@ impl Engine {
             });
         }
         for (_, run) in view.version.runs() {
-            let mut finger = Finger { engine: self, run, upto, table: None };
+            let mut finger = Finger { path: self, run, upto, table: None };
             let mut left = Vec::with_capacity(undecided.len());
             for sought in undecided {
                 match finger.find(&sought)? {
@@ -58,7 +59,7 @@ impl Engine {
             }
             undecided = left;
         }
-        if let Some(expiry) = self.expiry(tree) {
+        if let Some(expiry) = self.clock.expiry(tree) {
             values = values.into_iter().map(|value| expiry.keep(value?)).collect();
         }
         self.reads.looked_for_many(keys.len(), values.iter().flatten().map(|value| &value[..]));
@@ -81,7 +82,7 @@ impl<'a> Sought<'a> {
 
 /// The position in a run at which the last key was looked for.
 struct Finger<'a> {
-    engine: &'a Engine,
+    path: &'a ReadPath,
     run: &'a Run,
     upto: Seq,
     table: Option<(Arc<TableMeta>, Opened)>,
@@ -106,32 +107,32 @@ impl Finger<'_> {
                 let Some(meta) = self.run.find(key).filter(|meta| meta.min_seq <= self.upto) else {
                     return Ok(None);
                 };
-                let reader = self.engine.cache.table_arc(meta)?;
+                let reader = self.path.cache.table_arc(meta)?;
                 (meta.clone(), Opened { reader, block: None })
             }
         };
-        let found = opened.find(self.engine, sought, self.upto);
+        let found = opened.find(self.path, sought, self.upto);
         self.table = Some((meta, opened));
         found
     }
 }
 
 impl Opened {
-    fn find(&mut self, engine: &Engine, sought: &Sought<'_>, upto: Seq) -> Result<Option<Option<Slice>>> {
+    fn find(&mut self, path: &ReadPath, sought: &Sought<'_>, upto: Seq) -> Result<Option<Option<Slice>>> {
         let over = newest_over(self.reader.range_tombstones(), sought.key, upto);
         let may_contain = self.reader.may_contain(sought.hash);
-        let newest = if may_contain { self.newest(engine, sought.key, upto)? } else { None };
+        let newest = if may_contain { self.newest(path, sought.key, upto)? } else { None };
         Ok(decide(newest, over))
     }
 
     /// The newest version of `key` that is visible.
-    fn newest(&mut self, engine: &Engine, key: &[u8], upto: Seq) -> Result<Option<(Stamp, Slice)>> {
+    fn newest(&mut self, path: &ReadPath, key: &[u8], upto: Seq) -> Result<Option<(Stamp, Slice)>> {
         let Self { reader, block: last } = self;
         let fetch = |handle: BlockHandle| {
             if let Some((_, block)) = last.as_ref().filter(|(at, _)| *at == handle.offset) {
                 return Ok(block.clone());
             }
-            let block = engine.cache.block(reader, handle, ReadCause::Get)?;
+            let block = path.cache.block(reader, handle, ReadCause::Get)?;
             *last = Some((handle.offset, block.clone()));
             Ok(block)
         };

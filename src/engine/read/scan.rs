@@ -2,15 +2,19 @@
 //!
 //! A scan merges the memtables and runs of a view, in either direction. Range tombstones are applied to each source
 //! before the merge. A scan within one prefix leaves runs out whose filters say that they do not have it.
+//!
+//! A [`Scan`] owns all that it needs, so it outlives the handle that it came from. It touches what [`ReadPath`] holds and
+//! takes no lock of the engine.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::path::ReadPath;
+use super::snapshots::Pin;
 use super::tree::{Tree, View};
 use crate::catalog::Run;
 use crate::engine::jobs::expiry::Expiry;
 use crate::engine::observe::reads::Walked;
-use crate::engine::{Engine, Pin};
 use crate::error::{Error, Result};
 use crate::format::filter::PrefixProbe;
 use crate::merge::{
@@ -230,10 +234,10 @@ impl Sought {
     /// Whether an entry of `run` may be in the range. If the filters of its tables in the range all deny the prefix,
     /// the scan leaves the whole run out. Usually one table spans all keys with the prefix. Several are asked if
     /// tables begin or end with a range tombstone.
-    fn may_be_in(&self, engine: &Engine, run: &Run) -> Result<bool> {
+    fn may_be_in(&self, path: &ReadPath, run: &Run) -> Result<bool> {
         for table in run.overlapping(&self.range).filter(|table| table.entries > 0) {
-            let may_contain = engine.cache.table(table)?.may_contain_prefix(&self.prefix);
-            engine.statistics.asked_for_prefix(may_contain);
+            let may_contain = path.cache.table(table)?.may_contain_prefix(&self.prefix);
+            path.reads.asked_for_prefix(may_contain);
             if may_contain {
                 return Ok(true);
             }
@@ -244,8 +248,8 @@ impl Sought {
 
 /// The sources of a view, without the entries that range tombstones hide from a reader at `upto`, and without runs
 /// that have nothing that is `sought`. The range tombstones of such runs still count.
-fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> Result<Vec<Source>> {
-    let cache = &engine.cache;
+fn sources(path: &ReadPath, view: &View, upto: Seq, sought: Option<&Sought>) -> Result<Vec<Source>> {
+    let cache = &path.cache;
     let runs = view.version.runs();
     let memtables = view.memtables().map(|memtable| {
         let lists = memtable.visible_range_tombstones(upto);
@@ -255,7 +259,7 @@ fn sources(engine: &Engine, view: &View, upto: Seq, sought: Option<&Sought>) -> 
     let runs = runs.filter(|(_, run)| !run.is_empty()).map(|(level, run)| {
         let tombstones = || SourceTombstones::Run(cache.clone(), run.clone(), upto);
         let tombstones = (run.range_tombstones() > 0).then(tombstones);
-        let wanted = sought.map_or(Ok(true), |sought| sought.may_be_in(engine, run))?;
+        let wanted = sought.map_or(Ok(true), |sought| sought.may_be_in(path, run))?;
         let cursor = wanted.then(|| TablesCursor::cached(cache.clone(), run.clone(), Unit::of_level(level)));
         Ok((cursor.map(Source::Run), tombstones))
     });
@@ -289,7 +293,7 @@ pub(in crate::engine) type BackwardWalk = VisibleBackward<Source>;
 
 /// A scan from both ends over the entries that are visible at one sequence number. It owns everything that it needs.
 pub(crate) struct Scan {
-    engine: Arc<Engine>,
+    path: Arc<ReadPath>,
     view: Arc<View>,
     seq: Seq,
     /// Which values have expired; `None` if values of the keyspace do not expire.
@@ -314,32 +318,32 @@ enum End<T> {
 impl Scan {
     /// Entries of `tree` within `bounds` as of `pin`, or as of now.
     pub(crate) fn new(
-        engine: &Arc<Engine>,
+        path: &Arc<ReadPath>,
         tree: &Tree,
         bounds: Bounds,
         pin: Option<Arc<Pin>>,
     ) -> Result<Self> {
-        engine.health.check_open()?;
+        path.health.check_open()?;
         // The view is taken before the sequence number, as for lookups.
         let view = tree.view_arc();
         tree.check_exists()?;
-        let seq = pin.as_ref().map_or_else(|| engine.visible(), |pin| pin.seq());
+        let seq = pin.as_ref().map_or_else(|| path.visible(), |pin| pin.seq());
         let seen = || {
-            let counts = engine.cache.counts();
+            let counts = path.cache.counts();
             let asked =
                 BlocksAsked { cached: counts.hits, read: counts.reads, read_nanos: counts.read_nanos };
-            (asked, engine.pressure.load().costs)
+            (asked, path.pressure.load().costs)
         };
         if !view.version.level(0).runs.is_empty() && tree.read_debt.scanned(seen) {
-            engine.scheduler.wake();
+            path.scheduler.wake();
         }
         let range = bounds.range();
         let empty = range.is_none();
         Ok(Self {
-            engine: engine.clone(),
+            path: path.clone(),
             view,
             seq,
-            expiry: engine.expiry(tree),
+            expiry: path.clock.expiry(tree),
             _pin: pin,
             bounds,
             sought: range.and_then(|range| Sought::new(tree.record.prefix, range)),
@@ -357,7 +361,7 @@ impl Scan {
     }
 
     fn sources(&self) -> Result<Vec<Source>> {
-        sources(&self.engine, &self.view, self.seq, self.sought.as_ref())
+        sources(&self.path, &self.view, self.seq, self.sought.as_ref())
     }
 
     /// A new forward merge over what the scan sees, without its bounds. Not valid before the first seek.
@@ -533,6 +537,6 @@ impl Scan {
 
 impl Drop for Scan {
     fn drop(&mut self) {
-        self.engine.reads.walked(&self.walked);
+        self.path.reads.walked(&self.walked);
     }
 }

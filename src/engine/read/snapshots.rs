@@ -11,13 +11,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::Engine;
-use crate::env::sync::Mutex;
+use super::path::ReadPath;
+use crate::env::sync::OrderedMutex;
 use crate::types::{Holds, Seq};
 
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    held: Mutex<BTreeMap<Seq, Held>>,
+    held: OrderedMutex<BTreeMap<Seq, Held>>,
 }
 
 /// The readers at one number.
@@ -59,18 +59,18 @@ impl Snapshots {
 /// One reader at a sequence number. It keeps everything that is visible there.
 #[derive(Debug)]
 pub(crate) struct Pin {
-    engine: Arc<Engine>,
+    path: Arc<ReadPath>,
     seq: Seq,
 }
 
 impl Pin {
     /// Enters a reader at the newest visible number.
-    pub(crate) fn newest(engine: &Arc<Engine>) -> Self {
-        let mut held = engine.snapshots.held.lock();
-        let seq = engine.visible();
+    pub(crate) fn newest(path: &Arc<ReadPath>) -> Self {
+        let mut held = path.snapshots.held.lock();
+        let seq = path.visible();
         held.entry(seq).or_default().count += 1;
         drop(held);
-        Self { engine: engine.clone(), seq }
+        Self { path: path.clone(), seq }
     }
 
     pub(crate) fn seq(&self) -> Seq {
@@ -80,7 +80,7 @@ impl Pin {
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        let mut pins = self.engine.snapshots.held.lock();
+        let mut pins = self.path.snapshots.held.lock();
         let Some(held) = pins.get_mut(&self.seq) else { return };
         held.count -= 1;
         if held.count > 0 && !planted!("snapshot-let-go-with-its-twin") {
@@ -91,7 +91,7 @@ impl Drop for Pin {
         // Released before the scheduler's lock is taken.
         drop(pins);
         if keeps {
-            self.engine.scheduler.wake();
+            self.path.scheduler.wake();
         }
     }
 }

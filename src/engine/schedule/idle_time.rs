@@ -9,35 +9,41 @@
 
 use std::time::Duration;
 
-use crate::engine::Engine;
+use crate::engine::schedule::background::Background;
 use crate::engine::schedule::throttle::{Counts, Seen};
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 
 /// Users are looked at over this long at least; so often, if they are there and something waits until they are not.
 pub(in crate::engine) const IDLE_PERIOD: Duration = Duration::from_millis(100);
 
 /// What users did, as compaction threads without work saw it last.
 #[derive(Debug)]
-pub(in crate::engine) struct IdleTime(Mutex<Seen>);
+pub(in crate::engine) struct IdleTime(OrderedMutex<Seen>);
 
 impl IdleTime {
     /// For a store that is opened now.
     pub(in crate::engine) fn since(now: Duration) -> Self {
-        Self(Mutex::new(Seen::since(now)))
+        Self(OrderedMutex::leaf(Seen::since(now)))
     }
 }
 
-impl Engine {
+impl Background {
     /// Whether there may be something to do in idle time.
     pub(in crate::engine) fn could_use_idle_time(&self) -> bool {
-        self.settings().policy.layout.has_intra_l0()
-            && !self.is_short_of_space()
+        self.jobs.settings.load().policy.layout.has_intra_l0()
+            && !self.jobs.storage.is_short_of_space()
             && self.trees().values().any(|tree| !tree.view().version.level(0).runs.is_empty())
     }
 
     /// Whether users leave the machine alone, or next to.
     pub(in crate::engine) fn is_idle(&self) -> bool {
         let costs = self.pressure.load().costs;
-        self.idle_time.0.lock().look(self.env.now(), IDLE_PERIOD, || Counts::of(self)).is_idle(&costs)
+        self.idle_time
+            .0
+            .lock()
+            .look(self.jobs.env.now(), IDLE_PERIOD, || {
+                Counts::of(&self.jobs.cache, &self.meter, &self.jobs.statistics)
+            })
+            .is_idle(&costs)
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::catalog::Version;
-use crate::engine::Engine;
+use crate::engine::jobs::context::JobContext;
 use crate::format::edit::TableRecord;
 use crate::format::filter;
 use crate::store::table::TableReader;
@@ -50,10 +50,10 @@ impl OverwriteRatio {
     }
 }
 
-impl Engine {
+impl JobContext {
     /// Looks for keys of the tables of a flush, which everything in `version` is older than. None where only runs count.
     pub(in crate::engine) fn sample_overwrites(&self, version: &Version, tables: &[TableRecord]) -> Sample {
-        if !self.settings().policy.layout.has_intra_l0() {
+        if !self.settings.load().policy.layout.has_intra_l0() {
             return Sample::default();
         }
         let step = tables.len().div_ceil(SAMPLES_MAX).max(1);
@@ -98,7 +98,7 @@ mod tests {
                         batch.put(format!("{:08x}", key.wrapping_mul(0x9e37_79b1)), [0; 200]);
                     }
                     engine.commit(&batch, Durability::Buffered).unwrap();
-                    engine.seal_all().and_then(|()| engine.wait_flushed()).unwrap();
+                    engine.seal_all().and_then(|()| engine.background.wait_flushed()).unwrap();
                 }
                 tree.overwrite_ratio.share()
             };

@@ -9,7 +9,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::policy::{BlocksAsked, Costs, Layout};
 use crate::store::stripes::Stripes;
 
@@ -31,7 +31,7 @@ pub(in crate::engine) struct ReadDebt {
     /// What they had paid when somebody was told last.
     notified: AtomicU64,
     /// Blocks that had been asked for when scans paid last.
-    asked: Mutex<BlocksAsked>,
+    asked: OrderedMutex<BlocksAsked>,
 }
 
 impl ReadDebt {

@@ -22,13 +22,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::background::Background;
 use crate::catalog::Version;
-use crate::engine::Engine;
 use crate::engine::jobs::expiry::EXPIRY_PERIOD;
 use crate::engine::observe::events::Event;
 use crate::engine::read::tree::Tree;
 use crate::engine::schedule::idle_time::IDLE_PERIOD;
-use crate::env::sync::{Condvar, Mutex, MutexGuard};
+use crate::env::sync::{Condvar, MutexGuard, OrderedMutex, Rank};
 use crate::env::{Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Claims, Plan, PlanKind, Reason, SpaceView, TreeShape, TreeView, next_plan};
@@ -42,16 +42,28 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(8);
 /// A job that is not due may write one part in so many of the free space.
 const IDLE_ROOM: u64 = 4;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Scheduler {
-    state: Mutex<State>,
+    state: OrderedMutex<State>,
     /// Something may be due, or a pause may have ended.
     work: Condvar,
     /// A job has ended.
     done: Condvar,
     /// Somebody has planned in vain.
     planned: Condvar,
-    threads: Mutex<Vec<Thread>>,
+    threads: OrderedMutex<Vec<Thread>>,
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self {
+            state: OrderedMutex::new(Rank::Scheduler, State::default()),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            planned: Condvar::new(),
+            threads: OrderedMutex::default(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -185,47 +197,36 @@ impl Drop for CompactionsPaused<'_> {
     }
 }
 
-impl Engine {
-    /// Starts the background threads.
-    pub(crate) fn start_threads(self: &Arc<Self>) -> Result<()> {
-        // Nobody joins this one: a listener may take for ever.
-        drop(self.events.start(&*self.env).map_err(|e| self.no_thread(e))?);
-        // Writers wait for flushes, so those get their share of the processors at all times.
-        self.start("terrace-flush", Priority::Normal, |engine| engine.flush_forever())?;
-        // Whoever is faster waits for a sync that this one is in.
-        self.start("terrace-preallocate", Priority::Normal, |engine| engine.preallocate_forever())?;
-        self.start("terrace-reclaim", Priority::Background, |engine| engine.reclaim_forever())?;
-        self.start_compaction_threads()
-    }
-
+impl Background {
     /// Starts compaction threads up to the number that the settings name; those beyond it end by themselves.
     pub(crate) fn start_compaction_threads(self: &Arc<Self>) -> Result<()> {
-        for number in 0..self.settings().limits.background_threads {
+        for number in 0..self.jobs.settings.load().limits.background_threads {
             let mut state = self.scheduler.state.lock();
             if state.compaction_threads.insert(number) {
                 drop(state);
                 let name = format!("terrace-comp-{number}");
-                self.start(&name, Priority::Background, move |engine| engine.compact_forever(number))
+                self.start(&name, Priority::Background, move |background| background.compact_forever(number))
                     .inspect_err(|_| _ = self.scheduler.state.lock().compaction_threads.remove(&number))?;
             }
         }
         Ok(())
     }
 
-    fn start(
+    /// Starts a thread that is joined when the store is closed.
+    pub(in crate::engine) fn start(
         self: &Arc<Self>,
         name: &str,
         priority: Priority,
         body: impl FnOnce(&Self) + Send + 'static,
     ) -> Result<()> {
-        let engine = self.clone();
-        let thread = self.env.spawn(name, priority, Box::new(move || body(&engine)));
+        let background = self.clone();
+        let thread = self.jobs.env.spawn(name, priority, Box::new(move || body(&background)));
         self.scheduler.threads.lock().push(thread.map_err(|e| self.no_thread(e))?);
         Ok(())
     }
 
-    fn no_thread(&self, error: std::io::Error) -> Error {
-        Error::io("start a background thread for", self.device.dir(), error)
+    pub(in crate::engine) fn no_thread(&self, error: std::io::Error) -> Error {
+        Error::io("start a background thread for", self.jobs.storage.device.dir(), error)
     }
 
     /// Ends the background threads. A running compaction is given up at its next check.
@@ -235,15 +236,16 @@ impl Engine {
             state.stopping = true;
             self.scheduler.changed(&mut state);
         }
-        self.reclaimer.stop();
-        self.preallocator.stop();
+        self.jobs.storage.reclaimer.stop();
+        self.jobs.preallocator.stop();
         let threads = std::mem::take(&mut *self.scheduler.threads.lock());
         for thread in threads {
             thread.join();
         }
     }
 
-    fn flush_forever(&self) {
+    /// Body of the thread that flushes.
+    pub(in crate::engine) fn flush_forever(&self) {
         let mut state = self.scheduler.state.lock();
         while !state.stopping {
             let paused = self.paused(&state, Job::Flush);
@@ -254,8 +256,8 @@ impl Engine {
             };
             state.flushing = Some(Flushing { keyspace: tree.id(), first });
             drop(state);
-            let free_bytes = self.free_bytes();
-            let result = self.flush(&tree);
+            let free_bytes = self.jobs.storage.free_bytes();
+            let result = self.jobs.flush(&tree);
             state = self.job_ended(Job::Flush, result, free_bytes).0;
             state.flushing = None;
             self.scheduler.done.notify_all();
@@ -264,10 +266,11 @@ impl Engine {
 
     fn compact_forever(&self, number: usize) {
         let mut state = self.scheduler.state.lock();
-        while !state.stopping && number < self.settings().limits.background_threads {
+        while !state.stopping && number < self.jobs.settings.load().limits.background_threads {
             let (changes, wakes) = (state.changes, state.wakes);
-            let full = state.compactions > 0 && self.is_short_of_space();
-            let mut look_again = (self.any_expires() || self.any_put_off()).then_some(EXPIRY_PERIOD);
+            let full = state.compactions > 0 && self.jobs.storage.is_short_of_space();
+            let mut look_again =
+                (self.jobs.any_expires() || self.jobs.any_put_off()).then_some(EXPIRY_PERIOD);
             let paused = self.paused(&state, Job::Compaction);
             // What is not due must not fail again and again, nor be in the way of who waits.
             let may_use_idle_time =
@@ -284,7 +287,8 @@ impl Engine {
                 let mut plan = due(false);
                 if plan.is_none() && may_use_idle_time && self.could_use_idle_time() {
                     if self.is_idle() {
-                        plan = due(true).filter(|plan| self.free_bytes() / IDLE_ROOM >= plan.bytes);
+                        plan =
+                            due(true).filter(|plan| self.jobs.storage.free_bytes() / IDLE_ROOM >= plan.bytes);
                     } else {
                         look_again = Some(IDLE_PERIOD);
                     }
@@ -320,10 +324,10 @@ impl Engine {
     ) -> (MutexGuard<'a, State>, Result<Ended>) {
         state.claim(plan);
         drop(state);
-        let free_bytes = self.free_bytes();
-        let result = self.tree(plan.keyspace).and_then(|tree| {
-            let result = self.run_plan(&tree, plan);
-            if can_wait(plan.reason) { self.put_off(&tree, result) } else { result }
+        let free_bytes = self.jobs.storage.free_bytes();
+        let result = self.jobs.tree(plan.keyspace).and_then(|tree| {
+            let result = self.jobs.run_plan(&tree, plan);
+            if can_wait(plan.reason) { self.jobs.put_off(&tree, result) } else { result }
         });
         let (mut state, result) = self.job_ended(Job::Compaction, result, free_bytes);
         state.release(plan);
@@ -357,15 +361,15 @@ impl Engine {
             // The keyspace was dropped: there is nothing left to do for it.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
-                self.statistics.failed();
-                self.events.notify(|| Event::BackgroundError(error.clone()));
+                self.jobs.statistics.failed();
+                self.jobs.events.notify(|| Event::BackgroundError(error.clone()));
                 let pause =
                     backoff.as_ref().map_or(RETRY_PAUSE, |last| (last.pause * 2).min(RETRY_PAUSE_MAX));
-                let until = self.env.now() + pause;
+                let until = self.jobs.env.now() + pause;
                 *backoff = Some(Backoff { error: error.clone(), pause, until, free_bytes });
             }
         }
-        if result.is_err() || self.health.is_poisoned() {
+        if result.is_err() || self.jobs.health.is_poisoned() {
             drop(state);
             self.wake_writers();
             state = self.scheduler.state.lock();
@@ -381,7 +385,8 @@ impl Engine {
     /// Whether jobs of this kind do not start: for a while after a failure, and for good once the store is poisoned.
     fn paused(&self, state: &State, job: Job) -> bool {
         let backoff = &state.backoffs[job as usize];
-        backoff.as_ref().is_some_and(|backoff| backoff.until > self.env.now()) || self.health.is_poisoned()
+        backoff.as_ref().is_some_and(|backoff| backoff.until > self.jobs.env.now())
+            || self.jobs.health.is_poisoned()
     }
 
     /// Until something may be due, a pause in which nothing was looked for has ended, or to `look_again` after so long.
@@ -392,9 +397,9 @@ impl Engine {
         paused: bool,
         look_again: Option<Duration>,
     ) {
-        let is_poisoned = self.health.is_poisoned();
+        let is_poisoned = self.jobs.health.is_poisoned();
         let backoff = state.backoffs[job as usize].as_ref().filter(|_| paused && !is_poisoned);
-        let pause = backoff.map(|backoff| backoff.until.saturating_sub(self.env.now()));
+        let pause = backoff.map(|backoff| backoff.until.saturating_sub(self.jobs.env.now()));
         match pause.or(look_again) {
             Some(Duration::ZERO) => {}
             Some(pause) => _ = self.scheduler.work.wait_for(state, pause),
@@ -410,16 +415,11 @@ impl Engine {
     /// The same. A disk that was full and has been given space is tried at once.
     fn lasting_trouble(&self, state: &mut State, job: Job) -> Option<Error> {
         let Backoff { error, free_bytes, .. } = state.backoffs[job as usize].as_ref()?;
-        if error.kind() == ErrorKind::DiskFull && self.free_bytes() > *free_bytes {
+        if error.kind() == ErrorKind::DiskFull && self.jobs.storage.free_bytes() > *free_bytes {
             self.retry(state, job);
             return None;
         }
         Some(error.clone())
-    }
-
-    /// Free space on the device; 0 where that cannot be told.
-    pub(in crate::engine) fn free_bytes(&self) -> u64 {
-        self.env.space(self.device.dir()).map_or(0, |space| space.free)
     }
 
     /// The tree whose sealed memtable has waited longest, and the number of the oldest entry of that. Each tree is looked at once: a
@@ -440,11 +440,11 @@ impl Engine {
         idle: bool,
     ) -> Option<Plan> {
         let space = match rewrites {
-            0 => self.space_view(self.is_short_of_space()),
+            0 => self.jobs.space_view(self.jobs.storage.is_short_of_space()),
             _ => SpaceView::default(),
         };
         self.with_views(busy, may, idle, |views| {
-            next_plan(views, &space, &self.pressure.load(), &self.settings().policy)
+            next_plan(views, &space, &self.pressure.load(), &self.jobs.settings.load().policy)
         })
     }
 
@@ -458,20 +458,20 @@ impl Engine {
     ) -> T {
         let none = Claims::default();
         let costs = &self.pressure.load().costs;
-        let pins = self.snapshots.list();
+        let pins = self.jobs.snapshots.list();
         let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape)> = self
             .trees()
             .values()
             .filter(|tree| may(tree.id()))
             .map(|tree| {
                 let version = tree.view().version.clone();
-                let layout = &self.settings().policy.layout;
+                let layout = &self.jobs.settings.load().policy.layout;
                 let mut shape = layout.measure_with_debt(&version, tree.read_debt.accrued(), costs);
-                shape.expiring = self.expiring(tree);
-                shape.put_off = self.is_put_off(tree);
+                shape.expiring = self.jobs.expiring(tree);
+                shape.put_off = self.jobs.is_put_off(tree);
                 shape.overwrite_ratio = tree.overwrite_ratio.share();
                 // Others need the space more.
-                if self.is_short_of_space() {
+                if self.jobs.storage.is_short_of_space() {
                     shape.read_debt_bytes = 0;
                 } else {
                     shape.idle = idle;
@@ -507,16 +507,16 @@ impl Engine {
         self.wait_idle_unless(|| false)
     }
 
-    /// As [`Engine::wait_idle`], unless somebody writes: under writers that go on, something may always be due.
+    /// As [`Background::wait_idle`], unless somebody writes: under writers that go on, something may always be due.
     pub(crate) fn wait_idle_or_written(&self) -> Result<()> {
         let upto = self.visible();
         self.wait_idle_unless(|| self.visible() > upto)
     }
 
     fn wait_idle_unless(&self, pointless: impl Fn() -> bool) -> Result<()> {
-        if self.writer.is_none() {
+        if self.jobs.log.writer.is_none() {
             // Nobody works on a store that is read alone.
-            return self.health.check_open();
+            return self.jobs.health.check_open();
         }
         let mut state = self.scheduler.state.lock();
         self.retry(&mut state, Job::Flush);
@@ -535,8 +535,8 @@ impl Engine {
                 self.scheduler.planned.wait(&mut state);
             } else if idle || pointless() {
                 drop(state);
-                self.wait_reclaimed();
-                self.preallocator.wait_served();
+                self.jobs.storage.wait_reclaimed();
+                self.jobs.preallocator.wait_served();
                 return Ok(());
             } else if let Some(rewrite) = due.filter(|plan| self.may_rewrite(&state, plan)) {
                 // It may have become due, and may cease to be, without a word to the compaction threads: as readers let go.
@@ -612,13 +612,13 @@ impl Engine {
         }
         // Before `held` may go, which takes the lock.
         drop(state);
-        self.health.check_writable()?;
+        self.jobs.health.check_writable()?;
         Ok(held)
     }
 
     /// Fails when jobs of this kind do not get on by themselves.
     fn check_progress(&self, state: &mut State, job: Job) -> Result<()> {
-        self.health.check_writable()?;
+        self.jobs.health.check_writable()?;
         self.lasting_trouble(state, job).map_or(Ok(()), Err)
     }
 }

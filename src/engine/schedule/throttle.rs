@@ -2,15 +2,23 @@
 //!
 //! A compaction asks between two pieces of its work, some milliseconds each, and pauses in proportion to what it has worked. It
 //! holds no lock then, and what it has claimed keeps other compactions off alone.
+//!
+//! It touches what [`Throttle`] holds: counters, settings and the load.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::Engine;
-use crate::env::sync::Mutex;
+use arc_swap::ArcSwap;
+
+use crate::engine::lifecycle::settings::Settings;
+use crate::engine::observe::statistics::Statistics;
+use crate::engine::write::pressure::Pressure;
+use crate::env::Env;
+use crate::env::sync::OrderedMutex;
 use crate::policy::UserLoad;
-use crate::store::cache::CacheCounts;
-use crate::store::files::meter::ReadCause;
+use crate::store::cache::{CacheCounts, TableCache};
+use crate::store::files::meter::{Meter, ReadCause};
 
 /// Users are looked at over this long.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -22,8 +30,18 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// What users did, as it was seen last.
-#[derive(Debug, Default)]
-pub(in crate::engine) struct Throttle(Mutex<Seen>);
+#[derive(Debug)]
+pub(in crate::engine) struct Throttle {
+    pub(in crate::engine) env: Arc<dyn Env>,
+    pub(in crate::engine) settings: Arc<ArcSwap<Settings>>,
+    /// How much there is to do, and whether a writer waits for it.
+    pub(in crate::engine) pressure: Arc<Pressure>,
+    // What users have asked for.
+    pub(in crate::engine) cache: Arc<TableCache>,
+    pub(in crate::engine) meter: Arc<Meter>,
+    pub(in crate::engine) statistics: Arc<Statistics>,
+    pub(in crate::engine) seen: OrderedMutex<Seen>,
+}
 
 /// What users did over the last period.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +64,7 @@ pub(in crate::engine) struct Counts {
 /// A job that is throttled.
 #[derive(Debug)]
 pub(in crate::engine) struct ThrottledJob<'a> {
-    engine: &'a Engine,
+    throttle: &'a Throttle,
     /// Since when it has worked without a pause.
     since: Cell<Duration>,
     /// All pauses together.
@@ -56,9 +74,9 @@ pub(in crate::engine) struct ThrottledJob<'a> {
 impl ThrottledJob<'_> {
     /// Pauses if the job has worked long enough for readers to expect it.
     pub(in crate::engine) fn throttle(&self) {
-        let env = &self.engine.env;
+        let env = &self.throttle.env;
         let now = env.now();
-        let share = self.engine.compaction_share(now);
+        let share = self.throttle.compaction_share(now);
         if share >= 1.0 {
             self.since.set(now);
         } else if let Some(pause) = pause(now.saturating_sub(self.since.get()), share) {
@@ -81,12 +99,12 @@ fn pause(worked: Duration, share: f64) -> Option<Duration> {
 }
 
 impl Counts {
-    pub(in crate::engine) fn of(engine: &Engine) -> Self {
-        let CacheCounts { hits, misses, reads, read_nanos, .. } = engine.cache.counts();
+    pub(in crate::engine) fn of(cache: &TableCache, meter: &Meter, statistics: &Statistics) -> Self {
+        let CacheCounts { hits, misses, reads, read_nanos, .. } = cache.counts();
         let reads = (reads, Duration::from_nanos(read_nanos));
-        let read_bytes = engine.meter.bytes_read(ReadCause::Get) + engine.meter.bytes_read(ReadCause::Scan);
+        let read_bytes = meter.bytes_read(ReadCause::Get) + meter.bytes_read(ReadCause::Scan);
         let asked = hits + misses + read_bytes / (4 << 10);
-        Self { asked, reads, written_bytes: engine.statistics.user_bytes() }
+        Self { asked, reads, written_bytes: statistics.user_bytes() }
     }
 }
 
@@ -119,10 +137,10 @@ impl Seen {
     }
 }
 
-impl Engine {
+impl Throttle {
     /// For a job that begins.
-    pub(in crate::engine) fn throttled(&self) -> ThrottledJob<'_> {
-        ThrottledJob { engine: self, since: Cell::new(self.env.now()), paused: Cell::default() }
+    pub(in crate::engine) fn begin(&self) -> ThrottledJob<'_> {
+        ThrottledJob { throttle: self, since: Cell::new(self.env.now()), paused: Cell::default() }
     }
 
     /// The share of its time that a compaction may work.
@@ -131,8 +149,9 @@ impl Engine {
         if self.pressure.holds_up_a_writer() {
             return 1.0;
         }
-        let users = self.throttle.0.lock().look(now, PERIOD, || Counts::of(self));
-        self.settings().policy.pacer.compaction_share(&self.pressure.load(), &users)
+        let users =
+            self.seen.lock().look(now, PERIOD, || Counts::of(&self.cache, &self.meter, &self.statistics));
+        self.settings.load().policy.pacer.compaction_share(&self.pressure.load(), &users)
     }
 }
 

@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::batch::WriteBatch;
-use crate::engine::{Engine, Writer};
+use crate::engine::Writer;
+use crate::engine::schedule::background::Background;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 
@@ -18,16 +19,16 @@ const FREED_BYTES_MIN: u64 = 1 << 20;
 /// Segments of the log while no one writes: the current one, and the prepared next one.
 const LOG_SEGMENTS: u64 = 2;
 
-impl Engine {
+impl Background {
     /// Adapts the limit of recycled files to the live data and the options, and notes the size of the data in the
     /// cache. Called at the end of each job.
     pub(in crate::engine) fn fit_recycled(&self) {
-        let (limits, space) = (self.settings().limits, self.reclaimer.space());
-        self.cache.expect(space.live_bytes);
+        let (limits, space) = (self.jobs.settings.load().limits, self.jobs.storage.reclaimer.space());
+        self.jobs.cache.expect(space.live_bytes);
         let dead = space.total_bytes.saturating_sub(space.live_bytes);
         let surplus =
             (space.live_bytes / SURPLUS_PARTS).saturating_sub(dead + LOG_SEGMENTS * limits.segment_bytes);
-        self.recycled.keep_up_to(surplus.max(RECYCLED_BYTES_MIN).min(limits.recycled_bytes));
+        self.jobs.storage.recycled.keep_up_to(surplus.max(RECYCLED_BYTES_MIN).min(limits.recycled_bytes));
     }
 
     /// Refuses a batch for which the space budget has no room. A batch without puts is always accepted: deletes free
@@ -44,26 +45,26 @@ impl Engine {
 
     /// Refuses to continue an ingest if the budget has no room for another table of `last_bytes`.
     pub(in crate::engine) fn check_ingest(&self, last_bytes: u64) -> Result<()> {
-        if self.settings().limits.space_bytes.is_none() {
+        if self.jobs.settings.load().limits.space_bytes.is_none() {
             // Without a budget, do not wait for the writer's lock.
             return Ok(());
         }
-        self.find_space(&self.writer()?.lock(), last_bytes)
+        self.find_space(&self.jobs.log.writer()?.lock(), last_bytes)
     }
 
     /// Makes room in the budget for `needed` bytes, if it can be made.
     fn find_space(&self, writer: &Writer, needed: u64) -> Result<()> {
         let fits = || self.space_left(writer).is_none_or(|left| left >= needed);
-        if fits() || matches!(self.recycled.free(), Ok(true)) && fits() {
+        if fits() || matches!(self.jobs.storage.recycled.free(), Ok(true)) && fits() {
             return Ok(());
         }
         // This holds the writer's lock, so it frees no more than is needed, and a little for the next writes.
         let missing = || needed.saturating_sub(self.space_left(writer).unwrap_or(needed));
         loop {
-            let freed = self.free_dead(missing().max(FREED_BYTES_MIN));
+            let freed = self.jobs.storage.free_dead(missing().max(FREED_BYTES_MIN));
             // Checked even if nothing was freed here: another thread may have punched or recycled meanwhile, which no
             // caller's count has.
-            if fits() || matches!(self.recycled.free(), Ok(true)) && fits() {
+            if fits() || matches!(self.jobs.storage.recycled.free(), Ok(true)) && fits() {
                 return Ok(());
             }
             // Rewriting packs comes last, since it costs most.
@@ -78,10 +79,10 @@ impl Engine {
 
     /// Frees dead tables while more than half of the budget is used. Called at the end of each job, under no lock.
     pub(in crate::engine) fn keep_space_budget(&self) {
-        let Some(budget) = self.settings().limits.space_bytes else { return };
-        let used = self.reclaimer.pack_bytes() + self.recycled.bytes();
+        let Some(budget) = self.jobs.settings.load().limits.space_bytes else { return };
+        let used = self.jobs.storage.reclaimer.pack_bytes() + self.jobs.storage.recycled.bytes();
         if used > budget / 2 {
-            self.free_dead(used - budget / 2);
+            self.jobs.storage.free_dead(used - budget / 2);
         }
     }
 
@@ -89,15 +90,17 @@ impl Engine {
     /// flushed. The inputs of running compactions, or of the next one, count again, since compactions write about as
     /// much before their inputs can be freed.
     fn space_left(&self, writer: &Writer) -> Option<u64> {
-        let budget = self.settings().limits.space_bytes?;
-        let trees = self.trees.load();
+        let budget = self.jobs.settings.load().limits.space_bytes?;
+        let trees = self.jobs.trees.load();
         let in_memory: u64 = trees
             .values()
             .map(|tree| tree.view())
             .map(|view| view.active.bytes() + view.sealed_bytes())
             .sum();
-        let compacting = self.compacting_bytes.load(Relaxed).max(self.pressure.load().l0_bytes);
-        let files = self.reclaimer.pack_bytes() + writer.wal.bytes() + self.recycled.bytes();
+        let compacting = self.jobs.compacting_bytes.load(Relaxed).max(self.pressure.load().l0_bytes);
+        let files = self.jobs.storage.reclaimer.pack_bytes()
+            + writer.wal.bytes()
+            + self.jobs.storage.recycled.bytes();
         let ingesting = self.ingesting_bytes.load(Relaxed);
         Some(budget.saturating_sub(files + in_memory + compacting + ingesting))
     }

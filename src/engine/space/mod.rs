@@ -6,3 +6,4 @@
 pub(super) mod budget;
 pub(super) mod reclaim;
 pub(super) mod reserve;
+pub(super) mod storage;

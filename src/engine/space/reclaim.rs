@@ -35,17 +35,18 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crate::catalog::{Catalog, ExtentSink};
-use crate::engine::Engine;
-use crate::env::sync::{Condvar, Mutex};
+use crate::engine::space::storage::Storage;
+use crate::env::sync::{Condvar, OrderedMutex};
 use crate::policy::{PackView, SpaceTotals};
 use crate::types::{Extent, PackId};
 
 pub(in crate::engine) use accounting::gaps;
 use accounting::{DeadPack, Released, SpaceAccounting};
+pub(in crate::engine) use punching::ReclaimThread;
 
 #[derive(Debug, Default)]
 pub(crate) struct Reclaimer {
-    state: Mutex<State>,
+    state: OrderedMutex<State>,
     woken: Condvar,
 }
 
@@ -252,7 +253,7 @@ impl ExtentSink for Reclaimer {
     }
 }
 
-impl Engine {
+impl Storage {
     /// Frees `bytes` of dead data durably, or as much as there is. Returns whether anything was freed. Any lock but
     /// the reclaimer's may be held: nobody waits for more than was asked for.
     pub(crate) fn free_dead(&self, bytes: u64) -> bool {

@@ -19,10 +19,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::storage::Storage;
 use crate::batch::WriteBatch;
-use crate::engine::Engine;
+use crate::engine::schedule::background::Background;
 use crate::env::Access;
-use crate::env::sync::Mutex;
+use crate::env::sync::{OrderedMutex, Rank};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 use crate::format::names::FileName;
@@ -42,7 +43,7 @@ pub(crate) struct Reserve {
     /// Length of the file, in bytes: the whole reserve, the part for jobs, or 0.
     held: AtomicU64,
     /// Locked while the file is made, cut or removed.
-    changing: Mutex<()>,
+    changing: OrderedMutex<()>,
 }
 
 impl Reserve {
@@ -59,12 +60,12 @@ impl Reserve {
                 }
             }
         }
-        Ok(Self { bytes, held: held.into(), changing: Mutex::new(()) })
+        Ok(Self { bytes, held: held.into(), changing: OrderedMutex::new(Rank::Reserve, ()) })
     }
 
     /// No reserve, for a read-only store.
     pub(crate) fn none() -> Self {
-        Self { bytes: 0, held: 0.into(), changing: Mutex::new(()) }
+        Self { bytes: 0, held: 0.into(), changing: OrderedMutex::new(Rank::Reserve, ()) }
     }
 
     /// Whether at least `bytes` of it are held.
@@ -73,13 +74,13 @@ impl Reserve {
     }
 }
 
-impl Engine {
+impl Storage {
     /// Calls `write`. While that finds the disk full, frees space and calls it again, until no space can be freed.
     pub(crate) fn with_space<T>(&self, write: impl FnMut() -> Result<T>) -> Result<T> {
         self.with_space_but(0, write)
     }
 
-    /// As [`Engine::with_space`], for writes to the log: jobs keep their part of the reserve.
+    /// As [`Storage::with_space`], for writes to the log: jobs keep their part of the reserve.
     pub(crate) fn with_space_for_log<T>(&self, write: impl FnMut() -> Result<T>) -> Result<T> {
         self.with_space_but(for_jobs(self.reserve.bytes), write)
     }
@@ -96,17 +97,6 @@ impl Engine {
                 written => return written,
             }
         }
-    }
-
-    /// Frees space if `error` is a full disk, for a job, which needs much and holds no lock. Returns whether there is
-    /// more space now.
-    pub(crate) fn make_space_for_job(&self, error: &Error) -> bool {
-        error.kind() == ErrorKind::DiskFull && (self.free_space(u64::MAX) || self.give_up_reserve(0))
-    }
-
-    /// Frees up to `bytes` that nobody needs. Returns whether there is more space now. No lock may be held.
-    fn free_space(&self, bytes: u64) -> bool {
-        self.free_dead(bytes) || self.free_recycled() || self.rewrite_for_space()
     }
 
     /// Frees the recycled files: a pack that died before anybody asked for space may have become one.
@@ -148,62 +138,6 @@ impl Engine {
         give_up().is_ok()
     }
 
-    /// While the reserve is given up, refuses batches with puts. While also the part for jobs is, refuses batches
-    /// that only delete. First tries to make the reserve again.
-    pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
-        let reserve = &self.reserve;
-        if reserve.holds(reserve.bytes) {
-            return Ok(());
-        }
-        let puts = batch.iter().any(|op| matches!(op.action, Action::Put { .. }));
-        let made = if puts { self.make_reserve() } else { self.make_reserve_for_jobs() };
-        if made? {
-            return Ok(());
-        }
-        let action = match puts {
-            true => "write more than deletes until there is room for the reserve again",
-            false => "delete more until compactions have freed what is deleted already",
-        };
-        let full = std::io::ErrorKind::StorageFull.into();
-        Err(Error::io(action, &self.device.path(FileName::Reserve), full))
-    }
-
-    /// Makes the reserve again, if twice its size is free.
-    fn make_reserve(&self) -> Result<bool> {
-        // This runs under no lock.
-        while !self.has_room() && (self.free_recycled() || self.rewrite_for_space()) {}
-        if self.health.is_poisoned() {
-            self.wake_writers();
-        }
-        let reserve = &self.reserve;
-        let _changing = reserve.changing.lock();
-        let room = || {
-            self.has_room() || self.recycled.free().is_ok_and(|freed| freed && self.has_room()) || {
-                // Checked even if nothing was freed here: another thread may have punched a hole meanwhile.
-                self.free_dead(reserve.bytes.saturating_mul(2));
-                self.has_room()
-            }
-        };
-        Ok(reserve.holds(reserve.bytes) || room() && self.prepare_reserve(reserve.bytes)?)
-    }
-
-    /// Makes the part for jobs again. It tries instead of asking for the free space: a file system keeps some for
-    /// root, and for itself.
-    fn make_reserve_for_jobs(&self) -> Result<bool> {
-        let reserve = &self.reserve;
-        let bytes = for_jobs(reserve.bytes);
-        loop {
-            let changing = reserve.changing.lock();
-            if reserve.holds(bytes) || self.prepare_reserve(bytes)? {
-                return Ok(true);
-            }
-            drop(changing);
-            if !self.free_space(bytes) {
-                return Ok(false);
-            }
-        }
-    }
-
     /// Writes `bytes` of reserve. Returns whether there was room.
     fn prepare_reserve(&self, bytes: u64) -> Result<bool> {
         let made = prepare(&self.device, bytes);
@@ -217,6 +151,78 @@ impl Engine {
     fn has_room(&self) -> bool {
         let space = self.env.space(self.device.dir());
         space.is_ok_and(|space| space.free >= self.reserve.bytes.saturating_mul(2))
+    }
+}
+
+impl Background {
+    /// Makes space if `error` is a full disk, for a job, which needs much and holds no lock; whether there is more now.
+    pub(crate) fn make_space_for_job(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::DiskFull
+            && (self.free_space(u64::MAX) || self.jobs.storage.give_up_reserve(0))
+    }
+
+    /// Frees `bytes` of what nobody needs, or what can be; whether there is more now. No lock may be held.
+    fn free_space(&self, bytes: u64) -> bool {
+        self.jobs.storage.free_dead(bytes) || self.jobs.storage.free_recycled() || self.rewrite_for_space()
+    }
+
+    /// Refuses a batch that needs more space than it may come to free, while the reserve is given up, and one that deletes
+    /// while the part for jobs is.
+    pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
+        let reserve = &self.jobs.storage.reserve;
+        if reserve.holds(reserve.bytes) {
+            return Ok(());
+        }
+        let puts = batch.iter().any(|op| matches!(op.action, Action::Put { .. }));
+        let made = if puts { self.make_reserve() } else { self.make_reserve_for_jobs() };
+        if made? {
+            return Ok(());
+        }
+        let action = match puts {
+            true => "write more than deletes until there is room for the reserve again",
+            false => "delete more until compactions have freed what is deleted already",
+        };
+        let full = std::io::ErrorKind::StorageFull.into();
+        Err(Error::io(action, &self.jobs.storage.device.path(FileName::Reserve), full))
+    }
+
+    /// Makes the reserve again, if there is room for more than that.
+    fn make_reserve(&self) -> Result<bool> {
+        // Under no lock.
+        while !self.jobs.storage.has_room() && (self.jobs.storage.free_recycled() || self.rewrite_for_space())
+        {
+        }
+        if self.jobs.health.is_poisoned() {
+            self.wake_writers();
+        }
+        let reserve = &self.jobs.storage.reserve;
+        let _changing = reserve.changing.lock();
+        let room = || {
+            self.jobs.storage.has_room()
+                || self.jobs.storage.recycled.free().is_ok_and(|freed| freed && self.jobs.storage.has_room())
+                || {
+                    // Also where nothing was freed: what became a hole meanwhile counts for nobody.
+                    self.jobs.storage.free_dead(reserve.bytes.saturating_mul(2));
+                    self.jobs.storage.has_room()
+                }
+        };
+        Ok(reserve.holds(reserve.bytes) || room() && self.jobs.storage.prepare_reserve(reserve.bytes)?)
+    }
+
+    /// Makes what jobs need of the reserve again. What is free is no guide: a file system keeps some for root, and for itself.
+    fn make_reserve_for_jobs(&self) -> Result<bool> {
+        let reserve = &self.jobs.storage.reserve;
+        let bytes = for_jobs(reserve.bytes);
+        loop {
+            let changing = reserve.changing.lock();
+            if reserve.holds(bytes) || self.jobs.storage.prepare_reserve(bytes)? {
+                return Ok(true);
+            }
+            drop(changing);
+            if !self.free_space(bytes) {
+                return Ok(false);
+            }
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::batch::WriteBatch;
 use crate::engine::read::tree::{Tree, dropped};
 use crate::engine::schedule::scheduler::Job;
 use crate::engine::{Engine, Trees, Writer};
-use crate::env::sync::{Condvar, Mutex, MutexGuard};
+use crate::env::sync::{Condvar, MutexGuard, OrderedMutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 use crate::options::Durability;
@@ -44,7 +44,7 @@ const SLEEP_MAX: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(crate) struct SyncGroup {
     log: Arc<Durable>,
-    state: Mutex<SyncState>,
+    state: OrderedMutex<SyncState>,
     done: Condvar,
 }
 
@@ -56,12 +56,12 @@ struct SyncState {
 
 impl SyncGroup {
     pub(crate) fn new(log: Arc<Durable>) -> Self {
-        let state = Mutex::new(SyncState { durable: Seq::ZERO, running: false });
+        let state = OrderedMutex::leaf(SyncState { durable: Seq::ZERO, running: false });
         Self { log, state, done: Condvar::new() }
     }
 
     /// How much of the log is durable.
-    pub(in crate::engine) fn log(&self) -> &Durable {
+    pub(in crate::engine) fn log(&self) -> &Arc<Durable> {
         &self.log
     }
 }
@@ -92,7 +92,7 @@ impl Engine {
         batch.validate()?;
         self.health.check_writable()?;
         let writer = self.writer()?;
-        self.check_reserve(batch)?;
+        self.background.check_reserve(batch)?;
         if batch.is_empty() {
             self.find_trees(batch)?;
             if durability == Durability::Synced {
@@ -100,7 +100,7 @@ impl Engine {
             }
             return Ok(Ok(self.logged()));
         }
-        let timestamped = self.timestamped(batch)?;
+        let timestamped = self.jobs.clock.timestamped(&self.trees.load(), batch)?;
         let batch = timestamped.as_ref().unwrap_or(batch);
         let appended = self.append(&mut writer.lock(), batch, guarded)?;
         let Numbered { first, last, trees } = match appended {
@@ -109,9 +109,9 @@ impl Engine {
         };
         insert(&trees, batch, first, Memtable::apply_entry);
         if durability == Durability::Synced {
-            self.sync_upto(last).inspect_err(|_| self.wake_writers())?;
+            self.sync_upto(last).inspect_err(|_| self.background.wake_writers())?;
         }
-        self.visibility.publish(first, last).map_err(|_| self.gave_up())?;
+        self.visibility.publish(first, last).map_err(|_| self.health.gave_up())?;
         self.statistics.user_write(batch.count(), batch.user_bytes());
         Ok(Ok(last))
     }
@@ -129,7 +129,7 @@ impl Engine {
         guarded: Option<Guarded<'_>>,
     ) -> Result<Result<Numbered, Standing>> {
         let delayed = self.make_room(guard, batch.bytes() as u64)?;
-        self.check_space(guard, batch)?;
+        self.background.check_space(guard, batch)?;
         // Keyspaces come and go under this lock.
         let trees = self.find_trees(batch)?;
         if let Some(guarded) = guarded {
@@ -145,7 +145,7 @@ impl Engine {
         let writer = &mut **guard;
         let (first, count) = (writer.last_seq.plus(1), batch.count());
         let log = || LogBatch { first, count, ops: batch.encoded() };
-        self.with_space_for_log(|| writer.wal.append(std::iter::once(log()))).map_err(|error| {
+        self.storage.with_space_for_log(|| writer.wal.append(std::iter::once(log()))).map_err(|error| {
             match error.kind() {
                 // The next append goes to the same place; nothing is unknown.
                 ErrorKind::DiskFull if !planted!("full-disk-poisons") => error,
@@ -178,13 +178,7 @@ impl Engine {
 
     /// Waits until everything up to `seq` is visible. Its writers need no lock for that.
     pub(in crate::engine) fn wait_visible(&self, seq: Seq) -> Result<()> {
-        self.visibility.wait_for(seq).map_err(|_| self.gave_up())
-    }
-
-    /// Why a write that others wait for will never be visible.
-    pub(in crate::engine) fn gave_up(&self) -> Error {
-        let closed = || Error::new(ErrorKind::Closed, "the store has been closed");
-        self.health.check_sound().err().unwrap_or_else(closed)
+        self.visibility.wait_for(seq).map_err(|_| self.health.gave_up())
     }
 
     /// Makes everything acknowledged so far survive a power cut.
@@ -192,7 +186,7 @@ impl Engine {
         self.writer()?;
         self.health.check_writable()?;
         match &self.syncs {
-            Some(_) => self.sync_upto(self.logged()).inspect_err(|_| self.wake_writers()),
+            Some(_) => self.sync_upto(self.logged()).inspect_err(|_| self.background.wake_writers()),
             None => Ok(()),
         }
     }
@@ -293,7 +287,7 @@ impl Engine {
                     // What would end the wait has failed lately: better an error than a wait without end.
                     let job =
                         if reason == policy::Pressure::Memtables { Job::Flush } else { Job::Compaction };
-                    if let Some(trouble) = self.trouble(job) {
+                    if let Some(trouble) = self.background.trouble(job) {
                         break Err(trouble);
                     }
                     self.wait_because(reason.into(), &mut stalled, guard);
@@ -378,18 +372,18 @@ impl Engine {
         }
         if tree.seal(writer.last_seq).is_some() {
             writer.active_bytes = self.active_bytes();
-            self.sample_load();
+            self.background.sample_load();
             self.scheduler.wake();
         }
         Ok(())
     }
 
     fn roll(&self, writer: &mut Writer) -> Result<()> {
-        self.with_space(|| writer.wal.roll()).map_err(|error| match error.kind() {
+        self.storage.with_space(|| writer.wal.roll()).map_err(|error| match error.kind() {
             ErrorKind::DiskFull => error,
             _ => self.poison(error),
         })?;
-        self.ids.segments_used(writer.wal.next_id());
+        self.jobs.ids.segments_used(writer.wal.next_id());
         self.preallocator.ask();
         Ok(())
     }

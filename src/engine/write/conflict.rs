@@ -234,7 +234,7 @@ impl Engine {
             let over = newest_over(table.range_tombstones(), key, Seq::MAX)
                 .filter(|_| !planted!("range-tombstones-not-checked"));
             let may_contain = table.may_contain(hash);
-            let found = if may_contain { self.newest_in(&table, key, Seq::MAX)? } else { None };
+            let found = if may_contain { self.read.newest_in(&table, key, Seq::MAX)? } else { None };
             let newest = over.max(found.map(|(stamp, _)| stamp.seq()));
             if newest > Some(since) {
                 return Ok(newest);

@@ -5,6 +5,7 @@
 
 pub(crate) mod commit;
 pub(super) mod conflict;
+pub(super) mod log_tail;
 pub(super) mod pressure;
 pub(super) mod tickets;
 pub(super) mod visibility;

@@ -6,6 +6,7 @@ use std::{cmp, fmt};
 
 use arc_swap::ArcSwap;
 
+use crate::engine::schedule::background::Background;
 use crate::engine::{Engine, Writer};
 use crate::env::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::env::sync::atomic::{AtomicBool, fence};
@@ -128,7 +129,7 @@ impl Pressure {
     }
 }
 
-impl Engine {
+impl Background {
     /// Takes a new sample of the load. Called whenever a memtable is sealed and a job ends. Whether a writer may wait for it.
     pub(crate) fn sample_load(&self) -> bool {
         // Taken anew if there is another one by then: an older sample never takes the place of a newer one.
@@ -136,6 +137,50 @@ impl Engine {
         self.pressure.stopped.is_set()
     }
 
+    /// Lets stalled writers look again. Not to be called with the writer's lock held.
+    pub(crate) fn wake_writers(&self) {
+        if let Some(writer) = &self.jobs.log.writer {
+            // A writer that has seen the old load has gone to wait by the time the lock is ours.
+            let _writer = writer.lock();
+            self.pressure.stopped.clear();
+            if !planted!("stalled-writer-not-woken") {
+                self.pressure.wake();
+            }
+        }
+    }
+
+    fn load_now(&self) -> LoadState {
+        let settings = self.jobs.settings.load();
+        let policy = &settings.policy;
+        let mut load = LoadState {
+            active_bytes_max: settings.limits.memtable_bytes,
+            flush_bytes_per_second: self.jobs.statistics.flush_rate(),
+            compaction_bytes_per_second: self.jobs.statistics.compaction_rate(),
+            costs: self.jobs.statistics.costs.costs(),
+            ..LoadState::default()
+        };
+        for tree in self.jobs.trees.load().values() {
+            let view = tree.view();
+            load.active_bytes += view.active.bytes();
+            load.sealed_memtables += view.sealed.len() as u64;
+            load.sealed_bytes += view.sealed_bytes();
+            let overwrite_ratio = tree.overwrite_ratio.share();
+            let l0_runs = policy.layout.level0_runs(&view.version, overwrite_ratio);
+            let run_bytes = policy.layout.level0_run_bytes(&view.version, overwrite_ratio);
+            load.l0_run_bytes = match l0_runs.cmp(&load.l0_runs) {
+                cmp::Ordering::Less => load.l0_run_bytes,
+                cmp::Ordering::Equal => load.l0_run_bytes.into_iter().chain(run_bytes).min(),
+                cmp::Ordering::Greater => run_bytes,
+            };
+            load.l0_runs = load.l0_runs.max(l0_runs);
+            load.l0_bytes = load.l0_bytes.max(view.version.bytes(0));
+            load.debt_bytes = load.debt_bytes.saturating_add(policy.layout.debt(&view.version));
+        }
+        load
+    }
+}
+
+impl Engine {
     /// What writers may do while the active memtables hold `active_bytes`. Asked with the writer's lock held.
     pub(crate) fn writer_verdict(&self, active_bytes: u64) -> WriterVerdict {
         let pacer = &self.settings().policy.pacer;
@@ -170,48 +215,6 @@ impl Engine {
             self.pressure.stopped.set();
             crowds()
         }
-    }
-
-    /// Lets stalled writers look again. Not to be called with the writer's lock held.
-    pub(crate) fn wake_writers(&self) {
-        if let Some(writer) = &self.writer {
-            // A writer that has seen the old load has gone to wait by the time the lock is ours.
-            let _writer = writer.lock();
-            self.pressure.stopped.clear();
-            if !planted!("stalled-writer-not-woken") {
-                self.pressure.wake();
-            }
-        }
-    }
-
-    fn load_now(&self) -> LoadState {
-        let settings = self.settings();
-        let policy = &settings.policy;
-        let mut load = LoadState {
-            active_bytes_max: settings.limits.memtable_bytes,
-            flush_bytes_per_second: self.statistics.flush_rate(),
-            compaction_bytes_per_second: self.statistics.compaction_rate(),
-            costs: self.statistics.costs.costs(),
-            ..LoadState::default()
-        };
-        for tree in self.trees.load().values() {
-            let view = tree.view();
-            load.active_bytes += view.active.bytes();
-            load.sealed_memtables += view.sealed.len() as u64;
-            load.sealed_bytes += view.sealed_bytes();
-            let overwrite_ratio = tree.overwrite_ratio.share();
-            let l0_runs = policy.layout.level0_runs(&view.version, overwrite_ratio);
-            let run_bytes = policy.layout.level0_run_bytes(&view.version, overwrite_ratio);
-            load.l0_run_bytes = match l0_runs.cmp(&load.l0_runs) {
-                cmp::Ordering::Less => load.l0_run_bytes,
-                cmp::Ordering::Equal => load.l0_run_bytes.into_iter().chain(run_bytes).min(),
-                cmp::Ordering::Greater => run_bytes,
-            };
-            load.l0_runs = load.l0_runs.max(l0_runs);
-            load.l0_bytes = load.l0_bytes.max(view.version.bytes(0));
-            load.debt_bytes = load.debt_bytes.saturating_add(policy.layout.debt(&view.version));
-        }
-        load
     }
 }
 

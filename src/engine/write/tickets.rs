@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::engine::Engine;
-use crate::env::sync::{Condvar, Mutex};
+use crate::env::sync::{Condvar, OrderedMutex, Rank};
 use crate::env::{Env, Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::Seq;
@@ -32,14 +32,14 @@ type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 #[derive(Debug)]
 pub(crate) struct Tickets {
     env: Arc<dyn Env>,
-    state: Mutex<State>,
+    state: OrderedMutex<State>,
     /// The syncer and those who wait for a ticket.
     changed: Condvar,
     /// The teller.
     told: Condvar,
-    syncer: Mutex<Syncer>,
+    syncer: OrderedMutex<Syncer>,
     /// Held while a callback is taken in, which may start the teller.
-    taking: Mutex<()>,
+    taking: OrderedMutex<()>,
 }
 
 #[derive(Default)]
@@ -85,11 +85,11 @@ impl Tickets {
     pub(in crate::engine) fn new(env: Arc<dyn Env>) -> Arc<Self> {
         Arc::new(Self {
             env,
-            state: Mutex::default(),
+            state: OrderedMutex::leaf(State::default()),
             changed: Condvar::new(),
             told: Condvar::new(),
-            syncer: Mutex::new(Syncer::NotStarted),
-            taking: Mutex::new(()),
+            syncer: OrderedMutex::new(Rank::TicketSyncer, Syncer::NotStarted),
+            taking: OrderedMutex::new(Rank::TicketTaking, ()),
         })
     }
 
@@ -261,7 +261,7 @@ impl Engine {
                 Ok(()) => tickets.credit(asked),
                 Err(error) => {
                     tickets.end(&error);
-                    self.wake_writers();
+                    self.background.wake_writers();
                 }
             }
             state = tickets.state.lock();

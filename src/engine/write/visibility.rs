@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::env::sync::{Condvar, Mutex};
+use crate::env::sync::{Condvar, OrderedMutex};
 use crate::types::Seq;
 
 #[derive(Debug)]
 pub(crate) struct Visibility {
     newest: AtomicU64,
-    state: Mutex<State>,
+    state: OrderedMutex<State>,
     advanced: Condvar,
 }
 
@@ -30,7 +30,11 @@ pub(crate) struct GaveUp;
 
 impl Visibility {
     pub(crate) fn new(newest: Seq) -> Self {
-        Self { newest: newest.0.into(), state: Mutex::default(), advanced: Condvar::new() }
+        Self {
+            newest: newest.0.into(),
+            state: OrderedMutex::leaf(State::default()),
+            advanced: Condvar::new(),
+        }
     }
 
     /// The number up to which everything may be read.

@@ -4,7 +4,7 @@
 //! and go. So a buffer returns to a stock by [`Buffers::give`]. The blocks in it and the values that callers hold may
 //! share a buffer; it is free for the next use only when its last holder gives it.
 
-use crate::env::sync::{Mutex, MutexGuard};
+use crate::env::sync::{MutexGuard, OrderedMutex};
 use crate::types::Buffer;
 
 /// Size classes from one power of two to the next: a buffer is at most a sixteenth too long.
@@ -21,7 +21,7 @@ const STOCKS: usize = 2;
 
 /// Free buffers.
 #[derive(Debug, Default)]
-pub(crate) struct Buffers([Mutex<Stock>; STOCKS]);
+pub(crate) struct Buffers([OrderedMutex<Stock>; STOCKS]);
 
 /// Free buffers of all size classes, in a cache line of their own.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl Buffers {
 
     /// Locks a stock that no other thread uses now.
     fn stock(&self) -> Option<MutexGuard<'_, Stock>> {
-        self.0.iter().find_map(Mutex::try_lock)
+        self.0.iter().find_map(OrderedMutex::try_lock)
     }
 }
 
@@ -123,7 +123,7 @@ mod tests {
         let buffer = buffers.take(4096);
         let address = buffer.as_ptr();
         buffers.give(buffer);
-        let second = buffers.0[1].lock();
+        let second = buffers.0[1].try_lock();
         buffers.give(buffers.take(4096));
         drop((first, second));
         assert_eq!([&buffers.0[0], &buffers.0[1]].map(|stock| stock.lock().bytes), [0, 4096]);

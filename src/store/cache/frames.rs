@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::types::buffer::{FRAME_ALIGN, Frame, HEADER_BYTES, Memory, Tag};
 use crate::types::{Buffer, Chunk};
 
@@ -93,7 +93,7 @@ impl Drop for Charge {
 /// Chunks of memory, by the size of their frames, within a budget.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    state: Mutex<State>,
+    state: OrderedMutex<State>,
     /// Bytes of all chunks, and of what is charged.
     total: Arc<AtomicU64>,
     bytes_max: AtomicU64,
@@ -151,7 +151,7 @@ impl Frames {
     /// Frames within a budget of `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
         Self {
-            state: Mutex::new(State { classes: Vec::new(), held_bytes: 0, added: 0, random: 1 }),
+            state: OrderedMutex::leaf(State { classes: Vec::new(), held_bytes: 0, added: 0, random: 1 }),
             total: Arc::default(),
             bytes_max: bytes.into(),
             chunk_bytes: chunk_bytes(bytes).into(),

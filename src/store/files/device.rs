@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use super::file::StoreFile;
 use super::meter::{Meter, WriteCause};
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::env::{Access, Env, FileLock, LockKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::names::FileName;
@@ -40,12 +40,12 @@ pub(crate) struct Device {
     /// Names up to this number are durable.
     durable: AtomicU64,
     /// The error of a failed sync; every later sync returns it again.
-    failed: Mutex<Option<Error>>,
+    failed: OrderedMutex<Option<Error>>,
 }
 
 impl Device {
     pub(crate) fn new(env: Arc<dyn Env>, dir: PathBuf, meter: Arc<Meter>) -> Self {
-        Self { env, dir, meter, named: 0.into(), durable: 0.into(), failed: Mutex::new(None) }
+        Self { env, dir, meter, named: 0.into(), durable: 0.into(), failed: OrderedMutex::leaf(None) }
     }
 
     /// Time since a fixed moment.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::meter::{Meter, ReadCause, WriteCause};
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::env::{File, FileLock};
 use crate::error::{Error, Result};
 use crate::format::Malformed;
@@ -54,14 +54,14 @@ pub(crate) struct StoreFile {
     file: Arc<dyn File>,
     meter: Arc<Meter>,
     /// The error of a failed sync; every later sync returns it again.
-    failed: Mutex<Option<Error>>,
+    failed: OrderedMutex<Option<Error>>,
     /// Held for as long as the file is open.
     _lock: Option<FileLock>,
 }
 
 impl StoreFile {
     pub(in crate::store) fn new(file: Arc<dyn File>, meter: Arc<Meter>) -> Self {
-        Self { file, meter, failed: Mutex::new(None), _lock: None }
+        Self { file, meter, failed: OrderedMutex::leaf(None), _lock: None }
     }
 
     /// The file with a lock that is released when the file is closed.

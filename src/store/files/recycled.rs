@@ -47,7 +47,7 @@ use super::device::{Device, Named};
 use super::file::StoreFile;
 use super::pool::{Pool, Pooled, fits};
 use crate::env::Access;
-use crate::env::sync::Mutex;
+use crate::env::sync::{OrderedMutex, Rank};
 use crate::error::{ErrorKind, Result};
 use crate::format::names::FileName;
 use crate::types::PackId;
@@ -67,10 +67,10 @@ pub(crate) struct NewFile {
 #[derive(Debug)]
 pub(crate) struct RecycledFiles {
     device: Arc<Device>,
-    state: Mutex<State>,
+    state: OrderedMutex<State>,
     /// Whether recycled files were removed whose directory has not been synced since. Locked while files are removed,
     /// before `state`.
-    removed: Mutex<bool>,
+    removed: OrderedMutex<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -124,7 +124,11 @@ impl State {
 impl RecycledFiles {
     /// Keeps nothing before [`RecycledFiles::keep_up_to`] is called.
     pub(crate) fn new(device: Arc<Device>) -> Self {
-        Self { device, state: Mutex::default(), removed: Mutex::default() }
+        Self {
+            device,
+            state: OrderedMutex::leaf(State::default()),
+            removed: OrderedMutex::new(Rank::RecycledRemoval, false),
+        }
     }
 
     /// From now on keeps up to `bytes_max` bytes of dead files.

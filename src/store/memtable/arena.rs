@@ -21,7 +21,7 @@
 #![expect(unsafe_code, reason = "raw memory shared by concurrent writers; see the module header")]
 
 use crate::env::huge_pages::{HUGE_PAGE_BYTES, prefer_huge_pages};
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::env::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::env::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 use crate::types::pages::{LARGE_BYTES, Pages};
@@ -54,7 +54,7 @@ const _: () = assert!(HEADER.is_multiple_of(ALIGN) && align_of::<Chunk>() >= ALI
 /// Free chunks of the largest size, for the next arenas.
 #[derive(Debug)]
 pub struct ChunkPool {
-    free: Mutex<Vec<PooledChunk>>,
+    free: OrderedMutex<Vec<PooledChunk>>,
     chunks_max: usize,
 }
 
@@ -69,7 +69,7 @@ impl ChunkPool {
     #[must_use]
     pub fn new(bytes_max: u64) -> Self {
         let chunks_max = usize::try_from(bytes_max / CHUNK_BYTES_MAX as u64).unwrap_or(usize::MAX);
-        Self { free: Mutex::default(), chunks_max }
+        Self { free: OrderedMutex::leaf(Vec::new()), chunks_max }
     }
 
     /// Number of chunks that are kept.

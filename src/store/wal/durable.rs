@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use crate::env::sync::Mutex;
+use crate::env::sync::OrderedMutex;
 use crate::error::Result;
 use crate::store::files::file::StoreFile;
 use crate::store::files::meter::WriteCause;
@@ -61,7 +61,7 @@ impl OpenSegment {
 #[derive(Debug)]
 pub(crate) struct Durable {
     /// Oldest first. The last one is the current one, durable or not.
-    segments: Mutex<Vec<Arc<OpenSegment>>>,
+    segments: OrderedMutex<Vec<Arc<OpenSegment>>>,
     /// Sequence number of the newest operation that the operating system has accepted.
     appended: AtomicU64,
     /// Whether somebody waits for syncs.
@@ -71,7 +71,7 @@ pub(crate) struct Durable {
 impl Durable {
     pub(super) fn new(current: Arc<OpenSegment>, appended: Seq) -> Self {
         Self {
-            segments: Mutex::new(vec![current]),
+            segments: OrderedMutex::leaf(vec![current]),
             appended: appended.0.into(),
             has_waiters: AtomicBool::new(false),
         }

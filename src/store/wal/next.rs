@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::env::sync::Mutex;
+use crate::env::sync::{OrderedMutex, Rank};
 use crate::error::{Error, Result};
 use crate::format::names::FileName;
 use crate::store::files::device::{Device, Named};
@@ -23,7 +23,7 @@ pub(crate) struct NextSegment {
     recycled: Arc<RecycledFiles>,
     segment_bytes: u64,
     /// Held while a file is being made: two of the same name must not meet.
-    state: Mutex<State>,
+    state: OrderedMutex<State>,
 }
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl NextSegment {
         segment_bytes: u64,
         id: SegmentId,
     ) -> Self {
-        let state = Mutex::new(State { id, file: None, discarded: false });
+        let state = OrderedMutex::new(Rank::NextSegment, State { id, file: None, discarded: false });
         Self { device, recycled, segment_bytes, state }
     }
 

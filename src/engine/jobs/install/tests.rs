@@ -8,7 +8,7 @@ use crate::engine::jobs::compaction_iterator::Sink;
 use crate::engine::jobs::output::{Finished, Output, Writing};
 use crate::engine::read::tree::Tree;
 use crate::engine::schedule::scheduler::Job;
-use crate::engine::{Opening, open};
+use crate::engine::{Engine, Opening, open};
 use crate::env::simulated::{SimConfig, SimEnv};
 use crate::format::edit::{PackRecord, TableRecord};
 use crate::format::names::FileName;
@@ -30,13 +30,13 @@ fn put(engine: &Engine, key: &str, value: &str) {
 }
 
 fn flush(engine: &Engine) -> Result<()> {
-    engine.seal_all().and_then(|()| engine.wait_flushed())
+    engine.seal_all().and_then(|()| engine.background.wait_flushed())
 }
 
 /// A table of level 0 with `key`, numbered `number`, as an ingest would bring it.
 fn ingested(engine: &Engine, tree: &Tree, key: &str, number: Seq) -> Change {
-    let epoch = engine.ids.epoch();
-    let mut output = Output::new(engine, Writing::Ingest, engine.table_settings(tree, 0, epoch));
+    let epoch = engine.jobs.ids.epoch();
+    let mut output = Output::new(&*engine.jobs, Writing::Ingest, engine.jobs.table_settings(tree, 0, epoch));
     output.add(key.as_bytes(), Stamp::new(Seq::ZERO, Kind::Put), b"new", None).unwrap();
     output.cut(&UpperBound::Unbounded).unwrap();
     let Finished { tables, packs, .. } = output.finish().unwrap();
@@ -76,7 +76,7 @@ fn i3_a_result_that_would_hide_newer_entries_is_refused_before_it_is_written() {
         let packs = change.edit.packs.clone();
         let (manifest, found) = left(&env, &packs);
         assert_eq!(found.len(), 1);
-        let error = engine.install(change).unwrap_err();
+        let error = engine.jobs.install(change).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Inconsistent);
         for part in ["keyspace \"default\"", "I3", "new table t", "would stand before t"] {
             assert!(error.to_string().contains(part), "{error}");
@@ -84,7 +84,7 @@ fn i3_a_result_that_would_hide_newer_entries_is_refused_before_it_is_written() {
         assert_eq!(left(&env, &packs), (manifest, Vec::new()), "nothing is left of it");
         assert_eq!(engine.catalog.lock().catalog.number, number);
         engine.health.check_writable().unwrap();
-        engine.install(ingested(&engine, &tree, "key", newest.plus(1))).unwrap();
+        engine.jobs.install(ingested(&engine, &tree, "key", newest.plus(1))).unwrap();
         engine.close().unwrap();
     });
 }
@@ -98,12 +98,12 @@ fn i3_a_flush_that_would_hide_an_ingest_is_refused_and_the_store_goes_on() {
         put(&engine, "key", "old");
         let number = engine.visible().plus(1);
         put(&engine, "other key", "of the ingest's number");
-        engine.install(ingested(&engine, &tree, "key", number)).unwrap();
+        engine.jobs.install(ingested(&engine, &tree, "key", number)).unwrap();
         for _ in 0..3 {
             let error = flush(&engine).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Inconsistent, "{error}");
         }
-        assert!(engine.trouble(Job::Flush).is_some());
+        assert!(engine.background.trouble(Job::Flush).is_some());
         // Left alone, it is tried at longer and longer intervals.
         let failed = engine.stats().background_errors;
         engine.env.sleep(std::time::Duration::from_secs(60));

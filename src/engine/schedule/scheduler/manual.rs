@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Ended, Engine, State};
+use super::{Background, Ended, State};
 use crate::catalog::{TableMeta, Version};
 use crate::engine::read::tree::Tree;
 use crate::env::sync::MutexGuard;
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::policy::{Claims, Picker, Plan, RangePick, TreeView, is_released};
 use crate::types::{KeyRange, KeyspaceId, LEVELS, Seq, UpperBound};
 
-impl Engine {
+impl Background {
     /// Compacts what `tree` holds of `range` at the moment down, level by level. What is written meanwhile may stay above. What is in
     /// the deepest level by now is compacted by itself, where something of it may go.
     ///
@@ -18,7 +18,7 @@ impl Engine {
     /// run, and where one is in the way, or about to put something below, its end is waited for.
     pub(crate) fn compact(&self, tree: &Tree, range: &KeyRange) -> Result<()> {
         let upto = self.visible();
-        let first_new = self.ids.table();
+        let first_new = self.jobs.ids.table();
         let is_old = |table: &Arc<TableMeta>| table.min_seq <= upto && table.range.overlaps(range);
         while tree.view().version.level(0).tables().any(is_old) {
             if self.compact_step(tree, |picker, view| picker.pick_range(view, 0, Some(range)))?.is_none() {
@@ -42,8 +42,8 @@ impl Engine {
                 rest = behind(&range, self.compact_step(tree, pick)?);
             }
         }
-        let has_filter = self.filters.0.contains_key(&tree.record.name);
-        let expiring = self.expiring(tree);
+        let has_filter = self.jobs.filters.0.contains_key(&tree.record.name);
+        let expiring = self.jobs.expiring(tree);
         let may_shrink = |table: &TableMeta| {
             let has_expired = expiring.is_some_and(|expiring| expiring.has_begun(table));
             let holds_more = has_filter || has_expired || table.tombstones + table.range_tombstones > 0;
@@ -72,14 +72,14 @@ impl Engine {
         let none = Claims::default();
         let mut state = self.scheduler.state.lock();
         loop {
-            self.health.check_writable()?;
+            self.jobs.health.check_writable()?;
             tree.check_exists()?;
             let version = tree.view().version.clone();
-            let shape = self.settings().policy.layout.measure(&version);
+            let shape = self.jobs.settings.load().policy.layout.measure(&version);
             let busy = state.busy.get(&tree.id()).unwrap_or(&none);
-            let pins = self.snapshots.list();
+            let pins = self.jobs.snapshots.list();
             let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape, pins: &pins };
-            let pick = pick(&self.settings().policy.picker, &view);
+            let pick = pick(&self.jobs.settings.load().policy.picker, &view);
             let end = match &pick {
                 RangePick::Plan(plan) => end_of(plan, &version),
                 RangePick::Done | RangePick::Busy => None,
@@ -90,7 +90,7 @@ impl Engine {
                 RangePick::Done => return Ok(None),
                 RangePick::Plan(_)
                     if state.held.contains(&tree.id())
-                        || state.compactions > 0 && self.is_short_of_space() =>
+                        || state.compactions > 0 && self.jobs.storage.is_short_of_space() =>
                 {
                     self.wait_for_turn(&mut state, tree.id());
                 }

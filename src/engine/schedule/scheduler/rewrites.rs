@@ -1,16 +1,16 @@
 //! When rewrites run: in compaction threads, one at a time, as the planner has it; in the thread of who waits for all background
 //! work; and in that of whoever needs space.
 
-use super::{Engine, State};
+use super::{Background, State};
 use crate::env::sync::MutexGuard;
 use crate::error::Result;
 use crate::policy::{Plan, PlanKind, next_rewrite};
 
-impl Engine {
+impl Background {
     /// Whether `plan` is a rewrite, and may start now.
     pub(super) fn may_rewrite(&self, state: &State, plan: &Plan) -> bool {
         let is_barred = state.held.contains(&plan.keyspace) || state.waiting.contains_key(&plan.keyspace);
-        let is_full = state.compactions > 0 && self.is_short_of_space();
+        let is_full = state.compactions > 0 && self.jobs.storage.is_short_of_space();
         plan.kind == PlanKind::Rewrite && !is_barred && !is_full
     }
 
@@ -21,7 +21,7 @@ impl Engine {
         plan: &Plan,
     ) -> MutexGuard<'a, State> {
         drop(self.rewrite_claimed(state, plan, || {}));
-        if self.health.is_poisoned() {
+        if self.jobs.health.is_poisoned() {
             self.wake_writers();
         }
         self.fit_recycled();
@@ -41,7 +41,7 @@ impl Engine {
         state.rewrites += 1;
         drop(state);
         prepare();
-        let result = self.rewrite_or_block(plan);
+        let result = self.jobs.rewrite_or_block(plan);
         let mut state = self.scheduler.state.lock();
         state.rewrites -= 1;
         state.release(plan);
@@ -56,21 +56,23 @@ impl Engine {
     /// there is no other until something has been given up. Nor is there one beside another job where the disk is full, for
     /// both would count on the same bytes.
     pub(crate) fn rewrite_for_space(&self) -> bool {
-        let before = self.reclaimer.given_up();
+        let before = self.jobs.storage.reclaimer.given_up();
         let mut state = self.scheduler.state.lock();
         if state.rewrites > 0 {
             while state.rewrites > 0 {
                 self.scheduler.done.wait(&mut state);
             }
-        } else if state.found_nothing_at == Some(before) || state.compactions > 0 && self.is_short_of_space()
+        } else if state.found_nothing_at == Some(before)
+            || state.compactions > 0 && self.jobs.storage.is_short_of_space()
         {
             return false;
         } else {
             loop {
-                let plan = if self.health.check_writable().is_ok() { self.rewrite_due(&state) } else { None };
+                let plan =
+                    if self.jobs.health.check_writable().is_ok() { self.rewrite_due(&state) } else { None };
                 let Some(plan) = plan else { return false };
                 let (guard, result) =
-                    self.rewrite_claimed(state, &plan, || self.take_rest_of_reserve(plan.bytes));
+                    self.rewrite_claimed(state, &plan, || self.jobs.storage.take_rest_of_reserve(plan.bytes));
                 state = guard;
                 match result {
                     Ok(true) => break,
@@ -81,8 +83,8 @@ impl Engine {
             }
         }
         drop(state);
-        self.wait_reclaimed();
-        let is_freed = self.reclaimer.given_up() > before;
+        self.jobs.storage.wait_reclaimed();
+        let is_freed = self.jobs.storage.reclaimer.given_up() > before;
         if !is_freed {
             self.scheduler.state.lock().found_nothing_at = Some(before);
         }
@@ -91,7 +93,7 @@ impl Engine {
 
     /// The rewrite that gives most space for what it writes.
     fn rewrite_due(&self, state: &State) -> Option<Plan> {
-        let space = self.space_view(true);
+        let space = self.jobs.space_view(true);
         if !space.totals.no_holes || space.packs.is_empty() {
             return None;
         }

@@ -10,16 +10,23 @@
 //!    only until no more is dead than the share that may wait for whole packs to die.
 //!
 //! The thread does not rewrite packs itself. If a rewrite is due, it notifies the compaction threads.
+//!
+//! It touches what [`ReclaimThread`] holds, and does nothing under the reclaimer's lock but count.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Punching, State};
-use crate::engine::Engine;
+use crate::engine::observe::health::Health;
+use crate::engine::schedule::scheduler::Scheduler;
 use crate::engine::space::reclaim::accounting::{Budget, DeadPack, Pick};
 use crate::engine::space::reclaim::byte_ranges::ByteRanges;
+use crate::engine::space::storage::Storage;
+use crate::engine::write::pressure::Pressure;
 use crate::env::Access;
 use crate::env::sync::MutexGuard;
 use crate::format::names::FileName;
+use crate::store::cache::TableCache;
 use crate::store::files::file::StoreFile;
 use crate::store::files::meter::WriteCause;
 use crate::store::files::punch::{Attempt, Obstacle, is_linked, punch};
@@ -36,6 +43,19 @@ const PAUSE_SHORT: Duration = Duration::from_millis(10);
 /// Most that is punched in one pack at a time for those who wait, so that dead packs, and a waiter that asked for
 /// less than others, do not wait long.
 const ASKED_MAX: Budget = Budget { punches: 64, bytes: 64 << 20 };
+
+/// What the reclaiming thread can reach.
+#[derive(Debug)]
+pub(in crate::engine) struct ReclaimThread {
+    pub(in crate::engine) storage: Arc<Storage>,
+    pub(in crate::engine) health: Arc<Health>,
+    /// The open packs.
+    pub(in crate::engine) cache: Arc<TableCache>,
+    /// Whether flushes wait, which it is not to be in the way of.
+    pub(in crate::engine) pressure: Arc<Pressure>,
+    /// Told when packs are to be rewritten.
+    pub(in crate::engine) scheduler: Arc<Scheduler>,
+}
 
 /// The rest of a turn, or the moment when the next one may begin.
 #[derive(Debug)]
@@ -68,13 +88,13 @@ struct Done {
     at: Duration,
 }
 
-impl Engine {
+impl ReclaimThread {
     /// Body of the reclaiming thread.
     pub(in crate::engine) fn reclaim_forever(&self) {
         let mut turn = Turn { left: TURN, rest_until: Duration::ZERO, was_due: false, has_notified: false };
-        let mut state = self.reclaimer.state.lock();
+        let mut state = self.storage.reclaimer.state.lock();
         while !state.stopped {
-            turn.has_notified &= !state.accounting.retry(self.env.now());
+            turn.has_notified &= !state.accounting.retry(self.storage.env.now());
             if let Some(&pack) = state.dead.first() {
                 state = self.give_up(state, pack);
             } else if state.is_asked() {
@@ -92,7 +112,7 @@ impl Engine {
         let mut is_free = false;
         if !self.health.is_poisoned() {
             let packs = self.cache.packs();
-            let is_linked = is_linked(&self.device, pack.id);
+            let is_linked = is_linked(&self.storage.device, pack.id);
             // A pack with holes would have to be filled again, and a pack with a second name is a copy that somebody
             // made: neither is recycled. A pack that cannot be given up now is unlinked at the next open.
             let removed = match pack.is_whole && !is_linked && !is_asked {
@@ -101,7 +121,7 @@ impl Engine {
             };
             is_free = !is_linked && matches!(removed, Ok(true));
         }
-        let mut state = self.reclaimer.state.lock();
+        let mut state = self.storage.reclaimer.state.lock();
         state.dead.retain(|other| other.id != pack.id);
         state.given_up += 1;
         let holes = state.unsynced.remove(&pack.id).unwrap_or(0);
@@ -109,7 +129,7 @@ impl Engine {
             // The removal also makes its holes durable.
             state.count_freed(pack.bytes + holes);
         }
-        self.reclaimer.woken.notify_all();
+        self.storage.reclaimer.woken.notify_all();
         state
     }
 
@@ -131,15 +151,15 @@ impl Engine {
             return self.sync_later(state, pack);
         }
         state.exhaust();
-        self.reclaimer.woken.notify_all();
+        self.storage.reclaimer.woken.notify_all();
         state
     }
 
     /// Makes durable the holes of a pack that were punched at leisure.
     fn sync_later<'a>(&'a self, state: MutexGuard<'a, State>, pack: PackId) -> MutexGuard<'a, State> {
         drop(state);
-        let file = self.device.open(FileName::Pack(pack), Access::ReadWrite);
-        let mut state = self.reclaimer.state.lock();
+        let file = self.storage.device.open(FileName::Pack(pack), Access::ReadWrite);
+        let mut state = self.storage.reclaimer.state.lock();
         match file {
             Ok(file) => self.sync_holes(state, pack, &file).0,
             Err(_) => {
@@ -160,12 +180,12 @@ impl Engine {
     ) -> (MutexGuard<'a, State>, bool) {
         drop(state);
         let synced = planted!("holes-promised-without-a-sync") || file.sync(WriteCause::Reclaim).is_ok();
-        let mut state = self.reclaimer.state.lock();
+        let mut state = self.storage.reclaimer.state.lock();
         if synced {
             let bytes = state.unsynced.remove(&pack).unwrap_or(0);
             state.count_freed(bytes);
             // A waiter that asked for less than others need not wait for theirs.
-            self.reclaimer.woken.notify_all();
+            self.storage.reclaimer.woken.notify_all();
         } else {
             // After a failed sync a file is never synced again: a later sync would succeed without the holes before
             // it.
@@ -181,7 +201,7 @@ impl Engine {
         mut state: MutexGuard<'a, State>,
         turn: &mut Turn,
     ) -> MutexGuard<'a, State> {
-        let now = self.env.now();
+        let now = self.storage.env.now();
         let is_due = self.punches(&state) && state.accounting.is_wasteful();
         if is_due && !turn.was_due {
             // The tables that an edit drops are released one by one: wait until neighbours have become one byte
@@ -190,7 +210,7 @@ impl Engine {
         }
         turn.was_due = is_due;
         if is_due && now < turn.rest_until {
-            if self.reclaimer.woken.wait_for(&mut state, turn.rest_until - now) {
+            if self.storage.reclaimer.woken.wait_for(&mut state, turn.rest_until - now) {
                 // The pause is over, even if a simulated clock has not moved.
                 turn.rest_until = Duration::ZERO;
             }
@@ -202,25 +222,25 @@ impl Engine {
             drop(state);
             let pause = if is_behind || self.is_calm() { PAUSE_SHORT } else { PAUSE };
             turn.spend(done, pause);
-            state = self.reclaimer.state.lock();
+            state = self.storage.reclaimer.state.lock();
             return state;
         }
         turn.has_notified &= !std::mem::take(&mut state.has_died);
-        let is_due = state.space_totals(self.is_short_of_space()).is_due();
+        let is_due = state.space_totals(self.storage.is_short_of_space()).is_due();
         if is_due && !turn.has_notified {
             turn.has_notified = true;
             drop(state);
             self.scheduler.wake();
-            return self.reclaimer.state.lock();
+            return self.storage.reclaimer.state.lock();
         }
         turn.has_notified = is_due;
         match state.accounting.next_retry().filter(|_| !self.health.is_poisoned()) {
             Some(until) => {
-                if self.reclaimer.woken.wait_for(&mut state, until.saturating_sub(now)) {
+                if self.storage.reclaimer.woken.wait_for(&mut state, until.saturating_sub(now)) {
                     turn.has_notified &= !state.accounting.retry(until);
                 }
             }
-            None => self.reclaimer.woken.wait(&mut state),
+            None => self.storage.reclaimer.woken.wait(&mut state),
         }
         state
     }
@@ -233,11 +253,11 @@ impl Engine {
     /// Punches `pick`, without the lock. If somebody waits for the space, it counts only once it is durable.
     fn punch_picked<'a>(&'a self, state: MutexGuard<'a, State>, pick: Pick) -> (MutexGuard<'a, State>, Done) {
         drop(state);
-        let start = self.env.now();
-        let Attempt { punched, obstacle, file } = punch(&self.device, pick.pack, &pick.byte_ranges);
+        let start = self.storage.env.now();
+        let Attempt { punched, obstacle, file } = punch(&self.storage.device, pick.pack, &pick.byte_ranges);
         let holes = &pick.byte_ranges[..punched];
         let bytes = holes.iter().map(|hole| hole.end - hole.start).sum();
-        let mut state = self.reclaimer.state.lock();
+        let mut state = self.storage.reclaimer.state.lock();
         state.punched(pick.pack, holes);
         // Asked after the punch: a waiter may have come during it, and nothing else may be left to free.
         let is_asked = state.is_asked();
@@ -245,7 +265,7 @@ impl Engine {
         if let Some(file) = file.filter(|_| is_asked && state.accounting.can_sync(pick.pack)) {
             (state, synced) = self.sync_holes(state, pick.pack, &file);
         }
-        let at = self.env.now();
+        let at = self.storage.env.now();
         let Punching { punches, bytes: all, time, failures, unsupported } = &mut state.punching;
         *punches += punched as u64;
         *all += bytes;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::*;
 use crate::env::simulated::{SimConfig, SimEnv};
+use crate::env::sync::Mutex;
 
 /// Calls `body` in a simulation.
 fn simulated(body: impl FnOnce(Arc<Tickets>, Arc<SimEnv>) + Send + 'static) {

@@ -9,6 +9,7 @@ use super::*;
 use crate::batch::{DEFAULT_KEYSPACE, WriteBatch};
 use crate::engine::{Opening, open};
 use crate::env::simulated::{SimConfig, SimEnv};
+use crate::env::sync::Mutex;
 use crate::env::{Env, Priority, Thread};
 use crate::merge::Cursor;
 use crate::options::{Durability, Options};

@@ -1,0 +1,125 @@
+//! What a job can reach.
+//!
+//! Flush, compaction, rewrite, the output of all of them and of an ingest, and the install of what they have made are methods of
+//! [`JobContext`] or hold one. They know the tree that they are given, and nothing else of the engine: a job neither plans nor claims,
+//! wakes no writer and holds no lock of the scheduler.
+//!
+//! Locks: the catalog's, while a result is installed; the writer's for a moment, through [`LogTail`].
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arc_swap::ArcSwap;
+
+use crate::engine::lifecycle::preallocate::Preallocator;
+use crate::engine::lifecycle::settings::Settings;
+use crate::engine::observe::alarm::Alarm;
+use crate::engine::observe::events::{Event, Events};
+use crate::engine::observe::health::Health;
+use crate::engine::observe::statistics::Statistics;
+use crate::engine::read::snapshots::Snapshots;
+use crate::engine::read::tree::{Tree, dropped};
+use crate::engine::schedule::scheduler::Job;
+use crate::engine::schedule::throttle::Throttle;
+use crate::engine::space::storage::Storage;
+use crate::engine::write::log_tail::LogTail;
+use crate::engine::{CatalogLog, IdCounters, Trees};
+use crate::env::Env;
+use crate::env::sync::OrderedMutex;
+use crate::error::Result;
+use crate::events::{JobBegin, JobEnd};
+use crate::filter::Filters;
+use crate::format::edit::KeyspaceRecord;
+use crate::format::table::Codec;
+use crate::store::cache::TableCache;
+use crate::store::table::TableSettings;
+use crate::types::{Epoch, KeyspaceId};
+
+use super::expiry::Clock;
+
+/// What jobs need of an open store.
+#[derive(Debug)]
+pub(crate) struct JobContext {
+    pub(in crate::engine) env: Arc<dyn Env>,
+
+    // What they go by.
+    pub(in crate::engine) settings: Arc<ArcSwap<Settings>>,
+    pub(in crate::engine) trees: Arc<ArcSwap<Trees>>,
+    /// The numbers at which somebody reads.
+    pub(in crate::engine) snapshots: Arc<Snapshots>,
+    /// What has expired.
+    pub(in crate::engine) clock: Arc<Clock>,
+    /// What the owner wants removed or changed.
+    pub(in crate::engine) filters: Filters,
+    /// When they pause for users.
+    pub(in crate::engine) throttle: Arc<Throttle>,
+
+    // What they read and write.
+    pub(in crate::engine) cache: Arc<TableCache>,
+    pub(in crate::engine) storage: Arc<Storage>,
+    /// Makes the names of packs durable ahead.
+    pub(in crate::engine) preallocator: Arc<Preallocator>,
+    pub(in crate::engine) ids: Arc<IdCounters>,
+    /// The log, of which flushes cut off what they have brought into tables.
+    pub(in crate::engine) log: LogTail,
+
+    /// Where their results become durable.
+    pub(in crate::engine) catalog: Arc<OrderedMutex<CatalogLog>>,
+
+    // Whom they tell.
+    pub(in crate::engine) health: Arc<Health>,
+    pub(in crate::engine) alarm: Arc<Alarm>,
+    pub(in crate::engine) events: Arc<Events>,
+    pub(in crate::engine) statistics: Arc<Statistics>,
+    /// Bytes of tables that running compactions read.
+    pub(in crate::engine) compacting_bytes: AtomicU64,
+}
+
+impl JobContext {
+    /// The tree of a keyspace.
+    pub(in crate::engine) fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
+        self.trees.load().get(&id).cloned().ok_or_else(dropped)
+    }
+
+    /// What the manifest knows of a keyspace now; of one that was dropped, what it knew when that was opened.
+    pub(in crate::engine) fn record_of(&self, tree: &Tree) -> Arc<KeyspaceRecord> {
+        let altered = self.catalog.lock().catalog.keyspaces.get(&tree.id()).map(|state| state.record.clone());
+        altered.unwrap_or_else(|| Arc::new(tree.record.clone()))
+    }
+
+    /// How tables of a keyspace are written that a job makes which begins now.
+    pub(in crate::engine) fn table_settings(&self, tree: &Tree, level: u8, epoch: Epoch) -> TableSettings {
+        let record = self.record_of(tree);
+        TableSettings {
+            keyspace: record.id,
+            name: record.name.as_str().into(),
+            level,
+            epoch,
+            block_bytes: self.settings.load().options.tree.block_bytes as usize,
+            filter_bits: record.filter_bits,
+            prefix: record.prefix,
+            codec: if record.lz4 { Codec::Lz4 } else { Codec::Raw },
+            ttl: record.ttl,
+        }
+    }
+
+    /// Runs a job, which returns how many bytes it wrote, between two events.
+    pub(in crate::engine) fn notify_job(
+        &self,
+        kind: Job,
+        begin: JobBegin,
+        job: impl FnOnce() -> Result<u64>,
+    ) -> Result<()> {
+        self.events.notify(|| Event::JobBegin(kind, begin.clone()));
+        let start = self.env.now();
+        let result = job();
+        let end = || JobEnd {
+            begin,
+            bytes_out: *result.as_ref().unwrap_or(&0),
+            time: self.env.now().saturating_sub(start),
+            error: result.as_ref().err().cloned(),
+        };
+        self.events.notify(|| Event::JobEnd(kind, end()));
+        result.map(drop)
+    }
+}

@@ -1,0 +1,230 @@
+//! Puts an engine together from what recovery has found.
+//!
+//! What several parts hold ([`Common`]) is made first, then each part from it, then the engine. Nothing runs yet when this ends: the
+//! threads are started by the caller.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arc_swap::ArcSwap;
+
+use super::preallocate::Preallocator;
+use super::recovery::Opening;
+use super::settings::{Limits, Settings, options_of};
+use crate::batch::DEFAULT_KEYSPACE;
+use crate::catalog::Catalog;
+use crate::engine::jobs::context::JobContext;
+use crate::engine::jobs::expiry::Clock;
+use crate::engine::observe::alarm::Alarm;
+use crate::engine::observe::events::Events;
+use crate::engine::observe::statistics::Statistics;
+use crate::engine::read::path::ReadPath;
+use crate::engine::schedule::background::Background;
+use crate::engine::schedule::idle_time::IdleTime;
+use crate::engine::schedule::throttle::Throttle;
+use crate::engine::space::reclaim::Reclaimer;
+use crate::engine::space::reserve::Reserve;
+use crate::engine::space::storage::Storage;
+use crate::engine::write::commit::SyncGroup;
+use crate::engine::write::log_tail::LogTail;
+use crate::engine::write::tickets::Tickets;
+use crate::engine::write::visibility::Visibility;
+use crate::engine::{CatalogLog, Engine, IdCounters, Trees, Writer};
+use crate::env::sync::{OrderedMutex, Rank};
+use crate::env::{Env, FileLock};
+use crate::store::cache::TableCache;
+use crate::store::files::device::Device;
+use crate::store::files::meter::Meter;
+use crate::store::files::pack::PackStore;
+use crate::store::files::recycled::RecycledFiles;
+use crate::store::manifest::Manifest;
+use crate::store::memtable::ChunkPool;
+use crate::store::wal::RecoveredSegment;
+use crate::types::Seq;
+
+/// What recovery has gathered for the engine.
+pub(super) struct Recovered {
+    pub(super) lock: Option<FileLock>,
+    pub(super) device: Arc<Device>,
+    pub(super) packs: PackStore,
+    pub(super) meter: Arc<Meter>,
+    pub(super) reclaimer: Arc<Reclaimer>,
+    pub(super) recycled: Arc<RecycledFiles>,
+    pub(super) catalog: Catalog,
+    pub(super) manifest: Option<Manifest>,
+    pub(super) writer: Option<OrderedMutex<Writer>>,
+    pub(super) reserve: Reserve,
+    pub(super) trees: Trees,
+    pub(super) chunks: Arc<ChunkPool>,
+    pub(super) last_seq: Seq,
+    pub(super) replayed: Vec<RecoveredSegment>,
+    pub(super) limits: Limits,
+}
+
+/// What more than one part holds.
+struct Common {
+    env: Arc<dyn Env>,
+    lock: Option<Arc<FileLock>>,
+    meter: Arc<Meter>,
+    cache: Arc<TableCache>,
+    storage: Arc<Storage>,
+    settings: Arc<ArcSwap<Settings>>,
+    trees: Arc<ArcSwap<Trees>>,
+    clock: Arc<Clock>,
+    alarm: Arc<Alarm>,
+    statistics: Arc<Statistics>,
+    preallocator: Arc<Preallocator>,
+    writer: Option<Arc<OrderedMutex<Writer>>>,
+    catalog: Arc<OrderedMutex<CatalogLog>>,
+}
+
+/// The engine of `opening`, without its threads.
+pub(super) fn assemble(opening: &Opening, mut found: Recovered) -> Engine {
+    let (device, chunks) = (found.device.clone(), found.chunks.clone());
+    let replayed = std::mem::take(&mut found.replayed);
+    let ids = Arc::new(IdCounters::new(&found.catalog.counters));
+    let common = common(opening, found);
+    let read = read_path(&common);
+    let jobs = Arc::new(job_context(&common, opening, &read, ids));
+    let background = Background {
+        jobs: jobs.clone(),
+        scheduler: common.alarm.scheduler.clone(),
+        pressure: common.alarm.pressure.clone(),
+        idle_time: IdleTime::since(common.env.now()),
+        meter: common.meter.clone(),
+        ingesting_bytes: AtomicU64::new(0),
+        _lock: common.lock.clone(),
+    };
+    let Common { env, lock, cache, storage, settings, trees, alarm, .. } = common;
+    Engine {
+        background: Arc::new(background),
+        jobs,
+        read: Arc::new(read),
+        storage,
+        device,
+        cache,
+        replayed,
+        settings,
+        next_segment: common.writer.as_ref().map(|writer| writer.lock().wal.next().clone()),
+        syncs: common.writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
+        tickets: alarm.tickets.clone(),
+        writer: common.writer,
+        trees,
+        visibility: alarm.visibility.clone(),
+        scheduler: alarm.scheduler.clone(),
+        pressure: alarm.pressure.clone(),
+        health: alarm.health.clone(),
+        preallocator: common.preallocator,
+        chunks,
+        statistics: common.statistics,
+        events: alarm.events.clone(),
+        alarm,
+        env,
+        closing: OrderedMutex::new(Rank::Closing, ()),
+        keyspace_changes: OrderedMutex::new(Rank::KeyspaceChanges, ()),
+        catalog: common.catalog,
+        _lock: lock,
+    }
+}
+
+fn common(opening: &Opening, found: Recovered) -> Common {
+    let env = &opening.env;
+    let mut options = opening.options.clone();
+    // Those of the keyspace that is there count, not those that it would have been created with.
+    if let Some(tree) = found.trees.get(&DEFAULT_KEYSPACE) {
+        options.keyspace = options_of(&tree.record);
+    }
+    let block_bytes = u64::from(options.tree.block_bytes);
+    let cache = TableCache::new(Arc::new(found.packs), found.limits.cache_bytes, block_bytes);
+    // Nobody else tells those who open for reading alone.
+    cache.expect(found.reclaimer.space().live_bytes);
+    let alarm = Alarm {
+        health: Arc::default(),
+        events: Events::new(opening.listener.clone()),
+        scheduler: Arc::default(),
+        pressure: Arc::default(),
+        visibility: Arc::new(Visibility::new(found.last_seq)),
+        tickets: Tickets::new(env.clone()),
+    };
+    let storage = Storage {
+        env: env.clone(),
+        device: found.device,
+        recycled: found.recycled,
+        reclaimer: found.reclaimer,
+        reserve: found.reserve,
+    };
+    let clock = Clock::starting_at(env.clone(), found.catalog.counters.clock);
+    let log = CatalogLog { catalog: found.catalog, manifest: found.manifest };
+    Common {
+        env: env.clone(),
+        lock: found.lock.map(Arc::new),
+        meter: found.meter,
+        cache: Arc::new(cache),
+        storage: Arc::new(storage),
+        settings: Arc::new(ArcSwap::from_pointee(Settings::new(&options, &**env))),
+        trees: Arc::new(ArcSwap::from_pointee(found.trees)),
+        clock: Arc::new(clock),
+        alarm: Arc::new(alarm),
+        statistics: Arc::default(),
+        preallocator: Arc::default(),
+        writer: found.writer.map(Arc::new),
+        catalog: Arc::new(OrderedMutex::new(Rank::Catalog, log)),
+    }
+}
+
+fn read_path(common: &Common) -> ReadPath {
+    ReadPath {
+        cache: common.cache.clone(),
+        health: common.alarm.health.clone(),
+        visibility: common.alarm.visibility.clone(),
+        snapshots: Arc::default(),
+        settings: common.settings.clone(),
+        clock: common.clock.clone(),
+        scheduler: common.alarm.scheduler.clone(),
+        pressure: common.alarm.pressure.clone(),
+        lookups: Default::default(),
+        reads: Default::default(),
+        _lock: common.lock.clone(),
+    }
+}
+
+fn job_context(common: &Common, opening: &Opening, read: &ReadPath, ids: Arc<IdCounters>) -> JobContext {
+    let Common { env, cache, storage, settings, trees, alarm, statistics, preallocator, .. } = common;
+    let throttle = Throttle {
+        env: env.clone(),
+        settings: settings.clone(),
+        pressure: alarm.pressure.clone(),
+        cache: cache.clone(),
+        meter: common.meter.clone(),
+        statistics: statistics.clone(),
+        seen: OrderedMutex::default(),
+    };
+    let log = LogTail {
+        writer: common.writer.clone(),
+        visibility: alarm.visibility.clone(),
+        trees: trees.clone(),
+        alarm: alarm.clone(),
+        recycled: storage.recycled.clone(),
+        preallocator: preallocator.clone(),
+    };
+    JobContext {
+        env: env.clone(),
+        settings: settings.clone(),
+        trees: trees.clone(),
+        snapshots: read.snapshots.clone(),
+        clock: common.clock.clone(),
+        filters: opening.filters.clone(),
+        throttle: Arc::new(throttle),
+        cache: cache.clone(),
+        storage: storage.clone(),
+        preallocator: preallocator.clone(),
+        ids,
+        log,
+        catalog: common.catalog.clone(),
+        health: alarm.health.clone(),
+        alarm: alarm.clone(),
+        events: alarm.events.clone(),
+        statistics: statistics.clone(),
+        compacting_bytes: AtomicU64::new(0),
+    }
+}

@@ -1,0 +1,82 @@
+//! What flushes may ask of the log: how far back it is needed, and to let go of what is older.
+//!
+//! [`LogTail`] takes the writer's lock for a moment, and never while it waits for a sync.
+//!
+//! A segment goes only when the edit that holds its entries is durable, so [`LogTail::release`] comes after the edit's install.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::visibility::Visibility;
+use crate::engine::lifecycle::preallocate::Preallocator;
+use crate::engine::observe::alarm::Alarm;
+use crate::engine::{Trees, Writer};
+use crate::env::sync::OrderedMutex;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::names::FileName;
+use crate::store::files::recycled::RecycledFiles;
+use crate::store::memtable::Memtable;
+use crate::types::{SegmentId, Seq};
+
+/// The end of the log that flushes cut off.
+#[derive(Debug)]
+pub(in crate::engine) struct LogTail {
+    /// `None` in a store that was opened for reading alone.
+    pub(in crate::engine) writer: Option<Arc<OrderedMutex<Writer>>>,
+    pub(in crate::engine) visibility: Arc<Visibility>,
+    /// Asked for what is in memory alone.
+    pub(in crate::engine) trees: Arc<ArcSwap<Trees>>,
+    pub(in crate::engine) alarm: Arc<Alarm>,
+    /// Where segments go.
+    pub(in crate::engine) recycled: Arc<RecycledFiles>,
+    pub(in crate::engine) preallocator: Arc<Preallocator>,
+}
+
+impl LogTail {
+    /// The writer's state, or why there is none.
+    pub(in crate::engine) fn writer(&self) -> Result<&OrderedMutex<Writer>> {
+        self.writer
+            .as_deref()
+            .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"))
+    }
+
+    /// The oldest log segment that will be needed once `memtable`, sealed at `upto`, is in tables. Makes the log durable
+    /// where a crash could otherwise lose entries as old as those that the flush keeps, or a part of their batch.
+    pub(in crate::engine) fn prepare(&self, memtable: &Arc<Memtable>, upto: Seq) -> Result<SegmentId> {
+        let (floor, log) = {
+            let writer = self.writer()?.lock();
+            self.visibility.wait_for(writer.last_seq).map_err(|_| self.alarm.health.gave_up())?;
+            let trees = self.trees.load();
+            let first = trees.values().filter_map(|tree| tree.first_unflushed(Some(memtable))).min();
+            let log = first.is_some_and(|first| first <= upto).then(|| writer.wal.durable().clone());
+            let first = first.filter(|_| !planted!("log-released-though-another-keyspace-needs-it"));
+            (writer.wal.floor(first.unwrap_or(writer.last_seq.plus(1))), log)
+        };
+        // Without the writer's lock: what is appended meanwhile is newer, and needs no older segment.
+        if let Some(log) = log
+            && !planted!("flush-before-the-log-is-synced")
+        {
+            self.alarm.health.check_writable()?;
+            log.sync().map_err(|error| self.alarm.poison(error))?;
+        }
+        Ok(floor)
+    }
+
+    /// Gives the log before `floor` up, which the manifest no longer asks for.
+    pub(in crate::engine) fn release(&self, floor: SegmentId) -> Result<()> {
+        let (released, log) = {
+            let mut writer = self.writer()?.lock();
+            (writer.wal.release(floor), writer.wal.durable().clone())
+        };
+        for (segment, length) in released {
+            // Needs no barrier, nor to succeed: a segment below the floor is removed at the next open.
+            let _ = self.recycled.give(FileName::Wal(segment), length);
+        }
+        if log.has_waiters() {
+            // It makes what is left of older segments durable.
+            self.preallocator.ask();
+        }
+        Ok(())
+    }
+}
