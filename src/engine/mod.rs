@@ -1,6 +1,7 @@
 //! The engine: all mechanism of an open store, put together.
 //!
-//! [`Engine`] is the state that the rooms share. Each room is one path of data:
+//! [`Engine`] puts the parts together. What a part can reach, its struct says: [`ReadPath`], [`Background`], [`JobContext`],
+//! [`Storage`]. Writes and the life cycle of the store are methods of the engine. Each room is one path of data:
 //!
 //! * [`write`]: from a batch to the log and the memtables; when writers wait; what readers may see.
 //! * [`read`]: lookups and iterators over one [`View`](read::tree::View); snapshots.
