@@ -29,6 +29,7 @@ use crate::catalog::{Run, Version};
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::types::{Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PackId, Seq, successor};
 
+mod costs;
 mod expiry;
 mod level0;
 mod properties;
