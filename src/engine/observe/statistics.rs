@@ -185,12 +185,7 @@ impl Engine {
             user_reads: self.reads.sum(),
             written: self.by_cause(|cause| self.meter.bytes_written(cause)),
             syncs: self.by_cause(|cause| self.meter.syncs(cause)),
-            read: ReadByCause {
-                get: self.meter.bytes_read(ReadCause::Get),
-                scan: self.meter.bytes_read(ReadCause::Scan),
-                compaction: self.meter.bytes_read(ReadCause::Compaction),
-                open: self.meter.bytes_read(ReadCause::Open),
-            },
+            read: self.read_by_cause(),
             packs_opened: self.cache.packs().opened(),
             stalls: stalls
                 .into_iter()
@@ -241,6 +236,15 @@ impl Engine {
             running_compactions,
             background_errors: self.statistics.failures.load(Relaxed),
             keyspaces,
+        }
+    }
+
+    fn read_by_cause(&self) -> ReadByCause {
+        ReadByCause {
+            get: self.meter.bytes_read(ReadCause::Get),
+            scan: self.meter.bytes_read(ReadCause::Scan),
+            compaction: self.meter.bytes_read(ReadCause::Compaction),
+            open: self.meter.bytes_read(ReadCause::Open),
         }
     }
 
