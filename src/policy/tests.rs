@@ -30,6 +30,7 @@ use crate::format::edit::{TableRecord, TreeEdit};
 use crate::options::OneDevice;
 use crate::types::{Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PackId, Seq, successor};
 
+mod costs;
 mod expiry;
 mod level0;
 mod properties;

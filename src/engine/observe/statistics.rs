@@ -174,12 +174,7 @@ impl Engine {
             user_reads: self.read.reads.sum(),
             written: self.by_cause(|cause| self.background.meter.bytes_written(cause)),
             syncs: self.by_cause(|cause| self.background.meter.syncs(cause)),
-            read: ReadByCause {
-                get: self.background.meter.bytes_read(ReadCause::Get),
-                scan: self.background.meter.bytes_read(ReadCause::Scan),
-                compaction: self.background.meter.bytes_read(ReadCause::Compaction),
-                open: self.background.meter.bytes_read(ReadCause::Open),
-            },
+            read: self.read_by_cause(),
             packs_opened: self.cache.packs().opened(),
             stalls: self.stall_stats(),
             cache: CacheStats {
@@ -231,6 +226,15 @@ impl Engine {
             micros: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
         };
         stalls.into_iter().map(of).collect()
+    }
+
+    fn read_by_cause(&self) -> ReadByCause {
+        ReadByCause {
+            get: self.background.meter.bytes_read(ReadCause::Get),
+            scan: self.background.meter.bytes_read(ReadCause::Scan),
+            compaction: self.background.meter.bytes_read(ReadCause::Compaction),
+            open: self.background.meter.bytes_read(ReadCause::Open),
+        }
     }
 
     fn rewrite_stats(&self) -> RewriteStats {

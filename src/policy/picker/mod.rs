@@ -17,7 +17,7 @@
 //! keys come in no order, all of level 0 and of level 1 in one job. What is newer may stay: a job takes a section of all
 //! runs, its inputs and outputs stand beside each other for a shorter while and in less space, and two jobs can work on level 0.
 //!
-//! Readers may pay for less than that: for runs of level 0 that become one of them (`fold`).
+//! Readers may pay for less than that: for runs of level 0 that become one of them (`intra_l0`).
 //!
 //! `LeastOverlap` takes the group's other victims wherever they are compacted at the least cost (`overlap`).
 //!

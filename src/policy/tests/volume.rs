@@ -9,13 +9,13 @@ use crate::types::UpperBound;
 const PLACES: u64 = 1_000_000_000_000;
 
 /// A tree that is written to.
-struct Load {
-    config: PolicyConfig,
-    tree: Version,
+pub(super) struct Load {
+    pub(super) config: PolicyConfig,
+    pub(super) tree: Version,
     ids: u64,
     epoch: u64,
     /// Bytes of all records that there are, of which a random one is written each time; `None` if each is a new one.
-    records: Option<u64>,
+    pub(super) records: Option<u64>,
     put: u64,
     written: u64,
     largest: u64,
@@ -33,7 +33,7 @@ fn places(range: &KeyRange) -> std::ops::Range<u64> {
 }
 
 impl Load {
-    fn new(config: PolicyConfig) -> Self {
+    pub(super) fn new(config: PolicyConfig) -> Self {
         Self {
             config,
             tree: Version::empty(),
@@ -78,7 +78,7 @@ impl Load {
         self.tree = self.tree.apply(edit, &mut |_| Lease::none()).unwrap();
     }
 
-    fn flush(&mut self, bytes: u64) {
+    pub(super) fn flush(&mut self, bytes: u64) {
         self.epoch += 1;
         let kept = self.compacted(std::iter::repeat_n(bytes / 64, 64), PLACES);
         let tables = self.tables(self.epoch, 0..PLACES, kept);
@@ -90,7 +90,7 @@ impl Load {
         });
     }
 
-    fn compact_tables(&mut self, plan: &Plan) {
+    pub(super) fn compact_tables(&mut self, plan: &Plan) {
         let mut runs: BTreeMap<(usize, u8, u64), (KeyRange, u64)> = BTreeMap::new();
         let mut hulls: BTreeMap<usize, KeyRange> = BTreeMap::new();
         for input in &plan.inputs {
@@ -101,6 +101,9 @@ impl Load {
             let hull = hulls.entry(island).or_insert_with(|| table.range.clone());
             *hull = hull.hull(&table.range);
         }
+        // Within level 0, outputs are as new as the newest input (I3).
+        let newest = runs.keys().map(|(_, _, epoch)| *epoch).max().unwrap_or(1);
+        let epoch = if plan.target == 0 { newest } else { 1 };
         let mut edit = TreeEdit {
             drop: (plan.inputs.iter().map(|input| (input.level, input.table)))
                 .chain(plan.moves.iter().map(|id| (plan.source, *id)))
@@ -115,7 +118,7 @@ impl Load {
             let places = places(&hull);
             let bytes = self.compacted(of_island, places.end - places.start);
             self.written += bytes;
-            edit.add.extend(self.tables(1, places, bytes).into_iter().map(|table| (plan.target, table)));
+            edit.add.extend(self.tables(epoch, places, bytes).into_iter().map(|table| (plan.target, table)));
         }
         self.largest = self.largest.max(plan.bytes);
         let bytes = self.bytes() + edit.add.iter().map(|(_, table)| table.extent.length).sum::<u64>();
@@ -123,7 +126,7 @@ impl Load {
         self.change(&edit);
     }
 
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.tree.levels().map(|(_, state)| state.bytes()).sum()
     }
 
@@ -146,7 +149,7 @@ impl Load {
         }
     }
 
-    fn put(&mut self, bytes: u64) {
+    pub(super) fn put(&mut self, bytes: u64) {
         for _ in 0..bytes >> 26 {
             self.flush(64 << 20);
             self.settle();
@@ -170,7 +173,7 @@ impl Load {
 }
 
 /// The default's policy with these limits.
-fn config(ratio: Option<u64>) -> PolicyConfig {
+pub(super) fn config(ratio: Option<u64>) -> PolicyConfig {
     let mut config = PolicyConfig::leveldb_sized(1 << 20, 256 << 20);
     if ratio.is_none() {
         config.let_limits_follow_the_tree();
