@@ -2,7 +2,8 @@
 //!
 //! 1. Everything that the edit names is durable already (outputs and their names; the log up to what a flush took).
 //! 2. The edit is applied to the catalog in memory, which checks that it fits, and what comes of it is checked for the order of what
-//! is newer and older (I2, I3). 3. It is appended to the manifest and synced.
+//!    is newer and older (I2, I3).
+//! 3. It is appended to the manifest and synced.
 //! 4. The new versions are shown to readers. 5. What they no longer name is released, and reclaimed when its last
 //!    holder is gone.
 //!
