@@ -190,10 +190,7 @@ impl Wal {
             return Ok(());
         }
         let mut end = self.unwritten();
-        #[expect(
-            clippy::map_identity,
-            reason = "the pieces live longer than the header that they are chained to"
-        )]
+        #[expect(clippy::map_identity, reason = "the operations live longer than the header")]
         let payload: Vec<&[u8]> = std::iter::once(&header[..]).chain(batch.ops.map(|ops| ops)).collect();
         self.frames.append_header(BATCH_FRAME, &payload, synced, &mut self.buffer);
         for piece in payload {

@@ -404,7 +404,7 @@ fn keys_are_in_order_whatever_prefix_is_expected_of_them() {
 fn the_pool_makes_room_for_what_is_large() {
     let pool = Arc::new(ChunkPool::new(8 << 20));
     let memtable = Memtable::new(CHUNK, &pool, b"");
-    (0..12 << 10).for_each(|n: u64| memtable.insert(&n.to_be_bytes(), put(n), &[7; 1000]));
+    (0..12 << 10).for_each(|n: u64| memtable.insert(&n.to_le_bytes(), put(n), &[7; 1000]));
     drop(memtable);
     assert_eq!(pool.kept(), 4);
     let memtable = Memtable::new(CHUNK, &pool, b"");
