@@ -10,6 +10,7 @@ mod basics;
 mod budgets;
 mod checkpoint;
 mod common;
+mod compaction_filter;
 mod concurrency;
 mod cursor;
 mod edges;
