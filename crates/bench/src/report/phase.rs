@@ -124,6 +124,6 @@ mod tests {
     #[test]
     fn amounts_carry_their_sum() {
         let amounts = Amounts::from(&ByCause::from([("wal", 2), ("compaction", 3)]));
-        assert_eq!(serde_json::to_string(&amounts).unwrap(), r#"{"total":5,"merge":3,"wal":2}"#);
+        assert_eq!(serde_json::to_string(&amounts).unwrap(), r#"{"total":5,"compaction":3,"wal":2}"#);
     }
 }

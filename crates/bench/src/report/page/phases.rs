@@ -425,7 +425,7 @@ fn tails(title: &str, shown: &[&Shown], kinds: &[&String]) -> Result<Option<Mark
 
 /// The title of a picture with the rows that are under it.
 fn over_lanes(title: &str, shown: &[&Shown]) -> String {
-    let (jobs, told) = ("under it flushes, merges and stalls", "as Terrace reports of itself");
+    let (jobs, told) = ("under it flushes, compactions and stalls", "as Terrace reports of itself");
     if shown.iter().any(|one| one.phase.course.is_some()) {
         format!("{title}; {jobs}, {told}")
     } else if shown.iter().any(|one| one.phase.tells_of_jobs()) {

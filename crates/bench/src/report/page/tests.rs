@@ -37,8 +37,8 @@ fn phases_have_their_pictures_tables_and_provenance() {
         "machine": {"cpu": "fast", "memory_bytes": 24_000_000_000_u64}, "phases": [ycsb("load")],
     }));
     for title in [
-        "Throughput; under it flushes, merges and stalls",
-        "99th percentile of each interval; under it flushes, merges and stalls",
+        "Throughput; under it flushes, compactions and stalls",
+        "99th percentile of each interval; under it flushes, compactions and stalls",
         "Latency by percentile",
         "Cache hits",
         "Space on the disk",
@@ -72,7 +72,7 @@ fn runs_share_the_pictures_of_a_phase() {
     assert_eq!(page.matches("Throughput; under it").count(), 1);
     assert_eq!(page.matches("99th percentile of each interval: insert; under it").count(), 1);
     assert!(page.contains("1: old: terrace at aaa") && page.contains("2: new: terrace at bbb"), "{page}");
-    for row in ["1 flush", "1 merge", "1 stall", "2 flush", "2 merge", "2 stall"] {
+    for row in ["1 flush", "1 compaction", "1 stall", "2 flush", "2 compaction", "2 stall"] {
         assert_eq!(page.matches(&format!("\n{row}\n")).count(), 2, "{row} under both pictures: {page}");
     }
 }
@@ -187,19 +187,19 @@ fn what_terrace_says_of_itself_is_drawn_apart_and_called_so() {
     };
     let with = drawn(course.clone());
     for word in [
-        "Throughput; under it flushes, merges and stalls, as Terrace reports of itself",
-        "99th percentile of each interval: read; under it flushes, merges and stalls, as Terrace reports",
+        "Throughput; under it flushes, compactions and stalls, as Terrace reports of itself",
+        "99th percentile of each interval: read; under it flushes, compactions and stalls, as Terrace reports",
         "Terrace, as it reports of itself",
         "Its peers cannot be observed so",
         "Phase ycsb-a, as Terrace reports of itself",
         "Syncs by cause",
         "Shape of the tree at the end",
         "Cache hits",
-        "\n2 merge\n",
+        "\n2 compaction\n",
     ] {
         assert!(with.contains(word), "{word} in {with}");
     }
-    assert!(!with.contains("1 merge"), "others tell of no jobs");
+    assert!(!with.contains("1 compaction"), "others tell of no jobs");
     // Three intervals with two syncs each; what was written without a sync is told as well.
     assert!(with.contains("flush<small>syncs") && with.contains(">6<i") && with.contains("wal<small>MB"));
     let idle =
