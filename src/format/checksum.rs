@@ -21,7 +21,7 @@ impl Place {
         if planted!("zeros-check") && bytes.iter().all(|&byte| byte == 0) {
             return 0;
         }
-        compacted_in_l0(xxh3_64_with_seed(bytes, self.planted_seed()))
+        folded(xxh3_64_with_seed(bytes, self.planted_seed()))
     }
 
     /// As [`Place::checksum`], of bytes in several pieces. Slower for a few bytes.
@@ -29,7 +29,7 @@ impl Place {
     pub fn checksum_of_pieces<'a>(self, pieces: impl IntoIterator<Item = &'a [u8]>) -> u32 {
         let mut hash = Xxh3::with_seed(self.planted_seed());
         pieces.into_iter().for_each(|piece| hash.update(piece));
-        compacted_in_l0(hash.digest())
+        folded(hash.digest())
     }
 
     fn planted_seed(self) -> u64 {
@@ -45,7 +45,7 @@ impl Place {
     }
 }
 
-fn compacted_in_l0(hash: u64) -> u32 {
+fn folded(hash: u64) -> u32 {
     ((hash ^ hash >> 32) as u32).max(1)
 }
 

@@ -117,9 +117,9 @@ impl JobContext {
         };
         let cursors =
             inputs.lists.into_values().map(|list| TablesCursor::readahead(self.cache.clone(), list));
-        let compaction = MergeForward::new(cursors.collect());
+        let merge = MergeForward::new(cursors.collect());
         let throttled = self.throttle.begin();
-        let (output, volume) = iterator.run(compaction, || {
+        let (output, volume) = iterator.run(merge, || {
             throttled.throttle();
             self.health.check_writable()
         })?;

@@ -98,7 +98,7 @@ impl<S: Sink> CompactionIterator<'_, S> {
     /// Writes what of `merge` somebody may still read. `check` is asked now and then; its error ends the job.
     pub(in crate::engine) fn run<C: Cursor<Error = Error>>(
         mut self,
-        mut compaction: MergeForward<C>,
+        mut merge: MergeForward<C>,
         check: impl Fn() -> Result<()>,
     ) -> Result<(S, IterationStats)> {
         let mut filter = VersionFilter::new(&self.snapshots);
@@ -106,19 +106,18 @@ impl<S: Sink> CompactionIterator<'_, S> {
         let mut iteration = IterationStats::default();
         let mut last_read: Option<Vec<u8>> = None;
         let mut key_is_written = false;
-        compaction.seek_first()?;
-        while compaction.valid() {
+        merge.seek_first()?;
+        while merge.valid() {
             if iteration.records_in.is_multiple_of(RECORDS_PER_CHECK) {
                 check()?;
             }
             iteration.records_in += 1;
-            let key = compaction.key();
+            let key = merge.key();
             let same_key = last_read.as_deref() == Some(key);
             key_is_written &= same_key;
-            let over = self.coverage.newer_than(key, compaction.stamp().seq());
+            let over = self.coverage.newer_than(key, merge.stamp().seq());
             let newest = !same_key && over.is_none();
-            let (stamp, value) =
-                self.record_filter.pass(key, (compaction.stamp(), compaction.value()), newest)?;
+            let (stamp, value) = self.record_filter.pass(key, (merge.stamp(), merge.value()), newest)?;
             let older = || self.outside.may_hold(key, stamp.seq());
             let verdict = if same_key {
                 filter.judge_next(stamp, over, older)
@@ -143,7 +142,7 @@ impl<S: Sink> CompactionIterator<'_, S> {
                 last.clear();
                 last.extend_from_slice(key);
             }
-            compaction.step()?;
+            merge.step()?;
         }
         if let Some(cutting) = &mut self.cutting {
             cut_between_keys(cutting, &mut self.output, |_| true)?;

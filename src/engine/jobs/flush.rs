@@ -106,8 +106,8 @@ impl JobContext {
             outside: Outside { version: &view.version, inputs: &HashSet::new() },
             record_filter,
         };
-        let compaction = MergeForward::new(vec![memtable.cursor()]);
-        let (output, iteration) = iterator.run(compaction, || self.health.check_writable())?;
+        let merge = MergeForward::new(vec![memtable.cursor()]);
+        let (output, iteration) = iterator.run(merge, || self.health.check_writable())?;
         Ok((output.finish()?, iteration))
     }
 }

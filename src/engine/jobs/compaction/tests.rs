@@ -360,8 +360,8 @@ impl Lab {
             let entries: Vec<_> = entries.collect();
             Walk { at: entries.len(), entries }
         };
-        let compaction = MergeForward::new(inputs.lists.values().map(walk).collect());
-        let (mut output, _) = iterator.run(compaction, || Ok(())).unwrap();
+        let merge = MergeForward::new(inputs.lists.values().map(walk).collect());
+        let (mut output, _) = iterator.run(merge, || Ok(())).unwrap();
         output.cut(&UpperBound::Unbounded).unwrap();
         edit.add.extend(output.finished.iter().map(|(record, _)| (plan.target, record.clone())));
         (edit, output.finished)
