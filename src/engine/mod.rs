@@ -1,17 +1,19 @@
-//! The engine: all mechanism of an open store, put together.
+//! The engine: all mechanisms of an open store, put together.
 //!
-//! [`Engine`] puts the parts together. What a part can reach, its struct says: [`ReadPath`], [`Background`], [`JobContext`],
-//! [`Storage`]. Writes and the life cycle of the store are methods of the engine. Each room is one path of data:
+//! [`Engine`] consists of parts. The struct of a part says what the part can reach: [`ReadPath`], [`Background`],
+//! [`JobContext`], [`Storage`]. Writes and the life cycle are methods of the engine itself. Each folder is one path
+//! of data:
 //!
 //! * [`write`]: from a batch to the log and the memtables; when writers wait; what readers may see.
 //! * [`read`]: lookups and iterators over one [`View`](read::tree::View); snapshots.
-//! * [`jobs`]: flush, compaction, rewrite and ingest; what they write, and the edit that makes it durable, then visible.
+//! * [`jobs`]: flush, compaction, rewrite and ingest; what they write, and the edit that makes it durable, then
+//!   visible.
 //! * [`schedule`]: the threads, what may run at the same time, and when jobs pause.
-//! * [`space`]: from dead tables to free space; what a full disk has left.
+//! * [`space`]: from dead tables to free space; what is left when the disk is full.
 //! * [`lifecycle`]: from files to an engine and back; settings, checkpoints, repair.
 //! * [`observe`]: events, statistics, health.
 //!
-//! In which order locks are taken says [`Rank`](crate::env::sync::Rank); debug builds check it.
+//! [`Rank`](crate::env::sync::Rank) gives the order in which locks are taken. Debug builds check it.
 
 mod jobs;
 pub(crate) mod lifecycle;

@@ -1,11 +1,15 @@
-//! Compactions: tables of one level and of the next become tables of the next, tables of level 0 tables of one of its runs, or tables of a
-//! level, of which much has expired, fewer ones there. What moves in the same plan does so in the same edit.
+//! Compaction: tables of one level, and of the next, become tables of the next level.
 //!
-//! A plan says which tables. The job reads them through the cache, hands their entries to the compaction iterator, and ends in one edit
-//! ([`install`](super::install)).
+//! Some compactions stay in their level: tables of level 0 become tables of one of its runs, and tables of which much
+//! has expired or is released are written again in place. Moves of the same plan are part of the same edit.
 //!
-//! INVARIANT: inputs lie in the claims of the plan, so all that is older than an entry is known to the job (I5). Outputs have the epoch
-//! of the newest input (I3).
+//! A plan names the tables. The job reads them through the cache, gives their entries to the compaction iterator, and
+//! ends in one edit ([`install`](super::install)).
+//!
+//! # Invariants
+//!
+//! * All inputs lie in the claims of the plan. So the job knows everything that is older than an entry (I5).
+//! * Outputs have the epoch of the newest input (I3).
 //!
 //! It touches what [`JobContext`] holds, and the tree that it is given.
 

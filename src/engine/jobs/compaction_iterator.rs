@@ -1,6 +1,6 @@
-//! From sorted inputs to tables: what of them a flush or compaction keeps, and where its tables end.
+//! The compaction iterator: which entries a flush or compaction keeps of its inputs, and where its tables end.
 //!
-//! Entries come from cursors, tables go to a [`Sink`]; nothing here knows files or plans.
+//! Entries come from cursors, in order. Tables go to a [`Sink`]. Nothing here knows files or plans.
 
 use std::collections::HashSet;
 

@@ -1,8 +1,8 @@
-//! What a job can reach.
+//! The job context: everything that a job can reach.
 //!
-//! Flush, compaction, rewrite, the output of all of them and of an ingest, and the install of what they have made are methods of
-//! [`JobContext`] or hold one. They know the tree that they are given, and nothing else of the engine: a job neither plans nor claims,
-//! wakes no writer and holds no lock of the scheduler.
+//! Flush, compaction and rewrite are methods of [`JobContext`]. So is the install of what they have made. The output
+//! of a job, and of an ingest, holds one. A job knows the tree that it is given and nothing else of the engine: it
+//! does not plan or claim, wakes no writer, and takes no lock of the scheduler.
 //!
 //! Locks: the catalog's, while a result is installed; the writer's for a moment, through [`LogTail`].
 

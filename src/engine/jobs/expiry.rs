@@ -1,20 +1,24 @@
-//! Time to live: when a value was written, and when it is no more.
+//! Expiry: in a keyspace with a time to live, values end some time after they were written.
 //!
-//! In a keyspace with a time to live every stored value ends in the second at which it was written (4 bytes, little
-//! endian, since 1970), put there when its batch is committed and taken off before a caller sees it. A value is *expired*
-//! from the second that lies its time to live behind. Readers pass over it as over a tombstone, at every sequence number;
-//! flushes and compactions make it one, under the number that it has, so that what lies below it stays hidden (I4, I5).
+//! Every stored value ends in the second of its write: 4 bytes, little endian, since 1970. The commit of the batch
+//! puts them there, and they are taken off before a caller sees the value. A value is *expired* once its time to live
+//! has passed since that second. Readers pass over it as over a tombstone, at every sequence number. Flushes and
+//! compactions make it a tombstone of the same number, so what lies below it stays hidden (I4, I5).
 //!
-//! That changes no answer as long as time does not go back. The engine's time is the latest that it has seen; every edit
-//! of the manifest records it, the one that a compaction ends in among them, and the next opening starts from there.
+//! That changes no answer as long as time does not go back. The engine's time is the latest that it has seen. Every
+//! edit of the manifest records it, also the edit of each compaction, and the next open starts from there.
 //!
-//! Values can be given more time, or less ([`Engine::alter_keyspace`](crate::engine::Engine::alter_keyspace)). What has expired by then stays so, whatever their time is from
-//! then on ([`Ttl::alive_from`]): some of it is gone, and what is gone must not differ from what is left. So nothing is
-//! removed by the time of before once it is settled what has expired by that: jobs ask under a lock that the change takes,
-//! and while it is not durable they remove only what has expired by both. Readers take no lock. One that looks at the clock
-//! while the change goes on may take a value for expired that became so in that moment, and is none for others.
+//! # Changing the time to live
 //!
-//! [`Clock`] tells readers and writers what has expired; what jobs do about it touches what [`JobContext`] holds.
+//! [`Engine::alter_keyspace`](crate::engine::Engine::alter_keyspace) makes it longer or shorter. What has expired by
+//! then stays expired ([`Ttl::alive_from`]), because some of it is removed already, and what is left must not differ.
+//!
+//! So a job must not remove values by the old time once the change has settled what has expired. Jobs look at the
+//! clock under a lock that the change takes too. While the change is not durable they remove only what has expired by
+//! both times. Readers take no lock: a reader that looks at the clock during the change may pass over a value that
+//! expired in that very moment, though it is alive for others.
+//!
+//! [`Clock`] tells readers and writers what has expired. What jobs do about it touches what [`JobContext`] holds.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};

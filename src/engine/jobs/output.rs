@@ -1,14 +1,14 @@
-//! What a job writes: tables in packs.
+//! Output: what a job writes, as tables in packs.
 //!
-//! A flush writes one pack, whatever its size: a pack is synced by itself, so each costs a barrier. A compaction and an ingest,
-//! which may be much larger than a memtable, go on in a new pack where one is full, so that the space of what dies is not
-//! held by what lives on far away in the order of keys. The packs' names are made durable ahead ([`crate::engine::lifecycle::preallocate`]), or, where
-//! one is not, once at the end.
+//! * A flush writes one pack, whatever its size: each pack has a sync of its own.
+//! * A compaction or an ingest may be much larger than a memtable. It begins a new pack when one is full. Otherwise
+//!   tables that live on would hold the space of dead tables whose keys are far away.
+//! * A rewrite takes whole tables over. Its packs are like a compaction's.
+//! * Tables that are files of their own take no preallocated packs. They stand for stores that make a file, and its
+//!   name durable, when they need it.
 //!
-//! A rewrite takes whole tables over; its packs are like a compaction's.
-//!
-//! Tables that are files of their own take none of the packs that are made ahead: they stand for stores that make a file,
-//! and its name durable, when they need it.
+//! Invariant: the names of all packs are durable before the output is handed to an edit. They are made so ahead
+//! ([`crate::engine::lifecycle::preallocate`]), or else once, at the end.
 
 use std::collections::VecDeque;
 use std::ops::Deref;

@@ -1,4 +1,6 @@
-//! The end of an engine.
+//! Close: makes what was acknowledged durable and ends the threads.
+//!
+//! A long log is flushed first, so that the next open has little to replay.
 
 use crate::engine::Engine;
 use crate::error::Result;

@@ -1,8 +1,9 @@
-//! Keyspaces come and go.
+//! Keyspaces: created, dropped and altered, each by an edit.
 //!
-//! Both are edits, and so is a change of how their tables are written. A creation is durable before it shows, so that no log record names a keyspace that the manifest does
-//! not know. A removal is durable and shows under the writer's lock: until then its log is needed, afterwards later
-//! commits and running jobs fail. Log records of a removed keyspace may remain; recovery passes over them.
+//! * A creation is durable before it shows. So no log record names a keyspace that the manifest does not know.
+//! * A drop becomes durable and shows under the writer's lock. Until then the keyspace's log is needed. Afterwards
+//!   commits and running jobs of the keyspace fail. Log records of it may remain; recovery passes over them.
+//! * A change of how its tables are written is an edit too.
 
 use std::sync::Arc;
 

@@ -1,13 +1,23 @@
-//! From files to an engine.
+//! Recovery: from files to an engine.
 //!
-//! A store comes to exist in this order: IDENTITY (durable under its name), the manifest, and CURRENT, which completes
-//! it. Until CURRENT exists there can be neither a pack nor a log segment; what a cut-off creation has left is made anew.
+//! # A new store
 //!
-//! Opening: lock; IDENTITY; the manifest that CURRENT names gives the catalog; every pack is there and as long as when
-//! it was sealed; the log from the catalog's floor on gives the memtables. Nothing is written up to here, and a store
-//! that is opened for reading alone stops here. Then: the torn end of the log is cut ([`wal::Recovered::repair`]); a
-//! new segment is started; a new manifest, which starts with a snapshot, is switched to; files that nothing refers to
-//! are removed. A power cut between any two of these leaves a store that opens to the same state.
+//! It is created in this order: IDENTITY, with its name durable; the manifest; CURRENT, which completes the store.
+//! Until CURRENT exists there can be neither a pack nor a log segment. What a creation that was cut off has left is
+//! made anew.
+//!
+//! # Open
+//!
+//! 1. Take the lock. Read IDENTITY.
+//! 2. Read the manifest that CURRENT names: it gives the catalog.
+//! 3. Check that every pack is there and as long as when it was sealed.
+//! 4. Read the log from the catalog's floor: it gives the memtables. Nothing is written up to here, and a store that
+//!    is opened for reading alone stops here.
+//! 5. Cut the torn end of the log ([`wal::Recovered::repair`]). Start a new segment.
+//! 6. Switch to a new manifest, which starts with a snapshot.
+//! 7. Remove files that nothing refers to.
+//!
+//! Invariant: a power cut between any two of these steps leaves a store that opens to the same state.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;

@@ -1,10 +1,15 @@
-//! What still checks in a damaged store: its catalog, its tables, its log. Changes nothing.
+//! The scan of a repair: finds what is still readable of a damaged store's catalog, tables and log. It changes
+//! nothing.
 //!
-//! A manifest that reads to its end tells which tables are live. Without one every table that is found in a pack counts, by
-//! the pack's directory or, where that is lost, by the footers of tables; what compactions had removed may come back then, as
-//! far as no newer version hides it. Packs that were made ahead are known by holding nothing, or all of another pack, and are
-//! passed over: no job has sealed them. Blocks and log records are taken one by one: each is bound to its place by its
-//! checksum, so what lies behind damage is as good as what lies before it.
+//! A manifest that reads to its end tells which tables are live. Without one, every table that is found in a pack
+//! counts. It is found by the pack's directory or, where that is lost, by the footers of tables. Tables that
+//! compactions had removed may then come back, as far as no newer version hides their entries.
+//!
+//! Preallocated packs hold nothing, or all of another pack. They are recognised by that and passed over: no job has
+//! sealed them.
+//!
+//! Blocks and log records are taken one by one. The checksum of each binds it to its place, so what lies behind
+//! damage is as good as what lies before it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

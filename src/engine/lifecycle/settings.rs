@@ -1,4 +1,4 @@
-//! What the options and the machine come to: budgets and policies.
+//! Settings: the budgets and policies that follow from the options and the machine.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,11 +1,11 @@
-//! Whether the store may still be written, and what went wrong lately.
+//! Health: whether the store may still be written.
 //!
 //! ```text
 //!   open --poison()--> poisoned       reads go on, writes fail, nothing is reclaimed
 //!   open, poisoned --close()--> closed
 //! ```
 //!
-//! A background job that failed without leaving anything unknown (a full disk, say) is not part of this state: the
+//! A background job that failed and left nothing unknown (on a full disk, say) does not change this state: the
 //! scheduler tries it again.
 
 use std::sync::OnceLock;

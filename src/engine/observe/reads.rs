@@ -1,7 +1,7 @@
-//! What users have read.
+//! Counters of what users have read.
 //!
-//! Lookups count in stripes, by the hash of their key, which they have at hand; walks count by themselves and add up when they
-//! are dropped, so that a step costs no shared memory.
+//! Lookups count in stripes, chosen by the hash of their key, which they have already. Walks count by themselves and
+//! add up when they are dropped, so a step touches no shared memory.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-//! What the store has done since it was opened.
+//! Statistics: what the store has done since it was opened.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

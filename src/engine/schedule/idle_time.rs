@@ -1,9 +1,12 @@
-//! Time in which users leave the machine alone is used for intra-L0 compactions.
+//! Idle-time compaction: level 0 is compacted while nobody uses the store.
 //!
-//! Readers pay for an intra-L0 compaction once they have been held up for as long as it takes ([`read_debt`](crate::engine::schedule::read_triggered)). While nobody is
-//! there it holds up nobody, so it is done before they come. ("DLC: A New Compaction Scheme for LSM-tree with High Stability and Low
-//! Latency", section 3, has compactions of level 0 wait for times of low load; these have no other reason to wait.) What it writes is
-//! bounded ([`Layout::idle_intra_l0`]). It is done part by part, and when users come back the next part waits.
+//! Readers pay for an intra-L0 compaction once they have been held up for as long as it takes
+//! ([`read_debt`](crate::engine::schedule::read_triggered)). In idle time it holds up nobody, so it is done before
+//! they come. It runs part by part, and when users come back the next part waits. What it writes is bounded
+//! ([`Layout::idle_intra_l0`]).
+//!
+//! (Section 3 of "DLC: A New Compaction Scheme for LSM-tree with High Stability and Low Latency" lets compactions of
+//! level 0 wait for times of low load. These have no other reason to wait.)
 //!
 //! [`Layout::idle_intra_l0`]: crate::policy::Layout::idle_intra_l0
 

@@ -1,8 +1,10 @@
-//! Which share of what is written takes the place of something older.
+//! The overwrite ratio: the share of what is written that replaces something older.
 //!
-//! A level 0 of new records takes no more space than they need; one of updates is as much again as is obsolete because of it. So
-//! writers are slowed sooner for the latter ([`crate::policy::Layout::level0_runs`]). Each flush asks for some of its keys whether a
-//! table that is open may have them, which costs nothing beside the flush.
+//! A level 0 of new records takes no more space than its records need. A level 0 of updates takes as much again,
+//! because of all that it makes obsolete. So writers are slowed earlier for updates
+//! ([`crate::policy::Layout::level0_runs`]).
+//!
+//! Each flush asks the filters of open tables about some of its keys. That costs nothing beside the flush.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,11 +1,12 @@
 //! Read-triggered compaction: readers run up a debt for the runs of level 0. (LevelDB: seek compaction.)
 //!
-//! Each run costs every scan a seek, and every lookup that finds nothing newer a look into a filter. What that takes could have
-//! gone into a compaction instead: once readers have spent as much as one costs, it is begun. This file only counts and adds up.
-//! [`Costs`] has the prices, the rules of level 0 (`policy/level0`) say when something is due.
+//! Each run costs every scan a seek, and costs every lookup that finds nothing newer a look into a filter. The same
+//! time could go into a compaction that removes the run. So once readers have spent as much as a compaction costs, it
+//! becomes due. This module only counts and adds up. [`Costs`] has the prices; the rules of level 0 (`policy/level0`)
+//! say when something is due.
 //!
-//! The debt is that of one run; all runs together owe it times their number. That product stays when runs come, and is gone when
-//! none is left.
+//! Invariant: the debt is kept for one run, and all runs together owe it times their number. That product stays when
+//! runs come. It is gone when no run is left.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,19 +1,27 @@
-//! The background threads, what they may do at the same time, and when nothing is left to do.
+//! The scheduler: the background threads, which jobs may run at the same time, and when nothing is left to do.
 //!
-//! One thread flushes, in the order in which memtables were sealed, and asks nobody. The others compact: an idle one has the
-//! planner pick the best plan that no running job is in the way of; what the plan touches is claimed until its result is
-//! installed (I12). A job that failed without harm is tried again after a pause.
+//! * One thread flushes, in the order in which memtables were sealed. It asks nobody.
+//! * The others compact. An idle one asks the planner for the best plan that no running job is in the way of. What
+//!   the plan touches is claimed until its result is installed (I12).
+//! * Packs are rewritten in the compaction threads, and by callers that need space ([`rewrites`]). A manual
+//!   compaction runs in its caller's thread ([`manual`]).
+//! * A job that failed without harm is tried again after a pause.
 //!
-//! Packs are rewritten in the compaction threads, and by whoever needs space ([`rewrites`]); who asks for a compaction compacts in
-//! the own thread ([`compaction`]).
+//! # Waiting for jobs
 //!
-//! Who waits for the end of jobs holds the scheduler's lock while it looks, and looks again whenever one has ended. Under that lock
-//! no job begins or ends: it is set as running in the same hold of the lock in which it was found due, and ceases to be so in one
-//! that comes after its result was shown. What else may happen between two looks are results that are shown, memtables that are
-//! sealed, and keyspaces that come and go. So a wait asks for each fact once, and counts what is running as not done.
+//! A caller that waits for jobs to end looks under the scheduler's lock, and looks again whenever a job has ended.
+//! Under that lock no job begins or ends. A job is set as running in the same hold of the lock in which it was found
+//! due, and is unset only in a later hold, after its result was shown. Between two looks, results may be shown,
+//! memtables sealed, keyspaces created or dropped. So a wait asks for each fact once, and counts a running job as not
+//! done.
 //!
-//! Compaction threads run at a low priority: they may lose the processor at any moment, for long. So they plan without the
-//! scheduler's lock, which writers take, and claim the plan only if nothing that it rests on has changed meanwhile.
+//! # Planning
+//!
+//! Compaction threads have a low priority and may lose the processor at any moment, for long. So they plan without
+//! the scheduler's lock, which writers take. They claim the plan only if nothing that it rests on has changed
+//! meanwhile.
+//!
+//! It touches what [`Background`] holds.
 
 mod manual;
 mod rewrites;

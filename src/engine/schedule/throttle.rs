@@ -1,7 +1,9 @@
-//! Compactions are throttled for readers who wait for the disk, as far as the pacer says.
+//! Background throttling: compactions pause while readers wait for the disk, as far as the pacer says.
 //!
-//! A compaction asks between two pieces of its work, some milliseconds each, and pauses in proportion to what it has worked. It
-//! holds no lock then, and what it has claimed keeps other compactions off alone.
+//! A compaction asks between two pieces of its work, some milliseconds each, and pauses in proportion to the time
+//! that it has worked.
+//!
+//! Invariant: it holds no lock while it pauses. Its claims keep off only other compactions.
 //!
 //! It touches what [`Throttle`] holds: counters, settings and the load.
 

@@ -1,17 +1,23 @@
-//! A write's way into the log and the memtables.
+//! Commit: the way of a batch into the log and the memtables.
 //!
-//! 1. Under the writer's lock: wait for room (the only place where a write is made to wait), take sequence numbers,
-//!    append to the log. 2. Without it: put the entries into the memtables. 3. If asked to, make the log durable; who
-//!    comes while another syncs shares the next sync with all others that came. 4. Become visible, in the order of the
-//!    numbers ([`Visibility`](super::visibility::Visibility)).
+//! 1. Under the writer's lock: wait for room, take sequence numbers, append the batch to the log. Nowhere else is a
+//!    caller made to wait on purpose.
+//! 2. Without the lock: insert the entries into the memtables.
+//! 3. For a synced write: sync the log. One writer syncs for all that have appended by then; those that come during a
+//!    sync share the next one.
+//! 4. Publish: batches become visible in the order of their numbers ([`Visibility`](super::visibility::Visibility)).
 //!
-//! Durable before what: log bytes are with the operating system before any entry is visible, and synced before a
-//! synced write is visible and returns. A failed append leaves nothing behind (see [`crate::store::wal`]); a failed
-//! sync poisons the store.
+//! # Invariants
 //!
-//! Whoever seals a memtable or needs the log's floor holds the writer's lock and waits until every numbered write is
-//! visible ([`Engine::wait_all_visible`]): a memtable that is sealed holds all its entries, and no reader will come below them.
-//! That wait ends, for step 3 needs neither the writer's lock nor anything behind it.
+//! * The operating system has a batch's log bytes before any entry is visible. The log is synced before a synced
+//!   write becomes visible and returns.
+//! * A failed append leaves nothing behind (see [`crate::store::wal`]). A failed sync poisons the store.
+//! * Whoever seals a memtable, or asks from where the log is needed, holds the writer's lock and waits until every
+//!   numbered write is visible ([`Engine::wait_all_visible`]). So a sealed memtable has all its entries, and no later
+//!   reader reads at a number below them. The wait ends, because a writer in step 3 needs neither the writer's lock
+//!   nor anything that waits for it.
+//!
+//! Commit is a method of the engine. It touches the log, the memtables and the writer's lock.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,24 +1,28 @@
-//! Commits that take effect only if nothing that they depend on has changed.
+//! Conflicts: commits that take effect only if nothing that they depend on has changed.
 //!
-//! A [`Condition`] says: none of these keys and ranges was written after its number. It holds for a batch if it holds for all
-//! numbers below the batch's own. That is found out in two steps:
+//! A [`Condition`] says that none of its keys and ranges was written after its number. It must hold for all numbers
+//! below the batch's own. The check has two steps:
 //!
-//! 1. Without a lock, for all numbers up to the newest visible one: they are in the memtables and tables. Of a key, one
-//!    lookup of its newest version; of a range, a walk from key to key, of each the newest version. So a key with many
+//! 1. Without a lock, for all numbers that are visible: in memtables and tables. For a key, one lookup of its newest
+//!    version. For a range, a walk from key to key that looks only at the newest version of each. So a key with many
 //!    versions costs the logarithm of their number.
-//! 2. Under the writer's lock, for what has been numbered since: by the list of the latest writes ([`Recent`]), which has
-//!    them whether they are visible yet or not. Nobody gets a number before the lock is given back, and the batch has its own by
-//!    then. So the lock is held for a look at a few keys: neither for a search nor for a wait, and a transaction that
-//!    is synced shares its sync with others.
+//! 2. Under the writer's lock, for all later numbers: in the list of the latest writes ([`Recent`]), which has them
+//!    whether they are visible or not. The batch gets its number before the lock is released, so no other write comes
+//!    between.
 //!
-//! Where the list does not reach back to step 1, step 1 is done again for what has come since, without the lock. A caller whom
-//! others overtake again and again ends that after a few rounds: he waits, under the lock, until every number is visible
-//! and does step 1 there. A write without a condition pays for the list only while others commit conditionally.
+//! Under the lock only a few keys are looked at. No table is searched, nobody is waited for, and a synced transaction
+//! shares its sync with others.
 //!
-//! The check finds the newest version of each key, and the newest range tombstone over it, wherever flushes and compactions
-//! have put them. Compactions keep the newer of the two, be it a tombstone, because the caller holds a pin at a number below it
-//! (I4, I5). What holds nothing above the condition's number (tables by their largest number, sealed memtables by that at which
-//! they were sealed) is left out.
+//! Where the list does not reach back to step 1, step 1 is done again without the lock, for what has come meanwhile.
+//! A commit that is overtaken several times waits under the lock until every number is visible, and does step 1
+//! there. A write without a condition pays for the list only while others commit conditionally.
+//!
+//! # Invariants
+//!
+//! The check finds the newest version of each key and the newest range tombstone over it, wherever flushes and
+//! compactions have put them. Compactions keep the newer of the two, even a tombstone, because the caller pins a
+//! number below it (I4, I5). Sources that hold nothing above the condition's number are left out: tables by their
+//! largest number, memtables by the number at which they were sealed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,8 +1,10 @@
-//! What flushes may ask of the log: how far back it is needed, and to let go of what is older.
+//! The tail of the log: what a flush may ask of the log.
 //!
-//! [`LogTail`] takes the writer's lock for a moment, and never while it waits for a sync.
+//! A flush asks from which segment the log is still needed, and releases the segments before it. [`LogTail`] takes
+//! the writer's lock for a moment, and never holds it through a sync.
 //!
-//! A segment goes only when the edit that holds its entries is durable, so [`LogTail::release`] comes after the edit's install.
+//! Invariant: a segment is released only after the edit that holds its entries is durable. So [`LogTail::release`]
+//! comes after the install of the edit.
 
 use std::sync::Arc;
 

@@ -1,4 +1,11 @@
-//! How hard the writers press, and what the pacer makes of it.
+//! Pressure: the latest sample of the load, and what the pacer lets writers do under it.
+//!
+//! Every write reads the sample. Threads of low priority replace it, and no writer may wait for one of those, so the
+//! sample is not behind a lock. A writer that must stop waits here, with the writer's lock released, until the load
+//! has changed.
+//!
+//! Invariant: no writer sleeps through a change. Either the writer sees the new load, or the one who changed it sees
+//! the writer's mark and wakes it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;

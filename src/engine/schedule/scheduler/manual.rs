@@ -1,4 +1,7 @@
-//! Compactions that somebody has asked for, in the thread of who asks: compactions that take turns with those that are planned.
+//! Manual compaction: a caller asks for it, and it runs in the caller's thread. It takes turns with planned
+//! compactions.
+//!
+//! It touches what [`Background`] holds.
 
 use std::sync::Arc;
 

@@ -1,5 +1,9 @@
-//! When rewrites run: in compaction threads, one at a time, as the planner has it; in the thread of who waits for all background
-//! work; and in that of whoever needs space.
+//! When rewrites run, and in which thread.
+//!
+//! They run in compaction threads, one at a time, as the planner says; in the thread of a caller that waits for all
+//! background work; and in the thread of a caller that needs space.
+//!
+//! It touches what [`Background`] holds.
 
 use super::{Background, State};
 use crate::env::sync::MutexGuard;
