@@ -1,4 +1,4 @@
-//! Settings: plain values, validated when a store is opened.
+//! Options: the settings of a store, as plain values. They are validated when the store is opened.
 
 mod cutter;
 mod layout;

@@ -1,4 +1,4 @@
-//! Where the outputs of jobs are cut.
+//! Options of the cutter: where one output table ends and the next begins.
 
 use super::range;
 use crate::error::Result;

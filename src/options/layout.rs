@@ -1,4 +1,4 @@
-//! How the levels of a tree are built.
+//! Options of the layout: how the levels of a tree are built.
 
 use super::range;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! When jobs run and writers wait.
+//! Options of the pacer: when compactions run, and how long writers wait.
 
 use super::range;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! What is compacted next.
+//! Options of the picker: what is compacted next.
 
 use super::range;
 use crate::error::Result;

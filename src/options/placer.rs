@@ -1,4 +1,4 @@
-//! Where tables go: devices, and files on them.
+//! Options of the placer: which device gets a pack, and how tables share files there.
 
 use super::range;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Named configurations: the shapes of stores from the literature, as far as settings describe them.
+//! Profiles: named options, after stores of the literature, as far as options describe these.
 
 use super::{
     Cutter, Descriptors, Flushes, Governor, Group, Layout, Leveled, OneDevice, Options, Pacer, PackLayout,

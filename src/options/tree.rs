@@ -1,4 +1,4 @@
-//! The shape of the trees: one value for each decision, and which of them go together.
+//! Options of the trees: one value for each decision, and which values go together.
 
 use super::cutter::Cutter;
 use super::layout::{Adaptive, Layout, Leveled};

@@ -1,4 +1,4 @@
-//! What of level 0 hangs together: tables that share keys, directly or by way of others, make an overlap cluster.
+//! Overlap clusters: tables of level 0 that share keys, directly or through others.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
-//! One policy per seam, and what the options mean for them.
+//! The policy configuration: one policy per decision, and what the options mean for them.
 //!
-//! This is the one place that translates options: what is derived from several of them, and what is no option, is set here,
-//! each with its reason. Every `match` names all variants, so that a new one does not compile until it is decided what it means.
+//! Only this module translates options. Values that follow from several options, or from none, are set here, each
+//! with its reason. Every `match` names all variants, so a new one does not compile until somebody decides what it
+//! means.
 
 use super::{
     Cutter, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer, SizeConfig,

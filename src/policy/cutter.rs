@@ -1,21 +1,23 @@
-//! Where the outputs of a compaction are cut.
+//! The cutter: decides where one output table ends and the next begins.
 //!
-//! `Size` is LevelDB's `ShouldStopBefore`: at the target size, and earlier when the output has come to overlap so much
-//! of the level after the target that compacting it later would cost too much. A cut falls between user keys only (I1):
-//! the compaction asks once per user key, before its first entry.
+//! **Compactions.** `Size` is LevelDB's `ShouldStopBefore`. It cuts at the target size, and earlier when the output
+//! overlaps so much of the level after the target that its own compaction would cost too much.
 //!
-//! A flush is cut where the run over which it comes was cut, as far as sizes allow. Were each run cut where its tables happen to
-//! be full, a section of level 0 would reach one table further in each run than in the next newer one, and what level 1 has
-//! there would be compacted by two sections.
+//! **Flushes** are cut where the run below was cut, as far as sizes allow. If each run were cut where its tables
+//! happen to be full, a section of level 0 would reach one table further in each older run, and two sections would
+//! compact the same part of level 1.
 //!
-//! But a cut falls between two keys of the run, and those of the next run lie elsewhere: to be cut where that one was lets each run
-//! reach a little over the cuts of the last, and over ten runs everything hangs together. So flushes are cut at guards as well: some
-//! starts of tables of level 1, each picked by its own hash, so that all flushes pick the same. (After PebblesDB's guards: "PebblesDB:
-//! Building Key-Value Stores using Fragmented Log-Structured Compaction Trees", section 3.) They change where level 1 is compacted, which
-//! takes from level 0 what was cut there before.
+//! A cut falls between two keys, and those of the next run lie elsewhere. So each run may reach a little over the
+//! cuts of the last, and over ten runs everything hangs together. Therefore flushes are also cut at guards: some
+//! starts of tables of level 1, each picked by its own hash, so that all flushes pick the same. (After PebblesDB's
+//! guards: "PebblesDB: Building Key-Value Stores using Fragmented Log-Structured Compaction Trees", section 3.)
+//! Guards change where level 1 is compacted, and that compaction takes from level 0 what was cut there before.
 //!
-//! And always at the fences of the plan: between them lie tables that the job leaves where they are, or moves, and that
-//! no output may span (I1); or keys that none of an intra-L0 compaction should (`picker/intra_l0.rs`).
+//! # Invariants
+//!
+//! * A cut falls between user keys only (I1): the compaction asks once per user key, before its first entry.
+//! * Outputs always end at the fences of the plan. Between fences lie tables that the job moves or leaves, which no
+//!   output may span (I1), or keys that no output of an intra-L0 compaction should span (`picker/intra_l0.rs`).
 
 use std::sync::Arc;
 

@@ -1,18 +1,22 @@
-//! What has expired goes, though no compaction comes along.
+//! Expiry: tables are dropped, or compacted alone, for what has expired of them.
 //!
-//! Compactions drop what has expired of the tables that they read. Those of the deepest level may meet none for ever, as where keys
-//! ascend. So a table of which every value has expired is given up, unread, and one of which many have is compacted alone. Either
-//! only where the tree holds nothing older in its range: until then what is expired hides what is below it (I4), or a compaction is
-//! yet to come.
+//! Compactions drop what has expired of the tables that they read. Tables of the deepest level may never meet one,
+//! for example where keys ascend. So a table of which every value has expired is dropped unread, and a table of which
+//! much has expired is compacted alone.
 //!
-//! How much of a table has expired is not known, only when its oldest and its newest value were written. It is due once half of the
-//! time between these has passed, but no earlier than an eighth of the time that values live behind the first. So if values come
-//! evenly, a half of it is written again, a quarter, and an eighth, and what has expired is at most as much as what lives.
-//! (RocksDB compacts a table once its oldest data is older than its `ttl`, Cassandra once it estimates that a fifth is
-//! droppable.)
+//! **When.** The record of a table says only when its oldest and its newest value were written. The table is due once
+//! half of the time between the two has passed since the oldest expired, but not before an eighth of the time to live
+//! has. So if values come evenly, a half of it is written again, then a quarter, then an eighth, and at most as much
+//! has expired as lives. (RocksDB compacts a table once its oldest data is older than its `ttl`, Cassandra once it
+//! estimates that a fifth is droppable.)
 //!
-//! What is given up unread is newer than nobody who reads at a number of the past: a transaction would not learn of a write that
-//! came after it began (I5). A compaction by itself keeps what they need, as any compaction.
+//! # Invariants
+//!
+//! * Both happen only where the tree holds nothing older in the table's range. Elsewhere the expired values hide what
+//!   is below them (I4), or a compaction is yet to come.
+//! * A table that is dropped unread holds nothing newer than a number at which somebody reads. Otherwise a
+//!   transaction would miss a write that came after it began (I5). A compaction of the table alone keeps what such
+//!   readers need, like any compaction.
 
 use super::{Plan, PlanInput, PlanKind, Reason, TreeView};
 use crate::catalog::{Run, TableMeta};

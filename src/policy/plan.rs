@@ -1,4 +1,4 @@
-//! What a picker wants done, as a plain value.
+//! A plan: what a job is to do, as a plain value.
 
 use std::fmt;
 

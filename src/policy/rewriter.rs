@@ -1,19 +1,21 @@
-//! Which packs are given up by copying what lives in them.
+//! The rewriter: decides which packs are given up by copying their live tables.
 //!
-//! The space of a dead table comes back by a hole, or with its pack. Where the file system knows no holes, and half as much
-//! is dead as lives, packs are rewritten of which at most half lives, those first of which least does. So of every pack that
-//! stays less is dead than lives, and of all of them: packs with their dead take less than twice what lives, or half as
-//! much again. What is copied for a byte that comes back is one byte at most; since a byte dies once for each time that it
-//! was written, rewrites write no more, all together, than flushes and compactions do. Where somebody needs space these bounds
-//! are tightened at the price of writing: any pack goes of which a fifth is dead, for up to four bytes copied for one.
+//! The space of a dead table comes back by a hole, or with its pack.
 //!
-//! Where there are holes, what is dead takes no space, but a file, its descriptor and its extents are kept for whatever is
-//! left. So packs of which a sixteenth is left or less are rewritten too, once there are several, as many together as there are
-//! with tables in one level: what is copied then is a sixteenth of what the pack was written with, and a sixteenth of that if it comes to the same again, a
-//! fifteenth in all.
+//! **Without holes.** Once the dead bytes are more than half of the live ones, packs are rewritten of which at most
+//! half lives, those with least first. Then every pack that stays has less dead bytes than live ones. So all packs
+//! together take less than twice what lives, or at most half as much again. At most one byte is copied for a byte
+//! that comes back. A byte dies once for each time that it was written, so rewrites write no more in all than flushes
+//! and compactions do. Where somebody needs space, the bounds are tighter and the writing costs more: any pack goes
+//! of which a fifth is dead, for up to four bytes copied for one.
 //!
-//! Level 0 is left to its compactions, which empty its packs in the order of their age. Tables of one level go together, since
-//! they live about as long; a pack with tables in several levels takes several plans.
+//! **With holes.** Dead tables take no space, but the file, its descriptor and its extents stay for whatever is left.
+//! So packs of which at most a sixteenth is left are rewritten too, once there are several; as many go together as
+//! have tables in one level. That copies a sixteenth of what the pack was written with, and a sixteenth of that if it
+//! comes to the same again: a fifteenth in all.
+//!
+//! Level 0 is left to its compactions, which empty its packs in the order of their age. Tables of one level go
+//! together, since they live about as long. A pack with tables in several levels takes several plans.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

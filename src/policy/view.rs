@@ -1,4 +1,5 @@
-//! What decisions depend on: a tree with the claims of running jobs, and a sample of the load.
+//! Views: what decisions depend on. A tree with the claims of running jobs, the space of packs, and a sample of the
+//! load.
 
 use std::collections::HashSet;
 

@@ -6,8 +6,8 @@
 //! Batches in that log that are not visible yet become visible before the call returns, so no later reader misses
 //! what the copy has.
 //!
-//! In a store that was opened for reading alone, the moment is that of its opening. It holds its packs and its log as
-//! long as it is open, even if the writer has removed their names.
+//! In a store that was opened for reading alone, the moment is that of its opening. Such a store holds its packs and
+//! its log as long as it is open, even if the writer has removed their names.
 //!
 //! Of packs, the live extents and the directory are copied; the rest is left as holes.
 //!

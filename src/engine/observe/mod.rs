@@ -1,7 +1,7 @@
 //! What the engine tells its owner: events, statistics, and whether it is healthy. It also measures the machine's
 //! prices.
 //!
-//! This part may touch counters and forward events. It changes nothing else, and calls the listener under no lock.
+//! This part may change counters and forward events, and nothing else. It calls the listener under no lock.
 
 pub(super) mod alarm;
 pub(super) mod costs;

@@ -1,10 +1,9 @@
 //! The overwrite ratio: the share of what is written that replaces something older.
 //!
-//! A level 0 of new records takes no more space than its records need. A level 0 of updates takes as much again,
-//! because of all that it makes obsolete. So writers are slowed earlier for updates
-//! ([`crate::policy::Layout::level0_runs`]).
+//! A level 0 of new records takes no more space than its records need. A level 0 of updates takes, besides, the space
+//! of what it makes obsolete. So writers are slowed earlier for updates ([`crate::policy::Layout::level0_runs`]).
 //!
-//! Each flush asks the filters of open tables about some of its keys. That costs nothing beside the flush.
+//! Each flush asks the filters of open tables about some of its keys. Beside the flush, that costs nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -14,8 +14,8 @@
 //! shares its sync with others.
 //!
 //! Where the list does not reach back to step 1, step 1 is done again without the lock, for what has come meanwhile.
-//! A commit that is overtaken several times waits under the lock until every number is visible, and does step 1
-//! there. A write without a condition pays for the list only while others commit conditionally.
+//! One exception: a commit that is overtaken several times waits under the lock until every number is visible, and
+//! does step 1 there. A write without a condition pays for the list only while others commit conditionally.
 //!
 //! # Invariants
 //!

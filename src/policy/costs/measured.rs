@@ -1,13 +1,13 @@
-//! Prices that a store has measured while it runs.
+//! Measured prices: what a store has learnt of its machine while it runs.
 //!
-//! Each measured price is a mean of what was seen lately, with the tuned price as so much work that was seen before: one odd
-//! measurement changes little, many change all. A price never leaves [`Measured::BOUND`] times the tuned one, so that a wild
-//! measurement, or a clock that stands still, does no harm.
+//! Each is a mean of what was seen lately. It starts at the tuned price, as if so much work had been seen before. So
+//! one odd measurement changes little, and many change the price. A price stays within [`Measured::BOUND`] times the
+//! tuned one, so a wild measurement, or a clock that stands still, does no harm.
 //!
-//! A job that had to wait for the processor, or behind others for the disk, took longer than it cost. Nothing tells how long that was, so what
-//! took longer than expected counts for less than what did not ([`SLOW_PARTS`]).
+//! A job that waited for the processor, or behind others for the disk, took longer than it cost. Nothing tells how
+//! long it waited. So a measurement that took longer than expected counts for less than others ([`SLOW_PARTS`]).
 //!
-//! Plain arithmetic: who measures, and when, is `engine/observe/costs.rs`.
+//! This is plain arithmetic. `engine/observe/costs.rs` knows who measures, and when.
 
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
-//! What things cost on this machine: the one place that knows prices.
+//! Costs: what work takes on this machine. No other module knows prices.
 //!
-//! A price is what an amount of work takes, in nanoseconds; it depends on the machine. A choice (how large a part, how many times, for how
-//! long) does not: it stands beside its decision. `docs/design/costs.md` lists both. Decisions compare works of different kinds, such
-//! as seeks and compactions, so they ask [`Costs`] for times, or, in [`Costs::compaction_bytes`] alone, for the bytes that could be
-//! compacted meanwhile.
+//! A price is the time that an amount of work takes, in nanoseconds. It depends on the machine. A choice (how large a
+//! part, how many times, for how long) does not depend on it, and stands beside its decision. `docs/design/costs.md`
+//! lists both. Decisions compare works of different kinds, such as seeks and compactions. So they ask [`Costs`] for
+//! times or, in [`Costs::compaction_bytes`] alone, for the bytes that could be compacted meanwhile.
 //!
-//! [`Costs::TUNED`] are the prices on the machine that the policies were tuned on; tests and virtual time use them. A running store
-//! has [`Measured`] ones, which start from these and never leave [`Measured::BOUND`] times them.
+//! [`Costs::TUNED`] has the prices of the machine that the policies were tuned on; tests and virtual time use it. A
+//! running store has [`Measured`] prices, which start from these and stay within [`Measured::BOUND`] times them.
 
 mod measured;
 

@@ -1,12 +1,12 @@
-//! How the levels of a tree are built, and when one is too large.
+//! Layouts: how the levels of a tree are built, and when one is too large.
 //!
-//! There is one kind of layout today, [`Layout::Leveled`]: runs of flushed tables in level 0, one run in every deeper level. A
-//! level is due at score 1: level 0 by its own rules (`level0`), a deeper one by its bytes. The deepest level has nowhere to go and is
-//! never due. Where the limits come from is in two files: `leveled` has LevelDB's, which grow by a ratio that is given, and the
-//! debt that follows from any limits; `adaptive` has those that follow the tree.
+//! There is one kind, [`Layout::Leveled`]: runs of flushed tables in level 0, one run in every deeper level. A level
+//! is due at score 1: level 0 by its own rules (`level0`), a deeper one by its bytes. The deepest level has nowhere
+//! to go and is never due. The limits come from two files. `leveled` has LevelDB's, which grow by a given ratio, and
+//! the debt that follows from any limits. `adaptive` has those that follow the tree.
 //!
-//! A layout looks at a [`Version`] and its own limits alone. What the machine costs, and who reads or writes at the moment,
-//! others add to the [`TreeShape`].
+//! A layout looks only at a [`Version`] and its own limits. Others add to the [`TreeShape`] what the machine costs
+//! and who reads or writes at the moment.
 
 mod adaptive;
 mod leveled;

@@ -1,17 +1,20 @@
-//! The rules of level 0, all in one place; the rest of the code is mechanism and calls these.
+//! The rules of level 0, all in one place. The rest of the code is mechanism and calls these.
 //!
-//! * **What is a run.** A flush brings one. What level 0 *counts for* is a number of runs ([`Layout::level0_runs`]): with a given ratio, the
-//!   runs that there are (LevelDB); without one, also what they hold, in units of [`Layout::level0_run_bytes`].
-//! * **When it is due.** At its number of runs; without a given ratio also at a part of the data ([`Level0Limits`]). And once the
-//!   read debt has reached [`Layout::price_of_level0`] ([`Layout::measure_with_debt`]).
-//! * **When it holds writers up.** From `l0_slow` runs on they are slowed, at `l0_stop` they stop ([`GovernorConfig::level0_slows`],
-//!   [`GovernorConfig::level0_pressure`], [`GovernorConfig::level0_stops`]). A level 0 that holds writers up is always due (I11).
-//! * **What is compacted within it.** Windows of neighbouring runs (`windows`): what readers have paid for, and in idle time what
-//!   is of about a size. Parts of it that are dense go down in idle time ([`Layout::idle_parts`]).
-//! * **What readers owe.** A seek of each scan and a filter probe of each lookup for every run ([`Costs::seeks_worth`],
-//!   [`Layout::filter_probes_worth`]), in bytes of compaction. `engine/schedule/read_triggered.rs` adds it up.
+//! * **What is a run.** A flush brings one. What level 0 *counts for* is a number of runs ([`Layout::level0_runs`]).
+//!   With a given ratio that is the number of its runs (LevelDB). Without one, its bytes count too, in units of
+//!   [`Layout::level0_run_bytes`].
+//! * **When it is due.** At its number of runs. Without a given ratio also at a part of the data ([`Level0Limits`]).
+//!   And once the read debt has reached [`Layout::price_of_level0`] ([`Layout::measure_with_debt`]).
+//! * **When it holds writers up.** From `l0_slow` runs on they are slowed, at `l0_stop` they stop
+//!   ([`GovernorConfig::level0_slows`], [`GovernorConfig::level0_pressure`], [`GovernorConfig::level0_stops`]). A
+//!   level 0 that holds writers up is always due (I11).
+//! * **What is compacted within it.** Windows of neighbouring runs (`windows`): those that readers have paid for, and
+//!   in idle time runs of about equal size. In idle time its dense parts go down ([`Layout::idle_parts`]).
+//! * **What readers owe.** A seek of each scan and a filter probe of each lookup for every run
+//!   ([`Costs::seeks_worth`], [`Layout::filter_probes_worth`]), in bytes of compaction.
+//!   `engine/schedule/read_triggered.rs` adds it up.
 //!
-//! Which tables a job takes is the picker's business (`picker/level0.rs`, `picker/intra_l0.rs`).
+//! The picker decides which tables a job takes (`picker/level0.rs`, `picker/intra_l0.rs`).
 
 mod windows;
 

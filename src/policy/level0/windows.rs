@@ -1,11 +1,11 @@
-//! Which neighbouring runs of level 0 may become one run: windows for intra-L0 compaction.
+//! Windows for intra-L0 compaction: neighbouring runs of level 0 that may become one run.
 //!
-//! A window is looked at by what its runs share. What a run has alone in a range of keys does not count: to compact the window
-//! need not write it, and what has been compacted within level 0 already is that. A window costs the bytes that its runs share,
-//! and saves one run less than there are in it. The best are those that cost least for each run that is saved.
+//! Only what the runs of a window share counts. What a run has alone in a range of keys need not be written, and
+//! whatever has been compacted within level 0 already is alone there. A window costs the bytes that its runs share.
+//! It saves one run less than it has. The best windows cost least for each run that is saved.
 //!
-//! There are none with a given ratio: there, level 0 is LevelDB's. Only the newest runs are looked at, so that the work is bounded
-//! however many runs there are.
+//! With a given ratio there are no windows: level 0 is LevelDB's then. Only the newest runs are looked at, so the
+//! search is bounded however many runs there are.
 
 use std::cmp::Reverse;
 use std::ops::Range;

@@ -1,14 +1,15 @@
 //! Sections of level 0: all of its runs in a range of keys, compacted with what level 1 has there.
 //!
-//! Each compaction of level 0 writes a part of level 1 again, whatever it brings. So a section is taken where the runs hold most for each
-//! byte of level 1: where no compaction has been for longest, or where keys come thickest. But one that has a part of the oldest
-//! run, for only an emptied run lowers the count. If keys come in no order that is a sweep through all keys, by as many
-//! jobs at a time as there are, and it needs no cursor. Where nothing is due and a section is taken for what it holds
-//! alone, in idle time, any will do once the best of those is not dense.
+//! **Which section.** Each compaction of level 0 writes a part of level 1 again, whatever it brings. So the section
+//! is taken in which the runs hold most for each byte of level 1: where no compaction has been for longest, or where
+//! keys come thickest. It must have a part of the oldest run, because only an emptied run lowers the count. If keys
+//! come in no order, this sweeps through all keys, with as many jobs at a time as there are, and needs no cursor. In
+//! idle time, where nothing is due, a section is taken only if it is dense: the best one with a part of the oldest
+//! run, or else any.
 //!
-//! The places where a section may end are where tables of one run begin, the one with most of them. Flushes are cut where the run
-//! before them was (`policy::cutter`), so few tables of other runs reach over these. Where other runs are much finer, as when
-//! keys move on, their tables give the places.
+//! **Where a section may end.** Where tables of one run begin: the run with most tables. Flushes are cut where the
+//! run before them was (`policy::cutter`), so few tables of other runs reach over these places. Where other runs are
+//! much finer, as when keys move on, the starts of their tables are added.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
