@@ -21,15 +21,17 @@ const FLOOR_BYTES_PER_SECOND: u64 = 1 << 20;
 /// What a disk is taken for until it has been measured, in bytes per second.
 const UNMEASURED_BYTES_PER_SECOND: u64 = 64 << 20;
 
-/// Where limits follow the tree, level 0 is due at up to so many times what the runs of the option hold when they are full.
+/// Where limits follow the tree, level 0 is due at most at this many times the bytes of the option's runs when they
+/// are full.
 const LEVEL0_GROWTH: u64 = 6;
 
-/// Where limits follow the tree, full runs of level 0 count for up to so many of the options' each, where they hold writers up. Compactions
-/// that go through level 0 by sections leave half of a run, on average; so there are twice as many runs as full ones would be, and were they
-/// counted as half, writers would be slowed for their number, though compactions keep up and level 0 shrinks.
+/// Where limits follow the tree, writers are slowed by the number of runs only at this many times the number of full
+/// runs. Reason: compactions go through level 0 in sections and leave half of a run on average, so there are twice as
+/// many runs as full ones would be. If these counted in full, writers would be slowed though compactions keep up and
+/// level 0 shrinks.
 const RUNS_PER_FULL: u64 = 3;
 
-/// One policy per seam.
+/// One policy per decision.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PolicyConfig {
     /// How levels are built.

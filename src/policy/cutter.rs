@@ -26,10 +26,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::catalog::{Run, TableMeta};
 use crate::types::{Key, UpperBound};
 
-/// About so many guards, less than twice as many at most, if the flush is not small: as many as a full level 0 makes sections of 20 MiB, and a full memtable tables.
+/// The number of guards, or up to twice as many, unless the flush is small. A full level 0 makes about as many
+/// sections of 20 MiB, and a full memtable about as many tables.
 const GUARDS: u64 = 48;
 
-/// Guards part a small flush into pieces of at least about one part in so many of a table.
+/// Divisor: guards part a small flush into pieces of at least about this part of a table.
 const GUARDED_PARTS: u64 = 8;
 
 /// The cutters.

@@ -25,7 +25,7 @@ use crate::types::{KeyRange, Seq, Timestamps};
 /// Tables that one edit gives up, at most.
 const DROPS_MAX: usize = 256;
 
-/// A table is not compacted for what has expired within one part in so many of the time that values live.
+/// Divisor: no table is compacted for what has expired before this part of the time to live has passed.
 const TTL_PARTS: u64 = 8;
 
 /// The time that values of a tree live, and what it has come to.
@@ -66,7 +66,7 @@ impl Expiring {
     }
 }
 
-/// The tables of one run that are given up; nothing if values live for ever, or none has expired where it can go.
+/// The tables of one run to drop; none if values live for ever, or nothing has expired where it can go.
 #[must_use]
 pub fn next_drop(view: &TreeView<'_>) -> Option<Plan> {
     let expiring = view.shape.expiring?;
@@ -78,7 +78,7 @@ pub fn next_drop(view: &TreeView<'_>) -> Option<Plan> {
     })
 }
 
-/// The next tables below level 0, neighbours of up to so many bytes, to be compacted into their own level.
+/// The next tables below level 0 to compact into their own level: neighbours of up to `group_bytes` together.
 #[must_use]
 pub fn next_expiry_compaction(view: &TreeView<'_>, group_bytes: u64) -> Option<Plan> {
     let expiring = view.shape.expiring.filter(|_| !view.shape.put_off)?;

@@ -21,22 +21,23 @@
 use super::{Costs, LoadState, Plan, PlanKind};
 use std::time::Duration;
 
-/// Share of its time that a compaction works where writers are far from being slowed. (To stand still would serve readers for a
-/// while only: what is not compacted costs them, too.)
+/// Share of its time that a compaction works while writers are far from being slowed. (Standing still would serve
+/// readers only for a while: what is not compacted costs them, too.)
 const COMPACTION_SHARE_MIN: f64 = 0.1;
 
-/// Seconds before writers would be slowed from which on the share rises, and at which it is all of the time.
+/// Seconds until writers would be slowed: below the first number the share begins to rise, at the second it is all of
+/// the time.
 const HURRY_SECONDS: (f64, f64) = (20.0, 5.0);
 
 /// What a byte that is written adds to the debt, about: it is compacted once for each level that it passes.
 const DEBT_PER_BYTE: f64 = 4.0;
 
-/// Readers wait for the disk if together they spend at least one part in so many of the time so.
+/// Divisor: readers wait for the disk if together they spend at least this part of the time in waiting for it.
 const WAITING_PARTS: u32 = 10;
 
-/// Idle users take no more of the processor than this for blocks that they ask for, and no more for bytes that they write, however long the
-/// while is: had there been many of them at its end, there were more. In a tenth of a second, this is a hundredth of a
-/// processor.
+/// Idle users take no more of the processor than this for blocks that they ask for, and no more for bytes that they
+/// write. It does not grow with the length of the period: users who came only at its end are not idle. In a tenth of a
+/// second, it is a hundredth of a processor.
 const IDLE_NANOS: f64 = 1e6;
 
 /// The pacers.

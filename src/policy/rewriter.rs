@@ -24,23 +24,24 @@ use super::{PackView, Plan, PlanInput, PlanKind, Reason, SpaceTotals, SpaceView,
 use crate::catalog::TableMeta;
 use crate::types::PackId;
 
-/// Dead bytes are too many beyond one part in so many of the live ones; far too many at twice that.
+/// Divisor: dead bytes are too many beyond this part of the live ones, and far too many beyond twice that.
 const DEAD_SHARE_MAX: u64 = 2;
 
-/// For each byte that comes back so many are copied, at most: at leisure, and for who needs space.
+/// Bytes copied for each byte that comes back, at most: at leisure, and for a caller that needs space.
 const COPIED_MAX: u64 = 1;
 const COPIED_FOR_SPACE_MAX: u64 = 4;
 
-/// What is left of a pack is very little up to one part in so many, and so many bytes: a few tables.
+/// A pack has very little left if it is at most one part in `SPARSE_PARTS`, and at most `SPARSE_BYTES_MAX`: a few
+/// tables.
 const SPARSE_PARTS: u64 = 16;
 const SPARSE_BYTES_MAX: u64 = 4 << 20;
 
-/// Packs of which very little is left are too many from here on: of eight in a keyspace two have tables in one and the same of
-/// its seven levels below level 0, and become one file.
+/// From this number on, packs of which very little is left are too many. Of eight in a keyspace, two must have tables
+/// in the same one of its seven levels below level 0, and become one file.
 const SPARSE_PACKS_MIN: u64 = 8;
 
-/// A plan takes further packs up to this many bytes: compactions that meet their tables wait no longer than the disk takes for
-/// that.
+/// A plan takes further packs up to this many bytes. So a compaction that meets its tables waits no longer than the
+/// disk takes for them.
 const BYTES_MAX: u64 = 32 << 20;
 
 impl SpaceTotals {
@@ -96,7 +97,7 @@ impl PackView {
     }
 }
 
-/// The next rewrite, if one is due that no running job is in the way of and that there is room for. Looks at every table.
+/// The next rewrite, if one is due, no running job is in its way and there is room for it. Looks at every table.
 #[must_use]
 pub fn next_rewrite(views: &[TreeView<'_>], space: &SpaceView) -> Option<Plan> {
     let mut packs: Vec<_> = space.packs.iter().filter(|pack| space.totals.is_worth(pack)).collect();

@@ -16,7 +16,8 @@ use super::Costs;
 /// A compaction of less is mostly barriers, and says nothing of what a byte costs.
 const COMPACTED_BYTES_MIN: u64 = 4 << 20;
 
-/// So much work is as if it had been seen at the tuned price; up to four times as much is kept. Bytes of compaction: some jobs.
+/// The tuned price counts as this much work, in bytes of compaction: some jobs. At most four times as much is kept of
+/// what is measured.
 const COMPACTED_BYTES_PRIOR: f64 = (64 << 20) as f64;
 
 /// The same for reads of blocks.

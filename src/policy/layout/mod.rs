@@ -34,11 +34,11 @@ pub struct LeveledConfig {
     pub ratio: Option<u64>,
     /// Runs at which level 0 is due, at least 1.
     pub l0_trigger: u64,
-    /// Without a ratio, level 0 is due at as many bytes as so many full runs have, at the latest; at least `l0_trigger`.
+    /// Without a ratio: the most bytes at which level 0 is due, as a number of full runs; at least `l0_trigger`.
     pub l0_full_max: u64,
-    /// Without a ratio, level 0 is due at so many runs, whatever they hold; at least `l0_trigger`.
+    /// Without a ratio: the number of runs at which level 0 is due, whatever they hold; at least `l0_trigger`.
     pub l0_runs_max: u64,
-    /// Without a ratio, level 0 counts for so many runs where it is due by its bytes.
+    /// Without a ratio: the number of runs that level 0 counts for when it is due by its bytes.
     pub l0_runs_due: u64,
 }
 
@@ -52,13 +52,13 @@ pub struct TreeShape {
     /// What readers have paid for each run of level 0, in bytes of compaction ([`super::Costs::seeks_worth`],
     /// [`Layout::filter_probes_worth`]).
     pub read_debt_bytes: u64,
-    /// Whether nobody is there, so that a job holds up nobody.
+    /// Whether users leave the store alone, so that a job holds up nobody.
     pub idle: bool,
-    /// Which share of what is flushed takes the place of something older.
+    /// The share of what is flushed that replaces something older (the overwrite ratio).
     pub overwrite_ratio: f64,
     /// What has expired of it; `None` if values live for ever.
     pub expiring: Option<Expiring>,
-    /// No table is compacted alone, but for who asks: that has failed a while ago.
+    /// Whether no table is compacted alone (unless a caller asks for it), because that failed a while ago.
     pub put_off: bool,
 }
 

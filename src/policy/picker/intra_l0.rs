@@ -34,8 +34,8 @@ use crate::types::{Key, KeyRange, Seq, UpperBound};
 pub enum Evenness {
     /// All.
     Any,
-    /// Those to which each run has something like an equal part: where a large run has been joined by small ones, what is large is not
-    /// written again for their sake.
+    /// Even ones, to which no run contributes much more than the others. Where small runs have joined a large one, the
+    /// large one is not written again for their sake.
     Even,
 }
 
@@ -68,7 +68,8 @@ pub(super) fn choose(source: Source<'_>, window: &Range<usize>, evenness: Evenne
     })
 }
 
-/// The first overlap clusters that are worth a job, and that no running one is in the way of: from one of several tables to another.
+/// The first overlap clusters that are worth a job and that no running one is in the way of. The first and the last of
+/// them have several tables.
 fn part(source: Source<'_>, clusters: &[OverlapCluster], evenness: Evenness) -> Option<Range<usize>> {
     let [bytes_max, cluster_bytes_max] =
         [GROUPS, CLUSTER_GROUPS].map(|groups| source.config.group_bytes.saturating_mul(groups));
@@ -91,8 +92,8 @@ fn part(source: Source<'_>, clusters: &[OverlapCluster], evenness: Evenness) -> 
     Some(from..last + 1)
 }
 
-/// Where outputs are cut: where an overlap cluster of `part` begins, and so that none overlaps a table outside of `window` that is not wholly
-/// older, or newer, than it.
+/// Where outputs are cut: where an overlap cluster of `part` begins; and so that no output overlaps a table outside of
+/// `window` unless that is wholly older or wholly newer.
 fn fences(
     source: Source<'_>,
     window: &Range<usize>,

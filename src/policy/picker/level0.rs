@@ -22,10 +22,10 @@ use crate::types::{Key, KeyRange, UpperBound};
 /// A section takes up to this many times the bytes of a group, of all runs and the target together.
 pub(super) const GROUPS: u64 = 2;
 
-/// Tables of another run begin at more places than this between two of the grid: then these are of the grid, too.
+/// The starts of another run's tables are added where more than this many lie between two places of the grid.
 const COARSE: usize = 4;
 
-/// So many sections, apart from each other, are looked at, at most, for a dense one.
+/// At most this many sections, none of which overlap, are tried for a dense one.
 const SECTIONS_MAX: usize = 64;
 
 /// What lies between two places at which a section may end.
@@ -56,7 +56,7 @@ pub(super) fn choose(source: Source<'_>) -> Option<Choice<'_>> {
 pub(super) fn choose_dense(source: Source<'_>, parts: u64) -> Option<Choice<'_>> {
     let sections = sections(source);
     choose_oldest(source, &sections).filter(|choice| choice.is_dense(parts)).or_else(|| {
-        // Of a section only what reaches no further is taken, which may be much less: then one elsewhere will do.
+        // Of a section, only tables that reach no further are taken. That may be much less, so another section may do.
         let likely = sections.iter().take_while(|section| section.gain * (parts + 1) as f64 >= 1.0);
         let mut tried: Vec<&KeyRange> = Vec::new();
         let apart = likely.filter(|Section { range, .. }| {
