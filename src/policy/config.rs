@@ -25,9 +25,10 @@ const UNMEASURED_BYTES_PER_SECOND: u64 = 64 << 20;
 /// are full.
 const LEVEL0_GROWTH: u64 = 6;
 
-/// Where limits follow the tree, writers are slowed by the number of runs only at this many times the number of full
-/// runs. Reason: compactions go through level 0 in sections and leave half of a run on average, so there are twice as
-/// many runs as full ones would be. If these counted in full, writers would be slowed though compactions keep up and
+/// Where limits follow the tree, a full run of level 0 counts for up to this many of the option's runs when it is
+/// judged whether level 0 holds writers up. So by their number alone, runs slow writers only at up to this many times
+/// the number of full runs. Reason: compactions go through level 0 in sections and leave half of a run on average, so
+/// twice that number is normal. At a factor of two, writers would be slowed for it though compactions keep up and
 /// level 0 shrinks.
 const RUNS_PER_FULL: u64 = 3;
 

@@ -54,8 +54,9 @@ impl JobContext {
         Ok(())
     }
 
-    /// Tables go by an edit alone. It names nothing new, so nothing must be durable before it; their bytes stay until it is, as
-    /// with any job, and it tells the time at which their values had expired, so that no later opening shows them.
+    /// Drops tables by an edit alone. The edit names nothing new, so nothing must be durable before it. The tables'
+    /// bytes stay until it is durable, as with any job. It records the time at which their values had expired, so that
+    /// no later opening shows them.
     fn run_drop(&self, tree: &Tree, plan: &Plan) -> Result<()> {
         let version = concerned(&tree.view().version, plan);
         debug_assert!(
@@ -203,13 +204,14 @@ fn tree_edit(version: &Version, plan: &Plan, retainer: &Retainer) -> Result<Tree
     Ok(edit)
 }
 
-/// What of `version` a compaction by `plan` reads, writes and asks about. To hold all of it would keep what dies elsewhere on the disk
-/// for as long as the job takes.
+/// The part of `version` that a compaction by `plan` reads, writes and asks about. A job that held all of it would
+/// keep tables that die elsewhere on the disk until it ends.
 fn concerned(version: &Version, plan: &Plan) -> Version {
     version.within(&plan.claims)
 }
 
-/// The run of the level after the target of `plan`. None for an intra-L0 compaction: as with a flush, what lies below level 0 cuts nothing.
+/// The run of the level after the target of `plan`. Empty for an intra-L0 compaction: as in a flush, what lies below
+/// level 0 cuts nothing.
 fn grandparents(version: &Version, plan: &Plan) -> Run {
     if plan.target == 0 {
         return Run::empty();

@@ -48,8 +48,8 @@ pub(in crate::engine) const EXPIRY_PERIOD: Duration = Duration::from_secs(10);
 /// Where a compaction for what has expired has failed, the next one comes after so long.
 const EXPIRY_PAUSE: Duration = Duration::from_secs(60);
 
-/// The last second that a date can tell, in 2106. Time stands still there: what is written from then on stays, where it would
-/// otherwise be expired at once.
+/// The last second that a date can hold, in 2106. Time stands still there. So what is written later never expires;
+/// otherwise it would expire at once.
 const SECONDS_MAX: u64 = u32::MAX as u64;
 
 /// Seconds since 1970, never going back, up to [`SECONDS_MAX`]; and what is expired by that.
@@ -96,8 +96,8 @@ impl Clock {
         self.expiry(tree)
     }
 
-    /// Values of `tree`, which live for so long, are to live for as long as `wanted` says: for how long they will. Until that is
-    /// durable, what is removed has expired by both.
+    /// The new time to live of `tree`, whose values live for `ttl` and are to live as `wanted` says. Until the change
+    /// is durable, only what has expired by both is removed.
     pub(in crate::engine) fn alter_ttl(&self, tree: &Tree, ttl: Ttl, wanted: Ttl) -> Ttl {
         let _settling = tree.ttl.settling.lock();
         let altered = ttl.altered(wanted.seconds, self.now());
@@ -196,7 +196,8 @@ impl JobContext {
         Some(Expiring { upto, ttl: ttl.get().into(), oldest_pin: self.snapshots.list().first().copied() })
     }
 
-    /// The `result` of a job that compacted tables alone. It can wait, so after a failure it does, and is in no other job's way.
+    /// Takes the `result` of a job that compacted tables alone. Such a job can wait, so after a failure the next one
+    /// is put off, and is in no other job's way.
     pub(in crate::engine) fn put_off(&self, tree: &Tree, result: Result<()>) -> Result<()> {
         let Err(error) = result else { return Ok(()) };
         if self.health.is_poisoned() || error.kind() == ErrorKind::NotFound {

@@ -315,8 +315,9 @@ impl Drop for SealedPacks {
     fn drop(&mut self) {
         if !self.committed && !planted!("failed-output-left-behind") {
             for record in &self.records {
-                // Nothing refers to it; if this fails, the next open removes it. It is no recycled file: those count as space that can be
-                // made on a full disk, and a job would begin anew, for ever, in what it has taken itself.
+                // Nothing refers to it; if this fails, the next open removes it. It does not become a recycled file:
+                // those count as space that can be made on a full disk, so a job would begin anew for ever in space
+                // that it has taken itself.
                 let _ = self.store.remove(PackId(record.id.0));
             }
         }

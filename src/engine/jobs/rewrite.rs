@@ -44,9 +44,13 @@ impl JobContext {
         SpaceView { totals, packs, free_bytes }
     }
 
-    /// Bytes that a rewrite may take before it gives any back. At leisure a memtable's worth is left to writers, what the
-    /// reserve asks for to be held, and what is beyond the budget. For who needs space it is half of what is free on the disk
-    /// or left of the reserve, as the flushes and compactions that the reserve is for need room as well; beyond a budget it goes while it runs, as compactions do.
+    /// Bytes that a rewrite may write before it gives any back.
+    ///
+    /// * At leisure, what is left of the free bytes and of the space budget: a memtable's worth is kept for writers,
+    ///   and twice the reserve.
+    /// * For a caller that needs space, half of what is free on the disk or left of the reserve. The other half is for
+    ///   the flushes and compactions that the reserve is for. Beyond a budget it goes while it runs, as compactions
+    ///   do.
     fn bytes_to_copy(&self, is_short: bool) -> u64 {
         if is_short {
             return (self.storage.free_bytes() + self.storage.rest_of_reserve()) / 2;
@@ -58,8 +62,8 @@ impl JobContext {
         self.storage.free_bytes().saturating_sub(kept).min(budget.unwrap_or(u64::MAX))
     }
 
-    /// Carries `plan`, a rewrite, out, unless it would be in vain: whether it did. What stands in the way leaves the packs
-    /// concerned alone for a while.
+    /// Runs `plan`, a rewrite, unless it would be in vain. Returns whether it ran. If something is in the way, the
+    /// packs concerned are left alone for a while.
     pub(in crate::engine) fn rewrite_or_block(&self, plan: &Plan) -> Result<bool> {
         let tree = self.tree(plan.keyspace)?;
         let packs = packs_of(&tree.view().version, plan);

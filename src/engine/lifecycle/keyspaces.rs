@@ -65,8 +65,8 @@ impl Engine {
         self.jobs.record_of(tree)
     }
 
-    /// Has tables of a keyspace be written by other options from now on, and values live for another time, which is durable when
-    /// this returns. No table is written for it, and each tells how it was.
+    /// Changes the options by which a keyspace's tables are written from now on, and its time to live. The change is
+    /// durable when this returns. No table is written for it; each table says how it was written.
     pub(crate) fn alter_keyspace(&self, tree: &Tree, options: &KeyspaceOptions) -> Result<()> {
         self.health.check_open()?;
         options.validate()?;

@@ -53,8 +53,8 @@ impl Preallocator {
         self.changed.notify_all();
     }
 
-    /// Waits until all that has been asked for by now has been made, or has failed. It cannot end early: the count of requests that it
-    /// compares with is read under the lock under which they are counted as served, after they were.
+    /// Waits until all that has been asked for by now has been made, or has failed. It cannot end early: it reads the
+    /// number of requests under the lock under which they are counted as served, after they were.
     pub(in crate::engine) fn wait_served(&self) {
         let mut state = self.state.lock();
         let asked = state.asked;

@@ -60,7 +60,8 @@ impl MeasuredCosts {
         self.0.lock().measured.synced(time);
     }
 
-    /// By now so many reads of blocks have taken so many nanoseconds together, since the store was opened.
+    /// Takes the number of all reads of blocks since the store was opened, and the nanoseconds that they took
+    /// together.
     fn read_upto(&self, reads: (u64, u64)) {
         let mut state = self.0.lock();
         let before = std::mem::replace(&mut state.reads, reads);

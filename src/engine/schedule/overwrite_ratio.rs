@@ -16,8 +16,8 @@ use crate::store::table::TableReader;
 /// Keys of a flush that are asked for, at most: the first ones of tables.
 const SAMPLES_MAX: usize = 64;
 
-/// What has been seen counts as so many samples: the share is that of the last four flushes, about, if these are of 64 tables: a
-/// level 0 of a gigabyte of data, or the newer part of one.
+/// What has been seen counts as this many samples. So the share is about that of the last four flushes, if these have
+/// 64 tables each: a level 0 of a gigabyte of data, or the newer part of one.
 const SAMPLES_KEPT: f64 = 3.0 * SAMPLES_MAX as f64;
 
 /// Keys of a flush.
@@ -52,7 +52,7 @@ impl OverwriteRatio {
 }
 
 impl JobContext {
-    /// Looks for keys of the tables of a flush, which everything in `version` is older than. None where only runs count.
+    /// Looks for keys of a flush's tables in `version`, all of which is older. Takes no sample where only runs count.
     pub(in crate::engine) fn sample_overwrites(&self, version: &Version, tables: &[TableRecord]) -> Sample {
         if !self.settings.load().policy.layout.has_intra_l0() {
             return Sample::default();

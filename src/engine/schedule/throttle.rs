@@ -94,7 +94,8 @@ impl ThrottledJob<'_> {
     }
 }
 
-/// For how long a job pauses that has worked for so long and may work a `share` of its time, if it is to pause by now.
+/// The pause of a job that has worked for this long and may work a `share` of its time; `None` if it is not to pause
+/// yet.
 fn pause(worked: Duration, share: f64) -> Option<Duration> {
     let pause = worked.mul_f64((1.0 / share - 1.0).max(0.0)).min(PAUSE_MAX);
     (pause >= PAUSE_MIN).then_some(pause)

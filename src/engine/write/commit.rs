@@ -231,8 +231,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits until the memtables may take a batch of `bytes` more, sealing what is full. Returns the rate that writers are allowed,
-    /// in bytes per second, if they are slowed down.
+    /// Seals what is full, and waits until the memtables may take a batch of `bytes` more. Returns the rate that
+    /// writers are allowed, in bytes per second, if they are slowed.
     pub(in crate::engine) fn make_room(
         &self,
         guard: &mut MutexGuard<'_, Writer>,
@@ -247,8 +247,8 @@ impl Engine {
         result
     }
 
-    /// Counts the writer among the `crowding` ones once it waits for memtables to be flushed that its batch has no room beside: others
-    /// do not go past it, or it might wait for ever.
+    /// Waits as `make_room` says. A writer counts as crowding while it waits for flushes because its batch has no room
+    /// beside the memtables. Others do not overtake it, or it might wait for ever. `make_room` takes the count back.
     fn wait_for_room(
         &self,
         guard: &mut MutexGuard<'_, Writer>,
@@ -290,7 +290,7 @@ impl Engine {
                     break Ok(Some(bytes_per_second));
                 }
                 WriterVerdict::Stop { reason } => {
-                    // What would end the wait has failed lately: better an error than a wait without end.
+                    // The job that would end the wait has failed lately: an error is better than a wait without end.
                     let job =
                         if reason == policy::Pressure::Memtables { Job::Flush } else { Job::Compaction };
                     if let Some(trouble) = self.background.trouble(job) {
@@ -304,7 +304,7 @@ impl Engine {
         result
     }
 
-    /// Waits for a change. `stalled` is for what the writer has waited so far, and since when.
+    /// Waits for a change. `stalled` holds the reason for which the writer waits, and since when.
     fn wait_because(
         &self,
         reason: StallReason,
@@ -323,7 +323,7 @@ impl Engine {
         }
     }
 
-    /// Holds a writer, and those that wait for its lock, back for what earlier writes owe.
+    /// Delays a writer, and those that wait for its lock, by what earlier writes owe.
     fn delay(&self, reason: StallReason) {
         let owed = self.pressure.owed();
         if owed >= SLEEP_MIN {
@@ -335,8 +335,8 @@ impl Engine {
         }
     }
 
-    /// Seals memtables beyond their budget, or which a batch of `bytes` has no room beside, and ends the log's segment where that
-    /// helps to release it.
+    /// Seals memtables that exceed their budget, or that leave no room for a batch of `bytes`. Ends the log's segment
+    /// where that helps to release it.
     fn seal_full(&self, writer: &mut Writer, bytes: u64) -> Result<()> {
         let settings = self.settings();
         let crowded = self.crowds(writer.active_bytes, bytes);

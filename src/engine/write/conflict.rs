@@ -41,7 +41,7 @@ use crate::store::memtable::Memtable;
 use crate::store::table::TablesCursor;
 use crate::types::{Key, KeyRange, KeyspaceId, Seq, UpperBound};
 
-/// Rounds without the lock, of which each checks what has come during the one before.
+/// Rounds without the lock. Each checks what has come during the one before.
 const ROUNDS_MAX: usize = 4;
 
 /// Writes that are kept, the latest.
@@ -53,19 +53,20 @@ const KEY_BYTES_MAX: usize = 256 << 10;
 /// Numbers for which it is kept after it was wanted last.
 const WANTED_FOR: u64 = 4096;
 
-/// What must hold when a batch is applied: none of the keys, and no key in one of the ranges, was written, or deleted, after
-/// `since`.
+/// What must hold when a batch is applied: none of the keys, and no key in one of the ranges, was written or deleted
+/// after `since`.
 #[derive(Debug)]
 pub(crate) struct Condition<'a> {
     pub(in crate::engine) since: Seq,
-    /// In order, each once. They lie elsewhere: those of a large batch are not copied.
+    /// In order, each once. They are borrowed, so the keys of a large batch are not copied.
     keys: Vec<(KeyspaceId, &'a [u8])>,
     /// In order, those of a keyspace disjoint.
     ranges: Vec<(KeyspaceId, KeyRange)>,
 }
 
 impl<'a> Condition<'a> {
-    /// That nothing which `batch` writes, and none of the other `keys` and `ranges`, was written after `since`.
+    /// The condition that no key that `batch` writes, and none of the other `keys` and `ranges`, was written after
+    /// `since`.
     pub(crate) fn of_batch(
         since: Seq,
         batch: &'a WriteBatch,
@@ -137,7 +138,7 @@ pub(in crate::engine) enum Standing {
     Holds,
     /// It does not: a key of a keyspace, and when it was written.
     Broken(Arc<Tree>, Key, Seq),
-    /// Nobody knows before what is numbered up to here has been looked at.
+    /// Unknown until everything that is numbered up to here has been looked at.
     Unknown(Seq),
 }
 
@@ -296,7 +297,7 @@ impl Engine {
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct Guarded<'a> {
     condition: &'a Condition<'a>,
-    /// Whether it is found out under the lock, whatever that takes.
+    /// Whether to find out under the lock, however long that takes.
     waits: bool,
 }
 
@@ -306,10 +307,12 @@ fn newer_memtables(view: &View, since: Seq) -> impl Iterator<Item = &Arc<Memtabl
     std::iter::once(&view.active).chain(sealed.map(|sealed| &sealed.memtable))
 }
 
-/// What the latest writes have touched: a list in the order of the numbers, complete behind one number up to another.
+/// What the latest writes have touched, in the order of their numbers. The list is complete above `behind` and up to
+/// `upto`.
 ///
-/// It is kept under the writer's lock, and only for a while after somebody has wanted it; and it is bounded. Numbers that were
-/// given to what it was not told of (an ingest, a write that nobody wanted noted) leave a gap, behind which it begins anew.
+/// It is guarded by the writer's lock, is bounded, and is kept only for a while after somebody has wanted it. Numbers
+/// of writes that it was not told of (an ingest, a write that nobody wanted noted) leave a gap. The list begins anew
+/// behind the gap.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     /// All writes numbered above this one

@@ -17,7 +17,7 @@ use crate::policy::{Costs, Layout};
 /// Windows are sought among this many runs of level 0, the newest.
 const INTRA_L0_RUNS_MAX: usize = 64;
 
-/// At most this many windows are tried: in the cheapest there may be nothing that can be compacted.
+/// At most this many windows are tried, since the cheapest may have nothing that can be compacted.
 const INTRA_L0_COMPACTIONS_MAX: usize = 16;
 
 impl Layout {
