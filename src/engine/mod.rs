@@ -86,7 +86,7 @@ pub(crate) struct Engine {
     pub(crate) env: Arc<dyn Env>,
     pub(crate) device: Arc<Device>,
     pub(crate) cache: Arc<TableCache>,
-    /// The log as it was when the store was opened, if that was for reading alone: held.
+    /// The log as it was at opening, held, in a store that was opened for reading alone.
     replayed: Vec<RecoveredSegment>,
     /// `None` in a store that was opened for reading alone.
     writer: Option<Arc<OrderedMutex<Writer>>>,
@@ -128,14 +128,14 @@ pub(crate) struct Writer {
     pub(crate) active_bytes: u64,
     /// What the listener has heard last of stalls.
     notified_stall: Option<NotifiedStall>,
-    /// How many wait for memtables to be flushed that their batches have no room beside.
+    /// Number of writers that wait for flushes because their batches have no room beside the memtables.
     crowding: usize,
-    /// How many want that nobody writes for a while.
+    /// Number of callers that hold all writers back for a while.
     pub(crate) holds: usize,
 }
 
 impl Writer {
-    /// One that goes on behind `last_seq`.
+    /// A writer that goes on after `last_seq`.
     fn new(wal: Wal, last_seq: Seq, active_bytes: u64) -> Self {
         Self {
             wal,

@@ -34,7 +34,7 @@ use crate::types::{Epoch, KEY_BYTES_MAX, KeyRange, Kind, Seq, Stamp, UpperBound,
 /// Level and epoch that the tables are written for; they are given others when they are installed.
 const UNPLACED: (u8, Epoch) = (0, Epoch(0));
 
-/// Tables on their way into a keyspace. Dropped, it removes them.
+/// Tables on their way into a keyspace. Dropping it removes them.
 pub(crate) struct Ingestion {
     engine: Arc<Engine>,
     tree: Arc<Tree>,
@@ -48,7 +48,7 @@ pub(crate) struct Ingestion {
     failed: Option<Error>,
 }
 
-/// Bytes that the budget of space counts, for as long as they are in no tree.
+/// Bytes of tables that are in no tree yet, as the space budget counts them.
 struct Counted {
     engine: Arc<Engine>,
     bytes: u64,
@@ -147,7 +147,8 @@ impl Ingestion {
         Self::finish_all(vec![self])
     }
 
-    /// Makes the entries of all durable and visible at one moment. Each is of another keyspace of the same store.
+    /// Makes the entries of all ingestions durable and visible at one moment. Each ingestion is of another keyspace of
+    /// the same store.
     pub(crate) fn finish_all(mut ingestions: Vec<Self>) -> Result<()> {
         let Some(engine) = ingestions.first().map(|first| first.engine.clone()) else { return Ok(()) };
         let refuse = |message: &str| Err(Error::new(ErrorKind::InvalidInput, message));

@@ -58,10 +58,10 @@ struct State {
     ended: Option<Error>,
     /// The syncer is to end.
     stopped: bool,
-    /// By the number that they wait for.
+    /// Callbacks, by the number that they wait for.
     waiting: BTreeMap<Seq, Vec<Callback>>,
     ready: VecDeque<(Callback, Result<()>)>,
-    /// The teller is there. It stays while anybody may still have something to tell.
+    /// The teller runs. It stays while anybody may still have something to tell.
     telling: bool,
     /// A callback is on its way in.
     coming: bool,

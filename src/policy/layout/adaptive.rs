@@ -20,16 +20,17 @@ use super::LeveledConfig;
 use crate::catalog::Version;
 use crate::types::LEVELS;
 
-/// What a level costs beside the ratio, in writes: one, and half a one for the readers, who ask all levels.
+/// The cost of a level besides its ratio, in writes: one, and half a one for the readers, who ask all levels.
 const LEVEL_COST: f64 = 1.5;
 
-/// What a level that is as large as the data would be worth in writes, for the space that it takes.
+/// The cost of the space of a level as large as the data, in writes.
 const SPACE_COST: f64 = 6.0;
 
 impl LeveledConfig {
     /// Bytes at which level 1 is due, the ratio of each level to the one above, and the number of the deepest level.
     pub(super) fn even(&self, version: &Version) -> (f64, f64, usize) {
-        // Half: with all of it, a load of 8 GiB writes a quarter more by the plans alone (`policy/tests/volume.rs`).
+        // Half of it: with all of it, a load of 8 GiB writes a quarter more by the plans alone
+        // (`policy/tests/volume.rs`).
         let level0_bytes = self.level0_bytes(version) as f64 / 2.0;
         let growth = (data_bytes(version) as f64 / level0_bytes).max(1.0);
         let ratio = |levels: usize| growth.powf(1.0 / levels as f64);
