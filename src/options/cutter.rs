@@ -12,7 +12,7 @@ use crate::error::Result;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Cutter {
-    /// By size, and earlier where a table has come to overlap much of the level after the next one (LevelDB: `ShouldStopBefore`).
+    /// By size, and earlier where a table overlaps much of the level after the next one (LevelDB: `ShouldStopBefore`).
     Size(TableSize),
 }
 

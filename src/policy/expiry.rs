@@ -40,7 +40,7 @@ pub struct Expiring {
 }
 
 impl Expiring {
-    /// Whether nothing of `table` is alive, nor asked for by who reads at a number of the past.
+    /// Whether nothing of `table` is alive, and nobody reads at a number below any of its entries.
     fn is_over(&self, table: &TableMeta) -> bool {
         let pin = self.oldest_pin.filter(|_| !planted!("what-is-newer-than-a-pin-gone-unread"));
         let first = planted!("table-gone-with-its-first-value");
@@ -51,7 +51,7 @@ impl Expiring {
             && pin.is_none_or(|pin| table.max_seq <= pin)
     }
 
-    /// Whether something of `table` has expired, or may have: one that was written before tables had dates.
+    /// Whether something of `table` has expired. A table without dates may hold such values.
     pub(crate) fn has_begun(&self, table: &TableMeta) -> bool {
         let begun = |timestamps: Timestamps| u64::from(timestamps.oldest) <= self.upto;
         table.timestamps.map_or(table.entries > table.tombstones, begun)
@@ -88,8 +88,8 @@ pub fn next_expiry_compaction(view: &TreeView<'_>, group_bytes: u64) -> Option<P
     })
 }
 
-/// The compaction of the first tables of `run` that are `due`, neighbours of up to so many bytes, into their own level. Outputs may reach
-/// over the gaps between them, so these are claimed, too.
+/// The compaction, into their own level, of the first tables of `run` that are due: neighbours of up to `bytes_max`
+/// together. Outputs may reach over the gaps between them, so these are claimed, too.
 pub(super) fn alone(
     view: &TreeView<'_>,
     level: u8,

@@ -81,13 +81,13 @@ impl JobContext {
         self.trees.load().get(&id).cloned().ok_or_else(dropped)
     }
 
-    /// What the manifest knows of a keyspace now; of one that was dropped, what it knew when that was opened.
+    /// What the manifest knows of a keyspace now; of one that was dropped, what it knew when the keyspace was opened.
     pub(in crate::engine) fn record_of(&self, tree: &Tree) -> Arc<KeyspaceRecord> {
         let altered = self.catalog.lock().catalog.keyspaces.get(&tree.id()).map(|state| state.record.clone());
         altered.unwrap_or_else(|| Arc::new(tree.record.clone()))
     }
 
-    /// How tables of a keyspace are written that a job makes which begins now.
+    /// How a job that begins now writes tables of a keyspace.
     pub(in crate::engine) fn table_settings(&self, tree: &Tree, level: u8, epoch: Epoch) -> TableSettings {
         let record = self.record_of(tree);
         TableSettings {

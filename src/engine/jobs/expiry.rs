@@ -42,17 +42,17 @@ use crate::policy::Expiring;
 use crate::slice::Slice;
 use crate::types::{KeyspaceId, Kind, Seq, Stamp, Ttl, VALUE_BYTES_MAX};
 
-/// How often it is looked whether enough has expired for tables to go or to be compacted.
+/// How often the compaction threads look whether enough has expired for tables to be dropped or compacted.
 pub(in crate::engine) const EXPIRY_PERIOD: Duration = Duration::from_secs(10);
 
-/// Where a compaction for what has expired has failed, the next one comes after so long.
+/// The pause after a failed compaction of tables alone.
 const EXPIRY_PAUSE: Duration = Duration::from_secs(60);
 
 /// The last second that a date can hold, in 2106. Time stands still there. So what is written later never expires;
 /// otherwise it would expire at once.
 const SECONDS_MAX: u64 = u32::MAX as u64;
 
-/// Seconds since 1970, never going back, up to [`SECONDS_MAX`]; and what is expired by that.
+/// Seconds since 1970, which never go back, up to [`SECONDS_MAX`]; and what has expired by them.
 #[derive(Debug)]
 pub(crate) struct Clock {
     env: Arc<dyn Env>,

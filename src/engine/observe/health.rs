@@ -20,8 +20,8 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// The outcome of an operation is unknown: from now on nothing is written. Whether this is the first such cause.
-    /// Called by [`Alarm::poison`](super::alarm::Alarm::poison), which wakes whoever waits for better times.
+    /// Notes that the outcome of an operation is unknown: from now on nothing is written. Returns whether this is the
+    /// first such cause. Called by [`Alarm::poison`](super::alarm::Alarm::poison), which wakes those who wait.
     pub(in crate::engine) fn poison(&self, cause: &Error) -> bool {
         self.poison.set(cause.clone()).is_ok()
     }

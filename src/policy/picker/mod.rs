@@ -89,8 +89,8 @@ impl Picker {
         Some(choice.plan(reason, cursor))
     }
 
-    /// The next compaction of a part of level 0 that holds at least one part in so many of what it meets, if there is one among the best that
-    /// no running job is in the way of.
+    /// The next compaction of a dense part of level 0, one that holds at least one part in `parts` of what it meets;
+    /// if there is one among the best that no running job is in the way of.
     #[must_use]
     pub fn pick_dense(&self, view: &TreeView<'_>, parts: u64) -> Option<Plan> {
         let choice = level0::choose_dense(self.source(view, 0)?, parts)?;
