@@ -50,7 +50,8 @@ pub struct PolicyConfig {
 }
 
 impl PolicyConfig {
-    /// The policies that `tree`, which is valid, describes, for a store with so many sealed memtables at most.
+    /// The policies that `tree` describes, for a store with at most `sealed_memtables_max` sealed memtables. `tree`
+    /// must be valid.
     #[must_use]
     pub fn new(tree: &TreeOptions, sealed_memtables_max: u64) -> Self {
         let l0_slow = match &tree.pacer {

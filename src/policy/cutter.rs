@@ -91,7 +91,7 @@ impl Cutter {
         config.table_bytes
     }
 
-    /// Starts to cut a stream of keys, in order; `grandparents` is the run of the level after the target, `fences` are
+    /// Starts to cut a stream of keys, in order. `grandparents` is the run of the level after the target; `fences` are
     /// those of the plan, ascending.
     #[must_use]
     pub fn start(&self, grandparents: Run, fences: &[Key]) -> CutState {
@@ -102,14 +102,15 @@ impl Cutter {
         CutState { config, beside: grandparents, alike: false, next: 1, current, passed_bytes: 0, fences }
     }
 
-    /// Starts to cut a stream of keys, in order, into a run over `run`, and at the same places: a table of that size
-    /// where `run` has none, of half of it to half as much again where it has. And at `guards`, which ascend.
+    /// Starts to cut a stream of keys, in order, at the places where `run`, the run below, is cut, and at `guards`,
+    /// which ascend. Where `run` has tables, outputs have half to one and a half times the size of a table; where it
+    /// has none, the size of a table.
     #[must_use]
     pub fn start_like(&self, run: Run, guards: &[Key]) -> CutState {
         CutState { alike: true, ..self.start(run, guards) }
     }
 
-    /// The guards for a flush of so many bytes over `level1`: those for a smaller one are among them.
+    /// The guards for a flush of this many bytes over `level1`. They include those for a smaller flush.
     #[must_use]
     pub fn guards(&self, level1: &Run, bytes: u64) -> Vec<Key> {
         let Self::Size(config) = self;

@@ -23,7 +23,7 @@ use super::{Plan, Reason, TreeView};
 use crate::catalog::TableMeta;
 use crate::types::Seq;
 
-/// A table is due once one part in so many of it is released.
+/// Divisor: a table is due once this part of it is released.
 const RELEASED_PARTS: u64 = 4;
 
 /// Whether `table` holds anything for readers that have gone. Somebody reads at `pins`, which ascend.

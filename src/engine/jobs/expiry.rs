@@ -89,7 +89,7 @@ impl Clock {
         Some(Expiry { upto: ttl.expired_upto(self.now()) })
     }
 
-    /// The same, for who removes it.
+    /// The same, for jobs, which remove what has expired.
     fn settled_expiry(&self, tree: &Tree) -> Option<Expiry> {
         tree.record.ttl?;
         let _settling = tree.ttl.settling.lock();
@@ -189,7 +189,7 @@ impl Expiry {
 }
 
 impl JobContext {
-    /// What is expired in `tree`, for who decides what becomes of its tables.
+    /// What has expired in `tree`, for the policy that decides what becomes of its tables.
     pub(in crate::engine) fn expiring(&self, tree: &Tree) -> Option<Expiring> {
         let upto = self.clock.settled_expiry(tree)?.upto?;
         let ttl = tree.ttl.get()?.seconds;

@@ -33,11 +33,11 @@ const HOME: DeviceId = DeviceId(0);
 /// What kind of job writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Writing {
-    /// A memtable of about so many bytes.
+    /// A memtable of about this many bytes.
     Flush { bytes: u64 },
     /// Tables of so many bytes.
     Compaction { bytes: u64 },
-    /// Tables of so many bytes, as they are.
+    /// Tables of this many bytes together, as they are.
     Rewrite { bytes: u64 },
     /// Nobody knows how much.
     Ingest,
@@ -52,7 +52,7 @@ impl Writing {
         }
     }
 
-    /// Bytes at which a pack is full, where others are at `bytes_max`.
+    /// Bytes at which a pack is full, where those of other kinds of jobs are full at `bytes_max`.
     fn pack_bytes_max(self, bytes_max: u64) -> u64 {
         match self {
             Self::Flush { .. } => u64::MAX,
@@ -60,7 +60,7 @@ impl Writing {
         }
     }
 
-    /// Packs that there will be, about, if they are full at `bytes_max`.
+    /// The number of packs to expect if they are full at `bytes_max`.
     fn packs(self, bytes_max: u64) -> usize {
         match self {
             Self::Flush { .. } | Self::Ingest => 1,
@@ -70,7 +70,7 @@ impl Writing {
         }
     }
 
-    /// Bytes that the next pack will have, about, if packs are full at `bytes_max`.
+    /// The bytes to expect of the next pack if packs are full at `bytes_max`.
     fn next_pack_bytes(self, bytes_max: u64) -> u64 {
         match self {
             Self::Flush { bytes } => bytes,
@@ -87,10 +87,10 @@ pub(crate) struct Output<C> {
     settings: TableSettings,
     pack: Option<PackWriter>,
     table: Option<TableBuilder>,
-    /// Those that no table has yet, fragmented.
+    /// The range tombstones that no table has yet, fragmented.
     range_tombstones: VecDeque<KeptRange>,
     packs: SealedPacks,
-    /// When the last of the packs had its name.
+    /// When the last of the packs got its name.
     named: Option<Named>,
     tables: Vec<TableRecord>,
     open: Vec<(TableId, Arc<TableReader>)>,
@@ -170,7 +170,7 @@ impl<C: Deref<Target = JobContext>> Output<C> {
         }
     }
 
-    /// Takes a whole table over: the same one, at another place.
+    /// Takes a whole table over: the same table, at another place.
     pub(crate) fn copy(&mut self, table: &TableMeta) -> Result<()> {
         let file = self.packs.store.file(table.extent.pack)?;
         self.begin_pack()?;
@@ -199,7 +199,8 @@ impl<C: Deref<Target = JobContext>> Output<C> {
         Ok(())
     }
 
-    /// Completes everything and makes it durable: contents first, then, once, the names that are not durable by now.
+    /// Completes everything and makes it durable: first the contents, then, with one sync, the names that are not
+    /// durable yet.
     pub(crate) fn finish(mut self) -> Result<Finished> {
         self.cut(&UpperBound::Unbounded)?;
         self.seal()?;

@@ -176,7 +176,7 @@ impl Engine {
         }
         // Jobs that are under way find no keyspace to install their results in.
         self.background.wait_jobs_of(id);
-        // Whoever waits for them no longer need.
+        // Those who wait for them need not wait any more.
         self.scheduler.wake_all();
         tree.clear();
         self.background.sample_load();

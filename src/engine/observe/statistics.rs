@@ -127,7 +127,7 @@ impl Statistics {
         self.moved_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Tables of `bytes` together have been copied, and so many packs have no live table any more.
+    /// A rewrite has copied tables of `bytes` together, and left this many packs without a live table.
     pub(in crate::engine) fn rewrote(&self, packs: u64, bytes: u64, time: Duration) {
         self.rewrites.jobs.fetch_add(1, Relaxed);
         self.rewrites.packs.fetch_add(packs, Relaxed);

@@ -16,7 +16,8 @@ use crate::engine::schedule::background::Background;
 use crate::engine::schedule::throttle::{Counts, Seen};
 use crate::env::sync::OrderedMutex;
 
-/// Users are looked at over this long at least; so often, if they are there and something waits until they are not.
+/// The shortest period over which users are watched. While they are there and something waits for idle time, this is
+/// also how often they are looked at.
 pub(in crate::engine) const IDLE_PERIOD: Duration = Duration::from_millis(100);
 
 /// What users did, as compaction threads without work saw it last.
@@ -38,7 +39,7 @@ impl Background {
             && self.trees().values().any(|tree| !tree.view().version.level(0).runs.is_empty())
     }
 
-    /// Whether users leave the machine alone, or next to.
+    /// Whether users leave the machine alone, or almost.
     pub(in crate::engine) fn is_idle(&self) -> bool {
         let costs = self.pressure.load().costs;
         self.idle_time

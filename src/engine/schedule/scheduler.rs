@@ -47,7 +47,7 @@ use crate::types::{KeyspaceId, Seq};
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(8);
 
-/// A job that is not due may write one part in so many of the free space.
+/// Divisor: a job that is not due may write at most this part of the free space.
 const IDLE_ROOM: u64 = 4;
 
 #[derive(Debug)]

@@ -27,7 +27,7 @@ pub(in crate::engine) struct LogTail {
     /// `None` in a store that was opened for reading alone.
     pub(in crate::engine) writer: Option<Arc<OrderedMutex<Writer>>>,
     pub(in crate::engine) visibility: Arc<Visibility>,
-    /// Asked for what is in memory alone.
+    /// Tells which entries are in memory alone.
     pub(in crate::engine) trees: Arc<ArcSwap<Trees>>,
     pub(in crate::engine) alarm: Arc<Alarm>,
     /// Where segments go.
@@ -43,7 +43,7 @@ impl LogTail {
             .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"))
     }
 
-    /// The oldest log segment that will be needed once `memtable`, sealed at `upto`, is in tables. Makes the log durable
+    /// The oldest log segment that is still needed once `memtable`, sealed at `upto`, is in tables. Syncs the log
     /// where a crash could otherwise lose entries as old as those that the flush keeps, or a part of their batch.
     pub(in crate::engine) fn prepare(&self, memtable: &Arc<Memtable>, upto: Seq) -> Result<SegmentId> {
         let (floor, log) = {
@@ -65,7 +65,7 @@ impl LogTail {
         Ok(floor)
     }
 
-    /// Gives the log before `floor` up, which the manifest no longer asks for.
+    /// Releases the log before `floor`, which the manifest does not need any more.
     pub(in crate::engine) fn release(&self, floor: SegmentId) -> Result<()> {
         let (released, log) = {
             let mut writer = self.writer()?.lock();

@@ -24,7 +24,7 @@ use super::layout::data_bytes;
 use super::pacer::between;
 use super::{Costs, GovernorConfig, Layout, LeveledConfig, LoadState, TreeShape};
 
-/// Level 0 may be one part in so many of the data.
+/// Divisor: level 0 may be this part of the data.
 const LEVEL0_PARTS: u64 = 5;
 
 /// Divisor: a run counts for at most this part of the bytes at which level 0 is due, or for a full run if that is

@@ -88,14 +88,14 @@ impl<'a> Choice<'a> {
         !self.target_inputs.is_empty()
     }
 
-    /// Step 4: whether this takes more victims than `other`, no target input more, and not too much in all.
+    /// Step 4: whether this takes more victims than `other`, no further target input, and not too much in all.
     pub(super) fn gains_over(&self, other: &Self) -> bool {
         self.victims.len() > other.victims.len()
             && self.target_inputs.len() == other.target_inputs.len()
             && self.bytes() < self.source.config.expansion_bytes_max
     }
 
-    /// Whether the victims that are compacted hold at least one part in so many of what they meet.
+    /// Whether the victims that are compacted hold at least one part in `parts` of what they meet.
     pub(super) fn is_dense(&self, parts: u64) -> bool {
         let compacted: u64 = self.compacted().map(|table| table.bytes()).sum();
         let met: u64 = self.target_inputs.iter().map(|table| table.bytes()).sum();

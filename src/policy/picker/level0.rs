@@ -52,7 +52,7 @@ pub(super) fn choose(source: Source<'_>) -> Option<Choice<'_>> {
     choose_oldest(source, &sections(source))
 }
 
-/// What to take next of what holds at least one part in so many of what it meets.
+/// What to take next of sections that hold at least one part in `parts` of what they meet.
 pub(super) fn choose_dense(source: Source<'_>, parts: u64) -> Option<Choice<'_>> {
     let sections = sections(source);
     choose_oldest(source, &sections).filter(|choice| choice.is_dense(parts)).or_else(|| {

@@ -53,7 +53,7 @@ pub enum Picker {
 pub struct PickerConfig {
     /// The first victim is joined by others up to this many bytes; 0 for a single one.
     pub group_bytes: u64,
-    /// Below level 0, a group is at most one of so many equal parts of its level, but one table at least.
+    /// Below level 0, a group is at most one of this many equal parts of its level, but at least one table.
     pub group_parts: u64,
     /// Whether victims are judged one by one, or else are all compacted or all moved.
     pub settle: bool,

@@ -15,7 +15,7 @@ use super::cursor::{behind_cursor, cursor_behind};
 use crate::catalog::TableMeta;
 use crate::types::Key;
 
-/// A table's turn comes within so many rounds.
+/// Every table gets its turn within this many rounds.
 const AGE_ROUNDS: u64 = 8;
 
 /// What to take next from a level below level 0, and its new cursor.
@@ -52,7 +52,7 @@ pub(super) fn choose(source: Source<'_>) -> Option<(Choice<'_>, Key)> {
 }
 
 impl Source<'_> {
-    /// Whether no running job is in the way of compaction `table` by itself.
+    /// Whether no running job is in the way of compacting `table` by itself.
     fn is_free(self, table: &TableMeta) -> bool {
         if self.view.busy.is_empty() {
             return true;
