@@ -25,8 +25,8 @@ pub enum Cutter {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableSize {
-    /// Size of a table, in bytes; 1 KiB to 1 GiB. Smaller tables are compacted and cached at a finer grain (BoLT, section 3: logical
-    /// tables). Default: 1 MiB.
+    /// Size of a table, in bytes; 1 KiB to 1 GiB. Smaller tables are compacted and cached in smaller pieces (BoLT,
+    /// section 3: logical tables). Default: 1 MiB.
     pub table_bytes: u64,
     /// Whether flushes are cut as well.
     pub flushes: Flushes,

@@ -14,11 +14,11 @@ use crate::options::{self, Adaptive, Flushes, Governor, Group, Leveled, TableSiz
 const GRANDPARENT_TABLES_MAX: u64 = 10;
 const EXPANSION_TABLES_MAX: u64 = 25;
 
-/// Slowed writers get at least this rate together, in bytes per second: slow enough for any disk to keep up with, fast enough that no
-/// writer takes the store for dead.
+/// Slowed writers get at least this rate together, in bytes per second. It is slow enough for any disk to keep up
+/// with, and fast enough that no writer takes the store for dead.
 const FLOOR_BYTES_PER_SECOND: u64 = 1 << 20;
 
-/// What a disk is taken for until it has been measured, in bytes per second.
+/// The rate that a disk is assumed to have until it has been measured, in bytes per second.
 const UNMEASURED_BYTES_PER_SECOND: u64 = 64 << 20;
 
 /// Where limits follow the tree, level 0 is due at most at this many times the bytes of the option's runs when they

@@ -122,7 +122,8 @@ pub(super) fn bottoms<'a>(view: &TreeView<'a>) -> impl Iterator<Item = (u8, usiz
         .flat_map(|(level, state)| state.runs.iter().enumerate().rev().map(move |(at, run)| (level, at, run)))
 }
 
-/// Whether nothing older than `table`, which is of the run at `at` of `level`, lies in its range, and no job is at work there.
+/// Whether nothing older than `table` lies in its range, and no job works there. `table` is in the run at `at` of
+/// `level`.
 fn is_free(view: &TreeView<'_>, level: u8, at: usize, table: &TableMeta) -> bool {
     let is_clear = |run: &Run| {
         planted!("expired-table-gone-before-what-it-hides") || run.overlapping(&table.range).next().is_none()

@@ -98,7 +98,8 @@ impl Engine {
         let (log, last) = (log.collect::<Result<_>>()?, writer.last_seq);
         drop(writer);
         if !planted!("checkpoint-shows-what-no-reader-sees") {
-            // In a poisoned store some will never be: whether they count is unknown, and the copy may have them, as a reopening may.
+            // In a poisoned store, some batches never become visible. Whether they count is unknown, and the copy may
+            // have them, as a reopened store may.
             let _ = self.wait_visible(last);
         }
         Ok(Moment { log, catalog })
@@ -142,7 +143,8 @@ impl Engine {
         target.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())
     }
 
-    /// Why a segment of the log could not be read. The writer cuts off a batch that it could not write whole; a reader may have seen it.
+    /// Why a segment of the log could not be read. The writer cuts off a batch that it could not write whole, and a
+    /// reader beside it may have seen that batch.
     fn cut_off(&self, error: Error, segment: &Segment) -> Error {
         let is_shorter = || segment.file.len().is_ok_and(|length| length < segment.bytes);
         if self.writer.is_none() && is_shorter() {

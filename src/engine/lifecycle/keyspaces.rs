@@ -108,7 +108,8 @@ impl Engine {
         }
         let installed = self.change_keyspaces(keyspaces);
         if let Some((before, after)) = altered {
-            // Of an edit that may be durable or not, what was told meanwhile goes with either; nothing is removed any more.
+            // Whether the edit is durable or not, what jobs were told meanwhile goes with either; and in a poisoned
+            // store nothing is removed any more.
             if installed.is_ok() || !self.health.is_poisoned() {
                 tree.ttl.set(if installed.is_ok() { after } else { before });
             }
@@ -117,8 +118,8 @@ impl Engine {
         installed
     }
 
-    /// Values of a new keyspace live for as long as those of the one that it is a copy of, and those that have expired there have
-    /// here. That one's clock may have been ahead: what is written from now on has not expired.
+    /// Gives a new keyspace the time to live of the one that it is a copy of. What has expired there has expired here.
+    /// The clock of that store may have been ahead: what is written from now on has not expired.
     pub(in crate::engine) fn inherit_ttl(&self, tree: &Tree, ttl: Ttl) -> Result<()> {
         if self.record_of(tree).ttl == Some(ttl) {
             return Ok(());

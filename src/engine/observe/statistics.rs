@@ -301,8 +301,8 @@ impl Engine {
         }
     }
 
-    /// About how many keys of a tree have a value: as if every tombstone in a table hid an entry, and every other entry were a key of
-    /// its own.
+    /// An estimate of the keys of a tree that have a value, as if every tombstone in a table hid an entry, and every
+    /// other entry were a key of its own.
     pub(crate) fn approximate_len(&self, tree: &Tree) -> u64 {
         let view = tree.view();
         let runs = || view.version.runs().map(|(_, run)| run);

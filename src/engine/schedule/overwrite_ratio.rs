@@ -63,8 +63,8 @@ impl JobContext {
     }
 }
 
-/// Whether a table may have `key`. One that is not open may have anything. (A filter errs for one key in a hundred: of new records
-/// above twenty runs a fifth seems to be overwritten.)
+/// Whether a table may have `key`. One that is not open may have anything. (A filter errs for one key in a hundred. So
+/// with twenty runs below, a fifth of new records seems to overwrite something.)
 fn may_hold(version: &Version, key: &[u8]) -> bool {
     let hash = filter::hash(key);
     version

@@ -343,7 +343,7 @@ impl Background {
         (state, result)
     }
 
-    /// What every job's end brings about. When it began, `free_bytes` were free on the device.
+    /// Does what follows the end of every job. `free_bytes` were free on the device when it began.
     fn job_ended(
         &self,
         job: Job,
@@ -351,7 +351,7 @@ impl Background {
         free_bytes: u64,
     ) -> (MutexGuard<'_, State>, Result<Ended>) {
         self.sample_costs();
-        // What has failed, and poison, they hear below.
+        // Writers hear of failures and of poison below.
         if self.sample_load() {
             self.wake_writers();
         }
@@ -397,7 +397,7 @@ impl Background {
             || self.jobs.health.is_poisoned()
     }
 
-    /// Until something may be due, a pause in which nothing was looked for has ended, or to `look_again` after so long.
+    /// Waits until something may be due, until the pause after a failure has ended, or for `look_again`.
     fn wait_for_work(
         &self,
         state: &mut MutexGuard<'_, State>,

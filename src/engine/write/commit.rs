@@ -2,7 +2,8 @@
 //!
 //! 1. Under the writer's lock: wait for room, take sequence numbers, append the batch to the log. Nowhere else is a
 //!    caller made to wait on purpose.
-//! 2. Without the lock: insert the entries into the memtables.
+//! 2. Without the lock: insert the entries into the memtables. (Range tombstones go in already in step 1, because they
+//!    must enter one by one, in the order of their numbers.)
 //! 3. For a synced write: sync the log. One writer syncs for all that have appended by then; those that come during a
 //!    sync share the next one.
 //! 4. Publish: batches become visible in the order of their numbers ([`Visibility`](super::visibility::Visibility)).
@@ -80,15 +81,16 @@ struct Numbered {
 }
 
 impl Engine {
-    /// Applies `batch` atomically. Returns the number of its last operation; that of the newest one in the log if it has none.
+    /// Applies `batch` atomically. Returns the number of its last operation, or of the newest one in the log if the
+    /// batch is empty.
     pub(crate) fn commit(&self, batch: &WriteBatch, durability: Durability) -> Result<Seq> {
         let unconditional =
             |_| Error::new(ErrorKind::Conflict, "a write without a condition was held to one");
         self.try_commit(batch, durability, None)?.map_err(unconditional)
     }
 
-    /// Applies `batch` atomically, if a condition holds at that moment, or there is none; otherwise says how it stands.
-    /// Returns the number as [`Engine::commit`] does.
+    /// Applies `batch` atomically if there is no condition, or if it holds at that moment. Otherwise returns how the
+    /// condition stands. Returns the number as [`Engine::commit`] does.
     pub(in crate::engine) fn try_commit(
         &self,
         batch: &WriteBatch,
@@ -170,14 +172,14 @@ impl Engine {
         Ok(Ok(Numbered { first, last: writer.last_seq, trees }))
     }
 
-    /// The keyspaces, all of the batch's among them.
+    /// The keyspaces that exist. Fails if one of the batch's is not among them.
     fn find_trees(&self, batch: &WriteBatch) -> Result<Arc<Trees>> {
         let trees = self.trees();
         let known = batch.keyspaces().iter().all(|id| trees.contains_key(id));
         if known { Ok(trees) } else { Err(dropped()) }
     }
 
-    /// Waits until every write that has a number is visible. Whoever holds the writer's lock keeps it so.
+    /// Waits until every write that has a number is visible. That stays so while the caller holds the writer's lock.
     pub(crate) fn wait_all_visible(&self, writer: &Writer) -> Result<()> {
         self.wait_visible(writer.last_seq)
     }
@@ -341,7 +343,7 @@ impl Engine {
         let settings = self.settings();
         let crowded = self.crowds(writer.active_bytes, bytes);
         if crowded {
-            // What was estimated, or dropped, is known then.
+            // Then the exact bytes are known: no estimate counts any more, and nothing of a dropped keyspace.
             self.wait_all_visible(writer)?;
             writer.active_bytes = self.active_bytes();
         }
@@ -370,7 +372,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives a tree's memtable up for flushing. Every write is visible.
+    /// Seals a tree's memtable, so that it is flushed. REQUIRES: every numbered write is visible.
     pub(in crate::engine) fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
         assert!(self.visible() == writer.last_seq, "I16: a memtable is sealed without all its writes");
         if writer.wal.current_bytes() >= self.settings().limits.segment_bytes / 4 {
@@ -394,19 +396,19 @@ impl Engine {
         Ok(())
     }
 
-    /// What the active memtables hold.
+    /// Bytes that the active memtables hold.
     pub(in crate::engine) fn active_bytes(&self) -> u64 {
         self.trees.load().values().map(|tree| tree.view().active.bytes()).sum()
     }
 
-    /// Gives every memtable up for flushing.
+    /// Seals every memtable, so that it is flushed.
     pub(crate) fn seal_all(&self) -> Result<()> {
         let mut writer = self.writer()?.lock();
         self.health.check_writable()?;
         self.wait_all_visible(&writer)?;
         let trees = self.trees.load();
         if trees.values().any(|tree| !tree.view().active.is_empty()) {
-            // The segment ends with the memtables that it fills, so that it goes with them.
+            // The segment ends with its memtables, so that it can be released with them.
             self.roll(&mut writer)?;
         }
         for tree in trees.values() {
@@ -416,8 +418,8 @@ impl Engine {
     }
 }
 
-/// Puts what `apply` takes of a batch into the memtables, its operations numbered from `first` on. None of them is sealed
-/// before the batch is visible.
+/// Inserts into the memtables those operations of a batch that `apply` takes, numbered from `first` on. No such
+/// memtable is sealed before the batch is visible.
 fn insert(trees: &Trees, batch: &WriteBatch, first: Seq, apply: impl Fn(&Memtable, Seq, &Action<'_>)) {
     let mut last = None;
     for (op, seq) in batch.iter().zip(first.0..) {

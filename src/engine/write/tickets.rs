@@ -177,7 +177,8 @@ impl Tickets {
         self.wake(state.ready.is_empty());
     }
 
-    /// Whatever is not durable by now never is, for all that anybody knows. Takes a leaf lock for a moment and calls nothing.
+    /// Fails everything that is not durable by now, because nobody knows whether it ever will be. Takes a leaf lock
+    /// for a moment and calls nothing.
     pub(in crate::engine) fn end(&self, why: &Error) {
         let mut state = self.state.lock();
         if state.ended.is_none() {
@@ -217,8 +218,8 @@ impl Tickets {
 }
 
 impl Engine {
-    /// A ticket for a write that `commit` makes and numbers. Its threads are there first: a write must not succeed and its ticket
-    /// fail.
+    /// A ticket for a write that `commit` makes and numbers. Its threads are started first, so that no write succeeds
+    /// whose ticket fails.
     pub(crate) fn commit_for_ticket(self: &Arc<Self>, commit: impl FnOnce() -> Result<Seq>) -> Result<Seq> {
         self.start_syncer()?;
         let seq = commit()?;

@@ -55,7 +55,8 @@ pub struct Costs {
 /// Prices of a device. Each is a time in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DeviceCosts {
-    /// To read one block that is not in the block cache, from the operating system's memory or from the disk. Measured from reads of users.
+    /// To read one block that is not in the block cache, from the operating system's memory or from the disk. Measured
+    /// from users' reads.
     pub block_read: f64,
     /// To make a few bytes durable. Measured from edits of the manifest.
     pub barrier: f64,

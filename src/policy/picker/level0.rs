@@ -174,7 +174,7 @@ impl<'a> Source<'a> {
         Some(wider.filter(|wider| wider.gains_over(&choice) && !wider.is_busy()).unwrap_or(choice))
     }
 
-    /// Of the tables that overlap `range` those that do not reach beyond its end, nor lie over an older one that is left (I2).
+    /// The tables that overlap `range`, do not reach beyond its end, and lie over no older one that is left (I2).
     /// Newest run first.
     fn section(self, range: &KeyRange) -> Vec<&'a Arc<TableMeta>> {
         let runs = &self.state.runs;

@@ -97,7 +97,8 @@ impl Picker {
         Some(choice.plan(Reason::Idle, None))
     }
 
-    /// The next intra-L0 compaction of the runs of level 0 in `window`, if there is one that no running job is in the way of.
+    /// The next intra-L0 compaction of the runs of level 0 in `window`, if there is one that no running job is in the
+    /// way of.
     #[must_use]
     pub fn intra_l0(&self, view: &TreeView<'_>, window: &Range<usize>, evenness: Evenness) -> Option<Plan> {
         intra_l0::choose(self.source(view, 0)?, window, evenness)

@@ -66,7 +66,8 @@ impl Background {
         Ok(())
     }
 
-    /// Runs the compaction that `pick` tells. Returns where what it took from its source ends; `None` if there was nothing.
+    /// Runs the compaction that `pick` chooses. Returns where what it took from its source ends; `None` if there was
+    /// nothing.
     fn compact_step(
         &self,
         tree: &Tree,
