@@ -3,11 +3,11 @@
 //! The space of a dead table comes back by a hole, or with its pack.
 //!
 //! **Without holes.** Once the dead bytes are more than half of the live ones, packs are rewritten of which at most
-//! half lives, those with least first. Then every pack that stays has less dead bytes than live ones. So all packs
-//! together take less than twice what lives, or at most half as much again. At most one byte is copied for a byte
-//! that comes back. A byte dies once for each time that it was written, so rewrites write no more in all than flushes
-//! and compactions do. Where somebody needs space, the bounds are tighter and the writing costs more: any pack goes
-//! of which a fifth is dead, for up to four bytes copied for one.
+//! half lives, those with least first. Every pack that stays then has fewer dead bytes than live ones, so all packs
+//! together take less than twice what lives. Until then they take at most half as much again. At most one byte is
+//! copied for a byte that comes back. A byte dies once for each time that it was written, so rewrites write no more
+//! in all than flushes and compactions do. Where somebody needs space, the bounds are tighter and the writing costs
+//! more: any pack goes of which a fifth is dead, for up to four bytes copied for one.
 //!
 //! **With holes.** Dead tables take no space, but the file, its descriptor and its extents stay for whatever is left.
 //! So packs of which at most a sixteenth is left are rewritten too, once there are several; as many go together as
