@@ -1,4 +1,4 @@
-//! Settings: plain values, validated when a store is opened.
+//! Options: the settings of a store, as plain values. They are validated when the store is opened.
 
 mod cutter;
 mod layout;
@@ -155,22 +155,22 @@ pub struct Options {
     /// operating system when it is let go of. Default: a quarter of the machine's memory, at most 1 GiB.
     pub memory_bytes: Option<u64>,
     /// Budget for packs and log together, in bytes; at least 1 MiB. A write that puts anything is refused with
-    /// [`ErrorKind::OverBudget`] when it would take the store, as it will be once all memtables are flushed, beyond four
-    /// fifths of it. The last fifth is for deletes, which are always taken, and for compactions and rewrites, which write their
-    /// outputs before their inputs go: one that is larger exceeds the budget while it runs. An ingest is refused once a table more would
-    /// not fit. After deletes, [`crate::Db::compact`]
-    /// brings the space back. Default: none.
+    /// [`ErrorKind::OverBudget`] if the store, once all memtables are flushed, would exceed four fifths of the budget.
+    /// The last fifth is for deletes, which are always taken, and for compactions and rewrites, which write their
+    /// outputs before their inputs go. One that is larger exceeds the budget while it runs. An ingest is refused once
+    /// another table would not fit. After deletes, [`crate::Db::compact`] brings the space back. Default: none.
     pub space_bytes: Option<u64>,
     /// Size at which a memtable is flushed, in bytes; 4 KiB to 4 GiB, and at most a quarter of the budget is used.
     /// Larger memtables mean fewer compactions and longer recoveries. Default: 64 MiB.
     pub memtable_bytes: u64,
-    /// Size of the log at which the keyspace that holds it back is flushed, in bytes; at least 64 KiB. Bounds
-    /// recovery time. Default: 256 MiB.
+    /// Size of the log, in bytes, at which the keyspace with the oldest entry in it is flushed; at least 64 KiB.
+    /// Bounds recovery time. Default: 256 MiB.
     pub wal_bytes_max: u64,
-    /// Space that a file takes up until the disk is full, in bytes. It is given up then, so that deletes, and the compactions
-    /// that turn them into free space, go on while everything else is refused. Deletes may take half of it; those beyond
-    /// are refused, too, until [`crate::Db::compact`] has freed what is deleted. Twice the room for the largest flush or
-    /// compaction, some 64 MiB each with the default memtable and tables, is enough. Default: 0, none.
+    /// Bytes of a file that keeps space free for a full disk. When the disk is full the file is given up, so that
+    /// deletes, and the compactions that turn them into free space, go on while everything else is refused. Deletes
+    /// may take half of it; further ones are refused, too, until [`crate::Db::compact`] has freed what is deleted.
+    /// Twice the room for the largest flush or compaction, some 64 MiB each with the default memtable and tables, is
+    /// enough. Default: 0, none.
     pub reserve_bytes: u64,
     /// Threads that compact, 1 to 64. Default: 2, on machines with one processor 1.
     pub background_threads: Option<usize>,

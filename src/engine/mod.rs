@@ -1,17 +1,19 @@
-//! The engine: all mechanism of an open store, put together.
+//! The engine: all mechanisms of an open store, put together.
 //!
-//! [`Engine`] puts the parts together. What a part can reach, its struct says: [`ReadPath`], [`Background`], [`JobContext`],
-//! [`Storage`]. Writes and the life cycle of the store are methods of the engine. Each room is one path of data:
+//! [`Engine`] consists of parts. The struct of a part says what the part can reach: [`ReadPath`], [`Background`],
+//! [`JobContext`], [`Storage`]. Writes and the life cycle are methods of the engine itself. Each folder is one path
+//! of data:
 //!
 //! * [`write`]: from a batch to the log and the memtables; when writers wait; what readers may see.
 //! * [`read`]: lookups and iterators over one [`View`](read::tree::View); snapshots.
-//! * [`jobs`]: flush, compaction, rewrite and ingest; what they write, and the edit that makes it durable, then visible.
+//! * [`jobs`]: flush, compaction, rewrite and ingest; what they write, and the edit that makes it durable, then
+//!   visible.
 //! * [`schedule`]: the threads, what may run at the same time, and when jobs pause.
-//! * [`space`]: from dead tables to free space; what a full disk has left.
+//! * [`space`]: from dead tables to free space; what is left when the disk is full.
 //! * [`lifecycle`]: from files to an engine and back; settings, checkpoints, repair.
 //! * [`observe`]: events, statistics, health.
 //!
-//! In which order locks are taken says [`Rank`](crate::env::sync::Rank); debug builds check it.
+//! [`Rank`](crate::env::sync::Rank) gives the order in which locks are taken. Debug builds check it.
 
 mod jobs;
 pub(crate) mod lifecycle;
@@ -84,7 +86,7 @@ pub(crate) struct Engine {
     pub(crate) env: Arc<dyn Env>,
     pub(crate) device: Arc<Device>,
     pub(crate) cache: Arc<TableCache>,
-    /// The log as it was when the store was opened, if that was for reading alone: held.
+    /// The log as it was at opening, held, in a store that was opened for reading alone.
     replayed: Vec<RecoveredSegment>,
     /// `None` in a store that was opened for reading alone.
     writer: Option<Arc<OrderedMutex<Writer>>>,
@@ -126,14 +128,14 @@ pub(crate) struct Writer {
     pub(crate) active_bytes: u64,
     /// What the listener has heard last of stalls.
     notified_stall: Option<NotifiedStall>,
-    /// How many wait for memtables to be flushed that their batches have no room beside.
+    /// Number of writers that wait for flushes because their batches have no room beside the memtables.
     crowding: usize,
-    /// How many want that nobody writes for a while.
+    /// Number of callers that hold all writers back for a while.
     pub(crate) holds: usize,
 }
 
 impl Writer {
-    /// One that goes on behind `last_seq`.
+    /// A writer that goes on after `last_seq`.
     fn new(wal: Wal, last_seq: Seq, active_bytes: u64) -> Self {
         Self {
             wal,

@@ -1,4 +1,4 @@
-//! Where the outputs of jobs are cut.
+//! Options of the cutter: where one output table ends and the next begins.
 
 use super::range;
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::error::Result;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Cutter {
-    /// By size, and earlier where a table has come to overlap much of the level after the next one (LevelDB: `ShouldStopBefore`).
+    /// By size, and earlier where a table overlaps much of the level after the next one (LevelDB: `ShouldStopBefore`).
     Size(TableSize),
 }
 
@@ -25,8 +25,8 @@ pub enum Cutter {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableSize {
-    /// Size of a table, in bytes; 1 KiB to 1 GiB. Smaller tables are compacted and cached at a finer grain (BoLT, section 3: logical
-    /// tables). Default: 1 MiB.
+    /// Size of a table, in bytes; 1 KiB to 1 GiB. Smaller tables are compacted and cached in smaller pieces (BoLT,
+    /// section 3: logical tables). Default: 1 MiB.
     pub table_bytes: u64,
     /// Whether flushes are cut as well.
     pub flushes: Flushes,

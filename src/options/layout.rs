@@ -1,4 +1,4 @@
-//! How the levels of a tree are built.
+//! Options of the layout: how the levels of a tree are built.
 
 use super::range;
 use crate::error::Result;
@@ -12,10 +12,11 @@ use crate::error::Result;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Layout {
-    /// One run in each level below level 0. Their number and limits follow the data: as many, and the ratio between them, as
-    /// cost least in writes and in space. Level 0 is due by its bytes, and compacted by parts.
+    /// One run in each level below level 0. The number of levels, and the ratio between them, follow the data: those
+    /// that cost least in writes and in space. Level 0 is due by its bytes, and compacted in sections.
     Adaptive(Adaptive),
-    /// LevelDB's: one run in each level below level 0, each so many times larger than the one above. Level 0 is due by its runs.
+    /// LevelDB's: one run in each level below level 0, each level larger than the one above by a given ratio. Level 0
+    /// is due by its number of runs.
     Leveled(Leveled),
 }
 
@@ -28,11 +29,12 @@ pub enum Layout {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Adaptive {
-    /// What level 0 may hold before it is compacted, in bytes; 4 KiB to 1 PiB. Up to six times as much, where that is no more than a
-    /// fifth of the data. Default: 192 MiB, three full memtables.
+    /// Bytes that level 0 may hold before it is compacted; 4 KiB to 1 PiB. It may hold up to six times as much if that
+    /// is at most a fifth of the data. Default: 192 MiB, three full memtables.
     pub l0_bytes: u64,
-    /// Runs of level 0 that hold `l0_bytes` if each is a full memtable; 1 to 1000. Level 0 is due as well at twice as many runs as full
-    /// ones would be, up to six tenths of [`Governor::l0_slow`](super::Governor::l0_slow). Default: 3.
+    /// Runs of level 0 that hold `l0_bytes` if each is a full memtable; 1 to 1000. Level 0 is also due at twice as
+    /// many runs as full ones would be, up to six tenths of [`Governor::l0_slow`](super::Governor::l0_slow). Default:
+    /// 3.
     pub l0_runs: usize,
 }
 
@@ -47,8 +49,8 @@ pub struct Adaptive {
 pub struct Leveled {
     /// Bytes at which level 1 is compacted; 4 KiB to 1 PiB. Default: 10 MiB.
     pub level1_bytes: u64,
-    /// How many times larger each further level is; 2 to 100. A large ratio means few levels for readers, and more bytes written for
-    /// each byte that sinks. Default: 10.
+    /// How many times larger each further level is; 2 to 100. A large ratio means fewer levels for readers, and more
+    /// bytes written for each byte that sinks. Default: 10.
     pub ratio: u32,
     /// Flushed runs in level 0 that start a compaction; 1 to 1000. Default: 4.
     pub l0_trigger: usize,

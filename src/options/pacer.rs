@@ -1,4 +1,4 @@
-//! When jobs run and writers wait.
+//! Options of the pacer: when compactions run, and how long writers wait.
 
 use super::range;
 use crate::error::Result;
@@ -12,8 +12,8 @@ use crate::error::Result;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Pacer {
-    /// Compactions run once they are due. Writers are slowed to a rate, the lower the further they are ahead of compactions, and
-    /// wait at hard limits (after LevelDB's `MakeRoomForWrite`, which sleeps).
+    /// Compactions run once they are due. Writers are slowed to a rate, which is lower the further they are ahead of
+    /// compactions, and wait at hard limits. (LevelDB's `MakeRoomForWrite` has the same limits, and sleeps.)
     Governor(Governor),
 }
 
@@ -26,20 +26,21 @@ pub enum Pacer {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Governor {
-    /// Flushed runs in level 0 at which writers begin to slow down; at least the layout's `l0_trigger` or `l0_runs`, at most 10,000. With
-    /// [`Layout::Adaptive`](super::Layout::Adaptive) also where updates have left about a ninth more in them than level 0 is compacted
-    /// at, for so much is obsolete; new records may be as many as in the largest level 0. Default: 60.
+    /// Flushed runs in level 0 at which writers begin to slow down; at least the layout's `l0_trigger` or `l0_runs`,
+    /// at most 10,000. With [`Layout::Adaptive`](super::Layout::Adaptive) they also slow down when updates have filled
+    /// level 0 to about a ninth more than it is compacted at, because so much of it is obsolete; new records may fill
+    /// it up to the largest level 0. Default: 60.
     pub l0_slow: usize,
     /// Flushed runs in level 0 at which writers wait; more than `l0_slow`, at most 100,000. With
-    /// [`Layout::Adaptive`](super::Layout::Adaptive), also where they hold as many times more than where writers begin to slow
-    /// down. Default: 96.
+    /// [`Layout::Adaptive`](super::Layout::Adaptive) they also wait when level 0 holds more than where they begin to
+    /// slow down, in the same proportion as `l0_stop` to `l0_slow`. Default: 96.
     pub l0_stop: usize,
     /// Bytes waiting to be compacted at which writers begin to slow down. Default: 4 GiB.
     pub debt_slow_bytes: u64,
     /// Bytes waiting to be compacted at which writers wait; more than `debt_slow_bytes`. Default: 64 GiB.
     pub debt_stop_bytes: u64,
-    /// Whether compactions that hold up no writer pause while lookups and scans wait for the disk. On a disk of limited bandwidth
-    /// these would wait behind them. Default: true.
+    /// Whether compactions that hold up no writer pause while lookups and scans wait for the disk. On a disk of
+    /// limited bandwidth, lookups and scans would wait behind compactions. Default: true.
     pub throttle_compactions: bool,
 }
 

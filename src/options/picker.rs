@@ -1,4 +1,4 @@
-//! What is compacted next.
+//! Options of the picker: what is compacted next.
 
 use super::range;
 use crate::error::Result;
@@ -13,10 +13,10 @@ use crate::error::Result;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Picker {
-    /// Neighbours, in key order, around the level (LevelDB: `compact_pointer_`).
+    /// Neighbours in key order, round and round the level (LevelDB: `compact_pointer_`).
     Cursor(Group),
-    /// Those that overlap the fewest bytes of the next level for each of their own, wherever they lie (BoLT, section 3.4), and
-    /// an eighth of the group in key order, so that every table has its turn.
+    /// Those that overlap the fewest bytes of the next level for each byte of their own, wherever they lie (BoLT,
+    /// section 3.4); and an eighth of the group in key order, so that every table has its turn.
     LeastOverlap(Group),
 }
 
@@ -29,16 +29,18 @@ pub enum Picker {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// A compaction takes tables of its level up to this many bytes together; 0 to 4 GiB, 0 for one table. Large groups mean few
-    /// barriers, small ones little space for inputs and outputs at the same time (BoLT, section 3: group compaction). Default: 16 MiB.
+    /// Bytes of its level that a compaction takes together, at most; 0 to 4 GiB, 0 for one table. Large groups mean
+    /// few barriers; small ones need little space for inputs and outputs at the same time (BoLT, section 3: group
+    /// compaction). Default: 16 MiB.
     pub bytes: u64,
-    /// Below level 0, such a group is at most one of so many equal parts of its level, one table at least; 1 to 1000, 1 for no such
-    /// bound. In a small level, a group of all of it would be compacted with all of the next one. Default: 4.
+    /// Below level 0, a group is at most one of this many equal parts of its level, but at least one table; 1 to 1000,
+    /// 1 for no such bound. In a small level, a group of the whole level would be compacted with all of the next one.
+    /// Default: 4.
     pub parts: u32,
-    /// Whether tables of a group that overlap nothing in the next level sink there unread, while the others are compacted,
-    /// and whether tables of the next level that overlap none of the group stay as they are (BoLT, section 3.4: settled
-    /// compaction). Otherwise a group sinks as a whole or not at all, and is compacted with all that lies between its first
-    /// key and its last. Default: true.
+    /// Whether each table of a group is judged by itself (BoLT, section 3.4: settled compaction). If so, tables that
+    /// overlap nothing in the next level sink there unread, while the others are compacted; and tables of the next
+    /// level that overlap none of the group stay as they are. Otherwise a group sinks as a whole or not at all, and is
+    /// compacted with all that lies between its first key and its last. Default: true.
     pub settle: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Where tables go: devices, and files on them.
+//! Options of the placer: which device gets a pack, and how tables share files there.
 
 use super::range;
 use crate::error::Result;
@@ -42,11 +42,11 @@ pub struct OneDevice {
 pub enum PackLayout {
     /// A file for each table, synced by itself, as LevelDB does.
     OneTable,
-    /// A file for all the tables of one flush or compaction, synced once (BoLT, section 3: compaction files). Its name is made
-    /// durable before the job begins.
+    /// A file for all the tables of one flush or compaction, synced once (BoLT, section 3: compaction files). Its name
+    /// is made durable before the job begins.
     Many {
-        /// A compaction or an ingest goes on in a new file beyond this size, in bytes; 1 MiB to 4 GiB. A flush has one file, as
-        /// large as its memtable. Default: 32 MiB.
+        /// Size of a file beyond which a compaction or an ingest begins a new one, in bytes; 1 MiB to 4 GiB. A flush
+        /// has one file, as large as its memtable. Default: 32 MiB.
         bytes_max: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Named configurations: the shapes of stores from the literature, as far as settings describe them.
+//! Profiles: named options, after stores of the literature, as far as options describe these.
 
 use super::{
     Cutter, Descriptors, Flushes, Governor, Group, Layout, Leveled, OneDevice, Options, Pacer, PackLayout,
@@ -87,29 +87,30 @@ fn rocksdb() -> Options {
     Options { tree, ..base }
 }
 
-/// HyperLevelDB: `db/version_set.cc`. Its levels are 64 MB, 128 MB, 512 MB, 4 GB and 32 GB large, its tables between 16 and
-/// 64 MB below level 2: one ratio and one size stand for these. It compacts the neighbours that overlap the fewest bytes for each
-/// of their own, most often one or two tables.
+/// HyperLevelDB (`db/version_set.cc`). Its levels have 64 MB, 128 MB, 512 MB, 4 GB and 32 GB, its tables between 16
+/// and 64 MB below level 2; here one ratio and one size stand for these. It compacts the neighbours that overlap the
+/// fewest bytes for each of their own, most often one or two tables.
 fn hyperleveldb() -> Options {
     let base = leveldb(32 << 20);
     let tree = TreeOptions {
         layout: Layout::Leveled(Leveled { level1_bytes: 64 << 20, ratio: 5, l0_trigger: 4 }),
         picker: Picker::LeastOverlap(Group { bytes: 64 << 20, parts: 1, settle: false }),
-        // It sleeps a microsecond for each run beyond 8, and never stops: next to no limit.
+        // It sleeps a microsecond for each run beyond 8, and never stops: almost no limit.
         pacer: Pacer::Governor(Governor { l0_slow: 10_000, l0_stop: 100_000, ..LEVELDB_PACE }),
         ..base.tree
     };
     Options { tree, ..base }
 }
 
-/// BoLT's +GC: groups of 64 MB, in a smaller level all of it.
+/// BoLT's +GC: groups of 64 MB; in a smaller level, the whole level.
 const GROUPED: Group = Group { bytes: 64 << 20, parts: 1, settle: false };
 
 /// +STL on top.
 const SETTLED: Group = Group { settle: true, ..GROUPED };
 
-/// BoLT on `base`: +LS, logical tables of 1 MB in packs of up to 128 MB. Its other parts are in `picker` (+GC, +STL) and `descriptors`
-/// (+FC). The authors' code goes on taking victims as its base does, where section 3.4 has those of least overlap.
+/// BoLT on `base`: +LS, logical tables of 1 MB in packs of up to 128 MB. Its other parts are in `picker` (+GC, +STL)
+/// and `descriptors` (+FC). Section 3.4 takes victims of least overlap; the authors' code takes victims as its base
+/// does.
 fn bolt(base: Options, picker: Picker, descriptors: Descriptors) -> Options {
     let packs = PackLayout::Many { bytes_max: 128 << 20 };
     let tree = TreeOptions {

@@ -1,4 +1,4 @@
-//! What becomes of the tables that a compaction has replaced.
+//! Options of the retainer: what becomes of the tables that a compaction has replaced.
 
 /// What becomes of the tables that a compaction has replaced.
 ///

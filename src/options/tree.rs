@@ -1,4 +1,4 @@
-//! The shape of the trees: one value for each decision, and which of them go together.
+//! Options of the trees: one value for each decision, and which values go together.
 
 use super::cutter::Cutter;
 use super::layout::{Adaptive, Layout, Leveled};
@@ -36,8 +36,8 @@ pub struct TreeOptions {
     pub pacer: Pacer,
     /// Which device gets which tables, and how they share files there.
     pub placer: Placer,
-    /// Size of a block of a table, in bytes; 256 B to 1 MiB. One cache miss of a lookup reads one block. Default: 4 KiB, a page of
-    /// the operating system.
+    /// Size of a block of a table, in bytes; 256 B to 1 MiB. A lookup that misses the cache reads one block. Default:
+    /// 4 KiB, a page of the operating system.
     pub block_bytes: u32,
 }
 

@@ -1,14 +1,14 @@
-//! What of level 0 hangs together: tables that share keys, directly or by way of others, make an overlap cluster.
+//! Overlap clusters: tables of level 0 that share keys, directly or through others.
 
 use std::sync::Arc;
 
 use crate::catalog::{Run, TableMeta};
 use crate::types::KeyRange;
 
-/// Of runs that are to be of about a size, none may hold more than one part in so many of all.
+/// Divisor: in even runs, none holds more than this part of the bytes of all.
 pub(super) const EVEN_PARTS: u64 = 3;
 
-/// Tables that share keys, and no keys with any other table of the runs that were looked at.
+/// Tables that share keys with each other, and with no other table of the runs that were looked at.
 pub(super) struct OverlapCluster {
     pub(super) range: KeyRange,
     /// Number of tables.
@@ -18,7 +18,8 @@ pub(super) struct OverlapCluster {
 }
 
 impl OverlapCluster {
-    /// Whether no run holds more than a third of it, so that the run which its bytes come to lie in is three times as large as before.
+    /// Whether no run holds more than a third of it. Then the run that its bytes come to lie in is at least three
+    /// times as large as the largest before.
     pub(super) fn is_even(&self) -> bool {
         self.run_bytes.iter().all(|bytes| *bytes <= self.bytes() / EVEN_PARTS)
     }

@@ -1,7 +1,8 @@
-//! One policy per seam, and what the options mean for them.
+//! The policy configuration: one policy per decision, and what the options mean for them.
 //!
-//! This is the one place that translates options: what is derived from several of them, and what is no option, is set here,
-//! each with its reason. Every `match` names all variants, so that a new one does not compile until it is decided what it means.
+//! Only this module translates options. Values that follow from several options, or from none, are set here, each
+//! with its reason. Every `match` names all variants, so a new one does not compile until somebody decides what it
+//! means.
 
 use super::{
     Cutter, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer, SizeConfig,
@@ -13,22 +14,25 @@ use crate::options::{self, Adaptive, Flushes, Governor, Group, Leveled, TableSiz
 const GRANDPARENT_TABLES_MAX: u64 = 10;
 const EXPANSION_TABLES_MAX: u64 = 25;
 
-/// Slowed writers get at least this rate together, in bytes per second: slow enough for any disk to keep up with, fast enough that no
-/// writer takes the store for dead.
+/// Slowed writers get at least this rate together, in bytes per second. It is slow enough for any disk to keep up
+/// with, and fast enough that no writer takes the store for dead.
 const FLOOR_BYTES_PER_SECOND: u64 = 1 << 20;
 
-/// What a disk is taken for until it has been measured, in bytes per second.
+/// The rate that a disk is assumed to have until it has been measured, in bytes per second.
 const UNMEASURED_BYTES_PER_SECOND: u64 = 64 << 20;
 
-/// Where limits follow the tree, level 0 is due at up to so many times what the runs of the option hold when they are full.
+/// Where limits follow the tree, level 0 is due at most at this many times the bytes of the option's runs when they
+/// are full.
 const LEVEL0_GROWTH: u64 = 6;
 
-/// Where limits follow the tree, full runs of level 0 count for up to so many of the options' each, where they hold writers up. Compactions
-/// that go through level 0 by sections leave half of a run, on average; so there are twice as many runs as full ones would be, and were they
-/// counted as half, writers would be slowed for their number, though compactions keep up and level 0 shrinks.
+/// Where limits follow the tree, a full run of level 0 counts for up to this many of the option's runs when it is
+/// judged whether level 0 holds writers up. So by their number alone, runs slow writers only at up to this many times
+/// the number of full runs. Reason: compactions go through level 0 in sections and leave half of a run on average, so
+/// twice that number is normal. At a factor of two, writers would be slowed for it though compactions keep up and
+/// level 0 shrinks.
 const RUNS_PER_FULL: u64 = 3;
 
-/// One policy per seam.
+/// One policy per decision.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PolicyConfig {
     /// How levels are built.
@@ -46,7 +50,8 @@ pub struct PolicyConfig {
 }
 
 impl PolicyConfig {
-    /// The policies that `tree`, which is valid, describes, for a store with so many sealed memtables at most.
+    /// The policies that `tree` describes, for a store with at most `sealed_memtables_max` sealed memtables. `tree`
+    /// must be valid.
     #[must_use]
     pub fn new(tree: &TreeOptions, sealed_memtables_max: u64) -> Self {
         let l0_slow = match &tree.pacer {

@@ -1,21 +1,23 @@
-//! Where the outputs of a compaction are cut.
+//! The cutter: decides where one output table ends and the next begins.
 //!
-//! `Size` is LevelDB's `ShouldStopBefore`: at the target size, and earlier when the output has come to overlap so much
-//! of the level after the target that compacting it later would cost too much. A cut falls between user keys only (I1):
-//! the compaction asks once per user key, before its first entry.
+//! **Compactions.** `Size` is LevelDB's `ShouldStopBefore`. It cuts at the target size, and earlier when the output
+//! overlaps so much of the level after the target that its own compaction would cost too much.
 //!
-//! A flush is cut where the run over which it comes was cut, as far as sizes allow. Were each run cut where its tables happen to
-//! be full, a section of level 0 would reach one table further in each run than in the next newer one, and what level 1 has
-//! there would be compacted by two sections.
+//! **Flushes** are cut where the run below was cut, as far as sizes allow. If each run were cut where its tables
+//! happen to be full, a section of level 0 would reach one table further in each older run, and two sections would
+//! compact the same part of level 1.
 //!
-//! But a cut falls between two keys of the run, and those of the next run lie elsewhere: to be cut where that one was lets each run
-//! reach a little over the cuts of the last, and over ten runs everything hangs together. So flushes are cut at guards as well: some
-//! starts of tables of level 1, each picked by its own hash, so that all flushes pick the same. (After PebblesDB's guards: "PebblesDB:
-//! Building Key-Value Stores using Fragmented Log-Structured Compaction Trees", section 3.) They change where level 1 is compacted, which
-//! takes from level 0 what was cut there before.
+//! A cut falls between two keys, and those of the next run lie elsewhere. So each run may reach a little over the
+//! cuts of the last, and over ten runs everything hangs together. Therefore flushes are also cut at guards: some
+//! starts of tables of level 1, each picked by its own hash, so that all flushes pick the same. (After PebblesDB's
+//! guards: "PebblesDB: Building Key-Value Stores using Fragmented Log-Structured Compaction Trees", section 3.)
+//! Guards change where level 1 is compacted, and that compaction takes from level 0 what was cut there before.
 //!
-//! And always at the fences of the plan: between them lie tables that the job leaves where they are, or moves, and that
-//! no output may span (I1); or keys that none of an intra-L0 compaction should (`picker/intra_l0.rs`).
+//! # Invariants
+//!
+//! * A cut falls between user keys only (I1): the compaction asks once per user key, before its first entry.
+//! * Outputs always end at the fences of the plan. Between fences lie tables that the job moves or leaves, which no
+//!   output may span (I1), or keys that no output of an intra-L0 compaction should span (`picker/intra_l0.rs`).
 
 use std::sync::Arc;
 
@@ -24,10 +26,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::catalog::{Run, TableMeta};
 use crate::types::{Key, UpperBound};
 
-/// About so many guards, less than twice as many at most, if the flush is not small: as many as a full level 0 makes sections of 20 MiB, and a full memtable tables.
+/// The number of guards, or up to twice as many, unless the flush is small. A full level 0 makes about as many
+/// sections of 20 MiB, and a full memtable about as many tables.
 const GUARDS: u64 = 48;
 
-/// Guards part a small flush into pieces of at least about one part in so many of a table.
+/// Divisor: guards part a small flush into pieces of at least about this part of a table.
 const GUARDED_PARTS: u64 = 8;
 
 /// The cutters.
@@ -88,7 +91,7 @@ impl Cutter {
         config.table_bytes
     }
 
-    /// Starts to cut a stream of keys, in order; `grandparents` is the run of the level after the target, `fences` are
+    /// Starts to cut a stream of keys, in order. `grandparents` is the run of the level after the target; `fences` are
     /// those of the plan, ascending.
     #[must_use]
     pub fn start(&self, grandparents: Run, fences: &[Key]) -> CutState {
@@ -99,14 +102,15 @@ impl Cutter {
         CutState { config, beside: grandparents, alike: false, next: 1, current, passed_bytes: 0, fences }
     }
 
-    /// Starts to cut a stream of keys, in order, into a run over `run`, and at the same places: a table of that size
-    /// where `run` has none, of half of it to half as much again where it has. And at `guards`, which ascend.
+    /// Starts to cut a stream of keys, in order, at the places where `run`, the run below, is cut, and at `guards`,
+    /// which ascend. Where `run` has tables, outputs have half to one and a half times the size of a table; where it
+    /// has none, the size of a table.
     #[must_use]
     pub fn start_like(&self, run: Run, guards: &[Key]) -> CutState {
         CutState { alike: true, ..self.start(run, guards) }
     }
 
-    /// The guards for a flush of so many bytes over `level1`: those for a smaller one are among them.
+    /// The guards for a flush of this many bytes over `level1`. They include those for a smaller flush.
     #[must_use]
     pub fn guards(&self, level1: &Run, bytes: u64) -> Vec<Key> {
         let Self::Size(config) = self;

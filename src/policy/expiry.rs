@@ -1,18 +1,22 @@
-//! What has expired goes, though no compaction comes along.
+//! Expiry: tables are dropped, or compacted alone, for what has expired of them.
 //!
-//! Compactions drop what has expired of the tables that they read. Those of the deepest level may meet none for ever, as where keys
-//! ascend. So a table of which every value has expired is given up, unread, and one of which many have is compacted alone. Either
-//! only where the tree holds nothing older in its range: until then what is expired hides what is below it (I4), or a compaction is
-//! yet to come.
+//! Compactions drop what has expired of the tables that they read. Tables of the deepest level may never meet one,
+//! for example where keys ascend. So a table of which every value has expired is dropped unread, and a table of which
+//! much has expired is compacted alone.
 //!
-//! How much of a table has expired is not known, only when its oldest and its newest value were written. It is due once half of the
-//! time between these has passed, but no earlier than an eighth of the time that values live behind the first. So if values come
-//! evenly, a half of it is written again, a quarter, and an eighth, and what has expired is at most as much as what lives.
-//! (RocksDB compacts a table once its oldest data is older than its `ttl`, Cassandra once it estimates that a fifth is
-//! droppable.)
+//! **When.** The record of a table says only when its oldest and its newest value were written. The table is due once
+//! half of the time between the two has passed since the oldest expired, but not before an eighth of the time to live
+//! has. So if values come evenly, a half of it is written again, then a quarter, then an eighth, and at most as much
+//! has expired as lives. (RocksDB compacts a table once its oldest data is older than its `ttl`, Cassandra once it
+//! estimates that a fifth is droppable.)
 //!
-//! What is given up unread is newer than nobody who reads at a number of the past: a transaction would not learn of a write that
-//! came after it began (I5). A compaction by itself keeps what they need, as any compaction.
+//! # Invariants
+//!
+//! * Both happen only where the tree holds nothing older in the table's range. Elsewhere the expired values hide what
+//!   is below them (I4), or a compaction is yet to come.
+//! * A table that is dropped unread holds nothing newer than a number at which somebody reads. Otherwise a
+//!   transaction would miss a write that came after it began (I5). A compaction of the table alone keeps what such
+//!   readers need, like any compaction.
 
 use super::{Plan, PlanInput, PlanKind, Reason, TreeView};
 use crate::catalog::{Run, TableMeta};
@@ -21,7 +25,7 @@ use crate::types::{KeyRange, Seq, Timestamps};
 /// Tables that one edit gives up, at most.
 const DROPS_MAX: usize = 256;
 
-/// A table is not compacted for what has expired within one part in so many of the time that values live.
+/// Divisor: no table is compacted for what has expired before this part of the time to live has passed.
 const TTL_PARTS: u64 = 8;
 
 /// The time that values of a tree live, and what it has come to.
@@ -36,7 +40,7 @@ pub struct Expiring {
 }
 
 impl Expiring {
-    /// Whether nothing of `table` is alive, nor asked for by who reads at a number of the past.
+    /// Whether nothing of `table` is alive, and nobody reads at a number below any of its entries.
     fn is_over(&self, table: &TableMeta) -> bool {
         let pin = self.oldest_pin.filter(|_| !planted!("what-is-newer-than-a-pin-gone-unread"));
         let first = planted!("table-gone-with-its-first-value");
@@ -47,7 +51,7 @@ impl Expiring {
             && pin.is_none_or(|pin| table.max_seq <= pin)
     }
 
-    /// Whether something of `table` has expired, or may have: one that was written before tables had dates.
+    /// Whether something of `table` has expired. A table without dates may hold such values.
     pub(crate) fn has_begun(&self, table: &TableMeta) -> bool {
         let begun = |timestamps: Timestamps| u64::from(timestamps.oldest) <= self.upto;
         table.timestamps.map_or(table.entries > table.tombstones, begun)
@@ -62,7 +66,7 @@ impl Expiring {
     }
 }
 
-/// The tables of one run that are given up; nothing if values live for ever, or none has expired where it can go.
+/// The tables of one run to drop; none if values live for ever, or nothing has expired where it can go.
 #[must_use]
 pub fn next_drop(view: &TreeView<'_>) -> Option<Plan> {
     let expiring = view.shape.expiring?;
@@ -74,7 +78,7 @@ pub fn next_drop(view: &TreeView<'_>) -> Option<Plan> {
     })
 }
 
-/// The next tables below level 0, neighbours of up to so many bytes, to be compacted into their own level.
+/// The next tables below level 0 to compact into their own level: neighbours of up to `group_bytes` together.
 #[must_use]
 pub fn next_expiry_compaction(view: &TreeView<'_>, group_bytes: u64) -> Option<Plan> {
     let expiring = view.shape.expiring.filter(|_| !view.shape.put_off)?;
@@ -84,8 +88,8 @@ pub fn next_expiry_compaction(view: &TreeView<'_>, group_bytes: u64) -> Option<P
     })
 }
 
-/// The compaction of the first tables of `run` that are `due`, neighbours of up to so many bytes, into their own level. Outputs may reach
-/// over the gaps between them, so these are claimed, too.
+/// The compaction, into their own level, of the first tables of `run` that are due: neighbours of up to `bytes_max`
+/// together. Outputs may reach over the gaps between them, so these are claimed, too.
 pub(super) fn alone(
     view: &TreeView<'_>,
     level: u8,
@@ -118,7 +122,8 @@ pub(super) fn bottoms<'a>(view: &TreeView<'a>) -> impl Iterator<Item = (u8, usiz
         .flat_map(|(level, state)| state.runs.iter().enumerate().rev().map(move |(at, run)| (level, at, run)))
 }
 
-/// Whether nothing older than `table`, which is of the run at `at` of `level`, lies in its range, and no job is at work there.
+/// Whether nothing older than `table` lies in its range, and no job works there. `table` is in the run at `at` of
+/// `level`.
 fn is_free(view: &TreeView<'_>, level: u8, at: usize, table: &TableMeta) -> bool {
     let is_clear = |run: &Run| {
         planted!("expired-table-gone-before-what-it-hides") || run.overlapping(&table.range).next().is_none()

@@ -1,12 +1,13 @@
 //! Decisions as pure functions of plain values: no clock, file, lock, thread or randomness.
 //!
-//! Six seams, one per decision: [`Layout`] (how a level is built, when it is too large), [`Picker`] (what to compact or
-//! move next), [`Cutter`] (where outputs are cut), [`Retainer`] (what becomes of compaction inputs), [`Pacer`] (when a job
-//! runs, how long a writer waits), [`Placer`] (which device gets which bytes). Each is an enum of its variants, which
-//! carry their parameters; [`PolicyConfig`] names one of each, as the options have it. [`next_plan`] puts them in order of precedence.
+//! There are six kinds. [`Layout`]: how is a level built, and when is it too large? [`Picker`]: what is compacted or
+//! moved next? [`Cutter`]: where do outputs end? [`Retainer`]: what becomes of a compaction's inputs? [`Pacer`]: when
+//! does a job run, and how long does a writer wait? [`Placer`]: which device gets which bytes? Each is an enum; its
+//! variants carry their parameters. [`PolicyConfig`] names one of each, as the options have it. [`next_plan`] asks
+//! them in order of precedence.
 //!
-//! What a decision depends on comes in a view ([`TreeView`], [`LoadState`], ..), what the machine takes for it in [`Costs`]; what comes out is a plain value, so
-//! that decisions can be tested as text (`tests/policy/`) and replayed from a log.
+//! A decision depends on a view ([`TreeView`], [`LoadState`], ..) and on the prices of the machine ([`Costs`]). Its
+//! outcome is a plain value. So decisions can be tested as text (`tests/policy/`) and replayed from a log.
 
 mod clusters;
 mod config;

@@ -1,37 +1,43 @@
-//! When a job runs, and how long a writer waits.
+//! The pacer: decides when a job runs, and how long a writer waits.
 //!
-//! `Governor` keeps LevelDB's signals and limits (`DBImpl::MakeRoomForWrite`) but replaces its fixed sleep by a rate.
-//! Each signal has a pressure: 0 up to where it starts to slow writers, 1 where it stops them. The worst one sets the
-//! rate: from the rate at which the store drains, at pressure 0, down to a floor at pressure 1, geometrically, so that
-//! a writer too fast by any factor meets its balance somewhere on the way and seldom a stop.
+//! # Writers
 //!
-//! When level 0 holds writers up is one of its rules (`level0`). Writers stop at the hard limits alone. Compactions and moves are always admitted, and flushes do not even ask; a
-//! rewrite, which makes no room for writers, waits while level 0 holds them up.
+//! `Governor` keeps LevelDB's signals and limits (`DBImpl::MakeRoomForWrite`), but slows writers to a rate where
+//! LevelDB sleeps for a fixed time. Each signal has a pressure: 0 where it begins to slow writers, 1 where it stops
+//! them. The worst one sets the rate. It falls geometrically, from the rate at which the store drains, at pressure 0,
+//! to a floor, at pressure 1. So a writer that is too fast by any factor finds its balance on the way, and is seldom
+//! stopped. The rules of level 0 (`level0`) say when level 0 holds writers up. Writers stop only at the hard limits.
 //!
-//! Compactions take all of the disk that they can get, and readers who need it wait behind them: at a disk's limit, for
-//! milliseconds instead of a tenth of one. So while readers wait for the disk, a compaction works a share of its time only
-//! ([`Pacer::compaction_share`]): the less, the later writers would be slowed if they went on at their rate of the moment and
-//! nothing were compacted. What is owed hurries nobody where nobody writes.
+//! # Jobs
+//!
+//! Compactions and moves are always admitted, and flushes do not ask. A rewrite makes no room for writers, so it
+//! waits while level 0 holds them up.
+//!
+//! Compactions take all of the disk that they can get, and readers wait behind them (`docs/benchmarks/choices.md`,
+//! "Level 0 and compactions"). So while readers wait for the disk, a compaction works only a share of its time
+//! ([`Pacer::compaction_share`]). The share is smaller, the later writers would be slowed if they went on at their
+//! present rate and nothing were compacted. Debt hurries no compaction where nobody writes.
 
 use super::{Costs, LoadState, Plan, PlanKind};
 use std::time::Duration;
 
-/// Share of its time that a compaction works where writers are far from being slowed. (To stand still would serve readers for a
-/// while only: what is not compacted costs them, too.)
+/// Share of its time that a compaction works while writers are far from being slowed. (Standing still would serve
+/// readers only for a while: what is not compacted costs them, too.)
 const COMPACTION_SHARE_MIN: f64 = 0.1;
 
-/// Seconds before writers would be slowed from which on the share rises, and at which it is all of the time.
+/// Seconds until writers would be slowed: below the first number the share begins to rise, at the second it is all of
+/// the time.
 const HURRY_SECONDS: (f64, f64) = (20.0, 5.0);
 
 /// What a byte that is written adds to the debt, about: it is compacted once for each level that it passes.
 const DEBT_PER_BYTE: f64 = 4.0;
 
-/// Readers wait for the disk if together they spend at least one part in so many of the time so.
+/// Divisor: readers wait for the disk if together they spend at least this part of the time in waiting for it.
 const WAITING_PARTS: u32 = 10;
 
-/// Idle users take no more of the processor than this for blocks that they ask for, and no more for bytes that they write, however long the
-/// while is: had there been many of them at its end, there were more. In a tenth of a second, this is a hundredth of a
-/// processor.
+/// Idle users take no more of the processor than this for blocks that they ask for, and no more for bytes that they
+/// write. It does not grow with the length of the period: users who came only at its end are not idle. In a tenth of a
+/// second, it is a hundredth of a processor.
 const IDLE_NANOS: f64 = 1e6;
 
 /// The pacers.

@@ -1,4 +1,4 @@
-//! Which device gets a new pack, and how tables share packs and descriptors there.
+//! The placer: decides which device gets a new pack, and how tables share packs and descriptors there.
 
 use crate::options::{Descriptors, OneDevice, PackLayout};
 use crate::types::DeviceId;

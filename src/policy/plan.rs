@@ -1,12 +1,13 @@
-//! What a picker wants done, as a plain value.
+//! A plan: what a job is to do, as a plain value.
 
 use std::fmt;
 
 use crate::types::{Key, KeyRange, KeyspaceId, TableId};
 
-/// A background change of one tree: tables to compact into the next level, tables to move there unread, or both at once; tables
-/// of level 0 to compact into one run of it; tables of which much, or all, has expired, or that hold much for readers that have gone; or tables that stay in their level and are to
-/// lie elsewhere on the disk.
+/// One background change of one tree: tables to compact into the next level, tables to move there unread, or both at
+/// once. Or a change within one level: tables of level 0 to compact into one of its runs; tables of which much has
+/// expired or is released to compact alone; tables to drop, for all of them has expired; tables to copy to another
+/// place on the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// Whose tree.
@@ -17,13 +18,14 @@ pub struct Plan {
     pub source: u8,
     /// Level that receives the outputs.
     pub target: u8,
-    /// Tables to compact: of the source level, then of the target level, newest run first, in key order. The source of an intra-L0 compaction is
-    /// its target, as is that of what is compacted alone, of a drop, and of a rewrite: of this, the tables to copy.
+    /// Tables to compact: of the source level, then of the target level, newest run first, in key order. Of a rewrite,
+    /// the tables to copy. Source and target are the same level in an intra-L0 compaction, in a compaction of tables
+    /// alone, in a drop and in a rewrite.
     pub inputs: Vec<PlanInput>,
     /// Tables of the source level that go to the target as they are, in key order.
     pub moves: Vec<TableId>,
-    /// Keys before which outputs are cut, ascending. Between the inputs on both sides of one lie tables that the plan
-    /// moves or leaves in the target, or, of an intra-L0 compaction, what its outputs are to leave to others.
+    /// Keys before which outputs are cut, ascending. Around each, between inputs, lie tables that the plan moves or
+    /// leaves in the target; or, in an intra-L0 compaction, keys that its outputs are to leave to others.
     pub fences: Vec<Key>,
     /// Hull of all tables concerned.
     pub range: KeyRange,

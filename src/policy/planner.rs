@@ -1,19 +1,21 @@
-//! The order of precedence over keyspaces and levels.
+//! The planner: asks the policies in order of precedence, over all keyspaces and levels, and returns one plan.
 //!
-//! 1. Tables of which all has expired: to give them up costs nothing.
-//! 2. Level 0 of a keyspace whose runs hold writers up, the fullest first. If its level 1 is fuller, then that, and the next ones as
-//!    far as each is fuller than the one above: each compaction of level 0 writes all of level 1 again, so it would take the longer the
-//!    more often it went first.
-//! 3. Rewrites of packs, once far too much is dead and cannot be punched: or under writers that never rest nothing would
-//!    bound it (I11).
+//! 1. Tables of which all has expired: dropping them costs nothing.
+//! 2. Level 0 of a keyspace whose runs hold writers up, the fullest first. If its level 1 is fuller, then level 1,
+//!    and the next levels as far as each is fuller than the one above. Reason: each compaction of level 0 writes all
+//!    of level 1 again, so it would take longer the more often it went first.
+//! 3. Rewrites of packs, once far too much is dead and cannot be punched. Otherwise nothing would bound the dead
+//!    space under writers that never rest (I11).
 //! 4. Every other level that is due, by score.
 //! 5. Tables of which much has expired, then those that hold much for readers that have gone.
-//! 6. In idle time, parts of level 0 that are dense; intra-L0 compactions that readers have paid for, or that idle time is used for: where
-//!    it is due, it is compacted away.
+//! 6. In a level 0 that is not due: in idle time its dense parts; then intra-L0 compactions that readers have paid
+//!    for, or that idle time is used for. (A level 0 that is due is compacted away.)
 //! 7. Rewrites that can wait.
 //!
-//! A level 0 that waits for jobs in level 1 to end keeps that level's next jobs from starting, or they would hold it
-//! up for ever; nor does a rewrite start in its keyspace. Which tables are taken is the picker's business, whether a plan may run the pacer's.
+//! If a level 0 waits for jobs in level 1 to end, that level's next jobs do not start, or they would hold it up for
+//! ever; nor does a rewrite start in its keyspace.
+//!
+//! The picker decides which tables are taken, the pacer whether a plan may run.
 
 use std::iter;
 

@@ -1,26 +1,29 @@
-//! What tables hold for readers that have gone is given up, though no compaction comes along.
+//! Released space: tables are compacted alone for what they hold for readers that have gone.
 //!
-//! A compaction keeps versions that only a reader at a number of the past can see, and tombstones that only such a reader keeps from going,
-//! and notes how much that is and for whom ([`Holds`](crate::types::Holds)). All of a key lies in one table, and so does the
-//! part of a range tombstone that lies over it. So once these readers are gone, a compaction of the table by itself gives it back, in
-//! whatever level. The next compaction does so as well; but the deepest tables may meet none for ever, and level 0 waits for more.
-//! (RocksDB marks files of the last level whose entries are all older than every snapshot, Pebble picks files with many tombstones.)
+//! A compaction keeps versions that only a reader at an older number sees, and tombstones that only such a reader
+//! keeps from going. It notes how much that is and for whom ([`Holds`](crate::types::Holds)). All versions of a key
+//! lie in one table, and so does the part of a range tombstone over it. So once these readers are gone, a compaction
+//! of that table alone gives the space back, in any level. The next compaction would do so too. But the deepest
+//! tables may never meet one, and level 0 waits for more. (RocksDB marks files of the last level whose entries are
+//! all older than every snapshot, Pebble picks files with many tombstones.)
 //!
-//! A table is due from a quarter of its bytes, or of its records, on. So for each byte, or each record, that goes three are written at
-//! most, and each goes once: what that adds to all writing is at most three times what was overwritten or deleted under the eyes of a
-//! reader. What less there is waits for a compaction, or for who asks ([`is_released`]).
+//! **Cost.** A table is due from a quarter of its bytes, or of its records, on. So at most three bytes, or records,
+//! are written for each one that goes, and each goes once. In all that is at most three times what was overwritten or
+//! deleted while a reader held it. Smaller amounts wait for the next compaction, or for a manual one
+//! ([`is_released`]).
 //!
-//! A job that ends leaves nothing behind that was released when it began; it notes anew what it keeps. So none follows another for the
-//! same table unless a reader has gone meanwhile.
+//! Invariant: a job leaves nothing behind that was released when it began, and notes anew what it keeps. So no job
+//! follows another for the same table unless a reader has gone meanwhile.
 //!
-//! What one table has and another hides is no concern of this: that is as if there had been no reader, and goes as compactions do.
+//! Entries that a newer table hides are not counted: they would be there without the reader too, and go with the
+//! usual compactions.
 
 use super::expiry::{alone, bottoms};
 use super::{Plan, Reason, TreeView};
 use crate::catalog::TableMeta;
 use crate::types::Seq;
 
-/// A table is due once one part in so many of it is released.
+/// Divisor: a table is due once this part of it is released.
 const RELEASED_PARTS: u64 = 4;
 
 /// Whether `table` holds anything for readers that have gone. Somebody reads at `pins`, which ascend.
@@ -41,8 +44,8 @@ fn is_due(table: &TableMeta, pins: &[Seq]) -> bool {
         || is_part(released.bytes, table.bytes())
 }
 
-/// The next tables, neighbours of up to so many bytes, to be compacted into their own level. In level 0 one at a time: a compaction of several
-/// might reach over older entries of another run (I3).
+/// The next tables to compact into their own level: neighbours of up to `group_bytes` together. In level 0 one at a
+/// time: a compaction of several might reach over older entries of another run (I3).
 #[must_use]
 pub fn next_release(view: &TreeView<'_>, group_bytes: u64) -> Option<Plan> {
     if view.shape.put_off {

@@ -1,4 +1,4 @@
-//! What becomes of the inputs of a compaction once its outputs are installed.
+//! The retainer: decides what becomes of the inputs of a compaction once its outputs are installed.
 //!
 //! `Drop`: their extents go to the reclaimer with their last holder, as in LevelDB.
 

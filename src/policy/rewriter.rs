@@ -1,19 +1,21 @@
-//! Which packs are given up by copying what lives in them.
+//! The rewriter: decides which packs are given up by copying their live tables.
 //!
-//! The space of a dead table comes back by a hole, or with its pack. Where the file system knows no holes, and half as much
-//! is dead as lives, packs are rewritten of which at most half lives, those first of which least does. So of every pack that
-//! stays less is dead than lives, and of all of them: packs with their dead take less than twice what lives, or half as
-//! much again. What is copied for a byte that comes back is one byte at most; since a byte dies once for each time that it
-//! was written, rewrites write no more, all together, than flushes and compactions do. Where somebody needs space these bounds
-//! are tightened at the price of writing: any pack goes of which a fifth is dead, for up to four bytes copied for one.
+//! The space of a dead table comes back by a hole, or with its pack.
 //!
-//! Where there are holes, what is dead takes no space, but a file, its descriptor and its extents are kept for whatever is
-//! left. So packs of which a sixteenth is left or less are rewritten too, once there are several, as many together as there are
-//! with tables in one level: what is copied then is a sixteenth of what the pack was written with, and a sixteenth of that if it comes to the same again, a
-//! fifteenth in all.
+//! **Without holes.** Once the dead bytes are more than half of the live ones, packs are rewritten of which at most
+//! half lives, those with least first. Every pack that stays then has fewer dead bytes than live ones, so all packs
+//! together take less than twice what lives. Until then they take at most half as much again. At most one byte is
+//! copied for a byte that comes back. A byte dies once for each time that it was written, so rewrites write no more
+//! in all than flushes and compactions do. Where somebody needs space, the bounds are tighter and the writing costs
+//! more: any pack goes of which a fifth is dead, for up to four bytes copied for one.
 //!
-//! Level 0 is left to its compactions, which empty its packs in the order of their age. Tables of one level go together, since
-//! they live about as long; a pack with tables in several levels takes several plans.
+//! **With holes.** Dead tables take no space, but the file, its descriptor and its extents stay for whatever is left.
+//! So packs of which at most a sixteenth is left are rewritten too, once there are several; as many go together as
+//! have tables in one level. That copies a sixteenth of what the pack was written with, and a sixteenth of that if it
+//! comes to the same again: a fifteenth in all.
+//!
+//! Level 0 is left to its compactions, which empty its packs in the order of their age. Tables of one level go
+//! together, since they live about as long. A pack with tables in several levels takes several plans.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,23 +24,24 @@ use super::{PackView, Plan, PlanInput, PlanKind, Reason, SpaceTotals, SpaceView,
 use crate::catalog::TableMeta;
 use crate::types::PackId;
 
-/// Dead bytes are too many beyond one part in so many of the live ones; far too many at twice that.
+/// Divisor: dead bytes are too many beyond this part of the live ones, and far too many beyond twice that.
 const DEAD_SHARE_MAX: u64 = 2;
 
-/// For each byte that comes back so many are copied, at most: at leisure, and for who needs space.
+/// Bytes copied for each byte that comes back, at most: at leisure, and for a caller that needs space.
 const COPIED_MAX: u64 = 1;
 const COPIED_FOR_SPACE_MAX: u64 = 4;
 
-/// What is left of a pack is very little up to one part in so many, and so many bytes: a few tables.
+/// A pack has very little left if it is at most one part in `SPARSE_PARTS`, and at most `SPARSE_BYTES_MAX`: a few
+/// tables.
 const SPARSE_PARTS: u64 = 16;
 const SPARSE_BYTES_MAX: u64 = 4 << 20;
 
-/// Packs of which very little is left are too many from here on: of eight in a keyspace two have tables in one and the same of
-/// its seven levels below level 0, and become one file.
+/// From this number on, packs of which very little is left are too many. Of eight in a keyspace, two must have tables
+/// in the same one of its seven levels below level 0, and become one file.
 const SPARSE_PACKS_MIN: u64 = 8;
 
-/// A plan takes further packs up to this many bytes: compactions that meet their tables wait no longer than the disk takes for
-/// that.
+/// A plan takes further packs up to this many bytes. So a compaction that meets its tables waits no longer than the
+/// disk takes for them.
 const BYTES_MAX: u64 = 32 << 20;
 
 impl SpaceTotals {
@@ -94,7 +97,7 @@ impl PackView {
     }
 }
 
-/// The next rewrite, if one is due that no running job is in the way of and that there is room for. Looks at every table.
+/// The next rewrite, if one is due, no running job is in its way and there is room for it. Looks at every table.
 #[must_use]
 pub fn next_rewrite(views: &[TreeView<'_>], space: &SpaceView) -> Option<Plan> {
     let mut packs: Vec<_> = space.packs.iter().filter(|pack| space.totals.is_worth(pack)).collect();

@@ -1,6 +1,6 @@
 //! Runs the golden cases of `tests/policy/*.txt`, and the properties that no list of cases shows.
 //!
-//! A file is a list of cases. Lines are copied as they are, but for the indented ones: those are the results of the
+//! A file is a list of cases. Lines are copied as they are, except the indented ones: those are the results of the
 //! command above them. `UPDATE=1` writes the results into the files.
 //!
 //! ```text

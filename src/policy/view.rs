@@ -1,4 +1,5 @@
-//! What decisions depend on: a tree with the claims of running jobs, and a sample of the load.
+//! Views: what decisions depend on. A tree with the claims of running jobs, the space of packs, and a sample of the
+//! load.
 
 use std::collections::HashSet;
 
@@ -67,7 +68,7 @@ fn claims_of(plan: &Plan) -> impl Iterator<Item = (u8, &KeyRange)> {
     levels.flat_map(move |level| plan.claims.iter().map(move |range| (level, range)))
 }
 
-/// The space that tables take: what is dead of it, and in which packs.
+/// The space that tables take: how much of it is dead, and in which packs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SpaceView {
     /// All packs together.
@@ -78,7 +79,7 @@ pub struct SpaceView {
     pub free_bytes: u64,
 }
 
-/// Sums over all packs that nothing stands in the way of.
+/// Sums over all packs that could be rewritten.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SpaceTotals {
     /// The file system has said that it knows no holes.
@@ -87,7 +88,7 @@ pub struct SpaceTotals {
     pub is_short: bool,
     /// Live tables, in bytes.
     pub live_bytes: u64,
-    /// What is dead beside them and takes up space, in bytes.
+    /// Dead tables that take up space, in bytes.
     pub dead_bytes: u64,
     /// Number of packs of which very little is left: [`PackView::is_sparse`].
     pub sparse_packs: u64,
@@ -106,8 +107,8 @@ pub struct PackView {
     pub hole_bytes: u64,
 }
 
-/// One sample of what the store is going through. Rates are recent averages while the work was going on; 0 while
-/// nothing has been measured.
+/// One sample of the load. Rates are recent averages over the time in which the work was going on; 0 while nothing has
+/// been measured.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct LoadState {
     /// Bytes in the memtables that take writes, of all keyspaces.
@@ -118,11 +119,12 @@ pub struct LoadState {
     pub sealed_memtables: u64,
     /// Bytes in all sealed memtables.
     pub sealed_bytes: u64,
-    /// What level 0 counts for, in runs ([`super::Layout::level0_runs`]): of all keyspaces, the most.
+    /// What level 0 counts for, in runs ([`super::Layout::level0_runs`]); the largest of all keyspaces.
     pub l0_runs: u64,
-    /// So many bytes more of that level 0 count as a run ([`super::Layout::level0_run_bytes`]); `None` if it takes a run.
+    /// Bytes of that level 0 that count as one run ([`super::Layout::level0_run_bytes`]); `None` if only its runs
+    /// count.
     pub l0_run_bytes: Option<u64>,
-    /// Bytes in level 0: of all keyspaces, the most.
+    /// Bytes in level 0; the largest of all keyspaces.
     pub l0_bytes: u64,
     /// Bytes to compact until no level is over its limit, over all keyspaces.
     pub debt_bytes: u64,
@@ -138,7 +140,7 @@ pub struct LoadState {
     pub free_bytes: u64,
     /// Bytes in write-ahead log segments that are still needed.
     pub wal_bytes: u64,
-    /// What the machine takes for what.
+    /// The prices of the machine.
     pub costs: Costs,
 }
 
@@ -149,7 +151,7 @@ impl LoadState {
         (self.active_bytes as f64 / self.active_bytes_max.max(1) as f64).min(1.0)
     }
 
-    /// Bytes of a memtable that will be a run of level 0, or count as one.
+    /// Bytes of the active memtable that will be a run of level 0, or count as one.
     #[must_use]
     pub(super) fn l0_run_bytes(&self) -> f64 {
         self.l0_run_bytes.unwrap_or(u64::MAX).min(self.active_bytes_max).max(1) as f64

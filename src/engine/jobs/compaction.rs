@@ -1,11 +1,15 @@
-//! Compactions: tables of one level and of the next become tables of the next, tables of level 0 tables of one of its runs, or tables of a
-//! level, of which much has expired, fewer ones there. What moves in the same plan does so in the same edit.
+//! Compaction: tables of one level, and of the next, become tables of the next level.
 //!
-//! A plan says which tables. The job reads them through the cache, hands their entries to the compaction iterator, and ends in one edit
-//! ([`install`](super::install)).
+//! Some compactions stay in their level: tables of level 0 become tables of one of its runs, and tables of which much
+//! has expired or is released are written again in place. Moves of the same plan are part of the same edit.
 //!
-//! INVARIANT: inputs lie in the claims of the plan, so all that is older than an entry is known to the job (I5). Outputs have the epoch
-//! of the newest input (I3).
+//! A plan names the tables. The job reads them through the cache, gives their entries to the compaction iterator, and
+//! ends in one edit ([`install`](super::install)).
+//!
+//! # Invariants
+//!
+//! * All inputs lie in the claims of the plan. So the job knows everything that is older than an entry (I5).
+//! * Outputs have the epoch of the newest input (I3).
 //!
 //! It touches what [`JobContext`] holds, and the tree that it is given.
 
@@ -50,8 +54,9 @@ impl JobContext {
         Ok(())
     }
 
-    /// Tables go by an edit alone. It names nothing new, so nothing must be durable before it; their bytes stay until it is, as
-    /// with any job, and it tells the time at which their values had expired, so that no later opening shows them.
+    /// Drops tables by an edit alone. The edit names nothing new, so nothing must be durable before it. The tables'
+    /// bytes stay until it is durable, as with any job. It records the time at which their values had expired, so that
+    /// no later opening shows them.
     fn run_drop(&self, tree: &Tree, plan: &Plan) -> Result<()> {
         let version = concerned(&tree.view().version, plan);
         debug_assert!(
@@ -199,13 +204,14 @@ fn tree_edit(version: &Version, plan: &Plan, retainer: &Retainer) -> Result<Tree
     Ok(edit)
 }
 
-/// What of `version` a compaction by `plan` reads, writes and asks about. To hold all of it would keep what dies elsewhere on the disk
-/// for as long as the job takes.
+/// The part of `version` that a compaction by `plan` reads, writes and asks about. A job that held all of it would
+/// keep tables that die elsewhere on the disk until it ends.
 fn concerned(version: &Version, plan: &Plan) -> Version {
     version.within(&plan.claims)
 }
 
-/// The run of the level after the target of `plan`. None for an intra-L0 compaction: as with a flush, what lies below level 0 cuts nothing.
+/// The run of the level after the target of `plan`. Empty for an intra-L0 compaction: as in a flush, what lies below
+/// level 0 cuts nothing.
 fn grandparents(version: &Version, plan: &Plan) -> Run {
     if plan.target == 0 {
         return Run::empty();

@@ -1,6 +1,6 @@
-//! From sorted inputs to tables: what of them a flush or compaction keeps, and where its tables end.
+//! The compaction iterator: which entries a flush or compaction keeps of its inputs, and where its tables end.
 //!
-//! Entries come from cursors, tables go to a [`Sink`]; nothing here knows files or plans.
+//! Entries come from cursors, in order. Tables go to a [`Sink`]. Nothing here knows files or plans.
 
 use std::collections::HashSet;
 
@@ -25,14 +25,14 @@ pub(in crate::engine) trait Sink {
     /// Whether the current table holds, or will hold, anything before `bound`.
     fn reaches(&self, bound: &UpperBound) -> bool;
 
-    /// Appends an entry, which may be there for `held` alone; they come in order.
+    /// Appends an entry. Entries come in order. One may be kept for `held` alone.
     fn add(&mut self, key: &[u8], stamp: Stamp, value: &[u8], held: Option<Holders>) -> Result<()>;
 
     /// Bytes of the table that is being written; 0 between tables.
     fn table_bytes(&self) -> u64;
 
-    /// Ends the current table, if there is one, before `bound`, where the next one may begin. It takes the range tombstones
-    /// up to there along: between tables they are clipped, so that the run is disjoint (I1).
+    /// Ends the current table, if there is one, before `bound`, where the next one may begin. The table takes the
+    /// range tombstones up to there along. Between tables they are clipped, so that the run is disjoint (I1).
     fn cut(&mut self, bound: &UpperBound) -> Result<()>;
 }
 
@@ -40,11 +40,11 @@ pub(in crate::engine) trait Sink {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::engine) struct KeptRange {
     pub(in crate::engine) tombstone: RangeTombstone,
-    /// For whom alone, if it is for these alone.
+    /// The readers for whom alone it is kept; `None` if it is kept anyway.
     pub(in crate::engine) held: Option<Holders>,
 }
 
-/// What a job does with the entries that it reads.
+/// The iteration of a job over its inputs.
 pub(in crate::engine) struct CompactionIterator<'a, S> {
     pub(in crate::engine) output: S,
     /// Where tables end; `None` for a single one.
@@ -95,7 +95,8 @@ pub(in crate::engine) struct IterationStats {
 }
 
 impl<S: Sink> CompactionIterator<'_, S> {
-    /// Writes what of `merge` somebody may still read. `check` is asked now and then; its error ends the job.
+    /// Writes those entries of `compaction` that somebody may still read. `check` is asked now and then; its error
+    /// ends the job.
     pub(in crate::engine) fn run<C: Cursor<Error = Error>>(
         mut self,
         mut merge: MergeForward<C>,

@@ -1,8 +1,8 @@
-//! What a job can reach.
+//! The job context: everything that a job can reach.
 //!
-//! Flush, compaction, rewrite, the output of all of them and of an ingest, and the install of what they have made are methods of
-//! [`JobContext`] or hold one. They know the tree that they are given, and nothing else of the engine: a job neither plans nor claims,
-//! wakes no writer and holds no lock of the scheduler.
+//! Flush, compaction and rewrite are methods of [`JobContext`]. So is the install of what they have made. The output
+//! of a job, and of an ingest, holds one. A job knows the tree that it is given and nothing else of the engine: it
+//! does not plan or claim, wakes no writer, and takes no lock of the scheduler.
 //!
 //! Locks: the catalog's, while a result is installed; the writer's for a moment, through [`LogTail`].
 
@@ -81,13 +81,13 @@ impl JobContext {
         self.trees.load().get(&id).cloned().ok_or_else(dropped)
     }
 
-    /// What the manifest knows of a keyspace now; of one that was dropped, what it knew when that was opened.
+    /// What the manifest knows of a keyspace now; of one that was dropped, what it knew when the keyspace was opened.
     pub(in crate::engine) fn record_of(&self, tree: &Tree) -> Arc<KeyspaceRecord> {
         let altered = self.catalog.lock().catalog.keyspaces.get(&tree.id()).map(|state| state.record.clone());
         altered.unwrap_or_else(|| Arc::new(tree.record.clone()))
     }
 
-    /// How tables of a keyspace are written that a job makes which begins now.
+    /// How a job that begins now writes tables of a keyspace.
     pub(in crate::engine) fn table_settings(&self, tree: &Tree, level: u8, epoch: Epoch) -> TableSettings {
         let record = self.record_of(tree);
         TableSettings {

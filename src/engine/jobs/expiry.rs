@@ -1,20 +1,24 @@
-//! Time to live: when a value was written, and when it is no more.
+//! Expiry: in a keyspace with a time to live, values end some time after they were written.
 //!
-//! In a keyspace with a time to live every stored value ends in the second at which it was written (4 bytes, little
-//! endian, since 1970), put there when its batch is committed and taken off before a caller sees it. A value is *expired*
-//! from the second that lies its time to live behind. Readers pass over it as over a tombstone, at every sequence number;
-//! flushes and compactions make it one, under the number that it has, so that what lies below it stays hidden (I4, I5).
+//! Every stored value ends in the second of its write: 4 bytes, little endian, since 1970. The commit of the batch
+//! puts them there, and they are taken off before a caller sees the value. A value is *expired* once its time to live
+//! has passed since that second. Readers pass over it as over a tombstone, at every sequence number. Flushes and
+//! compactions make it a tombstone of the same number, so what lies below it stays hidden (I4, I5).
 //!
-//! That changes no answer as long as time does not go back. The engine's time is the latest that it has seen; every edit
-//! of the manifest records it, the one that a compaction ends in among them, and the next opening starts from there.
+//! That changes no answer as long as time does not go back. The engine's time is the latest that it has seen. Every
+//! edit of the manifest records it, also the edit of each compaction, and the next open starts from there.
 //!
-//! Values can be given more time, or less ([`Engine::alter_keyspace`](crate::engine::Engine::alter_keyspace)). What has expired by then stays so, whatever their time is from
-//! then on ([`Ttl::alive_from`]): some of it is gone, and what is gone must not differ from what is left. So nothing is
-//! removed by the time of before once it is settled what has expired by that: jobs ask under a lock that the change takes,
-//! and while it is not durable they remove only what has expired by both. Readers take no lock. One that looks at the clock
-//! while the change goes on may take a value for expired that became so in that moment, and is none for others.
+//! # Changing the time to live
 //!
-//! [`Clock`] tells readers and writers what has expired; what jobs do about it touches what [`JobContext`] holds.
+//! [`Engine::alter_keyspace`](crate::engine::Engine::alter_keyspace) makes it longer or shorter. What has expired by
+//! then stays expired ([`Ttl::alive_from`]), because some of it is removed already, and what is left must not differ.
+//!
+//! So a job must not remove values by the old time once the change has settled what has expired. Jobs look at the
+//! clock under a lock that the change takes too. While the change is not durable they remove only what has expired by
+//! both times. Readers take no lock: a reader that looks at the clock during the change may pass over a value that
+//! expired in that very moment, though it is alive for others.
+//!
+//! [`Clock`] tells readers and writers what has expired. What jobs do about it touches what [`JobContext`] holds.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,17 +42,17 @@ use crate::policy::Expiring;
 use crate::slice::Slice;
 use crate::types::{KeyspaceId, Kind, Seq, Stamp, Ttl, VALUE_BYTES_MAX};
 
-/// How often it is looked whether enough has expired for tables to go or to be compacted.
+/// How often the compaction threads look whether enough has expired for tables to be dropped or compacted.
 pub(in crate::engine) const EXPIRY_PERIOD: Duration = Duration::from_secs(10);
 
-/// Where a compaction for what has expired has failed, the next one comes after so long.
+/// The pause after a failed compaction of tables alone.
 const EXPIRY_PAUSE: Duration = Duration::from_secs(60);
 
-/// The last second that a date can tell, in 2106. Time stands still there: what is written from then on stays, where it would
-/// otherwise be expired at once.
+/// The last second that a date can hold, in 2106. Time stands still there. So what is written later never expires;
+/// otherwise it would expire at once.
 const SECONDS_MAX: u64 = u32::MAX as u64;
 
-/// Seconds since 1970, never going back, up to [`SECONDS_MAX`]; and what is expired by that.
+/// Seconds since 1970, which never go back, up to [`SECONDS_MAX`]; and what has expired by them.
 #[derive(Debug)]
 pub(crate) struct Clock {
     env: Arc<dyn Env>,
@@ -85,15 +89,15 @@ impl Clock {
         Some(Expiry { upto: ttl.expired_upto(self.now()) })
     }
 
-    /// The same, for who removes it.
+    /// The same, for jobs, which remove what has expired.
     fn settled_expiry(&self, tree: &Tree) -> Option<Expiry> {
         tree.record.ttl?;
         let _settling = tree.ttl.settling.lock();
         self.expiry(tree)
     }
 
-    /// Values of `tree`, which live for so long, are to live for as long as `wanted` says: for how long they will. Until that is
-    /// durable, what is removed has expired by both.
+    /// The new time to live of `tree`, whose values live for `ttl` and are to live as `wanted` says. Until the change
+    /// is durable, only what has expired by both is removed.
     pub(in crate::engine) fn alter_ttl(&self, tree: &Tree, ttl: Ttl, wanted: Ttl) -> Ttl {
         let _settling = tree.ttl.settling.lock();
         let altered = ttl.altered(wanted.seconds, self.now());
@@ -185,14 +189,15 @@ impl Expiry {
 }
 
 impl JobContext {
-    /// What is expired in `tree`, for who decides what becomes of its tables.
+    /// What has expired in `tree`, for the policy that decides what becomes of its tables.
     pub(in crate::engine) fn expiring(&self, tree: &Tree) -> Option<Expiring> {
         let upto = self.clock.settled_expiry(tree)?.upto?;
         let ttl = tree.ttl.get()?.seconds;
         Some(Expiring { upto, ttl: ttl.get().into(), oldest_pin: self.snapshots.list().first().copied() })
     }
 
-    /// The `result` of a job that compacted tables alone. It can wait, so after a failure it does, and is in no other job's way.
+    /// Takes the `result` of a job that compacted tables alone. Such a job can wait, so after a failure the next one
+    /// is put off, and is in no other job's way.
     pub(in crate::engine) fn put_off(&self, tree: &Tree, result: Result<()>) -> Result<()> {
         let Err(error) = result else { return Ok(()) };
         if self.health.is_poisoned() || error.kind() == ErrorKind::NotFound {

@@ -1,14 +1,20 @@
-//! From a sealed memtable to tables of level 0.
+//! Flush: a sealed memtable becomes tables of level 0.
 //!
-//! Memtables of a keyspace are flushed in the order in which they were sealed, one at a time. What must be durable
-//! before what: the tables and their names; the log, where it holds entries of other
-//! keyspaces from before the memtable was sealed (a crash must leave a prefix of the history, in whole batches); the edit; only then are the
-//! memtable and the log behind it let go.
+//! The memtables of a keyspace are flushed one at a time, in the order in which they were sealed. These become
+//! durable, one after the other:
 //!
-//! Barriers: one for the pack, one for the edit. One more where the pack's name was not made durable ahead, and one for each
-//! segment of the log where the log must be durable first.
+//! 1. the tables and their names;
+//! 2. the log, where it holds entries of other keyspaces from before the memtable was sealed: a crash must leave a
+//!    prefix of the history, in whole batches;
+//! 3. the edit.
 //!
-//! It touches what [`JobContext`] holds; of the log, what [`LogTail`](crate::engine::write::log_tail::LogTail) offers.
+//! Only then are the memtable, and the log before it that nobody needs, let go.
+//!
+//! A flush costs one sync for the pack and one for the edit; one more where the pack's name was not made durable
+//! ahead; and one for each segment of the log in step 2.
+//!
+//! It touches what [`JobContext`] holds; of the log, what [`LogTail`](crate::engine::write::log_tail::LogTail)
+//! offers.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,19 +1,20 @@
-//! Sorted data from outside, puts and deletes, straight into tables, of one keyspace or of several at one moment.
+//! Ingest: sorted puts and deletes from outside go straight into tables, of one keyspace or of several at one moment.
 //!
-//! The tables are written first, while everything else goes on; what they will be numbered is not known yet, so their
-//! entries carry number 0, which stands for the largest number that the catalog has for the table. Where writers would have to stop, as
-//! where level 0 is full, the tables wait, too: they may be runs of it. Then, for a moment:
+//! The tables are written first, while everything else goes on. Their sequence number is not known yet. So their
+//! entries carry number 0, which stands for the largest number that the catalog has for the table. Where writers
+//! would have to stop, an ingest waits too: its tables may become runs of level 0. Then, for a moment:
 //!
-//! 1. compactions of the keyspaces end and none starts, for one would take the new entries for visible to everybody; the keyspaces are
-//!    held in the order of their ids, so that no two ingests wait for each other;
-//! 2. writers wait ([`Engine::make_room`](crate::engine::write::commit)) until the memtables of the keyspaces are flushed, for a memtable is
-//!    newer than any table (I2);
-//! 3. when every numbered write is visible the log is synced, since what was written before must not be lost where the tables are
-//!    kept (G3); the tables take the next number, the same for all keyspaces, and are installed by one edit, each as deep as
-//!    nothing older lies in or above its place;
-//! 4. the number becomes visible.
+//! 1. Compactions of the keyspaces end and none starts, because a compaction would take the new entries for visible
+//!    to everybody. Keyspaces are held in the order of their ids, so that no two ingests wait for each other.
+//! 2. Writers wait ([`Engine::make_room`](crate::engine::write::commit)) until the memtables of the keyspaces are
+//!    flushed, because a memtable is newer than any table (I2).
+//! 3. When every numbered write is visible, the log is synced: older writes must not be lost where the tables are
+//!    kept (G3). The tables take the next number, the same for all keyspaces. One edit installs them, each in the
+//!    deepest level such that nothing older lies in or above it in the table's range.
+//! 4. The number becomes visible.
 //!
-//! Ranges are not deleted so: a range tombstone hides entries of its own number as well, and an ingest has one number.
+//! An ingest cannot delete ranges: a range tombstone hides entries of its own number too, and an ingest has one
+//! number.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,7 +34,7 @@ use crate::types::{Epoch, KEY_BYTES_MAX, KeyRange, Kind, Seq, Stamp, UpperBound,
 /// Level and epoch that the tables are written for; they are given others when they are installed.
 const UNPLACED: (u8, Epoch) = (0, Epoch(0));
 
-/// Tables on their way into a keyspace. Dropped, it removes them.
+/// Tables on their way into a keyspace. Dropping it removes them.
 pub(crate) struct Ingestion {
     engine: Arc<Engine>,
     tree: Arc<Tree>,
@@ -47,7 +48,7 @@ pub(crate) struct Ingestion {
     failed: Option<Error>,
 }
 
-/// Bytes that the budget of space counts, for as long as they are in no tree.
+/// Bytes of tables that are in no tree yet, as the space budget counts them.
 struct Counted {
     engine: Arc<Engine>,
     bytes: u64,
@@ -146,7 +147,8 @@ impl Ingestion {
         Self::finish_all(vec![self])
     }
 
-    /// Makes the entries of all durable and visible at one moment. Each is of another keyspace of the same store.
+    /// Makes the entries of all ingestions durable and visible at one moment. Each ingestion is of another keyspace of
+    /// the same store.
     pub(crate) fn finish_all(mut ingestions: Vec<Self>) -> Result<()> {
         let Some(engine) = ingestions.first().map(|first| first.engine.clone()) else { return Ok(()) };
         let refuse = |message: &str| Err(Error::new(ErrorKind::InvalidInput, message));

@@ -1,21 +1,25 @@
-//! Makes an edit durable, then visible.
+//! Install: makes an edit durable, then visible.
 //!
-//! 1. Everything that the edit names is durable already (outputs and their names; the log up to what a flush took).
-//! 2. The edit is applied to the catalog in memory, which checks that it fits, and what comes of it is checked for the order of
-//!    what is newer and older (I2, I3).
-//! 3. It is appended to the manifest and synced.
-//! 4. The new versions are shown to readers.
+//! 1. Everything that the edit names is durable already: the outputs and their names; the log, up to what a flush
+//!    took.
+//! 2. The edit is applied to the catalog in memory, which checks that it fits. The result is checked for the order of
+//!    newer and older entries (I2, I3).
+//! 3. The edit is appended to the manifest and synced.
+//! 4. Readers are shown the new versions.
 //! 5. What they no longer name is released, and reclaimed when its last holder is gone.
 //!
-//! A result in a wrong order is refused, and the store is not poisoned for it: nothing of it was written, what is there is as right
-//! as it was, and the memtables and tables that the job read are still in the place that they had. It would help nobody to refuse
-//! writes because of it. The job is tried again after pauses, as any that fails, and those who wait for it hear why. An edit that
-//! does not fit is another matter: then what the engine believes of its tables is wrong, and any job may do harm.
+//! # Failures
 //!
-//! A failure before step 3 leaves the store as it was, and so does a disk that is full in step 3. Any other failure in
-//! step 3 leaves the outcome unknown: the store is poisoned, and nothing that either outcome needs is removed.
+//! * A result in a wrong order is refused. The store is not poisoned: nothing was written, and the job's inputs are
+//!   still in their places. The job is tried again after pauses, like any job that fails, and those who wait for it
+//!   get the error.
+//! * An edit that does not fit is different, and poisons the store. It shows that the engine is wrong about its
+//!   tables, so any job may do harm.
+//! * A failure before step 3, or a full disk in step 3, leaves the store as it was.
+//! * Any other failure in step 3 leaves the outcome unknown. The store is poisoned, and nothing that either outcome
+//!   needs is removed.
 //!
-//! It touches what [`JobContext`] holds, under the catalog's lock, so edits come one after the other.
+//! It touches what [`JobContext`] holds, under the catalog's lock. So edits come one after the other.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,9 @@
-//! What background jobs do: flush, compaction, rewrite and ingest, up to the edit that makes their outcome durable.
+//! Background jobs: flush, compaction, rewrite and ingest, up to the edit that makes their outcome durable.
 //!
-//! A job gets a plan, reads its inputs, writes tables through [`output`] and ends in [`install`]. It may touch what
-//! [`context::JobContext`] holds: tables, packs, the catalog and the manifest. It does not decide what to do next: that is the room `schedule`.
+//! A job gets a plan, reads its inputs, writes tables through [`output`] and ends in [`install`]. It does not decide
+//! what to do next: that is the part `schedule`.
+//!
+//! This part may touch what [`context::JobContext`] holds: tables, packs, the catalog and the manifest.
 
 pub(super) mod compaction;
 pub(super) mod compaction_iterator;

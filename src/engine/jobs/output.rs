@@ -1,14 +1,14 @@
-//! What a job writes: tables in packs.
+//! Output: what a job writes, as tables in packs.
 //!
-//! A flush writes one pack, whatever its size: a pack is synced by itself, so each costs a barrier. A compaction and an ingest,
-//! which may be much larger than a memtable, go on in a new pack where one is full, so that the space of what dies is not
-//! held by what lives on far away in the order of keys. The packs' names are made durable ahead ([`crate::engine::lifecycle::preallocate`]), or, where
-//! one is not, once at the end.
+//! * A flush writes one pack, whatever its size: each pack has a sync of its own.
+//! * A compaction or an ingest may be much larger than a memtable. It begins a new pack when one is full. Otherwise
+//!   tables that live on would hold the space of dead tables whose keys are far away.
+//! * A rewrite takes whole tables over. Its packs are like a compaction's.
+//! * Tables that are files of their own take no preallocated packs. They stand for stores that make a file, and its
+//!   name durable, when they need it.
 //!
-//! A rewrite takes whole tables over; its packs are like a compaction's.
-//!
-//! Tables that are files of their own take none of the packs that are made ahead: they stand for stores that make a file,
-//! and its name durable, when they need it.
+//! Invariant: the names of all packs are durable before the output is handed to an edit. They are made so ahead
+//! ([`crate::engine::lifecycle::preallocate`]), or else once, at the end.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -33,11 +33,11 @@ const HOME: DeviceId = DeviceId(0);
 /// What kind of job writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Writing {
-    /// A memtable of about so many bytes.
+    /// A memtable of about this many bytes.
     Flush { bytes: u64 },
     /// Tables of so many bytes.
     Compaction { bytes: u64 },
-    /// Tables of so many bytes, as they are.
+    /// Tables of this many bytes together, as they are.
     Rewrite { bytes: u64 },
     /// Nobody knows how much.
     Ingest,
@@ -52,7 +52,7 @@ impl Writing {
         }
     }
 
-    /// Bytes at which a pack is full, where others are at `bytes_max`.
+    /// Bytes at which a pack is full, where those of other kinds of jobs are full at `bytes_max`.
     fn pack_bytes_max(self, bytes_max: u64) -> u64 {
         match self {
             Self::Flush { .. } => u64::MAX,
@@ -60,7 +60,7 @@ impl Writing {
         }
     }
 
-    /// Packs that there will be, about, if they are full at `bytes_max`.
+    /// The number of packs to expect if they are full at `bytes_max`.
     fn packs(self, bytes_max: u64) -> usize {
         match self {
             Self::Flush { .. } | Self::Ingest => 1,
@@ -70,7 +70,7 @@ impl Writing {
         }
     }
 
-    /// Bytes that the next pack will have, about, if packs are full at `bytes_max`.
+    /// The bytes to expect of the next pack if packs are full at `bytes_max`.
     fn next_pack_bytes(self, bytes_max: u64) -> u64 {
         match self {
             Self::Flush { bytes } => bytes,
@@ -87,10 +87,10 @@ pub(crate) struct Output<C> {
     settings: TableSettings,
     pack: Option<PackWriter>,
     table: Option<TableBuilder>,
-    /// Those that no table has yet, fragmented.
+    /// The range tombstones that no table has yet, fragmented.
     range_tombstones: VecDeque<KeptRange>,
     packs: SealedPacks,
-    /// When the last of the packs had its name.
+    /// When the last of the packs got its name.
     named: Option<Named>,
     tables: Vec<TableRecord>,
     open: Vec<(TableId, Arc<TableReader>)>,
@@ -170,7 +170,7 @@ impl<C: Deref<Target = JobContext>> Output<C> {
         }
     }
 
-    /// Takes a whole table over: the same one, at another place.
+    /// Takes a whole table over: the same table, at another place.
     pub(crate) fn copy(&mut self, table: &TableMeta) -> Result<()> {
         let file = self.packs.store.file(table.extent.pack)?;
         self.begin_pack()?;
@@ -199,7 +199,8 @@ impl<C: Deref<Target = JobContext>> Output<C> {
         Ok(())
     }
 
-    /// Completes everything and makes it durable: contents first, then, once, the names that are not durable by now.
+    /// Completes everything and makes it durable: first the contents, then, with one sync, the names that are not
+    /// durable yet.
     pub(crate) fn finish(mut self) -> Result<Finished> {
         self.cut(&UpperBound::Unbounded)?;
         self.seal()?;
@@ -315,8 +316,9 @@ impl Drop for SealedPacks {
     fn drop(&mut self) {
         if !self.committed && !planted!("failed-output-left-behind") {
             for record in &self.records {
-                // Nothing refers to it; if this fails, the next open removes it. It is no recycled file: those count as space that can be
-                // made on a full disk, and a job would begin anew, for ever, in what it has taken itself.
+                // Nothing refers to it; if this fails, the next open removes it. It does not become a recycled file:
+                // those count as space that can be made on a full disk, so a job would begin anew for ever in space
+                // that it has taken itself.
                 let _ = self.store.remove(PackId(record.id.0));
             }
         }

@@ -1,18 +1,20 @@
-//! Rewrites: what lives in packs of which little does is copied, and nothing holds the packs any more.
+//! Rewrite: copies the live tables of packs that are mostly dead, so that the packs can be given up.
 //!
-//! The tables stay what and where they are in the tree: the same ids, levels and entries, at other extents. So a rewrite is
-//! the edit of a compaction whose outputs are its inputs, its barriers are the same (one for each pack, one for the edit), and
-//! snapshots, filters and range tombstones are none of its business. Blocks in the cache go by the table's id and stay
-//! warm. Who reads a table at its old place, an iterator or a checkpoint, holds the old object, and with it the old pack.
+//! The tables keep their ids, levels and entries; only their extents change. So the edit is that of a compaction
+//! whose outputs are its inputs, and it has the same syncs: one for each pack and one for the edit. Snapshots,
+//! filters and range tombstones do not matter here. The cache goes by the id of a table, so it stays warm. An
+//! iterator or a checkpoint that reads a table at its old place holds the old object, and with it the old pack.
 //!
-//! To compact the tables into their own level would cost the decoding of each record and new ids, hence a cold cache, and buy
-//! nothing: what a compaction could drop of a single run is what it keeps for others anyway.
+//! To compact the tables into their own level would decode each record and give new ids, so the cache would be cold.
+//! It would gain nothing: what a compaction of a single run could drop is what that run keeps for others.
 //!
-//! A failure leaves everything as it was, and the packs alone for a while: longer each time, and others have their turn
-//! meanwhile. It holds up no compaction, and nobody who waits for compactions hears of it but through counters and events.
+//! A failed rewrite changes nothing. Its packs are left alone for a while, longer after each failure, and others get
+//! their turn. A failure delays no compaction. Those who wait for compactions learn of it only from counters and
+//! events.
 //!
-//! Who needs space and can have no holes does not wait for a compaction thread, which may wait for a lock that is held: the
-//! caller runs the job itself ([`Engine::rewrite_for_space`](crate::engine::Engine::rewrite_for_space)).
+//! A caller that needs space where there are no holes does not wait for a compaction thread, which may itself wait
+//! for a lock that the caller holds. It runs the job itself
+//! ([`Engine::rewrite_for_space`](crate::engine::Engine::rewrite_for_space)).
 //!
 //! It touches what [`JobContext`] holds.
 
@@ -42,9 +44,13 @@ impl JobContext {
         SpaceView { totals, packs, free_bytes }
     }
 
-    /// Bytes that a rewrite may take before it gives any back. At leisure a memtable's worth is left to writers, what the
-    /// reserve asks for to be held, and what is beyond the budget. For who needs space it is half of what is free on the disk
-    /// or left of the reserve, as the flushes and compactions that the reserve is for need room as well; beyond a budget it goes while it runs, as compactions do.
+    /// Bytes that a rewrite may write before it gives any back.
+    ///
+    /// * At leisure, what is left of the free bytes and of the space budget: a memtable's worth is kept for writers,
+    ///   and twice the reserve.
+    /// * For a caller that needs space, half of what is free on the disk or left of the reserve. The other half is for
+    ///   the flushes and compactions that the reserve is for. Beyond a budget it goes while it runs, as compactions
+    ///   do.
     fn bytes_to_copy(&self, is_short: bool) -> u64 {
         if is_short {
             return (self.storage.free_bytes() + self.storage.rest_of_reserve()) / 2;
@@ -56,8 +62,8 @@ impl JobContext {
         self.storage.free_bytes().saturating_sub(kept).min(budget.unwrap_or(u64::MAX))
     }
 
-    /// Carries `plan`, a rewrite, out, unless it would be in vain: whether it did. What stands in the way leaves the packs
-    /// concerned alone for a while.
+    /// Runs `plan`, a rewrite, unless it would be in vain. Returns whether it ran. If something is in the way, the
+    /// packs concerned are left alone for a while.
     pub(in crate::engine) fn rewrite_or_block(&self, plan: &Plan) -> Result<bool> {
         let tree = self.tree(plan.keyspace)?;
         let packs = packs_of(&tree.view().version, plan);

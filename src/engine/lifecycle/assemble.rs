@@ -1,7 +1,7 @@
-//! Puts an engine together from what recovery has found.
+//! Assembly: puts an engine together from what recovery has found.
 //!
-//! What several parts hold ([`Common`]) is made first, then each part from it, then the engine. Nothing runs yet when this ends: the
-//! threads are started by the caller.
+//! What several parts share ([`Common`]) is made first, then each part, then the engine. No thread runs when this
+//! ends; the caller starts them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -1,15 +1,18 @@
-//! A copy of the store at one moment, in another directory.
+//! Checkpoint: a copy of the store at one moment, in another directory.
 //!
-//! The moment is one between two appends to the log: the catalog in force, whose tables its versions hold, and the log from
-//! its floor up to the last batch, whose files are held before anybody can give them up. That is what the death of the
-//! process would leave, so recovery makes a store of it. Everything else goes on meanwhile. What stands in that log and is not
-//! visible yet is so before the call returns: no later reader misses what the copy has.
+//! The moment lies between two appends to the log. The copy has the catalog in force, whose versions hold their
+//! tables, and the log from its floor to the last batch, whose files are held before anybody can give them up. The
+//! death of the process would leave the same, so recovery makes a store of it. Everything else goes on meanwhile.
+//! Batches in that log that are not visible yet become visible before the call returns, so no later reader misses
+//! what the copy has.
 //!
-//! The moment of a store that was opened for reading alone is that at which it was: it holds the packs and the log of that for as
-//! long as it is open, even where its writer has removed their names since.
+//! In a store that was opened for reading alone, the moment is that of its opening. Such a store holds its packs and
+//! its log as long as it is open, even if the writer has removed their names.
 //!
-//! Of packs the live extents are copied, and the directory; the rest is left out, as holes. The copy is synced before
-//! IDENTITY makes a store of it: without that file, a directory with the others is refused as damaged.
+//! Of packs, the live extents and the directory are copied; the rest is left as holes.
+//!
+//! Invariant: the copy is synced before IDENTITY makes a store of it. A directory with the other files and without
+//! that one is refused as damaged.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -95,7 +98,8 @@ impl Engine {
         let (log, last) = (log.collect::<Result<_>>()?, writer.last_seq);
         drop(writer);
         if !planted!("checkpoint-shows-what-no-reader-sees") {
-            // In a poisoned store some will never be: whether they count is unknown, and the copy may have them, as a reopening may.
+            // In a poisoned store, some batches never become visible. Whether they count is unknown, and the copy may
+            // have them, as a reopened store may.
             let _ = self.wait_visible(last);
         }
         Ok(Moment { log, catalog })
@@ -139,7 +143,8 @@ impl Engine {
         target.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())
     }
 
-    /// Why a segment of the log could not be read. The writer cuts off a batch that it could not write whole; a reader may have seen it.
+    /// Why a segment of the log could not be read. The writer cuts off a batch that it could not write whole, and a
+    /// reader beside it may have seen that batch.
     fn cut_off(&self, error: Error, segment: &Segment) -> Error {
         let is_shorter = || segment.file.len().is_ok_and(|length| length < segment.bytes);
         if self.writer.is_none() && is_shorter() {

@@ -1,4 +1,6 @@
-//! The end of an engine.
+//! Close: makes what was acknowledged durable and ends the threads.
+//!
+//! A long log is flushed first, so that the next open has little to replay.
 
 use crate::engine::Engine;
 use crate::error::Result;
@@ -20,13 +22,13 @@ impl Engine {
             self.health.close();
             return Ok(());
         };
-        // Nobody will need what is not made by now.
+        // Nobody needs files that are not made by now.
         self.preallocator.stop();
         let mut result = self.health.check_writable();
         let long = |wal: &Wal| wal.bytes() > REPLAY_BYTES_MAX || wal.segments() > REPLAY_SEGMENTS_MAX;
         if result.is_ok() && long(&writer.lock().wal) {
-            // If it fails, the log still has everything. Nothing relies on its end but the length of the next replay: the log is
-            // synced below whatever was flushed.
+            // If this fails, the log still has everything. Only the length of the next replay depends on it: the log
+            // is synced below, whatever was flushed.
             let _ = self.seal_all().and_then(|()| self.background.wait_flushed());
         }
         self.stop_work();

@@ -1,8 +1,9 @@
-//! Keyspaces come and go.
+//! Keyspaces: created, dropped and altered, each by an edit.
 //!
-//! Both are edits, and so is a change of how their tables are written. A creation is durable before it shows, so that no log record names a keyspace that the manifest does
-//! not know. A removal is durable and shows under the writer's lock: until then its log is needed, afterwards later
-//! commits and running jobs fail. Log records of a removed keyspace may remain; recovery passes over them.
+//! * A creation is durable before it shows. So no log record names a keyspace that the manifest does not know.
+//! * A drop becomes durable and shows under the writer's lock. Until then the keyspace's log is needed. Afterwards
+//!   commits and running jobs of the keyspace fail. Log records of it may remain; recovery passes over them.
+//! * A change of how its tables are written is an edit too.
 
 use std::sync::Arc;
 
@@ -64,8 +65,8 @@ impl Engine {
         self.jobs.record_of(tree)
     }
 
-    /// Has tables of a keyspace be written by other options from now on, and values live for another time, which is durable when
-    /// this returns. No table is written for it, and each tells how it was.
+    /// Changes the options by which a keyspace's tables are written from now on, and its time to live. The change is
+    /// durable when this returns. No table is written for it; each table says how it was written.
     pub(crate) fn alter_keyspace(&self, tree: &Tree, options: &KeyspaceOptions) -> Result<()> {
         self.health.check_open()?;
         options.validate()?;
@@ -107,7 +108,8 @@ impl Engine {
         }
         let installed = self.change_keyspaces(keyspaces);
         if let Some((before, after)) = altered {
-            // Of an edit that may be durable or not, what was told meanwhile goes with either; nothing is removed any more.
+            // Whether the edit is durable or not, what jobs were told meanwhile goes with either; and in a poisoned
+            // store nothing is removed any more.
             if installed.is_ok() || !self.health.is_poisoned() {
                 tree.ttl.set(if installed.is_ok() { after } else { before });
             }
@@ -116,8 +118,8 @@ impl Engine {
         installed
     }
 
-    /// Values of a new keyspace live for as long as those of the one that it is a copy of, and those that have expired there have
-    /// here. That one's clock may have been ahead: what is written from now on has not expired.
+    /// Gives a new keyspace the time to live of the one that it is a copy of. What has expired there has expired here.
+    /// The clock of that store may have been ahead: what is written from now on has not expired.
     pub(in crate::engine) fn inherit_ttl(&self, tree: &Tree, ttl: Ttl) -> Result<()> {
         if self.record_of(tree).ttl == Some(ttl) {
             return Ok(());
@@ -175,7 +177,7 @@ impl Engine {
         }
         // Jobs that are under way find no keyspace to install their results in.
         self.background.wait_jobs_of(id);
-        // Whoever waits for them no longer need.
+        // Those who wait for them need not wait any more.
         self.scheduler.wake_all();
         tree.clear();
         self.background.sample_load();

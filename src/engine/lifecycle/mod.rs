@@ -1,6 +1,6 @@
-//! From files to an open engine and back: opening, recovery, settings, checkpoints, repair, verification and closing.
+//! The life cycle: open, recovery, settings, keyspaces, checkpoint, repair, verify and close.
 //!
-//! This room may touch everything, for it puts the parts together. The paths of reads and writes do not pass through it.
+//! This part puts the other parts together, so it may touch everything. No read or write passes through it.
 
 mod assemble;
 pub(super) mod checkpoint;

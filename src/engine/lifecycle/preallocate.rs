@@ -1,16 +1,20 @@
-//! Files that are made before anybody needs them: packs for jobs, and the segment that the log goes on in.
+//! Preallocation: makes packs for jobs, and the next segment of the log, before anybody needs them.
 //!
-//! A name is durable only after a sync of the directory, and both a segment's first byte and the edit that names a pack must
-//! wait for that. So a thread of its own makes the files that are wanted next and syncs the directory once for all of them:
-//! when a job has taken the last pack of the pool ([`crate::store::files::pool`]) or found none that it need not wait for, and when the
-//! log has gone on in the next segment. It takes none of the locks that writers and readers take. Whoever comes before it is ready waits for its sync, or
-//! does its own; nobody depends on it.
+//! A name is durable only after a sync of the directory. A segment's first byte and the edit that names a pack must
+//! wait for that. So a thread of its own makes the files that are wanted next, and syncs the directory once for all
+//! of them. It does so when a job has taken the last pack of the pool ([`crate::store::files::pool`]), or has found
+//! none that it need not wait for, and when the log has gone on in the next segment. Whoever comes earlier waits for
+//! this thread's sync or does its own; nobody depends on the thread.
 //!
-//! The thread also makes older segments of the log durable, once somebody waits for syncs, so that a synced write has only
-//! the current one to wait for.
+//! The thread also syncs older segments of the log, once somebody waits for syncs. A synced write then waits only for
+//! the current segment.
 //!
-//! Nothing refers to what is made here. A sync that fails poisons the store: other names may be among those whose fate is
-//! unknown. Any other failure is left for those to find who need the file.
+//! # Invariants
+//!
+//! * The thread takes no lock that writers or readers take.
+//! * Nothing refers to the files that are made here.
+//! * A failed sync poisons the store: it may have covered other names, whose fate is unknown. Any other failure is
+//!   left to whoever needs the file.
 
 use std::sync::Arc;
 
@@ -49,8 +53,8 @@ impl Preallocator {
         self.changed.notify_all();
     }
 
-    /// Waits until all that has been asked for by now has been made, or has failed. It cannot end early: the count of requests that it
-    /// compares with is read under the lock under which they are counted as served, after they were.
+    /// Waits until all that has been asked for by now has been made, or has failed. It cannot end early: it reads the
+    /// number of requests under the lock under which they are counted as served, after they were.
     pub(in crate::engine) fn wait_served(&self) {
         let mut state = self.state.lock();
         let asked = state.asked;

@@ -1,13 +1,23 @@
-//! From files to an engine.
+//! Recovery: from files to an engine.
 //!
-//! A store comes to exist in this order: IDENTITY (durable under its name), the manifest, and CURRENT, which completes
-//! it. Until CURRENT exists there can be neither a pack nor a log segment; what a cut-off creation has left is made anew.
+//! # A new store
 //!
-//! Opening: lock; IDENTITY; the manifest that CURRENT names gives the catalog; every pack is there and as long as when
-//! it was sealed; the log from the catalog's floor on gives the memtables. Nothing is written up to here, and a store
-//! that is opened for reading alone stops here. Then: the torn end of the log is cut ([`wal::Recovered::repair`]); a
-//! new segment is started; a new manifest, which starts with a snapshot, is switched to; files that nothing refers to
-//! are removed. A power cut between any two of these leaves a store that opens to the same state.
+//! It is created in this order: IDENTITY, with its name durable; the manifest; CURRENT, which completes the store.
+//! Until CURRENT exists there can be neither a pack nor a log segment. What a creation that was cut off has left is
+//! made anew.
+//!
+//! # Open
+//!
+//! 1. Take the lock. Read IDENTITY.
+//! 2. Read the manifest that CURRENT names: it gives the catalog.
+//! 3. Check that every pack is there and as long as when it was sealed.
+//! 4. Read the log from the catalog's floor: it gives the memtables. Nothing is written up to here, and a store that
+//!    is opened for reading alone stops here.
+//! 5. Cut the torn end of the log ([`wal::Recovered::repair`]). Start a new segment.
+//! 6. Switch to a new manifest, which starts with a snapshot.
+//! 7. Remove files that nothing refers to.
+//!
+//! Invariant: a power cut between any two of these steps leaves a store that opens to the same state.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -368,8 +378,8 @@ impl Store<'_> {
         if holds { self.device.hold(name) } else { self.device.open(name, access) }
     }
 
-    /// `Busy` if the writer may have given up, before they were held, tables or log that `catalog` needs: the manifest, read
-    /// again, tells (see [`RecycledFiles`] for why that is enough).
+    /// Fails with `Busy` if the writer may have given up tables or log that `catalog` needs before they were held. The
+    /// manifest, read again, tells (see [`RecycledFiles`] for why that is enough).
     fn check_held(&self, catalog: &Catalog) -> Result<()> {
         let newer = self.assemble(&Manifest::load(&self.device)?)?;
         let extents: HashSet<Extent> = newer.tables().map(|table| table.extent).collect();
@@ -382,12 +392,13 @@ impl Store<'_> {
         Err(overtaken())
     }
 
-    /// `Busy` if something that is not in the log came after `catalog` and before the log's last batch: an ingest, the end of a
-    /// keyspace, another time to live. Without it, catalog and log would be no prefix of the history. The manifest tells, read once
-    /// more behind the log, unless it was written anew meanwhile: `Busy`, too.
+    /// Fails with `Busy` if something that is not in the log came after `catalog` and before the log's last batch: an
+    /// ingest, the drop of a keyspace, a change of the time to live. Catalog and log without it would be no prefix of
+    /// the history. The manifest, read once more after the log, tells; if it was written anew meanwhile, that is
+    /// `Busy`, too.
     fn check_prefix(&self, catalog: &Catalog, last_seq: Seq) -> Result<()> {
         let loaded = Manifest::load(&self.device)?;
-        // What it begins with tells no longer what came when.
+        // Its snapshot does not tell what came when.
         let is_anew = loaded.edits.first().is_some_and(|edit| edit.number > catalog.number);
         // Flushes say up to where, compactions and moves drop what they take.
         let ingests = |tree: &TreeEdit| {
@@ -405,8 +416,9 @@ impl Store<'_> {
         Ok(())
     }
 
-    /// A pack that is shorter than when it was sealed has lost data. Those of a store that is only read stay open. Returns as
-    /// well what of the packs is dead and yet stored; the rest of the gaps between live tables are holes.
+    /// Checks that no pack is shorter than when it was sealed: a shorter one has lost data. The packs of a store that
+    /// is only read stay open. Also returns what of the packs is dead and still stored; the other gaps between live
+    /// tables are holes.
     fn check_packs(
         &self,
         catalog: &Catalog,

@@ -1,7 +1,7 @@
-//! From a damaged store to a new one that holds all that checks.
+//! Repair: from a damaged store to a new one that holds everything whose checksums are right.
 //!
-//! Per keyspace, everything that [`RepairScan`] finds is merged: of each key the newest version counts, wherever it was found.
-//! The result goes into the new store as sorted data from outside. Tables are opened when the merge reaches them, so memory
+//! All that [`RepairScan`] finds of a keyspace is merged. The newest version of each key counts, wherever it was
+//! found. The result goes into the new store as an ingest. Tables are opened when the merge reaches them, so memory
 //! grows with the number of tables that overlap, and with the log.
 
 use std::cmp::Reverse;

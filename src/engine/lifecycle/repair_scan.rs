@@ -1,10 +1,15 @@
-//! What still checks in a damaged store: its catalog, its tables, its log. Changes nothing.
+//! The scan of a repair: finds what is still readable of a damaged store's catalog, tables and log. It changes
+//! nothing.
 //!
-//! A manifest that reads to its end tells which tables are live. Without one every table that is found in a pack counts, by
-//! the pack's directory or, where that is lost, by the footers of tables; what compactions had removed may come back then, as
-//! far as no newer version hides it. Packs that were made ahead are known by holding nothing, or all of another pack, and are
-//! passed over: no job has sealed them. Blocks and log records are taken one by one: each is bound to its place by its
-//! checksum, so what lies behind damage is as good as what lies before it.
+//! A manifest that reads to its end tells which tables are live. Without one, every table that is found in a pack
+//! counts. It is found by the pack's directory or, where that is lost, by the footers of tables. Tables that
+//! compactions had removed may then come back, as far as no newer version hides their entries.
+//!
+//! Preallocated packs hold nothing, or all of another pack. They are recognised by that and passed over: no job has
+//! sealed them.
+//!
+//! Blocks and log records are taken one by one. The checksum of each binds it to its place, so what lies behind
+//! damage is as good as what lies before it.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -47,7 +52,7 @@ pub(crate) struct RepairScan {
     pub(crate) whole_catalog: bool,
     pub(crate) tables: BTreeMap<KeyspaceId, Vec<FoundTable>>,
     pub(crate) memory: BTreeMap<KeyspaceId, Arc<Memtable>>,
-    /// For how long values live as tables tell it, each with the newest of those that tell the latest change.
+    /// Times to live, as tables tell them; each with the newest table that tells the latest change.
     ttls: BTreeMap<KeyspaceId, (TableId, Ttl)>,
     /// Names.
     names: BTreeMap<KeyspaceId, Arc<str>>,
@@ -133,8 +138,8 @@ impl RepairScan {
         }
     }
 
-    /// The name of a keyspace that the catalog does not know. Of those that had one name, one after the other, the newest keeps it, but
-    /// for one that the catalog knows.
+    /// The name of a keyspace that the catalog does not know. If several keyspaces had a name one after the other, the
+    /// newest keeps it, unless the catalog knows another one of that name.
     fn name(&self, id: KeyspaceId) -> String {
         if id == crate::batch::DEFAULT_KEYSPACE {
             return "default".to_owned();
@@ -186,8 +191,9 @@ impl RepairScan {
         Ok(())
     }
 
-    /// Of a table that lies in several packs, for one of them was rewritten, every copy that opens is read: which is whole only
-    /// its blocks tell, and an entry that is there twice is the same. A copy that is gone is no loss then.
+    /// Drops copies of tables that do not open, where another copy is left. A table lies in several packs if one of
+    /// them was rewritten. Every copy that opens is read: only its blocks tell which is whole, and an entry that is
+    /// found twice is the same.
     fn drop_lost_copies(&mut self) {
         let mut tables = std::mem::take(&mut self.tables);
         for found in tables.values_mut() {
@@ -222,7 +228,7 @@ impl RepairScan {
             }
             let properties = TableReader::open_data(&file, id, extent, Seq::ZERO)
                 .and_then(|table| table.properties(&file));
-            // What was ingested has its number from the catalog alone, and a copy is as old as what it was copied from.
+            // Only the catalog has the number of ingested entries. A copy is as old as what it was copied from.
             let copied =
                 self.tables.values().flatten().find(|table| table.id == id).map(|table| table.number);
             match properties {
@@ -336,8 +342,9 @@ fn list_directory(file: &StoreFile, pack: PackId) -> Result<Vec<(TableId, Extent
     Ok(directory.tables.iter().map(|entry| (entry.table, extent(entry.offset, entry.length))).collect())
 }
 
-/// Whether a file, which does not end in its own directory, was never sealed under its name: it is empty, or it is another
-/// pack, dead, that was to be written over. The directory alone does not tell: it may have come into the wrong file.
+/// Whether a file that does not end in its own directory was never sealed under its name: it is empty, or it is
+/// another pack, dead, that was to be overwritten. The directory alone does not tell: it may have come into the wrong
+/// file.
 fn is_unsealed(file: &StoreFile) -> Result<bool> {
     let length = file.len()?;
     if length == 0 {
@@ -361,7 +368,7 @@ fn is_zeroed(file: &StoreFile, extent: Extent) -> bool {
     })
 }
 
-/// The tables of a pack, by their footers, each of which tells how far before it the table begins.
+/// The tables of a pack, found by their footers. Each footer tells how far before it the table begins.
 fn search_footers(file: &StoreFile, pack: PackId) -> Result<Vec<(TableId, Extent)>> {
     let (length, overlap) = (file.len()?, FOOTER_BYTES as u64 - 1);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What the options and the machine come to: budgets and policies.
+//! Settings: the budgets and policies that follow from the options and the machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,19 +18,19 @@ use crate::types::{KeyspaceId, Ttl};
 const MEMORY_SHARE: u64 = 4;
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
-/// Of the memory, one part in so many is left for the writes that fill a memtable beyond its budget.
+/// Divisor: this part of the memory is left for the writes that fill a memtable beyond its budget.
 const OVERFILL_PARTS: u64 = 16;
 
-/// Batches of up to one part in so many of the memory overfill three memtables within that.
+/// Divisor: batches of up to this part of the memory overfill three memtables by no more than that.
 const LARGE_BATCH_PARTS: u64 = 4 * OVERFILL_PARTS;
 
-/// Of the space, one part in so many is left for compactions and deletes.
+/// Divisor: this part of the space budget is left for compactions and deletes.
 const COMPACTION_PARTS: u64 = 5;
 
 /// Sealed memtables that may wait for their flush.
 const SEALED_MAX: u64 = 2;
 
-/// Recycled files hold as much as this many memtables: what a flush and the log take at a time.
+/// Recycled files hold as much as this many memtables: what a flush and the log need at a time.
 const RECYCLED_MEMTABLES: u64 = 2;
 
 /// Threads that compact, unless the options say otherwise: one for each processor up to this number.
@@ -58,17 +58,17 @@ impl Settings {
 /// Budgets, in bytes where nothing else is said.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// All active memtables together are sealed, the largest first, beyond this.
+    /// When all active memtables together exceed this, they are sealed, the largest first.
     pub(crate) memtable_bytes: u64,
     /// Sealed memtables that may wait for their flush.
     pub(crate) sealed_max: u64,
-    /// All memtables of the store together take no more than this, or one batch that is larger has them for itself.
+    /// All memtables of the store together take at most this. A larger batch waits until it has the memory for itself.
     pub(crate) memtables_bytes: u64,
     /// Longer batches wait until there is room for them.
     pub(crate) large_batch_bytes: u64,
-    /// Blocks and open tables.
+    /// Memory of the cache, for blocks and open tables.
     pub(crate) cache_bytes: u64,
-    /// Writes that add anything are taken up to here.
+    /// Writes that add anything are refused beyond this; `None` without a space budget.
     pub(crate) space_bytes: Option<u64>,
     /// Log segments end at about this size.
     pub(crate) segment_bytes: u64,

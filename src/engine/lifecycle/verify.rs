@@ -1,4 +1,4 @@
-//! Reads everything and checks it against itself.
+//! Verify: reads the whole store and checks it against itself.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

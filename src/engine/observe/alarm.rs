@@ -1,7 +1,7 @@
-//! What happens once the outcome of an operation is unknown.
+//! The alarm: poisons the store when the outcome of an operation is unknown.
 //!
-//! The store is poisoned: nothing is written any more, and nobody waits for what will not come. [`Alarm`] holds exactly what must
-//! hear of it: the health, the listener, and all who may be waiting.
+//! From then on nothing is written, and nobody waits for what will not come. [`Alarm`] holds exactly what must hear
+//! of it: the health, the listener, and all who may be waiting.
 
 use std::sync::Arc;
 

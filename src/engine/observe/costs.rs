@@ -1,12 +1,14 @@
-//! Measures what the machine takes for what, so that decisions go by this machine's prices.
+//! Measures the prices of this machine, so that decisions go by them.
 //!
-//! Three things are counted anyway: compactions with the time that they worked, reads of blocks, and edits of the manifest, which are
-//! small writes and a barrier each. Whenever a job ends, what came since the last time goes into [`Measured`], which has the
-//! arithmetic. The processor is measured once, when the first job ends: by searches in a sorted array, which is what seeks spend
-//! their time with. That takes a background thread some tenths of a millisecond.
+//! Three things are counted anyway: compactions and the time that they worked; reads of blocks; and edits of the
+//! manifest, each of which is a small write and a sync. Whenever a job ends, what came since the last time goes into
+//! [`Measured`], which has the arithmetic.
 //!
-//! Every time comes from the clock of `env`. A simulated clock does not move while a thread computes, so there the processor is the tuned
-//! one. The lock is a leaf: nothing is called while it is held.
+//! The processor is measured once, when the first job ends, by searches in a sorted array. Seeks spend their time
+//! with such searches. A background thread does it (`docs/design/costs.md` has its rounds).
+//!
+//! Every time comes from the clock of `env`. A simulated clock does not move while a thread computes, so in
+//! simulations the processor counts as the tuned one. The lock is a leaf: nothing is called while it is held.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -58,7 +60,8 @@ impl MeasuredCosts {
         self.0.lock().measured.synced(time);
     }
 
-    /// By now so many reads of blocks have taken so many nanoseconds together, since the store was opened.
+    /// Takes the number of all reads of blocks since the store was opened, and the nanoseconds that they took
+    /// together.
     fn read_upto(&self, reads: (u64, u64)) {
         let mut state = self.0.lock();
         let before = std::mem::replace(&mut state.reads, reads);

@@ -1,7 +1,7 @@
-//! From the places where something happens, under whatever locks, to the listener, under none.
+//! Events: carried from where something happens, under whatever locks, to the listener, under no lock.
 //!
-//! Events wait in a queue for a thread that does nothing else. The queue is bounded: a listener that is too slow loses
-//! events, and costs nothing else.
+//! Events wait in a queue for a thread that does nothing else. The queue is bounded: a listener that is too slow
+//! loses events and costs nothing else.
 
 use std::collections::VecDeque;
 use std::fmt;

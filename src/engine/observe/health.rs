@@ -1,11 +1,11 @@
-//! Whether the store may still be written, and what went wrong lately.
+//! Health: whether the store may still be written.
 //!
 //! ```text
 //!   open --poison()--> poisoned       reads go on, writes fail, nothing is reclaimed
 //!   open, poisoned --close()--> closed
 //! ```
 //!
-//! A background job that failed without leaving anything unknown (a full disk, say) is not part of this state: the
+//! A background job that failed and left nothing unknown (on a full disk, say) does not change this state: the
 //! scheduler tries it again.
 
 use std::sync::OnceLock;
@@ -20,8 +20,8 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// The outcome of an operation is unknown: from now on nothing is written. Whether this is the first such cause.
-    /// Called by [`Alarm::poison`](super::alarm::Alarm::poison), which wakes whoever waits for better times.
+    /// Notes that the outcome of an operation is unknown: from now on nothing is written. Returns whether this is the
+    /// first such cause. Called by [`Alarm::poison`](super::alarm::Alarm::poison), which wakes those who wait.
     pub(in crate::engine) fn poison(&self, cause: &Error) -> bool {
         self.poison.set(cause.clone()).is_ok()
     }

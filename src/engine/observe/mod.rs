@@ -1,6 +1,7 @@
-//! What the engine tells its owner: events, statistics and whether it is healthy. And what the machine costs, which it measures.
+//! What the engine tells its owner: events, statistics, and whether it is healthy. It also measures the machine's
+//! prices.
 //!
-//! This room reads counters and forwards events. It changes nothing but them, and calls the listener under no lock.
+//! This part may change counters and forward events, and nothing else. It calls the listener under no lock.
 
 pub(super) mod alarm;
 pub(super) mod costs;

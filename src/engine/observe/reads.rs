@@ -1,7 +1,7 @@
-//! What users have read.
+//! Counters of what users have read.
 //!
-//! Lookups count in stripes, by the hash of their key, which they have at hand; walks count by themselves and add up when they
-//! are dropped, so that a step costs no shared memory.
+//! Lookups count in stripes, chosen by the hash of their key, which they have already. Walks count by themselves and
+//! add up when they are dropped, so a step touches no shared memory.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -19,7 +19,7 @@ pub(crate) struct Reads {
 
 #[derive(Debug, Default)]
 struct Counters {
-    /// Single lookups: two counters, of which each counts in one.
+    /// Single lookups. Each counts in one of the two.
     found: AtomicU64,
     missed: AtomicU64,
     many: AtomicU64,
@@ -38,7 +38,7 @@ pub(crate) struct Walked {
 }
 
 impl Walked {
-    /// Shows an entry of so many bytes.
+    /// The walk has shown an entry of this many bytes.
     #[inline(always)]
     pub(in crate::engine) fn step(&mut self, bytes: usize) {
         self.steps += 1;
@@ -47,7 +47,7 @@ impl Walked {
 }
 
 impl Reads {
-    /// A lookup of a key of this `hash` has found a value of so many bytes, or none.
+    /// A lookup of a key of this `hash` has found a value of this many bytes, or none.
     #[inline]
     pub(in crate::engine) fn looked(&self, hash: u64, found: Option<usize>) {
         let counters = self.stripes.at(hash);
@@ -67,7 +67,7 @@ impl Reads {
             count += 1;
             bytes += value.len() as u64;
         }
-        // Any place does: nobody calls this as often as a lookup.
+        // Any stripe will do: this is called less often than a lookup.
         let counters = self.stripes.at(bytes ^ keys as u64);
         counters.many.fetch_add(keys as u64, Relaxed);
         counters.found_of_many.fetch_add(count, Relaxed);
@@ -76,7 +76,7 @@ impl Reads {
 
     /// A walk has ended.
     pub(in crate::engine) fn walked(&self, walked: &Walked) {
-        // Another place for each of the threads, about: what they walk lies elsewhere in memory.
+        // About one stripe for each thread: the walks of different threads lie in different places of memory.
         let counters = self.stripes.at(std::ptr::from_ref(walked).addr() as u64 >> 10);
         counters.seeks.fetch_add(walked.seeks, Relaxed);
         counters.steps.fetch_add(walked.steps, Relaxed);

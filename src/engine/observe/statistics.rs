@@ -1,4 +1,4 @@
-//! What the store has done since it was opened.
+//! Statistics: what the store has done since it was opened.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -127,7 +127,7 @@ impl Statistics {
         self.moved_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Tables of `bytes` together have been copied, and so many packs have no live table any more.
+    /// A rewrite has copied tables of `bytes` together, and left this many packs without a live table.
     pub(in crate::engine) fn rewrote(&self, packs: u64, bytes: u64, time: Duration) {
         self.rewrites.jobs.fetch_add(1, Relaxed);
         self.rewrites.packs.fetch_add(packs, Relaxed);
@@ -301,8 +301,8 @@ impl Engine {
         }
     }
 
-    /// About how many keys of a tree have a value: as if every tombstone in a table hid an entry, and every other entry were a key of
-    /// its own.
+    /// An estimate of the keys of a tree that have a value, as if every tombstone in a table hid an entry, and every
+    /// other entry were a key of its own.
     pub(crate) fn approximate_len(&self, tree: &Tree) -> u64 {
         let view = tree.view();
         let runs = || view.version.runs().map(|(_, run)| run);

@@ -1,11 +1,12 @@
-//! The background: what decides which job runs, and what its end brings about.
+//! The background: decides which job runs, and acts on its end.
 //!
-//! [`Background`] claims, runs and ends jobs ([`scheduler`](super::scheduler)), watches the load that holds writers up
-//! ([`pressure`](crate::engine::write::pressure)), and keeps to the budget of space and to the reserve, for which it may run a
-//! rewrite ([`budget`](crate::engine::space::budget), [`reserve`](crate::engine::space::reserve)). Beside what is its own it reaches
-//! what its jobs reach.
+//! [`Background`] claims, runs and ends jobs ([`scheduler`](super::scheduler)). It samples the load that slows
+//! writers ([`pressure`](crate::engine::write::pressure)). It keeps to the space budget and the reserve, and may run
+//! a rewrite for them ([`budget`](crate::engine::space::budget), [`reserve`](crate::engine::space::reserve)). It
+//! touches its own fields and what its jobs may touch.
 //!
-//! It takes the scheduler's lock under the catalog's and before the reserve's, and the writer's only to wake writers, under no other.
+//! Locks: it takes the scheduler's under the catalog's and before the reserve's. It takes the writer's only to wake
+//! writers, and under no other lock.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -1,9 +1,12 @@
-//! Time in which users leave the machine alone is used for intra-L0 compactions.
+//! Idle-time compaction: level 0 is compacted while nobody uses the store.
 //!
-//! Readers pay for an intra-L0 compaction once they have been held up for as long as it takes ([`read_debt`](crate::engine::schedule::read_triggered)). While nobody is
-//! there it holds up nobody, so it is done before they come. ("DLC: A New Compaction Scheme for LSM-tree with High Stability and Low
-//! Latency", section 3, has compactions of level 0 wait for times of low load; these have no other reason to wait.) What it writes is
-//! bounded ([`Layout::idle_intra_l0`]). It is done part by part, and when users come back the next part waits.
+//! Readers pay for an intra-L0 compaction once they have been held up for as long as it takes
+//! ([`read_debt`](crate::engine::schedule::read_triggered)). In idle time it holds up nobody, so it is done before
+//! they come. It runs part by part, and when users come back the next part waits. What it writes is bounded
+//! ([`Layout::idle_intra_l0`]).
+//!
+//! (Section 3 of "DLC: A New Compaction Scheme for LSM-tree with High Stability and Low Latency" lets compactions of
+//! level 0 wait for times of low load. These have no other reason to wait.)
 //!
 //! [`Layout::idle_intra_l0`]: crate::policy::Layout::idle_intra_l0
 
@@ -13,7 +16,8 @@ use crate::engine::schedule::background::Background;
 use crate::engine::schedule::throttle::{Counts, Seen};
 use crate::env::sync::OrderedMutex;
 
-/// Users are looked at over this long at least; so often, if they are there and something waits until they are not.
+/// The shortest period over which users are watched. While they are there and something waits for idle time, this is
+/// also how often they are looked at.
 pub(in crate::engine) const IDLE_PERIOD: Duration = Duration::from_millis(100);
 
 /// What users did, as compaction threads without work saw it last.
@@ -35,7 +39,7 @@ impl Background {
             && self.trees().values().any(|tree| !tree.view().version.level(0).runs.is_empty())
     }
 
-    /// Whether users leave the machine alone, or next to.
+    /// Whether users leave the machine alone, or almost.
     pub(in crate::engine) fn is_idle(&self) -> bool {
         let costs = self.pressure.load().costs;
         self.idle_time

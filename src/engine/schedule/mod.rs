@@ -1,7 +1,9 @@
-//! When background jobs run: threads, claims, retries and how much of the machine jobs may take.
+//! When background jobs run: threads, claims, retries, and how much of the machine jobs may take.
 //!
-//! This room measures the load, asks the policy for a plan and hands it to the room `jobs`. It opens no files and writes
-//! no tables. It may touch what [`background::Background`] holds.
+//! This part measures the load, asks the policy for a plan and hands it to the part `jobs`. It opens no files and
+//! writes no tables.
+//!
+//! It may touch what [`background::Background`] holds.
 
 pub(super) mod background;
 pub(super) mod idle_time;

@@ -1,8 +1,9 @@
-//! Which share of what is written takes the place of something older.
+//! The overwrite ratio: the share of what is written that replaces something older.
 //!
-//! A level 0 of new records takes no more space than they need; one of updates is as much again as is obsolete because of it. So
-//! writers are slowed sooner for the latter ([`crate::policy::Layout::level0_runs`]). Each flush asks for some of its keys whether a
-//! table that is open may have them, which costs nothing beside the flush.
+//! A level 0 of new records takes no more space than its records need. A level 0 of updates takes, besides, the space
+//! of what it makes obsolete. So writers are slowed earlier for updates ([`crate::policy::Layout::level0_runs`]).
+//!
+//! Each flush asks the filters of open tables about some of its keys. Beside the flush, that costs nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -15,8 +16,8 @@ use crate::store::table::TableReader;
 /// Keys of a flush that are asked for, at most: the first ones of tables.
 const SAMPLES_MAX: usize = 64;
 
-/// What has been seen counts as so many samples: the share is that of the last four flushes, about, if these are of 64 tables: a
-/// level 0 of a gigabyte of data, or the newer part of one.
+/// What has been seen counts as this many samples. So the share is about that of the last four flushes, if these have
+/// 64 tables each: a level 0 of a gigabyte of data, or the newer part of one.
 const SAMPLES_KEPT: f64 = 3.0 * SAMPLES_MAX as f64;
 
 /// Keys of a flush.
@@ -51,7 +52,7 @@ impl OverwriteRatio {
 }
 
 impl JobContext {
-    /// Looks for keys of the tables of a flush, which everything in `version` is older than. None where only runs count.
+    /// Looks for keys of a flush's tables in `version`, all of which is older. Takes no sample where only runs count.
     pub(in crate::engine) fn sample_overwrites(&self, version: &Version, tables: &[TableRecord]) -> Sample {
         if !self.settings.load().policy.layout.has_intra_l0() {
             return Sample::default();
@@ -62,8 +63,8 @@ impl JobContext {
     }
 }
 
-/// Whether a table may have `key`. One that is not open may have anything. (A filter errs for one key in a hundred: of new records
-/// above twenty runs a fifth seems to be overwritten.)
+/// Whether a table may have `key`. One that is not open may have anything. (A filter errs for one key in a hundred. So
+/// with twenty runs below, a fifth of new records seems to overwrite something.)
 fn may_hold(version: &Version, key: &[u8]) -> bool {
     let hash = filter::hash(key);
     version

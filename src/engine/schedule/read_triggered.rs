@@ -1,11 +1,12 @@
 //! Read-triggered compaction: readers run up a debt for the runs of level 0. (LevelDB: seek compaction.)
 //!
-//! Each run costs every scan a seek, and every lookup that finds nothing newer a look into a filter. What that takes could have
-//! gone into a compaction instead: once readers have spent as much as one costs, it is begun. This file only counts and adds up.
-//! [`Costs`] has the prices, the rules of level 0 (`policy/level0`) say when something is due.
+//! Each run costs every scan a seek, and costs every lookup that finds nothing newer a look into a filter. The same
+//! time could go into a compaction that removes the run. So once readers have spent as much as a compaction costs, it
+//! becomes due. This module only counts and adds up. [`Costs`] has the prices; the rules of level 0 (`policy/level0`)
+//! say when something is due.
 //!
-//! The debt is that of one run; all runs together owe it times their number. That product stays when runs come, and is gone when
-//! none is left.
+//! Invariant: the debt is kept for one run, and all runs together owe it times their number. That product stays when
+//! runs come. It is gone when no run is left.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -16,17 +17,18 @@ use crate::store::stripes::Stripes;
 /// How often, in scans, they pay.
 const SCANS_PER_CHARGE: u64 = 256;
 
-/// The same for lookups: a prime, so that among those that take turns in several trees none pays for the others.
+/// The same for lookups. A prime, so that of several trees whose lookups alternate, none pays for the others.
 const LOOKUPS_PER_CHARGE: u64 = 1021;
 
-/// Somebody is told once what is paid has grown by one part in so many: to plan costs more, the more tables level 0 has.
+/// Divisor: the scheduler is woken once the debt has grown by this part. To plan costs more, the more tables level 0
+/// has.
 const DEBT_STEPS: u64 = 16;
 
 /// The read debt of one tree's readers.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct ReadDebt {
     scans: AtomicU64,
-    /// Since level 0 became empty, for each of its runs, in bytes of compaction: of one that came later, the mean.
+    /// The debt for each run since level 0 became empty, in bytes of compaction. A run that came later has the mean.
     accrued: AtomicU64,
     /// What they had paid when somebody was told last.
     notified: AtomicU64,
@@ -35,8 +37,8 @@ pub(in crate::engine) struct ReadDebt {
 }
 
 impl ReadDebt {
-    /// Level 0 has got runs: what was paid for all of them together stays, so that a flush neither ends a compaction that was paid for nor
-    /// puts it off. Or it has become empty: to begin anew.
+    /// Level 0 has changed its number of runs. If it has more, the debt of all runs together stays, so that a flush
+    /// neither ends a compaction that was paid for nor puts it off. If it has become empty, the debt begins anew.
     pub(in crate::engine) fn share(&self, before: usize, runs: usize) {
         for accrued in [&self.accrued, &self.notified] {
             let all = accrued.load(Relaxed).saturating_mul(before as u64);
@@ -44,8 +46,8 @@ impl ReadDebt {
         }
     }
 
-    /// Counts a scan; whether something may be due now. `seen` tells what blocks have been asked for since the store was
-    /// opened, and what things cost.
+    /// Counts a scan. Returns whether something may be due now. `seen` tells what blocks have been asked for since the
+    /// store was opened, and what things cost.
     pub(in crate::engine) fn scanned(&self, seen: impl FnOnce() -> (BlocksAsked, Costs)) -> bool {
         if !(self.scans.fetch_add(1, Relaxed) + 1).is_multiple_of(SCANS_PER_CHARGE) {
             return false;
@@ -55,7 +57,7 @@ impl ReadDebt {
         self.charge(costs.seeks_worth(SCANS_PER_CHARGE, &lately))
     }
 
-    /// As many lookups as pay at once have gone through level 0; whether something may be due now.
+    /// As many lookups have gone through level 0 as pay at once. Returns whether something may be due now.
     pub(in crate::engine) fn looked(&self, layout: &Layout, costs: &Costs) -> bool {
         self.charge(layout.filter_probes_worth(LOOKUPS_PER_CHARGE, costs))
     }

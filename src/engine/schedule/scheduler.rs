@@ -1,19 +1,27 @@
-//! The background threads, what they may do at the same time, and when nothing is left to do.
+//! The scheduler: the background threads, which jobs may run at the same time, and when nothing is left to do.
 //!
-//! One thread flushes, in the order in which memtables were sealed, and asks nobody. The others compact: an idle one has the
-//! planner pick the best plan that no running job is in the way of; what the plan touches is claimed until its result is
-//! installed (I12). A job that failed without harm is tried again after a pause.
+//! * One thread flushes, in the order in which memtables were sealed. It asks nobody.
+//! * The others compact. An idle one asks the planner for the best plan that no running job is in the way of. What
+//!   the plan touches is claimed until its result is installed (I12).
+//! * Packs are rewritten in the compaction threads, and by callers that need space ([`rewrites`]). A manual
+//!   compaction runs in its caller's thread ([`manual`]).
+//! * A job that failed without harm is tried again after a pause.
 //!
-//! Packs are rewritten in the compaction threads, and by whoever needs space ([`rewrites`]); who asks for a compaction compacts in
-//! the own thread ([`compaction`]).
+//! # Waiting for jobs
 //!
-//! Who waits for the end of jobs holds the scheduler's lock while it looks, and looks again whenever one has ended. Under that lock
-//! no job begins or ends: it is set as running in the same hold of the lock in which it was found due, and ceases to be so in one
-//! that comes after its result was shown. What else may happen between two looks are results that are shown, memtables that are
-//! sealed, and keyspaces that come and go. So a wait asks for each fact once, and counts what is running as not done.
+//! A caller that waits for jobs to end looks under the scheduler's lock, and looks again whenever a job has ended.
+//! Under that lock no job begins or ends. A job is set as running in the same hold of the lock in which it was found
+//! due, and is unset only in a later hold, after its result was shown. Between two looks, results may be shown,
+//! memtables sealed, keyspaces created or dropped. So a wait asks for each fact once, and counts a running job as not
+//! done.
 //!
-//! Compaction threads run at a low priority: they may lose the processor at any moment, for long. So they plan without the
-//! scheduler's lock, which writers take, and claim the plan only if nothing that it rests on has changed meanwhile.
+//! # Planning
+//!
+//! Compaction threads have a low priority and may lose the processor at any moment, for long. So they plan without
+//! the scheduler's lock, which writers take. They claim the plan only if nothing that it rests on has changed
+//! meanwhile.
+//!
+//! It touches what [`Background`] holds.
 
 mod manual;
 mod rewrites;
@@ -39,7 +47,7 @@ use crate::types::{KeyspaceId, Seq};
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(8);
 
-/// A job that is not due may write one part in so many of the free space.
+/// Divisor: a job that is not due may write at most this part of the free space.
 const IDLE_ROOM: u64 = 4;
 
 #[derive(Debug)]
@@ -78,16 +86,16 @@ struct State {
     /// Compactions, moves and rewrites that are running, and the rewrites among them.
     compactions: usize,
     rewrites: usize,
-    /// The last rewrite for who needed space came to nothing while so many packs had been given up.
+    /// How many packs had been given up when the last rewrite for a caller that needed space freed nothing.
     found_nothing_at: Option<u64>,
     /// Numbers of the compaction threads.
     compaction_threads: BTreeSet<usize>,
-    /// Compactions that somebody has asked for and that wait for a running job. No other compaction of their keyspaces starts,
-    /// or under steady writes their turn might never come.
+    /// Manual compactions that wait for a running job, by keyspace. No other compaction of these keyspaces starts, or
+    /// under steady writes their turn might never come.
     waiting: BTreeMap<KeyspaceId, usize>,
     /// Keyspaces in which no compaction may start.
     held: BTreeSet<KeyspaceId>,
-    /// What is being flushed: set as long as the job runs, which is beyond the moment at which its result is shown.
+    /// What is being flushed. Set until the job has ended, which is after its result was shown.
     flushing: Option<Flushing>,
     /// Present while the last flush, or compaction, has failed. (Rewrites that fail leave single packs
     /// alone, and nothing here.)
@@ -147,7 +155,7 @@ impl State {
     }
 }
 
-/// Whether a job for that reason is put off for a while where it has failed: it is in no other job's way then.
+/// Whether a job for this reason is put off for a while after a failure, so that it is in no other job's way.
 fn can_wait(reason: Reason) -> bool {
     matches!(reason, Reason::Expiry | Reason::Released)
 }
@@ -335,7 +343,7 @@ impl Background {
         (state, result)
     }
 
-    /// What every job's end brings about. When it began, `free_bytes` were free on the device.
+    /// Does what follows the end of every job. `free_bytes` were free on the device when it began.
     fn job_ended(
         &self,
         job: Job,
@@ -343,7 +351,7 @@ impl Background {
         free_bytes: u64,
     ) -> (MutexGuard<'_, State>, Result<Ended>) {
         self.sample_costs();
-        // What has failed, and poison, they hear below.
+        // Writers hear of failures and of poison below.
         if self.sample_load() {
             self.wake_writers();
         }
@@ -389,7 +397,7 @@ impl Background {
             || self.jobs.health.is_poisoned()
     }
 
-    /// Until something may be due, a pause in which nothing was looked for has ended, or to `look_again` after so long.
+    /// Waits until something may be due, until the pause after a failure has ended, or for `look_again`.
     fn wait_for_work(
         &self,
         state: &mut MutexGuard<'_, State>,
@@ -422,16 +430,16 @@ impl Background {
         Some(error.clone())
     }
 
-    /// The tree whose sealed memtable has waited longest, and the number of the oldest entry of that. Each tree is looked at once: a
-    /// flush that is installed between two looks at one would make it seem as if no tree had any.
+    /// The tree whose sealed memtable has waited longest, and the number of that memtable's oldest entry. Looks at
+    /// each tree once: if a flush were installed between two looks at a tree, it would seem as if no tree had any.
     fn flush_due(&self) -> Option<(Seq, Arc<Tree>)> {
         let trees = self.trees();
         let oldest = trees.values().filter_map(|tree| Some((tree.first_sealed()?, tree)));
         oldest.min_by_key(|(first, _)| *first).map(|(first, tree)| (first, tree.clone()))
     }
 
-    /// The best plan, for keyspaces that `may` have one, that no running job, of which so many are `rewrites`, is in the way
-    /// of. While nobody is there (`idle`), one that is not due if need be.
+    /// The best plan for keyspaces that `may` have one, with no running job in the way; `rewrites` rewrites are
+    /// running. If nobody uses the store (`idle`), it may be one that is not due.
     fn compaction_due(
         &self,
         busy: &BTreeMap<KeyspaceId, Claims>,
@@ -492,7 +500,7 @@ impl Background {
         plan(&views)
     }
 
-    /// Somebody waits for jobs of this kind: one that has failed is tried again now, not after its pause.
+    /// A caller waits for jobs of this kind. If one has failed, it is tried again now, not after its pause.
     fn retry(&self, state: &mut State, job: Job) {
         if state.backoffs[job as usize].take().is_some() {
             self.scheduler.changed(state);
@@ -501,8 +509,8 @@ impl Background {
 
     /// Waits until no background work is due.
     ///
-    /// It cannot end early: with no flush, compaction or rewrite running under the lock, none can show a result between the look at what is
-    /// to be compacted and that at what is to be flushed, and who still plans is waited for.
+    /// It cannot end early. While no flush, compaction or rewrite runs, under the lock, no result can be shown between
+    /// the look for compactions and the look for flushes. It also waits for threads that still plan.
     pub(crate) fn wait_idle(&self) -> Result<()> {
         self.wait_idle_unless(|| false)
     }
@@ -539,7 +547,7 @@ impl Background {
                 self.jobs.preallocator.wait_served();
                 return Ok(());
             } else if let Some(rewrite) = due.filter(|plan| self.may_rewrite(&state, plan)) {
-                // It may have become due, and may cease to be, without a word to the compaction threads: as readers let go.
+                // It becomes due, and ceases to be, as readers let go, and nobody tells the compaction threads.
                 state = self.rewrite_planned(state, &rewrite);
             } else {
                 if came_by_itself {
@@ -552,11 +560,12 @@ impl Background {
         }
     }
 
-    /// Waits until every memtable that is sealed by now is in tables, and the jobs that have brought it there have ended.
+    /// Waits until every memtable that is sealed by now is in tables, and the jobs that have brought it there have
+    /// ended.
     ///
-    /// INVARIANT(I2): it ends only when a single look at each tree, with a running flush counted as not done, shows nothing as old as
-    /// what was visible at the beginning: memtables that are sealed later, and keyspaces that are created later, hold only newer
-    /// entries or were not there to be waited for, and one that was dropped has nothing to flush.
+    /// INVARIANT(I2): it ends only when one look at each tree, with a running flush counted as not done, shows nothing
+    /// as old as what was visible at the beginning. Memtables that are sealed later hold only newer entries. Keyspaces
+    /// that are created later had nothing to wait for, and one that was dropped has nothing to flush.
     pub(crate) fn wait_flushed(&self) -> Result<()> {
         let upto = self.visible();
         let mut state = self.scheduler.state.lock();
@@ -580,10 +589,10 @@ impl Background {
         sealed.into_iter().chain(running).min()
     }
 
-    /// Waits until no job of `keyspace`, which new jobs do not find any more, is running.
+    /// Waits until no job of `keyspace` is running. New jobs do not find that keyspace any more.
     ///
-    /// It cannot end early, for a flush is chosen and set as running under one hold of the lock, and plans that were made before
-    /// this wait are thrown away: their claim asks whether anything has changed.
+    /// It cannot end early. A flush is chosen and set as running under one hold of the lock. Plans that were made
+    /// before this wait are thrown away: their claim checks whether anything has changed.
     pub(crate) fn wait_jobs_of(&self, keyspace: KeyspaceId) {
         let mut state = self.scheduler.state.lock();
         while state.flushing.is_some_and(|flushing| flushing.keyspace == keyspace)
@@ -598,8 +607,8 @@ impl Background {
 
     /// Waits for the running compactions of `keyspace`; none starts while the returned value lives.
     ///
-    /// It cannot end early, for a compaction, move or rewrite is claimed under the lock under which `held` is asked, and released after
-    /// its result is shown; plans that were made before `held` was set are thrown away.
+    /// It cannot end early. A compaction, move or rewrite is claimed under the same lock as `held` is read, and is
+    /// released after its result was shown. Plans that were made before `held` was set are thrown away.
     pub(crate) fn pause_compactions(&self, keyspace: KeyspaceId) -> Result<CompactionsPaused<'_>> {
         let mut state = self.scheduler.state.lock();
         while !state.held.insert(keyspace) {

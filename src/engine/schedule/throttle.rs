@@ -1,7 +1,9 @@
-//! Compactions are throttled for readers who wait for the disk, as far as the pacer says.
+//! Background throttling: compactions pause while readers wait for the disk, as far as the pacer says.
 //!
-//! A compaction asks between two pieces of its work, some milliseconds each, and pauses in proportion to what it has worked. It
-//! holds no lock then, and what it has claimed keeps other compactions off alone.
+//! A compaction asks between two pieces of its work, some milliseconds each, and pauses in proportion to the time
+//! that it has worked.
+//!
+//! Invariant: it holds no lock while it pauses. Its claims keep off only other compactions.
 //!
 //! It touches what [`Throttle`] holds: counters, settings and the load.
 
@@ -92,7 +94,8 @@ impl ThrottledJob<'_> {
     }
 }
 
-/// For how long a job pauses that has worked for so long and may work a `share` of its time, if it is to pause by now.
+/// The pause of a job that has worked for this long and may work a `share` of its time; `None` if it is not to pause
+/// yet.
 fn pause(worked: Duration, share: f64) -> Option<Duration> {
     let pause = worked.mul_f64((1.0 / share - 1.0).max(0.0)).min(PAUSE_MAX);
     (pause >= PAUSE_MIN).then_some(pause)

@@ -1,17 +1,24 @@
-//! A write's way into the log and the memtables.
+//! Commit: the way of a batch into the log and the memtables.
 //!
-//! 1. Under the writer's lock: wait for room (the only place where a write is made to wait), take sequence numbers,
-//!    append to the log. 2. Without it: put the entries into the memtables. 3. If asked to, make the log durable; who
-//!    comes while another syncs shares the next sync with all others that came. 4. Become visible, in the order of the
-//!    numbers ([`Visibility`](super::visibility::Visibility)).
+//! 1. Under the writer's lock: wait for room, take sequence numbers, append the batch to the log. Nowhere else is a
+//!    caller made to wait on purpose.
+//! 2. Without the lock: insert the entries into the memtables. (Range tombstones go in already in step 1, because they
+//!    must enter one by one, in the order of their numbers.)
+//! 3. For a synced write: sync the log. One writer syncs for all that have appended by then; those that come during a
+//!    sync share the next one.
+//! 4. Publish: batches become visible in the order of their numbers ([`Visibility`](super::visibility::Visibility)).
 //!
-//! Durable before what: log bytes are with the operating system before any entry is visible, and synced before a
-//! synced write is visible and returns. A failed append leaves nothing behind (see [`crate::store::wal`]); a failed
-//! sync poisons the store.
+//! # Invariants
 //!
-//! Whoever seals a memtable or needs the log's floor holds the writer's lock and waits until every numbered write is
-//! visible ([`Engine::wait_all_visible`]): a memtable that is sealed holds all its entries, and no reader will come below them.
-//! That wait ends, for step 3 needs neither the writer's lock nor anything behind it.
+//! * The operating system has a batch's log bytes before any entry is visible. The log is synced before a synced
+//!   write becomes visible and returns.
+//! * A failed append leaves nothing behind (see [`crate::store::wal`]). A failed sync poisons the store.
+//! * Whoever seals a memtable, or asks from where the log is needed, holds the writer's lock and waits until every
+//!   numbered write is visible ([`Engine::wait_all_visible`]). So a sealed memtable has all its entries, and no later
+//!   reader reads at a number below them. The wait ends, because a writer in step 3 needs neither the writer's lock
+//!   nor anything that waits for it.
+//!
+//! Commit is a method of the engine. It touches the log, the memtables and the writer's lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,15 +81,16 @@ struct Numbered {
 }
 
 impl Engine {
-    /// Applies `batch` atomically. Returns the number of its last operation; that of the newest one in the log if it has none.
+    /// Applies `batch` atomically. Returns the number of its last operation, or of the newest one in the log if the
+    /// batch is empty.
     pub(crate) fn commit(&self, batch: &WriteBatch, durability: Durability) -> Result<Seq> {
         let unconditional =
             |_| Error::new(ErrorKind::Conflict, "a write without a condition was held to one");
         self.try_commit(batch, durability, None)?.map_err(unconditional)
     }
 
-    /// Applies `batch` atomically, if a condition holds at that moment, or there is none; otherwise says how it stands.
-    /// Returns the number as [`Engine::commit`] does.
+    /// Applies `batch` atomically if there is no condition, or if it holds at that moment. Otherwise returns how the
+    /// condition stands. Returns the number as [`Engine::commit`] does.
     pub(in crate::engine) fn try_commit(
         &self,
         batch: &WriteBatch,
@@ -164,14 +172,14 @@ impl Engine {
         Ok(Ok(Numbered { first, last: writer.last_seq, trees }))
     }
 
-    /// The keyspaces, all of the batch's among them.
+    /// The keyspaces that exist. Fails if one of the batch's is not among them.
     fn find_trees(&self, batch: &WriteBatch) -> Result<Arc<Trees>> {
         let trees = self.trees();
         let known = batch.keyspaces().iter().all(|id| trees.contains_key(id));
         if known { Ok(trees) } else { Err(dropped()) }
     }
 
-    /// Waits until every write that has a number is visible. Whoever holds the writer's lock keeps it so.
+    /// Waits until every write that has a number is visible. That stays so while the caller holds the writer's lock.
     pub(crate) fn wait_all_visible(&self, writer: &Writer) -> Result<()> {
         self.wait_visible(writer.last_seq)
     }
@@ -225,8 +233,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits until the memtables may take a batch of `bytes` more, sealing what is full. Returns the rate that writers are allowed,
-    /// in bytes per second, if they are slowed down.
+    /// Seals what is full, and waits until the memtables may take a batch of `bytes` more. Returns the rate that
+    /// writers are allowed, in bytes per second, if they are slowed.
     pub(in crate::engine) fn make_room(
         &self,
         guard: &mut MutexGuard<'_, Writer>,
@@ -241,8 +249,8 @@ impl Engine {
         result
     }
 
-    /// Counts the writer among the `crowding` ones once it waits for memtables to be flushed that its batch has no room beside: others
-    /// do not go past it, or it might wait for ever.
+    /// Waits as `make_room` says. A writer counts as crowding while it waits for flushes because its batch has no room
+    /// beside the memtables. Others do not overtake it, or it might wait for ever. `make_room` takes the count back.
     fn wait_for_room(
         &self,
         guard: &mut MutexGuard<'_, Writer>,
@@ -284,7 +292,7 @@ impl Engine {
                     break Ok(Some(bytes_per_second));
                 }
                 WriterVerdict::Stop { reason } => {
-                    // What would end the wait has failed lately: better an error than a wait without end.
+                    // The job that would end the wait has failed lately: an error is better than a wait without end.
                     let job =
                         if reason == policy::Pressure::Memtables { Job::Flush } else { Job::Compaction };
                     if let Some(trouble) = self.background.trouble(job) {
@@ -298,7 +306,7 @@ impl Engine {
         result
     }
 
-    /// Waits for a change. `stalled` is for what the writer has waited so far, and since when.
+    /// Waits for a change. `stalled` holds the reason for which the writer waits, and since when.
     fn wait_because(
         &self,
         reason: StallReason,
@@ -317,7 +325,7 @@ impl Engine {
         }
     }
 
-    /// Holds a writer, and those that wait for its lock, back for what earlier writes owe.
+    /// Delays a writer, and those that wait for its lock, by what earlier writes owe.
     fn delay(&self, reason: StallReason) {
         let owed = self.pressure.owed();
         if owed >= SLEEP_MIN {
@@ -329,13 +337,13 @@ impl Engine {
         }
     }
 
-    /// Seals memtables beyond their budget, or which a batch of `bytes` has no room beside, and ends the log's segment where that
-    /// helps to release it.
+    /// Seals memtables that exceed their budget, or that leave no room for a batch of `bytes`. Ends the log's segment
+    /// where that helps to release it.
     fn seal_full(&self, writer: &mut Writer, bytes: u64) -> Result<()> {
         let settings = self.settings();
         let crowded = self.crowds(writer.active_bytes, bytes);
         if crowded {
-            // What was estimated, or dropped, is known then.
+            // Then the exact bytes are known: no estimate counts any more, and nothing of a dropped keyspace.
             self.wait_all_visible(writer)?;
             writer.active_bytes = self.active_bytes();
         }
@@ -364,7 +372,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives a tree's memtable up for flushing. Every write is visible.
+    /// Seals a tree's memtable, so that it is flushed. REQUIRES: every numbered write is visible.
     pub(in crate::engine) fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
         assert!(self.visible() == writer.last_seq, "I16: a memtable is sealed without all its writes");
         if writer.wal.current_bytes() >= self.settings().limits.segment_bytes / 4 {
@@ -388,19 +396,19 @@ impl Engine {
         Ok(())
     }
 
-    /// What the active memtables hold.
+    /// Bytes that the active memtables hold.
     pub(in crate::engine) fn active_bytes(&self) -> u64 {
         self.trees.load().values().map(|tree| tree.view().active.bytes()).sum()
     }
 
-    /// Gives every memtable up for flushing.
+    /// Seals every memtable, so that it is flushed.
     pub(crate) fn seal_all(&self) -> Result<()> {
         let mut writer = self.writer()?.lock();
         self.health.check_writable()?;
         self.wait_all_visible(&writer)?;
         let trees = self.trees.load();
         if trees.values().any(|tree| !tree.view().active.is_empty()) {
-            // The segment ends with the memtables that it fills, so that it goes with them.
+            // The segment ends with its memtables, so that it can be released with them.
             self.roll(&mut writer)?;
         }
         for tree in trees.values() {
@@ -410,8 +418,8 @@ impl Engine {
     }
 }
 
-/// Puts what `apply` takes of a batch into the memtables, its operations numbered from `first` on. None of them is sealed
-/// before the batch is visible.
+/// Inserts into the memtables those operations of a batch that `apply` takes, numbered from `first` on. No such
+/// memtable is sealed before the batch is visible.
 fn insert(trees: &Trees, batch: &WriteBatch, first: Seq, apply: impl Fn(&Memtable, Seq, &Action<'_>)) {
     let mut last = None;
     for (op, seq) in batch.iter().zip(first.0..) {

@@ -1,24 +1,28 @@
-//! Commits that take effect only if nothing that they depend on has changed.
+//! Conflicts: commits that take effect only if nothing that they depend on has changed.
 //!
-//! A [`Condition`] says: none of these keys and ranges was written after its number. It holds for a batch if it holds for all
-//! numbers below the batch's own. That is found out in two steps:
+//! A [`Condition`] says that none of its keys and ranges was written after its number. It must hold for all numbers
+//! below the batch's own. The check has two steps:
 //!
-//! 1. Without a lock, for all numbers up to the newest visible one: they are in the memtables and tables. Of a key, one
-//!    lookup of its newest version; of a range, a walk from key to key, of each the newest version. So a key with many
+//! 1. Without a lock, for all numbers that are visible: in memtables and tables. For a key, one lookup of its newest
+//!    version. For a range, a walk from key to key that looks only at the newest version of each. So a key with many
 //!    versions costs the logarithm of their number.
-//! 2. Under the writer's lock, for what has been numbered since: by the list of the latest writes ([`Recent`]), which has
-//!    them whether they are visible yet or not. Nobody gets a number before the lock is given back, and the batch has its own by
-//!    then. So the lock is held for a look at a few keys: neither for a search nor for a wait, and a transaction that
-//!    is synced shares its sync with others.
+//! 2. Under the writer's lock, for all later numbers: in the list of the latest writes ([`Recent`]), which has them
+//!    whether they are visible or not. The batch gets its number before the lock is released, so no other write comes
+//!    between.
 //!
-//! Where the list does not reach back to step 1, step 1 is done again for what has come since, without the lock. A caller whom
-//! others overtake again and again ends that after a few rounds: he waits, under the lock, until every number is visible
-//! and does step 1 there. A write without a condition pays for the list only while others commit conditionally.
+//! Under the lock only a few keys are looked at. No table is searched, nobody is waited for, and a synced transaction
+//! shares its sync with others.
 //!
-//! The check finds the newest version of each key, and the newest range tombstone over it, wherever flushes and compactions
-//! have put them. Compactions keep the newer of the two, be it a tombstone, because the caller holds a pin at a number below it
-//! (I4, I5). What holds nothing above the condition's number (tables by their largest number, sealed memtables by that at which
-//! they were sealed) is left out.
+//! Where the list does not reach back to step 1, step 1 is done again without the lock, for what has come meanwhile.
+//! One exception: a commit that is overtaken several times waits under the lock until every number is visible, and
+//! does step 1 there. A write without a condition pays for the list only while others commit conditionally.
+//!
+//! # Invariants
+//!
+//! The check finds the newest version of each key and the newest range tombstone over it, wherever flushes and
+//! compactions have put them. Compactions keep the newer of the two, even a tombstone, because the caller pins a
+//! number below it (I4, I5). Sources that hold nothing above the condition's number are left out: tables by their
+//! largest number, memtables by the number at which they were sealed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,7 +41,7 @@ use crate::store::memtable::Memtable;
 use crate::store::table::TablesCursor;
 use crate::types::{Key, KeyRange, KeyspaceId, Seq, UpperBound};
 
-/// Rounds without the lock, of which each checks what has come during the one before.
+/// Rounds without the lock. Each checks what has come during the one before.
 const ROUNDS_MAX: usize = 4;
 
 /// Writes that are kept, the latest.
@@ -49,19 +53,20 @@ const KEY_BYTES_MAX: usize = 256 << 10;
 /// Numbers for which it is kept after it was wanted last.
 const WANTED_FOR: u64 = 4096;
 
-/// What must hold when a batch is applied: none of the keys, and no key in one of the ranges, was written, or deleted, after
-/// `since`.
+/// What must hold when a batch is applied: none of the keys, and no key in one of the ranges, was written or deleted
+/// after `since`.
 #[derive(Debug)]
 pub(crate) struct Condition<'a> {
     pub(in crate::engine) since: Seq,
-    /// In order, each once. They lie elsewhere: those of a large batch are not copied.
+    /// In order, each once. They are borrowed, so the keys of a large batch are not copied.
     keys: Vec<(KeyspaceId, &'a [u8])>,
     /// In order, those of a keyspace disjoint.
     ranges: Vec<(KeyspaceId, KeyRange)>,
 }
 
 impl<'a> Condition<'a> {
-    /// That nothing which `batch` writes, and none of the other `keys` and `ranges`, was written after `since`.
+    /// The condition that no key that `batch` writes, and none of the other `keys` and `ranges`, was written after
+    /// `since`.
     pub(crate) fn of_batch(
         since: Seq,
         batch: &'a WriteBatch,
@@ -133,7 +138,7 @@ pub(in crate::engine) enum Standing {
     Holds,
     /// It does not: a key of a keyspace, and when it was written.
     Broken(Arc<Tree>, Key, Seq),
-    /// Nobody knows before what is numbered up to here has been looked at.
+    /// Unknown until everything that is numbered up to here has been looked at.
     Unknown(Seq),
 }
 
@@ -292,7 +297,7 @@ impl Engine {
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct Guarded<'a> {
     condition: &'a Condition<'a>,
-    /// Whether it is found out under the lock, whatever that takes.
+    /// Whether to find out under the lock, however long that takes.
     waits: bool,
 }
 
@@ -302,10 +307,12 @@ fn newer_memtables(view: &View, since: Seq) -> impl Iterator<Item = &Arc<Memtabl
     std::iter::once(&view.active).chain(sealed.map(|sealed| &sealed.memtable))
 }
 
-/// What the latest writes have touched: a list in the order of the numbers, complete behind one number up to another.
+/// What the latest writes have touched, in the order of their numbers. The list is complete above `behind` and up to
+/// `upto`.
 ///
-/// It is kept under the writer's lock, and only for a while after somebody has wanted it; and it is bounded. Numbers that were
-/// given to what it was not told of (an ingest, a write that nobody wanted noted) leave a gap, behind which it begins anew.
+/// It is guarded by the writer's lock, is bounded, and is kept only for a while after somebody has wanted it. Numbers
+/// of writes that it was not told of (an ingest, a write that nobody wanted noted) leave a gap. The list begins anew
+/// behind the gap.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     /// All writes numbered above this one

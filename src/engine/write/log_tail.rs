@@ -1,8 +1,10 @@
-//! What flushes may ask of the log: how far back it is needed, and to let go of what is older.
+//! The tail of the log: what a flush may ask of the log.
 //!
-//! [`LogTail`] takes the writer's lock for a moment, and never while it waits for a sync.
+//! A flush asks from which segment the log is still needed, and releases the segments before it. [`LogTail`] takes
+//! the writer's lock for a moment, and never holds it through a sync.
 //!
-//! A segment goes only when the edit that holds its entries is durable, so [`LogTail::release`] comes after the edit's install.
+//! Invariant: a segment is released only after the edit that holds its entries is durable. So [`LogTail::release`]
+//! comes after the install of the edit.
 
 use std::sync::Arc;
 
@@ -25,7 +27,7 @@ pub(in crate::engine) struct LogTail {
     /// `None` in a store that was opened for reading alone.
     pub(in crate::engine) writer: Option<Arc<OrderedMutex<Writer>>>,
     pub(in crate::engine) visibility: Arc<Visibility>,
-    /// Asked for what is in memory alone.
+    /// Tells which entries are in memory alone.
     pub(in crate::engine) trees: Arc<ArcSwap<Trees>>,
     pub(in crate::engine) alarm: Arc<Alarm>,
     /// Where segments go.
@@ -41,7 +43,7 @@ impl LogTail {
             .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"))
     }
 
-    /// The oldest log segment that will be needed once `memtable`, sealed at `upto`, is in tables. Makes the log durable
+    /// The oldest log segment that is still needed once `memtable`, sealed at `upto`, is in tables. Syncs the log
     /// where a crash could otherwise lose entries as old as those that the flush keeps, or a part of their batch.
     pub(in crate::engine) fn prepare(&self, memtable: &Arc<Memtable>, upto: Seq) -> Result<SegmentId> {
         let (floor, log) = {
@@ -63,7 +65,7 @@ impl LogTail {
         Ok(floor)
     }
 
-    /// Gives the log before `floor` up, which the manifest no longer asks for.
+    /// Releases the log before `floor`, which the manifest does not need any more.
     pub(in crate::engine) fn release(&self, floor: SegmentId) -> Result<()> {
         let (released, log) = {
             let mut writer = self.writer()?.lock();

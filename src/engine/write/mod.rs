@@ -1,7 +1,9 @@
-//! The way of a write: from a batch to the log, the memtables and the readers' sight.
+//! The write path: from a batch to the log, to the memtables, to what readers see.
 //!
-//! This room may touch the log, the active memtables and the writer's lock. It reads trees only to check transactions for
-//! conflicts. [`commit`] is the only code that makes a caller wait on purpose; [`pressure`] holds the load that decides it.
+//! [`commit`] is the only code that makes a caller wait on purpose. [`pressure`] holds the load by which it decides.
+//!
+//! This part may touch the log, the active memtables and the writer's lock. It reads trees only to check transactions
+//! for conflicts. `docs/design/write.md` has the whole way of a write.
 
 pub(crate) mod commit;
 pub(super) mod conflict;

@@ -1,4 +1,11 @@
-//! How hard the writers press, and what the pacer makes of it.
+//! Pressure: the latest sample of the load, and what the pacer lets writers do under it.
+//!
+//! Every write reads the sample. Threads of low priority replace it, and no writer may wait for one of those, so the
+//! sample is not behind a lock. A writer that must stop waits here, with the writer's lock released, until the load
+//! has changed.
+//!
+//! Invariant: no writer sleeps through a change. Either the writer sees the new load, or the one who changed it sees
+//! the writer's mark and wakes it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
@@ -42,7 +49,8 @@ impl fmt::Display for StallReason {
 /// Waiting time beyond this is forgiven: the hard limits hold without it, and no single call should pay for a burst.
 const OWED_MAX: Duration = Duration::from_millis(100);
 
-/// Read by every write, and written by threads of low priority: those must not be waited for, so there is no lock.
+/// The load, and the writers that wait for another one. Every write reads it. Threads of low priority write it, and
+/// nobody may wait for these, so it has no lock.
 #[derive(Debug, Default)]
 pub(crate) struct Pressure {
     load: ArcSwap<LoadState>,
@@ -56,8 +64,8 @@ pub(crate) struct Pressure {
     changed: Condvar,
 }
 
-/// Of a writer that may wait for another load and somebody who changes the load, one at least learns of the other: the writer
-/// sees the change, or the other one the mark.
+/// A mark that a writer may wait for another load. Either the writer sees the change of the load, or the one who
+/// changed it sees the mark; maybe both.
 #[derive(Debug, Default)]
 struct StopMark(AtomicBool);
 
@@ -130,9 +138,10 @@ impl Pressure {
 }
 
 impl Background {
-    /// Takes a new sample of the load. Called whenever a memtable is sealed and a job ends. Whether a writer may wait for it.
+    /// Takes a new sample of the load, whenever a memtable is sealed and a job ends. Returns whether a writer may wait
+    /// for it.
     pub(crate) fn sample_load(&self) -> bool {
-        // Taken anew if there is another one by then: an older sample never takes the place of a newer one.
+        // The sample is taken anew if another one has come meanwhile, so an older sample never replaces a newer one.
         self.pressure.load.rcu(|_| self.load_now());
         self.pressure.stopped.is_set()
     }
@@ -140,7 +149,7 @@ impl Background {
     /// Lets stalled writers look again. Not to be called with the writer's lock held.
     pub(crate) fn wake_writers(&self) {
         if let Some(writer) = &self.jobs.log.writer {
-            // A writer that has seen the old load has gone to wait by the time the lock is ours.
+            // By the time we have the lock, a writer that has seen the old load is waiting.
             let _writer = writer.lock();
             self.pressure.stopped.clear();
             if !planted!("stalled-writer-not-woken") {
@@ -200,8 +209,9 @@ impl Engine {
         }
     }
 
-    /// Whether a batch of `bytes` must wait until memtables are flushed, while the active ones hold `active_bytes`: it is large, and
-    /// the budget has no room for it beside them. Where there are none, it has none to wait for. Asked with the writer's lock held.
+    /// Whether a batch of `bytes` must wait until memtables are flushed, while the active ones hold `active_bytes`: it
+    /// is large, and the budget has no room for it beside them. If there are no memtables, it does not wait. Asked
+    /// with the writer's lock held.
     pub(crate) fn crowds(&self, active_bytes: u64, bytes: u64) -> bool {
         let limits = self.settings().limits;
         if bytes <= limits.large_batch_bytes || planted!("large-batch-not-held-back") {

@@ -1,18 +1,24 @@
-//! Tickets: how whoever wrote learns, without waiting, that the write has become durable.
+//! Tickets: they tell when a buffered write has become durable, without a thread that waits for it.
 //!
-//! Owns the number up to which tickets call writes durable, the callbacks that wait for it, and two threads, each started when it
-//! is first needed. The *syncer* makes the log durable for all tickets that were asked for by then: tickets that come while a
-//! sync runs share the next one, with each other and with synced writes ([`SyncGroup`](super::commit::SyncGroup)). The
-//! *teller* calls back, and holds no lock meanwhile: a callback that takes long delays other callbacks and no sync, and one that
-//! panics ends itself alone.
+//! Two threads serve all tickets. Each starts when it is first needed.
 //!
-//! A ticket is good once a sync has ended well that began when all of its write was with the operating system (G2). Segments do
-//! not matter: a sync covers all of them, oldest first; those that are gone by then hold nothing that is not in a table. When
-//! the store is poisoned, whatever is not durable by then fails, for nobody will sync it any more; the first outcome stands.
-//! Closing syncs once more: what waits then is durable, or fails.
+//! * The *syncer* makes the log durable for all tickets that were asked for by then. Tickets that come during a sync
+//!   share the next one, with each other and with synced writes ([`SyncGroup`](super::commit::SyncGroup)).
+//! * The *teller* calls the callbacks, under no lock. A slow callback delays other callbacks and no sync. A callback
+//!   that panics ends only itself.
 //!
-//! Nothing here holds the engine: who keeps a ticket keeps no store open. The teller is not waited for, as the events' thread
-//! is not; it ends when it has told the rest.
+//! # Invariants
+//!
+//! * A ticket succeeds only after a sync that began when all of its write was with the operating system, and that
+//!   ended well (G2). Segments do not matter: a sync covers all of them, oldest first. A segment that is gone by then
+//!   holds nothing that is not in a table.
+//! * When the store is poisoned, every ticket that is not durable by then fails, because nobody syncs any more. The
+//!   first outcome stands.
+//! * Closing syncs once more. What waits then becomes durable or fails.
+//!
+//! This module owns the number up to which writes count as durable, and the callbacks that wait for it. It does not
+//! hold the engine, so a ticket keeps no store open. Closing does not wait for the teller (nor for the thread of the
+//! events); the teller ends when it has called what is left.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -52,10 +58,10 @@ struct State {
     ended: Option<Error>,
     /// The syncer is to end.
     stopped: bool,
-    /// By the number that they wait for.
+    /// Callbacks, by the number that they wait for.
     waiting: BTreeMap<Seq, Vec<Callback>>,
     ready: VecDeque<(Callback, Result<()>)>,
-    /// The teller is there. It stays while anybody may still have something to tell.
+    /// The teller runs. It stays while anybody may still have something to tell.
     telling: bool,
     /// A callback is on its way in.
     coming: bool,
@@ -171,7 +177,8 @@ impl Tickets {
         self.wake(state.ready.is_empty());
     }
 
-    /// Whatever is not durable by now never is, for all that anybody knows. Takes a leaf lock for a moment and calls nothing.
+    /// Fails everything that is not durable by now, because nobody knows whether it ever will be. Takes a leaf lock
+    /// for a moment and calls nothing.
     pub(in crate::engine) fn end(&self, why: &Error) {
         let mut state = self.state.lock();
         if state.ended.is_none() {
@@ -211,8 +218,8 @@ impl Tickets {
 }
 
 impl Engine {
-    /// A ticket for a write that `commit` makes and numbers. Its threads are there first: a write must not succeed and its ticket
-    /// fail.
+    /// A ticket for a write that `commit` makes and numbers. Its threads are started first, so that no write succeeds
+    /// whose ticket fails.
     pub(crate) fn commit_for_ticket(self: &Arc<Self>, commit: impl FnOnce() -> Result<Seq>) -> Result<Seq> {
         self.start_syncer()?;
         let seq = commit()?;

@@ -1,7 +1,11 @@
-//! What readers may see: everything up to one number.
+//! Visibility: the sequence number up to which readers see everything.
 //!
-//! Writers finish in any order; what each has written becomes visible in the order of the numbers, and a writer returns
-//! when its own is. So what is visible is a prefix of the numbers, in whole batches (I16).
+//! Writers finish in any order. Their batches become visible in the order of the numbers, and a writer returns when
+//! its own batch is visible.
+//!
+//! Invariant: what is visible is a prefix of the numbers, in whole batches (I16).
+//!
+//! It touches only its own lock, which is a leaf.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,22 +1,23 @@
-//! Prices that a store has measured while it runs.
+//! Measured prices: what a store has learnt of its machine while it runs.
 //!
-//! Each measured price is a mean of what was seen lately, with the tuned price as so much work that was seen before: one odd
-//! measurement changes little, many change all. A price never leaves [`Measured::BOUND`] times the tuned one, so that a wild
-//! measurement, or a clock that stands still, does no harm.
+//! Each is a mean of what was seen lately. It starts at the tuned price, as if so much work had been seen before. So
+//! one odd measurement changes little, and many change the price. A price stays within [`Measured::BOUND`] times the
+//! tuned one, so a wild measurement, or a clock that stands still, does no harm.
 //!
-//! A job that had to wait for the processor, or behind others for the disk, took longer than it cost. Nothing tells how long that was, so what
-//! took longer than expected counts for less than what did not ([`SLOW_PARTS`]).
+//! A job that waited for the processor, or behind others for the disk, took longer than it cost. Nothing tells how
+//! long it waited. So a measurement that took longer than expected counts for less than others ([`SLOW_PARTS`]).
 //!
-//! Plain arithmetic: who measures, and when, is `engine/observe/costs.rs`.
+//! This is plain arithmetic. `engine/observe/costs.rs` takes the measurements.
 
 use std::time::Duration;
 
 use super::Costs;
 
-/// A compaction of less is mostly barriers, and says nothing of what a byte costs.
+/// A smaller compaction is mostly barriers, and says nothing about the price of a byte.
 const COMPACTED_BYTES_MIN: u64 = 4 << 20;
 
-/// So much work is as if it had been seen at the tuned price; up to four times as much is kept. Bytes of compaction: some jobs.
+/// The tuned price counts as this much work, in bytes of compaction: some jobs. At most four times as much is kept of
+/// what is measured.
 const COMPACTED_BYTES_PRIOR: f64 = (64 << 20) as f64;
 
 /// The same for reads of blocks.
@@ -25,10 +26,10 @@ const READS_PRIOR: f64 = 4096.0;
 /// The same for barriers.
 const BARRIERS_PRIOR: f64 = 16.0;
 
-/// What took longer than expected counts for one part in so many of what did not.
+/// Divisor: a measurement that took longer than expected counts for this part of its amount.
 const SLOW_PARTS: f64 = 4.0;
 
-/// Processors that differ by less count as the same: that much their clock changes under load.
+/// Processors that differ by a smaller factor count as the same: a clock changes by as much under load.
 const SAME_PROCESSOR: f64 = 1.5;
 
 /// The mean price of some kind of work.
@@ -70,7 +71,7 @@ impl Mean {
 /// What has been measured of a machine.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
-    /// How many times as long the processor takes as the one that the prices were tuned on.
+    /// The processor takes this many times as long as the one that the prices were tuned on.
     processor: f64,
     compacted_byte: Mean,
     block_read: Mean,
@@ -90,7 +91,7 @@ impl Default for Measured {
 }
 
 impl Measured {
-    /// A measured price is at most so many times the tuned one, and at least that part of it.
+    /// A measured price is at most this many times the tuned one, and at least the tuned one divided by it.
     pub const BOUND: f64 = 32.0;
 
     /// The processor takes `times` as long as the one that the prices were tuned on.
@@ -103,7 +104,7 @@ impl Measured {
     pub fn compacted(&mut self, bytes: u64, time: Duration) {
         let nanos = time.as_nanos() as f64;
         if bytes >= COMPACTED_BYTES_MIN && nanos > 0.0 {
-            // Most of the time is the bytes', whatever barriers take at the moment.
+            // At least half of the time counts for the bytes, whatever barriers cost at the moment.
             let barriers = self.costs().job().min(nanos / 2.0);
             self.compacted_byte.add_busy(bytes as f64, nanos - barriers);
         }

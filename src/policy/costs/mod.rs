@@ -1,26 +1,28 @@
-//! What things cost on this machine: the one place that knows prices.
+//! Costs: what work takes on this machine. No other module knows prices.
 //!
-//! A price is what an amount of work takes, in nanoseconds; it depends on the machine. A choice (how large a part, how many times, for how
-//! long) does not: it stands beside its decision. `docs/design/costs.md` lists both. Decisions compare works of different kinds, such
-//! as seeks and compactions, so they ask [`Costs`] for times, or, in [`Costs::compaction_bytes`] alone, for the bytes that could be
-//! compacted meanwhile.
+//! A price is the time that an amount of work takes, in nanoseconds. It depends on the machine. A choice (how large a
+//! part, how many times, for how long) does not depend on it, and stands beside its decision. `docs/design/costs.md`
+//! lists both. Decisions compare works of different kinds, such as seeks and compactions. So they ask [`Costs`] for
+//! times or, in [`Costs::compaction_bytes`] alone, for the bytes that could be compacted meanwhile.
 //!
-//! [`Costs::TUNED`] are the prices on the machine that the policies were tuned on; tests and virtual time use them. A running store
-//! has [`Measured`] ones, which start from these and never leave [`Measured::BOUND`] times them.
+//! [`Costs::TUNED`] has the prices of the machine that the policies were tuned on; tests and virtual time use it. A
+//! running store has [`Measured`] prices, which start from these and stay within [`Measured::BOUND`] times them.
 
 mod measured;
 
 pub use measured::Measured;
 
-/// What a byte of compaction took where the others were tuned: 525 bytes in a microsecond.
+/// The time of one byte of compaction on the machine that the other prices were tuned on, in nanoseconds: 525 bytes in
+/// a microsecond (`docs/design/costs.md`).
 const TUNED_BYTE: f64 = 1000.0 / 525.0;
 
-/// Blocks that a scan reads for each run, in times that one read takes: it often reads two of them, and each is missed, checked and let
-/// go. A choice: it counts what scans do. (3 us, where reads from the operating system's memory take 1.9.)
+/// Reads that a scan waits for in each run. A choice: it counts what scans do. A scan often reads two blocks of a run,
+/// and each is missed, checked and let go.
 const READS_PER_SEEK: f64 = 2.0;
 
-/// One seek is worth no more bytes of compaction than this. A choice: LevelDB's estimate of a seek on a disk (`db/version_set.cc`:
-/// `allowed_seeks`), so that a disk that is slow for a while does not make everything due.
+/// One seek is worth at most this many bytes of compaction. A choice: LevelDB's estimate of a seek on a disk
+/// (`db/version_set.cc`: `allowed_seeks`). With this bound, a disk that is slow for a while does not make everything
+/// due.
 const SEEK_BYTES_MAX: f64 = (16 << 10) as f64;
 
 /// Barriers that a compaction waits for, whatever it writes: of its pack and of the manifest.
@@ -28,23 +30,23 @@ const BARRIERS_PER_JOB: f64 = 2.0;
 
 /// Prices of a machine. Each is a time in nanoseconds.
 ///
-/// The first ones are of the processor and its memory, the last ones of the device. A price that is asked for a device is that of
-/// [`Costs::device`].
+/// The first ones are of the processor and its memory, the last ones of the device, [`Costs::device`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Costs {
     /// To compact one byte of tables: to read it, merge it and write it, without barriers. Measured from compactions.
     pub compacted_byte: f64,
-    /// What one run more takes of a scan whose blocks are cached. Tuned with scans of 50 rows; follows the processor.
+    /// What one more run adds to a scan whose blocks are cached. Tuned with scans of 50 rows; follows the processor.
     pub seek_cached: f64,
-    /// What one run more takes of a lookup: to find the table and to ask its filter. Tuned with lookups of absent keys; follows the
-    /// processor.
+    /// What one more run adds to a lookup: to find the table and to ask its filter. Tuned with lookups of absent keys;
+    /// follows the processor.
     pub filter_probe: f64,
-    /// What a user takes of the processor who asks for one block. An estimate of lookups and scans together; follows the processor.
+    /// Time of the processor that a user takes for one block. An estimate of lookups and scans together; follows the
+    /// processor.
     pub asked_block: f64,
     /// The same for one byte that a user writes. An estimate of writes of a kilobyte; follows the processor.
     pub written_byte: f64,
-    /// A read that takes less was not from a disk but from the operating system's memory, where compactions are not in the way: 16 times
-    /// what such a read takes. Follows the processor.
+    /// A read that takes less came from the operating system's memory, where compactions are not in the way. 16 times
+    /// what such a read takes; follows the processor.
     pub memory_read_max: f64,
     /// The device that holds the tables.
     pub device: DeviceCosts,
@@ -53,7 +55,8 @@ pub struct Costs {
 /// Prices of a device. Each is a time in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DeviceCosts {
-    /// To read one block that is not in the block cache, from the operating system's memory or from the disk. Measured from reads of users.
+    /// To read one block that is not in the block cache, from the operating system's memory or from the disk. Measured
+    /// from users' reads.
     pub block_read: f64,
     /// To make a few bytes durable. Measured from edits of the manifest.
     pub barrier: f64,
@@ -97,21 +100,21 @@ impl Costs {
         bytes as f64 * self.compacted_byte + jobs as f64 * self.job()
     }
 
-    /// A compaction, however small it is: for its barriers.
+    /// The barriers of a compaction, which it costs however small it is.
     #[must_use]
     pub fn job(&self) -> f64 {
         BARRIERS_PER_JOB * self.device.barrier
     }
 
-    /// One seek in one run, where a share of `cached` of the blocks is in the cache and others take `block_read` each, such as
-    /// [`DeviceCosts::block_read`]; but no more than [`SEEK_BYTES_MAX`] are worth.
+    /// One seek in one run. A share of `cached` of the blocks is in the cache; the others take `block_read` each, such
+    /// as [`DeviceCosts::block_read`]. At most what [`SEEK_BYTES_MAX`] are worth.
     #[must_use]
     pub fn seek(&self, cached: f64, block_read: f64) -> f64 {
         let reads_max = (SEEK_BYTES_MAX * self.compacted_byte - self.seek_cached).max(0.0);
         self.seek_cached + (1.0 - cached) * (READS_PER_SEEK * block_read).min(reads_max)
     }
 
-    /// Bytes that could be compacted in so many nanoseconds. The only place that converts the one into the other.
+    /// Bytes that could be compacted in `nanos` nanoseconds. The only place that converts the one into the other.
     #[must_use]
     pub fn compaction_bytes(&self, nanos: f64) -> u64 {
         // A cast saturates.
@@ -124,8 +127,8 @@ impl Costs {
         self.compaction_bytes(self.job())
     }
 
-    /// What could have been compacted instead of `seeks`, in bytes, at a time when as many blocks as `asked` tells were cached and
-    /// read. What was read then took its own time, so that is not asked of the device.
+    /// Bytes that could have been compacted in the time of `seeks`, when blocks were cached and read as `asked` tells.
+    /// The reads of that time have their own measured time, so the price of the device is not used.
     #[must_use]
     pub fn seeks_worth(&self, seeks: u64, asked: &BlocksAsked) -> u64 {
         let BlocksAsked { cached, read, read_nanos } = *asked;
@@ -135,7 +138,7 @@ impl Costs {
         self.compaction_bytes(seeks as f64 * self.seek(cached, block_read))
     }
 
-    /// What could have been compacted instead of so many probes of filters, in bytes.
+    /// Bytes that could have been compacted in the time of `probes` of filters.
     #[must_use]
     pub fn filter_probes_worth(&self, probes: u64) -> u64 {
         self.compaction_bytes(probes as f64 * self.filter_probe)

@@ -1,10 +1,10 @@
-//! LevelDB's layout: the limits of the levels grow by a ratio that is given. And what is owed under any limits.
+//! The leveled layout, LevelDB's: the limits of the levels grow by a given ratio. And the debt under any limits.
 //!
-//! Level 1 may hold a given number of bytes, and each deeper level the ratio times what the one above may. The limits do not depend
-//! on what the tree holds.
+//! Level 1 may hold a given number of bytes, and each deeper level the ratio times what the one above may. The limits
+//! do not depend on what the tree holds.
 //!
-//! The debt is a forecast in bytes. It counts what each level holds above its limit, once for each level that this passes, with what it
-//! meets there. What meets nothing moves, and is no debt.
+//! The debt is a forecast in bytes. It counts what each level holds above its limit, together with what that meets
+//! below, once for each level that it passes. What meets nothing moves, and is no debt.
 
 use super::{Layout, LeveledConfig};
 use crate::catalog::Version;

@@ -1,12 +1,12 @@
-//! How the levels of a tree are built, and when one is too large.
+//! Layouts: how the levels of a tree are built, and when one is too large.
 //!
-//! There is one kind of layout today, [`Layout::Leveled`]: runs of flushed tables in level 0, one run in every deeper level. A
-//! level is due at score 1: level 0 by its own rules (`level0`), a deeper one by its bytes. The deepest level has nowhere to go and is
-//! never due. Where the limits come from is in two files: `leveled` has LevelDB's, which grow by a ratio that is given, and the
-//! debt that follows from any limits; `adaptive` has those that follow the tree.
+//! There is one kind, [`Layout::Leveled`]: runs of flushed tables in level 0, one run in every deeper level. A level
+//! is due at score 1: level 0 by its own rules (`level0`), a deeper one by its bytes. The deepest level has nowhere
+//! to go and is never due. The limits come from two files. `leveled` has LevelDB's, which grow by a given ratio, and
+//! the debt that follows from any limits. `adaptive` has those that follow the tree.
 //!
-//! A layout looks at a [`Version`] and its own limits alone. What the machine costs, and who reads or writes at the moment,
-//! others add to the [`TreeShape`].
+//! A layout looks only at a [`Version`] and its own limits. Others add to the [`TreeShape`] what the machine costs
+//! and who reads or writes at the moment.
 
 mod adaptive;
 mod leveled;
@@ -34,11 +34,11 @@ pub struct LeveledConfig {
     pub ratio: Option<u64>,
     /// Runs at which level 0 is due, at least 1.
     pub l0_trigger: u64,
-    /// Without a ratio, level 0 is due at as many bytes as so many full runs have, at the latest; at least `l0_trigger`.
+    /// Without a ratio: the most bytes at which level 0 is due, as a number of full runs; at least `l0_trigger`.
     pub l0_full_max: u64,
-    /// Without a ratio, level 0 is due at so many runs, whatever they hold; at least `l0_trigger`.
+    /// Without a ratio: the number of runs at which level 0 is due, whatever they hold; at least `l0_trigger`.
     pub l0_runs_max: u64,
-    /// Without a ratio, level 0 counts for so many runs where it is due by its bytes.
+    /// Without a ratio: the number of runs that level 0 counts for when it is due by its bytes.
     pub l0_runs_due: u64,
 }
 
@@ -52,13 +52,13 @@ pub struct TreeShape {
     /// What readers have paid for each run of level 0, in bytes of compaction ([`super::Costs::seeks_worth`],
     /// [`Layout::filter_probes_worth`]).
     pub read_debt_bytes: u64,
-    /// Whether nobody is there, so that a job holds up nobody.
+    /// Whether users leave the store alone, so that a job holds up nobody.
     pub idle: bool,
-    /// Which share of what is flushed takes the place of something older.
+    /// The share of what is flushed that replaces something older (the overwrite ratio).
     pub overwrite_ratio: f64,
     /// What has expired of it; `None` if values live for ever.
     pub expiring: Option<Expiring>,
-    /// No table is compacted alone, but for who asks: that has failed a while ago.
+    /// Whether no table is compacted alone (unless a caller asks for it), because that failed a while ago.
     pub put_off: bool,
 }
 

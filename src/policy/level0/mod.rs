@@ -1,17 +1,20 @@
-//! The rules of level 0, all in one place; the rest of the code is mechanism and calls these.
+//! The rules of level 0, all in one place. The rest of the code is mechanism and calls these.
 //!
-//! * **What is a run.** A flush brings one. What level 0 *counts for* is a number of runs ([`Layout::level0_runs`]): with a given ratio, the
-//!   runs that there are (LevelDB); without one, also what they hold, in units of [`Layout::level0_run_bytes`].
-//! * **When it is due.** At its number of runs; without a given ratio also at a part of the data ([`Level0Limits`]). And once the
-//!   read debt has reached [`Layout::price_of_level0`] ([`Layout::measure_with_debt`]).
-//! * **When it holds writers up.** From `l0_slow` runs on they are slowed, at `l0_stop` they stop ([`GovernorConfig::level0_slows`],
-//!   [`GovernorConfig::level0_pressure`], [`GovernorConfig::level0_stops`]). A level 0 that holds writers up is always due (I11).
-//! * **What is compacted within it.** Windows of neighbouring runs (`windows`): what readers have paid for, and in idle time what
-//!   is of about a size. Parts of it that are dense go down in idle time ([`Layout::idle_parts`]).
-//! * **What readers owe.** A seek of each scan and a filter probe of each lookup for every run ([`Costs::seeks_worth`],
-//!   [`Layout::filter_probes_worth`]), in bytes of compaction. `engine/schedule/read_triggered.rs` adds it up.
+//! * **What is a run.** A flush brings one. What level 0 *counts for* is a number of runs ([`Layout::level0_runs`]).
+//!   With a given ratio that is the number of its runs (LevelDB). Without one, its bytes count too, in units of
+//!   [`Layout::level0_run_bytes`].
+//! * **When it is due.** At its number of runs. Without a given ratio also at a part of the data ([`Level0Limits`]).
+//!   And once the read debt has reached [`Layout::price_of_level0`] ([`Layout::measure_with_debt`]).
+//! * **When it holds writers up.** From `l0_slow` runs on they are slowed, at `l0_stop` they stop
+//!   ([`GovernorConfig::level0_slows`], [`GovernorConfig::level0_pressure`], [`GovernorConfig::level0_stops`]). A
+//!   level 0 that holds writers up is always due (I11).
+//! * **What is compacted within it.** Windows of neighbouring runs (`windows`): those that readers have paid for, and
+//!   in idle time runs of about equal size. In idle time its dense parts go down ([`Layout::idle_parts`]).
+//! * **What readers owe.** A seek of each scan and a filter probe of each lookup for every run
+//!   ([`Costs::seeks_worth`], [`Layout::filter_probes_worth`]), in bytes of compaction.
+//!   `engine/schedule/read_triggered.rs` adds it up.
 //!
-//! Which tables a job takes is the picker's business (`picker/level0.rs`, `picker/intra_l0.rs`).
+//! The picker decides which tables a job takes (`picker/level0.rs`, `picker/intra_l0.rs`).
 
 mod windows;
 
@@ -21,24 +24,26 @@ use super::layout::data_bytes;
 use super::pacer::between;
 use super::{Costs, GovernorConfig, Layout, LeveledConfig, LoadState, TreeShape};
 
-/// Level 0 may be one part in so many of the data.
+/// Divisor: level 0 may be this part of the data.
 const LEVEL0_PARTS: u64 = 5;
 
-/// A run counts for one part in so many of what level 0 is due at, or for a full one, at the most: what a large ingest brings is debt,
-/// but no more of a hurry for that.
+/// Divisor: a run counts for at most this part of the bytes at which level 0 is due, or for a full run if that is
+/// more. A large ingest brings debt, but is no more urgent for that.
 const LEVEL0_COUNTED_PARTS: u64 = 4;
 
-/// For what may be obsolete, level 0 counts for no more than so large a part beyond what it is due at: 72 by default, where writers
-/// stop at 96. With limits of less than a third between the two, it may stop them.
+/// Divisor: for what may be obsolete, level 0 counts for at most this part more than what it is due at. That is 72 by
+/// default, and writers stop at 96. If the limits are less than a third apart, it may stop them.
 const LEVEL0_PRESSED_PARTS: u64 = 3;
 
-/// Level 0 may have so many times the runs that it had if all were full: sections of the older ones are compacted already.
+/// Level 0 may have this many times the runs that it would have if all were full: compactions have taken sections of
+/// the older ones already.
 const LEVEL0_PARTIAL: u64 = 2;
 
 impl Layout {
-    /// What level 0 counts for, in runs, where they hold writers up, if of what is flushed a share of `overwrite_ratio` takes the place of
-    /// something older. Without a given ratio its bytes count against what level 0 is ever due at; and those that took the place of
-    /// something against what it is due at now, but for that alone writers are slowed and not stopped.
+    /// What level 0 counts for, in runs, when it is judged whether it holds writers up. `overwrite_ratio` is the share
+    /// of what is flushed that replaces something older. Without a given ratio the bytes count in two ways: all of
+    /// them against the most that level 0 is ever due at; and those that replaced something against what it is due at
+    /// now, which slows writers but never stops them.
     #[must_use]
     pub fn level0_runs(&self, version: &Version, overwrite_ratio: f64) -> u64 {
         let Self::Leveled(config) = self;
@@ -54,7 +59,7 @@ impl Layout {
         all.max(obsolete).max(runs.len() as u64)
     }
 
-    /// Bytes of level 0 that count as a run there, if they do.
+    /// Bytes of level 0 that count as one run; `None` with a given ratio, where only runs count.
     #[must_use]
     pub fn level0_run_bytes(&self, version: &Version, overwrite_ratio: f64) -> Option<u64> {
         let Self::Leveled(config) = self;
@@ -64,8 +69,9 @@ impl Layout {
         config.ratio.is_none().then(|| config.level0_counted_bytes(full_bytes))
     }
 
-    /// What readers must have paid for a run ([`Costs::seeks_worth`], [`Layout::filter_probes_worth`]) for level 0, though not full, to be compacted, in bytes:
-    /// every scan seeks in each of its runs, and lookups ask their filters. `None` if there is nothing to compact.
+    /// What readers must have paid for each run of level 0 before it is compacted although it is not full, in bytes
+    /// ([`Costs::seeks_worth`], [`Layout::filter_probes_worth`]). Every scan seeks in each run, and lookups ask its
+    /// filters. `None` if there is nothing to compact.
     #[must_use]
     pub fn price_of_level0(&self, version: &Version, costs: &Costs) -> Option<u64> {
         let l0 = version.level(0);
@@ -74,22 +80,23 @@ impl Layout {
         Some(cost.checked_div(l0.runs.len() as u64)?.max(1))
     }
 
-    /// What could have been compacted instead of `looks` into the filter of a run of level 0, in bytes. Nothing with a given ratio,
-    /// where none but scans pay.
+    /// Bytes that could have been compacted in the time of `looks` into the filter of a run of level 0. 0 with a given
+    /// ratio: only scans pay there.
     #[must_use]
     pub fn filter_probes_worth(&self, looks: u64, costs: &Costs) -> u64 {
         let Self::Leveled(config) = self;
         if config.ratio.is_some() { 0 } else { costs.filter_probes_worth(looks) }
     }
 
-    /// While nobody is there, parts of level 0 are compacted that hold at least one part in so many of what lies below: half as much as
-    /// when level 0 is due, so what is compacted is written twice as often at most. `None` with a given ratio.
+    /// Divisor: in idle time, those parts of level 0 are compacted that hold at least this part of what lies below
+    /// them. That is half as much as when level 0 is due, so a compaction writes at most twice as much for each byte.
+    /// `None` with a given ratio.
     #[must_use]
     pub fn idle_parts(&self) -> Option<u64> {
         self.has_intra_l0().then_some(2 * LEVEL0_PARTS)
     }
 
-    /// Whether runs of level 0 are compacted within level 0 at all: without a given ratio.
+    /// Whether there is intra-L0 compaction: without a given ratio.
     #[must_use]
     pub fn has_intra_l0(&self) -> bool {
         let Self::Leveled(config) = self;
@@ -98,7 +105,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// Measures `version`, of which readers have paid `read_debt_bytes` for each run of level 0: once that is the price of its
+    /// Measures `version`. Readers have paid `read_debt_bytes` for each run of level 0; once that is the price of its
     /// compaction, it is due.
     #[must_use]
     pub fn measure_with_debt(&self, version: &Version, read_debt_bytes: u64, costs: &Costs) -> TreeShape {
@@ -121,8 +128,8 @@ impl GovernorConfig {
         runs >= self.l0_stop
     }
 
-    /// How far level 0 is from where it slows writers, 0, to where it stops them, 1. Its runs are a coarse signal; the active memtable,
-    /// which will be the next one, is its fraction.
+    /// How far level 0 has come from where it slows writers (0) to where it stops them (1). Runs are a coarse signal,
+    /// so the active memtable, the next run, adds a fraction.
     pub(super) fn level0_pressure(&self, load: &LoadState) -> f64 {
         // The fraction is at most half of the way.
         let next_max = (self.l0_stop.saturating_sub(self.l0_slow) as f64 / 2.0).max(1.0);
@@ -181,8 +188,8 @@ impl LeveledConfig {
         self.run_bytes().saturating_mul(self.l0_full_max).max(self.level1_bytes)
     }
 
-    /// What counts as a run of a level 0 that is due at `due_bytes`: rounded up, so that what counts for more runs than that is more
-    /// bytes, too (I11).
+    /// Bytes that count as a run of a level 0 that is due at `due_bytes`. Rounded up: a level 0 that counts for more
+    /// runs than that also has more bytes than that (I11).
     fn level0_counted_bytes(&self, due_bytes: u64) -> u64 {
         due_bytes.div_ceil(self.l0_runs_due.max(1))
     }

@@ -1,11 +1,11 @@
-//! Which neighbouring runs of level 0 may become one run: windows for intra-L0 compaction.
+//! Windows for intra-L0 compaction: neighbouring runs of level 0 that may become one run.
 //!
-//! A window is looked at by what its runs share. What a run has alone in a range of keys does not count: to compact the window
-//! need not write it, and what has been compacted within level 0 already is that. A window costs the bytes that its runs share,
-//! and saves one run less than there are in it. The best are those that cost least for each run that is saved.
+//! Only what the runs of a window share counts. What a run has alone in a range of keys need not be written, and
+//! whatever has been compacted within level 0 already is alone there. A window costs the bytes that its runs share.
+//! It saves one run less than it has. The best windows cost least for each run that is saved.
 //!
-//! There are none with a given ratio: there, level 0 is LevelDB's. Only the newest runs are looked at, so that the work is bounded
-//! however many runs there are.
+//! With a given ratio there are no windows: level 0 is LevelDB's then. Only the newest runs are looked at, so the
+//! search is bounded however many runs there are.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -14,17 +14,16 @@ use crate::catalog::Version;
 use crate::policy::clusters::{EVEN_PARTS, clusters};
 use crate::policy::{Costs, Layout};
 
-/// Newest runs of level 0 among which windows to compact within level 0 are sought.
+/// Windows are sought among this many runs of level 0, the newest.
 const INTRA_L0_RUNS_MAX: usize = 64;
 
-/// As many windows are looked at, where nothing of the cheapest can be compacted within level 0.
+/// At most this many windows are tried, since the cheapest may have nothing that can be compacted.
 const INTRA_L0_COMPACTIONS_MAX: usize = 16;
 
 impl Layout {
-    /// The windows of neighbouring runs of level 0, newest first, that readers have paid for to be compacted within level 0 into one run, with their
-    /// prices as in [`Layout::price_of_level0`]: the cheapest few, the cheapest first. What is paid for is one run less; to compact them within level 0
-    /// writes no byte of the level below, and serves readers as long as level 0 stays. None with a given ratio: there, level 0 is
-    /// LevelDB's.
+    /// The windows that readers have paid for, with their prices as in [`Layout::price_of_level0`]: the cheapest few,
+    /// the cheapest first. What is paid for is one run less. An intra-L0 compaction writes no byte of the level below,
+    /// and serves readers as long as level 0 stays. None with a given ratio: level 0 is LevelDB's then.
     #[must_use]
     pub fn intra_l0(
         &self,
@@ -45,9 +44,9 @@ impl Layout {
         windows.into_iter().map(|(price, runs)| (runs, price)).collect()
     }
 
-    /// The windows of neighbouring runs of level 0 to compact within level 0 where they are even while nobody is there: some of those of which no run holds
-    /// more than a third, those that save most runs first. So a byte is written again the fewer times, the larger the run is that
-    /// it lies in: on the way from full runs to a level 0 that is due, twice or three times. None with a given ratio.
+    /// The windows for idle time: those of which no run holds more than a third, the ones that save most runs first.
+    /// So the larger the run that a byte lies in, the fewer times it is written again: two or three times on the way
+    /// from full runs to a level 0 that is due. None with a given ratio.
     #[must_use]
     pub fn idle_intra_l0(&self, version: &Version, costs: &Costs) -> Vec<Range<usize>> {
         let mut windows = self.windows(version);
@@ -69,7 +68,8 @@ impl Layout {
         let parts: Vec<Vec<(usize, u64)>> = (0..runs.len()).map(parts_of).collect();
         let mut windows = Vec::new();
         for from in 0..runs.len() {
-            // Of each run what shares an overlap cluster with others of the window; of each overlap cluster its bytes, and the only run that has any.
+            // `shared`: bytes of each run that lie in an overlap cluster with another run of the window. `alone`: the
+            // only run so far that has any of an overlap cluster, with its bytes.
             let mut shared = vec![0; runs.len()];
             let mut alone: Vec<Option<(usize, u64)>> = vec![None; clusters.len()];
             let mut met = vec![false; clusters.len()];
@@ -97,11 +97,11 @@ impl Layout {
     }
 }
 
-/// Neighbouring runs of level 0 that share keys. What a run has alone in a range of keys does not count: to compact them within level 0 need not
-/// write it, and what has been compacted within level 0 already is that.
+/// Neighbouring runs of level 0 that share keys. What a run has alone in a range of keys does not count: it need not
+/// be written.
 struct Window {
     runs: Range<usize>,
-    /// How many runs fewer there are, once they are compacted within level 0.
+    /// How many runs fewer there are after its intra-L0 compaction.
     saved: u64,
     bytes: u64,
     /// Of the run that has most of them.
@@ -109,7 +109,7 @@ struct Window {
 }
 
 impl Window {
-    /// What it costs to compact them within level 0 for each run that is saved, in bytes.
+    /// The cost of its intra-L0 compaction, in bytes, for each run that is saved.
     fn price(&self, costs: &Costs) -> u64 {
         costs.compaction_bytes(costs.compaction(self.bytes, 1)) / self.saved
     }

@@ -1,21 +1,23 @@
-//! What becomes of victims: which of them move, which are compacted, with which target inputs, and what of the two levels
-//! belongs to the job.
+//! The choice: which victims move, which are compacted, with which target inputs, and what the job claims of the two
+//! levels.
 //!
-//! Victims that share keys, directly or by way of others, make a *cluster*; without `settle` all victims make one. A
-//! cluster whose tables are disjoint, meet no table of the target, and meet little of the level after it, moves; in
-//! level 0, where I2 asks for more, everything older that overlaps a victim is among the victims, and what is newer may
-//! stay above it. The tables of the other clusters, and the tables of the target that overlap them, are the inputs.
+//! Victims that share keys, directly or through others, make a *cluster*. Without `settle`, all victims make one.
 //!
-//! Moved tables, and tables that the job leaves where they are, may lie between inputs, but share no key with any: with
-//! no victim, for they would be in its cluster or be its target inputs; with no target input, for the target is one run. A
-//! table's range covers its range tombstones, so these, too, lie wholly before or behind. The hulls of inputs between
-//! which there is nothing else are the *islands*. Outputs are cut where the next island begins, so each lies in one
-//! island, and the target stays a run (I1).
+//! A cluster moves if its tables are disjoint, meet no table of the target, and meet little of the level after it. In
+//! level 0, where I2 asks for more, everything older that overlaps a victim is among the victims; newer tables may
+//! stay above. The tables of the other clusters, and the tables of the target that overlap them, are the inputs.
 //!
-//! The job claims its islands and what it moves. All that it reads, moves and writes lies there, and no other job's tables
-//! do, whether they are there now or come while it runs; so tables between islands may be compacted meanwhile, and I2 holds key
-//! by key (I12). Of level 0 it claims the hull, so that no other job takes what was flushed since from between the islands
-//! of a section, and sets the cursor back.
+//! Between inputs may lie tables that move or stay. They share no key with any input. Not with a victim: else they
+//! would be in its cluster or be its target inputs. Not with a target input: the target is one run. A table's range
+//! covers its range tombstones, so these, too, lie wholly before or behind.
+//!
+//! The hulls of inputs with nothing else in between are the *islands*. Outputs are cut where the next island begins.
+//! So each output lies in one island, and the target stays a run (I1).
+//!
+//! The job claims its islands and what it moves. All that it reads, moves and writes lies there, and no table of
+//! another job does, now or later. So other jobs may compact the tables between islands, and I2 holds key by key
+//! (I12). Of level 0 it claims the hull. So no other job takes newly flushed tables from between the islands of a
+//! section and sets the cursor back.
 
 use std::sync::Arc;
 
@@ -86,14 +88,14 @@ impl<'a> Choice<'a> {
         !self.target_inputs.is_empty()
     }
 
-    /// Step 4: whether this takes more victims than `other`, no target input more, and not too much in all.
+    /// Step 4: whether this takes more victims than `other`, no further target input, and not too much in all.
     pub(super) fn gains_over(&self, other: &Self) -> bool {
         self.victims.len() > other.victims.len()
             && self.target_inputs.len() == other.target_inputs.len()
             && self.bytes() < self.source.config.expansion_bytes_max
     }
 
-    /// Whether the victims that are compacted hold at least one part in so many of what they meet.
+    /// Whether the victims that are compacted hold at least one part in `parts` of what they meet.
     pub(super) fn is_dense(&self, parts: u64) -> bool {
         let compacted: u64 = self.compacted().map(|table| table.bytes()).sum();
         let met: u64 = self.target_inputs.iter().map(|table| table.bytes()).sum();

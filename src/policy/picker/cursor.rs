@@ -1,4 +1,4 @@
-//! Victims in the order in which a level's cursor goes round.
+//! The cursor picker: takes victims in key order, round and round the level.
 
 use std::sync::Arc;
 

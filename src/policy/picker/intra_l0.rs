@@ -1,20 +1,23 @@
-//! Intra-L0 compactions: runs of level 0 become one of them. (RocksDB's intra-L0 compaction.)
+//! Intra-L0 compaction: neighbouring runs of level 0 become one of them. (RocksDB has it under the same name.)
 //!
-//! A scan seeks in every run of level 0, a lookup asks the filters of all, and to compact level 0 away writes the level below
-//! again, however large. So where readers have paid for it (`Layout::intra_l0`), a window of neighbouring runs is compacted within
-//! level 0, part by part: what that writes are these runs, once.
+//! A scan seeks in every run of level 0, and a lookup asks the filters of all. To compact level 0 away writes the
+//! level below again, however large it is. So where readers have paid for it (`Layout::intra_l0`), a window of
+//! neighbouring runs is compacted within level 0, part by part. That writes only these runs, once.
 //!
-//! A job takes whole overlap clusters of the window (`policy/clusters.rs`) that follow one another. So whatever of the window overlaps their hull is among its inputs, and the outputs may carry the newest epoch of
-//! these: of each key, what is newer than all inputs lies in newer runs, what is older in older ones, and nothing has an epoch
-//! between theirs.
+//! # Invariants
 //!
-//! I3 asks more of two tables that overlap: that all entries of one are newer than all of the other. Inputs may be older intra-L0 compactions, and
-//! reach from where they hold very old entries to where a table of a run behind the window, which was no input then, has newer
-//! ones. Such a table outside of the window gets outputs of its own: they are cut where it begins and ends. What lies in its range
-//! comes from tables that overlapped it before, as I3 has it.
+//! * A job takes whole overlap clusters of the window (`policy/clusters.rs`) that follow one another. So every table
+//!   of the window that overlaps their hull is an input, and the outputs may carry the newest epoch of the inputs. Of
+//!   each key, what is newer than all inputs lies in newer runs, what is older in older ones, and nothing has an
+//!   epoch in between.
+//! * I3 asks more of two tables that overlap: all entries of one are newer than all of the other. An input that came
+//!   of an earlier intra-L0 compaction may hold very old entries, and may reach to a table behind the window that has
+//!   newer ones. So outputs are cut where such a table outside of the window begins and ends. What lies in its range
+//!   comes from tables that overlapped it before, in line with I3.
 //!
-//! Outputs are cut between two overlap clusters as well. One that reached over the gap would take what level 1 has there into its compaction, and
-//! whatever else does so with it (`docs/benchmarks/choices.md` has what that came to).
+//! Outputs are also cut between two overlap clusters. One that reached over the gap would take what level 1 has there
+//! into its compaction, and whatever else meets that (`docs/design/flush-and-compaction.md`, and the figures in
+//! `docs/benchmarks/choices.md`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,8 +34,8 @@ use crate::types::{Key, KeyRange, Seq, UpperBound};
 pub enum Evenness {
     /// All.
     Any,
-    /// Those to which each run has something like an equal part: where a large run has been joined by small ones, what is large is not
-    /// written again for their sake.
+    /// Even ones, to which no run contributes much more than the others. Where small runs have joined a large one, the
+    /// large one is not written again for their sake.
     Even,
 }
 
@@ -65,7 +68,8 @@ pub(super) fn choose(source: Source<'_>, window: &Range<usize>, evenness: Evenne
     })
 }
 
-/// The first overlap clusters that are worth a job, and that no running one is in the way of: from one of several tables to another.
+/// The first overlap clusters that are worth a job and that no running one is in the way of. The first and the last of
+/// them have several tables.
 fn part(source: Source<'_>, clusters: &[OverlapCluster], evenness: Evenness) -> Option<Range<usize>> {
     let [bytes_max, cluster_bytes_max] =
         [GROUPS, CLUSTER_GROUPS].map(|groups| source.config.group_bytes.saturating_mul(groups));
@@ -88,8 +92,8 @@ fn part(source: Source<'_>, clusters: &[OverlapCluster], evenness: Evenness) -> 
     Some(from..last + 1)
 }
 
-/// Where outputs are cut: where an overlap cluster of `part` begins, and so that none overlaps a table outside of `window` that is not wholly
-/// older, or newer, than it.
+/// Where outputs are cut: where an overlap cluster of `part` begins; and so that no output overlaps a table outside of
+/// `window` unless that is wholly older or wholly newer.
 fn fences(
     source: Source<'_>,
     window: &Range<usize>,

@@ -1,14 +1,15 @@
 //! Sections of level 0: all of its runs in a range of keys, compacted with what level 1 has there.
 //!
-//! Each compaction of level 0 writes a part of level 1 again, whatever it brings. So a section is taken where the runs hold most for each
-//! byte of level 1: where no compaction has been for longest, or where keys come thickest. But one that has a part of the oldest
-//! run, for only an emptied run lowers the count. If keys come in no order that is a sweep through all keys, by as many
-//! jobs at a time as there are, and it needs no cursor. Where nothing is due and a section is taken for what it holds
-//! alone, in idle time, any will do once the best of those is not dense.
+//! **Which section.** Each compaction of level 0 writes a part of level 1 again, whatever it brings. So the section
+//! is taken in which the runs hold most for each byte of level 1: where no compaction has been for longest, or where
+//! keys come thickest. It must have a part of the oldest run, because only an emptied run lowers the count. If keys
+//! come in no order, this sweeps through all keys, with as many jobs at a time as there are, and needs no cursor. In
+//! idle time, where nothing is due, a section is taken only if it is dense: the best one with a part of the oldest
+//! run, or else any.
 //!
-//! The places where a section may end are where tables of one run begin, the one with most of them. Flushes are cut where the run
-//! before them was (`policy::cutter`), so few tables of other runs reach over these. Where other runs are much finer, as when
-//! keys move on, their tables give the places.
+//! **Where a section may end.** Where tables of one run begin: the run with most tables. Flushes are cut where the
+//! run before them was (`policy::cutter`), so few tables of other runs reach over these places. Where other runs are
+//! much finer, as when keys move on, the starts of their tables are added.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -21,10 +22,10 @@ use crate::types::{Key, KeyRange, UpperBound};
 /// A section takes up to this many times the bytes of a group, of all runs and the target together.
 pub(super) const GROUPS: u64 = 2;
 
-/// Tables of another run begin at more places than this between two of the grid: then these are of the grid, too.
+/// The starts of another run's tables are added where more than this many lie between two places of the grid.
 const COARSE: usize = 4;
 
-/// So many sections, apart from each other, are looked at, at most, for a dense one.
+/// At most this many sections, none of which overlap, are tried for a dense one.
 const SECTIONS_MAX: usize = 64;
 
 /// What lies between two places at which a section may end.
@@ -51,11 +52,11 @@ pub(super) fn choose(source: Source<'_>) -> Option<Choice<'_>> {
     choose_oldest(source, &sections(source))
 }
 
-/// What to take next of what holds at least one part in so many of what it meets.
+/// What to take next of sections that hold at least one part in `parts` of what they meet.
 pub(super) fn choose_dense(source: Source<'_>, parts: u64) -> Option<Choice<'_>> {
     let sections = sections(source);
     choose_oldest(source, &sections).filter(|choice| choice.is_dense(parts)).or_else(|| {
-        // Of a section only what reaches no further is taken, which may be much less: then one elsewhere will do.
+        // Of a section, only tables that reach no further are taken. That may be much less, so another section may do.
         let likely = sections.iter().take_while(|section| section.gain * (parts + 1) as f64 >= 1.0);
         let mut tried: Vec<&KeyRange> = Vec::new();
         let apart = likely.filter(|Section { range, .. }| {
@@ -173,7 +174,7 @@ impl<'a> Source<'a> {
         Some(wider.filter(|wider| wider.gains_over(&choice) && !wider.is_busy()).unwrap_or(choice))
     }
 
-    /// Of the tables that overlap `range` those that do not reach beyond its end, nor lie over an older one that is left (I2).
+    /// The tables that overlap `range`, do not reach beyond its end, and lie over no older one that is left (I2).
     /// Newest run first.
     fn section(self, range: &KeyRange) -> Vec<&'a Arc<TableMeta>> {
         let runs = &self.state.runs;

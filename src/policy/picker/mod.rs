@@ -1,29 +1,27 @@
-//! What to compact or move next.
+//! Pickers: what is compacted or moved next.
 //!
 //! `Cursor` follows LevelDB (`db/version_set.cc`: `PickCompaction`, `SetupOtherInputs`, `IsTrivialMove`):
 //!
 //! 1. The victim is the first table behind the level's cursor, then the ones after it, around the end.
 //! 2. In level 0, whatever is older and overlaps a victim is a victim, too: inputs are downward closed (I2).
 //! 3. All tables of the target that overlap the victims are target inputs.
-//! 4. Victims are added when that brings in no target input more and the whole stays below a limit.
-//! 5. Victims that are disjoint and have no target inputs are moved, unless one overlaps too much of the level after the
-//!    target: compacting it later would cost more than cutting it up now.
+//! 4. Victims are added where that brings in no further target input and the whole stays below a limit.
+//! 5. Victims that are disjoint and have no target inputs are moved, unless one overlaps too much of the level after
+//!    the target: its later compaction would cost more than cutting it up now.
 //!
-//! Ours: what overlaps the claim of a running job is passed over for the next victim, so that several jobs can run in
-//! one level (I12). And from BoLT ("group compaction", section 4.2): the victim is joined by the tables behind it in its
-//! run, up to a number of bytes, so that small tables do not mean small jobs, each with its barriers.
+//! It differs from LevelDB in these ways:
 //!
-//! Level 0 has its own way (`level0`). LevelDB takes in whatever overlaps a victim, newer tables too, and by way of these more: where
-//! keys come in no order, all of level 0 and of level 1 in one job. What is newer may stay: a job takes a section of all
-//! runs, its inputs and outputs stand beside each other for a shorter while and in less space, and two jobs can work on level 0.
+//! * A victim that overlaps the claim of a running job is passed over, so several jobs can run in one level (I12).
+//! * The victim is joined by the tables behind it in its run, up to a number of bytes, so that small tables do not
+//!   mean small jobs with a barrier each. (BoLT, section 4.2: group compaction.)
+//! * Level 0 is compacted in sections (`level0`). LevelDB takes whatever overlaps a victim, newer tables too, and
+//!   what overlaps those: for keys in no order, all of levels 0 and 1 in one job. Here newer tables may stay. So
+//!   inputs and outputs exist together for a shorter time and in less space, and two jobs can work on level 0.
+//! * Readers may pay for less: runs of level 0 become one of them (`intra_l0`).
+//! * With `settle` (BoLT's settled compaction) victims are judged one by one (`choice`). Target inputs are what
+//!   overlaps a victim, not what lies between victims. A victim that step 5 would move by itself moves.
 //!
-//! Readers may pay for less than that: for runs of level 0 that become one of them (`intra_l0`).
-//!
-//! `LeastOverlap` takes the group's other victims wherever they are compacted at the least cost (`overlap`).
-//!
-//! With `settle` (BoLT's settled compaction) victims are judged one by one (`choice`): target inputs are what overlaps a
-//! victim, not what lies between victims, and each victim that step 5 would move by itself moves, whatever becomes of
-//! the others.
+//! `LeastOverlap` takes the group's other victims wherever their compaction costs least (`overlap`).
 
 mod choice;
 mod cursor;
@@ -55,7 +53,7 @@ pub enum Picker {
 pub struct PickerConfig {
     /// The first victim is joined by others up to this many bytes; 0 for a single one.
     pub group_bytes: u64,
-    /// Below level 0, a group is at most one of so many equal parts of its level, but one table at least.
+    /// Below level 0, a group is at most one of this many equal parts of its level, but at least one table.
     pub group_parts: u64,
     /// Whether victims are judged one by one, or else are all compacted or all moved.
     pub settle: bool,
@@ -91,15 +89,16 @@ impl Picker {
         Some(choice.plan(reason, cursor))
     }
 
-    /// The next compaction of a part of level 0 that holds at least one part in so many of what it meets, if there is one among the best that
-    /// no running job is in the way of.
+    /// The next compaction of a dense part of level 0, one that holds at least one part in `parts` of what it meets;
+    /// if there is one among the best that no running job is in the way of.
     #[must_use]
     pub fn pick_dense(&self, view: &TreeView<'_>, parts: u64) -> Option<Plan> {
         let choice = level0::choose_dense(self.source(view, 0)?, parts)?;
         Some(choice.plan(Reason::Idle, None))
     }
 
-    /// The next intra-L0 compaction of the runs of level 0 in `window`, if there is one that no running job is in the way of.
+    /// The next intra-L0 compaction of the runs of level 0 in `window`, if there is one that no running job is in the
+    /// way of.
     #[must_use]
     pub fn intra_l0(&self, view: &TreeView<'_>, window: &Range<usize>, evenness: Evenness) -> Option<Plan> {
         intra_l0::choose(self.source(view, 0)?, window, evenness)

@@ -1,10 +1,13 @@
-//! Victims wherever they are compacted at the least cost (BoLT, section 3.4): by the bytes of the target that they overlap,
-//! for each byte of their own; of equal ones the first behind the cursor.
+//! Victims of least overlap: taken wherever their compaction costs least (BoLT, section 3.4).
 //!
-//! By that alone, a table over a dense part of the target might never have its turn. So one part in [`AGE_ROUNDS`] of a
-//! group, one table at least, are the tables behind the cursor, which goes behind them, whatever they overlap. The cursor
-//! goes round the level while at most [`AGE_ROUNDS`] times the level's bytes are compacted: no table waits for more than so many
-//! rounds of the cursor picker. Nothing about a table's age is kept anywhere. A group of one table is the cursor's.
+//! The cost of a victim is the bytes of the target that it overlaps, for each byte of its own. Of equal ones the
+//! first behind the cursor is taken.
+//!
+//! By cost alone, a table over a dense part of the target might never get its turn. So one part in [`AGE_ROUNDS`] of
+//! each group, one table at least, comes from behind the cursor, whatever it overlaps, and the cursor moves behind
+//! it. The cursor goes round the level while at most [`AGE_ROUNDS`] times the level's bytes are compacted. So no
+//! table waits for more than that many rounds of the cursor picker, and no table's age is stored. A group of one
+//! table is the cursor's.
 
 use super::Source;
 use super::choice::Choice;
@@ -12,7 +15,7 @@ use super::cursor::{behind_cursor, cursor_behind};
 use crate::catalog::TableMeta;
 use crate::types::Key;
 
-/// A table's turn comes within so many rounds.
+/// Every table gets its turn within this many rounds.
 const AGE_ROUNDS: u64 = 8;
 
 /// What to take next from a level below level 0, and its new cursor.
@@ -49,7 +52,7 @@ pub(super) fn choose(source: Source<'_>) -> Option<(Choice<'_>, Key)> {
 }
 
 impl Source<'_> {
-    /// Whether no running job is in the way of compaction `table` by itself.
+    /// Whether no running job is in the way of compacting `table` by itself.
     fn is_free(self, table: &TableMeta) -> bool {
         if self.view.busy.is_empty() {
             return true;

@@ -1,4 +1,4 @@
-//! Which tables go, or are compacted alone, for what has expired of them.
+//! Which tables are dropped, or compacted alone, for what has expired of them.
 
 use super::*;
 use crate::policy::expiry::{next_drop, next_expiry_compaction};

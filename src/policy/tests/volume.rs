@@ -1,5 +1,7 @@
-//! What a load writes, reckoned from the plans alone: keys in no order, one job after the other, tables as dense as chance
-//! has it. Neither disk nor clock, so the figures are exact and the same everywhere.
+//! How much a load writes, computed from the plans alone.
+//!
+//! Keys come in no order, jobs run one after the other, and tables are as dense as chance makes them. There is no
+//! disk and no clock, so the figures are exact and the same everywhere.
 
 use super::*;
 use crate::catalog::{Lease, check_version};

@@ -1,5 +1,7 @@
-//! Jobs as algebra: plans of every picker over random trees with data, carried out in memory by the code that compactions and
-//! cuts. No answer changes (I4), the tree stays valid (I1 to I3), and a plan that was tampered with is refused, or does no
+//! Jobs as algebra: plans of every picker run over random trees with data, in memory, by the code that compactions
+//! use.
+//!
+//! No answer changes (I4), the tree stays valid (I1 to I3), and a plan that was tampered with is refused or does no
 //! harm.
 
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-//! Results that would hide newer entries: refused before anything of them is written, and nothing else suffers.
+//! Results that would hide newer entries are refused before anything of them is written, and nothing else suffers.
 
 use std::path::{Path, PathBuf};
 

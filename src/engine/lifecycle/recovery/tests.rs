@@ -1,4 +1,4 @@
-//! What a reader makes of a writer that is quicker.
+//! A reader beside a writer that changes files while the reader opens them.
 
 use super::*;
 use crate::batch::WriteBatch;

@@ -1,4 +1,7 @@
-//! Compactions that somebody has asked for, in the thread of who asks: compactions that take turns with those that are planned.
+//! Manual compaction: a caller asks for it, and it runs in the caller's thread. It takes turns with planned
+//! compactions.
+//!
+//! It touches what [`Background`] holds.
 
 use std::sync::Arc;
 
@@ -11,11 +14,11 @@ use crate::policy::{Claims, Picker, Plan, RangePick, TreeView, is_released};
 use crate::types::{KeyRange, KeyspaceId, LEVELS, Seq, UpperBound};
 
 impl Background {
-    /// Compacts what `tree` holds of `range` at the moment down, level by level. What is written meanwhile may stay above. What is in
-    /// the deepest level by now is compacted by itself, where something of it may go.
+    /// Compacts down, level by level, what `tree` holds of `range` at the moment. What is written meanwhile may stay
+    /// above. What is in the deepest level by now is compacted by itself, where something of it may go.
     ///
-    /// It cannot end early: what is left to do is looked at under the scheduler's lock, together with the claims of the jobs that
-    /// run, and where one is in the way, or about to put something below, its end is waited for.
+    /// It cannot end early. It looks for what is left to do under the scheduler's lock, together with the claims of
+    /// running jobs. If such a job is in the way, or about to put something below, it waits for that job's end.
     pub(crate) fn compact(&self, tree: &Tree, range: &KeyRange) -> Result<()> {
         let upto = self.visible();
         let first_new = self.jobs.ids.table();
@@ -26,8 +29,8 @@ impl Background {
             }
         }
         for level in 1..LEVELS as u8 - 1 {
-            // Once through the level in key order. What lies deepest has nothing below it to be compacted with, unless a job is about to
-            // put something there.
+            // Once through the level in key order. What lies deepest has no level below it to be compacted with,
+            // unless a job is about to put something there.
             let mut rest = Some(range.clone());
             while let Some(range) = rest {
                 let pick = |picker: &Picker, view: &TreeView<'_>| {
@@ -51,7 +54,7 @@ impl Background {
         };
         let mut rest = Some(range.clone());
         while let Some(range) = rest {
-            // What a job of this very compaction still kept for a reader that has gone since, too.
+            // Also what a job of this very compaction kept for a reader that has gone since.
             let is_due = |table: &TableMeta, pins: &[Seq]| {
                 may_shrink(table) || table.min_seq <= upto && is_released(table, pins)
             };
@@ -63,7 +66,8 @@ impl Background {
         Ok(())
     }
 
-    /// Runs the compaction that `pick` tells. Returns where what it took from its source ends; `None` if there was nothing.
+    /// Runs the compaction that `pick` chooses. Returns where what it took from its source ends; `None` if there was
+    /// nothing.
     fn compact_step(
         &self,
         tree: &Tree,

@@ -1,5 +1,9 @@
-//! When rewrites run: in compaction threads, one at a time, as the planner has it; in the thread of who waits for all background
-//! work; and in that of whoever needs space.
+//! When rewrites run, and in which thread.
+//!
+//! They run in compaction threads, one at a time, as the planner says; in the thread of a caller that waits for all
+//! background work; and in the thread of a caller that needs space.
+//!
+//! It touches what [`Background`] holds.
 
 use super::{Background, State};
 use crate::env::sync::MutexGuard;
@@ -29,8 +33,8 @@ impl Background {
         self.scheduler.state.lock()
     }
 
-    /// Claims what `plan`, a rewrite, touches, runs it after `prepare`, and takes the claim back. Takes no lock that stands before the
-    /// catalog's, and waits for nobody who does.
+    /// Claims what `plan`, a rewrite, touches, runs it after `prepare`, and releases the claim. Takes no lock that
+    /// stands before the catalog's, and waits for nobody who takes one.
     fn rewrite_claimed<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -49,12 +53,13 @@ impl Background {
         (state, result)
     }
 
-    /// Where there are no holes: gives packs up whose dead tables somebody needs the space of, by one rewrite, and whether
-    /// that has made any, free or in recycled files. The writer's lock may be held, and those before it.
+    /// Gives up packs by one rewrite, for a caller that needs the space of their dead tables where there are no holes.
+    /// Returns whether that has made any space, free or in recycled files. The caller may hold the writer's lock, and
+    /// those before it.
     ///
-    /// What is held by readers takes its space until they let go, and so does the copy: after a rewrite that has freed nothing
-    /// there is no other until something has been given up. Nor is there one beside another job where the disk is full, for
-    /// both would count on the same bytes.
+    /// What readers hold keeps its space until they let go, and the copy takes space too. So after a rewrite that has
+    /// freed nothing, there is no other until something has been given up. On a full disk there is none beside another
+    /// job, because both would count on the same bytes.
     pub(crate) fn rewrite_for_space(&self) -> bool {
         let before = self.jobs.storage.reclaimer.given_up();
         let mut state = self.scheduler.state.lock();

@@ -1,5 +1,4 @@
-//! What commits depend on, and what a key with many versions costs: in entries of memtables that are looked at, and in bytes
-//! that are read.
+//! What commits depend on, and what a key with many versions costs: entries of memtables looked at, bytes read.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Whether a stopped writer can be forgotten, in every order of steps that the memory model allows, by loom.
+//! Whether a stopped writer can be forgotten: loom runs every order of steps that the memory model allows.
 
 use std::sync::Arc;
 

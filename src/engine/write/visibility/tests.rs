@@ -1,4 +1,4 @@
-//! Order, waiting and giving up, on simulated threads.
+//! Visibility on simulated threads: order, waiting, and writes that are given up.
 
 use std::path::PathBuf;
 use std::sync::Arc;
