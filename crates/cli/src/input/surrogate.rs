@@ -23,7 +23,7 @@ pub fn find_lone(json: &[u8]) -> Option<(&str, usize)> {
     None
 }
 
-/// Bytes of `\uXXXX`.
+/// Bytes of an escape: `\u` and four hexadecimal digits.
 const ESCAPE_BYTES: usize = 6;
 
 /// The UTF-16 code unit that the escape at the beginning of `json` stands for.
