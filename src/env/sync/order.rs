@@ -4,7 +4,7 @@
 //! Before it waits for a lock, debug builds check that it holds none of the same rank or of a later one. Release builds keep
 //! neither ranks nor counts.
 //!
-//! INVARIANT: whoever waits for a lock holds only locks of earlier ranks. So no circle of threads can wait for each other's locks.
+//! INVARIANT(I18): whoever waits for a lock holds only locks of earlier ranks. So no circle of threads can wait for each other's locks.
 //!
 //! What takes a lock only if it is free ([`OrderedMutex::try_lock`]) waits for nobody: it is counted and not checked. The locks of the
 //! environments themselves have no rank: they are below all others, and nothing is called under them.
@@ -120,7 +120,7 @@ mod checked {
             let later = (rank as usize..RANKS).find(|&at| held[at] > 0);
             assert!(
                 later.is_none(),
-                "the order of locks: {rank:?} is taken under a lock of rank {later:?} ({held:?})"
+                "I18: the order of locks: {rank:?} is taken under a lock of rank {later:?} ({held:?})"
             );
         }
 

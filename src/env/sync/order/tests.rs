@@ -10,7 +10,7 @@ fn panics(body: impl FnOnce()) -> bool {
 }
 
 #[test]
-fn locks_are_taken_from_the_outermost_inwards() {
+fn i18_locks_are_taken_from_the_outermost_inwards() {
     let (writer, catalog) = (OrderedMutex::new(Rank::Writer, ()), OrderedMutex::new(Rank::Catalog, ()));
     let leaf = OrderedMutex::leaf(());
     let held = (writer.lock(), catalog.lock(), leaf.lock());
@@ -22,7 +22,7 @@ fn locks_are_taken_from_the_outermost_inwards() {
 }
 
 #[test]
-fn two_locks_of_a_rank_are_not_held_by_one_thread() {
+fn i18_two_locks_of_a_rank_are_not_held_by_one_thread() {
     let leaves = [OrderedMutex::leaf(()), OrderedMutex::leaf(())];
     let held = leaves[0].lock();
     assert!(panics(|| drop(leaves[1].lock())));
