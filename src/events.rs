@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::stats::LoadStats;
 
 /// Receives events: flushes, compactions, rewrites, stalls and failures. Set it with [`crate::Builder::listener`].
 /// Each method does nothing unless it is overridden.
@@ -70,6 +71,11 @@ pub trait EventListener: Send + Sync + 'static {
     /// A stall is over. A write noticed it `time` after the stall began.
     fn stall_end(&self, stall: &Stall, time: Duration) {
         let _ = (stall, time);
+    }
+
+    /// The load was sampled. While users do anything it is once in the pacer's interval, or later.
+    fn load(&self, load: &LoadStats) {
+        let _ = load;
     }
 
     /// A background job has failed and will be tried again; nothing is lost.

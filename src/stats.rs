@@ -1,6 +1,10 @@
 //! Statistics and reports of a store, as plain values.
 
+mod load;
+
 use crate::error::Error;
+
+pub use load::LoadStats;
 
 /// Counters since the store was opened, and sizes as of now. See [`crate::Db::stats`].
 ///
@@ -50,6 +54,8 @@ pub struct Stats {
     pub punch: PunchStats,
     /// What the machine takes for what, as far as it has been measured.
     pub costs: CostStats,
+    /// The load, as it was sampled last, and what the pacer makes of it.
+    pub load: LoadStats,
     /// Memory of all memtables, in bytes.
     pub memtable_bytes: u64,
     /// Sequence number of the newest write.

@@ -91,6 +91,12 @@ pub trait Env: fmt::Debug + Send + Sync + 'static {
     /// Blocks the calling thread.
     fn sleep(&self, time: Duration);
 
+    /// The calling thread has done this work of a flush or compaction. A real machine has taken the time for it; a simulated
+    /// one takes it now, by its model.
+    fn spend(&self, work: Work) {
+        let _ = work;
+    }
+
     /// Starts a thread.
     fn spawn(&self, name: &str, priority: Priority, body: Box<dyn FnOnce() + Send>) -> io::Result<Thread>;
 
@@ -173,6 +179,15 @@ pub enum LockKind {
     Shared,
     /// Nobody.
     Exclusive,
+}
+
+/// Work of a job that takes processor time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Work {
+    /// Records that were read.
+    pub records: u64,
+    /// Bytes of their keys and values.
+    pub bytes: u64,
 }
 
 /// How much processor time a thread gets when processors are scarce.

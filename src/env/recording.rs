@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::sync::Mutex;
-use super::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread};
+use super::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread, Work};
 
 /// Passes every call on and records it.
 #[derive(Debug)]
@@ -232,6 +232,10 @@ impl Env for RecordingEnv {
 
     fn sleep(&self, time: Duration) {
         self.inner.sleep(time);
+    }
+
+    fn spend(&self, work: Work) {
+        self.inner.spend(work);
     }
 
     fn spawn(&self, name: &str, priority: Priority, body: Box<dyn FnOnce() + Send>) -> io::Result<Thread> {

@@ -1,7 +1,15 @@
 //! Options of the pacer: when compactions run, and how long writers wait.
 
+mod limits;
+mod load;
+
+use std::time::Duration;
+
 use super::range;
 use crate::error::Result;
+
+pub use limits::Governor;
+pub use load::{Bandwidth, Burst, LoadEstimator, Peak};
 
 /// When compactions run, and how long writers wait for them.
 ///
@@ -15,33 +23,98 @@ pub enum Pacer {
     /// Compactions run once they are due. Writers are slowed to a rate, which is lower the further they are ahead of
     /// compactions, and wait at hard limits. (LevelDB's `MakeRoomForWrite` has the same limits, and sleeps.)
     Governor(Governor),
+    /// Compactions run once they are due. Writers sleep for microseconds after a write, and never wait for compactions.
+    SoftSleep(SoftSleep),
+    /// Compactions get the bandwidth that clients leave; those of level 0 go first, deeper ones pause at a peak.
+    Silk(Silk),
+    /// Compactions of level 0 are delayed while the load is high.
+    Dlc(Dlc),
 }
 
-/// Limits of [`Pacer::Governor`].
+/// HyperLevelDB's pace, [`Pacer::SoftSleep`]: after each write a writer sleeps for each run that level 0 has above a
+/// number (`db/db_impl.cc`). Level 0 never stops it; only memtables do.
 ///
 /// ```
-/// use terrace::tree::Governor;
-/// let leveldb = Governor { l0_slow: 8, l0_stop: 12, ..Governor::default() };
-/// assert!(leveldb.throttle_compactions);
+/// use terrace::tree::SoftSleep;
+/// assert_eq!(SoftSleep::default().l0_free, 8);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Governor {
-    /// Flushed runs in level 0 at which writers begin to slow down; at least the layout's `l0_trigger` or `l0_runs`,
-    /// at most 10,000. With [`Layout::Adaptive`](super::Layout::Adaptive) they also slow down when updates have filled
-    /// level 0 to about a ninth more than it is compacted at, because so much of it is obsolete; new records may fill
-    /// it up to the largest level 0. Default: 60.
-    pub l0_slow: usize,
-    /// Flushed runs in level 0 at which writers wait; more than `l0_slow`, at most 100,000. With
-    /// [`Layout::Adaptive`](super::Layout::Adaptive) they also wait when level 0 holds more than where they begin to
-    /// slow down, in the same proportion as `l0_stop` to `l0_slow`. Default: 96.
-    pub l0_stop: usize,
-    /// Bytes waiting to be compacted at which writers begin to slow down. Default: 4 GiB.
-    pub debt_slow_bytes: u64,
-    /// Bytes waiting to be compacted at which writers wait; more than `debt_slow_bytes`. Default: 64 GiB.
-    pub debt_stop_bytes: u64,
-    /// Whether compactions that hold up no writer pause while lookups and scans wait for the disk. On a disk of
-    /// limited bandwidth, lookups and scans would wait behind compactions. Default: true.
-    pub throttle_compactions: bool,
+pub struct SoftSleep {
+    /// Runs in level 0 that cost a writer nothing; at least the layout's `l0_trigger` or `l0_runs`, at most 10,000.
+    /// Default: 8.
+    pub l0_free: usize,
+    /// Sleep for each run above that, in nanoseconds; 1 to 1,000,000. Default: 1000.
+    pub nanos_per_run: u32,
+}
+
+/// SILK's pace, [`Pacer::Silk`] ("SILK: Preventing Latency Spikes in Log-Structured Merge Key-Value Stores", section 4):
+///
+/// * All compactions together get the bandwidth of the device that clients leave, but never less than a floor.
+/// * Compactions of level 0 go before deeper ones. If all threads are busy with deeper ones, these pause.
+/// * At a peak of clients deeper compactions pause.
+///
+/// Flushes are not limited. At the limits for writers every compaction runs freely.
+///
+/// ```
+/// use terrace::tree::{LoadEstimator, Silk};
+/// let star = Silk { estimator: LoadEstimator::Blocks, ..Silk::default() };
+/// assert_eq!(star.pause_percent, 75);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Silk {
+    /// Limits for writers.
+    pub limits: Governor,
+    /// What the device can do, and how little compactions get.
+    pub bandwidth: Bandwidth,
+    /// How the bandwidth that clients take is told. Default: [`LoadEstimator::Operations`].
+    pub estimator: LoadEstimator,
+    /// How often it is told; 1 ms to 1 minute. Default: 10 ms.
+    pub interval: Duration,
+    /// Clients that take more than this part of the device's bandwidth are at a peak, in percent; 1 to 100. Default: 75.
+    pub pause_percent: u8,
+}
+
+/// DLC's pace, [`Pacer::Dlc`] ("DLC: A New Compaction Scheme for LSM-tree with High Stability and Low Latency", sections
+/// 3 to 5):
+///
+/// * The load is high or low, by the bandwidth that clients take.
+/// * While it is high, level 0 is not compacted, and of the deeper levels one at a time.
+/// * While it is low, level 0 goes first.
+/// * All compactions together get the bandwidth of the device that clients leave, reads and writes alike, but never
+///   less than a floor.
+///
+/// Flushes are not limited. At the limits for writers every compaction runs freely.
+///
+/// ```
+/// use terrace::tree::{Burst, Dlc};
+/// let bursty = Dlc { burst: Burst::Full { runs: 20 }, ..Dlc::default() };
+/// assert_eq!(bursty.softness, 3);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dlc {
+    /// Limits for writers. They beat every delay.
+    pub limits: Governor,
+    /// What the device can do, and how little compactions get.
+    pub bandwidth: Bandwidth,
+    /// How the bandwidth that clients take is told. Default: [`LoadEstimator::Composite`].
+    pub estimator: LoadEstimator,
+    /// How often it is told (table 2: `time_interval`); 1 ms to 1 minute. Default: 1 s.
+    pub interval: Duration,
+    /// The load is high if clients take more than this part of the device's bandwidth, in percent; 1 to 100.
+    /// Default: 86, the paper's 300 of 350 MB/s.
+    pub high_percent: u8,
+    /// The load is low if clients take less than this part, in percent; below `high_percent`. In between it stays
+    /// what it was. Default: 51, the paper's 180 of 350 MB/s.
+    pub low_percent: u8,
+    /// As many samples in a row must be below `low_percent` before the load counts as low (table 2: `softness`); 1 to
+    /// 1000. Default: 3.
+    pub softness: u32,
+    /// The same for `high_percent`. Default: 1.
+    pub high_softness: u32,
+    /// What may be done in level 0 while the load is high. Default: [`Peak::DelayFull`].
+    pub peak: Peak,
+    /// What is done in level 0 when the load has been high for too long. Default: [`Burst::Never`].
+    pub burst: Burst,
 }
 
 impl Default for Pacer {
@@ -50,29 +123,90 @@ impl Default for Pacer {
     }
 }
 
-impl Default for Governor {
+impl Default for SoftSleep {
+    fn default() -> Self {
+        Self { l0_free: 8, nanos_per_run: 1000 }
+    }
+}
+
+impl Default for Silk {
     fn default() -> Self {
         Self {
-            l0_slow: 60,
-            l0_stop: 96,
-            debt_slow_bytes: 4 << 30,
-            debt_stop_bytes: 64 << 30,
-            throttle_compactions: true,
+            limits: Governor { throttle_compactions: false, ..Governor::default() },
+            bandwidth: Bandwidth::default(),
+            estimator: LoadEstimator::Operations,
+            interval: Duration::from_millis(10),
+            pause_percent: 75,
+        }
+    }
+}
+
+impl Default for Dlc {
+    fn default() -> Self {
+        Self {
+            limits: Governor { throttle_compactions: false, ..Governor::default() },
+            bandwidth: Bandwidth::default(),
+            estimator: LoadEstimator::Composite,
+            interval: Duration::from_secs(1),
+            high_percent: 86,
+            low_percent: 51,
+            softness: 3,
+            high_softness: 1,
+            peak: Peak::DelayFull,
+            burst: Burst::Never,
         }
     }
 }
 
 impl Pacer {
-    pub(super) fn validate(&self) -> Result<()> {
+    /// Runs of level 0 from which writers are slowed.
+    pub(crate) fn l0_slow(&self) -> usize {
         match self {
-            Self::Governor(governor) => {
-                let Governor { l0_slow, l0_stop, debt_slow_bytes, debt_stop_bytes, throttle_compactions: _ } =
-                    *governor;
-                range("tree.pacer.l0_slow", l0_slow as u64, 1, 10_000)?;
-                range("tree.pacer.l0_stop", l0_stop as u64, l0_slow as u64 + 1, 100_000)?;
-                let debt_min = debt_slow_bytes.saturating_add(1);
-                range("tree.pacer.debt_stop_bytes", debt_stop_bytes, debt_min, u64::MAX)
+            Self::Governor(limits) | Self::Silk(Silk { limits, .. }) | Self::Dlc(Dlc { limits, .. }) => {
+                limits.l0_slow
             }
+            Self::SoftSleep(soft) => soft.l0_free,
         }
     }
+
+    pub(super) fn validate(&self) -> Result<()> {
+        match self {
+            Self::Governor(governor) => governor.validate(),
+            Self::SoftSleep(SoftSleep { l0_free, nanos_per_run }) => {
+                range("tree.pacer.l0_free", *l0_free as u64, 1, 10_000)?;
+                range("tree.pacer.nanos_per_run", u64::from(*nanos_per_run), 1, 1_000_000)
+            }
+            Self::Silk(Silk { limits, bandwidth, estimator, interval, pause_percent }) => {
+                limits.validate()?;
+                bandwidth.validate()?;
+                estimator.validate()?;
+                range_of_interval(*interval)?;
+                range("tree.pacer.pause_percent", (*pause_percent).into(), 1, 100)
+            }
+            Self::Dlc(dlc) => dlc.validate(),
+        }
+    }
+}
+
+impl Dlc {
+    fn validate(&self) -> Result<()> {
+        let Self { limits, bandwidth, estimator, interval, peak, burst, .. } = self;
+        limits.validate()?;
+        bandwidth.validate()?;
+        estimator.validate()?;
+        range_of_interval(*interval)?;
+        range("tree.pacer.high_percent", self.high_percent.into(), 1, 100)?;
+        range("tree.pacer.low_percent", self.low_percent.into(), 0, u64::from(self.high_percent) - 1)?;
+        range("tree.pacer.softness", self.softness.into(), 1, 1000)?;
+        range("tree.pacer.high_softness", self.high_softness.into(), 1, 1000)?;
+        match peak {
+            Peak::DelayFull | Peak::DelayPart => {}
+        }
+        burst.validate(limits)
+    }
+}
+
+fn range_of_interval(interval: Duration) -> Result<()> {
+    let micros = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
+    range("tree.pacer.interval, in microseconds,", micros, 1000, 60_000_000)
 }

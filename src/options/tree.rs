@@ -2,7 +2,7 @@
 
 use super::cutter::Cutter;
 use super::layout::{Adaptive, Layout, Leveled};
-use super::pacer::{Governor, Pacer};
+use super::pacer::Pacer;
 use super::picker::Picker;
 use super::placer::Placer;
 use super::range;
@@ -84,20 +84,21 @@ impl TreeOptions {
                 Placer::OneDevice(_),
             ) => {}
         }
-        match (layout, pacer) {
-            (Layout::Adaptive(Adaptive { l0_runs, .. }), Pacer::Governor(governor)) => {
-                due_before_slow("l0_runs", *l0_runs, governor)
-            }
-            (Layout::Leveled(Leveled { l0_trigger, .. }), Pacer::Governor(governor)) => {
-                due_before_slow("l0_trigger", *l0_trigger, governor)
-            }
+        match pacer {
+            // Each goes with every layout.
+            Pacer::Governor(_) | Pacer::SoftSleep(_) | Pacer::Silk(_) | Pacer::Dlc(_) => {}
         }
+        let (name, l0_due) = match layout {
+            Layout::Adaptive(Adaptive { l0_runs, .. }) => ("l0_runs", *l0_runs),
+            Layout::Leveled(Leveled { l0_trigger, .. }) => ("l0_trigger", *l0_trigger),
+        };
+        due_before_slow(name, l0_due, pacer.l0_slow())
     }
 }
 
 /// Level 0 is due before it holds writers up, or nothing would relieve it (I11).
-fn due_before_slow(name: &str, l0_due: usize, Governor { l0_slow, .. }: &Governor) -> Result<()> {
-    if *l0_slow >= l0_due {
+fn due_before_slow(name: &str, l0_due: usize, l0_slow: usize) -> Result<()> {
+    if l0_slow >= l0_due {
         return Ok(());
     }
     Err(refused(&format!(
@@ -112,6 +113,7 @@ fn refused(message: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pacer::Governor;
     use super::super::cutter::{Flushes, TableSize};
     use super::super::picker::Group;
     use super::super::placer::{Descriptors, OneDevice, PackLayout};

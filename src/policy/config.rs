@@ -4,10 +4,15 @@
 //! with its reason. Every `match` names all variants, so a new one does not compile until somebody decides what it
 //! means.
 
+use std::time::Duration;
+
 use super::{
-    Cutter, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer, SizeConfig,
+    Cutter, DlcConfig, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer,
+    SilkConfig, SizeConfig, SoftSleepConfig,
 };
-use crate::options::{self, Adaptive, Flushes, Governor, Group, Leveled, TableSize, TreeOptions};
+use crate::options::{
+    self, Adaptive, Dlc, Flushes, Governor, Group, Leveled, Silk, SoftSleep, TableSize, TreeOptions,
+};
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
 /// `ExpandedCompactionByteSizeLimit`).
@@ -54,9 +59,7 @@ impl PolicyConfig {
     /// must be valid.
     #[must_use]
     pub fn new(tree: &TreeOptions, sealed_memtables_max: u64) -> Self {
-        let l0_slow = match &tree.pacer {
-            options::Pacer::Governor(governor) => governor.l0_slow as u64,
-        };
+        let l0_slow = tree.pacer.l0_slow() as u64;
         let table_bytes = match &tree.cutter {
             options::Cutter::Size(size) => size.table_bytes,
         };
@@ -123,23 +126,58 @@ fn cutter(cutter: &options::Cutter) -> Cutter {
 }
 
 fn pacer(pacer: &options::Pacer, sealed_memtables_max: u64) -> Pacer {
+    let governor = |limits: Governor| governor(limits, sealed_memtables_max);
     match *pacer {
-        options::Pacer::Governor(Governor {
-            l0_slow,
-            l0_stop,
-            debt_slow_bytes,
-            debt_stop_bytes,
-            throttle_compactions,
-        }) => Pacer::Governor(GovernorConfig {
-            l0_slow: l0_slow as u64,
-            l0_stop: l0_stop as u64,
-            debt_slow_bytes,
-            debt_stop_bytes,
-            sealed_memtables_max,
-            floor_bytes_per_second: FLOOR_BYTES_PER_SECOND,
-            unmeasured_bytes_per_second: UNMEASURED_BYTES_PER_SECOND,
-            throttle_compactions,
+        options::Pacer::Governor(limits) => Pacer::Governor(governor(limits)),
+        options::Pacer::SoftSleep(SoftSleep { l0_free, nanos_per_run }) => {
+            Pacer::SoftSleep(SoftSleepConfig {
+                l0_free: l0_free as u64,
+                per_run: Duration::from_nanos(nanos_per_run.into()),
+                sealed_memtables_max,
+                floor_bytes_per_second: FLOOR_BYTES_PER_SECOND,
+                unmeasured_bytes_per_second: UNMEASURED_BYTES_PER_SECOND,
+            })
+        }
+        options::Pacer::Silk(Silk { limits, bandwidth, estimator, interval, pause_percent }) => {
+            let limits = governor(limits);
+            Pacer::Silk(SilkConfig { limits, bandwidth, estimator, interval, pause_percent })
+        }
+        options::Pacer::Dlc(Dlc {
+            limits,
+            bandwidth,
+            estimator,
+            interval,
+            high_percent,
+            low_percent,
+            softness,
+            high_softness,
+            peak,
+            burst,
+        }) => Pacer::Dlc(DlcConfig {
+            limits: governor(limits),
+            bandwidth,
+            estimator,
+            interval,
+            high_percent,
+            low_percent,
+            softness: (high_softness, softness),
+            peak,
+            burst,
         }),
+    }
+}
+
+fn governor(limits: Governor, sealed_memtables_max: u64) -> GovernorConfig {
+    let Governor { l0_slow, l0_stop, debt_slow_bytes, debt_stop_bytes, throttle_compactions } = limits;
+    GovernorConfig {
+        l0_slow: l0_slow as u64,
+        l0_stop: l0_stop as u64,
+        debt_slow_bytes,
+        debt_stop_bytes,
+        sealed_memtables_max,
+        floor_bytes_per_second: FLOOR_BYTES_PER_SECOND,
+        unmeasured_bytes_per_second: UNMEASURED_BYTES_PER_SECOND,
+        throttle_compactions,
     }
 }
 

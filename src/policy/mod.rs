@@ -3,7 +3,7 @@
 //! There are six kinds. [`Layout`]: how is a level built, and when is it too large? [`Picker`]: what is compacted or
 //! moved next? [`Cutter`]: where do outputs end? [`Retainer`]: what becomes of a compaction's inputs? [`Pacer`]: when
 //! does a job run, and how long does a writer wait? [`Placer`]: which device gets which bytes? Each is an enum; its
-//! variants carry their parameters. [`PolicyConfig`] names one of each, as the options have it. [`next_plan`] asks
+//! variants carry their parameters. [`PolicyConfig`] names one of each, as the options have it. [`decide`] asks
 //! them in order of precedence.
 //!
 //! A decision depends on a view ([`TreeView`], [`LoadState`], ..) and on the prices of the machine ([`Costs`]). Its
@@ -31,11 +31,16 @@ pub use costs::{BlocksAsked, Costs, Measured};
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
 pub use expiry::Expiring;
 pub use layout::{Layout, LeveledConfig, TreeShape};
-pub use pacer::{Admission, GovernorConfig, Pacer, Pressure, UserLoad, WriterVerdict};
+pub use pacer::{
+    Admission, Budget, Deferral, DlcConfig, GovernorConfig, JobClass, LoadClass, Pace, Pacer, Pressure,
+    RunningJobs, SilkConfig, Slowdown, SoftSleepConfig, UserLoad, WriterVerdict, flushed_and_parts,
+};
 pub use picker::{Evenness, Picker, PickerConfig, RangePick};
 pub use placer::{PlaceView, Placer};
 pub use plan::{Plan, PlanInput, PlanKind, Reason};
+#[cfg(test)]
 pub use planner::next_plan;
+pub use planner::{Decision, decide};
 pub use release::is_released;
 pub use retainer::{Fate, Retainer};
 pub use rewriter::next_rewrite;

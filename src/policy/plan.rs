@@ -69,6 +69,8 @@ pub enum Reason {
     Level0Runs,
     /// The level has as many bytes as the layout allows.
     LevelBytes,
+    /// Level 0 has many runs, and the pacer lets none of it be compacted away: flushed ones become one.
+    Part,
     /// Readers have paid for fewer runs in level 0.
     Readers,
     /// Nobody is there.
@@ -88,6 +90,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Level0Runs => "level 0 runs",
             Self::LevelBytes => "level bytes",
+            Self::Part => "part",
             Self::Readers => "readers",
             Self::Idle => "idle",
             Self::Expiry => "expiry",

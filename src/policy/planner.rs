@@ -1,27 +1,31 @@
 //! The planner: asks the policies in order of precedence, over all keyspaces and levels, and returns one plan.
 //!
 //! 1. Tables of which all has expired: dropping them costs nothing.
-//! 2. Level 0 of a keyspace whose runs hold writers up, the fullest first. If its level 1 is fuller, then level 1,
+//! 2. Parts of a level 0 that the pacer lets nobody compact away.
+//! 3. Level 0 of a keyspace whose runs hold writers up, the fullest first. If its level 1 is fuller, then level 1,
 //!    and the next levels as far as each is fuller than the one above. Reason: each compaction of level 0 writes all
 //!    of level 1 again, so it would take longer the more often it went first.
-//! 3. Rewrites of packs, once far too much is dead and cannot be punched. Otherwise nothing would bound the dead
+//! 4. Rewrites of packs, once far too much is dead and cannot be punched. Otherwise nothing would bound the dead
 //!    space under writers that never rest (I11).
-//! 4. Every other level that is due, by score.
-//! 5. Tables of which much has expired, then those that hold much for readers that have gone.
-//! 6. In a level 0 that is not due: in idle time its dense parts; then intra-L0 compactions that readers have paid
+//! 5. Every other level that is due, by score; level 0 before the others if the pacer says so.
+//! 6. Tables of which much has expired, then those that hold much for readers that have gone.
+//! 7. In a level 0 that is not due: in idle time its dense parts; then intra-L0 compactions that readers have paid
 //!    for, or that idle time is used for. (A level 0 that is due is compacted away.)
-//! 7. Rewrites that can wait.
+//! 8. Rewrites that can wait.
 //!
 //! If a level 0 waits for jobs in level 1 to end, that level's next jobs do not start, or they would hold it up for
 //! ever; nor does a rewrite start in its keyspace.
 //!
 //! The picker decides which tables are taken, the pacer whether a plan may run.
 
+use std::cell::Cell;
 use std::iter;
 
 use super::expiry::{next_drop, next_expiry_compaction};
 use super::release::next_release;
-use super::{Admission, Costs, Evenness, LoadState, Plan, PolicyConfig, SpaceView, TreeView, next_rewrite};
+use super::{
+    Admission, Costs, Deferral, Evenness, LoadState, Plan, PolicyConfig, Reason, SpaceView, TreeView, next_rewrite,
+};
 use crate::types::KeyspaceId;
 
 /// A level that is due.
@@ -32,26 +36,73 @@ struct Due<'a> {
     score: f64,
 }
 
-/// The plan to run next, if any is due, free of running jobs and admitted.
+/// What to do next.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Decision {
+    /// The plan to run: due, free of running jobs, admitted.
+    pub plan: Option<Plan>,
+    /// Why the pacer has put off the first of the plans that would have come before it.
+    pub deferred: Option<Deferral>,
+}
+
+/// The plan to run next, and whether one was put off for the load.
 #[must_use]
+pub fn decide(
+    views: &[TreeView<'_>],
+    space: &SpaceView,
+    load: &LoadState,
+    config: &PolicyConfig,
+) -> Decision {
+    let deferred = Cell::new(None);
+    let admitted = |plan: &Plan| match config.pacer.admit(load, plan) {
+        Admission::Run => true,
+        Admission::Defer(reason) => {
+            deferred.set(deferred.get().or(Some(reason)));
+            false
+        }
+    };
+    let plan = admitted_plan(views, space, (load, config), admitted);
+    Decision { plan, deferred: deferred.get() }
+}
+
+/// The plan of [`decide`].
+#[cfg(test)]
 pub fn next_plan(
     views: &[TreeView<'_>],
     space: &SpaceView,
     load: &LoadState,
     config: &PolicyConfig,
 ) -> Option<Plan> {
-    let admitted = |plan: &Plan| config.pacer.admit(load, plan) == Admission::Run;
+    decide(views, space, load, config).plan
+}
+
+fn admitted_plan(
+    views: &[TreeView<'_>],
+    space: &SpaceView,
+    (load, config): (&LoadState, &PolicyConfig),
+    admitted: impl Fn(&Plan) -> bool,
+) -> Option<Plan> {
     let rewrite = |waiting: &[KeyspaceId]| {
         let free: Vec<_> = views.iter().filter(|view| !waiting.contains(&view.keyspace)).copied().collect();
-        next_rewrite(&free, space).filter(admitted)
+        next_rewrite(&free, space).filter(&admitted)
     };
-    if let Some(plan) = views.iter().find_map(next_drop).filter(admitted) {
+    if let Some(plan) = views.iter().find_map(next_drop).filter(&admitted) {
         return Some(plan);
     }
     let mut due: Vec<_> = views.iter().flat_map(|view| due_levels(view, config)).collect();
+    // Not while level 1 is so full that level 0 must wait for it.
+    let goes_first = |due: &Due<'_>| due.level == 0 && config.pacer.level0_first();
     due.sort_by(|a, b| {
-        b.pressed.cmp(&a.pressed).then(b.score.total_cmp(&a.score)).then(a.level.cmp(&b.level))
+        let by_score = || b.score.total_cmp(&a.score).then(a.level.cmp(&b.level));
+        b.pressed.cmp(&a.pressed).then_with(|| goes_first(b).cmp(&goes_first(a))).then_with(by_score)
     });
+    let part = |view: &TreeView<'_>| {
+        let window = config.pacer.level0_part(load, view.version)?;
+        config.picker.intra_l0(view, &window, Evenness::Whole).map(|plan| Plan { reason: Reason::Part, ..plan })
+    };
+    if let Some(plan) = views.iter().find_map(part).filter(&admitted) {
+        return Some(plan);
+    }
     let mut waiting: Vec<KeyspaceId> = Vec::new();
     let mut late = space.totals.is_late();
     for Due { view, level, pressed, .. } in due {
@@ -66,19 +117,21 @@ pub fn next_plan(
         }
         match config.picker.pick(view, level) {
             Some(plan) if admitted(&plan) => return Some(plan),
-            _ if level == 0 => waiting.push(view.keyspace),
-            _ => {}
+            // It waits for the load, not for jobs in level 1.
+            Some(_) => {}
+            None if level == 0 => waiting.push(view.keyspace),
+            None => {}
         }
     }
     let late_rewrite = if late { rewrite(&waiting) } else { None };
     let expiry_compaction = |next: fn(&TreeView<'_>, u64) -> Option<Plan>| {
         let mut free = views.iter().filter(|view| !waiting.contains(&view.keyspace));
-        free.find_map(|view| next(view, config.picker.group_bytes())).filter(admitted)
+        free.find_map(|view| next(view, config.picker.group_bytes())).filter(&admitted)
     };
     let mut for_readers = views.iter().flat_map(|view| for_readers(view, &load.costs, config));
     (late_rewrite.or_else(|| expiry_compaction(next_expiry_compaction)))
         .or_else(|| expiry_compaction(next_release))
-        .or_else(|| for_readers.find(admitted))
+        .or_else(|| for_readers.find(&admitted))
         .or_else(|| rewrite(&waiting))
 }
 

@@ -194,7 +194,7 @@ impl Case {
         let PolicyConfig { layout, cutter, pacer, .. } = &mut self.config;
         let Layout::Leveled(layout) = layout;
         let Cutter::Size(cutter) = cutter;
-        let Pacer::Governor(pacer) = pacer;
+        let Pacer::Governor(pacer) = pacer else { panic!("only a governor has such settings") };
         match name {
             "level1" => layout.level1_bytes = value,
             "ratio" => layout.ratio = Some(value).filter(|ratio| *ratio > 0),
@@ -335,8 +335,11 @@ impl Case {
             let case = Self { load, edit: self.edit.clone(), config, ..Self::default() };
             let verdict = match self.config.pacer.writer(&case.sample()) {
                 WriterVerdict::Go => "go".to_string(),
-                WriterVerdict::Delay { bytes_per_second, reason } => {
-                    format!("{}/s, {reason:?}", show_bytes(bytes_per_second))
+                WriterVerdict::Delay { slowdown: Slowdown::BytesPerSecond(rate), reason } => {
+                    format!("{}/s, {reason:?}", show_bytes(rate))
+                }
+                WriterVerdict::Delay { slowdown: Slowdown::PerWrite(time), reason } => {
+                    format!("{time:?} a write, {reason:?}")
                 }
                 WriterVerdict::Stop { reason } => format!("stop, {reason:?}"),
             };

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Costs, Plan, TreeShape};
+use super::{Costs, Pace, Plan, RunningJobs, TreeShape, UserLoad};
 use crate::catalog::Version;
 use crate::types::{KeyRange, KeyspaceId, PackId, Seq};
 
@@ -126,20 +126,28 @@ pub struct LoadState {
     pub l0_run_bytes: Option<u64>,
     /// Bytes in level 0; the largest of all keyspaces.
     pub l0_bytes: u64,
+    /// Runs of level 0 that flushes have made, newer than every part; the most of all keyspaces.
+    pub l0_flushed_runs: u64,
+    /// Runs of level 0 that part merges have made; the most of all keyspaces.
+    pub l0_part_runs: u64,
     /// Bytes to compact until no level is over its limit, over all keyspaces.
     pub debt_bytes: u64,
     /// What flushes write, in bytes per second.
     pub flush_bytes_per_second: u64,
     /// What compactions write, in bytes per second.
     pub compaction_bytes_per_second: u64,
-    /// What users write, in bytes per second.
-    pub user_bytes_per_second: u64,
-    /// Compactions and moves that are running.
-    pub running_jobs: u64,
-    /// Free bytes on the fullest device.
-    pub free_bytes: u64,
-    /// Bytes in write-ahead log segments that are still needed.
-    pub wal_bytes: u64,
+    /// Compactions and rewrites that are running.
+    pub running: RunningJobs,
+    /// Threads that compact.
+    pub compaction_threads: u64,
+    /// Writers that wait, or sleep, until there is less to do.
+    pub waiting_writers: u64,
+    /// Whether a caller waits until nothing is left to do.
+    pub is_awaited: bool,
+    /// What users did over the last interval.
+    pub users: UserLoad,
+    /// What the pacer has made of that.
+    pub pace: Pace,
     /// The prices of the machine.
     pub costs: Costs,
 }

@@ -25,11 +25,12 @@ use crate::catalog::{Run, TableMeta, Version};
 use crate::engine::jobs::compaction_iterator::{CompactionIterator, Outside};
 use crate::engine::read::tree::Tree;
 use crate::engine::schedule::scheduler::Job;
+use crate::env::Work;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::JobBegin;
 use crate::format::edit::TreeEdit;
 use crate::merge::{Coverage, MergeForward, VersionFilter, fragment};
-use crate::policy::{Fate, Plan, PlanKind, Reason, Retainer};
+use crate::policy::{Fate, JobClass, Plan, PlanKind, Reason, Retainer};
 use crate::store::table::TablesCursor;
 use crate::types::{Epoch, KeyRange, Seq, TableId};
 
@@ -123,10 +124,10 @@ impl JobContext {
         let cursors =
             inputs.lists.into_values().map(|list| TablesCursor::readahead(self.cache.clone(), list));
         let merge = MergeForward::new(cursors.collect());
-        let throttled = self.throttle.begin();
-        let (output, volume) = iterator.run(merge, || {
-            throttled.throttle();
-            self.health.check_writable()
+        let throttled = self.throttle.begin(JobClass::of(plan));
+        let (output, volume) = iterator.run(merge, |records, bytes| {
+            self.env.spend(Work { records, bytes });
+            throttled.throttle(|| self.health.check_writable())
         })?;
         let finished = output.finish()?;
         let written: Vec<TableId> = finished.tables.iter().map(|table| table.id).collect();

@@ -95,23 +95,28 @@ pub(in crate::engine) struct IterationStats {
 }
 
 impl<S: Sink> CompactionIterator<'_, S> {
-    /// Writes those entries of `compaction` that somebody may still read. `check` is asked now and then; its error
-    /// ends the job.
+    /// Writes those entries of `compaction` that somebody may still read. `check` is called now and then with the number and
+    /// the bytes of the records since the last call; its error ends the job.
     pub(in crate::engine) fn run<C: Cursor<Error = Error>>(
         mut self,
         mut merge: MergeForward<C>,
-        check: impl Fn() -> Result<()>,
+        check: impl Fn(u64, u64) -> Result<()>,
     ) -> Result<(S, IterationStats)> {
         let mut filter = VersionFilter::new(&self.snapshots);
         self.output.set_range_tombstones(self.kept_ranges(&filter));
         let mut iteration = IterationStats::default();
         let mut last_read: Option<Vec<u8>> = None;
         let mut key_is_written = false;
+        let (mut records, mut bytes) = (0, 0);
+        check(0, 0)?;
         merge.seek_first()?;
         while merge.valid() {
-            if iteration.records_in.is_multiple_of(RECORDS_PER_CHECK) {
-                check()?;
+            if records == RECORDS_PER_CHECK {
+                check(records, bytes)?;
+                (records, bytes) = (0, 0);
             }
+            records += 1;
+            bytes += (merge.key().len() + merge.value().len()) as u64;
             iteration.records_in += 1;
             let key = merge.key();
             let same_key = last_read.as_deref() == Some(key);
@@ -145,6 +150,7 @@ impl<S: Sink> CompactionIterator<'_, S> {
             }
             merge.step()?;
         }
+        check(records, bytes)?;
         if let Some(cutting) = &mut self.cutting {
             cut_between_keys(cutting, &mut self.output, |_| true)?;
         }

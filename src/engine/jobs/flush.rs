@@ -26,6 +26,7 @@ use crate::catalog::Run;
 use crate::engine::jobs::compaction_iterator::{CompactionIterator, IterationStats, Outside};
 use crate::engine::read::tree::{Sealed, Tree, View};
 use crate::engine::schedule::scheduler::Job;
+use crate::env::Work;
 use crate::error::Result;
 use crate::events::JobBegin;
 use crate::format::edit::TreeEdit;
@@ -113,7 +114,10 @@ impl JobContext {
             record_filter,
         };
         let merge = MergeForward::new(vec![memtable.cursor()]);
-        let (output, iteration) = iterator.run(merge, || self.health.check_writable())?;
+        let (output, iteration) = iterator.run(merge, |records, bytes| {
+            self.env.spend(Work { records, bytes });
+            self.health.check_writable()
+        })?;
         Ok((output.finish()?, iteration))
     }
 }

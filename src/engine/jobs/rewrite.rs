@@ -32,7 +32,7 @@ use crate::engine::schedule::scheduler::Job;
 use crate::error::{ErrorKind, Result};
 use crate::events::JobBegin;
 use crate::format::names::FileName;
-use crate::policy::{Plan, SpaceView};
+use crate::policy::{JobClass, Plan, SpaceView};
 use crate::store::files::punch::is_kept;
 use crate::types::{Epoch, PackId};
 
@@ -108,10 +108,9 @@ impl JobContext {
         // Nothing of a table is made here: that of its level says where packs go.
         let settings = self.table_settings(tree, plan.target, Epoch(0));
         let mut output = Output::new(self, Writing::Rewrite { bytes: plan.bytes }, settings);
-        let throttled = self.throttle.begin();
+        let throttled = self.throttle.begin(JobClass::of(plan));
         for input in &plan.inputs {
-            throttled.throttle();
-            self.health.check_writable()?;
+            throttled.throttle(|| self.health.check_writable())?;
             let (_, table) = version.table(input.table).ok_or_else(|| vanished(input.table))?;
             output.copy(table)?;
         }

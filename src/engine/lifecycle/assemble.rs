@@ -21,7 +21,9 @@ use crate::engine::observe::statistics::Statistics;
 use crate::engine::read::path::ReadPath;
 use crate::engine::schedule::background::Background;
 use crate::engine::schedule::idle_time::IdleTime;
+use crate::engine::schedule::sampler::LoadSampler;
 use crate::engine::schedule::throttle::Throttle;
+use crate::engine::schedule::users::{Seen, UserCounters};
 use crate::engine::space::reclaim::Reclaimer;
 use crate::engine::space::reserve::Reserve;
 use crate::engine::space::storage::Storage;
@@ -190,15 +192,25 @@ fn read_path(common: &Common) -> ReadPath {
 
 fn job_context(common: &Common, opening: &Opening, read: &ReadPath, ids: Arc<IdCounters>) -> JobContext {
     let Common { env, cache, storage, settings, trees, alarm, statistics, preallocator, .. } = common;
-    let throttle = Throttle {
-        env: env.clone(),
-        settings: settings.clone(),
-        pressure: alarm.pressure.clone(),
+    let users = UserCounters {
         cache: cache.clone(),
         meter: common.meter.clone(),
         statistics: statistics.clone(),
-        seen: OrderedMutex::default(),
+        reads: read.reads.clone(),
+        block_bytes: u64::from(settings.load().options.tree.block_bytes),
     };
+    let sampler = LoadSampler {
+        env: env.clone(),
+        settings: settings.clone(),
+        users: Arc::new(users),
+        pressure: alarm.pressure.clone(),
+        events: alarm.events.clone(),
+        scheduler: alarm.scheduler.clone(),
+        running: Default::default(),
+        waiters: AtomicU64::new(0),
+        seen: OrderedMutex::leaf(Seen::since(env.now())),
+    };
+    let throttle = Throttle { sampler, limiter: Default::default(), seen: OrderedMutex::default() };
     let log = LogTail {
         writer: common.writer.clone(),
         visibility: alarm.visibility.clone(),

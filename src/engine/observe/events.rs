@@ -16,6 +16,7 @@ use crate::env::sync::{Condvar, OrderedMutex};
 use crate::env::{Env, Priority, Thread};
 use crate::error::Error;
 use crate::events::{EventListener, JobBegin, JobEnd, Stall};
+use crate::stats::LoadStats;
 
 /// Events that may wait for the listener.
 const WAITING_MAX: usize = 1024;
@@ -37,6 +38,7 @@ pub(in crate::engine) enum Event {
     JobEnd(Job, JobEnd),
     StallBegin(Stall),
     StallEnd(Stall, Duration),
+    Load(LoadStats),
     BackgroundError(Error),
     Poisoned(Error),
 }
@@ -127,6 +129,7 @@ impl Event {
             Self::JobEnd(Job::Rewrite, rewrite) => listener.rewrite_end(rewrite),
             Self::StallBegin(stall) => listener.stall_begin(stall),
             Self::StallEnd(stall, time) => listener.stall_end(stall, *time),
+            Self::Load(load) => listener.load(load),
             Self::BackgroundError(error) => listener.background_error(error),
             Self::Poisoned(error) => listener.poisoned(error),
         }

@@ -32,6 +32,8 @@ pub(crate) struct Statistics {
     moved_bytes: AtomicU64,
     rewrites: RewriteCounters,
     failures: AtomicU64,
+    /// Time that writers were made to wait.
+    pub(in crate::engine) stalled_nanos: AtomicU64,
     stalls: OrderedMutex<BTreeMap<StallReason, (u64, Duration)>>,
     pub(in crate::engine) costs: MeasuredCosts,
 }
@@ -141,6 +143,8 @@ impl Statistics {
     }
 
     pub(in crate::engine) fn stall(&self, reason: StallReason, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.stalled_nanos.fetch_add(nanos, Relaxed);
         let mut stalls = self.stalls.lock();
         let (count, total) = stalls.entry(reason).or_default();
         *count += 1;
@@ -207,6 +211,7 @@ impl Engine {
             space: self.space_stats(wal_bytes),
             punch: self.punch_stats(),
             costs: self.background.cost_stats(),
+            load: self.jobs.throttle.sampler.load_stats(),
             memtable_bytes: keyspaces.iter().map(|keyspace| keyspace.memtable_bytes).sum(),
             last_seq: self.visible().0,
             snapshots,

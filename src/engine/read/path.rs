@@ -39,7 +39,7 @@ pub(crate) struct ReadPath {
     /// Asked for what reads and compactions cost on this machine.
     pub(in crate::engine) pressure: Arc<Pressure>,
     pub(in crate::engine) lookups: Lookups,
-    pub(in crate::engine) reads: Reads,
+    pub(in crate::engine) reads: Arc<Reads>,
     /// Nobody else opens the store as long as anything of it is read; none in a store that was opened for reading alone.
     pub(in crate::engine) _lock: Option<Arc<FileLock>>,
 }

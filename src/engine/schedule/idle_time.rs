@@ -13,7 +13,7 @@
 use std::time::Duration;
 
 use crate::engine::schedule::background::Background;
-use crate::engine::schedule::throttle::{Counts, Seen};
+use crate::engine::schedule::users::Seen;
 use crate::env::sync::OrderedMutex;
 
 /// The shortest period over which users are watched. While they are there and something waits for idle time, this is
@@ -42,12 +42,7 @@ impl Background {
     /// Whether users leave the machine alone, or almost.
     pub(in crate::engine) fn is_idle(&self) -> bool {
         let costs = self.pressure.load().costs;
-        self.idle_time
-            .0
-            .lock()
-            .look(self.jobs.env.now(), IDLE_PERIOD, || {
-                Counts::of(&self.jobs.cache, &self.meter, &self.jobs.statistics)
-            })
-            .is_idle(&costs)
+        let users = &self.jobs.throttle.sampler.users;
+        self.idle_time.0.lock().look(self.jobs.env.now(), IDLE_PERIOD, || users.counts()).is_idle(&costs)
     }
 }

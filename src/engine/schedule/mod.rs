@@ -7,7 +7,10 @@
 
 pub(super) mod background;
 pub(super) mod idle_time;
+pub(super) mod limiter;
 pub(super) mod overwrite_ratio;
 pub(super) mod read_triggered;
+pub(super) mod sampler;
 pub(super) mod scheduler;
 pub(super) mod throttle;
+pub(super) mod users;

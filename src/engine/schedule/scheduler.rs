@@ -39,7 +39,9 @@ use crate::engine::schedule::idle_time::IDLE_PERIOD;
 use crate::env::sync::{Condvar, MutexGuard, OrderedMutex, Rank};
 use crate::env::{Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
-use crate::policy::{Claims, Plan, PlanKind, Reason, SpaceView, TreeShape, TreeView, next_plan};
+use crate::policy::{
+    Claims, Decision, JobClass, Plan, PlanKind, Reason, SpaceView, TreeShape, TreeView, decide,
+};
 use crate::types::{KeyspaceId, Seq};
 
 /// Pause after a job that failed, doubled with every further failure up to the maximum: a full disk must not be
@@ -155,6 +157,11 @@ impl State {
     }
 }
 
+/// The earlier of two moments to look again.
+fn earlier(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    one.into_iter().chain(other).min()
+}
+
 /// Whether a job for this reason is put off for a while after a failure, so that it is in no other job's way.
 fn can_wait(reason: Reason) -> bool {
     matches!(reason, Reason::Expiry | Reason::Released)
@@ -208,7 +215,7 @@ impl Drop for CompactionsPaused<'_> {
 impl Background {
     /// Starts compaction threads up to the number that the settings name; those beyond it end by themselves.
     pub(crate) fn start_compaction_threads(self: &Arc<Self>) -> Result<()> {
-        for number in 0..self.jobs.settings.load().limits.background_threads {
+        for number in 0..self.compaction_threads() {
             let mut state = self.scheduler.state.lock();
             if state.compaction_threads.insert(number) {
                 drop(state);
@@ -218,6 +225,17 @@ impl Background {
             }
         }
         Ok(())
+    }
+
+    /// Number of threads that compact. The last one compacts level 0 alone if the pacer wants it so.
+    fn compaction_threads(&self) -> usize {
+        let settings = self.jobs.settings.load();
+        settings.limits.background_threads + usize::from(settings.policy.pacer.has_level0_thread())
+    }
+
+    /// Whether compaction thread `number` compacts level 0 alone.
+    fn is_for_level0(&self, number: usize) -> bool {
+        number >= self.jobs.settings.load().limits.background_threads
     }
 
     /// Starts a thread that is joined when the store is closed.
@@ -274,7 +292,7 @@ impl Background {
 
     fn compact_forever(&self, number: usize) {
         let mut state = self.scheduler.state.lock();
-        while !state.stopping && number < self.jobs.settings.load().limits.background_threads {
+        while !state.stopping && number < self.compaction_threads() {
             let (changes, wakes) = (state.changes, state.wakes);
             let full = state.compactions > 0 && self.jobs.storage.is_short_of_space();
             let mut look_again =
@@ -290,16 +308,26 @@ impl Background {
                 let (busy, rewrites) = (state.busy.clone(), state.rewrites);
                 state.planning += 1;
                 drop(state);
+                let sampler = &self.jobs.throttle.sampler;
+                sampler.look();
+                // One thread looks for all, unless a plan of this one waits for another load.
+                look_again = earlier(look_again, sampler.next_look().filter(|_| number == 0));
                 let due =
                     |idle| self.compaction_due(&busy, rewrites, |keyspace| !barred.contains(&keyspace), idle);
-                let mut plan = due(false);
+                let Decision { mut plan, deferred } = due(false);
+                if deferred.is_some() {
+                    look_again = earlier(look_again, Some(sampler.interval()));
+                }
                 if plan.is_none() && may_use_idle_time && self.could_use_idle_time() {
                     if self.is_idle() {
-                        plan =
-                            due(true).filter(|plan| self.jobs.storage.free_bytes() / IDLE_ROOM >= plan.bytes);
+                        plan = due(true).plan;
+                        plan = plan.filter(|plan| self.jobs.storage.free_bytes() / IDLE_ROOM >= plan.bytes);
                     } else {
-                        look_again = Some(IDLE_PERIOD);
+                        look_again = earlier(look_again, Some(IDLE_PERIOD));
                     }
+                }
+                if self.is_for_level0(number) {
+                    plan = plan.filter(|plan| JobClass::of(plan) == JobClass::Level0);
                 }
                 state = self.scheduler.state.lock();
                 state.planning -= 1;
@@ -324,13 +352,26 @@ impl Background {
         state.compaction_threads.remove(&number);
     }
 
+    /// Claims what `plan` touches. The job counts as running from here on.
+    fn claim(&self, state: &mut State, plan: &Plan) {
+        state.claim(plan);
+        self.jobs.throttle.sampler.running.begin(JobClass::of(plan));
+    }
+
+    /// Takes the claim back.
+    fn release(&self, state: &mut State, plan: &Plan) {
+        self.jobs.throttle.sampler.running.end(JobClass::of(plan));
+        state.release(plan);
+        self.scheduler.changed(state);
+    }
+
     /// Claims what `plan` touches, runs it, and takes the claim back.
     fn run_claimed<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         plan: &Plan,
     ) -> (MutexGuard<'a, State>, Result<Ended>) {
-        state.claim(plan);
+        self.claim(&mut state, plan);
         drop(state);
         let free_bytes = self.jobs.storage.free_bytes();
         let result = self.jobs.tree(plan.keyspace).and_then(|tree| {
@@ -338,8 +379,7 @@ impl Background {
             if can_wait(plan.reason) { self.jobs.put_off(&tree, result) } else { result }
         });
         let (mut state, result) = self.job_ended(Job::Compaction, result, free_bytes);
-        state.release(plan);
-        self.scheduler.changed(&mut state);
+        self.release(&mut state, plan);
         (state, result)
     }
 
@@ -438,7 +478,7 @@ impl Background {
         oldest.min_by_key(|(first, _)| *first).map(|(first, tree)| (first, tree.clone()))
     }
 
-    /// The best plan for keyspaces that `may` have one, with no running job in the way; `rewrites` rewrites are
+    /// What to do for keyspaces that `may` have one, with no running job in the way; `rewrites` rewrites are
     /// running. If nobody uses the store (`idle`), it may be one that is not due.
     fn compaction_due(
         &self,
@@ -446,13 +486,14 @@ impl Background {
         rewrites: usize,
         may: impl Fn(KeyspaceId) -> bool,
         idle: bool,
-    ) -> Option<Plan> {
+    ) -> Decision {
         let space = match rewrites {
             0 => self.jobs.space_view(self.jobs.storage.is_short_of_space()),
             _ => SpaceView::default(),
         };
         self.with_views(busy, may, idle, |views| {
-            next_plan(views, &space, &self.pressure.load(), &self.jobs.settings.load().policy)
+            let load = self.jobs.throttle.sampler.load();
+            decide(views, &space, &load, &self.jobs.settings.load().policy)
         })
     }
 
@@ -527,12 +568,15 @@ impl Background {
             return self.jobs.health.check_open();
         }
         let mut state = self.scheduler.state.lock();
+        // The pacer defers nothing that somebody waits for.
+        let _waiter = self.jobs.throttle.sampler.wait();
+        self.scheduler.changed(&mut state);
         self.retry(&mut state, Job::Flush);
         self.retry(&mut state, Job::Compaction);
         loop {
             self.check_progress(&mut state, Job::Flush)?;
             self.check_progress(&mut state, Job::Compaction)?;
-            let due = self.compaction_due(&state.busy, state.rewrites, |_| true, false);
+            let due = self.compaction_due(&state.busy, state.rewrites, |_| true, false).plan;
             let came_by_itself = due.as_ref().is_some_and(|plan| can_wait(plan.reason));
             let idle = state.flushing.is_none()
                 && state.compactions == 0

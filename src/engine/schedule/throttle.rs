@@ -1,26 +1,23 @@
-//! Background throttling: compactions pause while readers wait for the disk, as far as the pacer says.
+//! Background throttling: jobs pause as far as the pacer says.
 //!
-//! A compaction asks between two pieces of its work, some milliseconds each, and pauses in proportion to the time
-//! that it has worked.
+//! A compaction asks between two pieces of its work, some milliseconds each. It pauses in proportion to the time that it
+//! has worked, while readers wait for the disk; as long as all jobs together are above their rate; and as long as it is
+//! suspended.
 //!
-//! Invariant: it holds no lock while it pauses. Its claims keep off only other compactions.
+//! Invariant: it holds no lock while it pauses. Its claims keep off only other compactions. No suspension lasts for longer
+//! than [`SUSPENDED_MAX`] (I11): a suspended job keeps tables on the disk that have died.
 //!
 //! It touches what [`Throttle`] holds: counters, settings and the load.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-
-use crate::engine::lifecycle::settings::Settings;
-use crate::engine::observe::statistics::Statistics;
-use crate::engine::write::pressure::Pressure;
-use crate::env::Env;
+use super::limiter::Limiter;
+use super::sampler::LoadSampler;
+use super::users::Seen;
 use crate::env::sync::OrderedMutex;
-use crate::policy::UserLoad;
-use crate::store::cache::{CacheCounts, TableCache};
-use crate::store::files::meter::{Meter, ReadCause};
+use crate::error::Result;
+use crate::policy::{Budget, JobClass};
 
 /// Users are looked at over this long.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -31,61 +28,61 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// The longest pause: so late a compaction hears that it is needed, or that the store is being closed.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// What users did, as it was seen last.
+/// A job is suspended for no longer than this.
+const SUSPENDED_MAX: Duration = Duration::from_secs(60);
+
+/// What jobs go by when they pause.
 #[derive(Debug)]
 pub(in crate::engine) struct Throttle {
-    pub(in crate::engine) env: Arc<dyn Env>,
-    pub(in crate::engine) settings: Arc<ArcSwap<Settings>>,
-    /// How much there is to do, and whether a writer waits for it.
-    pub(in crate::engine) pressure: Arc<Pressure>,
-    // What users have asked for.
-    pub(in crate::engine) cache: Arc<TableCache>,
-    pub(in crate::engine) meter: Arc<Meter>,
-    pub(in crate::engine) statistics: Arc<Statistics>,
+    /// The load, and what users do.
+    pub(in crate::engine) sampler: LoadSampler,
+    pub(in crate::engine) limiter: Limiter,
+    /// What users did, as it was seen last.
     pub(in crate::engine) seen: OrderedMutex<Seen>,
-}
-
-/// What users did over the last period.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::engine) struct Seen {
-    at: Duration,
-    counts: Counts,
-    load: UserLoad,
-}
-
-/// Since the store was opened.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::engine) struct Counts {
-    /// Blocks that were asked for, and those of 4 KiB that were read.
-    asked: u64,
-    /// Reads of blocks, and the time that they took.
-    reads: (u64, Duration),
-    written_bytes: u64,
 }
 
 /// A job that is throttled.
 #[derive(Debug)]
 pub(in crate::engine) struct ThrottledJob<'a> {
     throttle: &'a Throttle,
+    class: JobClass,
     /// Since when it has worked without a pause.
     since: Cell<Duration>,
     /// All pauses together.
     paused: Cell<Duration>,
+    /// How long it has been suspended.
+    suspended: Cell<Duration>,
 }
 
 impl ThrottledJob<'_> {
-    /// Pauses if the job has worked long enough for readers to expect it.
-    pub(in crate::engine) fn throttle(&self) {
-        let env = &self.throttle.env;
-        let now = env.now();
-        let share = self.throttle.compaction_share(now);
-        if share >= 1.0 {
-            self.since.set(now);
-        } else if let Some(pause) = pause(now.saturating_sub(self.since.get()), share) {
-            env.sleep(pause);
-            self.since.set(env.now());
-            self.paused.set(self.paused.get() + self.since.get().saturating_sub(now));
+    /// Pauses if the job has worked long enough for users to expect it. `check` is asked before each pause; its error ends
+    /// the job.
+    pub(in crate::engine) fn throttle(&self, check: impl Fn() -> Result<()>) -> Result<()> {
+        check()?;
+        while let Some(pause) = self.next_pause() {
+            let start = self.throttle.sampler.env.now();
+            self.throttle.sampler.env.sleep(pause);
+            self.since.set(self.throttle.sampler.env.now());
+            self.paused.set(self.paused.get() + self.since.get().saturating_sub(start));
+            check()?;
         }
+        Ok(())
+    }
+
+    fn next_pause(&self) -> Option<Duration> {
+        let now = self.throttle.sampler.env.now();
+        let budget = self.throttle.budget(now, self.class);
+        if budget.is_suspended && self.suspended.get() < SUSPENDED_MAX {
+            self.suspended.set(self.suspended.get() + PAUSE_MAX);
+            return Some(PAUSE_MAX);
+        }
+        let for_rate = self.throttle.rate_pause(now, &budget);
+        if budget.share >= 1.0 {
+            self.since.set(now);
+            return Some(for_rate.min(PAUSE_MAX)).filter(|pause| *pause >= PAUSE_MIN);
+        }
+        let for_share = pause(now.saturating_sub(self.since.get()), budget.share);
+        for_share.max(Some(for_rate.min(PAUSE_MAX)).filter(|pause| *pause >= PAUSE_MIN))
     }
 
     /// For how long the job has paused.
@@ -101,60 +98,30 @@ fn pause(worked: Duration, share: f64) -> Option<Duration> {
     (pause >= PAUSE_MIN).then_some(pause)
 }
 
-impl Counts {
-    pub(in crate::engine) fn of(cache: &TableCache, meter: &Meter, statistics: &Statistics) -> Self {
-        let CacheCounts { hits, misses, reads, read_nanos, .. } = cache.counts();
-        let reads = (reads, Duration::from_nanos(read_nanos));
-        let read_bytes = meter.bytes_read(ReadCause::Get) + meter.bytes_read(ReadCause::Scan);
-        let asked = hits + misses + read_bytes / (4 << 10);
-        Self { asked, reads, written_bytes: statistics.user_bytes() }
-    }
-}
-
-impl Seen {
-    /// Nobody was there before `now`, nor is anything known of later.
-    pub(in crate::engine) fn since(now: Duration) -> Self {
-        Self { at: now, ..Self::default() }
-    }
-
-    /// What users did over the last period, which ends now if it has lasted for `period_min`.
-    pub(in crate::engine) fn look(
-        &mut self,
-        now: Duration,
-        period_min: Duration,
-        count: impl FnOnce() -> Counts,
-    ) -> UserLoad {
-        let period = now.saturating_sub(self.at);
-        if period >= period_min {
-            let (before, counts) = (self.counts, count());
-            let load = UserLoad {
-                period,
-                asked: counts.asked.saturating_sub(before.asked),
-                reads: u32::try_from(counts.reads.0 - before.reads.0).unwrap_or(u32::MAX),
-                read_time: counts.reads.1.saturating_sub(before.reads.1),
-                written_bytes: counts.written_bytes.saturating_sub(before.written_bytes),
-            };
-            *self = Self { at: now, counts, load };
-        }
-        self.load
-    }
-}
-
 impl Throttle {
     /// For a job that begins.
-    pub(in crate::engine) fn begin(&self) -> ThrottledJob<'_> {
-        ThrottledJob { throttle: self, since: Cell::new(self.env.now()), paused: Cell::default() }
+    pub(in crate::engine) fn begin(&self, class: JobClass) -> ThrottledJob<'_> {
+        let since = Cell::new(self.sampler.env.now());
+        ThrottledJob { throttle: self, class, since, paused: Cell::default(), suspended: Cell::default() }
     }
 
-    /// The share of its time that a compaction may work.
-    fn compaction_share(&self, now: Duration) -> f64 {
-        // Who is stopped writes nothing by which the pacer could tell that compactions are late.
-        if self.pressure.holds_up_a_writer() {
-            return 1.0;
+    /// How fast a job may go on.
+    fn budget(&self, now: Duration, class: JobClass) -> Budget {
+        self.sampler.look();
+        let users = self.seen.lock().look(now, PERIOD, || self.sampler.users.counts());
+        self.sampler.settings.load().policy.pacer.budget(&self.sampler.load(), &users, class)
+    }
+
+    /// The pause until all jobs together are at their rate again.
+    fn rate_pause(&self, now: Duration, budget: &Budget) -> Duration {
+        let done = self.sampler.users.job_bytes();
+        match budget.bytes_per_second {
+            Some(rate) => self.limiter.pause(now, done, rate),
+            None => {
+                self.limiter.free(now, done);
+                Duration::ZERO
+            }
         }
-        let users =
-            self.seen.lock().look(now, PERIOD, || Counts::of(&self.cache, &self.meter, &self.statistics));
-        self.settings.load().policy.pacer.compaction_share(&self.pressure.load(), &users)
     }
 }
 
@@ -170,21 +137,5 @@ mod tests {
         assert_eq!(pause(MS / 4, 0.25), None);
         assert_eq!(pause(100 * MS, 0.25), Some(PAUSE_MAX));
         assert_eq!(pause(100 * MS, 1.0), None);
-    }
-
-    #[test]
-    fn what_users_do_counts_for_the_period_that_it_was_in() {
-        let counts =
-            |reads, ms, written_bytes| Counts { asked: 2 * reads, reads: (reads, ms * MS), written_bytes };
-        let mut seen = Seen::default();
-        let mut look = |ms, counts| seen.look(ms * MS, PERIOD, || counts);
-        assert_eq!(look(19, counts(100, 30, 7)), UserLoad::default());
-        let first =
-            UserLoad { period: 20 * MS, asked: 240, reads: 120, read_time: 36 * MS, written_bytes: 9 };
-        assert_eq!(look(20, counts(120, 36, 9)), first);
-        assert_eq!(look(39, counts(200, 60, 10)), first);
-        let second =
-            UserLoad { period: 30 * MS, asked: 200, reads: 100, read_time: 34 * MS, written_bytes: 2 };
-        assert_eq!(look(50, counts(220, 70, 11)), second);
     }
 }

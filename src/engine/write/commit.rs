@@ -33,7 +33,7 @@ use crate::env::sync::{Condvar, MutexGuard, OrderedMutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 use crate::options::Durability;
-use crate::policy::{self, WriterVerdict};
+use crate::policy::{self, Slowdown, WriterVerdict};
 use crate::store::memtable::{Memtable, RANGE_TOMBSTONE_BYTES};
 use crate::store::wal::{Durable, LogBatch};
 use crate::types::Seq;
@@ -147,8 +147,8 @@ impl Engine {
                 standing => return Ok(Err(standing)),
             }
         }
-        if let Some(bytes_per_second) = delayed {
-            self.pressure.owe(batch.bytes() as u64, bytes_per_second);
+        if let Some(slowdown) = delayed {
+            self.pressure.owe(batch.bytes() as u64, slowdown);
         }
         let writer = &mut **guard;
         let (first, count) = (writer.last_seq.plus(1), batch.count());
@@ -239,7 +239,7 @@ impl Engine {
         &self,
         guard: &mut MutexGuard<'_, Writer>,
         bytes: u64,
-    ) -> Result<Option<u64>> {
+    ) -> Result<Option<Slowdown>> {
         let mut crowding = false;
         let result = self.wait_for_room(guard, bytes, &mut crowding);
         if crowding {
@@ -256,7 +256,7 @@ impl Engine {
         guard: &mut MutexGuard<'_, Writer>,
         bytes: u64,
         crowding: &mut bool,
-    ) -> Result<Option<u64>> {
+    ) -> Result<Option<Slowdown>> {
         let mut stalled: Option<(StallReason, Duration)> = None;
         let result = loop {
             if let Err(error) = self.health.check_writable() {
@@ -287,9 +287,9 @@ impl Engine {
             self.notify_stall(&mut guard.notified_stall, pressed);
             match verdict {
                 WriterVerdict::Go => break Ok(None),
-                WriterVerdict::Delay { bytes_per_second, reason } => {
+                WriterVerdict::Delay { slowdown, reason } => {
                     self.delay(reason.into());
-                    break Ok(Some(bytes_per_second));
+                    break Ok(Some(slowdown));
                 }
                 WriterVerdict::Stop { reason } => {
                     // The job that would end the wait has failed lately: an error is better than a wait without end.

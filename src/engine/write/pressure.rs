@@ -18,7 +18,7 @@ use crate::engine::{Engine, Writer};
 use crate::env::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::env::sync::atomic::{AtomicBool, fence};
 use crate::env::sync::{Condvar, MutexGuard};
-use crate::policy::{self, LoadState, WriterVerdict};
+use crate::policy::{self, LoadState, Slowdown, WriterVerdict};
 
 /// Why writers were made to wait.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -93,11 +93,15 @@ impl Pressure {
         **self.load.load()
     }
 
-    /// Writers have written `bytes` while they were allowed `bytes_per_second`.
-    pub(crate) fn owe(&self, bytes: u64, bytes_per_second: u64) {
-        let nanos = bytes.saturating_mul(1_000_000_000) / bytes_per_second.max(1);
-        let owed = self.owed() + Duration::from_nanos(nanos);
-        self.set_owed(owed.min(OWED_MAX));
+    /// Writers have written `bytes` at once while they were slowed.
+    pub(crate) fn owe(&self, bytes: u64, slowdown: Slowdown) {
+        let time = match slowdown {
+            Slowdown::BytesPerSecond(rate) => {
+                Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / rate.max(1))
+            }
+            Slowdown::PerWrite(time) => time,
+        };
+        self.set_owed((self.owed() + time).min(OWED_MAX));
     }
 
     /// Waiting time that is owed.
@@ -131,9 +135,14 @@ impl Pressure {
         self.waiting.fetch_sub(1, Relaxed);
     }
 
-    /// Whether a writer waits now until there is less to do.
-    pub(crate) fn holds_up_a_writer(&self) -> bool {
-        self.waiting.load(Relaxed) > 0
+    /// Number of writers that wait now until there is less to do.
+    pub(crate) fn waiting_writers(&self) -> u64 {
+        self.waiting.load(Relaxed) as u64
+    }
+
+    /// Replaces the sample by what `next` makes of it.
+    pub(crate) fn update(&self, next: impl Fn(&LoadState) -> LoadState) {
+        self.load.rcu(|load| next(load));
     }
 }
 
@@ -142,7 +151,7 @@ impl Background {
     /// for it.
     pub(crate) fn sample_load(&self) -> bool {
         // The sample is taken anew if another one has come meanwhile, so an older sample never replaces a newer one.
-        self.pressure.load.rcu(|_| self.load_now());
+        self.pressure.update(|last| self.load_now(last));
         self.pressure.stopped.is_set()
     }
 
@@ -158,7 +167,8 @@ impl Background {
         }
     }
 
-    fn load_now(&self) -> LoadState {
+    /// What changed since `last`; what users did is the sampler's to say.
+    fn load_now(&self, last: &LoadState) -> LoadState {
         let settings = self.jobs.settings.load();
         let policy = &settings.policy;
         let mut load = LoadState {
@@ -166,6 +176,8 @@ impl Background {
             flush_bytes_per_second: self.jobs.statistics.flush_rate(),
             compaction_bytes_per_second: self.jobs.statistics.compaction_rate(),
             costs: self.jobs.statistics.costs.costs(),
+            users: last.users,
+            pace: last.pace,
             ..LoadState::default()
         };
         for tree in self.jobs.trees.load().values() {
@@ -183,6 +195,9 @@ impl Background {
             };
             load.l0_runs = load.l0_runs.max(l0_runs);
             load.l0_bytes = load.l0_bytes.max(view.version.bytes(0));
+            let (flushed, parts) = policy::flushed_and_parts(&view.version, settings.limits.memtable_bytes);
+            load.l0_flushed_runs = load.l0_flushed_runs.max(flushed as u64);
+            load.l0_part_runs = load.l0_part_runs.max(parts as u64);
             load.debt_bytes = load.debt_bytes.saturating_add(policy.layout.debt(&view.version));
         }
         load

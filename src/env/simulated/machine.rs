@@ -19,11 +19,12 @@ use super::fault::{FaultRule, Operation, Reach, Script, Struck};
 use super::file::SimFile;
 use super::inode::FileOp;
 use super::log::Survival;
+use super::processor::ProcessorModel;
 use super::random::Random;
 use super::schedule::{self, Clock, Start};
 use crate::env::lock::{Claim, LockRegistry};
 use crate::env::sync::{Mutex, MutexGuard};
-use crate::env::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread};
+use crate::env::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread, Work};
 
 /// Wall-clock time at the beginning of every simulation, in milliseconds since 1970.
 const EPOCH_MILLIS: u64 = 1_700_000_000_000;
@@ -35,6 +36,8 @@ pub struct SimConfig {
     pub seed: u64,
     /// The device of the root directory.
     pub device: DeviceModel,
+    /// What flushes and compactions take besides.
+    pub processor: ProcessorModel,
     /// Size of that device, in bytes.
     pub space_bytes: u64,
     /// What a sync makes durable besides its own file or directory.
@@ -57,6 +60,7 @@ impl Default for SimConfig {
         Self {
             seed: 0,
             device: DeviceModel::instant(),
+            processor: ProcessorModel::instant(),
             space_bytes: 1 << 40,
             journal: Journal::default(),
             preemption_percent: 20,
@@ -449,6 +453,13 @@ impl Env for SimEnv {
                 self.machine.clock.advance_to(moment);
                 std::thread::yield_now();
             }
+        }
+    }
+
+    fn spend(&self, work: Work) {
+        let time = self.machine.config.processor.time(work);
+        if !time.is_zero() {
+            self.sleep(time);
         }
     }
 

@@ -7,7 +7,7 @@
 //!   order drawn by the seed, in virtual time.
 //!
 //! `fault` says what may go wrong. The other parts: `machine` answers the calls; `disk` holds names, `inode` and
-//! `contents` hold files, `log` holds what a power cut may undo; `device` says what work costs; `schedule` orders the
+//! `contents` hold files, `log` holds what a power cut may undo; `device` and `processor` say what work costs; `schedule` orders the
 //! threads. None of them knows what the engine stores.
 //!
 //! ```
@@ -36,6 +36,7 @@ mod file;
 mod inode;
 mod log;
 mod machine;
+mod processor;
 mod random;
 pub(super) mod schedule;
 #[cfg(test)]
@@ -46,3 +47,4 @@ pub use disk::Journal;
 pub use fault::{FaultError, FaultRule, FaultTarget, Operation};
 pub use log::Survival;
 pub use machine::{SimConfig, SimEnv};
+pub use processor::ProcessorModel;

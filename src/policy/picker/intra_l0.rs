@@ -34,6 +34,8 @@ use crate::types::{Key, KeyRange, Seq, UpperBound};
 pub enum Evenness {
     /// All.
     Any,
+    /// All, however many bytes they have: a job takes the whole window.
+    Whole,
     /// Even ones, to which no run contributes much more than the others. Where small runs have joined a large one, the
     /// large one is not written again for their sake.
     Even,
@@ -71,10 +73,14 @@ pub(super) fn choose(source: Source<'_>, window: &Range<usize>, evenness: Evenne
 /// The first overlap clusters that are worth a job and that no running one is in the way of. The first and the last of
 /// them have several tables.
 fn part(source: Source<'_>, clusters: &[OverlapCluster], evenness: Evenness) -> Option<Range<usize>> {
-    let [bytes_max, cluster_bytes_max] =
-        [GROUPS, CLUSTER_GROUPS].map(|groups| source.config.group_bytes.saturating_mul(groups));
+    let [bytes_max, cluster_bytes_max] = match evenness {
+        Evenness::Whole => [u64::MAX; 2],
+        Evenness::Any | Evenness::Even => {
+            [GROUPS, CLUSTER_GROUPS].map(|groups| source.config.group_bytes.saturating_mul(groups))
+        }
+    };
     let suits =
-        |cluster: &OverlapCluster| evenness == Evenness::Any || cluster.tables == 1 || cluster.is_even();
+        |cluster: &OverlapCluster| evenness != Evenness::Even || cluster.tables == 1 || cluster.is_even();
     let is_free = |cluster: &OverlapCluster| {
         suits(cluster) && !source.view.busy.conflicts(source.level, &cluster.range)
     };

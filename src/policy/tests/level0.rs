@@ -17,7 +17,7 @@ fn policy() -> PolicyConfig {
         expansion_bytes_max: 41 * MIB,
         grandparent_bytes_max: 10 * MIB,
     };
-    let Pacer::Governor(pacer) = &mut config.pacer;
+    let Pacer::Governor(pacer) = &mut config.pacer else { panic!("the default") };
     (pacer.l0_slow, pacer.l0_stop) = (60, 96);
     config
 }

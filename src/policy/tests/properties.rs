@@ -382,7 +382,8 @@ fn repeated_plans_bring_every_level_below_its_limit() {
 fn freedom(verdict: WriterVerdict) -> u64 {
     match verdict {
         WriterVerdict::Go => u64::MAX,
-        WriterVerdict::Delay { bytes_per_second, .. } => bytes_per_second,
+        WriterVerdict::Delay { slowdown: Slowdown::BytesPerSecond(rate), .. } => rate,
+        WriterVerdict::Delay { slowdown: Slowdown::PerWrite(_), .. } => panic!("a governor slows to a rate"),
         WriterVerdict::Stop { .. } => 0,
     }
 }
@@ -390,7 +391,7 @@ fn freedom(verdict: WriterVerdict) -> u64 {
 #[test]
 fn i11_verdicts_are_monotone_and_stop_only_at_hard_limits() {
     let config = PolicyConfig::leveldb();
-    let Pacer::Governor(governor) = config.pacer;
+    let Pacer::Governor(governor) = config.pacer else { panic!("LevelDB's") };
     for seed in 0..20_000 {
         let mut dice = Dice(seed);
         let load = LoadState {

@@ -74,6 +74,13 @@ impl Meter {
         self.syncs[cause as usize].load(Relaxed)
     }
 
+    /// Bytes read and written, for whatever cause.
+    pub(crate) fn all_bytes(&self) -> u64 {
+        let written: u64 = self.written.iter().map(|written| written.load(Relaxed)).sum();
+        let read = self.read.iter().flatten().map(|read| read.load(Relaxed));
+        written + read.sum::<u64>()
+    }
+
     /// Bytes read for `cause`.
     pub(crate) fn bytes_read(&self, cause: ReadCause) -> u64 {
         self.read.iter().map(|read| read[cause as usize].load(Relaxed)).sum()

@@ -363,7 +363,7 @@ impl Lab {
             Walk { at: entries.len(), entries }
         };
         let merge = MergeForward::new(inputs.lists.values().map(walk).collect());
-        let (mut output, _) = iterator.run(merge, || Ok(())).unwrap();
+        let (mut output, _) = iterator.run(merge, |_, _| Ok(())).unwrap();
         output.cut(&UpperBound::Unbounded).unwrap();
         edit.add.extend(output.finished.iter().map(|(record, _)| (plan.target, record.clone())));
         (edit, output.finished)

@@ -41,15 +41,14 @@ impl Background {
         plan: &Plan,
         prepare: impl FnOnce(),
     ) -> (MutexGuard<'a, State>, Result<bool>) {
-        state.claim(plan);
+        self.claim(&mut state, plan);
         state.rewrites += 1;
         drop(state);
         prepare();
         let result = self.jobs.rewrite_or_block(plan);
         let mut state = self.scheduler.state.lock();
         state.rewrites -= 1;
-        state.release(plan);
-        self.scheduler.changed(&mut state);
+        self.release(&mut state, plan);
         (state, result)
     }
 

@@ -1,0 +1,216 @@
+//! The governor: jobs always run, and writers are slowed before they would have to stop.
+//!
+//! It keeps LevelDB's signals and limits (`DBImpl::MakeRoomForWrite`), but slows writers to a rate where LevelDB
+//! sleeps for a fixed time. Each signal has a pressure: 0 where it begins to slow writers, 1 where it stops them. The
+//! worst one sets the rate. It falls geometrically, from the rate at which the store drains, at pressure 0, to a
+//! floor, at pressure 1. So a writer that is too fast by any factor finds its balance on the way, and is seldom
+//! stopped. The rules of level 0 (`level0`) say when level 0 holds writers up. Writers stop only at the hard limits.
+//!
+//! Compactions take all of the disk that they can get, and readers wait behind them (`docs/benchmarks/choices.md`,
+//! "Level 0 and compactions"). So while readers wait for the disk, a compaction works only a share of its time. The
+//! share is smaller, the later writers would be slowed if they went on at their present rate and nothing were
+//! compacted. Debt hurries no compaction where nobody writes.
+
+use super::{Pressure, Slowdown, UserLoad, WriterVerdict};
+use crate::policy::LoadState;
+
+/// Share of its time that a compaction works while writers are far from being slowed. (Standing still would serve
+/// readers only for a while: what is not compacted costs them, too.)
+const COMPACTION_SHARE_MIN: f64 = 0.1;
+
+/// Seconds until writers would be slowed: below the first number the share begins to rise, at the second it is all of
+/// the time.
+const HURRY_SECONDS: (f64, f64) = (20.0, 5.0);
+
+/// What a byte that is written adds to the debt, about: it is compacted once for each level that it passes.
+const DEBT_PER_BYTE: f64 = 4.0;
+
+/// Limits of the governor. Each `slow` is below its `stop`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GovernorConfig {
+    /// Runs in level 0 from which writers are slowed.
+    pub l0_slow: u64,
+    /// Runs in level 0 at which writers stop.
+    pub l0_stop: u64,
+    /// Bytes of debt from which writers are slowed.
+    pub debt_slow_bytes: u64,
+    /// Bytes of debt at which writers stop.
+    pub debt_stop_bytes: u64,
+    /// Sealed memtables at which writers stop when the active one is full as well; at least 1. They are slowed when
+    /// it is more than half full.
+    pub sealed_memtables_max: u64,
+    /// The least rate that slowed writers get together, in bytes per second; at least 1.
+    pub floor_bytes_per_second: u64,
+    /// Taken for the drain rate until one has been measured, in bytes per second.
+    pub unmeasured_bytes_per_second: u64,
+    /// Whether compactions leave the disk to readers while they hold up no writer.
+    pub throttle_compactions: bool,
+}
+
+/// A signal, measured against where it slows (0) and stops (1) writers.
+pub(super) struct Signal {
+    pub(super) reason: Pressure,
+    pub(super) pressure: f64,
+    pub(super) stops: bool,
+}
+
+impl GovernorConfig {
+    pub(super) fn writer(&self, load: &LoadState) -> WriterVerdict {
+        let mut signals = self.signals(load);
+        signals.sort_by(|a, b| b.stops.cmp(&a.stops).then(b.pressure.total_cmp(&a.pressure)));
+        let Signal { reason, pressure, stops } = signals[0];
+        if stops {
+            WriterVerdict::Stop { reason }
+        } else if pressure > 0.0 {
+            let slowdown = Slowdown::BytesPerSecond(self.rate(load, pressure));
+            WriterVerdict::Delay { slowdown, reason }
+        } else {
+            WriterVerdict::Go
+        }
+    }
+
+    /// The share of its time, above 0 and up to 1, that a compaction may work.
+    pub(super) fn compaction_share(&self, load: &LoadState, users: &UserLoad) -> f64 {
+        if !self.throttle_compactions || !users.waits_for_disk(&load.costs) {
+            return 1.0;
+        }
+        let seconds = self.room_bytes(load) / users.write_rate();
+        // Nothing over nothing: writers would be slowed, but there are none.
+        let hurry =
+            if seconds.is_nan() { 0.0 } else { between(-seconds, -HURRY_SECONDS.0, -HURRY_SECONDS.1) };
+        COMPACTION_SHARE_MIN + (1.0 - COMPACTION_SHARE_MIN) * hurry
+    }
+
+    /// The memtables, as a signal.
+    pub(super) fn memtables(sealed_memtables_max: u64, load: &LoadState) -> Signal {
+        let fill = load.active_fill();
+        let sealed = load.sealed_memtables >= sealed_memtables_max;
+        Signal {
+            reason: Pressure::Memtables,
+            pressure: if sealed { between(fill, 0.5, 1.0) } else { 0.0 },
+            stops: sealed && fill >= 1.0,
+        }
+    }
+
+    fn signals(&self, load: &LoadState) -> [Signal; 3] {
+        [
+            Self::memtables(self.sealed_memtables_max, load),
+            Signal {
+                reason: Pressure::Level0Runs,
+                pressure: self.level0_pressure(load),
+                stops: self.level0_stops(load.l0_runs),
+            },
+            Signal {
+                reason: Pressure::Debt,
+                pressure: between(
+                    load.debt_bytes as f64,
+                    self.debt_slow_bytes as f64,
+                    self.debt_stop_bytes as f64,
+                ),
+                stops: load.debt_bytes >= self.debt_stop_bytes,
+            },
+        ]
+    }
+
+    /// Bytes that can be written before writers are slowed, if nothing is compacted.
+    fn room_bytes(&self, load: &LoadState) -> f64 {
+        let runs = self.level0_room_bytes(load);
+        let debt = self.debt_slow_bytes.saturating_sub(load.debt_bytes) as f64 / DEBT_PER_BYTE;
+        runs.min(debt)
+    }
+
+    /// Bytes per second at `pressure`, over all writers.
+    fn rate(&self, load: &LoadState, pressure: f64) -> u64 {
+        let measured = [load.flush_bytes_per_second, load.compaction_bytes_per_second];
+        let drain = measured.into_iter().filter(|rate| *rate > 0).min();
+        slowed_rate(drain.unwrap_or(self.unmeasured_bytes_per_second), self.floor_bytes_per_second, pressure)
+    }
+}
+
+/// The rate of writers at `pressure`, from `drain` at 0 to `floor` at 1, geometrically; in bytes per second.
+pub(super) fn slowed_rate(drain: u64, floor: u64, pressure: f64) -> u64 {
+    let floor = floor.max(1);
+    let drain = drain.max(floor);
+    let ratio = floor as f64 / drain as f64;
+    ((drain as f64 * ratio.powf(pressure)) as u64).max(floor)
+}
+
+/// Where `value` lies between `slow` and `stop`, from 0 to 1.
+pub(in crate::policy) fn between(value: f64, slow: f64, stop: f64) -> f64 {
+    if value >= stop { 1.0 } else { ((value - slow) / (stop - slow)).clamp(0.0, 1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::{Budget, JobClass, Pacer};
+    use super::*;
+
+    fn pacer(throttle_compactions: bool) -> Pacer {
+        Pacer::Governor(GovernorConfig {
+            l0_slow: 10,
+            l0_stop: 20,
+            debt_slow_bytes: 1000,
+            debt_stop_bytes: 2000,
+            sealed_memtables_max: 1,
+            floor_bytes_per_second: 1,
+            unmeasured_bytes_per_second: 1,
+            throttle_compactions,
+        })
+    }
+
+    /// Reads that took so many microseconds each, of a second.
+    fn reads(reads: u32, micros: u64) -> UserLoad {
+        let read_time = Duration::from_micros(micros) * reads;
+        UserLoad { period: Duration::from_secs(1), asked: reads.into(), reads, read_time, ..UserLoad::default() }
+    }
+
+    fn share_of(pacer: &Pacer, load: &LoadState, users: &UserLoad) -> f64 {
+        let Budget { share, bytes_per_second: None, is_suspended: false } =
+            pacer.budget(load, users, JobClass::Deep)
+        else {
+            panic!("a governor limits shares alone");
+        };
+        share
+    }
+
+    #[test]
+    fn an_active_memtable_takes_the_pressure_of_level_0_no_more_than_half_of_the_way() {
+        let rate = |l0_run_bytes, active_bytes| {
+            let drain = 64 << 20;
+            let load = LoadState { l0_runs: 10, l0_run_bytes, active_bytes, ..LoadState::default() };
+            let load = LoadState { active_bytes_max: 100, compaction_bytes_per_second: drain, ..load };
+            match pacer(true).writer(&load) {
+                WriterVerdict::Delay { slowdown: Slowdown::BytesPerSecond(rate), .. } => {
+                    rate as f64 / drain as f64
+                }
+                verdict => panic!("{verdict:?}"),
+            }
+        };
+        let [as_one, as_four, as_many] = [None, Some(25), Some(1)].map(|run_bytes| rate(run_bytes, 100));
+        assert!(as_one > as_four && as_four > as_many, "{as_one} {as_four} {as_many}");
+        assert_eq!(as_many, rate(Some(20), 100));
+    }
+
+    #[test]
+    fn compactions_leave_readers_the_less_the_sooner_writers_are_slowed() {
+        let load = |l0_runs, debt_bytes| LoadState {
+            l0_runs,
+            debt_bytes,
+            active_bytes_max: 100,
+            ..LoadState::default()
+        };
+        let share =
+            |l0_runs, debt_bytes, users| share_of(&pacer(true), &load(l0_runs, debt_bytes), &users);
+        let writing = |written_bytes| UserLoad { written_bytes, ..reads(5_000, 100) };
+        // Room for a thousand bytes in memtables, for 250 in the debt.
+        assert_eq!([5, 50, 60].map(|rate| share(0, 0, writing(rate))), [0.1, 1.0, 1.0]);
+        assert!((share(0, 0, writing(20)) - 0.55).abs() < 1e-9);
+        assert_eq!([0, 9, 10, 11].map(|runs| share(runs, 0, writing(4))), [0.1, 0.1, 1.0, 1.0]);
+        assert_eq!([0, 1000, 1500].map(|debt| share(1, debt, writing(4))), [0.1, 1.0, 1.0]);
+        assert_eq!([0, 10, 20].map(|runs| share(runs, 2000, writing(0))), [0.1; 3], "nobody writes");
+        assert_eq!(share(0, 0, reads(100_000, 3)), 1.0);
+        assert_eq!(share_of(&pacer(false), &LoadState::default(), &writing(0)), 1.0);
+    }
+}

@@ -1,0 +1,350 @@
+//! The pacer: decides when a job runs, at what rate, and how long a writer waits.
+//!
+//! There are four. Each answers the same questions, about a sample of the load:
+//!
+//! | question | method | asked |
+//! | --- | --- | --- |
+//! | May this job start? | [`Pacer::admit`] | for each plan; flushes do not ask |
+//! | How fast may jobs of this class go on? | [`Pacer::budget`] | between two pieces of a job |
+//! | What may writers do? | [`Pacer::writer`] | for each write |
+//! | How high is the load? | [`Pacer::pace`] | once in an [`Pacer::interval`] |
+//! | Does level 0 go first, and is a part of it merged? | [`Pacer::level0_first`], [`Pacer::level0_part`] | for each plan |
+//!
+//! `Governor` (`governor`) is LevelDB's and RocksDB's: jobs always start. `SoftSleep` (`soft_sleep`) is HyperLevelDB's. `Silk`
+//! (`silk`) and `Dlc` (`dlc`) go by the load of the device, which `estimate` tells from what users did.
+//!
+//! A pacer remembers nothing. What must be known of the past is in [`Pace`], a part of the sample.
+//!
+//! INVARIANT(I11): every deferral ends. At the limits for writers, and when a caller waits for jobs, every pacer admits
+//! every job and limits none.
+
+mod dlc;
+mod estimate;
+mod governor;
+mod silk;
+mod soft_sleep;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::{LoadState, Plan, PlanKind, Reason};
+use crate::catalog::Version;
+
+pub use dlc::{DlcConfig, flushed_and_parts};
+pub use estimate::UserLoad;
+pub use governor::GovernorConfig;
+pub(super) use governor::between;
+pub use silk::SilkConfig;
+pub use soft_sleep::SoftSleepConfig;
+
+/// Pacers that do not go by the load of the device look at it this often, for the statistics.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The pacers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pacer {
+    /// Jobs always run; writers slow down smoothly before the hard limits.
+    Governor(GovernorConfig),
+    /// Jobs always run; writers sleep for microseconds.
+    SoftSleep(SoftSleepConfig),
+    /// Jobs get what clients leave of the device; deep ones pause for those of level 0, and at a peak.
+    Silk(SilkConfig),
+    /// Jobs get what clients leave of the device; those of level 0 wait for times of low load.
+    Dlc(DlcConfig),
+}
+
+/// What a job is to pacers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JobClass {
+    /// Level 0 into level 1.
+    Level0,
+    /// Within level 0.
+    IntraLevel0,
+    /// A level below level 0 into the next one.
+    Deep,
+    /// What makes space: rewrites, and compactions of what has expired or was released.
+    Upkeep,
+    /// A caller asked for it and waits.
+    Manual,
+}
+
+impl JobClass {
+    /// Number of classes.
+    pub const COUNT: usize = Self::Manual as usize + 1;
+
+    /// The class of the job that `plan` describes.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Self {
+        match plan.reason {
+            Reason::Manual => Self::Manual,
+            Reason::Expiry | Reason::Released | Reason::DeadSpace => Self::Upkeep,
+            Reason::Level0Runs | Reason::LevelBytes | Reason::Readers | Reason::Idle | Reason::Part => {
+                match (plan.source, plan.target) {
+                    (0, 0) => Self::IntraLevel0,
+                    (0, _) => Self::Level0,
+                    _ => Self::Deep,
+                }
+            }
+        }
+    }
+}
+
+/// Jobs that are running, by class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RunningJobs(pub [u64; JobClass::COUNT]);
+
+impl RunningJobs {
+    /// Those of `class`.
+    #[must_use]
+    pub fn of(&self, class: JobClass) -> u64 {
+        self.0[class as usize]
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
+/// How high the load is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LoadClass {
+    /// Clients leave enough of the device.
+    #[default]
+    Low,
+    /// Clients are at a peak.
+    High,
+}
+
+/// What a pacer has made of the samples up to now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Pace {
+    /// How high the load is.
+    pub class: LoadClass,
+    /// Number of samples in a row that speak for the other class.
+    pub streak: u32,
+    /// What clients take of the device, in bytes per second, as the pacer's estimator has it.
+    pub client_bytes_per_second: u64,
+    /// What all jobs together may read and write, in bytes per second; `None` if nothing limits them.
+    pub background_bytes_per_second: Option<u64>,
+    /// The most that was read and written together lately, in bytes per second.
+    pub device_bytes_per_second: u64,
+    /// The shortest mean time of a user's read lately, in nanoseconds; 0 before the first.
+    pub quick_read_nanos: u64,
+}
+
+/// What slows or stops writers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Pressure {
+    /// Memtables fill faster than they are flushed.
+    Memtables,
+    /// Level 0 has too many runs, or too much in them.
+    Level0Runs,
+    /// The levels are too far over their limits.
+    Debt,
+}
+
+/// How much writers are slowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Slowdown {
+    /// All writers together get this many bytes per second.
+    BytesPerSecond(u64),
+    /// Each write costs this much.
+    PerWrite(Duration),
+}
+
+/// What writers may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriterVerdict {
+    /// Write freely.
+    Go,
+    /// Write more slowly.
+    Delay {
+        /// By how much.
+        slowdown: Slowdown,
+        /// The worst signal.
+        reason: Pressure,
+    },
+    /// Wait until the next verdict.
+    Stop {
+        /// The signal that is at its limit.
+        reason: Pressure,
+    },
+}
+
+impl WriterVerdict {
+    /// What holds writers back, and whether they are stopped.
+    #[must_use]
+    pub fn pressed(self) -> Option<(Pressure, bool)> {
+        match self {
+            Self::Go => None,
+            Self::Delay { reason, .. } => Some((reason, false)),
+            Self::Stop { reason } => Some((reason, true)),
+        }
+    }
+}
+
+/// Whether a job may run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// Now. How fast, [`Pacer::budget`] says.
+    Run,
+    /// Not under this load.
+    Defer(Deferral),
+}
+
+/// Why a job may not run now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deferral {
+    /// Level 0 holds writers up, and the job does not help.
+    HoldsUpWriters,
+    /// Clients are at a peak.
+    Peak,
+    /// Clients are at a peak, and a job of its class is running.
+    OneAtAPeak,
+}
+
+/// How fast a job may go on.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Budget {
+    /// The share of its time, above 0 and up to 1, that it may work.
+    pub share: f64,
+    /// What all jobs together may read and write, in bytes per second; `None` if nothing limits them.
+    pub bytes_per_second: Option<u64>,
+    /// Whether it waits until it is told otherwise.
+    pub is_suspended: bool,
+}
+
+impl Budget {
+    /// As fast as it can.
+    pub const FREE: Self = Self { share: 1.0, bytes_per_second: None, is_suspended: false };
+}
+
+impl Pacer {
+    /// What writers may do under `load`.
+    #[must_use]
+    pub fn writer(&self, load: &LoadState) -> WriterVerdict {
+        match self {
+            Self::Governor(limits)
+            | Self::Silk(SilkConfig { limits, .. })
+            | Self::Dlc(DlcConfig { limits, .. }) => limits.writer(load),
+            Self::SoftSleep(soft) => soft.writer(load),
+        }
+    }
+
+    /// Whether `plan` may run under `load`. Flushes do not ask, nor do callers' own compactions.
+    #[must_use]
+    pub fn admit(&self, load: &LoadState, plan: &Plan) -> Admission {
+        match plan.kind {
+            // Metadata alone.
+            PlanKind::Move | PlanKind::Drop => return Admission::Run,
+            // It makes no room for writers.
+            PlanKind::Rewrite if self.presses(load.l0_runs) => {
+                return Admission::Defer(Deferral::HoldsUpWriters);
+            }
+            PlanKind::Compact | PlanKind::Rewrite => {}
+        }
+        match self {
+            _ if self.is_pressed(load) => Admission::Run,
+            Self::Governor(_) | Self::SoftSleep(_) => Admission::Run,
+            Self::Silk(silk) => silk.admit(load, JobClass::of(plan)),
+            Self::Dlc(dlc) => dlc.admit(load, plan),
+        }
+    }
+
+    /// How fast jobs of `class` may go on under `load`. `users` is what users did in the last milliseconds.
+    #[must_use]
+    pub fn budget(&self, load: &LoadState, users: &UserLoad, class: JobClass) -> Budget {
+        match self {
+            // Who is stopped writes nothing by which one could tell that jobs are late.
+            _ if class == JobClass::Manual || load.waiting_writers > 0 => Budget::FREE,
+            Self::Governor(governor) => {
+                Budget { share: governor.compaction_share(load, users), ..Budget::FREE }
+            }
+            Self::SoftSleep(_) => Budget::FREE,
+            Self::Silk(_) | Self::Dlc(_) if self.is_pressed(load) => Budget::FREE,
+            Self::Silk(_) => silk::budget(load, class),
+            Self::Dlc(_) => dlc::budget(load),
+        }
+    }
+
+    /// What to make of `users`, what users did since the last time. `load` has what was made of the samples before.
+    #[must_use]
+    pub fn pace(&self, load: &LoadState, users: &UserLoad) -> Pace {
+        let seen = estimate::device(&load.pace, users, &load.costs);
+        match self {
+            Self::Governor(_) | Self::SoftSleep(_) => {
+                let client_bytes_per_second = users.device_read_rate(&load.costs);
+                let Pace { device_bytes_per_second, quick_read_nanos, .. } = seen;
+                Pace {
+                    client_bytes_per_second,
+                    device_bytes_per_second,
+                    quick_read_nanos,
+                    ..Pace::default()
+                }
+            }
+            Self::Silk(silk) => silk.pace(&seen, load, users),
+            Self::Dlc(dlc) => dlc.pace(&seen, load, users),
+        }
+    }
+
+    /// How often [`Pacer::pace`] is asked.
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        match self {
+            Self::Governor(_) | Self::SoftSleep(_) => INTERVAL,
+            Self::Silk(silk) => silk.interval,
+            Self::Dlc(dlc) => dlc.interval,
+        }
+    }
+
+    /// Whether level 0 goes before every other level that is due.
+    #[must_use]
+    pub fn level0_first(&self) -> bool {
+        match self {
+            Self::Governor(_) | Self::SoftSleep(_) => false,
+            Self::Silk(_) | Self::Dlc(_) => true,
+        }
+    }
+
+    /// Whether compactions of level 0 have a thread of their own, besides those that compact all levels.
+    #[must_use]
+    pub fn has_level0_thread(&self) -> bool {
+        match self {
+            Self::Governor(_) | Self::SoftSleep(_) | Self::Dlc(_) => false,
+            Self::Silk(_) => true,
+        }
+    }
+
+    /// The runs of level 0 that are to become one now although level 0 may not be compacted away.
+    #[must_use]
+    pub fn level0_part(&self, load: &LoadState, version: &Version) -> Option<Range<usize>> {
+        match self {
+            Self::Governor(_) | Self::SoftSleep(_) | Self::Silk(_) => None,
+            Self::Dlc(dlc) => dlc.level0_part(load, version),
+        }
+    }
+
+    /// Whether a level 0 that counts for `runs` ([`super::Layout::level0_runs`]) holds writers up, or is about to.
+    #[must_use]
+    pub fn presses(&self, runs: u64) -> bool {
+        match self {
+            Self::Governor(limits)
+            | Self::Silk(SilkConfig { limits, .. })
+            | Self::Dlc(DlcConfig { limits, .. }) => limits.level0_slows(runs),
+            Self::SoftSleep(soft) => soft.presses(runs),
+        }
+    }
+
+    /// Whether jobs may not be held back any more: writers are, or a caller waits for jobs.
+    fn is_pressed(&self, load: &LoadState) -> bool {
+        let is_in_debt = match self {
+            Self::Governor(limits)
+            | Self::Silk(SilkConfig { limits, .. })
+            | Self::Dlc(DlcConfig { limits, .. }) => load.debt_bytes >= limits.debt_slow_bytes,
+            Self::SoftSleep(_) => false,
+        };
+        load.is_awaited || load.waiting_writers > 0 || is_in_debt || self.presses(load.l0_runs)
+    }
+}
