@@ -4,13 +4,14 @@
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::common::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Cutter, Descriptors, Flushes, Governor, Group, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker,
-    Placer, Retainer, TableSize,
+    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled, LoadEstimator,
+    OneDevice, Pacer, PackLayout, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
 };
 use terrace::{
     Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, Prefix, TreeOptions, WriteBatch,
@@ -283,6 +284,42 @@ fn each_setting_out_of_its_range_is_named() {
             o.tree.governor().debt_stop_bytes = o.tree.governor().debt_slow_bytes
         }),
         ("tree.pacer.debt_stop_bytes", |o| o.tree.governor().debt_slow_bytes = u64::MAX),
+        ("tree.pacer.l0_free", |o| o.tree.pacer = soft_sleep(0, 1)),
+        ("tree.pacer.l0_free", |o| o.tree.pacer = soft_sleep(10_001, 1)),
+        ("tree.pacer.nanos_per_run", |o| o.tree.pacer = soft_sleep(8, 0)),
+        ("tree.pacer.nanos_per_run", |o| o.tree.pacer = soft_sleep(8, 1_000_001)),
+        ("tree.pacer.pause_percent", |o| o.tree.pacer = silk(|silk| silk.pause_percent = 0)),
+        ("tree.pacer.pause_percent", |o| o.tree.pacer = silk(|silk| silk.pause_percent = 101)),
+        ("tree.pacer.interval", |o| o.tree.pacer = silk(|silk| silk.interval = Duration::from_micros(999))),
+        ("tree.pacer.interval", |o| o.tree.pacer = dlc(|dlc| dlc.interval = Duration::from_secs(61))),
+        ("tree.pacer.l0_stop", |o| o.tree.pacer = silk(|silk| silk.limits.l0_stop = 0)),
+        ("tree.pacer.l0_stop", |o| o.tree.pacer = dlc(|dlc| dlc.limits.l0_stop = 0)),
+        ("tree.pacer.bandwidth.device", |o| {
+            o.tree.pacer = silk(|silk| silk.bandwidth.device = Some((1 << 20) - 1))
+        }),
+        ("tree.pacer.bandwidth.floor_percent", |o| o.tree.pacer = dlc(|dlc| dlc.bandwidth.floor_percent = 0)),
+        ("tree.pacer.bandwidth.floor_percent", |o| {
+            o.tree.pacer = dlc(|dlc| dlc.bandwidth.floor_percent = 101)
+        }),
+        ("tree.pacer.estimator.get_bytes", |o| {
+            o.tree.pacer = dlc(|dlc| dlc.estimator = weights((1 << 30) + 1, 0))
+        }),
+        ("tree.pacer.estimator.scan_bytes", |o| {
+            o.tree.pacer = dlc(|dlc| dlc.estimator = weights(0, (1 << 30) + 1))
+        }),
+        ("tree.pacer.high_percent", |o| o.tree.pacer = dlc(|dlc| dlc.high_percent = 0)),
+        ("tree.pacer.high_percent", |o| o.tree.pacer = dlc(|dlc| dlc.high_percent = 101)),
+        ("tree.pacer.low_percent", |o| o.tree.pacer = dlc(|dlc| dlc.low_percent = dlc.high_percent)),
+        ("tree.pacer.softness", |o| o.tree.pacer = dlc(|dlc| dlc.softness = 0)),
+        ("tree.pacer.softness", |o| o.tree.pacer = dlc(|dlc| dlc.softness = 1001)),
+        ("tree.pacer.high_softness", |o| o.tree.pacer = dlc(|dlc| dlc.high_softness = 0)),
+        ("tree.pacer.burst.runs", |o| o.tree.pacer = dlc(|dlc| dlc.burst = Burst::Full { runs: 1 })),
+        ("tree.pacer.burst.runs", |o| {
+            o.tree.pacer = dlc(|dlc| dlc.burst = Burst::Part { runs: dlc.limits.l0_slow + 1, parts: 1 })
+        }),
+        ("tree.pacer.burst.parts", |o| {
+            o.tree.pacer = dlc(|dlc| dlc.burst = Burst::Part { runs: 2, parts: 0 })
+        }),
     ];
     for (name, change) in wrong {
         let env = machine();
@@ -294,6 +331,26 @@ fn each_setting_out_of_its_range_is_named() {
         // Nothing was touched.
         assert_eq!((env.mutations(), env.files().len()), (0, 0), "{name}");
     }
+}
+
+fn soft_sleep(l0_free: usize, nanos_per_run: u32) -> Pacer {
+    Pacer::SoftSleep(SoftSleep { l0_free, nanos_per_run })
+}
+
+fn silk(change: impl FnOnce(&mut Silk)) -> Pacer {
+    let mut silk = Silk::default();
+    change(&mut silk);
+    Pacer::Silk(silk)
+}
+
+fn dlc(change: impl FnOnce(&mut Dlc)) -> Pacer {
+    let mut dlc = Dlc::default();
+    change(&mut dlc);
+    Pacer::Dlc(dlc)
+}
+
+fn weights(get_bytes: u64, scan_bytes: u64) -> LoadEstimator {
+    LoadEstimator::Weights { get_bytes, scan_bytes }
 }
 
 fn keyspace(compression: Compression, filter_bits_per_key: u8, prefix_bytes: u16) -> KeyspaceOptions {
@@ -371,9 +428,35 @@ fn settings_at_the_ends_of_their_ranges_work() {
         tree: largest_tree(),
         ..Options::default()
     };
+    let with = |options: &Options, pacer| {
+        let mut options = options.clone();
+        options.tree.pacer = pacer;
+        options
+    };
+    let (first, last) = (*smallest.tree.clone().governor(), *largest.tree.clone().governor());
+    let least = Bandwidth { device: Some(1 << 20), floor_percent: 1 };
+    let most = Bandwidth { device: Some(u64::MAX), floor_percent: 100 };
+    let eager = dlc(|dlc| {
+        (dlc.limits, dlc.bandwidth, dlc.interval) = (first, least, Duration::from_millis(1));
+        (dlc.high_percent, dlc.low_percent, dlc.estimator) = (1, 0, LoadEstimator::Operations);
+    });
+    let lazy = dlc(|dlc| {
+        (dlc.limits, dlc.bandwidth, dlc.interval) = (last, most, Duration::from_secs(60));
+        (dlc.high_percent, dlc.low_percent, dlc.softness, dlc.high_softness) = (100, 99, 1000, 1000);
+        dlc.burst = Burst::Part { runs: 10_000, parts: 1000 };
+    });
+    let paced = [
+        with(&smallest, soft_sleep(1, 1_000_000)),
+        with(&largest, soft_sleep(10_000, 1)),
+        with(&smallest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (first, least, 1))),
+        with(&largest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (last, most, 100))),
+        with(&smallest, eager),
+        with(&largest, lazy),
+    ];
     // Each opens what the other has written.
     let env = machine();
-    for (round, options) in [&smallest, &largest, &smallest].into_iter().enumerate() {
+    let all = [&smallest, &largest, &smallest].into_iter().chain(&paced);
+    for (round, options) in all.enumerate() {
         let db = Db::builder("/db").env(env.clone()).options(options.clone()).open().unwrap();
         for n in 0..500 {
             db.put(format!("{:03}", n % 250), format!("{round}-{n}")).unwrap();

@@ -7,12 +7,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Adaptive, Cutter, Descriptors, Flushes, Governor, Group, Layout, Leveled, OneDevice, Pacer, PackLayout,
-    Picker, Placer, TableSize,
+    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, Silk, SoftSleep, TableSize,
 };
 use terrace::{
     Compression, Db, Durability, Iter, Keyspace, KeyspaceOptions, Options, Prefix, Slice, Snapshot,
@@ -496,7 +497,7 @@ impl Input {
             },
             picker,
             cutter: Cutter::Size(TableSize { table_bytes, flushes }),
-            pacer: Pacer::Governor(Governor { l0_slow: 4, l0_stop: 6, ..Governor::default() }),
+            pacer: self.pacer(),
             placer: Placer::OneDevice(OneDevice { packs, descriptors }),
             block_bytes,
             ..TreeOptions::default()
@@ -510,6 +511,21 @@ impl Input {
             tree,
             ..Options::default()
         }
+    }
+
+    fn pacer(&mut self) -> Pacer {
+        let limits = Governor { l0_slow: 4, l0_stop: 6, ..Governor::default() };
+        let bandwidth = Bandwidth { device: Some(4 << 20), floor_percent: 5 };
+        let (estimator, interval) = (LoadEstimator::Operations, Duration::from_millis(1));
+        let burst = self.pick(&[Burst::Never, Burst::Full { runs: 3 }, Burst::Part { runs: 2, parts: 1 }]);
+        let silk = Silk { limits, bandwidth, estimator, interval, pause_percent: 1 };
+        let dlc = Dlc { limits, bandwidth, estimator, interval, high_percent: 1, low_percent: 0, burst, ..Dlc::default() };
+        self.pick(&[
+            Pacer::Governor(limits),
+            Pacer::SoftSleep(SoftSleep { l0_free: 2, nanos_per_run: 1 }),
+            Pacer::Silk(silk),
+            Pacer::Dlc(dlc),
+        ])
     }
 
     fn keyspace_options(&mut self) -> KeyspaceOptions {

@@ -1,8 +1,11 @@
 //! Profiles: named options, after stores of the literature, as far as options describe these.
 
+use std::time::Duration;
+
 use super::{
-    Cutter, Descriptors, Flushes, Governor, Group, Layout, Leveled, OneDevice, Options, Pacer, PackLayout,
-    Picker, Placer, Retainer, TableSize, TreeOptions,
+    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled, LoadEstimator,
+    OneDevice, Options, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
+    TreeOptions,
 };
 
 /// The names, the default first.
@@ -20,6 +23,13 @@ pub(super) const NAMES: &[&str] = &[
     "hyperbolt-gc",
     "hyperbolt-stl",
     "hyperbolt",
+    "rocksdb-myrocks",
+    "silk",
+    "silk-star",
+    "dlc-full",
+    "dlc-part",
+    "dlc-burst-full",
+    "dlc-burst-part",
 ];
 
 pub(super) fn named(name: &str) -> Option<Options> {
@@ -39,8 +49,61 @@ pub(super) fn named(name: &str) -> Option<Options> {
         "hyperbolt-gc" => bolt(hyper(), Picker::LeastOverlap(GROUPED), Descriptors::PerTable),
         "hyperbolt-stl" => bolt(hyper(), Picker::LeastOverlap(SETTLED), Descriptors::PerTable),
         "hyperbolt" => bolt(hyper(), Picker::LeastOverlap(SETTLED), Descriptors::PerPack),
+        "rocksdb-myrocks" => myrocks(Pacer::Governor(MYROCKS_PACE)),
+        "silk" => myrocks(Pacer::Silk(silk())),
+        "silk-star" => myrocks(Pacer::Silk(Silk {
+            estimator: LoadEstimator::Blocks,
+            interval: Duration::from_secs(1),
+            ..silk()
+        })),
+        "dlc-full" => myrocks(Pacer::Dlc(dlc())),
+        "dlc-part" => myrocks(Pacer::Dlc(Dlc { peak: Peak::DelayPart, ..dlc() })),
+        "dlc-burst-full" => myrocks(Pacer::Dlc(Dlc { burst: Burst::Full { runs: 20 }, ..dlc() })),
+        "dlc-burst-part" => myrocks(Pacer::Dlc(Dlc { burst: Burst::Part { runs: 20, parts: 4 }, ..dlc() })),
         _ => return None,
     })
+}
+
+/// MyRocks as DLC's authors set it up (section 6.1): level 1 of 2 GB, and limits of level 0 out of the way of all pacers. Two
+/// threads compact.
+fn myrocks(pacer: Pacer) -> Options {
+    let base = rocksdb();
+    let tree = TreeOptions {
+        layout: Layout::Leveled(Leveled { level1_bytes: 2 << 30, ratio: 10, l0_trigger: 4 }),
+        pacer,
+        ..base.tree
+    };
+    Options { tree, background_threads: Some(2), memtable_bytes: 128 << 20, ..base }
+}
+
+/// No writer is slowed before level 0 has 100 runs.
+const MYROCKS_PACE: Governor = Governor {
+    l0_slow: 100,
+    l0_stop: 101,
+    debt_slow_bytes: 64 << 30,
+    debt_stop_bytes: 256 << 30,
+    throttle_compactions: false,
+};
+
+/// SILK by its authors' benchmark: 200 MB/s, and a peak above 150.
+fn silk() -> Silk {
+    Silk {
+        limits: MYROCKS_PACE,
+        bandwidth: Bandwidth::default(),
+        estimator: LoadEstimator::Operations,
+        interval: Duration::from_millis(10),
+        pause_percent: 75,
+    }
+}
+
+/// DLC by its table 2.
+fn dlc() -> Dlc {
+    Dlc {
+        limits: MYROCKS_PACE,
+        bandwidth: Bandwidth::default(),
+        estimator: LoadEstimator::Blocks,
+        ..Dlc::default()
+    }
 }
 
 /// LevelDB 1.20 with tables of that size: `db/dbformat.h`, `db/version_set.cc`. One thread compacts.
@@ -95,8 +158,7 @@ fn hyperleveldb() -> Options {
     let tree = TreeOptions {
         layout: Layout::Leveled(Leveled { level1_bytes: 64 << 20, ratio: 5, l0_trigger: 4 }),
         picker: Picker::LeastOverlap(Group { bytes: 64 << 20, parts: 1, settle: false }),
-        // It sleeps a microsecond for each run beyond 8, and never stops: almost no limit.
-        pacer: Pacer::Governor(Governor { l0_slow: 10_000, l0_stop: 100_000, ..LEVELDB_PACE }),
+        pacer: Pacer::SoftSleep(SoftSleep { l0_free: 8, nanos_per_run: 1000 }),
         ..base.tree
     };
     Options { tree, ..base }

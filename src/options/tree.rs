@@ -113,8 +113,8 @@ fn refused(message: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pacer::Governor;
     use super::super::cutter::{Flushes, TableSize};
+    use super::super::pacer::Governor;
     use super::super::picker::Group;
     use super::super::placer::{Descriptors, OneDevice, PackLayout};
     use super::*;

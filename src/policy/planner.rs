@@ -24,7 +24,8 @@ use std::iter;
 use super::expiry::{next_drop, next_expiry_compaction};
 use super::release::next_release;
 use super::{
-    Admission, Costs, Deferral, Evenness, LoadState, Plan, PolicyConfig, Reason, SpaceView, TreeView, next_rewrite,
+    Admission, Costs, Deferral, Evenness, LoadState, Plan, PolicyConfig, Reason, SpaceView, TreeView,
+    next_rewrite,
 };
 use crate::types::KeyspaceId;
 
@@ -98,7 +99,10 @@ fn admitted_plan(
     });
     let part = |view: &TreeView<'_>| {
         let window = config.pacer.level0_part(load, view.version)?;
-        config.picker.intra_l0(view, &window, Evenness::Whole).map(|plan| Plan { reason: Reason::Part, ..plan })
+        config
+            .picker
+            .intra_l0(view, &window, Evenness::Whole)
+            .map(|plan| Plan { reason: Reason::Part, ..plan })
     };
     if let Some(plan) = views.iter().find_map(part).filter(&admitted) {
         return Some(plan);

@@ -1,9 +1,11 @@
 //! Sets of options under which the same operations take different paths.
 
 use crate::tree_parts::TreeParts as _;
+use std::time::Duration;
+
 use terrace::tree::{
-    Adaptive, Cutter, Descriptors, Flushes, Governor, Group, Layout, Leveled, OneDevice, Pacer, PackLayout,
-    Picker, Placer, Retainer, TableSize,
+    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
 };
 use terrace::{Compression, KeyspaceOptions, Options, Prefix, TreeOptions};
 
@@ -67,7 +69,7 @@ pub fn random(seed: u64) -> (String, Options) {
         picker,
         cutter: Cutter::Size(TableSize { table_bytes, flushes }),
         retainer: Retainer::Drop,
-        pacer: Pacer::Governor(governor),
+        pacer: pacer(rng, governor),
         placer: Placer::OneDevice(OneDevice { packs, descriptors }),
         block_bytes,
     };
@@ -84,6 +86,52 @@ pub fn random(seed: u64) -> (String, Options) {
     (format!("random by {seed}"), options)
 }
 
+/// One of the pacers, with `limits` where it has some. Bandwidths are so small that jobs wait for them, and intervals so short
+/// that the class of the load changes often.
+fn pacer(rng: &mut Rng, limits: Governor) -> Pacer {
+    let bandwidth = Bandwidth {
+        device: *rng.pick(&[None, Some(1 << 20), Some(16 << 20), Some(1 << 30)]),
+        floor_percent: *rng.pick(&[1, 5, 100]),
+    };
+    let estimator = *rng.pick(&[
+        LoadEstimator::Operations,
+        LoadEstimator::Weights { get_bytes: 16_000, scan_bytes: 64_000 },
+        LoadEstimator::Blocks,
+        LoadEstimator::Composite,
+    ]);
+    let interval = Duration::from_millis(*rng.pick(&[1, 10, 1000]));
+    let runs = 2 + rng.below(limits.l0_slow.saturating_sub(1).max(1));
+    let bursts = [Burst::Never, Burst::Full { runs }, Burst::Part { runs, parts: 1 + rng.below(3) }];
+    // What has fewer runs than this before it slows writers down knows no burst.
+    let burst = if limits.l0_slow < 2 { Burst::Never } else { *rng.pick(&bursts) };
+    match rng.below(5) {
+        0 | 1 => Pacer::Governor(limits),
+        2 => Pacer::SoftSleep(SoftSleep {
+            l0_free: limits.l0_slow,
+            nanos_per_run: *rng.pick(&[1, 1000, 1_000_000]),
+        }),
+        3 => Pacer::Silk(Silk {
+            limits,
+            bandwidth,
+            estimator,
+            interval,
+            pause_percent: *rng.pick(&[1, 75, 100]),
+        }),
+        _ => Pacer::Dlc(Dlc {
+            limits,
+            bandwidth,
+            estimator,
+            interval,
+            high_percent: *rng.pick(&[1, 50, 86]),
+            low_percent: 0,
+            softness: *rng.pick(&[1, 3]),
+            high_softness: *rng.pick(&[1, 2]),
+            peak: *rng.pick(&[Peak::DelayFull, Peak::DelayPart]),
+            burst,
+        }),
+    }
+}
+
 pub const SHAPES: &[Shape] = &[
     Shape { name: "tiny", options: tiny },
     Shape { name: "smallest, prefixes", options: smallest },
@@ -94,6 +142,9 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "scattered victims", options: scattered },
     Shape { name: "leveldb", options: leveldb },
     Shape { name: "default trees", options: default_trees },
+    Shape { name: "HyperLevelDB's pace", options: soft_sleep },
+    Shape { name: "SILK's pace", options: silk },
+    Shape { name: "DLC's pace, in parts", options: dlc },
 ];
 
 fn smallest() -> Options {
@@ -166,6 +217,36 @@ fn leveldb() -> Options {
         *tree.level1_bytes() = 10 << 10;
     });
     Options { tree, ..tiny() }
+}
+
+fn soft_sleep() -> Options {
+    let pacer = Pacer::SoftSleep(SoftSleep { l0_free: 2, nanos_per_run: 100_000 });
+    Options { tree: tiny().tree.with(|tree| tree.pacer = pacer), ..tiny() }
+}
+
+/// A device that is slower than the load, so that jobs wait for it and deep ones are suspended.
+const SLOW: Bandwidth = Bandwidth { device: Some(4 << 20), floor_percent: 5 };
+
+fn silk() -> Options {
+    let limits = *tiny().tree.governor();
+    let pacer = Pacer::Silk(Silk { limits, bandwidth: SLOW, ..Silk::default() });
+    Options { background_threads: Some(2), tree: tiny().tree.with(|tree| tree.pacer = pacer), ..tiny() }
+}
+
+/// Level 0 is compacted in parts, and at a peak that nothing ends before the limits for writers.
+fn dlc() -> Options {
+    let limits = Governor { l0_slow: 8, l0_stop: 12, ..*tiny().tree.governor() };
+    let pacer = Pacer::Dlc(Dlc {
+        limits,
+        bandwidth: SLOW,
+        estimator: LoadEstimator::Operations,
+        interval: Duration::from_millis(1),
+        high_percent: 1,
+        low_percent: 0,
+        burst: Burst::Part { runs: 3, parts: 2 },
+        ..Dlc::default()
+    });
+    Options { background_threads: Some(2), tree: tiny().tree.with(|tree| tree.pacer = pacer), ..tiny() }
 }
 
 fn default_trees() -> Options {

@@ -2,7 +2,8 @@
 
 use terrace::TreeOptions;
 use terrace::tree::{
-    Adaptive, Cutter, Governor, Group, Layout, Leveled, OneDevice, Pacer, Picker, Placer, TableSize,
+    Adaptive, Cutter, Dlc, Governor, Group, Layout, Leveled, OneDevice, Pacer, Picker, Placer, Silk,
+    TableSize,
 };
 
 /// Access to the parameters of the variants that a tree has. Each panics where it has one without such a parameter.
@@ -71,7 +72,9 @@ impl TreeParts for TreeOptions {
 
     fn governor(&mut self) -> &mut Governor {
         match &mut self.pacer {
-            Pacer::Governor(governor) => governor,
+            Pacer::Governor(governor)
+            | Pacer::Silk(Silk { limits: governor, .. })
+            | Pacer::Dlc(Dlc { limits: governor, .. }) => governor,
             other => panic!("{other:?} has no such limits"),
         }
     }

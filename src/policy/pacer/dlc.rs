@@ -67,7 +67,9 @@ impl DlcConfig {
         }
         match JobClass::of(plan) {
             JobClass::Level0 if self.resumes_full(load) => Admission::Run,
-            JobClass::IntraLevel0 if self.peak == Peak::DelayPart || plan.reason == Reason::Part => Admission::Run,
+            JobClass::IntraLevel0 if self.peak == Peak::DelayPart || plan.reason == Reason::Part => {
+                Admission::Run
+            }
             JobClass::Level0 | JobClass::IntraLevel0 => Admission::Defer(Deferral::Peak),
             JobClass::Deep | JobClass::Upkeep => {
                 let running = load.running.of(JobClass::Deep) + load.running.of(JobClass::Upkeep);

@@ -189,7 +189,13 @@ mod tests {
     /// Reads that took so many microseconds each, of a second.
     fn reads(reads: u32, micros: u64) -> UserLoad {
         let read_time = Duration::from_micros(micros) * reads;
-        UserLoad { period: Duration::from_secs(1), asked: reads.into(), reads, read_time, ..UserLoad::default() }
+        UserLoad {
+            period: Duration::from_secs(1),
+            asked: reads.into(),
+            reads,
+            read_time,
+            ..UserLoad::default()
+        }
     }
 
     #[test]
@@ -276,7 +282,11 @@ mod tests {
         use LoadClass::{High, Low};
         assert_eq!(sample(false, false), Low);
         assert_eq!(sample(true, false), High);
-        assert_eq!([sample(false, true), sample(false, true), sample(false, false)], [High; 3], "not in a row");
+        assert_eq!(
+            [sample(false, true), sample(false, true), sample(false, false)],
+            [High; 3],
+            "not in a row"
+        );
         assert_eq!([sample(false, true), sample(false, true), sample(false, true)], [High, High, Low]);
     }
 }

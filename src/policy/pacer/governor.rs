@@ -163,7 +163,13 @@ mod tests {
     /// Reads that took so many microseconds each, of a second.
     fn reads(reads: u32, micros: u64) -> UserLoad {
         let read_time = Duration::from_micros(micros) * reads;
-        UserLoad { period: Duration::from_secs(1), asked: reads.into(), reads, read_time, ..UserLoad::default() }
+        UserLoad {
+            period: Duration::from_secs(1),
+            asked: reads.into(),
+            reads,
+            read_time,
+            ..UserLoad::default()
+        }
     }
 
     fn share_of(pacer: &Pacer, load: &LoadState, users: &UserLoad) -> f64 {
@@ -201,8 +207,7 @@ mod tests {
             active_bytes_max: 100,
             ..LoadState::default()
         };
-        let share =
-            |l0_runs, debt_bytes, users| share_of(&pacer(true), &load(l0_runs, debt_bytes), &users);
+        let share = |l0_runs, debt_bytes, users| share_of(&pacer(true), &load(l0_runs, debt_bytes), &users);
         let writing = |written_bytes| UserLoad { written_bytes, ..reads(5_000, 100) };
         // Room for a thousand bytes in memtables, for 250 in the debt.
         assert_eq!([5, 50, 60].map(|rate| share(0, 0, writing(rate))), [0.1, 1.0, 1.0]);

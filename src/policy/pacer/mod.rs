@@ -277,12 +277,7 @@ impl Pacer {
             Self::Governor(_) | Self::SoftSleep(_) => {
                 let client_bytes_per_second = users.device_read_rate(&load.costs);
                 let Pace { device_bytes_per_second, quick_read_nanos, .. } = seen;
-                Pace {
-                    client_bytes_per_second,
-                    device_bytes_per_second,
-                    quick_read_nanos,
-                    ..Pace::default()
-                }
+                Pace { client_bytes_per_second, device_bytes_per_second, quick_read_nanos, ..Pace::default() }
             }
             Self::Silk(silk) => silk.pace(&seen, load, users),
             Self::Dlc(dlc) => dlc.pace(&seen, load, users),

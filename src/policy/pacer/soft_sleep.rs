@@ -75,10 +75,8 @@ mod tests {
         assert_eq!(soft.writer(&load(9, 0, 100)), slept(1));
         assert_eq!(soft.writer(&load(508, 1, 50)), slept(500));
         assert_eq!(soft.writer(&load(508, 1, 100)), WriterVerdict::Stop { reason: Pressure::Memtables });
-        let slowed = WriterVerdict::Delay {
-            slowdown: Slowdown::BytesPerSecond(10),
-            reason: Pressure::Memtables,
-        };
+        let slowed =
+            WriterVerdict::Delay { slowdown: Slowdown::BytesPerSecond(10), reason: Pressure::Memtables };
         assert_eq!(soft.writer(&load(508, 1, 75)), slowed);
     }
 }

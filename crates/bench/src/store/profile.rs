@@ -1,8 +1,10 @@
 //! Profiles by name: options of a profile, with single parts of its tree set otherwise.
 
+use std::time::Duration;
+
 use terrace::tree::{
-    Adaptive, Cutter, Descriptors, Flushes, Governor, Group, Layout, Leveled, OneDevice, Pacer, PackLayout,
-    Picker, Placer, TableSize,
+    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Silk, SoftSleep, TableSize,
 };
 use terrace::{Options, TreeOptions};
 
@@ -12,7 +14,9 @@ use crate::Result;
 ///
 /// A part is a decision (`layout`, which is `adaptive` or `leveled`, each with its defaults; `picker`, which is `cursor` or
 /// `least-overlap`, each with the group that there is), or a parameter by the name of its field in [`terrace::tree`]; those of a group
-/// are `group_bytes`, `group_parts` and `settle`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
+/// are `group_bytes`, `group_parts` and `settle`; `pacer` is `governor`, `soft-sleep`, `silk` or `dlc`, each with the limits for writers that
+/// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
+/// `GET_BYTES+SCAN_BYTES`; `peak` is `delay-full` or `delay-part`; `burst` is `never`, a number of runs, or `RUNSxPARTS`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
 /// units of 2^10, 2^20 or 2^30; switches are `on` or `off`; `flushes` are `cut` or `whole`; `descriptors` are `per-pack` or `per-table`;
 /// `packs` are `one-table`, or the size beyond which a compaction goes on in a new file.
 ///
@@ -59,6 +63,20 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "l0_stop" => governor(tree)?.l0_stop = value.parse()?,
         "debt_slow_bytes" => governor(tree)?.debt_slow_bytes = size(value)?,
         "debt_stop_bytes" => governor(tree)?.debt_stop_bytes = size(value)?,
+        "pacer" => tree.pacer = pacer(value, tree)?,
+        "l0_free" => soft_sleep(tree)?.l0_free = value.parse()?,
+        "nanos_per_run" => soft_sleep(tree)?.nanos_per_run = value.parse()?,
+        "bandwidth" => bandwidth(tree)?.device = Some(size(value)?),
+        "floor_percent" => bandwidth(tree)?.floor_percent = value.parse()?,
+        "estimator" => *load(tree)?.0 = estimator(value)?,
+        "interval_ms" => *load(tree)?.1 = Duration::from_millis(value.parse()?),
+        "pause_percent" => silk(tree)?.pause_percent = value.parse()?,
+        "high_percent" => dlc(tree)?.high_percent = value.parse()?,
+        "low_percent" => dlc(tree)?.low_percent = value.parse()?,
+        "softness" => dlc(tree)?.softness = value.parse()?,
+        "high_softness" => dlc(tree)?.high_softness = value.parse()?,
+        "peak" => dlc(tree)?.peak = peak(value)?,
+        "burst" => dlc(tree)?.burst = burst(value)?,
         "throttle_compactions" => governor(tree)?.throttle_compactions = is_on(value)?,
         "packs" if value == "one-table" => device(tree)?.packs = PackLayout::OneTable,
         "packs" => device(tree)?.packs = PackLayout::Many { bytes_max: size(value)? },
@@ -99,8 +117,92 @@ fn tables(tree: &mut TreeOptions) -> Result<&mut TableSize> {
 
 fn governor(tree: &mut TreeOptions) -> Result<&mut Governor> {
     match &mut tree.pacer {
-        Pacer::Governor(governor) => Ok(governor),
-        _ => Err("only with the pacer that is a governor".into()),
+        Pacer::Governor(limits) | Pacer::Silk(Silk { limits, .. }) | Pacer::Dlc(Dlc { limits, .. }) => {
+            Ok(limits)
+        }
+        _ => Err("not with pacer=soft-sleep".into()),
+    }
+}
+
+fn soft_sleep(tree: &mut TreeOptions) -> Result<&mut SoftSleep> {
+    match &mut tree.pacer {
+        Pacer::SoftSleep(soft) => Ok(soft),
+        _ => Err("only with pacer=soft-sleep".into()),
+    }
+}
+
+fn silk(tree: &mut TreeOptions) -> Result<&mut Silk> {
+    match &mut tree.pacer {
+        Pacer::Silk(silk) => Ok(silk),
+        _ => Err("only with pacer=silk".into()),
+    }
+}
+
+fn dlc(tree: &mut TreeOptions) -> Result<&mut Dlc> {
+    match &mut tree.pacer {
+        Pacer::Dlc(dlc) => Ok(dlc),
+        _ => Err("only with pacer=dlc".into()),
+    }
+}
+
+fn bandwidth(tree: &mut TreeOptions) -> Result<&mut Bandwidth> {
+    match &mut tree.pacer {
+        Pacer::Silk(Silk { bandwidth, .. }) | Pacer::Dlc(Dlc { bandwidth, .. }) => Ok(bandwidth),
+        _ => Err("only with pacer=silk or pacer=dlc".into()),
+    }
+}
+
+/// How a pacer tells the load, and how often.
+fn load(tree: &mut TreeOptions) -> Result<(&mut LoadEstimator, &mut Duration)> {
+    match &mut tree.pacer {
+        Pacer::Silk(Silk { estimator, interval, .. }) | Pacer::Dlc(Dlc { estimator, interval, .. }) => {
+            Ok((estimator, interval))
+        }
+        _ => Err("only with pacer=silk or pacer=dlc".into()),
+    }
+}
+
+/// The pacer of that name; it keeps the limits of the one that there is.
+fn pacer(value: &str, tree: &mut TreeOptions) -> Result<Pacer> {
+    let limits = governor(tree).map_or_else(|_| Governor::default(), |limits| *limits);
+    match value {
+        "governor" => Ok(Pacer::Governor(limits)),
+        "soft-sleep" => Ok(Pacer::SoftSleep(SoftSleep::default())),
+        "silk" => Ok(Pacer::Silk(Silk { limits, ..Silk::default() })),
+        "dlc" => Ok(Pacer::Dlc(Dlc { limits, ..Dlc::default() })),
+        _ => Err("a pacer is governor, soft-sleep, silk or dlc".into()),
+    }
+}
+
+/// `operations`, `blocks`, `composite`, or the bytes for a lookup and for a seek.
+fn estimator(value: &str) -> Result<LoadEstimator> {
+    match value {
+        "operations" => Ok(LoadEstimator::Operations),
+        "blocks" => Ok(LoadEstimator::Blocks),
+        "composite" => Ok(LoadEstimator::Composite),
+        _ => {
+            let (gets, scans) = value
+                .split_once('+')
+                .ok_or("an estimator is operations, blocks, composite, or GET_BYTES+SCAN_BYTES")?;
+            Ok(LoadEstimator::Weights { get_bytes: size(gets)?, scan_bytes: size(scans)? })
+        }
+    }
+}
+
+fn peak(value: &str) -> Result<Peak> {
+    match value {
+        "delay-full" => Ok(Peak::DelayFull),
+        "delay-part" => Ok(Peak::DelayPart),
+        _ => Err("a peak is delay-full or delay-part".into()),
+    }
+}
+
+/// `never`, a number of runs, or numbers of runs and of parts.
+fn burst(value: &str) -> Result<Burst> {
+    match value.split_once('x') {
+        None if value == "never" => Ok(Burst::Never),
+        None => Ok(Burst::Full { runs: value.parse()? }),
+        Some((runs, parts)) => Ok(Burst::Part { runs: runs.parse()?, parts: parts.parse()? }),
     }
 }
 
@@ -210,6 +312,50 @@ mod tests {
     }
 
     #[test]
+    fn every_part_of_a_pacer_can_be_set() {
+        let pacer = |text: &str| options(text).unwrap().tree.pacer;
+        let soft = pacer("default:pacer=soft-sleep:l0_free=9:nanos_per_run=10");
+        assert_eq!(soft, Pacer::SoftSleep(SoftSleep { l0_free: 9, nanos_per_run: 10 }));
+        let limits = Governor { l0_slow: 50, ..Governor::default() };
+        let bandwidth = Bandwidth { device: Some(64 << 20), floor_percent: 7 };
+        let silk = pacer(
+            "default:l0_slow=50:pacer=silk:bandwidth=64M:floor_percent=7:estimator=1K+2K:interval_ms=5:pause_percent=60",
+        );
+        let expected = Silk {
+            limits,
+            bandwidth,
+            estimator: LoadEstimator::Weights { get_bytes: 1 << 10, scan_bytes: 2 << 10 },
+            interval: Duration::from_millis(5),
+            pause_percent: 60,
+        };
+        assert_eq!(silk, Pacer::Silk(expected));
+        let dlc = pacer(
+            "default:l0_slow=50:pacer=dlc:bandwidth=64M:floor_percent=7:estimator=operations:interval_ms=5:\
+             high_percent=9:low_percent=8:softness=2:high_softness=4:peak=delay-part:burst=20x4",
+        );
+        let expected = Dlc {
+            limits,
+            bandwidth,
+            estimator: LoadEstimator::Operations,
+            interval: Duration::from_millis(5),
+            high_percent: 9,
+            low_percent: 8,
+            softness: 2,
+            high_softness: 4,
+            peak: Peak::DelayPart,
+            burst: Burst::Part { runs: 20, parts: 4 },
+        };
+        assert_eq!(dlc, Pacer::Dlc(expected));
+        let Pacer::Dlc(Dlc { peak, burst, estimator, .. }) =
+            pacer("dlc-part:peak=delay-full:burst=20:estimator=composite")
+        else {
+            panic!("DLC");
+        };
+        assert_eq!((peak, burst), (Peak::DelayFull, Burst::Full { runs: 20 }));
+        assert_eq!(estimator, LoadEstimator::Composite);
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (text, named) in [
             ("", "leveldb-64m"),
@@ -225,6 +371,10 @@ mod tests {
             ("default:layout=tiered", "adaptive or leveled"),
             ("default:l0_slow=2", "tree.layout.l0_runs"),
             ("default:memory_bytes=1G", "terrace::tree"),
+            ("default:burst=20", "pacer=dlc"),
+            ("default:pacer=gear", "soft-sleep, silk or dlc"),
+            ("default:pacer=dlc:burst=1", "tree.pacer.burst.runs"),
+            ("default:pacer=dlc:low_percent=90", "tree.pacer.low_percent"),
         ] {
             let error = options(text).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");
