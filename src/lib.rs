@@ -60,7 +60,7 @@ pub use iter::{Cursor, Iter};
 pub use options::{Compression, Durability, KeyspaceOptions, Options, TreeOptions};
 pub use slice::Slice;
 pub use stats::{
-    ByCause, CacheStats, CompactionStats, CostStats, FlushStats, KeyspaceStats, LevelShape,
+    ByCause, CacheStats, CompactionStats, CostStats, FlushStats, KeyspaceStats, LevelShape, LoadStats,
     PrefixFilterStats, PunchStats, ReadByCause, RepairReport, RewriteStats, Shape, SpaceStats, StallStats,
     Stats, UserReads, VerifyReport,
 };

@@ -27,6 +27,7 @@ mod linearizable;
 mod model;
 mod multi_get;
 mod opening;
+mod pacing;
 mod prefix;
 mod properties;
 mod range_delete;

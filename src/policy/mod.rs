@@ -40,7 +40,7 @@ pub use placer::{PlaceView, Placer};
 pub use plan::{Plan, PlanInput, PlanKind, Reason};
 #[cfg(test)]
 pub use planner::next_plan;
-pub use planner::{Decision, decide};
+pub use planner::{Planned, decide};
 pub use release::is_released;
 pub use retainer::{Fate, Retainer};
 pub use rewriter::next_rewrite;

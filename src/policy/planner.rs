@@ -39,7 +39,7 @@ struct Due<'a> {
 
 /// What to do next.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Decision {
+pub struct Planned {
     /// The plan to run: due, free of running jobs, admitted.
     pub plan: Option<Plan>,
     /// Why the pacer has put off the first of the plans that would have come before it.
@@ -48,12 +48,7 @@ pub struct Decision {
 
 /// The plan to run next, and whether one was put off for the load.
 #[must_use]
-pub fn decide(
-    views: &[TreeView<'_>],
-    space: &SpaceView,
-    load: &LoadState,
-    config: &PolicyConfig,
-) -> Decision {
+pub fn decide(views: &[TreeView<'_>], space: &SpaceView, load: &LoadState, config: &PolicyConfig) -> Planned {
     let deferred = Cell::new(None);
     let admitted = |plan: &Plan| match config.pacer.admit(load, plan) {
         Admission::Run => true,
@@ -63,7 +58,7 @@ pub fn decide(
         }
     };
     let plan = admitted_plan(views, space, (load, config), admitted);
-    Decision { plan, deferred: deferred.get() }
+    Planned { plan, deferred: deferred.get() }
 }
 
 /// The plan of [`decide`].

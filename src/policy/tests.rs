@@ -459,6 +459,25 @@ fn show_bytes(bytes: u64) -> String {
     }
 }
 
+/// A plan of no tables.
+pub fn any_plan() -> Plan {
+    let range = parse_range("a-z");
+    Plan {
+        keyspace: KeyspaceId(0),
+        kind: PlanKind::Compact,
+        source: 1,
+        target: 2,
+        inputs: Vec::new(),
+        moves: Vec::new(),
+        fences: Vec::new(),
+        claims: vec![range.clone()],
+        range,
+        bytes: 0,
+        cursor: None,
+        reason: Reason::LevelBytes,
+    }
+}
+
 #[test]
 fn a_plan_shows_itself_in_one_line() {
     let tree = version(vec![

@@ -40,7 +40,7 @@ use crate::env::sync::{Condvar, MutexGuard, OrderedMutex, Rank};
 use crate::env::{Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{
-    Claims, Decision, JobClass, Plan, PlanKind, Reason, SpaceView, TreeShape, TreeView, decide,
+    Claims, JobClass, Plan, PlanKind, Planned, Reason, SpaceView, TreeShape, TreeView, decide,
 };
 use crate::types::{KeyspaceId, Seq};
 
@@ -314,7 +314,7 @@ impl Background {
                 look_again = earlier(look_again, sampler.next_look().filter(|_| number == 0));
                 let due =
                     |idle| self.compaction_due(&busy, rewrites, |keyspace| !barred.contains(&keyspace), idle);
-                let Decision { mut plan, deferred } = due(false);
+                let Planned { mut plan, deferred } = due(false);
                 if deferred.is_some() {
                     look_again = earlier(look_again, Some(sampler.interval()));
                 }
@@ -486,7 +486,7 @@ impl Background {
         rewrites: usize,
         may: impl Fn(KeyspaceId) -> bool,
         idle: bool,
-    ) -> Decision {
+    ) -> Planned {
         let space = match rewrites {
             0 => self.jobs.space_view(self.jobs.storage.is_short_of_space()),
             _ => SpaceView::default(),

@@ -340,6 +340,7 @@ impl Pacer {
             | Self::Dlc(DlcConfig { limits, .. }) => load.debt_bytes >= limits.debt_slow_bytes,
             Self::SoftSleep(_) => false,
         };
-        load.is_awaited || load.waiting_writers > 0 || is_in_debt || self.presses(load.l0_runs)
+        let is_awaited = load.is_awaited && !planted!("put-off-though-somebody-waits");
+        is_awaited || load.waiting_writers > 0 || is_in_debt || self.presses(load.l0_runs)
     }
 }

@@ -67,3 +67,52 @@ pub(super) fn budget(load: &LoadState, class: JobClass) -> Budget {
     let is_suspended = class == JobClass::Deep && (load.pace.class == LoadClass::High || is_preempted);
     Budget { bytes_per_second: load.pace.background_bytes_per_second, is_suspended, ..Budget::FREE }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Pacer, PolicyConfig, RunningJobs};
+
+    fn silk() -> SilkConfig {
+        let Pacer::Governor(limits) = PolicyConfig::leveldb().pacer else { panic!("LevelDB's") };
+        SilkConfig {
+            limits,
+            bandwidth: Bandwidth { device: Some(200_000_000), floor_percent: 5 },
+            estimator: LoadEstimator::Operations,
+            interval: Duration::from_millis(10),
+            pause_percent: 75,
+        }
+    }
+
+    #[test]
+    fn jobs_get_the_rest_in_steps_and_never_less_than_the_floor() {
+        let mut load = LoadState::default();
+        let mut sample = |megabytes: u64| {
+            let (period, returned_bytes) = (Duration::from_secs(1), megabytes * 1_000_000);
+            let users = UserLoad { period, returned_bytes, ..UserLoad::default() };
+            load.pace = silk().pace(&load.pace, &load, &users);
+            (load.pace.class, load.pace.background_bytes_per_second.unwrap() / 1_000_000)
+        };
+        use LoadClass::{High, Low};
+        assert_eq!([0, 9, 10].map(&mut sample), [(Low, 200), (Low, 200), (Low, 190)], "steps of 10 MB/s");
+        assert_eq!([150, 151, 195, 20].map(&mut sample), [(Low, 50), (High, 50), (High, 10), (Low, 180)]);
+    }
+
+    #[test]
+    fn deep_jobs_pause_at_a_peak_and_where_they_take_every_thread_from_level_0() {
+        let load = |class, level0, deep| LoadState {
+            pace: Pace { class, ..Pace::default() },
+            running: RunningJobs([level0, 0, deep, 0, 0]),
+            compaction_threads: 2,
+            ..LoadState::default()
+        };
+        let suspended = |load: &LoadState| budget(load, JobClass::Deep).is_suspended;
+        use LoadClass::{High, Low};
+        assert!(suspended(&load(High, 0, 1)));
+        assert!(!suspended(&load(Low, 0, 2)) && !suspended(&load(Low, 1, 1)));
+        assert!(suspended(&load(Low, 1, 2)));
+        assert!(!budget(&load(High, 1, 2), JobClass::Level0).is_suspended);
+        assert_eq!(silk().admit(&load(High, 0, 0), JobClass::Deep), Admission::Defer(Deferral::Peak));
+        assert_eq!(silk().admit(&load(High, 0, 0), JobClass::Level0), Admission::Run);
+    }
+}

@@ -1,0 +1,382 @@
+//! Tests of the pacers in virtual time: what they put off is done in the end, whatever the load; and each keeps what it
+//! promises.
+
+#![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use terrace::env::Env;
+use terrace::env::simulated::{DeviceModel, ProcessorModel, SimConfig, SimEnv};
+use terrace::tree::{
+    Bandwidth, Burst, Dlc, Governor, LoadEstimator, Pacer, PackLayout, Peak, Silk, SoftSleep,
+};
+use terrace::{Db, EventListener, JobBegin, JobEnd, LoadStats, Options, Stats, TreeOptions};
+use terrace_torture::TreeParts as _;
+
+const MS: Duration = Duration::from_millis(1);
+const KEYS: u64 = 4000;
+
+/// Runs of level 0 at which writers are slowed, and at which they wait.
+const SLOW: usize = 12;
+const STOP: usize = 20;
+
+/// What the device can do, in bytes per second.
+const BANDWIDTH: u64 = 20_000_000;
+
+const LIMITS: Governor = Governor {
+    l0_slow: SLOW,
+    l0_stop: STOP,
+    debt_slow_bytes: 4 << 20,
+    debt_stop_bytes: 64 << 20,
+    throttle_compactions: false,
+};
+
+/// Clients that read and write more than this are at a peak: an eighth of the bandwidth.
+fn dlc() -> Dlc {
+    Dlc {
+        limits: LIMITS,
+        bandwidth: Bandwidth { device: Some(BANDWIDTH), floor_percent: 5 },
+        estimator: LoadEstimator::Operations,
+        interval: 100 * MS,
+        high_percent: 12,
+        low_percent: 6,
+        ..Dlc::default()
+    }
+}
+
+fn silk() -> Silk {
+    let bandwidth = Bandwidth { device: Some(BANDWIDTH), floor_percent: 5 };
+    Silk { limits: LIMITS, bandwidth, pause_percent: 12, ..Silk::default() }
+}
+
+fn pacers() -> [(&'static str, Pacer); 8] {
+    [
+        ("governor", Pacer::Governor(LIMITS)),
+        ("governor that throttles", Pacer::Governor(Governor { throttle_compactions: true, ..LIMITS })),
+        ("soft sleep", Pacer::SoftSleep(SoftSleep { l0_free: SLOW, nanos_per_run: 100_000 })),
+        ("silk", Pacer::Silk(silk())),
+        ("dlc", Pacer::Dlc(dlc())),
+        ("dlc, composite", Pacer::Dlc(Dlc { estimator: LoadEstimator::Composite, ..dlc() })),
+        ("dlc, resume full", Pacer::Dlc(Dlc { burst: Burst::Full { runs: 6 }, ..dlc() })),
+        (
+            "dlc, parts",
+            Pacer::Dlc(Dlc { peak: Peak::DelayPart, burst: Burst::Part { runs: 4, parts: 2 }, ..dlc() }),
+        ),
+    ]
+}
+
+fn options(pacer: Pacer) -> Options {
+    let tree = TreeOptions::default().with(|tree| {
+        tree.set_ratio(Some(4));
+        tree.tables().table_bytes = 16 << 10;
+        tree.group().bytes = 32 << 10;
+        *tree.level1_bytes() = 128 << 10;
+        *tree.l0_trigger() = 2;
+        tree.device().packs = PackLayout::Many { bytes_max: 1 << 20 };
+        tree.pacer = pacer;
+    });
+    Options {
+        memory_bytes: Some(1 << 20),
+        memtable_bytes: 32 << 10,
+        background_threads: Some(1),
+        tree,
+        ..Options::default()
+    }
+}
+
+/// A machine with a slow disk and a slow processor.
+fn simulate<R: Send + 'static>(body: impl FnOnce(Arc<SimEnv>) -> R + Send + 'static) -> R {
+    let device = DeviceModel {
+        write_bandwidth: BANDWIDTH,
+        read_bandwidth: BANDWIDTH,
+        flush_latency: MS / 2,
+        ..DeviceModel::laptop_sata_ssd()
+    };
+    let processor = ProcessorModel { record_nanos: 500, kibibyte_nanos: 2000 };
+    SimEnv::run(SimConfig { device, processor, ..SimConfig::default() }, body)
+}
+
+fn open(env: &Arc<SimEnv>, options: Options) -> Db {
+    let shared: Arc<dyn Env> = env.clone();
+    let db = Db::builder(Path::new("/db")).env(shared).options(options).open().unwrap();
+    for key in 0..KEYS {
+        db.put(key_of(key), [7; 100]).unwrap();
+    }
+    db.compact().unwrap();
+    db.wait_idle().unwrap();
+    db
+}
+
+fn key_of(n: u64) -> String {
+    format!("{:06}", n.wrapping_mul(2_654_435_761) % KEYS)
+}
+
+/// What clients do in one millisecond.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Both(u64),
+    Writes(u64),
+    Reads(u64),
+    Deletes(u64),
+    Rest,
+}
+
+fn perform(db: &Db, step: Step, at: &mut u64) {
+    let mut next = || {
+        *at += 1;
+        key_of(*at)
+    };
+    match step {
+        Step::Both(count) => (0..count).for_each(|_| {
+            db.put(next(), [7; 100]).unwrap();
+            db.get(next()).unwrap();
+        }),
+        Step::Writes(count) => (0..count).for_each(|_| db.put(next(), [7; 100]).unwrap()),
+        Step::Reads(count) => (0..count).for_each(|_| _ = db.get(next()).unwrap()),
+        Step::Deletes(count) => (0..count).for_each(|_| db.delete(next()).unwrap()),
+        Step::Rest => {}
+    }
+}
+
+fn level0(stats: &Stats) -> usize {
+    stats.keyspaces[0].shape.levels[0].runs
+}
+
+/// The loads: what clients do in each of a thousand milliseconds.
+const LOADS: [(&str, fn(u64) -> Step); 5] = [
+    ("square wave", |ms| if ms % 500 < 350 { Step::Both(20) } else { Step::Rest }),
+    ("sustained", |_| Step::Both(20)),
+    ("writes alone", |_| Step::Writes(25)),
+    ("reads alone", |ms| if ms < 200 { Step::Writes(20) } else { Step::Reads(30) }),
+    ("deletes alone", |_| Step::Deletes(40)),
+];
+
+#[test]
+fn i11_whatever_a_pacer_puts_off_is_done_in_the_end() {
+    for (pacer_name, pacer) in pacers() {
+        for (load_name, load) in LOADS {
+            simulate(move |env| {
+                let what = format!("{pacer_name}, {load_name}");
+                let db = open(&env, options(pacer));
+                let (start, mut at, mut runs_max) = (env.now(), 0, 0);
+                for ms in 0..1000 {
+                    perform(&db, load(ms), &mut at);
+                    // Behind the clock after a stall: the next steps come at once.
+                    env.sleep((start + MS * (ms as u32 + 1)).saturating_sub(env.now()));
+                    if ms % 50 == 0 {
+                        runs_max = runs_max.max(level0(&db.stats()));
+                    }
+                }
+                let time = env.now() - start;
+                assert!(time < Duration::from_secs(20), "{what}: {time:?}, somebody was starved");
+                if !matches!(pacer, Pacer::SoftSleep(_)) {
+                    assert!(runs_max <= STOP + 1, "{what}: {runs_max} runs");
+                }
+                // Nobody asks for it.
+                env.sleep(Duration::from_secs(60));
+                let stats = db.stats();
+                assert_eq!(stats.keyspaces[0].debt_bytes, 0, "{what}: {:?}", stats.load);
+                assert!(level0(&stats) <= 2, "{what}: {} runs are left", level0(&stats));
+                db.close().unwrap();
+            });
+        }
+    }
+}
+
+/// Level 0 after a peak of 300 ms, and after a rest.
+fn runs_after_peak_and_rest(pacer: Pacer) -> (Stats, Stats) {
+    simulate(move |env| {
+        let db = open(&env, options(pacer));
+        let (start, mut at) = (env.now(), 0);
+        for ms in 0..300 {
+            perform(&db, Step::Both(15), &mut at);
+            env.sleep((start + MS * (ms + 1)).saturating_sub(env.now()));
+        }
+        let peak = db.stats();
+        env.sleep(Duration::from_secs(5));
+        let rest = db.stats();
+        db.close().unwrap();
+        (peak, rest)
+    })
+}
+
+#[test]
+fn dlc_leaves_level_0_alone_at_a_peak_and_repays_when_it_is_over() {
+    let (peak, rest) = runs_after_peak_and_rest(Pacer::Dlc(dlc()));
+    let done = |stats: &Stats| stats.compaction.jobs;
+    assert!(peak.load.is_high && level0(&peak) > 6, "{} runs, {:?}", level0(&peak), peak.load);
+    assert!(!rest.load.is_high && level0(&rest) < 2 && done(&rest) > done(&peak), "{:?}", rest.load);
+    let (peak, _) = runs_after_peak_and_rest(Pacer::Governor(LIMITS));
+    assert!(level0(&peak) <= 6, "a governor compacts at once: {} runs", level0(&peak));
+}
+
+#[test]
+fn dlc_compacts_level_0_in_bursts_once_it_has_too_many_runs() {
+    let full = Pacer::Dlc(Dlc { burst: Burst::Full { runs: 5 }, ..dlc() });
+    let (peak, _) = runs_after_peak_and_rest(full);
+    assert!(peak.load.is_high && level0(&peak) <= 8, "{} runs", level0(&peak));
+    assert_eq!(peak.compaction.intra_l0, 0);
+    let parts = Pacer::Dlc(Dlc { burst: Burst::Part { runs: 4, parts: 100 }, ..dlc() });
+    let (peak, _) = runs_after_peak_and_rest(parts);
+    assert!(peak.load.is_high && peak.compaction.intra_l0 >= 2, "{}", peak.compaction.intra_l0);
+    assert!(level0(&peak) < 12, "{} runs", level0(&peak));
+}
+
+#[test]
+fn a_load_that_only_writes_looks_idle_by_blocks_and_not_by_the_composite() {
+    let is_high = |estimator| {
+        simulate(move |env| {
+            let db = open(&env, options(Pacer::Dlc(Dlc { estimator, ..dlc() })));
+            let (start, mut at, mut high) = (env.now(), 0, 0);
+            for ms in 0..1000 {
+                perform(&db, Step::Writes(20), &mut at);
+                env.sleep((start + MS * (ms + 1)).saturating_sub(env.now()));
+                high += u32::from(ms % 10 == 0 && db.stats().load.is_high);
+            }
+            db.close().unwrap();
+            high
+        })
+    };
+    assert_eq!(is_high(LoadEstimator::Blocks), 0);
+    assert!(is_high(LoadEstimator::Composite) > 50);
+}
+
+#[test]
+fn who_waits_for_background_work_is_not_put_off() {
+    simulate(|env| {
+        let db = open(&env, options(Pacer::Dlc(Dlc { softness: 1000, ..dlc() })));
+        let (start, mut at) = (env.now(), 0);
+        for ms in 0..300 {
+            perform(&db, Step::Both(15), &mut at);
+            env.sleep((start + MS * (ms + 1)).saturating_sub(env.now()));
+        }
+        assert!(db.stats().load.is_high && level0(&db.stats()) > 6);
+        db.wait_idle().unwrap();
+        assert!(env.now() - start < Duration::from_secs(2), "the load stays high for 100 s");
+        assert!(level0(&db.stats()) < 2);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn a_store_closes_at_once_while_everything_is_put_off() {
+    for pacer in [Pacer::Dlc(dlc()), Pacer::Silk(silk())] {
+        simulate(move |env| {
+            let db = open(&env, options(pacer));
+            let mut at = 0;
+            for _ in 0..300 {
+                perform(&db, Step::Both(15), &mut at);
+                env.sleep(MS);
+            }
+            assert!(db.stats().load.is_high);
+            let start = env.now();
+            db.close().unwrap();
+            let time = env.now() - start;
+            assert!(time < Duration::from_secs(1), "{time:?}");
+            // What was put off, or suspended and given up, is due again.
+            let shared: Arc<dyn Env> = env.clone();
+            let db = Db::builder(Path::new("/db")).env(shared).options(options(pacer)).open().unwrap();
+            db.wait_idle().unwrap();
+            assert!(level0(&db.stats()) < 2 && db.verify().unwrap().problems.is_empty());
+            assert_eq!(db.iter().unwrap().count() as u64, KEYS);
+            db.close().unwrap();
+        });
+    }
+}
+
+/// What compactions read and wrote in each sample, beside what they were allowed.
+#[derive(Default)]
+struct Samples(Mutex<Vec<LoadStats>>);
+
+impl EventListener for Samples {
+    fn load(&self, load: &LoadStats) {
+        self.0.lock().unwrap().push(*load);
+    }
+}
+
+#[test]
+fn compactions_keep_to_what_clients_leave_of_the_device() {
+    simulate(|env| {
+        // Only the limiter holds them back.
+        let pacer = Dlc { high_percent: 100, low_percent: 99, ..dlc() };
+        let samples = Arc::new(Samples::default());
+        drop(open(&env, options(Pacer::Dlc(pacer))));
+        let shared: Arc<dyn Env> = env.clone();
+        let builder = Db::builder(Path::new("/db")).env(shared).options(options(Pacer::Dlc(pacer)));
+        let db = builder.listener(samples.clone()).open().unwrap();
+        let (start, mut at) = (env.now(), 0);
+        let before = db.stats();
+        for ms in 0..2000 {
+            perform(&db, Step::Both(10), &mut at);
+            env.sleep((start + MS * (ms + 1)).saturating_sub(env.now()));
+        }
+        let after = db.stats();
+        db.close().unwrap();
+        let jobs = |stats: &Stats| stats.read.compaction + stats.written.compaction + stats.written.rewrite;
+        let done = (jobs(&after) - jobs(&before)) as f64;
+        let samples = samples.0.lock().unwrap();
+        assert!((15..=21).contains(&samples.len()), "{}: one each tenth of a second", samples.len());
+        let allowed: f64 = samples
+            .iter()
+            .map(|load| load.background_rate.unwrap() as f64 * load.interval.as_secs_f64())
+            .sum();
+        assert!(done > 0.0 && done <= 1.2 * allowed, "{done} of {allowed}");
+        for load in samples.iter() {
+            let client = (load.returned_bytes + load.written_bytes) as f64 / load.interval.as_secs_f64();
+            assert!((load.client_rate as f64 - client).abs() <= 1.0, "{load:?}");
+            let rest = BANDWIDTH.saturating_sub(load.client_rate).max(BANDWIDTH / 20);
+            assert_eq!(load.background_rate, Some(rest));
+        }
+    });
+}
+
+/// How many compactions of level 0 began while a deeper one was running, and how many deeper ones there were.
+#[derive(Default)]
+struct Preemptions(Mutex<(u64, u64, u64)>);
+
+impl EventListener for Preemptions {
+    fn compaction_begin(&self, compaction: &JobBegin) {
+        let (preempting, deep, running) = &mut *self.0.lock().unwrap();
+        if compaction.level == 0 {
+            *preempting += u64::from(*running > 0);
+        } else {
+            (*deep, *running) = (*deep + 1, *running + 1);
+        }
+    }
+
+    fn compaction_end(&self, compaction: &JobEnd) {
+        if compaction.begin.level > 0 {
+            self.0.lock().unwrap().2 -= 1;
+        }
+    }
+}
+
+#[test]
+fn silk_compacts_level_0_while_deeper_compactions_are_suspended() {
+    let run = |pacer| {
+        simulate(move |env| {
+            let jobs = Arc::new(Preemptions::default());
+            let mut options = options(pacer);
+            *options.tree.level1_bytes() = 32 << 10;
+            drop(open(&env, options.clone()));
+            let shared: Arc<dyn Env> = env.clone();
+            let builder = Db::builder(Path::new("/db")).env(shared).options(options);
+            let db = builder.listener(jobs.clone()).open().unwrap();
+            let (start, mut at) = (env.now(), 0);
+            for ms in 0..2000 {
+                perform(&db, Step::Writes(12), &mut at);
+                env.sleep((start + MS * (ms + 1)).saturating_sub(env.now()));
+            }
+            db.close().unwrap();
+            let (preempting, deep, _) = *jobs.0.lock().unwrap();
+            (preempting, deep)
+        })
+    };
+    // One thread compacts all levels.
+    let (preempting, deep) = run(Pacer::Silk(Silk { pause_percent: 100, ..silk() }));
+    assert!(preempting > 0 && deep > preempting, "{preempting} of {deep}");
+    assert_eq!(run(Pacer::Governor(LIMITS)).0, 0);
+}
