@@ -5,11 +5,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, ProcessorModel, SimConfig, SimEnv};
+use terrace::env::sync::Mutex;
 use terrace::tree::{
     Bandwidth, Burst, Dlc, Governor, LoadEstimator, Pacer, PackLayout, Peak, Silk, SoftSleep,
 };
@@ -145,8 +145,10 @@ fn level0(stats: &Stats) -> usize {
     stats.keyspaces[0].shape.levels[0].runs
 }
 
-/// The loads: what clients do in each of a thousand milliseconds.
-const LOADS: [(&str, fn(u64) -> Step); 5] = [
+/// What clients do in each millisecond.
+type Load = (&'static str, fn(u64) -> Step);
+
+const LOADS: [Load; 5] = [
     ("square wave", |ms| if ms % 500 < 350 { Step::Both(20) } else { Step::Rest }),
     ("sustained", |_| Step::Both(20)),
     ("writes alone", |_| Step::Writes(25)),
@@ -293,7 +295,7 @@ struct Samples(Mutex<Vec<LoadStats>>);
 
 impl EventListener for Samples {
     fn load(&self, load: &LoadStats) {
-        self.0.lock().unwrap().push(*load);
+        self.0.lock().push(*load);
     }
 }
 
@@ -317,7 +319,7 @@ fn compactions_keep_to_what_clients_leave_of_the_device() {
         db.close().unwrap();
         let jobs = |stats: &Stats| stats.read.compaction + stats.written.compaction + stats.written.rewrite;
         let done = (jobs(&after) - jobs(&before)) as f64;
-        let samples = samples.0.lock().unwrap();
+        let samples = samples.0.lock();
         assert!((15..=21).contains(&samples.len()), "{}: one each tenth of a second", samples.len());
         let allowed: f64 = samples
             .iter()
@@ -339,7 +341,7 @@ struct Preemptions(Mutex<(u64, u64, u64)>);
 
 impl EventListener for Preemptions {
     fn compaction_begin(&self, compaction: &JobBegin) {
-        let (preempting, deep, running) = &mut *self.0.lock().unwrap();
+        let (preempting, deep, running) = &mut *self.0.lock();
         if compaction.level == 0 {
             *preempting += u64::from(*running > 0);
         } else {
@@ -349,7 +351,7 @@ impl EventListener for Preemptions {
 
     fn compaction_end(&self, compaction: &JobEnd) {
         if compaction.begin.level > 0 {
-            self.0.lock().unwrap().2 -= 1;
+            self.0.lock().2 -= 1;
         }
     }
 }
@@ -371,7 +373,7 @@ fn silk_compacts_level_0_while_deeper_compactions_are_suspended() {
                 env.sleep((start + MS * (ms + 1)).saturating_sub(env.now()));
             }
             db.close().unwrap();
-            let (preempting, deep, _) = *jobs.0.lock().unwrap();
+            let (preempting, deep, _) = *jobs.0.lock();
             (preempting, deep)
         })
     };
