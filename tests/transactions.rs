@@ -16,7 +16,9 @@ use terrace::env::posix::PosixEnv;
 use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
 use terrace::env::{Env, Priority, Thread};
-use terrace::{Db, Durability, Error, ErrorKind, Isolation, Transaction, TransactionOptions};
+use terrace::{
+    Db, Durability, Error, ErrorKind, Ingest, Isolation, Keyspace, Transaction, TransactionOptions,
+};
 
 const SERIALIZABLE: TransactionOptions = TransactionOptions { isolation: Isolation::Serializable };
 const SNAPSHOT: TransactionOptions = TransactionOptions { isolation: Isolation::Snapshot };
@@ -219,6 +221,57 @@ fn the_second_writer_of_a_key_loses_whatever_has_become_of_the_first() {
             assert!(error.to_string().contains(r#"key "key" of keyspace "default""#), "{error}");
             second.commit().unwrap_or_else(|error| panic!("{change} {place}: {error}"));
             assert_eq!(db.get("other").unwrap().unwrap(), "mine");
+        }
+    }
+}
+
+#[test]
+fn whoever_read_what_an_ingest_has_replaced_loses_and_nobody_else() {
+    type Read = fn(&mut Transaction, &Keyspace) -> usize;
+    // What is read, how many entries that shows, and whether the ingest changes it.
+    let reads: [(&str, Read, usize, bool); 9] = [
+        ("a replaced key", |t, _| usize::from(t.contains("b").unwrap()), 1, true),
+        ("a deleted key", |t, _| usize::from(t.contains("c").unwrap()), 1, true),
+        ("a key that comes", |t, _| usize::from(t.contains("bb").unwrap()), 0, true),
+        ("a range", |t, _| t.range("b1".."c1").unwrap().count(), 1, true),
+        ("another keyspace", |t, users| usize::from(t.contains_in(users, "b").unwrap()), 0, true),
+        ("a key beside", |t, _| usize::from(t.contains("a").unwrap()), 1, false),
+        ("nothing between", |t, _| usize::from(t.contains("ba").unwrap()), 0, false),
+        ("a range beside", |t, _| t.range("c1".."d").unwrap().count(), 0, false),
+        ("a key of the same name", |t, users| usize::from(t.contains_in(users, "c").unwrap()), 0, false),
+    ];
+    let places: [fn(&Db); 3] = [|_| {}, |db| db.flush().unwrap(), |db| db.compact().unwrap()];
+    for (read, look, shown, changed) in reads {
+        for (n, move_on) in places.iter().enumerate() {
+            for options in [SNAPSHOT, SERIALIZABLE] {
+                let db = fresh();
+                let users = db.keyspace("users").unwrap();
+                ["a", "b", "c"].into_iter().for_each(|key| db.put(key, "old").unwrap());
+                let mut transaction = db.transaction_with(options);
+                assert_eq!(look(&mut transaction, &users), shown, "{read}");
+                transaction.put("decision", "as all was before");
+                // Others commit before and after the ingest, which is in no list of the latest writes.
+                let beside = |key| committed(db.update(key, |_| Some("1")));
+                assert!(beside("y"));
+                let (mut here, mut there) = (db.ingest().unwrap(), users.ingest().unwrap());
+                here.push("b", "new").unwrap();
+                here.push("bb", "new").unwrap();
+                here.delete("c").unwrap();
+                there.push("b", "new").unwrap();
+                Ingest::finish_together([here, there]).unwrap();
+                assert!(beside("z"));
+                move_on(&db);
+                let wins = options.isolation == Isolation::Snapshot || !changed;
+                assert_eq!(committed(transaction.commit()), wins, "{read}, place {n}, {options:?}");
+                assert_eq!(db.contains("decision").unwrap(), wins);
+                // Whoever tries again sees the ingest, and nothing is in the way.
+                let mut again = db.transaction_with(options);
+                assert_eq!(again.get("b").unwrap().unwrap(), "new");
+                assert!(!again.contains("c").unwrap() && again.contains_in(&users, "b").unwrap());
+                look(&mut again, &users);
+                again.put("b", "mine");
+                assert!(committed(again.commit()) && db.get("b").unwrap().unwrap() == "mine");
+            }
         }
     }
 }

@@ -154,7 +154,7 @@ impl Keyspace {
     /// # Errors
     /// `ReadOnly`, `Closed`, `Poisoned`; `NotFound` when the keyspace was dropped.
     pub fn ingest(&self) -> Result<Ingest> {
-        let ingestion = Ingestion::new(self.engine(), self.tree())?;
+        let ingestion = Ingestion::new(&self.engine().write, self.tree())?;
         Ok(Ingest { ingestion, keyspace: self.clone() })
     }
 }

@@ -98,7 +98,7 @@ impl Keyspace {
     /// ```
     #[must_use]
     pub fn options(&self) -> KeyspaceOptions {
-        options_of(&self.db.engine().record_of(&self.tree))
+        options_of(&self.db.engine().keyspaces.record_of(&self.tree))
     }
 
     /// Changes compression and filters for tables that are written from now on, in this opening and all later ones.
@@ -123,7 +123,7 @@ impl Keyspace {
     /// removed: existing keys and values are stored in the form that these two options prescribe. `NotFound` when the
     /// keyspace was dropped; `ReadOnly`; `Poisoned` and `Io` as for [`Db::put`].
     pub fn set_options(&self, options: &KeyspaceOptions) -> Result<()> {
-        self.db.engine().alter_keyspace(&self.tree, options)
+        self.db.engine().keyspaces.alter(&self.tree, options)
     }
 
     /// Compacts the tables that hold keys of `range` into the deepest level, as [`crate::Db::compact`] does with all

@@ -171,7 +171,7 @@ impl Db {
 
     fn start(opening: Opening) -> Result<Self> {
         let handle = Arc::new(Handle { engine: open(&opening)? });
-        let default = handle.engine.tree(DEFAULT_KEYSPACE)?;
+        let default = handle.engine.keyspaces.tree(DEFAULT_KEYSPACE)?;
         Ok(Self { handle, default })
     }
 
@@ -225,7 +225,7 @@ impl Db {
     /// # Errors
     /// As [`Db::keyspace`].
     pub fn keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
-        let tree = self.engine().create_keyspace(name, &options)?;
+        let tree = self.engine().keyspaces.create(name, &options)?;
         Ok(Keyspace::new(self.clone(), tree))
     }
 
@@ -241,7 +241,7 @@ impl Db {
     /// # Errors
     /// `Closed` when the store has been closed.
     pub fn existing_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
-        let tree = self.engine().find_keyspace(name)?;
+        let tree = self.engine().keyspaces.find(name)?;
         Ok(tree.map(|tree| Keyspace::new(self.clone(), tree)))
     }
 
@@ -260,7 +260,7 @@ impl Db {
     /// # Errors
     /// `NotFound` when there is none; `InvalidInput` for "default", which stays; otherwise as [`Db::put`].
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
-        self.engine().drop_keyspace(name)
+        self.engine().keyspaces.remove(name)
     }
 
     /// Names of the keyspaces, sorted.
@@ -274,7 +274,7 @@ impl Db {
     #[must_use]
     pub fn keyspaces(&self) -> Vec<String> {
         let mut names: Vec<String> =
-            self.engine().trees().values().map(|tree| tree.record.name.clone()).collect();
+            self.engine().keyspaces.all().values().map(|tree| tree.record.name.clone()).collect();
         names.sort();
         names
     }
@@ -296,7 +296,7 @@ impl Db {
     /// # Errors
     /// `Io` when the log cannot be synced; the store is poisoned then.
     pub fn sync(&self) -> Result<()> {
-        self.engine().sync()
+        self.engine().write.sync()
     }
 
     /// Writes all memtables to tables, in all keyspaces.
@@ -313,7 +313,7 @@ impl Db {
     /// # Errors
     /// Those of the background jobs.
     pub fn flush(&self) -> Result<()> {
-        self.engine().seal_all()?;
+        self.engine().write.seal_all()?;
         self.engine().background.wait_flushed()
     }
 
@@ -493,6 +493,6 @@ impl Db {
 
 impl fmt::Debug for Db {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Db").field("dir", &self.engine().device.dir()).finish_non_exhaustive()
+        f.debug_struct("Db").field("dir", &self.engine().dir()).finish_non_exhaustive()
     }
 }

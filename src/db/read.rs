@@ -391,7 +391,7 @@ impl Keyspace {
     /// ```
     #[must_use]
     pub fn approximate_len(&self) -> u64 {
-        self.engine().approximate_len(self.tree())
+        self.tree().approximate_len()
     }
 
     fn bidirectional(&self, bounds: Bounds) -> Result<Cursor> {

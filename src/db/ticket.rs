@@ -130,9 +130,9 @@ impl Db {
     /// # Errors
     /// As [`Db::write`]; `Io` when the thread that syncs cannot be started. Nothing of the batch is applied then.
     pub fn write_ticket(&self, batch: WriteBatch) -> Result<Ticket> {
-        let engine = self.engine();
-        let seq = engine.commit_for_ticket(|| engine.commit(&batch, Durability::Buffered))?;
-        Ok(Ticket::new(engine.tickets.clone(), seq))
+        let write = &self.engine().write;
+        let seq = write.commit_for_ticket(|| write.commit(&batch, Durability::Buffered))?;
+        Ok(Ticket::new(write.tickets.clone(), seq))
     }
 
     /// As [`Db::sync`], without waiting: the ticket says when everything that is acknowledged by now has become
@@ -149,8 +149,8 @@ impl Db {
     /// # Errors
     /// `ReadOnly`, `Closed`, `Poisoned`; `Io` when the thread that syncs cannot be started.
     pub fn sync_ticket(&self) -> Result<Ticket> {
-        let engine = self.engine();
-        Ok(Ticket::new(engine.tickets.clone(), engine.sync_for_ticket()?))
+        let write = &self.engine().write;
+        Ok(Ticket::new(write.tickets.clone(), write.sync_for_ticket()?))
     }
 }
 

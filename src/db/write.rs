@@ -199,7 +199,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn write_with(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
-        self.engine().commit(&batch, durability).map(drop)
+        self.engine().write.commit(&batch, durability).map(drop)
     }
 }
 

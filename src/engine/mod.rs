@@ -1,8 +1,14 @@
 //! The engine: all mechanisms of an open store, put together.
 //!
-//! [`Engine`] consists of parts. The struct of a part says what the part can reach: [`ReadPath`], [`Background`],
-//! [`JobContext`], [`Storage`]. Writes and the life cycle are methods of the engine itself. Each folder is one path
-//! of data:
+//! [`Engine`] consists of parts. The struct of a part says what the part can reach: [`ReadPath`], [`WritePath`],
+//! [`JobContext`], [`Background`], [`Keyspaces`], [`Storage`](space::storage::Storage). Calls go straight to the part:
+//! `engine.write.commit(..)`. Statistics, verification and checkpoints are small structs that borrow the parts which
+//! they look at.
+//!
+//! Methods of the engine itself are those that span all parts: open and start, change the options, close. They are in
+//! [`lifecycle`] (`recovery.rs`, `settings.rs`, `close.rs`).
+//!
+//! Each folder is one path of data:
 //!
 //! * [`write`]: from a batch to the log and the memtables; when writers wait; what readers may see.
 //! * [`read`]: lookups and iterators over one [`View`](read::tree::View); snapshots.
@@ -10,7 +16,7 @@
 //!   visible.
 //! * [`schedule`]: the threads, what may run at the same time, and when jobs pause.
 //! * [`space`]: from dead tables to free space; what is left when the disk is full.
-//! * [`lifecycle`]: from files to an engine and back; settings, checkpoints, repair.
+//! * [`lifecycle`]: from files to an engine and back; settings, keyspaces, checkpoints, repair.
 //! * [`observe`]: events, statistics, health.
 //!
 //! [`Rank`](crate::env::sync::Rank) gives the order in which locks are taken. Debug builds check it.
@@ -24,6 +30,7 @@ mod space;
 pub(crate) mod write;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,33 +45,26 @@ pub(crate) use write::conflict::Condition;
 pub(crate) use write::tickets::Tickets;
 
 use crate::catalog::Catalog;
-use crate::env::sync::{OrderedMutex, before_look};
-use crate::env::{Env, FileLock};
-use crate::error::{Error, Result};
+use crate::env::FileLock;
+use crate::env::sync::OrderedMutex;
+use crate::error::Result;
 use crate::format::edit::Counters;
-use crate::store::cache::TableCache;
-use crate::store::files::device::Device;
+use crate::stats::{Shape, Stats, VerifyReport};
 use crate::store::manifest::Manifest;
-use crate::store::memtable::ChunkPool;
-use crate::store::wal::{NextSegment, RecoveredSegment, Wal};
-use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, Seq, TableId};
+use crate::store::wal::RecoveredSegment;
+use crate::types::{Epoch, KeyspaceId, PackId, SegmentId, TableId};
 
 use jobs::context::JobContext;
-use lifecycle::preallocate::Preallocator;
+use lifecycle::checkpoint::Checkpoint;
+use lifecycle::keyspaces::Keyspaces;
 use lifecycle::settings::Settings;
-use observe::alarm::Alarm;
-use observe::events::{Events, NotifiedStall};
+use lifecycle::verify::Verification;
 use observe::health::Health;
-use observe::statistics::Statistics;
+use observe::statistics::StatsView;
 use read::path::ReadPath;
 use read::tree::Tree;
 use schedule::background::Background;
-use schedule::scheduler::Scheduler;
-use space::storage::Storage;
-use write::commit::SyncGroup;
-use write::conflict::Recent;
-use write::pressure::Pressure;
-use write::visibility::Visibility;
+use write::path::WritePath;
 
 /// The keyspaces that exist, by id.
 pub(crate) type Trees = BTreeMap<KeyspaceId, Arc<Tree>>;
@@ -72,81 +72,27 @@ pub(crate) type Trees = BTreeMap<KeyspaceId, Arc<Tree>>;
 /// An open store.
 #[derive(Debug)]
 pub(crate) struct Engine {
+    // The parts. Some hold others: what several share is made once, by `lifecycle/assemble.rs`.
     /// Lookups, iterators and snapshots.
     pub(crate) read: Arc<ReadPath>,
+    /// Commits, syncs and tickets.
+    pub(crate) write: Arc<WritePath>,
     /// What runs jobs.
     pub(crate) background: Arc<Background>,
     /// Flush, compaction, rewrite, and the install of what they make.
     jobs: Arc<JobContext>,
-    /// What takes space, and what gives it back.
-    storage: Arc<Storage>,
-    /// Who hears of a failure whose outcome is unknown.
-    alarm: Arc<Alarm>,
-    // Constant after opening.
-    pub(crate) env: Arc<dyn Env>,
-    pub(crate) device: Arc<Device>,
-    pub(crate) cache: Arc<TableCache>,
+    /// Creates, drops and alters keyspaces.
+    pub(crate) keyspaces: Keyspaces,
+
+    // What belongs to the whole.
+    settings: Arc<ArcSwap<Settings>>,
+    pub(crate) health: Arc<Health>,
     /// The log as it was at opening, held, in a store that was opened for reading alone.
     replayed: Vec<RecoveredSegment>,
-    /// `None` in a store that was opened for reading alone.
-    writer: Option<Arc<OrderedMutex<Writer>>>,
-    // Each synchronises itself.
-    settings: Arc<ArcSwap<Settings>>,
-    trees: Arc<ArcSwap<Trees>>,
-    visibility: Arc<Visibility>,
-    /// `None` in a store that was opened for reading alone.
-    syncs: Option<SyncGroup>,
-    pub(crate) tickets: Arc<Tickets>,
-    scheduler: Arc<Scheduler>,
-    pressure: Arc<Pressure>,
-    pub(crate) health: Arc<Health>,
-    /// The segment that the log goes on in; `None` in a store that was opened for reading alone.
-    next_segment: Option<Arc<NextSegment>>,
-    preallocator: Arc<Preallocator>,
-    /// Memory for memtables.
-    chunks: Arc<ChunkPool>,
-    statistics: Arc<Statistics>,
-    events: Arc<Events>,
-    // Guarded.
     /// Held while the store is being closed, or its settings change.
     closing: OrderedMutex<()>,
-    /// Held while a keyspace comes or goes.
-    keyspace_changes: OrderedMutex<()>,
-    catalog: Arc<OrderedMutex<CatalogLog>>,
     /// Held as long as anything of the store is; none in a store that was opened for reading alone.
     _lock: Option<Arc<FileLock>>,
-}
-
-/// What a write changes under the writer's lock.
-#[derive(Debug)]
-pub(crate) struct Writer {
-    pub(crate) wal: Wal,
-    pub(crate) last_seq: Seq,
-    /// What was numbered lately.
-    recent: Recent,
-    /// Bytes in the active memtables of all keyspaces, about.
-    pub(crate) active_bytes: u64,
-    /// What the listener has heard last of stalls.
-    notified_stall: Option<NotifiedStall>,
-    /// Number of writers that wait for flushes because their batches have no room beside the memtables.
-    crowding: usize,
-    /// Number of callers that hold all writers back for a while.
-    pub(crate) holds: usize,
-}
-
-impl Writer {
-    /// A writer that goes on after `last_seq`.
-    fn new(wal: Wal, last_seq: Seq, active_bytes: u64) -> Self {
-        Self {
-            wal,
-            last_seq,
-            recent: Recent::default(),
-            active_bytes,
-            notified_stall: None,
-            crowding: 0,
-            holds: 0,
-        }
-    }
 }
 
 /// The catalog in force and the log that it is in.
@@ -200,43 +146,44 @@ impl IdCounters {
 }
 
 impl Engine {
-    /// The tree of a keyspace.
-    pub(crate) fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
-        self.trees.load().get(&id).cloned().ok_or_else(read::tree::dropped)
-    }
-
-    /// The keyspaces that exist.
-    pub(crate) fn trees(&self) -> Arc<Trees> {
-        before_look();
-        self.trees.load_full()
-    }
-
-    /// Everything up to here is acknowledged or about to be.
-    pub(crate) fn visible(&self) -> Seq {
-        self.visibility.newest()
-    }
-
-    /// As [`Alarm::poison`].
-    fn poison(&self, cause: Error) -> Error {
-        self.alarm.poison(cause)
+    /// Where the store is.
+    pub(crate) fn dir(&self) -> &Path {
+        self.jobs.storage.device.dir()
     }
 
     /// How to open a store that is only read once more; `None` where it is written here.
     pub(crate) fn reopening(&self) -> Result<Option<Opening>> {
         self.health.check_open()?;
-        Ok(self.writer.is_none().then(|| Opening {
-            dir: self.device.dir().to_path_buf(),
-            env: self.env.clone(),
+        Ok(self.write.writer.is_none().then(|| Opening {
+            dir: self.dir().to_path_buf(),
+            env: self.jobs.env.clone(),
             options: self.settings().options.clone(),
             read_only: true,
             must_exist: true,
-            listener: self.events.listener(),
+            listener: self.jobs.events.listener(),
             filters: self.jobs.filters.clone(),
         }))
     }
 
-    /// The writer's state, or why there is none.
-    fn writer(&self) -> Result<&OrderedMutex<Writer>> {
-        self.jobs.log.writer()
+    /// As [`Checkpoint::make`].
+    pub(crate) fn checkpoint(&self, dir: &Path) -> Result<()> {
+        let Self { jobs, write, replayed, .. } = self;
+        Checkpoint { jobs, write, replayed }.make(dir)
+    }
+
+    /// As [`Verification::run`].
+    pub(crate) fn verify(&self) -> Result<VerifyReport> {
+        Verification { jobs: &self.jobs }.run()
+    }
+
+    /// As [`StatsView::stats`].
+    pub(crate) fn stats(&self) -> Stats {
+        let Self { read, write, background, jobs, replayed, .. } = self;
+        StatsView { read, write, background, jobs, replayed }.stats()
+    }
+
+    /// The levels of a tree, down to the deepest that holds anything.
+    pub(crate) fn shape(&self, tree: &Tree) -> Shape {
+        observe::statistics::shape(&self.jobs, tree)
     }
 }

@@ -521,9 +521,9 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::commit`] and [`Db::write_ticket`].
     pub fn commit_ticket(self) -> Result<Ticket> {
-        let engine = self.db.engine().clone();
-        let seq = engine.commit_for_ticket(|| self.apply(Durability::Buffered))?;
-        Ok(Ticket::new(engine.tickets.clone(), seq))
+        let write = self.db.engine().write.clone();
+        let seq = write.commit_for_ticket(|| self.apply(Durability::Buffered))?;
+        Ok(Ticket::new(write.tickets.clone(), seq))
     }
 
     fn apply(self, durability: Durability) -> Result<Seq> {
@@ -536,7 +536,7 @@ impl Transaction {
             ranges.extend(read_ranges);
         }
         let condition = Condition::of_batch(Seq(snapshot.seq()), &batch, keys, ranges);
-        db.engine().commit_if(&batch, durability, condition)
+        db.engine().write.commit_if(&batch, durability, condition)
     }
 
     /// Drops the writes. Dropping the transaction does the same.

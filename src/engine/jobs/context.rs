@@ -25,7 +25,7 @@ use crate::engine::space::storage::Storage;
 use crate::engine::write::log_tail::LogTail;
 use crate::engine::{CatalogLog, IdCounters, Trees};
 use crate::env::Env;
-use crate::env::sync::OrderedMutex;
+use crate::env::sync::{OrderedMutex, before_look};
 use crate::error::Result;
 use crate::events::{JobBegin, JobEnd};
 use crate::filter::Filters;
@@ -76,6 +76,12 @@ pub(crate) struct JobContext {
 }
 
 impl JobContext {
+    /// The keyspaces that exist.
+    pub(in crate::engine) fn trees(&self) -> Arc<Trees> {
+        before_look();
+        self.trees.load_full()
+    }
+
     /// The tree of a keyspace.
     pub(in crate::engine) fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
         self.trees.load().get(&id).cloned().ok_or_else(dropped)

@@ -10,7 +10,7 @@
 //!
 //! # Changing the time to live
 //!
-//! [`Engine::alter_keyspace`](crate::engine::Engine::alter_keyspace) makes it longer or shorter. What has expired by
+//! [`Keyspaces::alter`](crate::engine::lifecycle::keyspaces::Keyspaces::alter) makes it longer or shorter. What has expired by
 //! then stays expired ([`Ttl::alive_from`]), because some of it is removed already, and what is left must not differ.
 //!
 //! So a job must not remove values by the old time once the change has settled what has expired. Jobs look at the

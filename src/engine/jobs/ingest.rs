@@ -6,7 +6,7 @@
 //!
 //! 1. Compactions of the keyspaces end and none starts, because a compaction would take the new entries for visible
 //!    to everybody. Keyspaces are held in the order of their ids, so that no two ingests wait for each other.
-//! 2. Writers wait ([`Engine::make_room`](crate::engine::write::commit)) until the memtables of the keyspaces are
+//! 2. Writers wait ([`WritePath::make_room`]) until the memtables of the keyspaces are
 //!    flushed, because a memtable is newer than any table (I2).
 //! 3. When every numbered write is visible, the log is synced: older writes must not be lost where the tables are
 //!    kept (G3). The tables take the next number, the same for all keyspaces. One edit installs them, each in the
@@ -23,9 +23,10 @@ use super::context::JobContext;
 use super::install::{Change, refused};
 use super::output::{Finished, Output, Writing};
 use crate::catalog::Run;
-use crate::engine::Engine;
 use crate::engine::jobs::compaction_iterator::Sink;
 use crate::engine::read::tree::Tree;
+use crate::engine::schedule::background::Background;
+use crate::engine::write::path::WritePath;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::policy::{CutState, CutView};
@@ -36,7 +37,7 @@ const UNPLACED: (u8, Epoch) = (0, Epoch(0));
 
 /// Tables on their way into a keyspace. Dropping it removes them.
 pub(crate) struct Ingestion {
-    engine: Arc<Engine>,
+    write: Arc<WritePath>,
     tree: Arc<Tree>,
     output: Output<Arc<JobContext>>,
     cutting: CutState,
@@ -50,39 +51,40 @@ pub(crate) struct Ingestion {
 
 /// Bytes of tables that are in no tree yet, as the space budget counts them.
 struct Counted {
-    engine: Arc<Engine>,
+    background: Arc<Background>,
     bytes: u64,
 }
 
 impl Counted {
     fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
-        self.engine.background.ingesting_bytes.fetch_add(bytes, Relaxed);
+        self.background.ingesting_bytes.fetch_add(bytes, Relaxed);
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.engine.background.ingesting_bytes.fetch_sub(self.bytes, Relaxed);
+        self.background.ingesting_bytes.fetch_sub(self.bytes, Relaxed);
     }
 }
 
 impl Ingestion {
-    pub(crate) fn new(engine: &Arc<Engine>, tree: &Arc<Tree>) -> Result<Self> {
-        engine.writer()?;
-        engine.health.check_writable()?;
+    pub(crate) fn new(write: &Arc<WritePath>, tree: &Arc<Tree>) -> Result<Self> {
+        write.writer()?;
+        write.health.check_writable()?;
         tree.check_exists()?;
         let (level, epoch) = UNPLACED;
-        let settings = engine.jobs.table_settings(tree, level, epoch);
+        let jobs = &write.background.jobs;
+        let settings = jobs.table_settings(tree, level, epoch);
         Ok(Self {
-            engine: engine.clone(),
+            write: write.clone(),
             tree: tree.clone(),
-            output: Output::new(engine.jobs.clone(), Writing::Ingest, settings),
-            cutting: engine.settings().policy.cutter.start(Run::empty(), &[]),
+            output: Output::new(jobs.clone(), Writing::Ingest, settings),
+            cutting: write.settings.load().policy.cutter.start(Run::empty(), &[]),
             last_key: None,
             entries: 0,
             bytes: 0,
-            counted: Counted { engine: engine.clone(), bytes: 0 },
+            counted: Counted { background: write.background.clone(), bytes: 0 },
             failed: None,
         })
     }
@@ -90,7 +92,7 @@ impl Ingestion {
     /// Appends an entry. One that is refused is left out; after any other failure the tables are lost.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match self.tree.record.ttl {
-            Some(_) => self.push_stored(key, &self.engine.jobs.clock.timestamped_value(value)),
+            Some(_) => self.push_stored(key, &self.write.clock.timestamped_value(value)),
             None => self.push_stored(key, value),
         }
     }
@@ -108,7 +110,7 @@ impl Ingestion {
     fn append(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
         self.failed.clone().map_or(Ok(()), Err)?;
         self.check(key, value)?;
-        self.engine.health.check_writable()?;
+        self.write.health.check_writable()?;
         self.write(key, kind, value).inspect_err(|error| self.failed = Some(error.clone()))?;
         let last = self.last_key.get_or_insert_default();
         last.clear();
@@ -137,7 +139,7 @@ impl Ingestion {
             let bytes = self.output.table_bytes();
             self.output.cut(&UpperBound::Excluded(key.into()))?;
             self.counted.add(bytes);
-            self.engine.background.check_ingest(bytes)?;
+            self.write.background.check_ingest(bytes)?;
         }
         self.output.add(key, Stamp::new(Seq::ZERO, kind), value, None)
     }
@@ -150,9 +152,9 @@ impl Ingestion {
     /// Makes the entries of all ingestions durable and visible at one moment. Each ingestion is of another keyspace of
     /// the same store.
     pub(crate) fn finish_all(mut ingestions: Vec<Self>) -> Result<()> {
-        let Some(engine) = ingestions.first().map(|first| first.engine.clone()) else { return Ok(()) };
+        let Some(write) = ingestions.first().map(|first| first.write.clone()) else { return Ok(()) };
         let refuse = |message: &str| Err(Error::new(ErrorKind::InvalidInput, message));
-        if ingestions.iter().any(|other| !Arc::ptr_eq(&other.engine, &engine)) {
+        if ingestions.iter().any(|other| !Arc::ptr_eq(&other.write, &write)) {
             return refuse("ingests of several stores cannot end together");
         }
         ingestions.sort_by_key(|ingestion| ingestion.tree.id());
@@ -166,17 +168,17 @@ impl Ingestion {
             complete.extend(ingestion.complete()?);
         }
         if !complete.is_empty() {
-            engine.background.check_ingest(1)?;
-            engine.install_ingested(complete)?;
-            engine.background.fit_recycled();
-            engine.statistics.user_write(u32::try_from(entries).unwrap_or(u32::MAX), bytes);
+            write.background.check_ingest(1)?;
+            install_ingested(&write, complete)?;
+            write.background.fit_recycled();
+            write.statistics.user_write(u32::try_from(entries).unwrap_or(u32::MAX), bytes);
         }
         Ok(())
     }
 
     /// Ends the tables; nothing if there are none.
     fn complete(self) -> Result<Option<Complete>> {
-        let finished = self.output.finish().inspect_err(|_| self.engine.background.wake_writers())?;
+        let finished = self.output.finish().inspect_err(|_| self.write.background.wake_writers())?;
         if self.entries == 0 {
             return Ok(None);
         }
@@ -196,7 +198,7 @@ struct Complete {
 }
 
 /// While it lives, no writer gets a number.
-struct WritersHeld<'a>(&'a Engine);
+struct WritersHeld<'a>(&'a WritePath);
 
 impl Drop for WritersHeld<'_> {
     fn drop(&mut self) {
@@ -207,81 +209,82 @@ impl Drop for WritersHeld<'_> {
     }
 }
 
-impl Engine {
-    /// Installs what is complete, in the order of the keyspaces' ids.
-    fn install_ingested(&self, complete: Vec<Complete>) -> Result<()> {
-        complete.iter().try_for_each(|of| of.tree.check_exists())?;
-        // Before compactions are held, which must get on.
-        if !planted!("ingest-past-a-full-level-0") {
-            self.make_room(&mut self.writer()?.lock(), 0)?;
-        }
-        let held = complete.iter().map(|of| self.background.pause_compactions(of.tree.id()));
-        let _compactions: Vec<_> = held.collect::<Result<_>>()?;
-        let _writers = self.hold_writers(complete.iter().map(|of| &*of.tree))?;
-        if !planted!("ingest-below-an-unflushed-memtable") {
-            self.background.wait_flushed()?;
-        }
-        let mut writer = self.writer()?.lock();
-        self.health.check_writable()?;
-        self.wait_all_visible(&writer)?;
-        if !planted!("ingest-before-the-log-is-synced") {
-            writer.wal.durable().sync().map_err(|error| self.poison(error))?;
-        }
-        // INVARIANT(I2): a memtable is newer than any table. The catalog knows no memtables, so this is asked here.
-        for tree in complete.iter().map(|of| &of.tree) {
-            if let Some(first) = tree.first_unflushed(None) {
-                let name = &tree.record.name;
-                return Err(refused(format!("I2: keyspace {name:?} has entries in memory, from {first} on")));
-            }
-        }
-        let number = writer.last_seq.plus(1);
-        let (mut changes, mut counted) = (Vec::new(), Vec::new());
-        for Complete { tree, finished, counted: bytes } in complete {
-            changes.push(self.placed(&tree, finished, number));
-            counted.push(bytes);
-        }
-        if planted!("ingest-of-several-keyspaces-in-several-edits") {
-            changes.drain(1..).try_for_each(|change| self.jobs.install(change))?;
-        }
-        self.jobs.install(changes.into_iter().fold(Change::default(), Change::and))?;
-        // Under the writer's lock, as whoever asks what is left: from here on the packs count as any others.
-        drop(counted);
-        writer.last_seq = number;
-        self.visibility.publish(number, number).map_err(|_| self.health.gave_up())?;
-        drop(writer);
-        self.background.sample_load();
-        Ok(())
+/// Installs what is complete, in the order of the keyspaces' ids.
+fn install_ingested(write: &WritePath, complete: Vec<Complete>) -> Result<()> {
+    complete.iter().try_for_each(|of| of.tree.check_exists())?;
+    // Before compactions are held, which must get on.
+    if !planted!("ingest-past-a-full-level-0") {
+        write.make_room(&mut write.writer()?.lock(), 0)?;
     }
+    let held = complete.iter().map(|of| write.background.pause_compactions(of.tree.id()));
+    let _compactions: Vec<_> = held.collect::<Result<_>>()?;
+    let _writers = hold_writers(write, complete.iter().map(|of| &*of.tree))?;
+    if !planted!("ingest-below-an-unflushed-memtable") {
+        write.background.wait_flushed()?;
+    }
+    let mut writer = write.writer()?.lock();
+    write.health.check_writable()?;
+    write.wait_all_visible(&writer)?;
+    if !planted!("ingest-before-the-log-is-synced") {
+        writer.wal.durable().sync().map_err(|error| write.alarm.poison(error))?;
+    }
+    // INVARIANT(I2): a memtable is newer than any table. The catalog knows no memtables, so this is asked here.
+    for tree in complete.iter().map(|of| &of.tree) {
+        if let Some(first) = tree.first_unflushed(None) {
+            let name = &tree.record.name;
+            return Err(refused(format!("I2: keyspace {name:?} has entries in memory, from {first} on")));
+        }
+    }
+    let number = writer.last_seq.plus(1);
+    let (mut changes, mut counted) = (Vec::new(), Vec::new());
+    for Complete { tree, finished, counted: bytes } in complete {
+        changes.push(placed(&write.background.jobs, &tree, finished, number));
+        counted.push(bytes);
+    }
+    if planted!("ingest-of-several-keyspaces-in-several-edits") {
+        changes.drain(1..).try_for_each(|change| write.background.jobs.install(change))?;
+    }
+    write.background.jobs.install(changes.into_iter().fold(Change::default(), Change::and))?;
+    // Under the writer's lock, as whoever asks what is left: from here on the packs count as any others.
+    drop(counted);
+    writer.last_seq = number;
+    write.visibility.publish(number, number).map_err(|_| write.health.gave_up())?;
+    drop(writer);
+    write.background.sample_load();
+    Ok(())
+}
 
-    /// Lets no writer have a number any more, and gives the memtables of `trees` up for flushing.
-    fn hold_writers<'a>(&self, mut trees: impl Iterator<Item = &'a Tree>) -> Result<WritersHeld<'_>> {
-        let mut writer = self.writer()?.lock();
-        writer.holds += 1;
-        let held = WritersHeld(self);
-        let sealed = self
-            .wait_all_visible(&writer)
-            .and_then(|()| trees.try_for_each(|tree| self.seal(&mut writer, tree)));
-        // Before `held` may go, which takes the lock.
-        drop(writer);
-        sealed.map(|()| held)
-    }
+/// Lets no writer have a number any more, and gives the memtables of `trees` up for flushing.
+fn hold_writers<'a, 'w>(
+    write: &'w WritePath,
+    mut trees: impl Iterator<Item = &'a Tree>,
+) -> Result<WritersHeld<'w>> {
+    let mut writer = write.writer()?.lock();
+    writer.holds += 1;
+    let held = WritersHeld(write);
+    let sealed = write
+        .wait_all_visible(&writer)
+        .and_then(|()| trees.try_for_each(|tree| write.seal(&mut writer, tree)));
+    // Before `held` may go, which takes the lock.
+    drop(writer);
+    sealed.map(|()| held)
+}
 
-    /// The edit that brings the tables of `finished` into `tree`, their entries numbered `number`.
-    fn placed(&self, tree: &Tree, finished: Finished, number: Seq) -> Change {
-        let Finished { tables, packs, .. } = finished;
-        let hull = |hull: KeyRange, table: &TableRecord| hull.hull(&table.range);
-        let range = tables.split_first().map(|(first, rest)| rest.iter().fold(first.range.clone(), hull));
-        let bytes = tables.iter().map(|table| table.extent.length).sum();
-        let version = tree.view().version.clone();
-        let settings = self.settings();
-        let layout = &settings.policy.layout;
-        let level = range.map_or(0, |range| layout.level_for_new(&version, &range, bytes));
-        let epoch = self.jobs.ids.epoch();
-        let placed = |table| (level, TableRecord { min_seq: number, max_seq: number, epoch, ..table });
-        let add = tables.into_iter().map(placed).collect();
-        let mut change = Change::of_tree(TreeEdit { keyspace: tree.id(), add, ..TreeEdit::default() });
-        change.edit.packs = packs.records().to_vec();
-        change.packs = Some(packs);
-        change
-    }
+/// The edit that brings the tables of `finished` into `tree`, their entries numbered `number`.
+fn placed(jobs: &JobContext, tree: &Tree, finished: Finished, number: Seq) -> Change {
+    let Finished { tables, packs, .. } = finished;
+    let hull = |hull: KeyRange, table: &TableRecord| hull.hull(&table.range);
+    let range = tables.split_first().map(|(first, rest)| rest.iter().fold(first.range.clone(), hull));
+    let bytes = tables.iter().map(|table| table.extent.length).sum();
+    let version = tree.view().version.clone();
+    let settings = jobs.settings.load();
+    let layout = &settings.policy.layout;
+    let level = range.map_or(0, |range| layout.level_for_new(&version, &range, bytes));
+    let epoch = jobs.ids.epoch();
+    let placed = |table| (level, TableRecord { min_seq: number, max_seq: number, epoch, ..table });
+    let add = tables.into_iter().map(placed).collect();
+    let mut change = Change::of_tree(TreeEdit { keyspace: tree.id(), add, ..TreeEdit::default() });
+    change.edit.packs = packs.records().to_vec();
+    change.packs = Some(packs);
+    change
 }

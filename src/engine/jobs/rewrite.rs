@@ -14,7 +14,7 @@
 //!
 //! A caller that needs space where there are no holes does not wait for a compaction thread, which may itself wait
 //! for a lock that the caller holds. It runs the job itself
-//! ([`Engine::rewrite_for_space`](crate::engine::Engine::rewrite_for_space)).
+//! ([`Background::rewrite_for_space`](crate::engine::schedule::background::Background::rewrite_for_space)).
 //!
 //! It touches what [`JobContext`] holds.
 

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 
+use super::keyspaces::Keyspaces;
 use super::preallocate::Preallocator;
 use super::recovery::Opening;
 use super::settings::{Limits, Settings, options_of};
@@ -29,9 +30,11 @@ use crate::engine::space::reserve::Reserve;
 use crate::engine::space::storage::Storage;
 use crate::engine::write::commit::SyncGroup;
 use crate::engine::write::log_tail::LogTail;
+use crate::engine::write::path::WritePath;
 use crate::engine::write::tickets::Tickets;
 use crate::engine::write::visibility::Visibility;
-use crate::engine::{CatalogLog, Engine, IdCounters, Trees, Writer};
+use crate::engine::write::writer::Writer;
+use crate::engine::{CatalogLog, Engine, IdCounters, Trees};
 use crate::env::sync::{OrderedMutex, Rank};
 use crate::env::{Env, FileLock};
 use crate::store::cache::TableCache;
@@ -82,50 +85,32 @@ struct Common {
 
 /// The engine of `opening`, without its threads.
 pub(super) fn assemble(opening: &Opening, mut found: Recovered) -> Engine {
-    let (device, chunks) = (found.device.clone(), found.chunks.clone());
+    let chunks = found.chunks.clone();
     let replayed = std::mem::take(&mut found.replayed);
     let ids = Arc::new(IdCounters::new(&found.catalog.counters));
     let common = common(opening, found);
-    let read = read_path(&common);
+    let read = Arc::new(read_path(&common));
     let jobs = Arc::new(job_context(&common, opening, &read, ids));
-    let background = Background {
+    let background = Arc::new(background(&common, &jobs));
+    let write = Arc::new(write_path(&common, &read, &background));
+    let keyspaces = Keyspaces {
         jobs: jobs.clone(),
-        scheduler: common.alarm.scheduler.clone(),
-        pressure: common.alarm.pressure.clone(),
-        idle_time: IdleTime::since(common.env.now()),
-        meter: common.meter.clone(),
-        ingesting_bytes: AtomicU64::new(0),
-        _lock: common.lock.clone(),
-    };
-    let Common { env, lock, cache, storage, settings, trees, alarm, .. } = common;
-    Engine {
-        background: Arc::new(background),
-        jobs,
-        read: Arc::new(read),
-        storage,
-        device,
-        cache,
-        replayed,
-        settings,
-        next_segment: common.writer.as_ref().map(|writer| writer.lock().wal.next().clone()),
-        syncs: common.writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
-        tickets: alarm.tickets.clone(),
-        writer: common.writer,
-        trees,
-        visibility: alarm.visibility.clone(),
-        scheduler: alarm.scheduler.clone(),
-        pressure: alarm.pressure.clone(),
-        health: alarm.health.clone(),
-        preallocator: common.preallocator,
+        write: write.clone(),
+        background: background.clone(),
         chunks,
-        statistics: common.statistics,
-        events: alarm.events.clone(),
-        alarm,
-        env,
+        changing: OrderedMutex::new(Rank::KeyspaceChanges, ()),
+    };
+    Engine {
+        read,
+        write,
+        background,
+        jobs,
+        keyspaces,
+        settings: common.settings,
+        health: common.alarm.health.clone(),
+        replayed,
         closing: OrderedMutex::new(Rank::Closing, ()),
-        keyspace_changes: OrderedMutex::new(Rank::KeyspaceChanges, ()),
-        catalog: common.catalog,
-        _lock: lock,
+        _lock: common.lock,
     }
 }
 
@@ -238,5 +223,41 @@ fn job_context(common: &Common, opening: &Opening, read: &ReadPath, ids: Arc<IdC
         events: alarm.events.clone(),
         statistics: statistics.clone(),
         compacting_bytes: AtomicU64::new(0),
+    }
+}
+
+fn background(common: &Common, jobs: &Arc<JobContext>) -> Background {
+    Background {
+        jobs: jobs.clone(),
+        scheduler: common.alarm.scheduler.clone(),
+        pressure: common.alarm.pressure.clone(),
+        idle_time: IdleTime::since(common.env.now()),
+        meter: common.meter.clone(),
+        ingesting_bytes: AtomicU64::new(0),
+        _lock: common.lock.clone(),
+    }
+}
+
+fn write_path(common: &Common, read: &Arc<ReadPath>, background: &Arc<Background>) -> WritePath {
+    let Common { env, storage, settings, trees, clock, alarm, statistics, preallocator, writer, .. } = common;
+    WritePath {
+        env: env.clone(),
+        settings: settings.clone(),
+        trees: trees.clone(),
+        clock: clock.clone(),
+        writer: writer.clone(),
+        syncs: writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
+        tickets: alarm.tickets.clone(),
+        ids: background.jobs.ids.clone(),
+        preallocator: preallocator.clone(),
+        visibility: alarm.visibility.clone(),
+        pressure: alarm.pressure.clone(),
+        storage: storage.clone(),
+        background: background.clone(),
+        read: read.clone(),
+        health: alarm.health.clone(),
+        alarm: alarm.clone(),
+        events: alarm.events.clone(),
+        statistics: statistics.clone(),
     }
 }

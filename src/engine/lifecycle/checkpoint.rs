@@ -20,7 +20,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
-use crate::engine::Engine;
+use crate::engine::jobs::context::JobContext;
+use crate::engine::write::path::WritePath;
 use crate::env::{Access, FileLock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::identity::Identity;
@@ -53,20 +54,31 @@ struct Segment {
     file: Arc<StoreFile>,
 }
 
-impl Engine {
+/// What a checkpoint reads.
+#[derive(Debug)]
+pub(in crate::engine) struct Checkpoint<'a> {
+    /// The catalog and the files.
+    pub(in crate::engine) jobs: &'a JobContext,
+    /// The log.
+    pub(in crate::engine) write: &'a WritePath,
+    /// The log of a store that was opened for reading alone.
+    pub(in crate::engine) replayed: &'a [RecoveredSegment],
+}
+
+impl Checkpoint<'_> {
     /// Makes `dir`, which must be empty or not exist, an independent store with the contents of this moment.
-    pub(crate) fn checkpoint(&self, dir: &Path) -> Result<()> {
-        self.health.check_open()?;
-        let (target, _lock) = self.checkpoint_target(dir)?;
+    pub(in crate::engine) fn make(&self, dir: &Path) -> Result<()> {
+        self.jobs.health.check_open()?;
+        let (target, _lock) = self.target(dir)?;
         self.moment().and_then(|moment| self.copy(&moment, &target)).inspect_err(|_| clean_up(&target))
     }
 
-    fn checkpoint_target(&self, dir: &Path) -> Result<(Device, FileLock)> {
-        self.env.create_dir(dir).map_err(|e| Error::write_refused("create the directory", dir, e))?;
-        let dir = self.env.canonical(dir).map_err(|e| Error::io("find the directory", dir, e))?;
+    fn target(&self, dir: &Path) -> Result<(Device, FileLock)> {
+        self.jobs.env.create_dir(dir).map_err(|e| Error::write_refused("create the directory", dir, e))?;
+        let dir = self.jobs.env.canonical(dir).map_err(|e| Error::io("find the directory", dir, e))?;
         // A lock file alone is what an attempt that failed early has left.
         let ensure_empty = || {
-            let found = self.env.list(&dir).map_err(|e| Error::io("list the directory", &dir, e))?;
+            let found = self.jobs.env.list(&dir).map_err(|e| Error::io("list the directory", &dir, e))?;
             if found.iter().all(|name| *name == FileName::Lock.to_string()) {
                 return Ok(());
             }
@@ -74,7 +86,7 @@ impl Engine {
             Err(Error::new(ErrorKind::InvalidInput, message))
         };
         ensure_empty()?;
-        let target = Device::new(self.env.clone(), dir.clone(), Arc::new(Meter::default()));
+        let target = Device::new(self.jobs.env.clone(), dir.clone(), Arc::new(Meter::default()));
         let lock = target.lock()?;
         // Looked at again under the lock: another checkpoint may have been as quick.
         ensure_empty()?;
@@ -82,15 +94,15 @@ impl Engine {
     }
 
     fn moment(&self) -> Result<Moment> {
-        if self.writer.is_none() {
+        if self.write.writer.is_none() {
             let held = self.replayed.iter();
             let log = held.map(|RecoveredSegment { id, bytes, file, .. }| (*id, *bytes, file.clone()));
             let log = log.map(|(id, bytes, file)| Segment { id, bytes, file }).collect();
-            return Ok(Moment { log, catalog: self.catalog.lock().catalog.clone() });
+            return Ok(Moment { log, catalog: self.jobs.catalog.lock().catalog.clone() });
         }
         // Between two appends, and before what the catalog's floor says is needed can be given up.
-        let writer = self.writer()?.lock();
-        let catalog = self.catalog.lock().catalog.clone();
+        let writer = self.write.writer()?.lock();
+        let catalog = self.jobs.catalog.lock().catalog.clone();
         let missed = planted!("checkpoint-misses-the-log");
         let needed = writer.wal.extents().filter(|&(id, _)| id >= catalog.counters.wal_floor);
         let needed = needed.map(|(id, bytes)| (id, if missed { 0 } else { bytes }));
@@ -100,7 +112,7 @@ impl Engine {
         if !planted!("checkpoint-shows-what-no-reader-sees") {
             // In a poisoned store, some batches never become visible. Whether they count is unknown, and the copy may
             // have them, as a reopened store may.
-            let _ = self.wait_visible(last);
+            let _ = self.write.wait_visible(last);
         }
         Ok(Moment { log, catalog })
     }
@@ -109,9 +121,9 @@ impl Engine {
     fn log_file(&self, id: SegmentId) -> Result<StoreFile> {
         let name = FileName::Wal(id);
         if planted!("checkpoint-does-not-hold-the-log") {
-            return self.device.open(name, Access::Read);
+            return self.jobs.storage.device.open(name, Access::Read);
         }
-        self.device.hold(name)
+        self.jobs.storage.device.hold(name)
     }
 
     fn copy(&self, moment: &Moment, target: &Device) -> Result<()> {
@@ -120,9 +132,9 @@ impl Engine {
             live.entry(table.extent.pack).or_default().push(table.extent.offset..table.extent.end());
         }
         for (pack, mut ranges) in live {
-            self.health.check_open()?;
+            self.jobs.health.check_open()?;
             ranges.push(self.directory_of(pack, &moment.catalog)?);
-            let source = self.cache.packs().file(pack)?;
+            let source = self.jobs.cache.packs().file(pack)?;
             let file = target.copy(&source, FileName::Pack(pack), &ranges)?;
             if !planted!("checkpoint-packs-not-synced") {
                 file.sync(WriteCause::Compaction)?;
@@ -139,7 +151,7 @@ impl Engine {
         }
         // Makes the names durable before CURRENT has one.
         Manifest::create(target, MANIFEST, &moment.catalog.snapshot())?;
-        let identity = Identity { store: self.env.random(), device: DeviceId(0) };
+        let identity = Identity { store: self.jobs.env.random(), device: DeviceId(0) };
         target.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())
     }
 
@@ -147,7 +159,7 @@ impl Engine {
     /// reader beside it may have seen that batch.
     fn cut_off(&self, error: Error, segment: &Segment) -> Error {
         let is_shorter = || segment.file.len().is_ok_and(|length| length < segment.bytes);
-        if self.writer.is_none() && is_shorter() {
+        if self.write.writer.is_none() && is_shorter() {
             let what = "the store's writer has cut off a write that this reader has seen, in";
             let message = format!("{what} {}, at byte {}", segment.file.path().display(), segment.bytes);
             return Error::new(ErrorKind::Busy, message);
@@ -157,7 +169,7 @@ impl Engine {
 
     /// Where the directory of `pack` lies.
     fn directory_of(&self, pack: PackId, catalog: &Catalog) -> Result<Range<u64>> {
-        let file = self.cache.packs().file(pack)?;
+        let file = self.jobs.cache.packs().file(pack)?;
         let length = catalog.pack(pack).map_or(0, |pack| pack.record.length);
         let (start, _) = read_directory(&file, pack, length)?;
         Ok(start..length)

@@ -18,32 +18,32 @@ impl Engine {
         if self.health.is_closed() {
             return Ok(());
         }
-        let Some(writer) = &self.writer else {
+        let Some(writer) = &self.write.writer else {
             self.health.close();
             return Ok(());
         };
         // Nobody needs files that are not made by now.
-        self.preallocator.stop();
+        self.jobs.preallocator.stop();
         let mut result = self.health.check_writable();
         let long = |wal: &Wal| wal.bytes() > REPLAY_BYTES_MAX || wal.segments() > REPLAY_SEGMENTS_MAX;
         if result.is_ok() && long(&writer.lock().wal) {
             // If this fails, the log still has everything. Only the length of the next replay depends on it: the log
             // is synced below, whatever was flushed.
-            let _ = self.seal_all().and_then(|()| self.background.wait_flushed());
+            let _ = self.write.seal_all().and_then(|()| self.background.wait_flushed());
         }
         self.stop_work();
         if result.is_ok() && !planted!("closed-without-a-sync") {
             let mut writer = writer.lock();
             writer.wal.trim();
-            let upto = self.logged();
-            result = writer.wal.durable().sync().map_err(|error| self.poison(error));
+            let upto = self.write.logged();
+            result = writer.wal.durable().sync().map_err(|error| self.jobs.alarm.poison(error));
             if result.is_ok() {
-                self.tickets.credit(upto);
+                self.write.tickets.credit(upto);
             }
         }
         // What is not durable now will not be.
-        self.tickets.end(&result.clone().err().unwrap_or_else(|| self.health.gave_up()));
-        self.events.stop();
+        self.write.tickets.end(&result.clone().err().unwrap_or_else(|| self.health.gave_up()));
+        self.jobs.events.stop();
         result
     }
 
@@ -52,7 +52,7 @@ impl Engine {
         self.health.close();
         self.background.wake_writers();
         self.background.stop_threads();
-        self.tickets.stop_syncer();
-        self.storage.recycled.close();
+        self.write.tickets.stop_syncer();
+        self.jobs.storage.recycled.close();
     }
 }

@@ -1,6 +1,7 @@
 //! The life cycle: open, recovery, settings, keyspaces, checkpoint, repair, verify and close.
 //!
-//! This part puts the other parts together, so it may touch everything. No read or write passes through it.
+//! Assembly, opening, change of options and closing span all parts, so they may touch everything. [`keyspaces`],
+//! [`checkpoint`] and [`verify`] hold the parts that they need. No read or write passes through this folder.
 
 mod assemble;
 pub(super) mod checkpoint;

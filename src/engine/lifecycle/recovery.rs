@@ -33,7 +33,8 @@ use crate::engine::observe::events::Listener;
 use crate::engine::read::tree::{Sealed, Tree, View, common_prefix, new_memtable};
 use crate::engine::space::reclaim::{ReclaimThread, Reclaimer, gaps};
 use crate::engine::space::reserve::Reserve;
-use crate::engine::{Engine, Trees, Writer};
+use crate::engine::write::writer::Writer;
+use crate::engine::{Engine, Trees};
 use crate::env::sync::{OrderedMutex, Rank};
 use crate::env::{Access, Env, FileLock, Priority};
 use crate::error::{Error, ErrorKind, Result};
@@ -155,7 +156,7 @@ fn attempt(opening: &Opening) -> Result<Arc<Engine>> {
         engine.start_work().inspect_err(|_| {
             // A thread that is missing is not to be waited for.
             engine.stop_work();
-            engine.events.stop();
+            engine.jobs.events.stop();
         })?;
     }
     Ok(engine)
@@ -529,15 +530,16 @@ impl Engine {
     /// Starts the background threads.
     fn start_threads(&self) -> Result<()> {
         let background = &self.background;
+        let next_segment = self.write.writer()?.lock().wal.next().clone();
         // Nobody joins this one: a listener may take for ever.
-        drop(self.events.start(&*self.env).map_err(|e| background.no_thread(e))?);
+        drop(self.jobs.events.start(&*self.jobs.env).map_err(|e| background.no_thread(e))?);
         // Writers wait for flushes, so those get their share of the processors at all times.
         background.start("terrace-flush", Priority::Normal, |background| background.flush_forever())?;
-        if let (Some(next_segment), Some(syncs)) = (&self.next_segment, &self.syncs) {
+        if let Some(syncs) = &self.write.syncs {
             let preallocation = PreallocateThread {
                 background: background.clone(),
-                alarm: self.alarm.clone(),
-                next_segment: next_segment.clone(),
+                alarm: self.jobs.alarm.clone(),
+                next_segment,
                 log: syncs.log().clone(),
             };
             // Whoever is faster waits for a sync that this one is in.
@@ -545,9 +547,9 @@ impl Engine {
             background.start("terrace-preallocate", Priority::Normal, body)?;
         }
         let reclaim = ReclaimThread {
-            storage: self.storage.clone(),
+            storage: self.jobs.storage.clone(),
             health: self.health.clone(),
-            cache: self.cache.clone(),
+            cache: self.jobs.cache.clone(),
             pressure: background.pressure.clone(),
             scheduler: background.scheduler.clone(),
         };
@@ -560,8 +562,8 @@ impl Engine {
         self.background.sample_load();
         self.background.fit_recycled();
         self.start_threads()?;
-        let bytes = self.writer()?.lock().wal.bytes();
-        if bytes > self.settings().limits.memtable_bytes / 4 { self.seal_all() } else { Ok(()) }
+        let bytes = self.write.writer()?.lock().wal.bytes();
+        if bytes > self.settings().limits.memtable_bytes / 4 { self.write.seal_all() } else { Ok(()) }
     }
 }
 

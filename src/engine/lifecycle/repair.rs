@@ -68,9 +68,9 @@ fn fill(engine: &Arc<Engine>, mut repair_scan: RepairScan) -> Result<RepairRepor
     let (whole_catalog, zeroed_tables) = (repair_scan.whole_catalog, repair_scan.zeroed);
     let mut report = RepairReport { whole_catalog, zeroed_tables, ..RepairReport::default() };
     for record in repair_scan.keyspaces() {
-        let tree = engine.create_keyspace(&record.name, &options_of(&record))?;
-        record.ttl.map_or(Ok(()), |ttl| engine.inherit_ttl(&tree, ttl))?;
-        let mut ingestion = Ingestion::new(engine, &tree)?;
+        let tree = engine.keyspaces.create(&record.name, &options_of(&record))?;
+        record.ttl.map_or(Ok(()), |ttl| engine.keyspaces.inherit_ttl(&tree, ttl))?;
+        let mut ingestion = Ingestion::new(&engine.write, &tree)?;
         let mut merge = Merge::new(&repair_scan, &record);
         let mut coverage = Coverage::new(fragment(&repair_scan.range_tombstones(record.id), &[]));
         let mut last: Option<Vec<u8>> = None;

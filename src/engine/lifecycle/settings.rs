@@ -113,8 +113,8 @@ impl Engine {
     /// The options in force.
     pub(crate) fn options(&self) -> Options {
         let options = self.settings().options.clone();
-        match self.trees().get(&DEFAULT_KEYSPACE) {
-            Some(tree) => Options { keyspace: options_of(&self.record_of(tree)), ..options },
+        match self.keyspaces.all().get(&DEFAULT_KEYSPACE) {
+            Some(tree) => Options { keyspace: options_of(&self.jobs.record_of(tree)), ..options },
             None => options,
         }
     }
@@ -135,19 +135,19 @@ impl Engine {
             let message = "reserve_bytes is fixed while the store is open";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
-        let settings = Settings::new(&options, &*self.env);
+        let settings = Settings::new(&options, &*self.jobs.env);
         if settings.policy.placer.descriptors() != self.settings().policy.placer.descriptors() {
             let message = "tree.placer.descriptors is fixed while the store is open";
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
-        self.cache.set_capacity(settings.limits.cache_bytes);
+        self.jobs.cache.set_capacity(settings.limits.cache_bytes);
         self.settings.store(Arc::new(settings));
-        if self.writer.is_some() {
+        if self.write.writer.is_some() {
             self.background.start_compaction_threads()?;
         }
         self.background.sample_load();
         self.background.fit_recycled();
-        self.scheduler.wake_all();
+        self.background.scheduler.wake_all();
         self.background.wake_writers();
         Ok(())
     }

@@ -1,11 +1,13 @@
 //! Verify: reads the whole store and checks it against itself.
+//!
+//! It needs the catalog, the keyspaces and the files: all that is in [`JobContext`]. It changes nothing.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::catalog::{TableMeta, check_version};
-use crate::engine::Engine;
+use crate::engine::jobs::context::JobContext;
 use crate::engine::read::tree::Tree;
 use crate::error::{Error, Result};
 use crate::format::edit::TableRecord;
@@ -31,28 +33,35 @@ struct LiveTable {
     checks: bool,
 }
 
-impl Engine {
+/// A check of the store.
+#[derive(Debug)]
+pub(in crate::engine) struct Verification<'a> {
+    pub(in crate::engine) jobs: &'a JobContext,
+}
+
+impl Verification<'_> {
     /// Checks the manifest, every pack's directory and storage, and every block of every table. Damage is reported, not
     /// returned as an error.
-    pub(crate) fn verify(&self) -> Result<VerifyReport> {
-        self.health.check_open()?;
+    pub(in crate::engine) fn run(&self) -> Result<VerifyReport> {
+        self.jobs.health.check_open()?;
+        let device = &self.jobs.storage.device;
         let mut report = VerifyReport::default();
         {
             // No switch to another manifest meanwhile.
-            let _log = self.catalog.lock();
-            let mut loaded = Manifest::load(&self.device);
-            if loaded.is_err() && self.writer.is_none() {
+            let _log = self.jobs.catalog.lock();
+            let mut loaded = Manifest::load(device);
+            if loaded.is_err() && self.jobs.log.writer.is_none() {
                 // The writer beside may have switched.
-                loaded = Manifest::load(&self.device);
+                loaded = Manifest::load(device);
             }
             note(&mut report, loaded.map(|_| ()));
         }
         // A version holds its tables, so nothing vanishes during the check.
-        let views: Vec<_> = self.trees().values().map(|tree| (tree.clone(), tree.view_arc())).collect();
+        let views: Vec<_> = self.jobs.trees().values().map(|tree| (tree.clone(), tree.view_arc())).collect();
         let mut packs: BTreeMap<PackId, Vec<LiveTable>> = BTreeMap::new();
         for (tree, view) in &views {
             if let Err(inconsistent) = check_version(&view.version) {
-                report.problems.push(Error::corruption(self.device.dir(), 0, inconsistent.to_string()));
+                report.problems.push(Error::corruption(device.dir(), 0, inconsistent.to_string()));
             }
             for (_, table) in view.version.tables() {
                 let checked = self.verify_table(tree, table, &mut report);
@@ -70,7 +79,7 @@ impl Engine {
 
     /// Every entry of a table: order, range, counts, and that the filter lets its key through; and its range tombstones.
     fn verify_table(&self, tree: &Tree, meta: &Arc<TableMeta>, report: &mut VerifyReport) -> Result<()> {
-        let file = self.cache.packs().file(meta.extent.pack)?;
+        let file = self.jobs.cache.packs().file(meta.extent.pack)?;
         let table = Arc::new(TableReader::open(&file, meta.id, meta.extent, meta.max_seq)?);
         let damaged =
             |what: &str| Err(file.corruption(meta.extent.offset, format!("table {}: {what}", meta.id)));
@@ -81,7 +90,7 @@ impl Engine {
         report.tables += 1;
         report.blocks += table.blocks() as u64;
         report.bytes += meta.extent.length;
-        let mut cursor = TableCursor::new(self.cache.clone(), table.clone(), Fetch::Readahead);
+        let mut cursor = TableCursor::new(self.jobs.cache.clone(), table.clone(), Fetch::Readahead);
         let mut last: Option<(Vec<u8>, crate::types::Stamp)> = None;
         let (mut entries, mut tombstones) = (0, 0);
         let (mut min_seq, mut max_seq) = (Seq::MAX, Seq::ZERO);
@@ -140,12 +149,12 @@ impl Engine {
 
     /// The directory at the end of a pack, and its storage.
     fn verify_pack(&self, id: PackId, live: &[LiveTable], report: &mut VerifyReport) -> Result<()> {
-        let file = self.cache.packs().file(id)?;
-        let length = self.catalog.lock().catalog.pack(id).map(|pack| pack.record.length);
+        let file = self.jobs.cache.packs().file(id)?;
+        let length = self.jobs.catalog.lock().catalog.pack(id).map(|pack| pack.record.length);
         // A pack that has lost its last table since is none of ours.
         let Some(length) = length else { return Ok(()) };
         // Before the file is looked at: what is known to take up space only becomes less.
-        let known = self.storage.reclaimer.stored_bytes(id).unwrap_or(length);
+        let known = self.jobs.storage.reclaimer.stored_bytes(id).unwrap_or(length);
         verify_holes(&file, live, report);
         match stored(&file, std::slice::from_ref(&(0..length))) {
             Ok(data) => {

@@ -28,7 +28,7 @@ impl Alarm {
     /// The outcome of an operation is unknown: nothing is written any more, and nobody waits for it. Returns `cause`.
     ///
     /// A writer that waits for room is woken for sure only if the caller holds the writer's lock; others call
-    /// [`Engine::wake_writers`](crate::engine::Engine) when they hold no lock.
+    /// [`Background::wake_writers`](crate::engine::schedule::background::Background) when they hold no lock.
     pub(in crate::engine) fn poison(&self, cause: Error) -> Error {
         if self.health.poison(&cause) {
             self.events.notify(|| Event::Poisoned(cause.clone()));

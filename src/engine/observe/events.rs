@@ -9,7 +9,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::Engine;
 use crate::engine::schedule::scheduler::Job;
 use crate::engine::write::pressure::StallReason;
 use crate::env::sync::{Condvar, OrderedMutex};
@@ -150,23 +149,24 @@ impl NotifiedStall {
     }
 }
 
-impl Engine {
+impl Events {
     /// Tells of a stall that begins, changes or ends. `notified` is what the listener has heard last.
     pub(in crate::engine) fn notify_stall(
         &self,
+        env: &dyn Env,
         notified: &mut Option<NotifiedStall>,
         now: Option<(StallReason, bool)>,
     ) {
         if notified.as_ref().map(|stall| (stall.reason, stall.stopped)) == now {
             return;
         }
-        let time = self.env.now();
+        let time = env.now();
         if let Some(stall) = notified.take() {
-            self.events.notify(|| Event::StallEnd(stall.describe(), time.saturating_sub(stall.since)));
+            self.notify(|| Event::StallEnd(stall.describe(), time.saturating_sub(stall.since)));
         }
         if let Some((reason, stopped)) = now {
             let stall = notified.insert(NotifiedStall { reason, stopped, since: time });
-            self.events.notify(|| Event::StallBegin(stall.describe()));
+            self.notify(|| Event::StallBegin(stall.describe()));
         }
     }
 }

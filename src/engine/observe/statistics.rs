@@ -1,14 +1,20 @@
 //! Statistics: what the store has done since it was opened.
+//!
+//! The parts count into [`Statistics`] and into counters of their own. A [`StatsView`] looks at all of them and changes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::catalog::{LevelState, Run};
-use crate::engine::Engine;
 use crate::engine::jobs::compaction_iterator::IterationStats;
+use crate::engine::jobs::context::JobContext;
 use crate::engine::observe::costs::MeasuredCosts;
+use crate::engine::read::path::ReadPath;
 use crate::engine::read::tree::Tree;
+use crate::engine::schedule::background::Background;
+use crate::engine::write::path::WritePath;
 use crate::engine::write::pressure::StallReason;
 use crate::env::sync::OrderedMutex;
 use crate::stats::{
@@ -16,6 +22,7 @@ use crate::stats::{
     RewriteStats, Shape, SpaceStats, StallStats, Stats,
 };
 use crate::store::files::meter::{ReadCause, WriteCause};
+use crate::store::wal::RecoveredSegment;
 use crate::types::Seq;
 
 /// Counters of the engine's own; bytes and syncs are counted by the files.
@@ -162,24 +169,37 @@ impl Statistics {
     }
 }
 
-impl Engine {
+/// What is looked at for a picture of the counters.
+#[derive(Debug)]
+pub(in crate::engine) struct StatsView<'a> {
+    pub(in crate::engine) read: &'a ReadPath,
+    pub(in crate::engine) write: &'a WritePath,
+    pub(in crate::engine) background: &'a Background,
+    pub(in crate::engine) jobs: &'a JobContext,
+    /// The log of a store that was opened for reading alone.
+    pub(in crate::engine) replayed: &'a [RecoveredSegment],
+}
+
+impl StatsView<'_> {
     /// A picture of the counters.
-    pub(crate) fn stats(&self) -> Stats {
+    pub(in crate::engine) fn stats(&self) -> Stats {
+        let statistics = &self.jobs.statistics;
         let (flush, compaction, counts) =
-            (&self.statistics.flush, &self.statistics.compaction, self.cache.counts());
-        let keyspaces: Vec<_> = self.trees().values().map(|tree| self.keyspace_stats(tree)).collect();
+            (&statistics.flush, &statistics.compaction, self.jobs.cache.counts());
+        let keyspaces: Vec<_> =
+            self.jobs.trees().values().map(|tree| keyspace_stats(self.jobs, tree)).collect();
         let (snapshots, oldest_snapshot) = self.jobs.snapshots.count();
-        let (running_flushes, running_compactions) = self.scheduler.running();
+        let (running_flushes, running_compactions) = self.background.scheduler.running();
         let replayed_bytes = self.replayed.iter().map(|segment| segment.bytes).sum();
-        let wal_bytes = self.writer.as_ref().map_or(replayed_bytes, |writer| writer.lock().wal.bytes());
+        let wal_bytes = self.write.writer.as_ref().map_or(replayed_bytes, |writer| writer.lock().wal.bytes());
         Stats {
-            user_bytes_written: self.statistics.user_bytes(),
-            user_ops_written: self.statistics.user_ops.load(Relaxed),
+            user_bytes_written: statistics.user_bytes(),
+            user_ops_written: statistics.user_ops.load(Relaxed),
             user_reads: self.read.reads.sum(),
-            written: self.by_cause(|cause| self.background.meter.bytes_written(cause)),
-            syncs: self.by_cause(|cause| self.background.meter.syncs(cause)),
+            written: by_cause(|cause| self.background.meter.bytes_written(cause)),
+            syncs: by_cause(|cause| self.background.meter.syncs(cause)),
             read: self.read_by_cause(),
-            packs_opened: self.cache.packs().opened(),
+            packs_opened: self.jobs.cache.packs().opened(),
             stalls: self.stall_stats(),
             cache: CacheStats {
                 hits: counts.hits,
@@ -190,11 +210,11 @@ impl Engine {
             prefix_filter: self.read.reads.prefix_filter(),
             compaction: CompactionStats {
                 jobs: compaction.jobs.load(Relaxed),
-                intra_l0: self.statistics.intra_l0.load(Relaxed),
-                releases: self.statistics.releases.load(Relaxed),
-                expired_tables: self.statistics.expired_tables.load(Relaxed),
-                moves: self.statistics.moves.load(Relaxed),
-                moved_bytes: self.statistics.moved_bytes.load(Relaxed),
+                intra_l0: statistics.intra_l0.load(Relaxed),
+                releases: statistics.releases.load(Relaxed),
+                expired_tables: statistics.expired_tables.load(Relaxed),
+                moves: statistics.moves.load(Relaxed),
+                moved_bytes: statistics.moved_bytes.load(Relaxed),
                 records_in: compaction.records_in.load(Relaxed),
                 records_out: compaction.records_out.load(Relaxed),
                 bytes_in: compaction.bytes_in.load(Relaxed),
@@ -213,18 +233,18 @@ impl Engine {
             costs: self.background.cost_stats(),
             load: self.jobs.throttle.sampler.load_stats(),
             memtable_bytes: keyspaces.iter().map(|keyspace| keyspace.memtable_bytes).sum(),
-            last_seq: self.visible().0,
+            last_seq: self.read.visible().0,
             snapshots,
             oldest_snapshot,
             running_flushes,
             running_compactions,
-            background_errors: self.statistics.failures.load(Relaxed),
+            background_errors: statistics.failures.load(Relaxed),
             keyspaces,
         }
     }
 
     fn stall_stats(&self) -> Vec<StallStats> {
-        let stalls = self.statistics.stalls.lock().clone();
+        let stalls = self.jobs.statistics.stalls.lock().clone();
         let of = |(reason, (count, time)): (StallReason, (u64, Duration))| StallStats {
             reason: reason.to_string(),
             count,
@@ -243,7 +263,7 @@ impl Engine {
     }
 
     fn rewrite_stats(&self) -> RewriteStats {
-        let RewriteCounters { jobs, packs, bytes, micros } = &self.statistics.rewrites;
+        let RewriteCounters { jobs, packs, bytes, micros } = &self.jobs.statistics.rewrites;
         RewriteStats {
             jobs: jobs.load(Relaxed),
             packs: packs.load(Relaxed),
@@ -253,23 +273,23 @@ impl Engine {
     }
 
     fn space_stats(&self, wal_bytes: u64) -> SpaceStats {
-        let space = self.storage.reclaimer.space();
-        let (data_ranges, data_ranges_max) = self.storage.reclaimer.data_ranges();
+        let space = self.jobs.storage.reclaimer.space();
+        let (data_ranges, data_ranges_max) = self.jobs.storage.reclaimer.data_ranges();
         SpaceStats {
             live_bytes: space.live_bytes,
             dead_bytes: space.total_bytes.saturating_sub(space.live_bytes),
             kept_bytes: space.kept_bytes,
             pack_files: space.packs,
-            preallocated_files: self.storage.recycled.pooled(),
+            preallocated_files: self.jobs.storage.recycled.pooled(),
             data_ranges,
             data_ranges_max,
             wal_bytes,
-            total_bytes: space.total_bytes + wal_bytes + self.storage.recycled.bytes(),
+            total_bytes: space.total_bytes + wal_bytes + self.jobs.storage.recycled.bytes(),
         }
     }
 
     fn punch_stats(&self) -> PunchStats {
-        let punching = self.storage.reclaimer.punching();
+        let punching = self.jobs.storage.reclaimer.punching();
         PunchStats {
             punches: punching.punches,
             bytes: punching.bytes,
@@ -278,67 +298,56 @@ impl Engine {
             unsupported: punching.unsupported,
         }
     }
+}
 
-    fn by_cause(&self, count: impl Fn(WriteCause) -> u64) -> ByCause {
-        ByCause {
-            wal: count(WriteCause::Wal),
-            flush: count(WriteCause::Flush),
-            compaction: count(WriteCause::Compaction),
-            rewrite: count(WriteCause::Rewrite),
-            manifest: count(WriteCause::Manifest),
-            directory: count(WriteCause::Directory),
-            reclaim: count(WriteCause::Reclaim),
-            preallocate: count(WriteCause::Preallocate),
-        }
+fn by_cause(count: impl Fn(WriteCause) -> u64) -> ByCause {
+    ByCause {
+        wal: count(WriteCause::Wal),
+        flush: count(WriteCause::Flush),
+        compaction: count(WriteCause::Compaction),
+        rewrite: count(WriteCause::Rewrite),
+        manifest: count(WriteCause::Manifest),
+        directory: count(WriteCause::Directory),
+        reclaim: count(WriteCause::Reclaim),
+        preallocate: count(WriteCause::Preallocate),
     }
+}
 
-    fn keyspace_stats(&self, tree: &Tree) -> KeyspaceStats {
-        let view = tree.view();
-        let sealed_bytes = view.sealed_bytes();
-        KeyspaceStats {
-            name: tree.record.name.clone(),
-            memtable_bytes: view.active.bytes() + sealed_bytes,
-            sealed_bytes,
-            sealed_memtables: view.sealed.len() as u64,
-            memtable_entries: view.memtables().map(|memtable| memtable.entries()).sum(),
-            debt_bytes: self.settings().policy.layout.debt(&view.version),
-            shape: self.shape(tree),
-        }
+fn keyspace_stats(jobs: &JobContext, tree: &Tree) -> KeyspaceStats {
+    let view = tree.view();
+    let sealed_bytes = view.sealed_bytes();
+    KeyspaceStats {
+        name: tree.record.name.clone(),
+        memtable_bytes: view.active.bytes() + sealed_bytes,
+        sealed_bytes,
+        sealed_memtables: view.sealed.len() as u64,
+        memtable_entries: view.memtables().map(|memtable| memtable.entries()).sum(),
+        debt_bytes: jobs.settings.load().policy.layout.debt(&view.version),
+        shape: shape(jobs, tree),
     }
+}
 
-    /// An estimate of the keys of a tree that have a value, as if every tombstone in a table hid an entry, and every
-    /// other entry were a key of its own.
-    pub(crate) fn approximate_len(&self, tree: &Tree) -> u64 {
-        let view = tree.view();
-        let runs = || view.version.runs().map(|(_, run)| run);
-        let entries =
-            view.memtables().map(|memtable| memtable.entries()).chain(runs().map(|run| run.entries()));
-        entries.sum::<u64>().saturating_sub(2 * runs().map(|run| run.tombstones()).sum::<u64>())
-    }
-
-    /// The levels of a tree, down to the deepest that holds anything.
-    pub(crate) fn shape(&self, tree: &Tree) -> Shape {
-        let version = tree.view().version.clone();
-        let layout = self.settings().policy.layout;
-        let (scores, limits) = (layout.scores(&version), layout.limits(&version));
-        let deepest = version.deepest().map_or(0, usize::from);
-        let pins = self.jobs.snapshots.list();
-        let levels =
-            version.levels().zip(scores).take(deepest + 1).map(|((number, level), score)| LevelShape {
-                level: number.into(),
-                runs: level.runs.len(),
-                tables: level.runs.iter().map(|run| run.len()).sum(),
-                bytes: level.bytes(),
-                entries: level.runs.iter().map(|run| run.entries()).sum(),
-                tombstones: level.runs.iter().map(|run| run.tombstones()).sum(),
-                range_tombstones: level.runs.iter().map(|run| run.range_tombstones()).sum(),
-                held_bytes: level.runs.iter().map(|run| run.held().bytes).sum(),
-                released_bytes: released_bytes(level, &pins),
-                limit_bytes: limits[usize::from(number)],
-                score,
-            });
-        Shape { levels: levels.collect() }
-    }
+/// The levels of a tree, down to the deepest that holds anything.
+pub(in crate::engine) fn shape(jobs: &JobContext, tree: &Tree) -> Shape {
+    let version = tree.view().version.clone();
+    let layout = jobs.settings.load().policy.layout;
+    let (scores, limits) = (layout.scores(&version), layout.limits(&version));
+    let deepest = version.deepest().map_or(0, usize::from);
+    let pins = jobs.snapshots.list();
+    let levels = version.levels().zip(scores).take(deepest + 1).map(|((number, level), score)| LevelShape {
+        level: number.into(),
+        runs: level.runs.len(),
+        tables: level.runs.iter().map(|run| run.len()).sum(),
+        bytes: level.bytes(),
+        entries: level.runs.iter().map(|run| run.entries()).sum(),
+        tombstones: level.runs.iter().map(|run| run.tombstones()).sum(),
+        range_tombstones: level.runs.iter().map(|run| run.range_tombstones()).sum(),
+        held_bytes: level.runs.iter().map(|run| run.held().bytes).sum(),
+        released_bytes: released_bytes(level, &pins),
+        limit_bytes: limits[usize::from(number)],
+        score,
+    });
+    Shape { levels: levels.collect() }
 }
 
 /// What the tables of `level` hold for readers that have gone; somebody reads at `pins`.

@@ -27,7 +27,7 @@ const ARENA_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Tree {
     /// The record at the opening of the tree. Settings of new tables and the time to live may be different now: see
-    /// [`record_of`](crate::engine::Engine::record_of) and `ttl`.
+    /// [`record_of`](crate::engine::jobs::context::JobContext::record_of) and `ttl`.
     pub(crate) record: KeyspaceRecord,
     chunks: Arc<ChunkPool>,
     view: ArcSwap<View>,
@@ -183,6 +183,16 @@ impl Tree {
         let view = self.view();
         let counts = |memtable: &&Arc<Memtable>| except.is_none_or(|except| !Arc::ptr_eq(memtable, except));
         view.memtables().filter(counts).filter_map(|memtable| memtable.min_seq()).min()
+    }
+
+    /// An estimate of the keys that have a value, as if every tombstone in a table hid an entry, and every
+    /// other entry were a key of its own.
+    pub(crate) fn approximate_len(&self) -> u64 {
+        let view = self.view();
+        let runs = || view.version.runs().map(|(_, run)| run);
+        let entries =
+            view.memtables().map(|memtable| memtable.entries()).chain(runs().map(|run| run.entries()));
+        entries.sum::<u64>().saturating_sub(2 * runs().map(|run| run.tombstones()).sum::<u64>())
     }
 }
 

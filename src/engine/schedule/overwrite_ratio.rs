@@ -90,7 +90,7 @@ mod tests {
             let (dir, read_only, must_exist) = ("/db".into(), false, false);
             let engine =
                 open(&Opening { dir, env, options, read_only, must_exist, listener, filters }).unwrap();
-            let tree = engine.tree(DEFAULT_KEYSPACE).unwrap();
+            let tree = engine.keyspaces.tree(DEFAULT_KEYSPACE).unwrap();
             let share_after = |keys: &dyn Fn(u32) -> u32| {
                 for round in 0..8 {
                     let mut batch = WriteBatch::new();
@@ -98,8 +98,8 @@ mod tests {
                         // In no order.
                         batch.put(format!("{:08x}", key.wrapping_mul(0x9e37_79b1)), [0; 200]);
                     }
-                    engine.commit(&batch, Durability::Buffered).unwrap();
-                    engine.seal_all().and_then(|()| engine.background.wait_flushed()).unwrap();
+                    engine.write.commit(&batch, Durability::Buffered).unwrap();
+                    engine.write.seal_all().and_then(|()| engine.background.wait_flushed()).unwrap();
                 }
                 tree.overwrite_ratio.share()
             };

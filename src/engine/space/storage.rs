@@ -4,7 +4,7 @@
 //! that costs: dead tables, recycled files, the reserve. Its methods stand beside what they do: [`reserve`](super::reserve) and
 //! [`reclaim`](super::reclaim).
 //!
-//! It knows neither trees nor jobs. Who can run a rewrite for space, which takes locks of the scheduler, is the engine.
+//! It knows neither trees nor jobs. Who can run a rewrite for space, which takes locks of the scheduler, is the background.
 
 use std::sync::Arc;
 

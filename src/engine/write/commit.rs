@@ -14,21 +14,23 @@
 //!   write becomes visible and returns.
 //! * A failed append leaves nothing behind (see [`crate::store::wal`]). A failed sync poisons the store.
 //! * Whoever seals a memtable, or asks from where the log is needed, holds the writer's lock and waits until every
-//!   numbered write is visible ([`Engine::wait_all_visible`]). So a sealed memtable has all its entries, and no later
+//!   numbered write is visible ([`WritePath::wait_all_visible`]). So a sealed memtable has all its entries, and no later
 //!   reader reads at a number below them. The wait ends, because a writer in step 3 needs neither the writer's lock
 //!   nor anything that waits for it.
 //!
-//! Commit is a method of the engine. It touches the log, the memtables and the writer's lock.
+//! It touches what [`WritePath`] holds: the log, the memtables and the writer's lock.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::conflict::{Guarded, Standing};
+use super::path::WritePath;
 use super::pressure::StallReason;
+use super::writer::Writer;
 use crate::batch::WriteBatch;
+use crate::engine::Trees;
 use crate::engine::read::tree::{Tree, dropped};
 use crate::engine::schedule::scheduler::Job;
-use crate::engine::{Engine, Trees, Writer};
 use crate::env::sync::{Condvar, MutexGuard, OrderedMutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
@@ -80,7 +82,7 @@ struct Numbered {
     trees: Arc<Trees>,
 }
 
-impl Engine {
+impl WritePath {
     /// Applies `batch` atomically. Returns the number of its last operation, or of the newest one in the log if the
     /// batch is empty.
     pub(crate) fn commit(&self, batch: &WriteBatch, durability: Durability) -> Result<Seq> {
@@ -90,7 +92,7 @@ impl Engine {
     }
 
     /// Applies `batch` atomically if there is no condition, or if it holds at that moment. Otherwise returns how the
-    /// condition stands. Returns the number as [`Engine::commit`] does.
+    /// condition stands. Returns the number as [`WritePath::commit`] does.
     pub(in crate::engine) fn try_commit(
         &self,
         batch: &WriteBatch,
@@ -108,7 +110,7 @@ impl Engine {
             }
             return Ok(Ok(self.logged()));
         }
-        let timestamped = self.jobs.clock.timestamped(&self.trees.load(), batch)?;
+        let timestamped = self.clock.timestamped(&self.trees.load(), batch)?;
         let batch = timestamped.as_ref().unwrap_or(batch);
         let appended = self.append(&mut writer.lock(), batch, guarded)?;
         let Numbered { first, last, trees } = match appended {
@@ -157,7 +159,7 @@ impl Engine {
             match error.kind() {
                 // The next append goes to the same place; nothing is unknown.
                 ErrorKind::DiskFull if !planted!("full-disk-poisons") => error,
-                _ => self.poison(error),
+                _ => self.alarm.poison(error),
             }
         })?;
         writer.recent.note(batch, first);
@@ -215,8 +217,9 @@ impl Engine {
             drop(state);
             // Read before the sync: this much is with the operating system.
             let upto = syncs.log.appended();
-            let poison =
-                |error| if planted!("failed-sync-does-not-poison") { error } else { self.poison(error) };
+            let poison = |error| {
+                if planted!("failed-sync-does-not-poison") { error } else { self.alarm.poison(error) }
+            };
             let result = syncs.log.sync().map_err(poison);
             let upto = if planted!("sync-credited-with-later-writes") { syncs.log.appended() } else { upto };
             if result.is_ok() {
@@ -263,7 +266,7 @@ impl Engine {
                 break Err(error);
             }
             if guard.holds > 0 {
-                self.notify_stall(&mut guard.notified_stall, Some((StallReason::Ingest, true)));
+                self.notify_stall(guard, Some((StallReason::Ingest, true)));
                 self.wait_because(StallReason::Ingest, &mut stalled, guard);
                 continue;
             }
@@ -284,7 +287,7 @@ impl Engine {
                 self.writer_verdict(guard.active_bytes)
             };
             let pressed = verdict.pressed().map(|(reason, stopped)| (reason.into(), stopped));
-            self.notify_stall(&mut guard.notified_stall, pressed);
+            self.notify_stall(guard, pressed);
             match verdict {
                 WriterVerdict::Go => break Ok(None),
                 WriterVerdict::Delay { slowdown, reason } => {
@@ -304,6 +307,11 @@ impl Engine {
         };
         self.stall_ended(stalled);
         result
+    }
+
+    /// Tells the listener of a stall that begins, changes or ends.
+    fn notify_stall(&self, writer: &mut Writer, now: Option<(StallReason, bool)>) {
+        self.events.notify_stall(&*self.env, &mut writer.notified_stall, now);
     }
 
     /// Waits for a change. `stalled` holds the reason for which the writer waits, and since when.
@@ -340,7 +348,7 @@ impl Engine {
     /// Seals memtables that exceed their budget, or that leave no room for a batch of `bytes`. Ends the log's segment
     /// where that helps to release it.
     fn seal_full(&self, writer: &mut Writer, bytes: u64) -> Result<()> {
-        let settings = self.settings();
+        let settings = self.settings.load();
         let crowded = self.crowds(writer.active_bytes, bytes);
         if crowded {
             // Then the exact bytes are known: no estimate counts any more, and nothing of a dropped keyspace.
@@ -374,14 +382,17 @@ impl Engine {
 
     /// Seals a tree's memtable, so that it is flushed. REQUIRES: every numbered write is visible.
     pub(in crate::engine) fn seal(&self, writer: &mut Writer, tree: &Tree) -> Result<()> {
-        assert!(self.visible() == writer.last_seq, "I16: a memtable is sealed without all its writes");
-        if writer.wal.current_bytes() >= self.settings().limits.segment_bytes / 4 {
+        assert!(
+            self.visibility.newest() == writer.last_seq,
+            "I16: a memtable is sealed without all its writes"
+        );
+        if writer.wal.current_bytes() >= self.settings.load().limits.segment_bytes / 4 {
             self.roll(writer)?;
         }
         if tree.seal(writer.last_seq).is_some() {
             writer.active_bytes = self.active_bytes();
             self.background.sample_load();
-            self.scheduler.wake();
+            self.background.scheduler.wake();
         }
         Ok(())
     }
@@ -389,9 +400,9 @@ impl Engine {
     fn roll(&self, writer: &mut Writer) -> Result<()> {
         self.storage.with_space(|| writer.wal.roll()).map_err(|error| match error.kind() {
             ErrorKind::DiskFull => error,
-            _ => self.poison(error),
+            _ => self.alarm.poison(error),
         })?;
-        self.jobs.ids.segments_used(writer.wal.next_id());
+        self.ids.segments_used(writer.wal.next_id());
         self.preallocator.ask();
         Ok(())
     }

@@ -27,10 +27,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::path::WritePath;
+use super::writer::Writer;
 use crate::batch::WriteBatch;
 use crate::catalog::TableMeta;
+use crate::engine::Trees;
 use crate::engine::read::tree::{Tree, View, dropped};
-use crate::engine::{Engine, Trees, Writer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 use crate::format::filter;
@@ -142,7 +144,7 @@ pub(in crate::engine) enum Standing {
     Unknown(Seq),
 }
 
-impl Engine {
+impl WritePath {
     /// Applies `batch` atomically, or fails with `Conflict` if `condition` does not hold. The caller holds a pin at the
     /// condition's number.
     pub(crate) fn commit_if(
@@ -156,7 +158,7 @@ impl Engine {
         let mut rounds = 0;
         loop {
             // Before the views: what is not in them has a greater number.
-            let upto = self.visible();
+            let upto = self.visibility.newest();
             if upto > condition.since {
                 self.check(&self.trees(), &condition)?;
                 condition.since = upto;
@@ -235,7 +237,7 @@ impl Engine {
         }
         for (_, run) in view.version.runs() {
             let Some(meta) = run.find(key).filter(|table| table.max_seq > since) else { continue };
-            let table = self.cache.table(meta)?;
+            let table = self.read.cache.table(meta)?;
             let over = newest_over(table.range_tombstones(), key, Seq::MAX)
                 .filter(|_| !planted!("range-tombstones-not-checked"));
             let may_contain = table.may_contain(hash);
@@ -264,12 +266,13 @@ impl Engine {
             let tables: Vec<Arc<TableMeta>> = newer.cloned().collect();
             let unchecked = planted!("range-tombstones-not-checked");
             for table in tables.iter().filter(|table| table.range_tombstones > 0 && !unchecked) {
-                if let Some(over) = newer_over(self.cache.table(table)?.range_tombstones(), range, since) {
+                if let Some(over) = newer_over(self.read.cache.table(table)?.range_tombstones(), range, since)
+                {
                     return Ok(Some((over.range.start, over.seq)));
                 }
             }
             if !tables.is_empty() {
-                let tables = TablesCursor::cached(self.cache.clone(), tables, Unit::of_level(level));
+                let tables = TablesCursor::cached(self.read.cache.clone(), tables, Unit::of_level(level));
                 let found = newer_in(tables, range, since)?;
                 if found.is_some() {
                     return Ok(found);

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::visibility::Visibility;
+use super::writer::{Writer, writable};
+use crate::engine::Trees;
 use crate::engine::lifecycle::preallocate::Preallocator;
 use crate::engine::observe::alarm::Alarm;
-use crate::engine::{Trees, Writer};
 use crate::env::sync::OrderedMutex;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::format::names::FileName;
 use crate::store::files::recycled::RecycledFiles;
 use crate::store::memtable::Memtable;
@@ -36,11 +37,9 @@ pub(in crate::engine) struct LogTail {
 }
 
 impl LogTail {
-    /// The writer's state, or why there is none.
+    /// The writer's lock. Fails in a store that was opened for reading alone.
     pub(in crate::engine) fn writer(&self) -> Result<&OrderedMutex<Writer>> {
-        self.writer
-            .as_deref()
-            .ok_or_else(|| Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"))
+        writable(self.writer.as_deref())
     }
 
     /// The oldest log segment that is still needed once `memtable`, sealed at `upto`, is in tables. Syncs the log

@@ -13,8 +13,9 @@ use std::{cmp, fmt};
 
 use arc_swap::ArcSwap;
 
+use super::path::WritePath;
+use super::writer::Writer;
 use crate::engine::schedule::background::Background;
-use crate::engine::{Engine, Writer};
 use crate::env::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::env::sync::atomic::{AtomicBool, fence};
 use crate::env::sync::{Condvar, MutexGuard};
@@ -204,10 +205,10 @@ impl Background {
     }
 }
 
-impl Engine {
+impl WritePath {
     /// What writers may do while the active memtables hold `active_bytes`. Asked with the writer's lock held.
     pub(crate) fn writer_verdict(&self, active_bytes: u64) -> WriterVerdict {
-        let pacer = &self.settings().policy.pacer;
+        let pacer = &self.settings.load().policy.pacer;
         let verdict = || pacer.writer(&LoadState { active_bytes, ..self.pressure.load() });
         match verdict() {
             WriterVerdict::Go => {
@@ -228,7 +229,7 @@ impl Engine {
     /// is large, and the budget has no room for it beside them. If there are no memtables, it does not wait. Asked
     /// with the writer's lock held.
     pub(crate) fn crowds(&self, active_bytes: u64, bytes: u64) -> bool {
-        let limits = self.settings().limits;
+        let limits = self.settings.load().limits;
         if bytes <= limits.large_batch_bytes || planted!("large-batch-not-held-back") {
             return false;
         }

@@ -25,7 +25,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::engine::Engine;
+use super::path::WritePath;
 use crate::env::sync::{Condvar, OrderedMutex, Rank};
 use crate::env::{Env, Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
@@ -217,7 +217,7 @@ impl Tickets {
     }
 }
 
-impl Engine {
+impl WritePath {
     /// A ticket for a write that `commit` makes and numbers. Its threads are started first, so that no write succeeds
     /// whose ticket fails.
     pub(crate) fn commit_for_ticket(self: &Arc<Self>, commit: impl FnOnce() -> Result<Seq>) -> Result<Seq> {
@@ -240,10 +240,10 @@ impl Engine {
             Syncer::Running(_) => {}
             Syncer::Stopped => self.health.check_open()?,
             Syncer::NotStarted => {
-                let engine = self.clone();
-                let body = Box::new(move || engine.sync_for_tickets());
+                let path = self.clone();
+                let body = Box::new(move || path.sync_for_tickets());
                 let thread = self.env.spawn("terrace-sync", Priority::Normal, body);
-                let refused = |e| Error::io("start a background thread for", self.device.dir(), e);
+                let refused = |e| Error::io("start a background thread for", self.storage.device.dir(), e);
                 *syncer = Syncer::Running(thread.map_err(refused)?);
             }
         }

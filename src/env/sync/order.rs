@@ -20,11 +20,11 @@ pub enum Rank {
     TicketSyncer,
     /// A callback of a ticket is taken in, which may start a thread (`Tickets::taking`).
     TicketTaking,
-    /// A keyspace comes, goes or changes (`Engine::keyspace_changes`).
+    /// A keyspace comes, goes or changes (`Keyspaces::changing`).
     KeyspaceChanges,
-    /// The end of the log and the numbers of writes (`Engine::writer`).
+    /// The end of the log and the numbers of writes (`WritePath::writer`).
     Writer,
-    /// The catalog and the manifest (`Engine::catalog`).
+    /// The catalog and the manifest (`JobContext::catalog`).
     Catalog,
     /// Claims and the plans that are running (`Scheduler::state`).
     Scheduler,

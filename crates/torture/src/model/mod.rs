@@ -1,14 +1,15 @@
 //! The suite `model`: random operations against an ordered map with versions, under many sets of options.
 //!
 //! One caller runs beside the store's own threads. It puts, deletes keys and ranges, writes batches across keyspaces,
-//! looks keys up, holds iterators and snapshots across writes and jobs, flushes, compacts, creates and drops
-//! keyspaces, and reopens the store. After a power cut the store must have the state of some prefix of the history.
+//! ingests into one keyspace or several, looks keys up, holds iterators, cursors and snapshots across writes and jobs,
+//! flushes, compacts, creates and drops keyspaces, and reopens the store. After a power cut the store must have the state of some prefix of the history.
 //! Sizes are tiny, so that every kind of job runs.
 //!
 //! On the simulated machine the seed also draws the order of the threads. An operation follows from the seed and its
 //! number alone, whatever operations came before it. So a failure can be reduced to the operations that it needs, and
 //! replayed by their numbers. On real files no seed orders the threads.
 
+mod cursors;
 mod diary;
 mod reading;
 mod reduce;
@@ -82,6 +83,7 @@ impl Suite for Model {
             "range deletes",
             "ingests",
             "iterators",
+            "cursors",
             "snapshots",
             "removals",
             "openings",
@@ -91,7 +93,11 @@ impl Suite for Model {
         // On real files the number of jobs is chance.
         let jobs = ["flushes", "compactions", "moves", "cache misses", "denied tables"];
         tally.require(&jobs, if self.standard > 0 { 10 } else { 0 })?;
-        if self.standard > 0 { tally.require(&["power cuts", "batches taken"], 10) } else { Ok(()) }
+        if self.standard > 0 {
+            tally.require(&["power cuts", "batches taken", "joint ingests"], 10)
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -17,10 +17,17 @@ pub(super) struct Walk {
 }
 
 pub(super) struct View {
-    snapshot: Snapshot,
-    at: u64,
+    pub(super) snapshot: Snapshot,
+    pub(super) at: u64,
     /// Keyspaces that existed then.
     spaces: Vec<Keyspace>,
+}
+
+impl View {
+    /// Whether `space` existed then.
+    pub(super) fn has(&self, space: &Keyspace) -> bool {
+        self.spaces.iter().any(|other| other.id() == space.id())
+    }
 }
 
 impl Runner {
@@ -52,7 +59,7 @@ impl Runner {
             None
         } else {
             let view = self.rng.below(self.views.len());
-            self.views[view].spaces.iter().any(|other| other.id() == space.id()).then_some(view)
+            self.views[view].has(&space).then_some(view)
         };
         let at = view.map_or(self.model.last(), |view| self.views[view].at);
         let prefix = self.rng.percent(25).then(|| self.key());
@@ -219,7 +226,7 @@ pub(super) fn starting_with(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
 }
 
 /// Whether nothing can lie between the two, which the standard library's map refuses to look for.
-fn is_inverted(from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> bool {
+pub(super) fn is_inverted(from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> bool {
     match (from, to) {
         (Bound::Included(from), Bound::Included(to)) => from > to,
         (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use terrace::env::Env;
 use terrace::env::simulated::{SimEnv, Survival};
-use terrace::{Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, Prefix, WriteBatch};
+use terrace::{Compression, Db, Durability, Ingest, Keyspace, KeyspaceOptions, Options, Prefix, WriteBatch};
 
+use super::cursors::Position;
 use super::diary::Diary;
 use super::reading::{View, Walk, as_slice, shown, starting_with};
 use crate::client::DIR;
@@ -38,7 +39,10 @@ pub struct Ran {
     pub hot_keys: u64,
     pub range_deletes: u64,
     pub ingests: u64,
+    /// Those that end in several keyspaces together.
+    pub joint_ingests: u64,
     pub iterators: u64,
+    pub cursors: u64,
     pub snapshots: u64,
     pub removals: u64,
     pub openings: u64,
@@ -63,7 +67,9 @@ impl Ran {
             ("hot keys", self.hot_keys),
             ("range deletes", self.range_deletes),
             ("ingests", self.ingests),
+            ("joint ingests", self.joint_ingests),
             ("iterators", self.iterators),
+            ("cursors", self.cursors),
             ("snapshots", self.snapshots),
             ("removals", self.removals),
             ("openings", self.openings),
@@ -87,6 +93,7 @@ pub struct Runner {
     /// Batches up to this number survive a power cut.
     durable: u64,
     pub(super) walks: Vec<Walk>,
+    pub(super) cursors: Vec<Position>,
     pub(super) views: Vec<View>,
     diary: Diary,
     pub(super) ran: Ran,
@@ -106,6 +113,7 @@ impl Runner {
             model: Model::default(),
             durable: 0,
             walks: Vec::new(),
+            cursors: Vec::new(),
             views: Vec::new(),
             diary,
             ran: Ran::default(),
@@ -124,7 +132,8 @@ impl Runner {
             420..430 => self.write_often(),
             430..640 => self.lookup(),
             640..720 => self.start_walk(),
-            720..840 => self.walk_on(),
+            720..800 => self.walk_on(),
+            800..840 => self.use_cursor(),
             840..880 => self.take_view(),
             880..920 => self.read_view(),
             920..935 => self.drop_something(),
@@ -146,6 +155,7 @@ impl Runner {
         while !self.walks.is_empty() {
             self.end_walk(0);
         }
+        self.end_cursors();
         self.compare("at the end");
         self.verify();
         self.reopen();
@@ -185,6 +195,7 @@ impl Runner {
 
     fn close(&mut self) {
         self.walks.clear();
+        self.cursors.clear();
         self.views.clear();
         self.spaces.clear();
         self.count_jobs();
@@ -226,6 +237,7 @@ impl Runner {
         self.count_jobs();
         // Nobody is interested in what the old machine still does.
         self.walks.clear();
+        self.cursors.clear();
         self.views.clear();
         self.spaces.clear();
         self.db = None;
@@ -278,20 +290,35 @@ impl Runner {
         }
     }
 
-    /// Into one keyspace, while what was written to the others just before is flushed.
+    /// Puts and deletes into one keyspace or several at one moment, while what was written to others just before is
+    /// flushed.
     fn ingest(&mut self) {
-        let space = self.any_space();
-        let entries: BTreeMap<Vec<u8>, Vec<u8>> =
-            (0..1 + self.rng.below(20)).filter_map(|_| Some((self.key(), self.value()?))).collect();
-        self.note(format!("ingest {} entries into {}", entries.len(), space.id()));
-        let mut ingest = space.ingest().unwrap();
-        entries.iter().for_each(|(key, value)| ingest.push(key, value).unwrap());
-        ingest.finish().unwrap();
-        if entries.is_empty() {
-            return;
+        let first = self.any_space();
+        let joint = self.rng.percent(50);
+        let spaces: Vec<Keyspace> =
+            self.spaces.values().filter(|space| joint || space.id() == first.id()).cloned().collect();
+        let (mut ingests, mut changes) = (Vec::new(), Vec::new());
+        for space in &spaces {
+            let count = 1 + self.rng.below(20);
+            let entries: BTreeMap<_, _> = (0..count).map(|_| (self.key(), self.value())).collect();
+            self.note(format!("ingest {} entries into {}", entries.len(), space.id()));
+            let mut ingest = space.ingest().unwrap();
+            for (key, value) in entries {
+                match &value {
+                    Some(value) => ingest.push(&key, value),
+                    None => ingest.delete(&key),
+                }
+                .unwrap();
+                changes.push(Change { space: space.id(), key, value });
+            }
+            ingests.push(ingest);
         }
-        let put = |(key, value)| Change { space: space.id(), key, value: Some(value) };
-        let changes: Vec<Change> = entries.into_iter().map(put).collect();
+        self.ran.joint_ingests += u64::from(ingests.len() > 1);
+        match ingests.len() {
+            1 => ingests.into_iter().try_for_each(Ingest::finish),
+            _ => Ingest::finish_together(ingests),
+        }
+        .unwrap();
         self.model.apply(&changes);
         self.durable = self.model.last();
         self.ran.ingests += 1;

@@ -337,7 +337,7 @@ impl Lab {
         Ok(())
     }
 
-    /// What `plan` comes to when it starts now: as in `Engine::compact_tables`.
+    /// What `plan` comes to when it starts now: as in `JobContext::compact_tables`.
     fn carry_out(&self, plan: &Plan, cutter: &Cutter, id: u64) -> (TreeEdit, Written) {
         let (version, snapshots) = (&concerned(&self.version, plan), &self.snapshots);
         let mut edit = tree_edit(version, plan, &Retainer::Drop).unwrap();

@@ -26,11 +26,11 @@ fn opened(env: &Arc<SimEnv>) -> Arc<Engine> {
 fn put(engine: &Engine, key: &str, value: &str) {
     let mut batch = WriteBatch::new();
     batch.put(key, value);
-    engine.commit(&batch, Durability::Buffered).unwrap();
+    engine.write.commit(&batch, Durability::Buffered).unwrap();
 }
 
 fn flush(engine: &Engine) -> Result<()> {
-    engine.seal_all().and_then(|()| engine.background.wait_flushed())
+    engine.write.seal_all().and_then(|()| engine.background.wait_flushed())
 }
 
 /// A table of level 0 with `key`, numbered `number`, as an ingest would bring it.
@@ -67,11 +67,11 @@ fn left(env: &SimEnv, packs: &[PackRecord]) -> (Vec<u8>, Vec<PathBuf>) {
 fn i3_a_result_that_would_hide_newer_entries_is_refused_before_it_is_written() {
     SimEnv::run(SimConfig::default(), |env| {
         let engine = opened(&env);
-        let tree = engine.tree(DEFAULT_KEYSPACE).unwrap();
+        let tree = engine.keyspaces.tree(DEFAULT_KEYSPACE).unwrap();
         put(&engine, "key", "old");
         put(&engine, "key", "newer");
         flush(&engine).unwrap();
-        let (newest, number) = (engine.visible(), engine.catalog.lock().catalog.number);
+        let (newest, number) = (engine.read.visible(), engine.jobs.catalog.lock().catalog.number);
         let change = ingested(&engine, &tree, "key", newest);
         let packs = change.edit.packs.clone();
         let (manifest, found) = left(&env, &packs);
@@ -82,7 +82,7 @@ fn i3_a_result_that_would_hide_newer_entries_is_refused_before_it_is_written() {
             assert!(error.to_string().contains(part), "{error}");
         }
         assert_eq!(left(&env, &packs), (manifest, Vec::new()), "nothing is left of it");
-        assert_eq!(engine.catalog.lock().catalog.number, number);
+        assert_eq!(engine.jobs.catalog.lock().catalog.number, number);
         engine.health.check_writable().unwrap();
         engine.jobs.install(ingested(&engine, &tree, "key", newest.plus(1))).unwrap();
         engine.close().unwrap();
@@ -94,9 +94,9 @@ fn i3_a_result_that_would_hide_newer_entries_is_refused_before_it_is_written() {
 fn i3_a_flush_that_would_hide_an_ingest_is_refused_and_the_store_goes_on() {
     SimEnv::run(SimConfig::default(), |env| {
         let engine = opened(&env);
-        let tree = engine.tree(DEFAULT_KEYSPACE).unwrap();
+        let tree = engine.keyspaces.tree(DEFAULT_KEYSPACE).unwrap();
         put(&engine, "key", "old");
-        let number = engine.visible().plus(1);
+        let number = engine.read.visible().plus(1);
         put(&engine, "other key", "of the ingest's number");
         engine.jobs.install(ingested(&engine, &tree, "key", number)).unwrap();
         for _ in 0..3 {
@@ -106,17 +106,17 @@ fn i3_a_flush_that_would_hide_an_ingest_is_refused_and_the_store_goes_on() {
         assert!(engine.background.trouble(Job::Flush).is_some());
         // Left alone, it is tried at longer and longer intervals.
         let failed = engine.stats().background_errors;
-        engine.env.sleep(std::time::Duration::from_secs(60));
+        engine.jobs.env.sleep(std::time::Duration::from_secs(60));
         let tries = engine.stats().background_errors - failed;
         assert!((1..20).contains(&tries), "{tries} tries within a minute");
         // Neither reads nor writes suffer, nor what is opened after it.
         engine.health.check_writable().unwrap();
         put(&engine, "written", "since");
-        engine.sync().unwrap();
+        engine.write.sync().unwrap();
         engine.close().unwrap();
         drop((engine, tree));
         let engine = opened(&env);
-        let tree = engine.tree(DEFAULT_KEYSPACE).unwrap();
+        let tree = engine.keyspaces.tree(DEFAULT_KEYSPACE).unwrap();
         assert_eq!(tree.view().version.len(), 1);
         assert!(tree.first_unflushed(None).is_some(), "the log has what no table has");
         engine.close().unwrap();

@@ -21,8 +21,8 @@ fn i8_a_reader_that_held_too_late_is_told_by_the_manifest() {
         let flush = || {
             let mut batch = WriteBatch::new();
             batch.put("key", "value");
-            writer.commit(&batch, Durability::Buffered).unwrap();
-            writer.seal_all().and_then(|()| writer.background.wait_flushed()).unwrap();
+            writer.write.commit(&batch, Durability::Buffered).unwrap();
+            writer.write.seal_all().and_then(|()| writer.background.wait_flushed()).unwrap();
         };
         let device = Device::new(env.clone(), "/db".into(), Arc::default());
         let (opening, chunks) = (opening(&env, Options::default(), true), Arc::new(ChunkPool::new(0)));
@@ -38,7 +38,7 @@ fn i8_a_reader_that_held_too_late_is_told_by_the_manifest() {
         assert!(seen.packs().all(|pack| newer.pack(pack.record.id).is_some()));
         assert_eq!(verdict(&seen), Err(ErrorKind::Busy), "the log begins later");
         let everything = KeyRange::new(&b"a"[..], &b"z"[..]);
-        writer.background.compact(&writer.tree(DEFAULT_KEYSPACE).unwrap(), &everything).unwrap();
+        writer.background.compact(&writer.keyspaces.tree(DEFAULT_KEYSPACE).unwrap(), &everything).unwrap();
         assert_eq!(see().counters.wal_floor, newer.counters.wal_floor);
         assert_eq!(verdict(&newer), Err(ErrorKind::Busy), "a pack is gone");
         assert_eq!(verdict(&see()), Ok(()));
@@ -63,8 +63,8 @@ fn i8_a_reader_that_held_too_late_for_one_table_of_a_pack_is_told_by_the_manifes
         for n in 0..40 {
             batch.put(format!("{n:02}"), [n; 1000]);
         }
-        writer.commit(&batch, Durability::Buffered).unwrap();
-        writer.seal_all().and_then(|()| writer.background.wait_flushed()).unwrap();
+        writer.write.commit(&batch, Durability::Buffered).unwrap();
+        writer.write.seal_all().and_then(|()| writer.background.wait_flushed()).unwrap();
         let device = Device::new(env.clone(), "/db".into(), Arc::default());
         let (opening, chunks) = (opening(&env, options, true), Arc::new(ChunkPool::new(0)));
         let store = Store { opening: &opening, device: Arc::new(device), chunks };
@@ -73,7 +73,7 @@ fn i8_a_reader_that_held_too_late_for_one_table_of_a_pack_is_told_by_the_manifes
         let seen = see();
         assert!(store.check_held(&seen).is_ok());
         let range = KeyRange::new(&b"00"[..], &b"01"[..]);
-        writer.background.compact(&writer.tree(DEFAULT_KEYSPACE).unwrap(), &range).unwrap();
+        writer.background.compact(&writer.keyspaces.tree(DEFAULT_KEYSPACE).unwrap(), &range).unwrap();
         let newer = see();
         assert!(seen.packs().all(|pack| newer.pack(pack.record.id).is_some()), "the pack lives on");
         assert_eq!(seen.counters.wal_floor, newer.counters.wal_floor);

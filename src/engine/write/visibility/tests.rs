@@ -142,7 +142,7 @@ fn i16_a_sealed_memtable_is_complete_and_holds_only_what_is_visible() {
                         let mut batch = WriteBatch::new();
                         batch.put([n], "value").delete_range([n, 2]..[n, 9]).delete([n, 1]);
                         let durability = if n % 4 == 0 { Durability::Synced } else { Durability::Buffered };
-                        engine.commit(&batch, durability).unwrap();
+                        engine.write.commit(&batch, durability).unwrap();
                     }
                 })
             });
@@ -150,15 +150,15 @@ fn i16_a_sealed_memtable_is_complete_and_holds_only_what_is_visible() {
             let (seen, sealing, env_of_sealer) = (over.clone(), engine.clone(), env.clone());
             let sealer = spawn(&env, move || {
                 while !seen.load(Ordering::Relaxed) {
-                    sealing.seal_all().unwrap();
+                    sealing.write.seal_all().unwrap();
                     env_of_sealer.sleep(Duration::from_micros(10));
                 }
             });
-            let tree = engine.tree(DEFAULT_KEYSPACE).unwrap();
+            let tree = engine.keyspaces.tree(DEFAULT_KEYSPACE).unwrap();
             let mut found = 0;
-            while engine.visible() < Seq(180) {
+            while engine.read.visible() < Seq(180) {
                 for sealed in &tree.view_arc().sealed {
-                    assert!(sealed.upto <= engine.visible());
+                    assert!(sealed.upto <= engine.read.visible());
                     let first = sealed.memtable.min_seq().unwrap();
                     assert_eq!(sealed.memtable.entries(), sealed.upto.0 + 1 - first.0);
                     let mut cursor = sealed.memtable.cursor();
