@@ -23,6 +23,7 @@ mod logistic;
 mod machine;
 mod operations;
 pub(crate) mod report;
+mod terrace;
 mod waits;
 mod window;
 
@@ -39,6 +40,7 @@ pub use self::operations::Distribution;
 pub use self::report::{
     CalmRun, EngineReport, KindReport, LevelReport, Row, Split, Told, WindowCounts, Worst, text,
 };
+pub use self::terrace::TerraceSubject;
 pub use self::waits::Waits;
 
 use self::course::{Course, Recorded};
