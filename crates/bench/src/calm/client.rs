@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use super::operations::Operations;
-use super::waits::{Waits, Watch, attribute};
+use super::waits::{ThreadLook, Waits, Watch, attribute};
 use super::window::WINDOW;
 use crate::Result;
 use crate::latency::Latency;
@@ -39,6 +39,8 @@ pub struct Seen {
 pub struct Part {
     pub reads: Seen,
     pub writes: Seen,
+    /// What the client waited for while it had no operation to do: it lost its processor.
+    pub between: Waits,
     pub user_bytes: u64,
 }
 
@@ -56,12 +58,13 @@ impl Seen {
 
 impl Part {
     pub fn new() -> Self {
-        Self { reads: Seen::new(), writes: Seen::new(), user_bytes: 0 }
+        Self { reads: Seen::new(), writes: Seen::new(), between: Waits::default(), user_bytes: 0 }
     }
 
     pub fn clear(&mut self) {
         self.reads.clear();
         self.writes.clear();
+        self.between = Waits::default();
         self.user_bytes = 0;
     }
 }
@@ -136,7 +139,7 @@ impl Client<'_> {
     pub fn run(mut self, started: Instant) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         let (watch, mut value) = (Watch::new(), Vec::new());
-        let mut look = watch.look();
+        let (mut look, mut ended) = (watch.look(), Duration::ZERO);
         while !self.stop.load(Ordering::Relaxed) {
             self.operations.draw();
             let scheduled = self.arrivals.as_mut().and_then(Iterator::next);
@@ -144,16 +147,7 @@ impl Client<'_> {
             if due >= self.time {
                 break;
             }
-            let begun = loop {
-                let (age, now) = (look.at.elapsed(), elapsed(started));
-                if age > LOOK_AGE_MAX || age > LOOK_AGE && due > now + LOOK_TIME {
-                    look = watch.look();
-                } else if now >= due {
-                    break now;
-                } else {
-                    std::hint::spin_loop();
-                }
-            };
+            let begun = self.spin(started, (ended, due), &watch, &mut look);
             if begun >= self.time {
                 // In a closed loop nothing has arrived.
                 outcome.unfinished = if scheduled.is_some() { self.note_unfinished(due) } else { 0 };
@@ -162,11 +156,8 @@ impl Client<'_> {
             let calling = Instant::now();
             let found = self.call(&mut value)?;
             let service = calling.elapsed();
-            let ended = elapsed(started);
-            let waits = (service >= self.slow).then(|| {
-                let before = std::mem::replace(&mut look, watch.look());
-                attribute(&before, &look, service)
-            });
+            ended = elapsed(started);
+            let waits = (service >= self.slow).then(|| waits(&watch, &mut look, service));
             let latency = if scheduled.is_some() { ended.saturating_sub(due) } else { service };
             self.note(ended, latency, service, waits);
             if self.exact && !self.operations.is_write && !(found && self.operations.is_right(&value)) {
@@ -175,6 +166,40 @@ impl Client<'_> {
         }
         self.notes.hand_over();
         Ok(outcome)
+    }
+
+    /// Spins until `due`, from `last` on, when the client did something last; when that was. Where the clock jumps, the client
+    /// lost its processor.
+    fn spin(
+        &mut self,
+        started: Instant,
+        (mut last, due): (Duration, Duration),
+        watch: &Watch,
+        look: &mut ThreadLook,
+    ) -> Duration {
+        loop {
+            let now = elapsed(started);
+            let gap = now.saturating_sub(last);
+            last = now;
+            if gap >= self.slow && last > gap {
+                let waits = waits(watch, look, gap);
+                self.notes.at(now.min(self.last_window())).between.add(&waits);
+                continue;
+            }
+            let age = look.at.elapsed();
+            if age > LOOK_AGE_MAX || age > LOOK_AGE && due > now + LOOK_TIME {
+                *look = watch.look();
+            } else if now >= due {
+                return now;
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// A moment of the last window.
+    fn last_window(&self) -> Duration {
+        self.time.saturating_sub(Duration::from_nanos(1))
     }
 
     /// Does the operation that was drawn; whether a read found something.
@@ -201,7 +226,7 @@ impl Client<'_> {
     /// Notes what arrived at `first` and later and could not begin; how many that were.
     fn note_unfinished(&mut self, first: Duration) -> u64 {
         let (time, mut unfinished, mut due) = (self.time, 0, first);
-        let last_window = time.saturating_sub(Duration::from_nanos(1));
+        let last_window = self.last_window();
         while due < time {
             let is_write = self.operations.is_write;
             let part = self.notes.at(last_window);
@@ -213,6 +238,12 @@ impl Client<'_> {
         }
         unfinished
     }
+}
+
+/// What the thread waited for in the time that ends now; the look at its counters is renewed.
+fn waits(watch: &Watch, look: &mut ThreadLook, time: Duration) -> Waits {
+    let before = std::mem::replace(look, watch.look());
+    attribute(&before, look, time)
 }
 
 /// Time since `started`, which may still be to come.

@@ -132,7 +132,7 @@ impl Course<'_> {
             let (later, later_counters) = (Look::now(clients)?, self.store.counters());
             let window = &mut collected.windows[index as usize];
             window.start_s = (WINDOW * index).as_secs_f64();
-            window.between(&look, &later);
+            window.looked(&look, &later);
             window.inside = Inside::between(&counters, &later_counters);
             window.space_bytes = self.directory.map_or(0, space_bytes);
             (look, counters) = (later, later_counters);
@@ -166,6 +166,7 @@ impl Collected {
             let last = self.windows.len().saturating_sub(1);
             if let Some(window) = self.windows.get_mut(window.min(last)) {
                 operations += take(&part.reads, &mut window.reads) + take(&part.writes, &mut window.writes);
+                window.between.add(&part.between);
                 window.user_bytes += part.user_bytes;
             }
             part.clear();

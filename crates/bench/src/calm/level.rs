@@ -4,14 +4,11 @@ use std::collections::BTreeMap;
 
 use super::auc::rank_auc;
 use super::logistic::{Example, logistic_auc};
-use super::report::{KindReport, LevelReport, Row, Split, Told, WindowCounts, Worst};
+use super::report::{KindReport, LevelReport, Row, Split, Told, WINDOWS_WANTED, WindowCounts, Worst};
 use super::waits::Waits;
 use super::window::{Kind, Window};
 use crate::latency::{Latency, LatencySummary};
 use crate::recording::Curve;
-
-/// Windows of each kind that are wanted.
-const WINDOWS_WANTED: usize = 30;
 
 /// Seconds of a block of time of the regression, and how many blocks there are at least and at most.
 const BLOCK_S: f64 = 15.0;
@@ -61,8 +58,8 @@ impl Level {
                 warm_up: self.warm_up,
                 stolen,
                 kept: after.len() - stolen,
-                stolen_share: after.iter().map(|window| window.stolen_share).sum::<f64>()
-                    / after.len().max(1) as f64,
+                stolen_share: mean(after, |window| window.stolen_share),
+                others_share: mean(after, |window| window.others_share),
             },
             seconds_kept_up: self.seconds_kept_up(),
             worst: self.worst(),
@@ -127,9 +124,9 @@ impl Level {
             latency
         };
         let told = |latency: Latency| (!latency.is_empty()).then(|| latency.summary());
-        let waits = |kind: fn(&Window) -> &Kind| {
+        let waits = |part: fn(&Window) -> &Waits| {
             let mut waits = Waits::default();
-            chosen.iter().for_each(|window| waits.add(&kind(window).waits));
+            chosen.iter().for_each(|window| waits.add(part(window)));
             waits
         };
         let (reads, writes) =
@@ -144,8 +141,9 @@ impl Level {
             write: told(writes),
             read_service: told(latency(|window| &window.reads.service)),
             write_service: told(latency(|window| &window.writes.service)),
-            read_waits: waits(|window| &window.reads),
-            write_waits: waits(|window| &window.writes),
+            read_waits: waits(|window| &window.reads.waits),
+            write_waits: waits(|window| &window.writes.waits),
+            between_waits: waits(|window| &window.between),
         }
     }
 
@@ -269,6 +267,7 @@ impl Level {
             with_inside: window.is_busy_inside(),
             background_share: rounded(window.background_share()),
             stolen_share: rounded(window.stolen_share),
+            others_share: rounded(window.others_share),
             written_bytes: window.written_bytes,
             written_beyond_log: window.written_beyond_log(),
             read_bytes: window.read_bytes,
@@ -279,6 +278,11 @@ impl Level {
         });
         rows.collect()
     }
+}
+
+/// The mean of a figure; 0 of none.
+fn mean(windows: &[Window], of: fn(&Window) -> f64) -> f64 {
+    windows.iter().map(of).sum::<f64>() / windows.len().max(1) as f64
 }
 
 /// To a thousandth.

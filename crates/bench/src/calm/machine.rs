@@ -23,8 +23,15 @@ pub struct Look {
     pub written_bytes: u64,
     /// Bytes that it had devices read.
     pub read_bytes: u64,
-    /// Ticks of all processors, and those that went to other machines.
-    ticks: u64,
+    ticks: Ticks,
+}
+
+/// Ticks of all processors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ticks {
+    all: u64,
+    idle: u64,
+    /// That went to other machines.
     stolen: u64,
 }
 
@@ -39,8 +46,7 @@ impl Look {
             + clock(ClockId::ThreadCPUTime);
         let process = clock(ClockId::ProcessCPUTime);
         let io = read("/proc/self/io")?;
-        let (ticks, stolen) =
-            ticks(&read("/proc/stat")?).ok_or("/proc/stat has no line of all processors")?;
+        let ticks = ticks(&read("/proc/stat")?).ok_or("/proc/stat has no line of all processors")?;
         Ok(Self {
             at,
             process,
@@ -48,7 +54,6 @@ impl Look {
             written_bytes: number(&io, "write_bytes:")?,
             read_bytes: number(&io, "read_bytes:")?,
             ticks,
-            stolen,
         })
     }
 
@@ -60,8 +65,19 @@ impl Look {
 
     /// Share of the machine's processor time since `earlier` that went to other machines.
     pub fn stolen_share(&self, earlier: &Self) -> f64 {
-        let all = self.ticks.saturating_sub(earlier.ticks);
-        self.stolen.saturating_sub(earlier.stolen) as f64 / all.max(1) as f64
+        let all = self.ticks.all.saturating_sub(earlier.ticks.all);
+        self.ticks.stolen.saturating_sub(earlier.ticks.stolen) as f64 / all.max(1) as f64
+    }
+
+    /// Share of the machine's processor time since `earlier` that other processes and threads of the kernel took.
+    pub fn others_share(&self, earlier: &Self) -> f64 {
+        let since = |part: fn(&Ticks) -> u64| part(&self.ticks).saturating_sub(part(&earlier.ticks)) as f64;
+        let all = since(|ticks| ticks.all).max(1.0);
+        let busy = all - since(|ticks| ticks.idle) - since(|ticks| ticks.stolen);
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64;
+        let wall = (self.at - earlier.at).as_secs_f64().max(f64::MIN_POSITIVE);
+        let own = self.process.saturating_sub(earlier.process).as_secs_f64() / (wall * processors);
+        (busy / all - own).max(0.0)
     }
 }
 
@@ -87,11 +103,12 @@ pub fn schedstat(text: &str) -> Option<(Duration, Duration)> {
     Some((words.next()??, words.next()??))
 }
 
-/// All ticks in the line of all processors, and the stolen ones. Those of guests are part of others.
-fn ticks(stat: &str) -> Option<(u64, u64)> {
+/// From the line of all processors. Ticks of guests are part of others.
+fn ticks(stat: &str) -> Option<Ticks> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = line.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect();
-    Some((ticks.iter().sum(), *ticks.get(7)?))
+    let [_, _, _, idle, waiting, _, _, stolen] = ticks[..] else { return None };
+    Some(Ticks { all: ticks.iter().sum(), idle: idle + waiting, stolen })
 }
 
 fn read(path: &str) -> Result<String> {
@@ -152,7 +169,7 @@ mod tests {
     #[test]
     fn stolen_ticks_are_the_eighth_and_guests_are_not_counted_twice() {
         let stat = "cpu  100 10 40 800 5 0 5 40 90 10\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
-        assert_eq!(ticks(stat), Some((1000, 40)));
+        assert_eq!(ticks(stat), Some(Ticks { all: 1000, idle: 805, stolen: 40 }));
         assert_eq!(ticks("cpu  1 2 3\n"), None);
     }
 

@@ -87,6 +87,8 @@ pub struct WindowCounts {
     pub kept: usize,
     /// Share of the machine's time that was stolen, in all but the warm-up.
     pub stolen_share: f64,
+    /// Share that other processes and threads of the kernel took; writeback is one of those.
+    pub others_share: f64,
 }
 
 /// The worst ten seconds, each figure of its own.
@@ -119,6 +121,8 @@ pub struct KindReport {
     pub read_waits: Waits,
     /// What slow writes waited for.
     pub write_waits: Waits,
+    /// What clients waited for between operations, when they lost their processor for so long.
+    pub between_waits: Waits,
     /// Distributions from the arrival, as quantile and microseconds.
     pub curves: BTreeMap<String, Curve>,
 }
@@ -179,6 +183,8 @@ pub struct Row {
     pub background_share: f64,
     /// Share of the machine's time that went to others.
     pub stolen_share: f64,
+    /// Share that other processes and threads of the kernel took.
+    pub others_share: f64,
     /// Bytes that the process wrote.
     pub written_bytes: u64,
     /// Those beyond the log's.
@@ -206,7 +212,19 @@ impl EngineReport {
     }
 }
 
+/// Windows of each kind that are wanted.
+pub const WINDOWS_WANTED: usize = 30;
+
+/// A share of the machine that others may take before it is told.
+const OTHERS_NOTED: f64 = 0.1;
+
 impl LevelReport {
+    /// Whether there are too few windows with or without background work to tell much.
+    #[must_use]
+    pub fn has_few(&self) -> bool {
+        self.outside().is_none_or(|split| split.with.windows.min(split.without.windows) < WINDOWS_WANTED)
+    }
+
     /// The split that is told from outside, which all engines have.
     #[must_use]
     pub fn outside(&self) -> Option<&Split> {
@@ -231,6 +249,7 @@ pub fn text(run: &CalmRun) -> String {
         }
         text += "\n";
         text += &table(&LEVEL_HEAD, engine.levels.iter().flat_map(level_rows).collect());
+        text += &warnings(engine);
         text += "\n";
         text += &table(&TAIL_HEAD, engine.levels.iter().flat_map(tail_rows).collect());
         text += "\n";
@@ -238,8 +257,30 @@ pub fn text(run: &CalmRun) -> String {
         let waits: Vec<_> = engine.levels.iter().flat_map(wait_rows).collect();
         if !waits.is_empty() {
             let slow = run.settings.slow_ms;
-            text += &format!("\noperations of {slow} ms and more, by what they waited for, in ms\n");
+            text += &format!(
+                "\noperations of {slow} ms and more, and gaps between operations (none), by what was waited for, in ms\n"
+            );
             text += &table(&WAIT_HEAD, waits);
+        }
+    }
+    text
+}
+
+/// What takes value from the figures.
+fn warnings(engine: &EngineReport) -> String {
+    let mut text = String::new();
+    for level in &engine.levels {
+        if level.has_few() {
+            text +=
+                &format!("{}: fewer than {WINDOWS_WANTED} windows of a kind tell little\n", percent(level));
+        }
+        let others = level.windows.others_share;
+        if others > OTHERS_NOTED {
+            let share = others * 100.0;
+            text += &format!("{}: others took {share:.0} % of the machine's processors\n", percent(level));
+        }
+        if !level.rested {
+            text += &format!("{}: the store had not come to rest before\n", percent(level));
         }
     }
     text
@@ -397,11 +438,15 @@ fn auc_rows(level: &LevelReport) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// The slow operations of a level by cause: of windows with and without background work, told from outside.
+/// The slow operations of a level by cause, and gaps between operations: of windows with and without background work, told from outside.
 pub fn waits(level: &LevelReport) -> impl Iterator<Item = (&'static str, &'static str, &Waits)> {
     let kinds = level.outside().map(|split| [("with", &split.with), ("without", &split.without)]);
     let rows = kinds.into_iter().flatten().flat_map(|(kind, report)| {
-        [(kind, "read", &report.read_waits), (kind, "write", &report.write_waits)]
+        [
+            (kind, "read", &report.read_waits),
+            (kind, "write", &report.write_waits),
+            (kind, "none", &report.between_waits),
+        ]
     });
     rows.filter(|(_, _, waits)| waits.slow > 0)
 }

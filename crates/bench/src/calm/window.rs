@@ -112,6 +112,8 @@ pub struct Window {
     pub offered: u64,
     pub reads: Kind,
     pub writes: Kind,
+    /// What clients waited for between operations.
+    pub between: Waits,
     /// Bytes of keys and values that were put.
     pub user_bytes: u64,
     /// Processor time of threads that are no client's, in seconds.
@@ -122,6 +124,8 @@ pub struct Window {
     pub read_bytes: u64,
     /// Share of the machine's time that went to others.
     pub stolen_share: f64,
+    /// Share of the machine's time that other processes and the kernel's threads took.
+    pub others_share: f64,
     /// Disk space at the end.
     pub space_bytes: u64,
     /// None where the engine does not tell.
@@ -160,12 +164,13 @@ impl Window {
     }
 
     /// Notes what is between two looks.
-    pub fn between(&mut self, earlier: &Look, later: &Look) {
+    pub fn looked(&mut self, earlier: &Look, later: &Look) {
         self.seconds = (later.at - earlier.at).as_secs_f64();
         self.background_s = later.background_s(earlier);
         self.written_bytes = later.written_bytes.saturating_sub(earlier.written_bytes);
         self.read_bytes = later.read_bytes.saturating_sub(earlier.read_bytes);
         self.stolen_share = later.stolen_share(earlier);
+        self.others_share = later.others_share(earlier);
     }
 }
 

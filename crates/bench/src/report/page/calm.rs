@@ -213,16 +213,16 @@ fn words(level: &LevelReport) -> String {
         };
         format!("; {} with background work{more}, {} without", split.with.windows, split.without.windows)
     });
-    let few = split.is_some_and(|split| split.with.windows.min(split.without.windows) < 30);
-    let few = if few { "; fewer than 30 of a kind tell little" } else { "" };
+    let few = if level.has_few() { "; fewer than 30 of a kind tell little" } else { "" };
     format!(
         "{} windows count, {} are left out for stolen time ({:.1} % of all), {} are the warm-up{kinds}{few}{rested}; {} operations \
-         had not begun when the time was up.",
+         had not begun when the time was up; other processes and the kernel's threads took {:.0} % of the processors.",
         counts.kept,
         counts.stolen,
         counts.stolen_share * 100.0,
         counts.warm_up,
         level.unfinished,
+        counts.others_share * 100.0,
     )
 }
 
@@ -296,7 +296,12 @@ fn visibility(engine: &EngineReport) -> Markup {
 fn causes(engine: &EngineReport) -> Markup {
     let rows = engine.levels.iter().flat_map(|level| {
         waits(level).map(|(kind, operation, waits)| {
-            let name = format!("{:.0} %, {operation}s, {kind} background work", level.percent);
+            let operation = match operation {
+                "read" => "reads",
+                "write" => "writes",
+                _ => "between operations",
+            };
+            let name = format!("{:.0} %, {operation}, {kind} background work", level.percent);
             let times = [waits.queued_ms, waits.running_ms, waits.disk_ms, waits.blocked_ms];
             let counts = [waits.slow as f64, waits.read_bytes as f64 / 1e6, waits.minor_faults as f64];
             (name, times.into_iter().chain(counts).map(Some).collect())
@@ -307,12 +312,12 @@ fn causes(engine: &EngineReport) -> Markup {
         ("running, or stolen", "ms"),
         ("for the disk", "ms"),
         ("blocked otherwise", "ms"),
-        ("slow operations", ""),
+        ("how often", ""),
         ("read for them", "MB"),
         ("pages from memory", "faults"),
     ];
     BarTable {
-        caption: "What slow operations waited for, in all",
+        caption: "What clients waited for, in slow operations and between operations",
         key: "level and operation",
         columns: columns.map(|(name, unit)| (name.to_owned(), unit)).to_vec(),
         rows: rows.collect(),
