@@ -148,7 +148,7 @@ impl Level {
     }
 
     /// Which windows have background work, by their place, and by what that was decided: whether there was any, or, where
-    /// too few windows have none or all have, whether there was more than in the median. None where it is not told.
+    /// too few windows have none or too few have any, whether there was as much as in the median. None where it is not told.
     fn busy(&self, told: Told) -> Option<(Vec<bool>, bool)> {
         let present: Option<Vec<bool>> = self
             .windows
@@ -161,9 +161,7 @@ impl Level {
         let present = present?;
         let kept: Vec<usize> = self.kept().map(|(index, _)| index).collect();
         let with = kept.iter().filter(|&&index| present[index]).count();
-        if with.min(kept.len() - with) >= WINDOWS_WANTED.min(kept.len() / 4).max(1) {
-            return Some((present, false));
-        }
+        let enough = WINDOWS_WANTED.min(kept.len() / 4).max(1);
         let amount = |window: &Window| match told {
             Told::Outside => window.background_share(),
             Told::Inside => window.inside.map_or(0.0, |inside| inside.background_bytes as f64),
@@ -171,7 +169,11 @@ impl Level {
         let mut amounts: Vec<f64> = kept.iter().map(|&index| amount(&self.windows[index])).collect();
         amounts.sort_by(f64::total_cmp);
         let median = amounts.get(amounts.len() / 2).copied().unwrap_or(0.0);
-        Some((self.windows.iter().map(|window| amount(window) >= median && median > 0.0).collect(), true))
+        let more = amounts.iter().filter(|&&amount| amount >= median).count();
+        if with.min(kept.len() - with) >= enough || more == kept.len() {
+            return Some((present, false));
+        }
+        Some((self.windows.iter().map(|window| amount(window) >= median).collect(), true))
     }
 
     fn split(&self, told: Told) -> Option<Split> {

@@ -142,7 +142,7 @@ pub enum Told {
 pub struct Split {
     /// Who says which is which.
     pub told: Told,
-    /// Whether `with` are the windows with more work than the median, since too few had none, or any.
+    /// Whether `with` are the windows with as much work as the median or more, since too few had none, or any.
     pub by_median: bool,
     /// Those with.
     pub with: KindReport,

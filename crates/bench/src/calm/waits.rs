@@ -7,9 +7,13 @@
 //! itself. [`attribute`] takes it off.
 //!
 //! 1. Waiting for a processor is what the scheduler says.
-//! 2. Running is the processor time. Stolen time is in it: the system does not tell the two apart for a thread.
+//! 2. Running is the processor time.
 //! 3. The rest is blocked: on the disk if blocks were read or a page had to come from it, on something else if not: a lock, a
 //!    throttled write, a wait that the engine asked for.
+//!
+//! Time that was stolen from the machine meanwhile is part of running, or of being blocked where the kernel takes it off
+//! a thread's processor time. A client that spins never blocks: what is blocked of its gaps between operations was stolen, and tells
+//! how much of that to expect within operations.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -74,7 +78,7 @@ pub struct Waits {
     pub ms: f64,
     /// Waiting for a processor.
     pub queued_ms: f64,
-    /// On a processor, or on one that was stolen.
+    /// On a processor; stolen time is in this or in the last.
     pub running_ms: f64,
     /// Blocked while something was read from the disk.
     pub disk_ms: f64,

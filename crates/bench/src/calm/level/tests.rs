@@ -95,6 +95,15 @@ fn where_all_windows_have_work_those_with_more_are_told_from_those_with_less() {
 }
 
 #[test]
+fn without_any_work_there_is_nothing_to_tell() {
+    let windows = (0..100).map(|at| Window { background_s: 0.0, ..window(at, 1000, 50, false) });
+    let report = Level::new(windows.collect(), 0).report();
+    let split = outside(&report);
+    assert_eq!((split.by_median, split.with.windows, split.without.windows), (false, 0, 100));
+    assert!(split.auc.is_empty() && split.auc_clients.is_none() && report.has_few());
+}
+
+#[test]
 fn a_window_in_which_nothing_ends_is_as_bad_as_what_ends_next() {
     let mut windows: Vec<Window> = (0..40).map(|at| window(at, 1000, 50, false)).collect();
     windows[7] = window(7, 0, 0, true);

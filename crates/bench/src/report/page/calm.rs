@@ -207,7 +207,7 @@ fn words(level: &LevelReport) -> String {
     let split = level.outside();
     let kinds = split.map_or_else(String::new, |split| {
         let more = if split.by_median {
-            " (more than the median, since nearly all or nearly none have any)"
+            " (as much as the median, since nearly all or nearly none have any)"
         } else {
             ""
         };
@@ -309,9 +309,9 @@ fn causes(engine: &EngineReport) -> Markup {
     });
     let columns = [
         ("for a processor", "ms"),
-        ("running, or stolen", "ms"),
+        ("running", "ms"),
         ("for the disk", "ms"),
-        ("blocked otherwise", "ms"),
+        ("blocked otherwise, or stolen", "ms"),
         ("how often", ""),
         ("read for them", "MB"),
         ("pages from memory", "faults"),
