@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use terrace_bench::Result;
+use terrace_bench::recording::Event;
 use terrace_bench::store::{Counters, Records, Store};
 
 use crate::store::{self, Direction};
@@ -50,6 +51,10 @@ impl Store for Measured {
 
     fn counters(&self) -> Counters {
         self.store.self_report().map_or_else(Counters::default, Store::counters)
+    }
+
+    fn events(&self) -> Vec<Event> {
+        self.store.self_report().map_or_else(Vec::new, Store::events)
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -42,6 +42,8 @@ pub struct Part {
     /// What the client waited for while it had no operation to do: it lost its processor.
     pub between: Waits,
     pub user_bytes: u64,
+    /// Bytes that devices read for the client, to a millisecond.
+    pub disk_bytes: u64,
 }
 
 impl Seen {
@@ -58,7 +60,13 @@ impl Seen {
 
 impl Part {
     pub fn new() -> Self {
-        Self { reads: Seen::new(), writes: Seen::new(), between: Waits::default(), user_bytes: 0 }
+        Self {
+            reads: Seen::new(),
+            writes: Seen::new(),
+            between: Waits::default(),
+            user_bytes: 0,
+            disk_bytes: 0,
+        }
     }
 
     pub fn clear(&mut self) {
@@ -66,6 +74,7 @@ impl Part {
         self.writes.clear();
         self.between = Waits::default();
         self.user_bytes = 0;
+        self.disk_bytes = 0;
     }
 }
 
@@ -138,8 +147,8 @@ impl Client<'_> {
     /// Does operations from `started` on until the time is up.
     pub fn run(mut self, started: Instant) -> Result<Outcome> {
         let mut outcome = Outcome::default();
-        let (watch, mut value) = (Watch::new(), Vec::new());
-        let (mut look, mut ended) = (watch.look(), Duration::ZERO);
+        let watch = Watch::new();
+        let (mut look, mut ended, mut value) = (watch.look(), Duration::ZERO, Vec::new());
         while !self.stop.load(Ordering::Relaxed) {
             self.operations.draw();
             let scheduled = self.arrivals.as_mut().and_then(Iterator::next);
@@ -157,7 +166,7 @@ impl Client<'_> {
             let found = self.call(&mut value)?;
             let service = calling.elapsed();
             ended = elapsed(started);
-            let waits = (service >= self.slow).then(|| waits(&watch, &mut look, service));
+            let waits = (service >= self.slow).then(|| self.waits(&watch, &mut look, service));
             let latency = if scheduled.is_some() { ended.saturating_sub(due) } else { service };
             self.note(ended, latency, service, waits);
             if self.exact && !self.operations.is_write && !(found && self.operations.is_right(&value)) {
@@ -182,19 +191,32 @@ impl Client<'_> {
             let gap = now.saturating_sub(last);
             last = now;
             if gap >= self.slow && last > gap {
-                let waits = waits(watch, look, gap);
+                let waits = self.waits(watch, look, gap);
                 self.notes.at(now.min(self.last_window())).between.add(&waits);
                 continue;
             }
             let age = look.at.elapsed();
             if age > LOOK_AGE_MAX || age > LOOK_AGE && due > now + LOOK_TIME {
-                *look = watch.look();
+                self.renew(watch, look);
             } else if now >= due {
                 return now;
             } else {
                 std::hint::spin_loop();
             }
         }
+    }
+
+    /// Looks anew; what was read from the disk meanwhile is noted. The look from before.
+    fn renew(&mut self, watch: &Watch, look: &mut ThreadLook) -> ThreadLook {
+        let before = std::mem::replace(look, watch.look());
+        self.notes.part.disk_bytes += look.read_bytes_since(&before);
+        before
+    }
+
+    /// What the thread waited for in the time that ends now.
+    fn waits(&mut self, watch: &Watch, look: &mut ThreadLook, time: Duration) -> Waits {
+        let before = self.renew(watch, look);
+        attribute(&before, look, time)
     }
 
     /// A moment of the last window.
@@ -238,12 +260,6 @@ impl Client<'_> {
         }
         unfinished
     }
-}
-
-/// What the thread waited for in the time that ends now; the look at its counters is renewed.
-fn waits(watch: &Watch, look: &mut ThreadLook, time: Duration) -> Waits {
-    let before = std::mem::replace(look, watch.look());
-    attribute(&before, look, time)
 }
 
 /// Time since `started`, which may still be to come.

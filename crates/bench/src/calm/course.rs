@@ -11,6 +11,7 @@ use super::operations::Mix;
 use super::window::{Counts, Inside, Kind, WINDOW, Window};
 use crate::Result;
 use crate::progress::Progress;
+use crate::recording::Job;
 use crate::store::Store;
 use crate::workload::Poisson;
 
@@ -121,6 +122,8 @@ impl Course<'_> {
         let windows = (self.time.as_nanos() / WINDOW.as_nanos()).max(1) as u32;
         let sleep_until = |at: Instant| std::thread::sleep(at.saturating_duration_since(Instant::now()));
         sleep_until(started);
+        // What went on before is no part of this course.
+        self.store.events();
         let (mut look, mut counters) = (Look::now(clients)?, self.store.counters());
         collected.windows.resize_with(windows as usize, Window::default);
         let mut done = 0;
@@ -134,6 +137,10 @@ impl Course<'_> {
             window.start_s = (WINDOW * index).as_secs_f64();
             window.looked(&look, &later);
             window.inside = Inside::between(&counters, &later_counters);
+            let jobs = self.jobs_after(look.at);
+            if let Some(inside) = &mut window.inside {
+                inside.jobs = inside.jobs.max(jobs);
+            }
             window.space_bytes = self.directory.map_or(0, space_bytes);
             (look, counters) = (later, later_counters);
             done += collected.collect();
@@ -141,6 +148,13 @@ impl Course<'_> {
         }
         progress.finish();
         Ok(())
+    }
+
+    /// Flushes and compactions, told of since the last call, that had not ended at `from`.
+    fn jobs_after(&self, from: Instant) -> u64 {
+        let events = self.store.events();
+        let jobs = events.iter().filter(|event| event.job != Job::Stall);
+        jobs.filter(|event| event.end.is_none_or(|end| end > from)).count() as u64
     }
 
     /// Arrivals follow from the seed: they are counted here, where no client has to.
@@ -168,6 +182,7 @@ impl Collected {
                 operations += take(&part.reads, &mut window.reads) + take(&part.writes, &mut window.writes);
                 window.between.add(&part.between);
                 window.user_bytes += part.user_bytes;
+                window.disk_bytes += part.disk_bytes;
             }
             part.clear();
             // A client that has ended needs no more.

@@ -23,7 +23,10 @@ const TEN_SECONDS: usize = 20;
 const KEPT_UP: f64 = 0.05;
 
 /// Names of the signals.
-pub const SIGNALS: [&str; 5] = ["read p99", "write p99", "hit ratio", "throughput", "space"];
+pub const SIGNALS: [&str; 6] = ["read p99", "write p99", "hit ratio", "disk reads", "throughput", "space"];
+
+/// The signals of one window.
+type Signals = [Option<f64>; SIGNALS.len()];
 
 /// The windows that count.
 pub struct Level {
@@ -210,7 +213,7 @@ impl Level {
     }
 
     /// The first `count` signals of the windows that count, but for those that some window does not have.
-    fn examples(&self, signals: &[[Option<f64>; 5]], busy: &[bool], count: usize) -> Vec<Example> {
+    fn examples(&self, signals: &[Signals], busy: &[bool], count: usize) -> Vec<Example> {
         let kept: Vec<usize> = self.kept().map(|(index, _)| index).collect();
         let complete: Vec<usize> =
             (0..count).filter(|&signal| kept.iter().all(|&index| signals[index][signal].is_some())).collect();
@@ -227,7 +230,7 @@ impl Level {
     }
 
     /// The signals of every window; what is worse for clients is higher. Latencies by their logarithm.
-    fn signals(&self) -> Vec<[Option<f64>; 5]> {
+    fn signals(&self) -> Vec<Signals> {
         let p99 = |kind: fn(&Window) -> &Kind| -> Vec<Option<f64>> {
             let mut p99: Vec<Option<f64>> =
                 self.windows.iter().map(|window| kind(window).arrival.quantile_us(0.99)).collect();
@@ -249,6 +252,7 @@ impl Level {
                 reads[index],
                 writes[index],
                 hit_ratio(window).map(|ratio| -ratio),
+                Some(window.disk_bytes as f64 / window.reads.service.count().max(1) as f64),
                 Some(-(window.completed() as f64) / window.offered.max(1) as f64),
                 Some(window.space_bytes as f64 - before.space_bytes as f64),
             ]
@@ -273,6 +277,7 @@ impl Level {
             written_bytes: window.written_bytes,
             written_beyond_log: window.written_beyond_log(),
             read_bytes: window.read_bytes,
+            client_read_bytes: window.disk_bytes,
             space_bytes: window.space_bytes,
             level0_bytes: window.inside.map(|inside| inside.level0_bytes),
             debt_bytes: window.inside.map(|inside| inside.debt_bytes),

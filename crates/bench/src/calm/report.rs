@@ -154,7 +154,7 @@ pub struct Split {
     pub write_p99_ratio: Option<f64>,
     /// How well each signal gives the work away: above 0.5, it is worse with work; 0.5 is invisible.
     pub auc: BTreeMap<String, f64>,
-    /// The same of a logistic regression over all that clients notice: latencies, hit ratio and throughput.
+    /// The same of a logistic regression over all that clients notice: all signals but space.
     pub auc_clients: Option<f64>,
     /// The same with the change of space as well.
     pub auc_all: Option<f64>,
@@ -191,6 +191,8 @@ pub struct Row {
     pub written_beyond_log: u64,
     /// Bytes that devices read for the process.
     pub read_bytes: u64,
+    /// Those of them that were read for clients.
+    pub client_read_bytes: u64,
     /// Disk space at the end.
     pub space_bytes: u64,
     /// Bytes in level 0; none where the engine does not tell, as the next two.
@@ -329,8 +331,18 @@ const TAIL_HEAD: [&str; 11] = [
     "max",
 ];
 
-const AUC_HEAD: [&str; 9] =
-    ["level", "told", "read p99", "write p99", "hit ratio", "throughput", "space", "clients", "all"];
+const AUC_HEAD: [&str; 10] = [
+    "level",
+    "told",
+    "read p99",
+    "write p99",
+    "hit ratio",
+    "disk reads",
+    "throughput",
+    "space",
+    "clients",
+    "all",
+];
 
 const WAIT_HEAD: [&str; 12] = [
     "level",

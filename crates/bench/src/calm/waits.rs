@@ -37,6 +37,16 @@ pub struct ThreadLook {
     minor_faults: u64,
 }
 
+impl ThreadLook {
+    /// Bytes that devices read for the thread.
+    pub fn read_bytes_since(&self, earlier: &Self) -> u64 {
+        self.blocks_read.saturating_sub(earlier.blocks_read) * BLOCK_BYTES
+    }
+}
+
+/// Bytes of a block of `getrusage`.
+const BLOCK_BYTES: u64 = 512;
+
 /// Looks at the counters of the thread that made it.
 #[derive(Debug)]
 pub struct Watch {
@@ -125,9 +135,9 @@ pub fn attribute(before: &ThreadLook, after: &ThreadLook, service: Duration) -> 
     let queued = after.queued.saturating_sub(before.queued).min(service);
     let running = after.running.saturating_sub(before.running).saturating_sub(lead).min(service - queued);
     let rest = service - queued - running;
-    let blocks = after.blocks_read.saturating_sub(before.blocks_read);
+    let read_bytes = after.read_bytes_since(before);
     let major_faults = after.major_faults.saturating_sub(before.major_faults);
-    let from_disk = blocks + major_faults > 0;
+    let from_disk = read_bytes + major_faults > 0;
     let (disk, blocked) = if from_disk { (rest, Duration::ZERO) } else { (Duration::ZERO, rest) };
     let greatest = queued.max(running).max(disk).max(blocked);
     // The first of equals, so that each operation counts once.
@@ -146,7 +156,7 @@ pub fn attribute(before: &ThreadLook, after: &ThreadLook, service: Duration) -> 
         running: is(1),
         disk: is(2),
         blocked: is(3),
-        read_bytes: blocks * 512,
+        read_bytes,
         major_faults,
         minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
     }

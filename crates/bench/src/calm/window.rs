@@ -92,8 +92,8 @@ impl Kind {
 pub struct Inside {
     /// Bytes that flushes, compactions and rewrites wrote.
     pub background_bytes: u64,
-    /// Jobs that ran at the end of the window.
-    pub running_jobs: u64,
+    /// Flushes and compactions that ran in the window, as far as they are known at its end.
+    pub jobs: u64,
     pub cache_hits: u64,
     pub cache_misses: u64,
     pub stall_ms: f64,
@@ -122,6 +122,8 @@ pub struct Window {
     pub written_bytes: u64,
     /// Bytes that devices read for the process.
     pub read_bytes: u64,
+    /// Those of them that were read for clients.
+    pub disk_bytes: u64,
     /// Share of the machine's time that went to others.
     pub stolen_share: f64,
     /// Share of the machine's time that other processes and the kernel's threads took.
@@ -158,9 +160,9 @@ impl Window {
         self.background_share() > BUSY_SHARE || self.written_beyond_log() > BUSY_BYTES
     }
 
-    /// Whether there was background work, told by the engine; a job that runs in both neighbours runs here, too.
+    /// Whether there was background work, told by the engine.
     pub fn is_busy_inside(&self) -> Option<bool> {
-        self.inside.as_ref().map(|inside| inside.background_bytes > 0 || inside.running_jobs > 0)
+        self.inside.as_ref().map(|inside| inside.background_bytes > 0 || inside.jobs > 0)
     }
 
     /// Notes what is between two looks.
@@ -184,7 +186,7 @@ impl Inside {
         let written = |cause| since.written.get(cause).copied().unwrap_or(0);
         Some(Self {
             background_bytes: ["flush", "compaction", "rewrite"].into_iter().map(written).sum(),
-            running_jobs: since.running_jobs,
+            jobs: since.running_jobs,
             cache_hits: since.cache_hits,
             cache_misses: since.cache_misses,
             stall_ms: since.stall_micros as f64 / 1000.0,

@@ -26,14 +26,17 @@ fn outside(report: &LevelReport) -> &Split {
 
 #[test]
 fn work_that_makes_reads_ten_times_slower_is_seen_in_full() {
-    let windows = (0..240).map(|at| window(at, 1000, if at % 3 == 0 { 500 } else { 50 }, at % 3 == 0));
+    let windows = (0..240).map(|at| Window {
+        disk_bytes: if at % 3 == 0 { 0 } else { 4096 },
+        ..window(at, 1000, if at % 3 == 0 { 500 } else { 50 }, at % 3 == 0)
+    });
     let report = Level::new(windows.collect(), 20).report();
     let split = outside(&report);
     assert!(!split.by_median && report.splits.len() == 1, "nothing is told from inside");
     assert!((split.read_p99_ratio.unwrap() / 10.0 - 1.0).abs() < 0.02, "{:?}", split.read_p99_ratio);
     assert_eq!((split.with.windows, split.without.windows), (73, 147));
     assert_eq!(split.auc["read p99"], 1.0);
-    assert_eq!(split.auc["throughput"], 0.5);
+    assert_eq!((split.auc["throughput"], split.auc["disk reads"]), (0.5, 0.0));
     assert_eq!((split.auc_clients, split.auc_all), (Some(1.0), Some(1.0)));
     assert!(!split.auc.contains_key("write p99") && !split.auc.contains_key("hit ratio"));
     assert_eq!(report.seconds_kept_up, Some(1.0));
@@ -111,7 +114,7 @@ fn a_window_in_which_nothing_ends_is_as_bad_as_what_ends_next() {
     let level = Level::new(windows, 0);
     let signals = level.signals();
     assert_eq!(signals[7][0], signals[8][0]);
-    assert!(signals[7][3] > signals[8][3], "no throughput is worse than some");
+    assert!(signals[7][4] > signals[8][4], "no throughput is worse than some");
 }
 
 #[test]
