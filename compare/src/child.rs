@@ -1,7 +1,7 @@
 //! A turn in a process of its own, which dies with this one, and is killed when the run is interrupted.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use anyhow::{Context, Result, bail};
@@ -73,6 +73,33 @@ pub fn run(job: &Job, hear: &mut dyn FnMut(&str)) -> Result<Measured> {
     }
 }
 
+/// Waits for `child`, which an interrupt kills, and takes what it says.
+///
+/// # Errors
+/// It cannot be waited for, or the run was interrupted.
+pub fn watched(mut child: Child) -> Result<Output> {
+    RUNNING.store(child.id().cast_signed(), Ordering::SeqCst);
+    if is_interrupted() {
+        child.kill()?;
+    }
+    let mut stdout = Vec::new();
+    child.stdout.take().context("no output")?.read_to_end(&mut stdout)?;
+    RUNNING.store(0, Ordering::SeqCst);
+    let status = child.wait()?;
+    if is_interrupted() {
+        bail!("interrupted");
+    }
+    Ok(Output { status, stdout, stderr: Vec::new() })
+}
+
+/// From now on, this process is killed when the one that runs it ends.
+///
+/// # Errors
+/// The system refuses.
+pub fn die_with_parent() -> Result<()> {
+    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
 /// What was measured, if the turn came to its end.
 fn listen(child: &mut Child, hear: &mut dyn FnMut(&str)) -> Result<Option<Measured>> {
     let mut phases = Vec::new();
@@ -97,7 +124,7 @@ pub fn is_interrupted() -> bool {
 /// # Errors
 /// The one that runs it is gone, or asked for what is no turn.
 pub fn main(job: &str) -> Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
+    die_with_parent()?;
     let job: Job = serde_json::from_str(job)?;
     let mut out = std::io::stdout();
     let mut say = |said| {

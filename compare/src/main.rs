@@ -1,4 +1,4 @@
-//! Terrace beside LevelDB, RocksDB, fjall, redb and LMDB: the same workloads, the same memory, the same load generator.
+//! Terrace beside LevelDB, RocksDB, fjall, solistore, redb and LMDB: the same workloads, the same memory, the same load generator.
 //!
 //! Every engine has its turn in a process and a directory of its own; rounds alternate the order of the turns, so that
 //! what drifts on the machine hits all alike, and turns during which it drifted too far are void. See `README.md` for how
@@ -8,11 +8,13 @@
 //! [`child`] in a process of its own, which is [`turn`], between two [`calibration`]s, and keeps it in [`state`];
 //! [`report`] and [`text`] say what came out. A turn runs the phases that [`scorecard`] lists, in a [`closed`] or an
 //! [`open`] loop over a [`store`], with [`work`] made of [`records`]; [`process`] and [`barriers`] count from outside of
-//! the engine, and [`figures`] makes [`results`] of it. Beside all that, [`counted`] runs a phase for tools that count.
+//! the engine, and [`figures`] makes [`results`] of it. Beside all that, [`counted`] runs a phase
+//! for tools that count, and [`calm`] measures whether clients notice the work of the background.
 
 mod arguments;
 mod barriers;
 mod calibration;
+mod calm;
 mod cgroup;
 mod child;
 mod closed;
@@ -55,6 +57,8 @@ fn main() -> Result<()> {
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
         Some(child::TURN) => child::main(&words.next().context("no turn")?),
+        Some(calm::CALM_TURN) => calm::turn(&words.next().context("no turn")?),
+        Some(calm::CALM) => calm::main(&calm::Arguments::parse_from(std::env::args().skip(1))),
         Some(counted::COUNTED) => Counted::parse_from(std::env::args().skip(1)).run().map(drop),
         _ => compare(&Arguments::parse()),
     }

@@ -11,6 +11,7 @@ mod leveldb;
 mod lmdb;
 mod redb;
 mod rocksdb;
+mod solistore;
 mod terrace;
 #[cfg(test)]
 mod tests;
@@ -151,6 +152,8 @@ pub enum Engine {
     RocksdbLz4,
     Fjall,
     FjallLz4,
+    /// Compresses what it compacts, always.
+    Solistore,
     Redb,
     Lmdb,
     /// No engine at all: what the load generator costs by itself.
@@ -177,7 +180,7 @@ impl Engine {
 
     /// Whether tables are compressed with LZ4.
     pub fn compresses(self) -> bool {
-        matches!(self, Self::TerraceLz4 | Self::RocksdbLz4 | Self::FjallLz4)
+        matches!(self, Self::TerraceLz4 | Self::RocksdbLz4 | Self::FjallLz4 | Self::Solistore)
     }
 
     /// Whether what is read is held against a checksum.
@@ -203,6 +206,7 @@ impl Engine {
             Self::Leveldb2m => leveldb::open(path, opening, 2 << 20, true),
             Self::Rocksdb | Self::RocksdbLz4 => rocksdb::open(path, opening, self.compresses()),
             Self::Fjall | Self::FjallLz4 => fjall::open(path, opening, self.compresses()),
+            Self::Solistore => solistore::open(path, opening),
             Self::Redb => redb::open(path, opening),
             Self::Lmdb => lmdb::open(path, opening),
             Self::Empty => Ok(Box::new(empty::Empty::new())),
@@ -217,6 +221,7 @@ impl Engine {
             Self::Leveldb | Self::Leveldb2m | Self::LeveldbUnchecked => Ok(leveldb::version()),
             Self::Rocksdb | Self::RocksdbLz4 => rocksdb::version(path),
             Self::Fjall | Self::FjallLz4 => locked_version("fjall"),
+            Self::Solistore => locked_version("solistore"),
             Self::Redb => locked_version("redb"),
             Self::Lmdb => Ok(lmdb::version()),
             Self::Empty => Ok(String::new()),

@@ -49,6 +49,30 @@ impl Latency {
         Self { nanos }
     }
 
+    /// With two significant digits: a sixth of the memory, figures within 1 %.
+    pub fn coarse() -> Self {
+        let nanos = Histogram::new_with_bounds(1, NANOS_USUAL, 2);
+        let mut nanos = nanos.expect("invariant: the bounds are far apart and 2 digits are supported");
+        nanos.auto(true);
+        Self { nanos }
+    }
+
+    /// Forgets all, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.nanos.reset();
+    }
+
+    /// The latencies that occurred, as nanoseconds and how often each, in rising order.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.nanos.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
+    }
+
+    /// Adds a latency that occurred `count` times.
+    pub fn record_many(&mut self, nanos: u64, count: u64) {
+        let nanos = nanos.min(NANOS_MAX);
+        self.nanos.record_n(nanos, count).expect("invariant: histograms grow up to the longest latency");
+    }
+
     pub fn record(&mut self, duration: Duration) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).min(NANOS_MAX);
         self.nanos.record(nanos).expect("invariant: histograms grow up to the longest latency");

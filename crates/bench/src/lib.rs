@@ -4,11 +4,13 @@
 //!   YCSB's core workloads over it and verifies every value that it reads.
 //! * [`db_bench`] runs RocksDB's benchmarks by their names. [`punch`] measures what holes in files cost, without a
 //!   store. [`paper`] runs the experiments of the papers.
+//! * [`calm`] measures whether clients notice the work of the background.
 //! * [`recording`] keeps the course of a phase. [`report`] turns results into figures and pictures.
 //!
 //! A new engine is one more implementation of [`store::Store`]; a new workload is one more module beside `ycsb`.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time on real files, outside `env`")]
 
+pub mod calm;
 pub mod db_bench;
 pub mod generator;
 mod latency;

@@ -171,3 +171,59 @@ fn holes_are_drawn_on_pages() {
         "{page}"
     );
 }
+
+#[test]
+fn calm_runs_at_each_level_and_is_drawn() {
+    let place = Workplace::new();
+    let small =
+        "--records 3000 --value-bytes 100 --memtable-bytes 262144 --cache-bytes 1048576 --rest-seconds 0";
+    let short = "--seconds 1 --warm-up 0.5 --floor-seconds 0.5 --capacity-seconds 1,1 --levels 20,40";
+    let out = place.succeed(&format!("bench calm {small} {short} --json calm.json --html calm.html"));
+    assert!(out.starts_with("3000 records of 16 + 100 bytes, 50 % updates, uniform, seed 1\n"), "{out}");
+    assert!(out.contains("terrace: sustained capacity"), "{out}");
+    let run: Value = place.read_json("calm.json");
+    assert_eq!(run["settings"]["records"], 3000);
+    let engine = &run["calm"][0];
+    let rate = engine["capacity"]["ops_per_s"].as_f64().expect("a capacity");
+    assert_eq!((engine["engine"].as_str(), engine["wrong"].as_u64()), (Some("terrace"), Some(0)));
+    let levels = engine["levels"].as_array().expect("levels");
+    for (level, share) in levels.iter().zip([0.2, 0.4]) {
+        assert!((level["rate"].as_f64().expect("a rate") - share * rate).abs() < 1e-6 * rate, "{level}");
+        assert_eq!(level["course"].as_array().map(Vec::len), Some(3));
+        let windows = &level["windows"];
+        assert_eq!(windows["warm_up"], 1);
+        assert_eq!(windows["stolen"].as_u64().zip(windows["kept"].as_u64()).map(|(a, b)| a + b), Some(2));
+        assert!(level["floor"]["read"]["count"].as_u64() > Some(0), "{level}");
+        let told: Vec<_> =
+            level["splits"].as_array().expect("splits").iter().map(|one| &one["told"]).collect();
+        assert_eq!(told, ["outside", "inside"]);
+    }
+    assert_eq!(levels.len(), 2);
+    place.succeed("bench report calm.json --html again.html");
+    for page in [read(&place, "calm.html"), read(&place, "again.html")] {
+        for title in
+            ["Do clients notice the background?", "How well background work shows", "terrace at 40 %"]
+        {
+            assert!(page.contains(title), "{title} in {page}");
+        }
+        assert!(page.is_ascii());
+    }
+}
+
+#[test]
+fn calm_refuses_what_cannot_be_measured() {
+    let place = Workplace::new();
+    place.write("file", "x");
+    for (arguments, message) in [
+        ("--records 0", "0 records"),
+        ("--levels 0", "levels are above 0 %"),
+        ("--value-bytes 4", "values of 4 bytes"),
+        ("--profile fancy", "unknown profile \"fancy\""),
+        ("--capacity-seconds 5", "--capacity-seconds takes two numbers"),
+        ("--clients 0", "0 clients"),
+        ("--path .", ". is not empty"),
+    ] {
+        let ran = place.run(&format!("bench calm {arguments}"));
+        assert!(ran.status == 2 && ran.stderr.contains(message), "{arguments}: {}", ran.stderr);
+    }
+}

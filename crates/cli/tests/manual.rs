@@ -45,6 +45,7 @@ fn manual_names_every_command_and_has_a_page_for_each() {
         assert!(place.path(&format!("man1/terrace-{command}.1")).exists(), "{command}");
     }
     assert!(place.succeed("man bench db").contains("\\-\\-use_existing_db"));
+    assert!(place.succeed("man bench calm").contains("\\-\\-capacity\\-seconds"));
     assert_eq!(place.run("man nothing").status, 2);
 }
 

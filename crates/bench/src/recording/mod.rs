@@ -99,7 +99,7 @@ pub struct Span {
 }
 
 /// Each item in a line of its own, however pretty the JSON around it is.
-fn lines<T: Serialize, S: Serializer>(items: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn lines<T: Serialize, S: Serializer>(items: &[T], serializer: S) -> Result<S::Ok, S::Error> {
     let lines: Result<Vec<_>, _> = items.iter().map(serde_json::value::to_raw_value).collect();
     serializer.collect_seq(lines.map_err(S::Error::custom)?)
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{LatencySummary, Machine, Provenance};
 use crate::Result;
+use crate::calm::EngineReport;
 use crate::paper::record;
 use crate::punch::PunchRun;
 use crate::recording::{Curve, Interval, Recording, Span, Tail};
@@ -15,7 +16,8 @@ use crate::recording::{Curve, Interval, Recording, Span, Tail};
 ///
 /// It is read from one JSON object. All of its fields can be missing, but not all of these: `phases`, as `terrace bench
 /// ycsb` and `terrace bench db` write them; `results` and `ratios`, as `terrace-compare` does, with its `turns`; those of a paper's
-/// experiment (`id`, `series`, `relations`); or those of `terrace bench punch` (`punches`, `files`, `churn`). An array stands for a run of its phases or experiments. `engines`,
+/// experiment (`id`, `series`, `relations`); those of `terrace bench punch` (`punches`, `files`, `churn`); or `calm`, of `terrace bench
+/// calm`. An array stands for a run of its phases or experiments. `engines`,
 /// `machine` and `calibration` can be any JSON, and are shown as they are.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -33,6 +35,8 @@ pub struct Stored {
     pub(super) results: Vec<Figure>,
     pub(super) ratios: Vec<Ratio>,
     pub(super) experiments: Vec<record::Run>,
+    /// Engines whose calm was measured.
+    pub(super) calm: Vec<EngineReport>,
     /// Courses without figures, which stand in `results`.
     #[serde(rename = "turns", deserialize_with = "courses")]
     pub(super) courses: Vec<Phase>,
@@ -233,11 +237,13 @@ impl Stored {
             && run.results.is_empty()
             && run.ratios.is_empty()
             && run.experiments.is_empty()
+            && run.calm.is_empty()
             && holes.is_none()
         {
-            return Err(
-                format!("{name}: neither phases, results, ratios, relations nor holes to draw").into()
-            );
+            return Err(format!(
+                "{name}: neither phases, results, ratios, relations, holes nor calm to draw"
+            )
+            .into());
         }
         run.holes = holes;
         if let Some(record::Run { provenance, seed, .. }) = run.experiments.first() {

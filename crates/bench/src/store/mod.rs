@@ -82,10 +82,14 @@ pub struct Counters {
     pub space_bytes: u64,
     /// Bytes of the tables of each level, from level 0 on; empty where the engine does not tell. No count either.
     pub level_bytes: Vec<u64>,
+    /// Flushes and compactions that run: a level, too.
+    pub running_jobs: u64,
+    /// Bytes that compactions have to write until no level is over its limit: a level, too.
+    pub debt_bytes: u64,
 }
 
 impl Counters {
-    /// What happened since `earlier`; `space_bytes` and `level_bytes` stay as they are.
+    /// What happened since `earlier`; levels, such as `space_bytes`, stay as they are.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let by_cause = |now: &ByCause, then: &ByCause| {
@@ -101,6 +105,8 @@ impl Counters {
             cache_misses: self.cache_misses.saturating_sub(earlier.cache_misses),
             space_bytes: self.space_bytes,
             level_bytes: self.level_bytes.clone(),
+            running_jobs: self.running_jobs,
+            debt_bytes: self.debt_bytes,
         }
     }
 

@@ -112,6 +112,8 @@ impl Store for TerraceStore {
             cache_misses: stats.cache.misses,
             space_bytes: stats.space.total_bytes,
             level_bytes: level_bytes(&stats),
+            running_jobs: stats.running_flushes + stats.running_compactions,
+            debt_bytes: stats.keyspaces.iter().map(|keyspace| keyspace.debt_bytes).sum(),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::generator::Rng;
+
 /// How many requests come, and when.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
@@ -76,9 +78,52 @@ impl Iterator for Arrivals {
     }
 }
 
+/// The times at which requests come by themselves, independent of one another (a Poisson process): gaps are exponential.
+#[derive(Clone, Debug)]
+pub struct Poisson {
+    rate: f64,
+    /// Seconds from the start to the arrival before the next.
+    last: f64,
+    rng: Rng,
+}
+
+impl Poisson {
+    /// `rate` requests per second on average, above 0; gaps are drawn from `rng`.
+    #[must_use]
+    pub fn new(rate: f64, rng: Rng) -> Self {
+        Self { rate, last: 0.0, rng }
+    }
+}
+
+impl Iterator for Poisson {
+    type Item = Duration;
+
+    /// When the next request comes; there is always another one.
+    fn next(&mut self) -> Option<Duration> {
+        self.last -= (1.0 - self.rng.next_f64()).ln() / self.rate;
+        Some(Duration::try_from_secs_f64(self.last).unwrap_or(Duration::MAX))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn poisson_arrivals_have_the_rate_and_the_spread_of_independent_requests() {
+        let second = |seed: u64| {
+            let arrivals = Poisson::new(1000.0, Rng::new(seed));
+            arrivals.take_while(|at| *at < Duration::from_secs(1)).count() as f64
+        };
+        let counts: Vec<f64> = (0..400).map(second).collect();
+        let mean = counts.iter().sum::<f64>() / 400.0;
+        let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / 399.0;
+        assert!((mean - 1000.0).abs() < 10.0, "{mean}");
+        // The variance of a Poisson count is its mean; that of 400 samples is within a fifth of it.
+        assert!((variance / 1000.0 - 1.0).abs() < 0.2, "{variance}");
+        let times: Vec<Duration> = Poisson::new(1000.0, Rng::new(1)).take(1000).collect();
+        assert!(times.is_sorted() && times[0] > Duration::ZERO);
+    }
 
     fn arrivals(rate: Rate, range: std::ops::Range<u64>) -> usize {
         let range = Duration::from_millis(range.start)..Duration::from_millis(range.end);

@@ -1,7 +1,7 @@
 //! The workloads of the papers, as streams of actions on numbered records.
 //!
 //! [`order`] lists YCSB's phases as each paper runs them; [`RangeHot`] is LSbM's, [`Oltp`] DLC's transaction, whose
-//! [`Arrivals`] come when they come, whether or not earlier ones are done; [`Permutation`] visits each record once.
+//! [`Arrivals`] come when they come, whether or not earlier ones are done; [`Poisson`]'s come by themselves; [`Permutation`] visits each record once.
 //!
 //! All are plain values without a clock: a seed replays them exactly. What they do not know: keys, values, and the store.
 
@@ -11,7 +11,7 @@ pub mod order;
 mod permutation;
 mod range_hot;
 
-pub use arrival::{Arrivals, Rate};
+pub use arrival::{Arrivals, Poisson, Rate};
 pub use oltp::{Oltp, TRANSACTION_ACTIONS};
 pub use permutation::Permutation;
 pub use range_hot::RangeHot;

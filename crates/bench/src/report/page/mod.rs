@@ -1,11 +1,13 @@
 //! A page of pictures of stored runs: one HTML file that needs nothing else.
 //!
 //! Each kind of content has its section: [`comparison`] draws ratios and figures of engines, [`experiments`] a
-//! paper's series and relations, [`holes`] the cost of punching, [`phases`] the course of a load. Lines differ by
+//! paper's series and relations, [`holes`] the cost of punching, [`calm`] whether clients notice the background, [`phases`] the
+//! course of a load. Lines differ by
 //! colour, dashes and marks ([`ink`]), bars by their place, so that a page printed in grey says the same.
 
 mod axis;
 mod bars;
+mod calm;
 mod chart;
 mod comparison;
 mod experiments;
@@ -47,6 +49,7 @@ pub fn html(runs: &[Stored]) -> Result<String> {
         comparison::sections(runs)?,
         experiments::sections(runs)?,
         holes::sections(runs)?,
+        calm::sections(runs)?,
         phases::sections(runs)?,
     ];
     let page = html! {

@@ -1,5 +1,6 @@
 //! `terrace bench`: measures a store.
 
+mod calm;
 mod db;
 mod flags;
 mod output;
@@ -22,6 +23,7 @@ pub enum Benchmark {
     Report(report::Arguments),
     Paper(paper::Arguments),
     Punch(punch::Arguments),
+    Calm(calm::Arguments),
 }
 
 pub fn run(benchmark: Benchmark) -> Result<Answer> {
@@ -31,5 +33,6 @@ pub fn run(benchmark: Benchmark) -> Result<Answer> {
         Benchmark::Report(arguments) => report::run(arguments),
         Benchmark::Paper(arguments) => paper::run(&arguments),
         Benchmark::Punch(arguments) => punch::run(arguments),
+        Benchmark::Calm(arguments) => calm::run(&arguments),
     }
 }
