@@ -79,6 +79,7 @@ properties! {
     "filter-probe-nanos" => |stats| format!("{:.1}", stats.costs.filter_probe_nanos),
     "block-read-nanos" => |stats| format!("{:.0}", stats.costs.block_read_nanos),
     "barrier-micros" => |stats| format!("{:.0}", stats.costs.barrier_micros),
+    "load" => |stats| load(stats),
     "write-amplification" => |stats| format!("{:.3}", stats.write_amplification()),
 }
 
@@ -170,6 +171,22 @@ fn levels(stats: &Stats) -> String {
     text
 }
 
+/// The load, and what the pacer makes of it.
+fn load(stats: &Stats) -> String {
+    let load = &stats.load;
+    let allowed = load.background_rate.map_or("any".to_owned(), |rate| format!("{rate} bytes/s"));
+    format!(
+        "{}; clients {} bytes/s of {}, {allowed} allowed to jobs, {} running; {} writers wait; level 0 counts for {} runs; {} bytes to compact",
+        if load.is_high { "high" } else { "low" },
+        load.client_rate,
+        load.device_rate,
+        load.running_jobs,
+        load.waiting_writers,
+        load.level0_runs,
+        load.debt_bytes,
+    )
+}
+
 /// The levels, and the counters of the store's work.
 fn report(stats: &Stats) -> String {
     let mut text = levels(stats);
@@ -206,6 +223,7 @@ fn report(stats: &Stats) -> String {
             costs.barrier_micros
         ),
     );
+    line("Load", load(stats));
     for stall in &stats.stalls {
         line("Stalls", format!("{} times, {} us: {}", stall.count, stall.micros, stall.reason));
     }
