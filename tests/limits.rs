@@ -373,7 +373,6 @@ fn smallest_tree() -> TreeOptions {
             l0_stop: 2,
             debt_slow_bytes: 0,
             debt_stop_bytes: 1 << 20,
-            throttle_compactions: false,
         }),
         placer: Placer::OneDevice(OneDevice {
             packs: PackLayout::Many { bytes_max: 1 << 20 },
@@ -394,7 +393,6 @@ fn largest_tree() -> TreeOptions {
             l0_stop: 100_000,
             debt_slow_bytes: u64::MAX - 1,
             debt_stop_bytes: u64::MAX,
-            throttle_compactions: true,
         }),
         placer: Placer::OneDevice(OneDevice {
             packs: PackLayout::Many { bytes_max: 4 << 30 },

@@ -11,7 +11,7 @@ use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, ProcessorModel, SimConfig, SimEnv};
 use terrace::env::sync::Mutex;
 use terrace::tree::{
-    Bandwidth, Burst, Dlc, Governor, LoadEstimator, Pacer, PackLayout, Peak, Silk, SoftSleep,
+    Bandwidth, Burst, Dlc, Governor, LoadEstimator, Pacer, PackLayout, Peak, Silk, SoftSleep, Steady,
 };
 use terrace::{Db, EventListener, JobBegin, JobEnd, LoadStats, Options, Stats, TreeOptions};
 use terrace_torture::TreeParts as _;
@@ -26,13 +26,8 @@ const STOP: usize = 20;
 /// What the device can do, in bytes per second.
 const BANDWIDTH: u64 = 20_000_000;
 
-const LIMITS: Governor = Governor {
-    l0_slow: SLOW,
-    l0_stop: STOP,
-    debt_slow_bytes: 4 << 20,
-    debt_stop_bytes: 64 << 20,
-    throttle_compactions: false,
-};
+const LIMITS: Governor =
+    Governor { l0_slow: SLOW, l0_stop: STOP, debt_slow_bytes: 4 << 20, debt_stop_bytes: 64 << 20 };
 
 /// Clients that read and write more than this are at a peak: an eighth of the bandwidth.
 fn dlc() -> Dlc {
@@ -55,7 +50,7 @@ fn silk() -> Silk {
 fn pacers() -> [(&'static str, Pacer); 8] {
     [
         ("governor", Pacer::Governor(LIMITS)),
-        ("governor that throttles", Pacer::Governor(Governor { throttle_compactions: true, ..LIMITS })),
+        ("steady", Pacer::Steady(Steady { limits: LIMITS, ..Steady::default() })),
         ("soft sleep", Pacer::SoftSleep(SoftSleep { l0_free: SLOW, nanos_per_run: 100_000 })),
         ("silk", Pacer::Silk(silk())),
         ("dlc", Pacer::Dlc(dlc())),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
 use terrace::env::{Env, Priority};
-use terrace::tree::PackLayout;
+use terrace::tree::{Pacer, PackLayout, Steady};
 use terrace::{Db, Options, TreeOptions, WriteBatch};
 use terrace_torture::TreeParts as _;
 
@@ -23,7 +23,7 @@ fn key(state: &mut u64) -> String {
     format!("{:08}", (*state >> 33) % KEYS)
 }
 
-fn options(throttle_compactions: bool) -> Options {
+fn options(yield_disk: bool) -> Options {
     let tree = TreeOptions::default().with(|tree| {
         tree.tables().table_bytes = 256 << 10;
         tree.group().bytes = 1 << 20;
@@ -31,14 +31,15 @@ fn options(throttle_compactions: bool) -> Options {
         tree.device().packs = PackLayout::Many { bytes_max: 8 << 20 };
         tree.governor().l0_slow = 5;
         tree.governor().l0_stop = 6;
-        tree.governor().throttle_compactions = throttle_compactions;
+        let limits = *tree.governor();
+        tree.pacer = Pacer::Steady(Steady { limits, yield_disk, yield_processor: false });
     });
     Options { memory_bytes: Some(12 << 20), memtable_bytes: 2 << 20, tree, ..Options::default() }
 }
 
 /// How long a load takes on a disk that compactions alone fill, beside threads that look up what is not in memory, and how much
 /// these look up.
-fn load_beside_lookups(throttle_compactions: bool) -> (Duration, u64) {
+fn load_beside_lookups(yield_disk: bool) -> (Duration, u64) {
     let device = DeviceModel {
         write_bandwidth: 40_000_000,
         read_bandwidth: 200_000_000,
@@ -47,8 +48,7 @@ fn load_beside_lookups(throttle_compactions: bool) -> (Duration, u64) {
     };
     SimEnv::run(SimConfig { device, ..SimConfig::default() }, move |env| {
         let shared: Arc<dyn Env> = env.clone();
-        let db =
-            Db::builder(Path::new("/db")).env(shared).options(options(throttle_compactions)).open().unwrap();
+        let db = Db::builder(Path::new("/db")).env(shared).options(options(yield_disk)).open().unwrap();
         let (done, lookups): (Arc<AtomicBool>, Arc<AtomicU64>) = Default::default();
         let readers: Vec<_> = (0..4)
             .map(|reader| {

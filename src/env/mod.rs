@@ -97,6 +97,12 @@ pub trait Env: fmt::Debug + Send + Sync + 'static {
         let _ = work;
     }
 
+    /// From here on the calling thread, if it began as [`Priority::Background`], has normal priority if `urgent`, and otherwise that
+    /// of the background again. Other threads stay what they are.
+    fn set_urgent(&self, urgent: bool) {
+        let _ = urgent;
+    }
+
     /// Starts a thread.
     fn spawn(&self, name: &str, priority: Priority, body: Box<dyn FnOnce() + Send>) -> io::Result<Thread>;
 
@@ -141,6 +147,13 @@ pub trait File: Any + fmt::Debug + Send + Sync {
 
     /// Writes all of `bytes` at `offset`, extending the file if needed.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Starts to bring what was written to `range` to the device; with `wait`, returns once it is there. Nothing is durable by
+    /// that. An error is one of the device, as that of [`File::sync`], and is not reported again.
+    fn write_back(&self, range: Range<u64>, wait: bool) -> io::Result<()> {
+        let _ = (range, wait);
+        Ok(())
+    }
 
     /// Makes contents and length durable. Never call it again after it failed.
     fn sync(&self) -> io::Result<()>;
@@ -195,7 +208,9 @@ pub struct Work {
 pub enum Priority {
     /// The same share as the caller's own threads.
     Normal,
-    /// A small share, if other threads want to run.
+    /// The same share, in short turns: others wait for less long each time.
+    Brief,
+    /// A small share, if other threads want to run, in short turns. [`Env::set_urgent`] changes it.
     Background,
 }
 

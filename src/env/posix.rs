@@ -9,11 +9,14 @@
 //! refuses never opens the file. There is one [`PosixEnv`] per process, because the registry must see every handle.
 #![expect(clippy::disallowed_methods, reason = "this module is what the rest of the crate uses instead")]
 
+#[cfg(target_os = "linux")]
+mod linux;
 mod memory;
 #[cfg(test)]
 mod tests;
 
 use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -32,6 +35,16 @@ use super::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread};
 
 /// Niceness of [`Priority::Background`] threads: a ninth of the weight of a thread of normal priority.
 const BACKGROUND_NICENESS: i32 = 10;
+
+/// Turns of background threads on a processor, the shortest that Linux gives; its own are about 3 ms. A caller that wants to run
+/// meanwhile waits for so long.
+#[cfg(target_os = "linux")]
+const SHORT_TURN: Duration = Duration::from_micros(100);
+
+thread_local! {
+    /// Whether the thread began as one of [`Priority::Background`].
+    static IS_BACKGROUND: Cell<bool> = const { Cell::new(false) };
+}
 
 /// The operating system as an [`Env`].
 pub struct PosixEnv {
@@ -155,10 +168,21 @@ impl Env for PosixEnv {
         thread::sleep(time);
     }
 
+    fn set_urgent(&self, urgent: bool) {
+        if IS_BACKGROUND.get() {
+            set_turns(if urgent { 0 } else { BACKGROUND_NICENESS }, !urgent);
+        }
+    }
+
     fn spawn(&self, name: &str, priority: Priority, body: Box<dyn FnOnce() + Send>) -> io::Result<Thread> {
         let started = thread::Builder::new().name(name.to_owned()).spawn(move || {
-            if priority == Priority::Background {
-                yield_to_others();
+            match priority {
+                Priority::Normal => {}
+                Priority::Brief => set_turns(0, true),
+                Priority::Background => {
+                    IS_BACKGROUND.set(true);
+                    set_turns(BACKGROUND_NICENESS, true);
+                }
             }
             body();
         })?;
@@ -198,11 +222,19 @@ fn sync_parent(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Lowers the priority of the calling thread. A refusal costs speed, not correctness.
-fn yield_to_others() {
-    // On Linux niceness belongs to a thread, and `None` names the calling one.
+/// Gives the calling thread a niceness, which on Linux belongs to a thread, and short turns or the kernel's own. A refusal costs
+/// speed, not correctness.
+fn set_turns(niceness: i32, short: bool) {
     #[cfg(target_os = "linux")]
-    let _ = rustix::process::setpriority_process(None, BACKGROUND_NICENESS);
+    {
+        let turn = short.then_some(SHORT_TURN);
+        if linux::set_turns(niceness, turn).is_err() {
+            // Without the right to a higher priority, or on a kernel that knows no such call.
+            let _ = linux::set_turns(BACKGROUND_NICENESS, turn);
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (niceness, short);
 }
 
 /// A locked file. Fields drop after `drop`, so the file is unlocked before the claim is given up.
@@ -258,6 +290,13 @@ impl File for PosixFile {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)
+    }
+
+    fn write_back(&self, range: Range<u64>, wait: bool) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        return linux::write_back(&self.file, &range, wait);
+        #[cfg(not(target_os = "linux"))]
+        Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -238,6 +238,10 @@ impl Env for RecordingEnv {
         self.inner.spend(work);
     }
 
+    fn set_urgent(&self, urgent: bool) {
+        self.inner.set_urgent(urgent);
+    }
+
     fn spawn(&self, name: &str, priority: Priority, body: Box<dyn FnOnce() + Send>) -> io::Result<Thread> {
         self.inner.spawn(name, priority, body)
     }
@@ -305,6 +309,10 @@ impl File for RecordingFile {
 
     fn allocated(&self) -> io::Result<u64> {
         self.inner.allocated()
+    }
+
+    fn write_back(&self, range: Range<u64>, wait: bool) -> io::Result<()> {
+        self.inner.write_back(range, wait)
     }
 
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {

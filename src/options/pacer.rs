@@ -15,11 +15,14 @@ pub use load::{Bandwidth, Burst, LoadEstimator, Peak};
 ///
 /// ```
 /// use terrace::tree::{Governor, Pacer};
-/// assert_eq!(Pacer::default(), Pacer::Governor(Governor::default()));
+/// let Pacer::Steady(steady) = Pacer::default() else { panic!("the default") };
+/// assert_eq!(steady.limits, Governor::default());
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Pacer {
+    /// Compactions take what clients leave of processor and disk, as long as writers are not slowed for it.
+    Steady(Steady),
     /// Compactions run once they are due. Writers are slowed to a rate, which is lower the further they are ahead of
     /// compactions, and wait at hard limits. (LevelDB's `MakeRoomForWrite` has the same limits, and sleeps.)
     Governor(Governor),
@@ -29,6 +32,23 @@ pub enum Pacer {
     Silk(Silk),
     /// Compactions of level 0 are delayed while the load is high.
     Dlc(Dlc),
+}
+
+/// The default pace, [`Pacer::Steady`]. Each of its parts can be switched off.
+///
+/// ```
+/// use terrace::tree::Steady;
+/// assert!(Steady::default().yield_disk && Steady::default().yield_processor);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Steady {
+    /// Limits for writers. Below them, and while writers are not about to reach them:
+    pub limits: Governor,
+    /// Compactions pause while lookups and scans wait for the disk. On a disk of limited bandwidth, these would wait
+    /// behind compactions. Default: true.
+    pub yield_disk: bool,
+    /// Compactions and flushes together leave one processor to clients, and take the others in short turns. Default: true.
+    pub yield_processor: bool,
 }
 
 /// HyperLevelDB's pace, [`Pacer::SoftSleep`]: after each write a writer sleeps for each run that level 0 has above a
@@ -119,7 +139,13 @@ pub struct Dlc {
 
 impl Default for Pacer {
     fn default() -> Self {
-        Self::Governor(Governor::default())
+        Self::Steady(Steady::default())
+    }
+}
+
+impl Default for Steady {
+    fn default() -> Self {
+        Self { limits: Governor::default(), yield_disk: true, yield_processor: true }
     }
 }
 
@@ -132,7 +158,7 @@ impl Default for SoftSleep {
 impl Default for Silk {
     fn default() -> Self {
         Self {
-            limits: Governor { throttle_compactions: false, ..Governor::default() },
+            limits: Governor::default(),
             bandwidth: Bandwidth::default(),
             estimator: LoadEstimator::Operations,
             interval: Duration::from_millis(10),
@@ -144,7 +170,7 @@ impl Default for Silk {
 impl Default for Dlc {
     fn default() -> Self {
         Self {
-            limits: Governor { throttle_compactions: false, ..Governor::default() },
+            limits: Governor::default(),
             bandwidth: Bandwidth::default(),
             estimator: LoadEstimator::Composite,
             interval: Duration::from_secs(1),
@@ -162,16 +188,19 @@ impl Pacer {
     /// Runs of level 0 from which writers are slowed.
     pub(crate) fn l0_slow(&self) -> usize {
         match self {
-            Self::Governor(limits) | Self::Silk(Silk { limits, .. }) | Self::Dlc(Dlc { limits, .. }) => {
-                limits.l0_slow
-            }
+            Self::Governor(limits)
+            | Self::Steady(Steady { limits, .. })
+            | Self::Silk(Silk { limits, .. })
+            | Self::Dlc(Dlc { limits, .. }) => limits.l0_slow,
             Self::SoftSleep(soft) => soft.l0_free,
         }
     }
 
     pub(super) fn validate(&self) -> Result<()> {
         match self {
-            Self::Governor(governor) => governor.validate(),
+            Self::Governor(limits) | Self::Steady(Steady { limits, yield_disk: _, yield_processor: _ }) => {
+                limits.validate()
+            }
             Self::SoftSleep(SoftSleep { l0_free, nanos_per_run }) => {
                 range("tree.pacer.l0_free", *l0_free as u64, 1, 10_000)?;
                 range("tree.pacer.nanos_per_run", u64::from(*nanos_per_run), 1, 1_000_000)

@@ -77,13 +77,8 @@ fn myrocks(pacer: Pacer) -> Options {
 }
 
 /// No writer is slowed before level 0 has 100 runs.
-const MYROCKS_PACE: Governor = Governor {
-    l0_slow: 100,
-    l0_stop: 101,
-    debt_slow_bytes: 64 << 30,
-    debt_stop_bytes: 256 << 30,
-    throttle_compactions: false,
-};
+const MYROCKS_PACE: Governor =
+    Governor { l0_slow: 100, l0_stop: 101, debt_slow_bytes: 64 << 30, debt_stop_bytes: 256 << 30 };
 
 /// SILK by its authors' benchmark: 200 MB/s, and a peak above 150.
 fn silk() -> Silk {
@@ -124,13 +119,8 @@ fn leveldb(table_bytes: u64) -> Options {
 }
 
 /// LevelDB's limits of level 0 (`db/dbformat.h`); it has none on what waits to be compacted.
-const LEVELDB_PACE: Governor = Governor {
-    l0_slow: 8,
-    l0_stop: 12,
-    debt_slow_bytes: u64::MAX - 1,
-    debt_stop_bytes: u64::MAX,
-    throttle_compactions: false,
-};
+const LEVELDB_PACE: Governor =
+    Governor { l0_slow: 8, l0_stop: 12, debt_slow_bytes: u64::MAX - 1, debt_stop_bytes: u64::MAX };
 
 /// RocksDB 6.7 by its defaults, of which two background jobs leave one thread to compactions.
 fn rocksdb() -> Options {

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use super::{
     Cutter, DlcConfig, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer,
-    SilkConfig, SizeConfig, SoftSleepConfig,
+    SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig,
 };
 use crate::options::{
-    self, Adaptive, Dlc, Flushes, Governor, Group, Leveled, Silk, SoftSleep, TableSize, TreeOptions,
+    self, Adaptive, Dlc, Flushes, Governor, Group, Leveled, Silk, SoftSleep, Steady, TableSize, TreeOptions,
 };
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
@@ -128,6 +128,9 @@ fn cutter(cutter: &options::Cutter) -> Cutter {
 fn pacer(pacer: &options::Pacer, sealed_memtables_max: u64) -> Pacer {
     let governor = |limits: Governor| governor(limits, sealed_memtables_max);
     match *pacer {
+        options::Pacer::Steady(Steady { limits, yield_disk, yield_processor }) => {
+            Pacer::Steady(SteadyConfig { limits: governor(limits), yield_disk, yield_processor })
+        }
         options::Pacer::Governor(limits) => Pacer::Governor(governor(limits)),
         options::Pacer::SoftSleep(SoftSleep { l0_free, nanos_per_run }) => {
             Pacer::SoftSleep(SoftSleepConfig {
@@ -168,7 +171,7 @@ fn pacer(pacer: &options::Pacer, sealed_memtables_max: u64) -> Pacer {
 }
 
 fn governor(limits: Governor, sealed_memtables_max: u64) -> GovernorConfig {
-    let Governor { l0_slow, l0_stop, debt_slow_bytes, debt_stop_bytes, throttle_compactions } = limits;
+    let Governor { l0_slow, l0_stop, debt_slow_bytes, debt_stop_bytes } = limits;
     GovernorConfig {
         l0_slow: l0_slow as u64,
         l0_stop: l0_stop as u64,
@@ -177,7 +180,6 @@ fn governor(limits: Governor, sealed_memtables_max: u64) -> GovernorConfig {
         sealed_memtables_max,
         floor_bytes_per_second: FLOOR_BYTES_PER_SECOND,
         unmeasured_bytes_per_second: UNMEASURED_BYTES_PER_SECOND,
-        throttle_compactions,
     }
 }
 

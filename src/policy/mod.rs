@@ -33,7 +33,8 @@ pub use expiry::Expiring;
 pub use layout::{Layout, LeveledConfig, TreeShape};
 pub use pacer::{
     Admission, Budget, Deferral, DlcConfig, GovernorConfig, JobClass, LoadClass, Pace, Pacer, Pressure,
-    RunningJobs, SilkConfig, Slowdown, SoftSleepConfig, UserLoad, WriterVerdict, flushed_and_parts,
+    RunningJobs, SilkConfig, Slowdown, SoftSleepConfig, SteadyConfig, UserLoad, WriterVerdict,
+    flushed_and_parts,
 };
 pub use picker::{Evenness, Picker, PickerConfig, RangePick};
 pub use placer::{PlaceView, Placer};

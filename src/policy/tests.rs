@@ -73,7 +73,6 @@ impl PolicyConfig {
                 sealed_memtables_max: 1,
                 floor_bytes_per_second: 1 << 20,
                 unmeasured_bytes_per_second: 16 << 20,
-                throttle_compactions: true,
             }),
             placer: Placer::OneDevice(OneDevice::default()),
         }

@@ -138,6 +138,10 @@ pub struct LoadState {
     pub compaction_bytes_per_second: u64,
     /// Compactions and rewrites that are running.
     pub running: RunningJobs,
+    /// Whether a memtable is being flushed.
+    pub is_flushing: bool,
+    /// Processors that the store may use; at least 1.
+    pub processors: u64,
     /// Threads that compact.
     pub compaction_threads: u64,
     /// Writers that wait, or sleep, until there is less to do.

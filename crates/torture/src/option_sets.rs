@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use terrace::tree::{
     Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep, Steady,
+    TableSize,
 };
 use terrace::{Compression, KeyspaceOptions, Options, Prefix, TreeOptions};
 
@@ -62,7 +63,6 @@ pub fn random(seed: u64) -> (String, Options) {
         l0_stop: l0_slow + 1 + rng.below(4),
         debt_slow_bytes,
         debt_stop_bytes: debt_slow_bytes * 4,
-        throttle_compactions: rng.percent(50),
     };
     let tree = TreeOptions {
         layout,
@@ -104,8 +104,11 @@ fn pacer(rng: &mut Rng, limits: Governor) -> Pacer {
     let bursts = [Burst::Never, Burst::Full { runs }, Burst::Part { runs, parts: 1 + rng.below(3) }];
     // What has fewer runs than this before it slows writers down knows no burst.
     let burst = if limits.l0_slow < 2 { Burst::Never } else { *rng.pick(&bursts) };
-    match rng.below(5) {
-        0 | 1 => Pacer::Governor(limits),
+    match rng.below(6) {
+        0 => Pacer::Governor(limits),
+        1 | 5 => {
+            Pacer::Steady(Steady { limits, yield_disk: rng.percent(50), yield_processor: rng.percent(50) })
+        }
         2 => Pacer::SoftSleep(SoftSleep {
             l0_free: limits.l0_slow,
             nanos_per_run: *rng.pick(&[1, 1000, 1_000_000]),

@@ -2,7 +2,7 @@
 
 use terrace::TreeOptions;
 use terrace::tree::{
-    Adaptive, Cutter, Dlc, Governor, Group, Layout, Leveled, OneDevice, Pacer, Picker, Placer, Silk,
+    Adaptive, Cutter, Dlc, Governor, Group, Layout, Leveled, OneDevice, Pacer, Picker, Placer, Silk, Steady,
     TableSize,
 };
 
@@ -73,6 +73,7 @@ impl TreeParts for TreeOptions {
     fn governor(&mut self) -> &mut Governor {
         match &mut self.pacer {
             Pacer::Governor(governor)
+            | Pacer::Steady(Steady { limits: governor, .. })
             | Pacer::Silk(Silk { limits: governor, .. })
             | Pacer::Dlc(Dlc { limits: governor, .. }) => governor,
             other => panic!("{other:?} has no such limits"),

@@ -40,21 +40,36 @@ pub(in crate::engine) struct LoadSampler {
     pub(in crate::engine) seen: OrderedMutex<Seen>,
 }
 
-/// Jobs that have been claimed and not ended, by class.
+/// Jobs that have been claimed and not ended, by class, and flushes.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct RunningCounts([AtomicU64; JobClass::COUNT]);
+pub(in crate::engine) struct RunningCounts {
+    jobs: [AtomicU64; JobClass::COUNT],
+    flushes: AtomicU64,
+}
 
 impl RunningCounts {
     pub(in crate::engine) fn begin(&self, class: JobClass) {
-        self.0[class as usize].fetch_add(1, Relaxed);
+        self.jobs[class as usize].fetch_add(1, Relaxed);
+    }
+
+    pub(in crate::engine) fn begin_flush(&self) {
+        self.flushes.fetch_add(1, Relaxed);
+    }
+
+    pub(in crate::engine) fn end_flush(&self) {
+        self.flushes.fetch_sub(1, Relaxed);
+    }
+
+    fn is_flushing(&self) -> bool {
+        self.flushes.load(Relaxed) > 0
     }
 
     pub(in crate::engine) fn end(&self, class: JobClass) {
-        self.0[class as usize].fetch_sub(1, Relaxed);
+        self.jobs[class as usize].fetch_sub(1, Relaxed);
     }
 
     fn counts(&self) -> RunningJobs {
-        RunningJobs(self.0.each_ref().map(|count| count.load(Relaxed)))
+        RunningJobs(self.jobs.each_ref().map(|count| count.load(Relaxed)))
     }
 }
 
@@ -63,6 +78,8 @@ impl LoadSampler {
     pub(in crate::engine) fn load(&self) -> LoadState {
         LoadState {
             running: self.running.counts(),
+            is_flushing: self.running.is_flushing(),
+            processors: self.env.cores() as u64,
             compaction_threads: self.settings.load().limits.background_threads as u64,
             waiting_writers: self.pressure.waiting_writers(),
             is_awaited: self.waiters.load(Relaxed) > 0,

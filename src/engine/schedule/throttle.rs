@@ -52,6 +52,16 @@ pub(in crate::engine) struct ThrottledJob<'a> {
     paused: Cell<Duration>,
     /// How long it has been suspended.
     suspended: Cell<Duration>,
+    /// Whether the thread has a normal priority.
+    is_urgent: Cell<bool>,
+}
+
+impl Drop for ThrottledJob<'_> {
+    fn drop(&mut self) {
+        if self.is_urgent.get() {
+            self.throttle.sampler.env.set_urgent(false);
+        }
+    }
 }
 
 impl ThrottledJob<'_> {
@@ -72,6 +82,9 @@ impl ThrottledJob<'_> {
     fn next_pause(&self) -> Option<Duration> {
         let now = self.throttle.sampler.env.now();
         let budget = self.throttle.budget(now, self.class);
+        if budget.is_urgent != self.is_urgent.replace(budget.is_urgent) {
+            self.throttle.sampler.env.set_urgent(budget.is_urgent);
+        }
         if budget.is_suspended && self.suspended.get() < SUSPENDED_MAX {
             self.suspended.set(self.suspended.get() + PAUSE_MAX);
             return Some(PAUSE_MAX);
@@ -102,7 +115,8 @@ impl Throttle {
     /// For a job that begins.
     pub(in crate::engine) fn begin(&self, class: JobClass) -> ThrottledJob<'_> {
         let since = Cell::new(self.sampler.env.now());
-        ThrottledJob { throttle: self, class, since, paused: Cell::default(), suspended: Cell::default() }
+        let (paused, suspended, is_urgent) = Default::default();
+        ThrottledJob { throttle: self, class, since, paused, suspended, is_urgent }
     }
 
     /// How fast a job may go on.

@@ -291,7 +291,7 @@ impl WritePath {
             match verdict {
                 WriterVerdict::Go => break Ok(None),
                 WriterVerdict::Delay { slowdown, reason } => {
-                    self.delay(reason.into());
+                    self.delay(slowdown, reason.into());
                     break Ok(Some(slowdown));
                 }
                 WriterVerdict::Stop { reason } => {
@@ -333,15 +333,21 @@ impl WritePath {
         }
     }
 
-    /// Delays a writer, and those that wait for its lock, by what earlier writes owe.
-    fn delay(&self, reason: StallReason) {
+    /// Delays a writer, and those that wait for its lock, by what earlier writes owe. Writers that are slower than the rate that they
+    /// are allowed owe nothing: the time between two writes counts.
+    fn delay(&self, slowdown: Slowdown, reason: StallReason) {
+        let start = self.env.now();
+        match slowdown {
+            Slowdown::BytesPerSecond(_) => self.pressure.serve(start),
+            // Each write costs its time.
+            Slowdown::PerWrite(_) => self.pressure.forget_time(start),
+        }
         let owed = self.pressure.owed();
         if owed >= SLEEP_MIN {
-            let start = self.env.now();
             self.pressure.while_waiting(|| self.env.sleep(owed.min(SLEEP_MAX)));
-            let slept = self.env.now().saturating_sub(start);
-            self.pressure.paid(slept);
-            self.statistics.stall(reason, slept);
+            let now = self.env.now();
+            self.pressure.serve(now);
+            self.statistics.stall(reason, now.saturating_sub(start));
         }
     }
 

@@ -47,7 +47,7 @@ impl fmt::Display for StallReason {
     }
 }
 
-/// Waiting time beyond this is forgiven: the hard limits hold without it, and no single call should pay for a burst.
+/// Time beyond this is forgiven: the hard limits hold without it, and no single call should pay for a burst.
 const OWED_MAX: Duration = Duration::from_millis(100);
 
 /// The load, and the writers that wait for another one. Every write reads it. Threads of low priority write it, and
@@ -55,9 +55,10 @@ const OWED_MAX: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub(crate) struct Pressure {
     load: ArcSwap<LoadState>,
-    /// Waiting time that slowed-down writers have not yet served, in nanoseconds. Changed by the holder of the writer's
-    /// lock alone.
+    /// Time that slowed-down writers must still let pass, in nanoseconds. Changed by the holder of the writer's lock alone.
     owed: AtomicU64,
+    /// Up to when time has served it.
+    served: AtomicU64,
     /// A writer has been told to stop by the load, and may wait for another one.
     stopped: StopMark,
     /// Writers that wait until there is less to do.
@@ -105,14 +106,21 @@ impl Pressure {
         self.set_owed((self.owed() + time).min(OWED_MAX));
     }
 
-    /// Waiting time that is owed.
+    /// Time that must still pass.
     pub(crate) fn owed(&self) -> Duration {
         Duration::from_nanos(self.owed.load(Relaxed))
     }
 
-    /// Waiting time has been served.
-    pub(crate) fn paid(&self, time: Duration) {
-        self.set_owed(self.owed().saturating_sub(time));
+    /// Time has passed until `now`, by the environment's clock: so much less is owed.
+    pub(crate) fn serve(&self, now: Duration) {
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let before = self.served.swap(now, Relaxed);
+        self.set_owed(self.owed().saturating_sub(Duration::from_nanos(now.saturating_sub(before))));
+    }
+
+    /// Time up to `now` serves nothing.
+    pub(crate) fn forget_time(&self, now: Duration) {
+        self.served.store(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
     fn set_owed(&self, owed: Duration) {

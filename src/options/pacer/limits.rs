@@ -9,7 +9,7 @@ use crate::options::range;
 /// ```
 /// use terrace::tree::Governor;
 /// let leveldb = Governor { l0_slow: 8, l0_stop: 12, ..Governor::default() };
-/// assert!(leveldb.throttle_compactions);
+/// assert_eq!(leveldb.debt_slow_bytes, 4 << 30);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Governor {
@@ -26,26 +26,17 @@ pub struct Governor {
     pub debt_slow_bytes: u64,
     /// Bytes waiting to be compacted at which writers wait; more than `debt_slow_bytes`. Default: 64 GiB.
     pub debt_stop_bytes: u64,
-    /// Whether compactions that hold up no writer pause while lookups and scans wait for the disk. On a disk of
-    /// limited bandwidth, lookups and scans would wait behind compactions. Default: true.
-    pub throttle_compactions: bool,
 }
 
 impl Default for Governor {
     fn default() -> Self {
-        Self {
-            l0_slow: 60,
-            l0_stop: 96,
-            debt_slow_bytes: 4 << 30,
-            debt_stop_bytes: 64 << 30,
-            throttle_compactions: true,
-        }
+        Self { l0_slow: 60, l0_stop: 96, debt_slow_bytes: 4 << 30, debt_stop_bytes: 64 << 30 }
     }
 }
 
 impl Governor {
     pub(super) fn validate(&self) -> Result<()> {
-        let Self { l0_slow, l0_stop, debt_slow_bytes, debt_stop_bytes, throttle_compactions: _ } = *self;
+        let Self { l0_slow, l0_stop, debt_slow_bytes, debt_stop_bytes } = *self;
         range("tree.pacer.l0_slow", l0_slow as u64, 1, 10_000)?;
         range("tree.pacer.l0_stop", l0_stop as u64, l0_slow as u64 + 1, 100_000)?;
         range("tree.pacer.debt_stop_bytes", debt_stop_bytes, debt_slow_bytes.saturating_add(1), u64::MAX)

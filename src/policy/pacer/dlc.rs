@@ -115,7 +115,7 @@ pub fn flushed_and_parts(version: &Version, memtable_bytes: u64) -> (usize, usiz
 
 /// How fast jobs may go on: all alike.
 pub(super) fn budget(load: &LoadState) -> Budget {
-    Budget { bytes_per_second: load.pace.background_bytes_per_second, ..Budget::FREE }
+    Budget { bytes_per_second: load.pace.background_bytes_per_second, is_urgent: false, ..Budget::FREE }
 }
 
 #[cfg(test)]

@@ -5,21 +5,12 @@
 //! worst one sets the rate. It falls geometrically, from the rate at which the store drains, at pressure 0, to a
 //! floor, at pressure 1. So a writer that is too fast by any factor finds its balance on the way, and is seldom
 //! stopped. The rules of level 0 (`level0`) say when level 0 holds writers up. Writers stop only at the hard limits.
-//!
-//! Compactions take all of the disk that they can get, and readers wait behind them (`docs/benchmarks/choices.md`,
-//! "Level 0 and compactions"). So while readers wait for the disk, a compaction works only a share of its time. The
-//! share is smaller, the later writers would be slowed if they went on at their present rate and nothing were
-//! compacted. Debt hurries no compaction where nobody writes.
 
 use super::{Pressure, Slowdown, UserLoad, WriterVerdict};
 use crate::policy::LoadState;
 
-/// Share of its time that a compaction works while writers are far from being slowed. (Standing still would serve
-/// readers only for a while: what is not compacted costs them, too.)
-const COMPACTION_SHARE_MIN: f64 = 0.1;
-
-/// Seconds until writers would be slowed: below the first number the share begins to rise, at the second it is all of
-/// the time.
+/// Seconds until writers would be slowed: below the first number jobs begin to hurry, at the second they hurry as much as
+/// they can.
 const HURRY_SECONDS: (f64, f64) = (20.0, 5.0);
 
 /// What a byte that is written adds to the debt, about: it is compacted once for each level that it passes.
@@ -43,8 +34,6 @@ pub struct GovernorConfig {
     pub floor_bytes_per_second: u64,
     /// Taken for the drain rate until one has been measured, in bytes per second.
     pub unmeasured_bytes_per_second: u64,
-    /// Whether compactions leave the disk to readers while they hold up no writer.
-    pub throttle_compactions: bool,
 }
 
 /// A signal, measured against where it slows (0) and stops (1) writers.
@@ -69,16 +58,12 @@ impl GovernorConfig {
         }
     }
 
-    /// The share of its time, above 0 and up to 1, that a compaction may work.
-    pub(super) fn compaction_share(&self, load: &LoadState, users: &UserLoad) -> f64 {
-        if !self.throttle_compactions || !users.waits_for_disk(&load.costs) {
-            return 1.0;
-        }
+    /// How much jobs must hurry, from 0 to 1, lest writers be slowed: by how soon they would be if they went on as in `users`
+    /// and nothing were compacted.
+    pub(super) fn hurry(&self, load: &LoadState, users: &UserLoad) -> f64 {
         let seconds = self.room_bytes(load) / users.write_rate();
         // Nothing over nothing: writers would be slowed, but there are none.
-        let hurry =
-            if seconds.is_nan() { 0.0 } else { between(-seconds, -HURRY_SECONDS.0, -HURRY_SECONDS.1) };
-        COMPACTION_SHARE_MIN + (1.0 - COMPACTION_SHARE_MIN) * hurry
+        if seconds.is_nan() { 0.0 } else { between(-seconds, -HURRY_SECONDS.0, -HURRY_SECONDS.1) }
     }
 
     /// The memtables, as a signal.
@@ -144,20 +129,25 @@ pub(in crate::policy) fn between(value: f64, slow: f64, stop: f64) -> f64 {
 mod tests {
     use std::time::Duration;
 
-    use super::super::{Budget, JobClass, Pacer};
+    use super::super::{JobClass, Pacer, SteadyConfig};
     use super::*;
 
-    fn pacer(throttle_compactions: bool) -> Pacer {
-        Pacer::Governor(GovernorConfig {
-            l0_slow: 10,
-            l0_stop: 20,
-            debt_slow_bytes: 1000,
-            debt_stop_bytes: 2000,
-            sealed_memtables_max: 1,
-            floor_bytes_per_second: 1,
-            unmeasured_bytes_per_second: 1,
-            throttle_compactions,
-        })
+    const LIMITS: GovernorConfig = GovernorConfig {
+        l0_slow: 10,
+        l0_stop: 20,
+        debt_slow_bytes: 1000,
+        debt_stop_bytes: 2000,
+        sealed_memtables_max: 1,
+        floor_bytes_per_second: 1,
+        unmeasured_bytes_per_second: 1,
+    };
+
+    fn pacer(yield_disk: bool) -> Pacer {
+        if yield_disk {
+            Pacer::Steady(SteadyConfig { limits: LIMITS, yield_disk, yield_processor: false })
+        } else {
+            Pacer::Governor(LIMITS)
+        }
     }
 
     /// Reads that took so many microseconds each, of a second.
@@ -173,12 +163,8 @@ mod tests {
     }
 
     fn share_of(pacer: &Pacer, load: &LoadState, users: &UserLoad) -> f64 {
-        let Budget { share, bytes_per_second: None, is_suspended: false } =
-            pacer.budget(load, users, JobClass::Deep)
-        else {
-            panic!("a governor limits shares alone");
-        };
-        share
+        // Nobody is told to hurry but by the share.
+        pacer.budget(load, users, JobClass::Deep).share
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The pacer: decides when a job runs, at what rate, and how long a writer waits.
 //!
-//! There are four. Each answers the same questions, about a sample of the load:
+//! There are five. Each answers the same questions, about a sample of the load:
 //!
 //! | question | method | asked |
 //! | --- | --- | --- |
@@ -10,7 +10,7 @@
 //! | How high is the load? | [`Pacer::pace`] | once in an [`Pacer::interval`] |
 //! | Does level 0 go first, and is a part of it merged? | [`Pacer::level0_first`], [`Pacer::level0_part`] | for each plan |
 //!
-//! `Governor` (`governor`) is LevelDB's and RocksDB's: jobs always start. `SoftSleep` (`soft_sleep`) is HyperLevelDB's. `Silk`
+//! `Steady` (`steady`) is the default. `Governor` (`governor`) is LevelDB's and RocksDB's: jobs always start. `SoftSleep` (`soft_sleep`) is HyperLevelDB's. `Silk`
 //! (`silk`) and `Dlc` (`dlc`) go by the load of the device, which `estimate` tells from what users did.
 //!
 //! A pacer remembers nothing. What must be known of the past is in [`Pace`], a part of the sample.
@@ -23,6 +23,7 @@ mod estimate;
 mod governor;
 mod silk;
 mod soft_sleep;
+mod steady;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -36,6 +37,7 @@ pub use governor::GovernorConfig;
 pub(super) use governor::between;
 pub use silk::SilkConfig;
 pub use soft_sleep::SoftSleepConfig;
+pub use steady::SteadyConfig;
 
 /// Pacers that do not go by the load of the device look at it this often, for the statistics.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -43,6 +45,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The pacers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pacer {
+    /// Jobs take what clients leave of processor and disk, as long as writers are not slowed for it.
+    Steady(SteadyConfig),
     /// Jobs always run; writers slow down smoothly before the hard limits.
     Governor(GovernorConfig),
     /// Jobs always run; writers sleep for microseconds.
@@ -203,6 +207,8 @@ pub enum Deferral {
     Peak,
     /// Clients are at a peak, and a job of its class is running.
     OneAtAPeak,
+    /// It would take the last processor from clients.
+    Processors,
 }
 
 /// How fast a job may go on.
@@ -214,11 +220,13 @@ pub struct Budget {
     pub bytes_per_second: Option<u64>,
     /// Whether it waits until it is told otherwise.
     pub is_suspended: bool,
+    /// Whether it gets the processor as clients do, and not only a small share of it in short turns.
+    pub is_urgent: bool,
 }
 
 impl Budget {
     /// As fast as it can.
-    pub const FREE: Self = Self { share: 1.0, bytes_per_second: None, is_suspended: false };
+    pub const FREE: Self = Self { share: 1.0, bytes_per_second: None, is_suspended: false, is_urgent: true };
 }
 
 impl Pacer {
@@ -227,6 +235,7 @@ impl Pacer {
     pub fn writer(&self, load: &LoadState) -> WriterVerdict {
         match self {
             Self::Governor(limits)
+            | Self::Steady(SteadyConfig { limits, .. })
             | Self::Silk(SilkConfig { limits, .. })
             | Self::Dlc(DlcConfig { limits, .. }) => limits.writer(load),
             Self::SoftSleep(soft) => soft.writer(load),
@@ -248,6 +257,7 @@ impl Pacer {
         match self {
             _ if self.is_pressed(load) => Admission::Run,
             Self::Governor(_) | Self::SoftSleep(_) => Admission::Run,
+            Self::Steady(steady) => steady.admit(load, JobClass::of(plan)),
             Self::Silk(silk) => silk.admit(load, JobClass::of(plan)),
             Self::Dlc(dlc) => dlc.admit(load, plan),
         }
@@ -259,11 +269,9 @@ impl Pacer {
         match self {
             // Who is stopped writes nothing by which one could tell that jobs are late.
             _ if class == JobClass::Manual || load.waiting_writers > 0 => Budget::FREE,
-            Self::Governor(governor) => {
-                Budget { share: governor.compaction_share(load, users), ..Budget::FREE }
-            }
-            Self::SoftSleep(_) => Budget::FREE,
-            Self::Silk(_) | Self::Dlc(_) if self.is_pressed(load) => Budget::FREE,
+            Self::Governor(_) | Self::SoftSleep(_) => Budget { is_urgent: false, ..Budget::FREE },
+            Self::Steady(_) | Self::Silk(_) | Self::Dlc(_) if self.is_pressed(load) => Budget::FREE,
+            Self::Steady(steady) => steady.budget(load, users),
             Self::Silk(_) => silk::budget(load, class),
             Self::Dlc(_) => dlc::budget(load),
         }
@@ -274,7 +282,7 @@ impl Pacer {
     pub fn pace(&self, load: &LoadState, users: &UserLoad) -> Pace {
         let seen = estimate::device(&load.pace, users, &load.costs);
         match self {
-            Self::Governor(_) | Self::SoftSleep(_) => {
+            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) => {
                 let client_bytes_per_second = users.device_read_rate(&load.costs);
                 let Pace { device_bytes_per_second, quick_read_nanos, .. } = seen;
                 Pace { client_bytes_per_second, device_bytes_per_second, quick_read_nanos, ..Pace::default() }
@@ -288,7 +296,7 @@ impl Pacer {
     #[must_use]
     pub fn interval(&self) -> Duration {
         match self {
-            Self::Governor(_) | Self::SoftSleep(_) => INTERVAL,
+            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) => INTERVAL,
             Self::Silk(silk) => silk.interval,
             Self::Dlc(dlc) => dlc.interval,
         }
@@ -298,7 +306,7 @@ impl Pacer {
     #[must_use]
     pub fn level0_first(&self) -> bool {
         match self {
-            Self::Governor(_) | Self::SoftSleep(_) => false,
+            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) => false,
             Self::Silk(_) | Self::Dlc(_) => true,
         }
     }
@@ -307,7 +315,7 @@ impl Pacer {
     #[must_use]
     pub fn has_level0_thread(&self) -> bool {
         match self {
-            Self::Governor(_) | Self::SoftSleep(_) | Self::Dlc(_) => false,
+            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) | Self::Dlc(_) => false,
             Self::Silk(_) => true,
         }
     }
@@ -316,7 +324,7 @@ impl Pacer {
     #[must_use]
     pub fn level0_part(&self, load: &LoadState, version: &Version) -> Option<Range<usize>> {
         match self {
-            Self::Governor(_) | Self::SoftSleep(_) | Self::Silk(_) => None,
+            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) | Self::Silk(_) => None,
             Self::Dlc(dlc) => dlc.level0_part(load, version),
         }
     }
@@ -326,6 +334,7 @@ impl Pacer {
     pub fn presses(&self, runs: u64) -> bool {
         match self {
             Self::Governor(limits)
+            | Self::Steady(SteadyConfig { limits, .. })
             | Self::Silk(SilkConfig { limits, .. })
             | Self::Dlc(DlcConfig { limits, .. }) => limits.level0_slows(runs),
             Self::SoftSleep(soft) => soft.presses(runs),
@@ -336,6 +345,7 @@ impl Pacer {
     fn is_pressed(&self, load: &LoadState) -> bool {
         let is_in_debt = match self {
             Self::Governor(limits)
+            | Self::Steady(SteadyConfig { limits, .. })
             | Self::Silk(SilkConfig { limits, .. })
             | Self::Dlc(DlcConfig { limits, .. }) => load.debt_bytes >= limits.debt_slow_bytes,
             Self::SoftSleep(_) => false,

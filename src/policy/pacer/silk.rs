@@ -65,7 +65,12 @@ pub(super) fn budget(load: &LoadState, class: JobClass) -> Budget {
     let is_preempted = load.running.of(JobClass::Level0) > 0
         && load.running.of(JobClass::Deep) >= load.compaction_threads.max(1);
     let is_suspended = class == JobClass::Deep && (load.pace.class == LoadClass::High || is_preempted);
-    Budget { bytes_per_second: load.pace.background_bytes_per_second, is_suspended, ..Budget::FREE }
+    Budget {
+        bytes_per_second: load.pace.background_bytes_per_second,
+        is_suspended,
+        is_urgent: false,
+        ..Budget::FREE
+    }
 }
 
 #[cfg(test)]

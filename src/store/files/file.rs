@@ -118,6 +118,17 @@ impl StoreFile {
         Ok(())
     }
 
+    /// Starts to bring what was written to `range` to the device; with `wait`, returns once it is there. It makes nothing durable,
+    /// but a failure counts as one of [`StoreFile::sync`]: the operating system does not report it again.
+    pub(crate) fn write_back(&self, range: Range<u64>, wait: bool) -> Result<()> {
+        let mut failed = self.failed.lock();
+        if let Some(error) = &*failed {
+            return Err(error.clone());
+        }
+        let result = self.file.write_back(range, wait);
+        result.map_err(|e| failed.insert(Error::hard_io("write back", self.path(), e)).clone())
+    }
+
     /// Makes the contents durable. After a failure the bytes written since the last success may or may not be
     /// durable, and every further call fails the same way.
     pub(crate) fn sync(&self, cause: WriteCause) -> Result<()> {

@@ -27,6 +27,9 @@ use crate::types::{DeviceId, Extent, KeyspaceId, PAGE_BYTES, PackId, TableId};
 /// Bytes are written in pieces of about this size.
 const WRITE_BYTES: usize = 1 << 20;
 
+/// So many bytes of a pack may be on their way to the disk. Users' reads wait behind them. (If a pack is synced at once, all of it is.)
+const IN_FLIGHT_BYTES: u64 = 2 << 20;
+
 /// Most file descriptors that are kept open for reading.
 const DESCRIPTORS_MAX: usize = 768;
 
@@ -136,6 +139,7 @@ impl PackStore {
             named: file.named,
             directory: PackDirectory { pack: id, tables: Vec::new() },
             written: 0,
+            on_disk: 0,
             buffer: Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 4),
             sealed: false,
         }
@@ -197,6 +201,8 @@ pub(crate) struct PackWriter {
     named: Named,
     directory: PackDirectory,
     written: u64,
+    /// Up to here bytes are on the disk, or were when a part of the pack was written back.
+    on_disk: u64,
     buffer: Vec<u8>,
     sealed: bool,
 }
@@ -286,8 +292,20 @@ impl PackWriter {
     /// Writes the first `length` bytes of the buffer.
     fn write_out(&mut self, length: usize) -> Result<()> {
         self.recycled.yielding(|| self.file.write(self.cause, self.written, &self.buffer[..length]))?;
+        let start = self.written;
         self.written += length as u64;
         self.buffer.drain(..length);
+        self.write_back(start)
+    }
+
+    /// Starts to bring to the disk what was written from `start` on, and waits for what is too far behind.
+    fn write_back(&mut self, start: u64) -> Result<()> {
+        self.file.write_back(start..self.written, false)?;
+        let end = self.written.saturating_sub(IN_FLIGHT_BYTES);
+        if end > self.on_disk {
+            self.file.write_back(self.on_disk..end, true)?;
+            self.on_disk = end;
+        }
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use terrace::tree::{
     Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Silk, SoftSleep, TableSize,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Silk, SoftSleep, Steady, TableSize,
 };
 use terrace::{Options, TreeOptions};
 
@@ -14,7 +14,7 @@ use crate::Result;
 ///
 /// A part is a decision (`layout`, which is `adaptive` or `leveled`, each with its defaults; `picker`, which is `cursor` or
 /// `least-overlap`, each with the group that there is), or a parameter by the name of its field in [`terrace::tree`]; those of a group
-/// are `group_bytes`, `group_parts` and `settle`; `pacer` is `governor`, `soft-sleep`, `silk` or `dlc`, each with the limits for writers that
+/// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk` or `dlc`, each with the limits for writers that
 /// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
 /// `GET_BYTES+SCAN_BYTES`; `peak` is `delay-full` or `delay-part`; `burst` is `never`, a number of runs, or `RUNSxPARTS`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
 /// units of 2^10, 2^20 or 2^30; switches are `on` or `off`; `flushes` are `cut` or `whole`; `descriptors` are `per-pack` or `per-table`;
@@ -77,7 +77,8 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "high_softness" => dlc(tree)?.high_softness = value.parse()?,
         "peak" => dlc(tree)?.peak = peak(value)?,
         "burst" => dlc(tree)?.burst = burst(value)?,
-        "throttle_compactions" => governor(tree)?.throttle_compactions = is_on(value)?,
+        "yield_disk" => steady(tree)?.yield_disk = is_on(value)?,
+        "yield_processor" => steady(tree)?.yield_processor = is_on(value)?,
         "packs" if value == "one-table" => device(tree)?.packs = PackLayout::OneTable,
         "packs" => device(tree)?.packs = PackLayout::Many { bytes_max: size(value)? },
         "descriptors" => device(tree)?.descriptors = descriptors(value)?,
@@ -117,10 +118,18 @@ fn tables(tree: &mut TreeOptions) -> Result<&mut TableSize> {
 
 fn governor(tree: &mut TreeOptions) -> Result<&mut Governor> {
     match &mut tree.pacer {
-        Pacer::Governor(limits) | Pacer::Silk(Silk { limits, .. }) | Pacer::Dlc(Dlc { limits, .. }) => {
-            Ok(limits)
-        }
+        Pacer::Governor(limits)
+        | Pacer::Steady(Steady { limits, .. })
+        | Pacer::Silk(Silk { limits, .. })
+        | Pacer::Dlc(Dlc { limits, .. }) => Ok(limits),
         _ => Err("not with pacer=soft-sleep".into()),
+    }
+}
+
+fn steady(tree: &mut TreeOptions) -> Result<&mut Steady> {
+    match &mut tree.pacer {
+        Pacer::Steady(steady) => Ok(steady),
+        _ => Err("only with pacer=steady".into()),
     }
 }
 
@@ -166,11 +175,12 @@ fn load(tree: &mut TreeOptions) -> Result<(&mut LoadEstimator, &mut Duration)> {
 fn pacer(value: &str, tree: &mut TreeOptions) -> Result<Pacer> {
     let limits = governor(tree).map_or_else(|_| Governor::default(), |limits| *limits);
     match value {
+        "steady" => Ok(Pacer::Steady(Steady { limits, ..Steady::default() })),
         "governor" => Ok(Pacer::Governor(limits)),
         "soft-sleep" => Ok(Pacer::SoftSleep(SoftSleep::default())),
         "silk" => Ok(Pacer::Silk(Silk { limits, ..Silk::default() })),
         "dlc" => Ok(Pacer::Dlc(Dlc { limits, ..Dlc::default() })),
-        _ => Err("a pacer is governor, soft-sleep, silk or dlc".into()),
+        _ => Err("a pacer is steady, governor, soft-sleep, silk or dlc".into()),
     }
 }
 
@@ -282,18 +292,16 @@ mod tests {
         let text = "default:table_bytes=2M:flushes=whole:packs=64M:descriptors=per-table:\
                     group_bytes=3G:group_parts=5:picker=least-overlap:settle=off:block_bytes=8K:\
                     layout=leveled:level1_bytes=11M:ratio=8:l0_trigger=2:l0_slow=6:l0_stop=7:\
-                    debt_slow_bytes=8:debt_stop_bytes=9:throttle_compactions=off";
+                    debt_slow_bytes=8:debt_stop_bytes=9:yield_disk=off:yield_processor=off";
         let expected = TreeOptions {
             layout: Layout::Leveled(Leveled { level1_bytes: 11 << 20, ratio: 8, l0_trigger: 2 }),
             picker: Picker::LeastOverlap(Group { bytes: 3 << 30, parts: 5, settle: false }),
             cutter: Cutter::Size(TableSize { table_bytes: 2 << 20, flushes: Flushes::Whole }),
             retainer: Retainer::Drop,
-            pacer: Pacer::Governor(Governor {
-                l0_slow: 6,
-                l0_stop: 7,
-                debt_slow_bytes: 8,
-                debt_stop_bytes: 9,
-                throttle_compactions: false,
+            pacer: Pacer::Steady(Steady {
+                limits: Governor { l0_slow: 6, l0_stop: 7, debt_slow_bytes: 8, debt_stop_bytes: 9 },
+                yield_disk: false,
+                yield_processor: false,
             }),
             placer: Placer::OneDevice(OneDevice {
                 packs: PackLayout::Many { bytes_max: 64 << 20 },

@@ -94,13 +94,10 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
         other => entries.push(("table", format!("{other:?}"))),
     }
     match tree.pacer {
-        Pacer::Governor(governor) => entries.extend([
-            (
-                "level 0 trigger, slow-down, stop",
-                format!("{l0_trigger}, {}, {}", governor.l0_slow, governor.l0_stop),
-            ),
-            ("merges pause for readers", governor.throttle_compactions.to_string()),
-        ]),
+        Pacer::Governor(governor) => entries.extend([(
+            "level 0 trigger, slow-down, stop",
+            format!("{l0_trigger}, {}, {}", governor.l0_slow, governor.l0_stop),
+        )]),
         other => entries.push(("pacer", format!("{other:?}"))),
     }
     match tree.placer {

@@ -54,7 +54,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     memtable_bytes: Option<u64>,
 
-    /// Profile of options to open the store with, and parts of its tree set otherwise: default:throttle_compactions=off
+    /// Profile of options to open the store with, and parts of its tree set otherwise: default:yield_disk=off
     #[arg(long, value_name = "NAME[:PART=VALUE]...")]
     profile: Option<String>,
 
