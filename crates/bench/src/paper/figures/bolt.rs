@@ -346,7 +346,9 @@ mod tests {
 
     #[test]
     fn jobs_take_the_syncs_that_the_model_says() {
-        let setting = setting(4096.0);
+        // `TERRACE_LONG=1`: four times as much data.
+        let is_long = std::env::var("TERRACE_LONG").is_ok_and(|value| value != "0");
+        let setting = setting(if is_long { 4096.0 } else { 16384.0 });
         for group_mib in [2, 64] {
             let loaded = load(&setting, grouped(&setting, group_mib)).unwrap();
             let (counted, predicted) = (counted(&loaded.stats), predicted(&loaded));
