@@ -15,9 +15,9 @@
 //! [`Source`] never change. Mapped memory is unmapped by its length, memory of the heap is deallocated with the layout
 //! that it was allocated with, which follows from the length.
 //!
-//! AddressSanitizer has watched the unit tests of this module and of its two users (`types/buffer.rs` and the arena of
-//! memtables); [contributing.md](../../docs/contributing.md) has the command. Under Miri all memory comes from the
-//! heap.
+//! AddressSanitizer has watched the unit tests of this module and of `types/buffer.rs`, and an arena of memtables with
+//! large allocations, all three with mappings and with refused ones. `docs/contributing.md` says how it is run. Under
+//! Miri, which has not run them, all memory would come from the heap.
 #![expect(unsafe_code, reason = "raw memory; see the module header")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
