@@ -12,7 +12,6 @@ use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::{Db, Ingest, Keyspace, KeyspaceOptions, Options, Snapshot};
 use terrace_torture::TreeParts as _;
-use terrace_torture::schedules;
 
 const TTL: u64 = 100;
 const KEYS: u64 = 200;
@@ -200,7 +199,7 @@ impl Life {
 fn answers_are_those_of_a_map_whose_values_expire() {
     let first = Seed::new(5).0;
     let mut expired = 0;
-    for seed in first..first + number("LIVES").unwrap_or(schedules(2, 6)) {
+    for seed in first..first + number("LIVES").unwrap_or(6) {
         let preempt_at_locks = seed.is_multiple_of(3);
         let config = SimConfig { seed, preemption_percent: 20, preempt_at_locks, ..SimConfig::default() };
         expired += SimEnv::run(config, move |env| {
