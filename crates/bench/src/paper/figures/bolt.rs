@@ -344,15 +344,21 @@ mod tests {
         }
     }
 
+    /// The longest tests of this crate: apart, so that they run beside each other.
+    fn take_the_syncs_that_the_model_says(group_mib: u64) {
+        let setting = setting(4096.0);
+        let loaded = load(&setting, grouped(&setting, group_mib)).unwrap();
+        let (counted, predicted) = (counted(&loaded.stats), predicted(&loaded));
+        assert!(misprediction(&loaded) < 0.05, "{counted} for {predicted}");
+    }
+
     #[test]
-    fn jobs_take_the_syncs_that_the_model_says() {
-        // `TERRACE_LONG=1`: four times as much data.
-        let is_long = std::env::var("TERRACE_LONG").is_ok_and(|value| value != "0");
-        let setting = setting(if is_long { 4096.0 } else { 16384.0 });
-        for group_mib in [2, 64] {
-            let loaded = load(&setting, grouped(&setting, group_mib)).unwrap();
-            let (counted, predicted) = (counted(&loaded.stats), predicted(&loaded));
-            assert!(misprediction(&loaded) < 0.05, "{group_mib} MiB: {counted} for {predicted}");
-        }
+    fn jobs_of_small_groups_take_the_syncs_that_the_model_says() {
+        take_the_syncs_that_the_model_says(2);
+    }
+
+    #[test]
+    fn jobs_of_large_groups_take_the_syncs_that_the_model_says() {
+        take_the_syncs_that_the_model_says(64);
     }
 }
