@@ -20,9 +20,13 @@ use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
 use terrace::env::{Env, Priority, Thread};
 use terrace::{Db, Durability, Error, ErrorKind, Keyspace, Snapshot, WriteBatch};
+use terrace_torture::schedules;
 
 /// Schedules that each scenario tries on the simulated machine.
 const SCHEDULES: u64 = 25;
+
+/// Simulated schedules of each test unless the run is a long one.
+const BRIEF: u64 = 10;
 
 /// Where a scenario runs, and how much it does.
 #[derive(Clone)]
@@ -82,7 +86,7 @@ fn everywhere(scenario: fn(&Stage)) {
     let seed = Seed::new(1);
     scenario(&Stage { env: PosixEnv::shared(), dir: dir.path().into(), seed: seed.0, scale: 10 });
     let chosen = number("TERRACE_SEED");
-    let schedules = number("TERRACE_SCHEDULES").unwrap_or(SCHEDULES);
+    let schedules = number("TERRACE_SCHEDULES").unwrap_or(schedules(BRIEF, SCHEDULES));
     let seeds = chosen.map_or(100..100 + schedules, |seed| seed..seed + 1);
     for seed in seeds {
         let _told = Seed(seed);
@@ -526,7 +530,7 @@ fn closing_in_the_midst_of_everything_loses_nothing() {
 
 #[test]
 fn a_power_cut_in_the_midst_of_everything_keeps_what_was_synced() {
-    let schedules = number("TERRACE_SCHEDULES").unwrap_or(SCHEDULES);
+    let schedules = number("TERRACE_SCHEDULES").unwrap_or(schedules(BRIEF, SCHEDULES));
     let chosen = number("TERRACE_SEED");
     for seed in chosen.map_or(500..500 + schedules, |seed| seed..seed + 1) {
         let _told = Seed(seed);
@@ -637,7 +641,7 @@ fn checks_during_replacements(stage: &Stage) {
 #[test]
 fn a_check_is_not_confused_by_a_manifest_that_is_replaced() {
     // On real threads, or a device with latencies, the two hardly ever meet.
-    let schedules = number("TERRACE_SCHEDULES").unwrap_or(4 * SCHEDULES);
+    let schedules = number("TERRACE_SCHEDULES").unwrap_or(schedules(BRIEF, 4 * SCHEDULES));
     for seed in number("TERRACE_SEED").map_or(900..900 + schedules, |seed| seed..seed + 1) {
         let _told = Seed(seed);
         let config = SimConfig { seed, preemption_percent: 40, ..SimConfig::default() };

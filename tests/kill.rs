@@ -8,11 +8,11 @@
 
 use terrace_torture::blocks::Blocks;
 use terrace_torture::kill::{self, KILL, Kill};
-use terrace_torture::number;
 use terrace_torture::power::Power;
 use terrace_torture::runner::pass_sample;
 use terrace_torture::suite::Suite;
 use terrace_torture::writer;
+use terrace_torture::{number, schedules};
 
 /// What the processes run that are killed. In the parent's own run of the tests it does nothing.
 #[test]
@@ -22,7 +22,7 @@ fn child() {
 
 #[test]
 fn every_acknowledged_write_survives_kills() {
-    let kills = number("TERRACE_KILLS").unwrap_or(KILL.kills);
+    let kills = number("TERRACE_KILLS").unwrap_or(schedules(12, KILL.kills));
     pass_sample(Box::leak(Box::new(Kill { kills })), 1);
 }
 

@@ -17,7 +17,7 @@ use terrace::env::{Env, Priority, Thread};
 use terrace::{Db, ErrorKind, KeyspaceOptions, Snapshot, WriteBatch};
 use terrace_torture::client::{DIR, open};
 use terrace_torture::counter::{moment, write_batch};
-use terrace_torture::{Replay, tiny};
+use terrace_torture::{Replay, schedules, tiny};
 
 /// Set in a child: the directory to write.
 const CHILD_DIR: &str = "TERRACE_READER_CHILD_DIR";
@@ -68,7 +68,7 @@ impl Writing {
 
 #[test]
 fn a_reader_beside_a_writer_sees_a_prefix_with_all_that_was_acknowledged() {
-    for seed in 0..6 {
+    for seed in 0..schedules(2, 6) {
         let _replay = Replay(format!("seed {seed}"));
         let (refreshed, compactions) = SimEnv::run(interleaved(seed), |env| {
             let db = open(&env, &tiny()).unwrap();
@@ -101,7 +101,7 @@ fn a_reader_beside_a_writer_sees_a_prefix_with_all_that_was_acknowledged() {
 /// Dead files are recycled, but not those that a reader holds, even if it has not read a block of them yet.
 #[test]
 fn a_reader_finds_later_what_its_writer_would_have_written_over() {
-    for seed in 0..4 {
+    for seed in 0..schedules(2, 4) {
         let _replay = Replay(format!("seed {seed}"));
         SimEnv::run(interleaved(seed), |env| {
             let db = open(&env, &tiny()).unwrap();
@@ -136,7 +136,7 @@ fn a_reader_finds_later_what_its_writer_would_have_written_over() {
 /// Ingests and keyspaces are in the manifest, what is put in the log: a reader looks at one after the other.
 #[test]
 fn a_reader_that_sees_a_write_sees_what_was_ingested_dropped_and_set_before_it() {
-    for seed in 0..12 {
+    for seed in 0..schedules(4, 12) {
         let _replay = Replay(format!("seed {seed}"));
         SimEnv::run(interleaved(seed), move |env| {
             let db = open(&env, &tiny()).unwrap();

@@ -20,7 +20,7 @@ use terrace_torture::TreeParts as _;
 use terrace_torture::client::{DIR, open};
 use terrace_torture::holders::{Held, KEYS, Model, check, key, verified};
 use terrace_torture::large_packs::{options, put, value};
-use terrace_torture::{Replay, Rng, sealed_packs as packs, seed_or};
+use terrace_torture::{Replay, Rng, schedules, sealed_packs as packs, seed_or};
 
 /// Longer than the longest pause before a blocked pack is tried again.
 const LONG: Duration = Duration::from_secs(200);
@@ -118,7 +118,7 @@ fn torture(env: &Arc<SimEnv>, seed: u64) -> (u64, u64, u64) {
 fn i8_whoever_holds_on_to_a_table_reads_it_whatever_is_punched() {
     let first = seed_or(0);
     let (mut all_moves, mut all_holes) = (0, 0);
-    for seed in first..first + 8 {
+    for seed in first..first + schedules(3, 8) {
         let _replay = Replay(format!("TERRACE_SEED={seed}"));
         let config = SimConfig { seed, preemption_percent: 50, ..SimConfig::default() };
         let (punches, moves, holes) = SimEnv::run(config, move |env| torture(&env, seed));

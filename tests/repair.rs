@@ -12,7 +12,7 @@ use terrace::env::Env;
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::{Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, RepairReport, WriteBatch};
 use terrace_torture::client::{DIR, open};
-use terrace_torture::{Replay, sealed_packs as packs, tiny};
+use terrace_torture::{Replay, is_long, schedules, sealed_packs as packs, tiny};
 
 const TARGET: &str = "/repaired";
 const KEYS: usize = 420;
@@ -138,7 +138,7 @@ fn an_undamaged_store_is_copied_whole() {
 fn damage_anywhere_in_a_pack_costs_no_more_than_a_table() {
     let (mut listed, mut cases) = (0, 0);
     for at in 0..packs(&damaged_by(|_| {})).len() {
-        for part in 0..12 {
+        for part in (0..12).step_by(if is_long() { 1 } else { 3 }) {
             let env = damaged_by(|_| {});
             let path = packs(&env)[at].clone();
             let length = env.read_file(&path).unwrap().len() as u64;
@@ -327,15 +327,15 @@ fn repair_with_trouble(env: &Arc<SimEnv>) -> terrace::Result<RepairReport> {
 
 #[test]
 fn a_repair_that_fails_or_is_cut_off_at_any_call_makes_nothing_up() {
-    const CASES: u64 = 60;
+    let cases = schedules(20, 60);
     let whole = damaged_by(|_| {});
     repair_with_trouble(&whole).unwrap();
     let (calls, mutations) = (whole.calls(), whole.mutations());
     let mut failed = 0;
-    for case in 0..CASES {
+    for case in 0..cases {
         let (error, sticky) =
             (if case % 2 == 0 { FaultError::Io } else { FaultError::NoSpace }, case % 3 == 0);
-        let target = FaultTarget::Call(case * calls / CASES);
+        let target = FaultTarget::Call(case * calls / cases);
         let rule = FaultRule { target, error, sticky, partial: case % 4 < 2 };
         let _replay = Replay(format!("{rule:?}"));
         let env = damaged_by(|env| env.fault(rule.clone()));
@@ -349,9 +349,9 @@ fn a_repair_that_fails_or_is_cut_off_at_any_call_makes_nothing_up() {
             }
         }
     }
-    assert!(failed > CASES / 3, "{failed} of {CASES}");
-    for case in 0..CASES {
-        let cut = case * mutations / CASES;
+    assert!(failed > cases / 3, "{failed} of {cases}");
+    for case in 0..cases {
+        let cut = case * mutations / cases;
         let _replay = Replay(format!("cut at {cut}"));
         let env = damaged_by(|env| env.cut_after(cut));
         assert!(repair_with_trouble(&env).is_err());

@@ -19,7 +19,7 @@ use terrace_torture::TreeParts as _;
 use terrace_torture::client::{DIR, open};
 use terrace_torture::holders::{Held, KEYS, Model, check, key, verified};
 use terrace_torture::large_packs::{VALUE_BYTES, options, put, value};
-use terrace_torture::{Replay, Rng, sealed_packs as packs, seed_or};
+use terrace_torture::{Replay, Rng, schedules, sealed_packs as packs, seed_or};
 
 /// Longer than the longest pause before a pack that something stood in the way of is tried again.
 const LONG: Duration = Duration::from_secs(200);
@@ -191,7 +191,7 @@ fn torture(env: &Arc<SimEnv>, seed: u64) -> (u64, u64) {
 #[test]
 fn i8_whoever_holds_on_to_a_table_reads_it_whatever_is_rewritten() {
     let first = seed_or(0);
-    for seed in first..first + 8 {
+    for seed in first..first + schedules(3, 8) {
         let _replay = Replay(format!("TERRACE_SEED={seed}"));
         let config = SimConfig { seed, preemption_percent: 50, ..SimConfig::default() };
         let (jobs, errors) = SimEnv::run(config, move |env| torture(&env, seed));
@@ -203,7 +203,7 @@ fn i8_whoever_holds_on_to_a_table_reads_it_whatever_is_rewritten() {
 /// Whatever moment the store is closed at, and a keyspace dropped.
 #[test]
 fn a_rewrite_ends_with_its_keyspace_and_with_the_store() {
-    for seed in 0..24 {
+    for seed in 0..schedules(8, 24) {
         let _replay = Replay(format!("seed {seed}"));
         let machine = SimEnv::new(SimConfig { seed, preemption_percent: 50, ..SimConfig::default() });
         let model = machine.simulate(move |env| {

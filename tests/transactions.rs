@@ -19,6 +19,7 @@ use terrace::env::{Env, Priority, Thread};
 use terrace::{
     Db, Durability, Error, ErrorKind, Ingest, Isolation, Keyspace, Transaction, TransactionOptions,
 };
+use terrace_torture::schedules;
 
 const SERIALIZABLE: TransactionOptions = TransactionOptions { isolation: Isolation::Serializable };
 const SNAPSHOT: TransactionOptions = TransactionOptions { isolation: Isolation::Snapshot };
@@ -422,7 +423,7 @@ fn everywhere(life: fn(Arc<dyn Env>, &Path, u64, u64)) {
     let dir = tempfile::tempdir().unwrap();
     let seed = Seed::new(1);
     life(PosixEnv::shared(), dir.path(), seed.0, 100);
-    let schedules = number("TERRACE_SCHEDULES").unwrap_or(20);
+    let schedules = number("TERRACE_SCHEDULES").unwrap_or(schedules(8, 20));
     for seed in number("TERRACE_SEED").map_or(100..100 + schedules, |seed| seed..seed + 1) {
         let _told = Seed(seed);
         let device = if seed.is_multiple_of(2) { DeviceModel::instant() } else { DeviceModel::nvme() };

@@ -97,8 +97,7 @@ pub trait Env: fmt::Debug + Send + Sync + 'static {
         let _ = work;
     }
 
-    /// From here on the calling thread, if it began as [`Priority::Background`], has normal priority if `urgent`, and otherwise that
-    /// of the background again. Other threads stay what they are.
+    /// From here on the calling thread has normal priority if `urgent`, and otherwise the one that it began with.
     fn set_urgent(&self, urgent: bool) {
         let _ = urgent;
     }
@@ -208,9 +207,9 @@ pub struct Work {
 pub enum Priority {
     /// The same share as the caller's own threads.
     Normal,
-    /// The same share, in short turns: others wait for less long each time.
-    Brief,
-    /// A small share, if other threads want to run, in short turns. [`Env::set_urgent`] changes it.
+    /// The same share, on all processors but one, which is left to others.
+    Aside,
+    /// As `Aside`, and a small share if other threads want to run.
     Background,
 }
 

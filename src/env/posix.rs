@@ -16,7 +16,7 @@ mod memory;
 mod tests;
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::fmt;
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -36,14 +36,17 @@ use super::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread};
 /// Niceness of [`Priority::Background`] threads: a ninth of the weight of a thread of normal priority.
 const BACKGROUND_NICENESS: i32 = 10;
 
-/// Turns of background threads on a processor, the shortest that Linux gives; its own are about 3 ms. A caller that wants to run
-/// meanwhile waits for so long.
-#[cfg(target_os = "linux")]
-const SHORT_TURN: Duration = Duration::from_micros(100);
-
 thread_local! {
-    /// Whether the thread began as one of [`Priority::Background`].
-    static IS_BACKGROUND: Cell<bool> = const { Cell::new(false) };
+    /// Of a thread that leaves a processor to others: its place.
+    static PLACE: RefCell<Option<Place>> = const { RefCell::new(None) };
+}
+
+/// A thread that leaves a processor to others, unless it is urgent.
+struct Place {
+    niceness: i32,
+    /// The processors that the process gave it.
+    #[cfg(target_os = "linux")]
+    all: Option<rustix::thread::CpuSet>,
 }
 
 /// The operating system as an [`Env`].
@@ -169,20 +172,19 @@ impl Env for PosixEnv {
     }
 
     fn set_urgent(&self, urgent: bool) {
-        if IS_BACKGROUND.get() {
-            set_turns(if urgent { 0 } else { BACKGROUND_NICENESS }, !urgent);
-        }
+        PLACE.with_borrow(|place| {
+            if let Some(place) = place {
+                place.set(urgent);
+            }
+        });
     }
 
     fn spawn(&self, name: &str, priority: Priority, body: Box<dyn FnOnce() + Send>) -> io::Result<Thread> {
         let started = thread::Builder::new().name(name.to_owned()).spawn(move || {
             match priority {
                 Priority::Normal => {}
-                Priority::Brief => set_turns(0, true),
-                Priority::Background => {
-                    IS_BACKGROUND.set(true);
-                    set_turns(BACKGROUND_NICENESS, true);
-                }
+                Priority::Aside => Place::take(0),
+                Priority::Background => Place::take(BACKGROUND_NICENESS),
             }
             body();
         })?;
@@ -222,19 +224,44 @@ fn sync_parent(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives the calling thread a niceness, which on Linux belongs to a thread, and short turns or the kernel's own. A refusal costs
-/// speed, not correctness.
-fn set_turns(niceness: i32, short: bool) {
-    #[cfg(target_os = "linux")]
-    {
-        let turn = short.then_some(SHORT_TURN);
-        if linux::set_turns(niceness, turn).is_err() {
-            // Without the right to a higher priority, or on a kernel that knows no such call.
-            let _ = linux::set_turns(BACKGROUND_NICENESS, turn);
-        }
+impl Place {
+    /// The calling thread leaves a processor to others from here on.
+    fn take(niceness: i32) {
+        let place = Self {
+            niceness,
+            #[cfg(target_os = "linux")]
+            all: rustix::thread::sched_getaffinity(None).ok(),
+        };
+        place.set(false);
+        PLACE.set(Some(place));
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (niceness, short);
+
+    /// Sets niceness and processors of the calling thread. A refusal costs speed, not correctness: without the right to a higher
+    /// priority a thread that was urgent once has the processors alone.
+    fn set(&self, urgent: bool) {
+        #[cfg(target_os = "linux")]
+        {
+            // On Linux niceness belongs to a thread, and `None` names the calling one.
+            let _ = rustix::process::setpriority_process(None, if urgent { 0 } else { self.niceness });
+            if let Some(all) = &self.all {
+                let processors = if urgent { *all } else { all_but_one(all) };
+                let _ = rustix::thread::sched_setaffinity(None, &processors);
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (self.niceness, urgent);
+    }
+}
+
+/// All processors of `all` but the last; a single one stays. The first ones often serve interrupts, which would disturb others.
+#[cfg(target_os = "linux")]
+fn all_but_one(all: &rustix::thread::CpuSet) -> rustix::thread::CpuSet {
+    let mut processors = *all;
+    let last = (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|processor| all.is_set(*processor));
+    if let Some(last) = last.filter(|_| all.count() > 1) {
+        processors.unset(last);
+    }
+    processors
 }
 
 /// A locked file. Fields drop after `drop`, so the file is unlocked before the claim is given up.

@@ -47,7 +47,7 @@ pub struct Steady {
     /// Compactions pause while lookups and scans wait for the disk. On a disk of limited bandwidth, these would wait
     /// behind compactions. Default: true.
     pub yield_disk: bool,
-    /// Compactions and flushes together leave one processor to clients, and take the others in short turns. Default: true.
+    /// Compactions and flushes together leave one processor to clients. Default: true.
     pub yield_processor: bool,
 }
 

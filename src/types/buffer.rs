@@ -401,6 +401,7 @@ impl From<Vec<u8>> for Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::pages::refusal;
 
     fn chunk(bytes: usize, frame_bytes: usize) -> (Arc<Chunk>, Arc<AtomicU64>) {
         let total = Arc::default();
@@ -499,6 +500,17 @@ mod tests {
         let first = filled(&chunk, 224, 1).unwrap();
         assert_eq!(chunk.tags().collect::<Vec<_>>(), [UNTAGGED; 2]);
         drop((first, second));
+    }
+
+    #[test]
+    fn large_buffers_are_zeros_though_the_kernel_refuses_mappings() {
+        let bytes = 3 << 20;
+        // What the heap gives next has been written to.
+        drop(refusal::during(|| Buffer::from(vec![7; bytes])));
+        let mut buffer = refusal::during(|| Buffer::alone(bytes));
+        assert!(buffer.iter().all(|byte| *byte == 0));
+        buffer.get_mut().unwrap().fill(1);
+        assert!(buffer.iter().all(|byte| *byte == 1));
     }
 
     #[test]

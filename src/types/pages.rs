@@ -5,11 +5,19 @@
 //! what it had allocated (`docs/benchmarks/memory.md`). An allocation of [`LARGE_BYTES`] or more is therefore mapped
 //! by itself: it is zeros at first, and freeing it frees the memory.
 //!
+//! The kernel may refuse a mapping while the heap still has memory: a process may have only so many mappings
+//! (`vm.max_map_count`). Then the memory comes from the heap. Only if the heap has none either does the process end, as
+//! it does for any other allocation.
+//!
 //! # Why it is sound
 //!
-//! A [`Pages`] is the only owner of its memory, which is there, at the same address, until it drops. Its length never
-//! changes. Mapped memory is unmapped, allocated memory is deallocated with the layout that it was allocated with: by
-//! the same length both ways.
+//! A [`Pages`] is the only owner of its memory, which is there, at the same address, until it drops. Its length and its
+//! [`Source`] never change. Mapped memory is unmapped by its length, memory of the heap is deallocated with the layout
+//! that it was allocated with, which follows from the length.
+//!
+//! AddressSanitizer has watched the unit tests of this module and of `types/buffer.rs`, and an arena of memtables with
+//! large allocations, all three with mappings and with refused ones. `docs/contributing.md` says how it is run. Under
+//! Miri, which has not run them, all memory would come from the heap.
 #![expect(unsafe_code, reason = "raw memory; see the module header")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -22,11 +30,20 @@ pub(crate) const LARGE_BYTES: usize = 2 << 20;
 /// Alignment of memory from the heap; mapped memory begins at a page.
 pub(crate) const PAGES_ALIGN: usize = 64;
 
+/// Where memory came from, and so where it goes back to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// Mapped by itself.
+    Kernel,
+    Heap,
+}
+
 /// Memory, not initialised unless it is [zeroed](Self::is_zeroed).
 #[derive(Debug)]
 pub(crate) struct Pages {
     start: NonNull<u8>,
     bytes: usize,
+    source: Source,
 }
 
 // SAFETY: it is the only owner of its memory.
@@ -37,15 +54,15 @@ unsafe impl Sync for Pages {}
 impl Pages {
     /// Memory of `bytes`, which is not 0, aligned to [`PAGES_ALIGN`]. Aborts the process if there is none.
     pub(crate) fn new(bytes: usize) -> Self {
+        if is_large(bytes)
+            && let Some(start) = map(bytes)
+        {
+            return Self { start, bytes, source: Source::Kernel };
+        }
         let layout = layout(bytes);
-        let start = if is_mapped(bytes) {
-            map(bytes)
-        } else {
-            // SAFETY: the layout is not of length 0.
-            NonNull::new(unsafe { alloc(layout) })
-        };
-        let Some(start) = start else { handle_alloc_error(layout) };
-        Self { start, bytes }
+        // SAFETY: the layout is not of length 0.
+        let Some(start) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+        Self { start, bytes, source: Source::Heap }
     }
 
     pub(crate) fn start(&self) -> NonNull<u8> {
@@ -59,38 +76,38 @@ impl Pages {
 
     /// Whether the memory was zeros when it was made.
     pub(crate) fn is_zeroed(&self) -> bool {
-        is_mapped(self.bytes)
+        self.source == Source::Kernel
     }
 
     /// The start of the memory. The caller becomes its owner and frees it through [`Pages::from_raw`].
-    pub(crate) fn into_raw(self) -> NonNull<u8> {
-        let start = self.start;
+    pub(crate) fn into_raw(self) -> (NonNull<u8>, Source) {
+        let raw = (self.start, self.source);
         std::mem::forget(self);
-        start
+        raw
     }
 
     /// Takes the memory of [`Pages::into_raw`] back.
     ///
     /// # Safety
-    /// `start` came from `into_raw` of memory of `bytes`, and nobody else frees it.
-    pub(crate) unsafe fn from_raw(start: NonNull<u8>, bytes: usize) -> Self {
-        Self { start, bytes }
+    /// `start` and `source` came from `into_raw` of memory of `bytes`, and nobody else frees it.
+    pub(crate) unsafe fn from_raw(start: NonNull<u8>, bytes: usize, source: Source) -> Self {
+        Self { start, bytes, source }
     }
 }
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        if is_mapped(self.bytes) {
-            unmap(self);
-        } else {
+        match self.source {
+            Source::Kernel => unmap(self),
             // SAFETY: allocated with this layout, and the owner is done with it.
-            unsafe { dealloc(self.start.as_ptr(), layout(self.bytes)) }
+            Source::Heap => unsafe { dealloc(self.start.as_ptr(), layout(self.bytes)) },
         }
     }
 }
 
-fn is_mapped(bytes: usize) -> bool {
-    cfg!(all(unix, not(miri))) && bytes >= LARGE_BYTES && !planted!("large-memory-left-to-the-heap")
+/// Whether so much memory is to be mapped by itself.
+fn is_large(bytes: usize) -> bool {
+    bytes >= LARGE_BYTES && !planted!("large-memory-left-to-the-heap")
 }
 
 fn layout(bytes: usize) -> Layout {
@@ -99,8 +116,13 @@ fn layout(bytes: usize) -> Layout {
     layout.unwrap_or_else(|_| handle_alloc_error(Layout::new::<u8>()))
 }
 
+/// New memory from the kernel, or none if it refuses.
 #[cfg(all(unix, not(miri)))]
 fn map(bytes: usize) -> Option<NonNull<u8>> {
+    #[cfg(test)]
+    if refusal::is_on() {
+        return None;
+    }
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
     // SAFETY: new memory, at whatever address is free.
     let mapped = unsafe {
@@ -122,7 +144,39 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
 fn unmap(pages: &Pages) {
     // SAFETY: mapped with this length, and the owner is done with it.
     let unmapped = unsafe { rustix::mm::munmap(pages.start.as_ptr().cast(), pages.bytes) };
+    #[cfg(target_os = "linux")]
+    if unmapped.is_err() {
+        // The kernel would have had to split a mapping, and there are too many. The addresses stay taken, the memory does not.
+        // SAFETY: as above.
+        let given_back = unsafe {
+            rustix::mm::madvise(pages.start.as_ptr().cast(), pages.bytes, rustix::mm::Advice::LinuxDontNeed)
+        };
+        debug_assert!(given_back.is_ok(), "{given_back:?}");
+    }
+    #[cfg(not(target_os = "linux"))]
     debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+}
+
+/// Mappings that the kernel refuses, as a test asks for it.
+#[cfg(test)]
+pub(crate) mod refusal {
+    use std::cell::Cell;
+
+    thread_local! {
+        static ON: Cell<bool> = const { Cell::new(false) };
+    }
+
+    pub(super) fn is_on() -> bool {
+        ON.get()
+    }
+
+    /// Runs `work`, in which this thread gets no mapping.
+    pub(crate) fn during<R>(work: impl FnOnce() -> R) -> R {
+        ON.set(true);
+        let outcome = work();
+        ON.set(false);
+        outcome
+    }
 }
 
 #[cfg(not(all(unix, not(miri))))]
@@ -137,30 +191,51 @@ fn unmap(_: &Pages) {}
 mod tests {
     use super::*;
 
+    const LENGTHS: [usize; 5] = [1, 63, LARGE_BYTES - 1, LARGE_BYTES, LARGE_BYTES + 4097];
+
+    /// Writes all of it, and reads it back.
+    fn use_whole(pages: &Pages, bytes: usize) {
+        assert_eq!((pages.bytes(), pages.start().addr().get() % PAGES_ALIGN), (bytes, 0));
+        if pages.is_zeroed() {
+            // SAFETY: all of it is there, and zeros.
+            let all = unsafe { std::slice::from_raw_parts(pages.start().as_ptr(), bytes) };
+            assert!(all.iter().all(|byte| *byte == 0));
+        }
+        // SAFETY: it is there, and nobody else's.
+        unsafe { pages.start().as_ptr().write_bytes(7, bytes) };
+        // SAFETY: initialised above.
+        let all = unsafe { std::slice::from_raw_parts(pages.start().as_ptr(), bytes) };
+        assert!(all.iter().all(|byte| *byte == 7));
+    }
+
     #[test]
     fn memory_of_any_length_can_be_written_whole() {
-        for bytes in [1, 63, LARGE_BYTES - 1, LARGE_BYTES, LARGE_BYTES + 4097] {
+        for bytes in LENGTHS {
             let pages = Pages::new(bytes);
-            assert_eq!((pages.bytes(), pages.start().addr().get() % PAGES_ALIGN), (bytes, 0));
-            if pages.is_zeroed() {
-                // SAFETY: all of it is there, and zeros.
-                let all = unsafe { std::slice::from_raw_parts(pages.start().as_ptr(), bytes) };
-                assert!(all.iter().all(|byte| *byte == 0));
-            }
-            // SAFETY: it is there, and nobody else's.
-            unsafe { pages.start().as_ptr().write_bytes(7, bytes) };
-            // SAFETY: initialised above.
-            let all = unsafe { std::slice::from_raw_parts(pages.start().as_ptr(), bytes) };
-            assert!(all.iter().all(|byte| *byte == 7));
+            assert_eq!(pages.is_zeroed(), cfg!(all(unix, not(miri))) && bytes >= LARGE_BYTES);
+            use_whole(&pages, bytes);
+        }
+    }
+
+    #[test]
+    fn memory_that_the_kernel_refuses_comes_from_the_heap_and_goes_back_there() {
+        for bytes in LENGTHS {
+            let pages = refusal::during(|| Pages::new(bytes));
+            assert_eq!(pages.source, Source::Heap, "{bytes}");
+            use_whole(&pages, bytes);
+            // Freed while the kernel grants mappings again: by where it came from, not by its length.
+            let (start, source) = pages.into_raw();
+            // SAFETY: from `into_raw`, with the same length.
+            drop(unsafe { Pages::from_raw(start, bytes, source) });
         }
     }
 
     #[test]
     fn memory_is_taken_back_from_a_raw_pointer() {
         for bytes in [100, LARGE_BYTES] {
-            let start = Pages::new(bytes).into_raw();
+            let (start, source) = Pages::new(bytes).into_raw();
             // SAFETY: from `into_raw`, with the same length.
-            let pages = unsafe { Pages::from_raw(start, bytes) };
+            let pages = unsafe { Pages::from_raw(start, bytes, source) };
             assert_eq!(pages.start(), start);
         }
     }

@@ -31,6 +31,7 @@ use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
 use terrace::env::{Env, Priority, Thread};
 use terrace::{Db, Options};
+use terrace_torture::schedules;
 
 /// Schedules that each test tries on the simulated machine.
 const SCHEDULES: u64 = 40;
@@ -253,7 +254,7 @@ impl Life {
 
 /// The schedules of a test, from `first` on.
 fn seeds(first: u64, count: u64) -> Range<u64> {
-    let count = number("TERRACE_SCHEDULES").unwrap_or(count);
+    let count = number("TERRACE_SCHEDULES").unwrap_or(schedules(count / 4, count));
     number("TERRACE_SEED").map_or(first..first + count, |seed| seed..seed + 1)
 }
 

@@ -86,7 +86,8 @@ pub fn invariants(sources: &[Source]) -> Vec<String> {
     problems
 }
 
-/// The bugs that `docs/planted-bugs.md` lists are those that are planted, each in one file, and the tests that notice them exist.
+/// The bugs that `docs/planted-bugs.md` lists are those that are planted, each in one file, and the tests that notice
+/// them exist. So do the schedules that these tests are to run.
 pub fn planted_bugs(sources: &[Source]) -> Vec<String> {
     let rows = text(sources, "docs/planted-bugs.md").lines().filter(|line| line.starts_with("| `"));
     let mut places: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -94,6 +95,7 @@ pub fn planted_bugs(sources: &[Source]) -> Vec<String> {
         let names = source.text.split("planted!(\"").skip(1).filter_map(|rest| rest.split('"').next());
         names.for_each(|name| _ = places.entry(name).or_default().insert(&source.path));
     }
+    let schedules = text(sources, "crates/torture/src/schedules.rs");
     let mut problems = Vec::new();
     for row in rows {
         let cells: Vec<&str> = row.split('|').collect();
@@ -107,6 +109,13 @@ pub fn planted_bugs(sources: &[Source]) -> Vec<String> {
         }
         if !text(sources, test_file).contains(&function) {
             problems.push(format!("docs/planted-bugs.md: {name} names {check:?}, which is no test"));
+        }
+        let case = row.split_once("`TERRACE_CASE=").and_then(|(_, rest)| rest.split('`').next());
+        let runs_schedules = ["/crash.rs", "/fault.rs"].iter().any(|end| test_file.ends_with(end));
+        if let Some(schedule) = case.filter(|_| runs_schedules).and_then(|case| case.split('/').next())
+            && !schedules.contains(&format!("name: \"{schedule}\""))
+        {
+            problems.push(format!("docs/planted-bugs.md: {name} names {schedule:?}, which is no schedule"));
         }
     }
     let unlisted = places.into_keys();

@@ -162,4 +162,13 @@ fn a_planted_bug_that_nobody_lists_or_notices_is_found() {
     assert_eq!(find(code("other"), row).len(), 2);
     assert_eq!(find(code("bug"), &row.replace("`a.rs`", "`b.rs`")).len(), 1);
     assert_eq!(find(code("bug"), &row.replace("works", "works_not")).len(), 1);
+
+    let row = "| `bug` | `a.rs` | b | `tests/crash.rs: works`, `TERRACE_CASE=puts/3` |";
+    let find = |schedule: &str| {
+        let schedules = Source::new("crates/torture/src/schedules.rs", &format!("name: \"{schedule}\","));
+        let tests = Source::new("tests/crash.rs", "fn works() {}");
+        documents::planted_bugs(&[code("bug"), list(row), tests, schedules])
+    };
+    assert_eq!(find("puts"), [""; 0]);
+    assert_eq!(find("merges").len(), 1);
 }

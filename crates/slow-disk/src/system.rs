@@ -17,8 +17,16 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// How often is looked at what is waited for.
 pub const LOOK: Duration = Duration::from_millis(20);
-/// So long a command has to end by itself when it is told to, and the kernel to release what nobody uses.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+/// So long a command has to end by itself when it is told to, and the kernel to release what nobody uses, unless
+/// `SLOW_DISK_PATIENCE` says otherwise.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long is waited for what should end: the whole seconds in `SLOW_DISK_PATIENCE`, which all processes of a run have in
+/// their environment.
+pub fn patience() -> Duration {
+    let seconds = std::env::var("SLOW_DISK_PATIENCE").ok().and_then(|text| text.parse().ok());
+    seconds.map_or(PATIENCE, Duration::from_secs)
+}
 
 /// Whether the user wants this to end.
 pub struct Stop(Arc<AtomicBool>);
@@ -82,12 +90,12 @@ pub fn die_with(parent: &str) -> Result<()> {
 
 /// Waits until `is_so`, for as long as there is patience; returns whether it is so.
 pub fn eventually(mut is_so: impl FnMut() -> Result<bool>) -> Result<bool> {
-    let started = Instant::now();
+    let (started, patience) = (Instant::now(), patience());
     loop {
         if is_so()? {
             return Ok(true);
         }
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > patience {
             return Ok(false);
         }
         std::thread::sleep(LOOK);

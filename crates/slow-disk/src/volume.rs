@@ -19,7 +19,7 @@ use crate::init;
 use crate::leftovers::detach;
 use crate::limits::{Limits, Throttle};
 use crate::run::{DELAYED, IMAGE, RULES, Run, VOLUME, hold_runs};
-use crate::system::{LOOK, PATIENCE, Stop, complain, loops, own_mounts, this_program, tool, unmount};
+use crate::system::{LOOK, Stop, complain, loops, own_mounts, patience, this_program, tool, unmount};
 
 /// File systems that a volume can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -144,7 +144,7 @@ fn wait(init: &mut Child, stop: &Stop) -> Result<ExitStatus> {
         if stop.is_wanted() {
             // Again and again: it cannot be told before it listens.
             kill_process(pid, Signal::TERM)?;
-            if asked.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            if asked.get_or_insert_with(Instant::now).elapsed() > patience() {
                 init.kill()?;
             }
         }

@@ -112,7 +112,7 @@ fn signals_end_the_command_and_what_it_has_started() {
 #[test]
 fn command_that_does_not_listen_is_killed() {
     let script = with_daemon("trap '' HUP INT TERM; while :; do sleep 0.05; done");
-    let Some(mut running) = Running::start(&[], &script) else { return };
+    let Some(mut running) = Running::start_with_patience(3, &script) else { return };
     running.signal(Signal::TERM);
     assert_eq!(running.end().code(), Some(128 + 9));
     assert_eq!(running.traces(), [""; 0]);
@@ -271,7 +271,7 @@ fn rules_of_a_device_that_is_another_runs_by_now_stay() {
 
 #[test]
 fn volume_in_use_from_outside_goes_when_it_no_longer_is() {
-    let Some(mut running) = Running::start(&[], &with_daemon("sleep 1000")) else { return };
+    let Some(mut running) = Running::start_with_patience(3, &with_daemon("sleep 1000")) else { return };
     let inside = Path::new("/proc").join(running.helper("--init-for").to_string()).join("root");
     let place = format!("{}/{}/volume/held", RUNS.trim_start_matches('/'), running.id());
     let held = File::open(inside.join(place)).unwrap();

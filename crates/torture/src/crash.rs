@@ -30,10 +30,11 @@ const IMAGES_SAMPLED: usize = 300;
 const SECOND_CUTS_SAMPLED: usize = 60;
 const RECOVERIES_SAMPLED: usize = 6;
 
-/// A sample of all schedules runs one in this many of the drawn images, since `cargo test` waits for all of them. A
-/// schedule or a case that is asked for by name, as by the planted bugs and by the report of a failure, runs all
-/// drawn images, and so those as well.
+/// A sample of all schedules runs one in this many of the drawn images, and a brief one, for which `cargo test` waits,
+/// one in that many. A schedule or a case that is asked for by name, as by the planted bugs and by the report of a
+/// failure, runs all drawn images, and so those as well.
 const ALL_SCHEDULES_STRIDE: usize = 3;
+const BRIEF_STRIDE: usize = 12;
 
 /// The suite.
 pub struct Crash;
@@ -56,9 +57,13 @@ impl Suite for Crash {
                 let cuts = schedules.flat_map(|schedule| Cut::all(schedule, seed)).collect();
                 Box::new(shuffled(cuts, seed).into_iter().map(boxed))
             }
-            Share::Sample => {
+            Share::Sample | Share::Brief => {
                 let schedules: Vec<_> = schedules.collect();
-                let stride = if round.only.is_some() { 1 } else { ALL_SCHEDULES_STRIDE };
+                let stride = match share {
+                    _ if round.only.is_some() => 1,
+                    Share::Brief => BRIEF_STRIDE,
+                    _ => ALL_SCHEDULES_STRIDE,
+                };
                 let sampled = move |schedule| Cut::sampled(schedule, seed, stride);
                 Box::new(schedules.into_iter().flat_map(sampled).map(boxed))
             }
@@ -288,8 +293,10 @@ mod unit_tests {
             });
             told.collect::<Vec<_>>()
         };
-        let (part, whole) = (of(ALL_SCHEDULES_STRIDE), of(1));
-        assert!(part.len() * 2 < whole.len() && !part.is_empty(), "{} of {}", part.len(), whole.len());
-        assert!(part.iter().all(|image| whole.contains(image)));
+        let [brief, part, whole] = [BRIEF_STRIDE, ALL_SCHEDULES_STRIDE, 1].map(of);
+        for (few, many) in [(&brief, &part), (&part, &whole)] {
+            assert!(few.len() * 2 < many.len() && !few.is_empty(), "{} of {}", few.len(), many.len());
+            assert!(few.iter().all(|image| many.contains(image)));
+        }
     }
 }

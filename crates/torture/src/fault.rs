@@ -24,6 +24,9 @@ use crate::suite::{Case, Cases, Round, Share, Suite, Tally, shuffled, within};
 /// Cases of each schedule in a sample.
 const CASES_SAMPLED: usize = 120;
 
+/// Of these, what a brief sample has of each schedule, unless it is asked for by name.
+const CASES_BRIEF: usize = 12;
+
 /// A schedule that takes longer than this virtual time hangs. (A failed job is tried again every second.)
 const PATIENCE: Duration = Duration::from_secs(1800);
 
@@ -68,10 +71,12 @@ impl Suite for Fault {
                 let all = schedules.into_iter().flat_map(|schedule| Struck::all(schedule, seed)).collect();
                 Box::new(shuffled(all, seed).into_iter().map(boxed))
             }
-            Share::Sample => {
+            Share::Sample | Share::Brief => {
+                let is_brief = share == Share::Brief && round.only.is_none();
+                let count = if is_brief { CASES_BRIEF } else { CASES_SAMPLED };
                 let sampled = move |schedule| {
                     let mut cases = shuffled(Struck::all(schedule, seed), seed);
-                    cases.truncate(CASES_SAMPLED);
+                    cases.truncate(count);
                     cases
                 };
                 Box::new(schedules.into_iter().flat_map(sampled).map(boxed))

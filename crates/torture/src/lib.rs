@@ -10,7 +10,7 @@
 //!
 //! A [`suite`](mod@suite) is a family of cases that follow from a seed: [`crash`], [`fault`], [`corruption`],
 //! [`kill`], [`power`], [`blocks`](mod@blocks), [`model`](mod@model), [`full_disk`], [`soak`]. [`suites`] lists them.
-//! [`runner`] runs them for as long as is wanted; `cargo test` runs a share of each by the same code. A judge panics
+//! [`runner`] runs them for as long as is wanted; `cargo test` runs a part of a sample of each by the same code. A judge panics
 //! when something is wrong.
 #![allow(missing_docs, reason = "steps of schedules and fields of histories are named after what they are")]
 #![expect(clippy::unwrap_used, reason = "what fails in a judge fails the case")]
@@ -48,5 +48,5 @@ pub mod writer;
 
 pub use files::sealed_packs;
 pub use options::tiny;
-pub use seed::{Replay, Rng, number, seed_or, switched_on};
+pub use seed::{Replay, Rng, is_long, number, schedules, seed_or, switched_on};
 pub use tree_parts::TreeParts;

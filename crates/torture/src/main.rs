@@ -45,7 +45,7 @@ struct Arguments {
     #[arg(long, value_name = "CASE")]
     case: Option<String>,
 
-    /// Run only the share of the round that `cargo test` runs
+    /// Run only a sample of the round, of which `cargo test` runs a part
     #[arg(long)]
     sample: bool,
 

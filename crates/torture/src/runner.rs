@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use terrace::env::sync::Mutex;
 
 use crate::panics::{self, explained};
-use crate::seed::{seed_or, switched_on};
+use crate::seed::{is_long, seed_or, switched_on};
 use crate::suite::{Case, Cases, Round, Share, Suite, Tally};
 
 /// Failures after which a run ends.
@@ -35,7 +35,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What `cargo test` runs: a sampled round.
+    /// A sampled round.
     #[must_use]
     pub fn sample(seed: u64) -> Self {
         Self { seed, share: Share::Sample, budget: None, jobs: processors(), only: None }
@@ -69,7 +69,7 @@ impl Failure {
         let title = case.as_deref().unwrap_or("as a whole");
         let options = if options.is_empty() { String::new() } else { format!("options: {options}\n") };
         let case = case.as_ref().map_or(String::new(), |case| format!(" --case '{case}'"));
-        let sample = if *share == Share::Sample { " --sample" } else { "" };
+        let sample = if *share == Share::All { "" } else { " --sample" };
         format!(
             "FAILED {name}: {title}, seed {seed}\n{message}\n{options}\
              again: cargo run --release -p terrace-torture -- --suite {name} --seed {seed}{sample}{case}\n"
@@ -153,15 +153,20 @@ pub fn run(suite: &'static dyn Suite, settings: Settings, mut observe: impl FnMu
     state
 }
 
-/// Runs the sample of `suite` that a test has time for. `TERRACE_SEED` draws another one, `TERRACE_CASE` names the
-/// case, or the group of cases, to run, and `TERRACE_ALL=1` leaves nothing out.
+/// Runs the part of a sample of `suite` that a test has time for. `TERRACE_SEED` draws another sample, `TERRACE_LONG=1`
+/// runs all of it, `TERRACE_CASE` runs what of it belongs to the case, or the group of cases, of that name, and
+/// `TERRACE_ALL=1` leaves nothing out.
 ///
 /// # Panics
 ///
 /// Panics with a report of each failure.
 pub fn pass_sample(suite: &'static dyn Suite, seed: u64) {
     let only = std::env::var("TERRACE_CASE").ok();
-    let share = if switched_on("TERRACE_ALL") { Share::All } else { Share::Sample };
+    let share = match &only {
+        _ if switched_on("TERRACE_ALL") => Share::All,
+        None if !is_long() => Share::Brief,
+        _ => Share::Sample,
+    };
     let state = run(suite, Settings { only, share, ..Settings::sample(seed_or(seed)) }, |_| {});
     println!("{}: {}; {}", suite.name(), state.summary(), state.tally);
     let reports: Vec<_> = state.failures.iter().map(|failure| failure.report(suite)).collect();

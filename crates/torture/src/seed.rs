@@ -48,6 +48,17 @@ pub fn switched_on(name: &str) -> bool {
     number(name).is_some_and(|value| value != 0)
 }
 
+/// Whether tests run their long random schedules: `TERRACE_LONG=1`, as `.ci/run long` sets it.
+pub fn is_long() -> bool {
+    switched_on("TERRACE_LONG")
+}
+
+/// How many schedules a test runs: `long` of them in a long run, `brief` otherwise. The brief ones are the first of the
+/// long ones.
+pub fn schedules(brief: u64, long: u64) -> u64 {
+    if is_long() { long } else { brief }
+}
+
 /// Says how to run a failed case again, if the test fails while this is alive.
 pub struct Replay<D: Display>(pub D);
 

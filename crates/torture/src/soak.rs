@@ -20,8 +20,9 @@ use crate::options::tiny;
 use crate::seed::Rng;
 use crate::suite::{Case, Cases, Round, Share, Suite, Tally};
 
-/// Batches of the counting writer in a sample, and in a whole round.
+/// Batches of the counting writer in a sample, in a brief one, and in a whole round.
 const BATCHES_SAMPLED: u64 = 1_000;
+const BATCHES_BRIEF: u64 = 300;
 const BATCHES: u64 = 200_000;
 
 /// Openings of a case, and cases of them in a whole round.
@@ -60,6 +61,7 @@ impl Suite for Soak {
         let (batches, openings) = match round.share {
             Share::All => (BATCHES, OPENING_CASES),
             Share::Sample => (BATCHES_SAMPLED, 1),
+            Share::Brief => (BATCHES_BRIEF, 1),
         };
         let openings = (0..openings).map(move |number| Box::new(Openings { seed, number }) as Box<dyn Case>);
         Box::new(std::iter::once(Box::new(Load { seed, batches }) as Box<dyn Case>).chain(openings))

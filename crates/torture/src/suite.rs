@@ -14,8 +14,10 @@ use crate::seed::Rng;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Share {
     All,
-    /// What `cargo test` has time for, drawn by the seed.
+    /// Drawn by the seed: what a long test runs (`TERRACE_LONG=1`), and `--sample`.
     Sample,
+    /// A part of the sample: what `cargo test` has time for.
+    Brief,
 }
 
 /// One time through a suite. Equal rounds have equal cases, unless the suite runs in real time.

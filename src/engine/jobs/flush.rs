@@ -114,8 +114,10 @@ impl JobContext {
             record_filter,
         };
         let merge = MergeForward::new(vec![memtable.cursor()]);
+        let throttled = self.throttle.begin_flush();
         let (output, iteration) = iterator.run(merge, |records, bytes| {
             self.env.spend(Work { records, bytes });
+            throttled.take_place();
             self.health.check_writable()
         })?;
         Ok((output.finish()?, iteration))

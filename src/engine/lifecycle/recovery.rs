@@ -534,7 +534,7 @@ impl Engine {
         // Nobody joins this one: a listener may take for ever.
         drop(self.jobs.events.start(&*self.jobs.env).map_err(|e| background.no_thread(e))?);
         // Writers wait for flushes, so those get their share of the processors at all times.
-        background.start("terrace-flush", Priority::Brief, |background| background.flush_forever())?;
+        background.start("terrace-flush", Priority::Aside, |background| background.flush_forever())?;
         if let Some(syncs) = &self.write.syncs {
             let preallocation = PreallocateThread {
                 background: background.clone(),
@@ -544,7 +544,7 @@ impl Engine {
             };
             // Whoever is faster waits for a sync that this one is in.
             let body = move |_: &_| preallocation.preallocate_forever();
-            background.start("terrace-preallocate", Priority::Brief, body)?;
+            background.start("terrace-preallocate", Priority::Aside, body)?;
         }
         let reclaim = ReclaimThread {
             storage: self.jobs.storage.clone(),

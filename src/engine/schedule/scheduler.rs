@@ -283,9 +283,7 @@ impl Background {
             state.flushing = Some(Flushing { keyspace: tree.id(), first });
             drop(state);
             let free_bytes = self.jobs.storage.free_bytes();
-            self.jobs.throttle.sampler.running.begin_flush();
             let result = self.jobs.flush(&tree);
-            self.jobs.throttle.sampler.running.end_flush();
             state = self.job_ended(Job::Flush, result, free_bytes).0;
             state.flushing = None;
             self.scheduler.done.notify_all();

@@ -104,6 +104,33 @@ impl ThrottledJob<'_> {
     }
 }
 
+/// A flush. It never pauses.
+#[derive(Debug)]
+pub(in crate::engine) struct ThrottledFlush<'a> {
+    throttle: &'a Throttle,
+    is_urgent: Cell<bool>,
+}
+
+impl ThrottledFlush<'_> {
+    /// Takes the processors that the pacer allows it now.
+    pub(in crate::engine) fn take_place(&self) {
+        let sampler = &self.throttle.sampler;
+        let is_urgent = sampler.settings.load().policy.pacer.flush_is_urgent(&sampler.load());
+        if is_urgent != self.is_urgent.replace(is_urgent) {
+            sampler.env.set_urgent(is_urgent);
+        }
+    }
+}
+
+impl Drop for ThrottledFlush<'_> {
+    fn drop(&mut self) {
+        self.throttle.sampler.running.end_flush();
+        if self.is_urgent.get() {
+            self.throttle.sampler.env.set_urgent(false);
+        }
+    }
+}
+
 /// The pause of a job that has worked for this long and may work a `share` of its time; `None` if it is not to pause
 /// yet.
 fn pause(worked: Duration, share: f64) -> Option<Duration> {
@@ -117,6 +144,12 @@ impl Throttle {
         let since = Cell::new(self.sampler.env.now());
         let (paused, suspended, is_urgent) = Default::default();
         ThrottledJob { throttle: self, class, since, paused, suspended, is_urgent }
+    }
+
+    /// For a flush that begins.
+    pub(in crate::engine) fn begin_flush(&self) -> ThrottledFlush<'_> {
+        self.sampler.running.begin_flush();
+        ThrottledFlush { throttle: self, is_urgent: Cell::new(false) }
     }
 
     /// How fast a job may go on.

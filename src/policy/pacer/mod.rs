@@ -220,7 +220,7 @@ pub struct Budget {
     pub bytes_per_second: Option<u64>,
     /// Whether it waits until it is told otherwise.
     pub is_suspended: bool,
-    /// Whether it gets the processor as clients do, and not only a small share of it in short turns.
+    /// Whether it gets processors as clients do, and not only a small share of all but one.
     pub is_urgent: bool,
 }
 
@@ -274,6 +274,17 @@ impl Pacer {
             Self::Steady(steady) => steady.budget(load, users),
             Self::Silk(_) => silk::budget(load, class),
             Self::Dlc(_) => dlc::budget(load),
+        }
+    }
+
+    /// Whether a flush gets processors as clients do, and not only those that background work may take.
+    #[must_use]
+    pub fn flush_is_urgent(&self, load: &LoadState) -> bool {
+        match self {
+            Self::Steady(steady) if steady.yield_processor => {
+                !matches!(steady.limits.writer(load), WriterVerdict::Go) || load.waiting_writers > 0
+            }
+            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) | Self::Silk(_) | Self::Dlc(_) => true,
         }
     }
 

@@ -3,7 +3,7 @@
 //! * **Writers** have the governor's limits.
 //! * **Processor.** Compactions and flushes together leave one processor to clients. So a further compaction starts only
 //!   where there is another one for it, and where there is none a compaction pauses while a memtable is flushed. Jobs that
-//!   nothing presses run with a small share of the processor, in short turns.
+//!   nothing presses stay off that processor, and have a small share of the others.
 //! * **Disk.** While readers wait for the disk, a compaction works only a share of its time. The share grows as the moment
 //!   comes near at which writers would be slowed. (ScyllaDB's controllers let shares grow with the backlog, too.)
 //!

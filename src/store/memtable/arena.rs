@@ -24,7 +24,7 @@ use crate::env::huge_pages::{HUGE_PAGE_BYTES, prefer_huge_pages};
 use crate::env::sync::OrderedMutex;
 use crate::env::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::env::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
-use crate::types::pages::{LARGE_BYTES, Pages};
+use crate::types::pages::{LARGE_BYTES, Pages, Source};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -46,6 +46,8 @@ struct Chunk {
     capacity: usize,
     /// Bytes handed out; more than `capacity` once a request did not fit.
     used: AtomicUsize,
+    /// Where the memory of a chunk [apart](is_apart) came from. Others are of the heap.
+    source: Source,
 }
 
 const HEADER: usize = size_of::<Chunk>();
@@ -183,8 +185,13 @@ impl Arena {
                 (chunk.older_bytes + bytes as u64, (2 * bytes).min(CHUNK_BYTES_MAX))
             }
         };
-        let header =
-            Chunk { previous: full, older_bytes, capacity: chunk_bytes - HEADER, used: AtomicUsize::new(0) };
+        let header = Chunk {
+            previous: full,
+            older_bytes,
+            capacity: chunk_bytes - HEADER,
+            used: AtomicUsize::new(0),
+            source: Source::Heap,
+        };
         let chunk = if chunk_bytes == CHUNK_BYTES_MAX { self.pool.take(header) } else { new_chunk(header) };
         if self.current.compare_exchange(full, chunk.as_ptr(), AcqRel, Relaxed).is_err() {
             // SAFETY: just made, and nobody else has seen it.
@@ -201,6 +208,7 @@ impl Arena {
             older_bytes: 0,
             capacity: bytes,
             used: AtomicUsize::new(bytes),
+            source: Source::Heap,
         });
         self.large_bytes.fetch_add((HEADER + bytes) as u64, Relaxed);
         let mut previous = self.large.load(Relaxed);
@@ -268,9 +276,10 @@ fn is_apart(capacity: usize) -> bool {
 
 fn new_chunk(header: Chunk) -> NonNull<Chunk> {
     if is_apart(header.capacity) {
-        let chunk = Pages::new(HEADER + header.capacity).into_raw().cast::<Chunk>();
+        let (start, source) = Pages::new(HEADER + header.capacity).into_raw();
+        let chunk = start.cast::<Chunk>();
         // SAFETY: fresh memory with room and alignment for the header.
-        unsafe { chunk.write(header) };
+        unsafe { chunk.write(Chunk { source, ..header }) };
         return chunk;
     }
     let layout = chunk_layout(header.capacity);
@@ -296,7 +305,8 @@ unsafe fn free_chunk(chunk: *mut Chunk) -> *mut Chunk {
     unsafe {
         let (previous, capacity) = ((*chunk).previous, (*chunk).capacity);
         if is_apart(capacity) {
-            drop(Pages::from_raw(NonNull::new_unchecked(chunk).cast(), HEADER + capacity));
+            let source = (*chunk).source;
+            drop(Pages::from_raw(NonNull::new_unchecked(chunk).cast(), HEADER + capacity, source));
         } else {
             dealloc(chunk.cast(), chunk_layout(capacity));
         }

@@ -5,6 +5,7 @@ use crate::env::huge_pages::HUGE_PAGE_BYTES;
 use crate::format::batch::Action;
 use crate::format::filter::hash;
 use crate::merge::{Cursor, PinValue};
+use crate::types::pages::refusal;
 use crate::types::{KEY_BYTES_MAX, Kind, Seq, Stamp};
 use crossbeam_skiplist::SkipMap;
 use proptest::prelude::*;
@@ -206,6 +207,18 @@ fn large_keys_and_values_are_kept_whole() {
     assert_eq!(&*get(&memtable, b"", Seq::MAX).unwrap().1, b"");
     let payload = (43 << 20) + 2 * KEY_BYTES_MAX as u64;
     assert!((payload..payload + 8 * 1024).contains(&memtable.bytes()), "{} bytes", memtable.bytes());
+}
+
+#[test]
+fn large_values_are_kept_though_the_kernel_refuses_mappings() {
+    let memtable = fresh(CHUNK);
+    let value = |with: u8| vec![with; 3 << 20];
+    refusal::during(|| memtable.insert(b"refused", put(1), &value(1)));
+    memtable.insert(b"granted", put(2), &value(2));
+    refusal::during(|| memtable.insert(b"refused again", put(3), &value(3)));
+    for (key, with) in [(&b"refused"[..], 1), (b"granted", 2), (b"refused again", 3)] {
+        assert!(*get(&memtable, key, Seq::MAX).unwrap().1 == value(with));
+    }
 }
 
 #[test]

@@ -108,14 +108,25 @@ impl Running {
     /// Starts a run with a limit, where there are limits, and waits until its script has made the file `$READY`. None where
     /// nothing can be mounted.
     pub fn start(options: &[&str], script: &str) -> Option<Self> {
-        let mut running = Self::start_by(options, script, |_, _| {})?;
-        let ready = running.dir().join("ready");
+        Self::start_by(options, script, |_, _| {}).map(|running| running.once_ready(script))
+    }
+
+    /// The same, with this patience, in seconds, with what does not end.
+    pub fn start_with_patience(seconds: u64, script: &str) -> Option<Self> {
+        let prepare = |command: &mut Command, _: &Path| {
+            command.env("SLOW_DISK_PATIENCE", seconds.to_string());
+        };
+        Self::start_by(&[], script, prepare).map(|running| running.once_ready(script))
+    }
+
+    fn once_ready(mut self, script: &str) -> Self {
+        let ready = self.dir().join("ready");
         wait_for(&format!("{script} is not ready"), || {
-            let ended = running.child.try_wait().unwrap();
-            assert!(ended.is_none(), "{ended:?}: {}", running.stderr());
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "{ended:?}: {}", self.stderr());
             ready.exists()
         });
-        Some(running)
+        self
     }
 
     /// Starts a run that is shot at a step of its making, by a shell whose parent it is.

@@ -13,7 +13,8 @@
 //! were durable, nor that the last segment existed. So their loss looks like a crash that kept them from the disk.
 //!
 //! A round damages one `store`. The `damage`s of a kind to a file are numbered; a case is a range of these numbers. A
-//! sample leaves numbers out, with strides that share no factor with the sizes in the format.
+//! sample leaves numbers out, with strides that share no factor with the sizes in the format; a brief one leaves out
+//! more.
 
 pub mod damage;
 mod expect;
@@ -37,6 +38,9 @@ const ALLOCATION_MAX: usize = 8 << 20;
 /// Damages of a case.
 const STRETCH: usize = 64;
 
+/// Of what a sample has, a brief one has one in this many.
+const BRIEF_STRIDE: usize = 5;
+
 /// For one damage in this many, an owner also opens the store for writing.
 const OWNED_EVERY: usize = 23;
 
@@ -54,6 +58,7 @@ impl Suite for Corruption {
 
     fn cases(&self, round: &Round) -> Cases {
         let Round { seed, share, .. } = *round;
+        let share = if round.only.is_some() && share == Share::Brief { Share::Sample } else { share };
         let patient = Arc::new(Patient::new(seed));
         let mut stretches = Vec::new();
         for path in patient.paths() {
@@ -134,7 +139,12 @@ struct Stretch {
 
 impl Stretch {
     fn chosen(&self) -> impl Iterator<Item = usize> {
-        let stride = if self.share == Share::All { 1 } else { self.kind.stride(&self.path) };
+        let sampled = || self.kind.stride(&self.path);
+        let stride = match self.share {
+            Share::All => 1,
+            Share::Sample => sampled(),
+            Share::Brief => sampled() * BRIEF_STRIDE,
+        };
         let last = self.count - 1;
         (self.start..self.end).filter(move |&number| number.is_multiple_of(stride) || number == last)
     }
