@@ -20,6 +20,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::commit::SyncGroup;
+use super::pressure::Pressure;
 use super::tickets::Tickets;
 use super::visibility::Visibility;
 use super::writer::{Writer, writable};
@@ -33,7 +34,6 @@ use crate::engine::observe::statistics::Statistics;
 use crate::engine::read::path::ReadPath;
 use crate::engine::schedule::background::Background;
 use crate::engine::space::storage::Storage;
-use crate::engine::write::pressure::Pressure;
 use crate::engine::{IdCounters, Trees};
 use crate::env::Env;
 use crate::env::sync::{OrderedMutex, before_look};

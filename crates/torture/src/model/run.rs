@@ -418,10 +418,15 @@ impl Runner {
     /// their tables.
     fn check_released(&self, parts: u64) {
         for keyspace in self.db().stats().keyspaces {
-            for level in keyspace.shape.levels {
+            let levels = &keyspace.shape.levels;
+            for level in levels {
                 let released = level.released_bytes;
                 let is_little = released == 0 || released.saturating_mul(parts) < level.bytes;
-                assert!(is_little, "{} holds {released} bytes for nobody: {level:?}", keyspace.name);
+                let (name, number) = (&keyspace.name, level.level);
+                assert!(
+                    is_little,
+                    "{name} holds {released} bytes for nobody in level {number} of {levels:#?}"
+                );
             }
         }
     }
