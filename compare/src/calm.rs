@@ -230,7 +230,8 @@ impl Job {
     fn run(&self) -> Result<EngineReport> {
         let name = self.engine.name();
         let directory = tempfile::tempdir_in(&self.root)?;
-        let store = Measured { name: name.clone(), store: self.engine.open(directory.path(), &self.opening)? };
+        let store =
+            Measured { name: name.clone(), store: self.engine.open(directory.path(), &self.opening)? };
         let version = self.engine.version(directory.path())?;
         let subject = Subject { store: &store, directory: directory.path(), version };
         let mut stage = |what: &str| eprintln!("{name}: {what}");
@@ -270,8 +271,7 @@ mod tests {
             rest_s: 0.1,
             ..Settings::default()
         };
-        let opening =
-            Opening { cache_bytes: 8 << 20, memtable_bytes: 1 << 20, durability: Durability::Kill };
+        let opening = Opening { cache_bytes: 8 << 20, memtable_bytes: 1 << 20, durability: Durability::Kill };
         Job { engine, opening, settings, root: root.to_owned() }
     }
 

@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(all(|window| &window.reads) + all(|window| &window.writes), offered);
         let completed: u64 = recorded.windows.iter().map(Window::completed).sum();
         assert_eq!(completed + recorded.outcome.unfinished, offered);
-        assert_eq!(recorded.windows[0].inside.is_some(), false);
+        assert!(recorded.windows[0].inside.is_none());
     }
 
     #[test]

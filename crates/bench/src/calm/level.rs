@@ -109,7 +109,7 @@ impl Level {
             let p99 = |kind: fn(&Window) -> &Kind| {
                 let mut latency = Latency::coarse();
                 counted.iter().for_each(|window| kind(window).arrival.add_to(&mut latency));
-                (!latency.is_empty()).then(|| latency.summary().p99).unwrap_or(0.0)
+                if latency.is_empty() { 0.0 } else { latency.summary().p99 }
             };
             worst.read_p99_us = worst.read_p99_us.max(p99(|window| &window.reads));
             worst.write_p99_us = worst.write_p99_us.max(p99(|window| &window.writes));

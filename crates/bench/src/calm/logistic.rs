@@ -188,7 +188,7 @@ mod tests {
         let example = |at: usize| Example {
             block: 0,
             signals: vec![(at % 2) as f64],
-            with: if at % 2 == 1 { at % 8 != 1 } else { at % 8 == 0 },
+            with: if at % 2 == 1 { at % 8 != 1 } else { at.is_multiple_of(8) },
         };
         let examples: Vec<Example> = (0..800).map(example).collect();
         let model = Model::fit(&examples.iter().collect::<Vec<_>>()).unwrap();
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_block_is_judged_by_what_was_learnt_elsewhere() {
         let example = |at: usize| {
-            let (block, with) = (at / 20, at % 2 == 0);
+            let (block, with) = (at / 20, at.is_multiple_of(2));
             let sign = if block == 0 { -1.0 } else { 1.0 };
             Example { block, signals: vec![sign * f64::from(u8::from(with))], with }
         };

@@ -60,6 +60,13 @@ const REST: Duration = Duration::from_secs(600);
 /// First phase of the capacity; those of levels are below.
 const CAPACITY_PHASE: u64 = 1 << 16;
 
+/// Longest time that can be asked for: a day.
+const SECONDS_MAX: f64 = 86_400.0;
+
+fn is_positive(number: f64) -> bool {
+    number > 0.0 && number.is_finite()
+}
+
 /// What is measured. All of it is in the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
@@ -128,14 +135,15 @@ impl Settings {
     /// What does not.
     pub fn check(&self) -> Result<()> {
         Mix::new(self)?;
-        let times = [self.warm_up_s, self.floor_s, self.capacity_min_s, self.rest_s];
-        let wrong = if self.levels.is_empty() || self.levels.iter().any(|level| !(*level > 0.0)) {
+        let times = [self.warm_up_s, self.floor_s, self.capacity_min_s, self.rest_s, self.slow_ms / 1000.0];
+        let long = 1.0..=SECONDS_MAX;
+        let wrong = if self.levels.is_empty() || !self.levels.iter().all(|level| is_positive(*level)) {
             "levels are above 0 %, and there is one at least"
-        } else if !(self.level_s >= 1.0) || !(self.capacity_max_s >= 1.0) {
-            "a level and the search for the capacity take at least a second"
-        } else if times.iter().any(|time| !(*time >= 0.0)) || !(self.slow_ms >= 0.0) {
-            "times are 0 or above"
-        } else if self.capacity.is_some_and(|rate| !(rate > 0.0)) {
+        } else if !long.contains(&self.level_s) || !long.contains(&self.capacity_max_s) {
+            "a level and the search for the capacity take a second to a day"
+        } else if !times.iter().all(|time| (0.0..=SECONDS_MAX).contains(time)) {
+            "times are 0 to a day"
+        } else if !self.capacity.is_none_or(is_positive) {
             "a capacity is above 0"
         } else if self.clients == Some(0) {
             "0 clients"
@@ -297,6 +305,7 @@ mod tests {
         assert!(refused(|settings| settings.levels.clear()));
         assert!(refused(|settings| settings.levels = vec![50.0, 0.0]));
         assert!(refused(|settings| settings.level_s = f64::NAN));
+        assert!(refused(|settings| settings.level_s = f64::INFINITY));
         assert!(refused(|settings| settings.warm_up_s = -1.0));
         assert!(refused(|settings| settings.capacity = Some(0.0)));
         assert!(refused(|settings| settings.clients = Some(0)));
