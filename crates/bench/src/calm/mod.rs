@@ -54,8 +54,8 @@ use crate::store::Store;
 /// Hears what is done next.
 pub type Stage<'a> = dyn FnMut(&str) + 'a;
 
-/// Time to come to rest after the load and after the capacity was found.
-const REST: Duration = Duration::from_secs(600);
+/// A load may take so many times as long to come to rest as a level.
+const LOAD_REST: f64 = 5.0;
 
 /// First phase of the capacity; those of levels are below.
 const CAPACITY_PHASE: u64 = 1 << 16;
@@ -205,7 +205,7 @@ pub fn run(subject: &Subject, settings: &Settings, stage: &mut Stage) -> Result<
     settings.check()?;
     let mix = Mix::new(settings)?;
     stage(&format!("loading {} records", settings.records));
-    let load_s = load(subject.store, &mix)?;
+    let load_s = load(subject.store, &mix, Duration::from_secs_f64(LOAD_REST * settings.rest_s))?;
     let course = Course {
         store: subject.store,
         directory: Some(subject.directory),
@@ -237,8 +237,8 @@ pub fn run(subject: &Subject, settings: &Settings, stage: &mut Stage) -> Result<
     Ok(report)
 }
 
-/// Puts every record once; seconds until the store was at rest.
-fn load(store: &dyn Store, mix: &Mix) -> Result<f64> {
+/// Puts every record once; seconds until the store was at rest, or `rest` was over.
+fn load(store: &dyn Store, mix: &Mix, rest: Duration) -> Result<f64> {
     let started = Instant::now();
     let progress = Progress::start("load", mix.records, None);
     let (mut key, mut value) = (Vec::new(), Vec::new());
@@ -251,7 +251,7 @@ fn load(store: &dyn Store, mix: &Mix) -> Result<f64> {
         }
     }
     progress.finish();
-    machine::settle(REST)?;
+    machine::settle(rest)?;
     Ok(started.elapsed().as_secs_f64())
 }
 
