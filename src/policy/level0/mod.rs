@@ -139,9 +139,10 @@ impl GovernorConfig {
         between(l0, self.l0_slow as f64, self.l0_stop as f64)
     }
 
-    /// Bytes that can be written before level 0 slows writers, if nothing is compacted.
-    pub(super) fn level0_room_bytes(&self, load: &LoadState) -> f64 {
-        self.l0_slow.saturating_sub(load.l0_runs) as f64 * load.l0_run_bytes()
+    /// Bytes that can be written before level 0 brings writers this pressure, if nothing is compacted.
+    pub(super) fn level0_room_bytes(&self, load: &LoadState, pressure: f64) -> f64 {
+        let limit = self.l0_slow as f64 + pressure * self.l0_stop.saturating_sub(self.l0_slow) as f64;
+        (limit - load.l0_runs as f64).max(0.0) * load.l0_run_bytes()
     }
 }
 

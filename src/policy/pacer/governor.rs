@@ -13,6 +13,9 @@ use crate::policy::LoadState;
 /// they can.
 const HURRY_SECONDS: (f64, f64) = (20.0, 5.0);
 
+/// Writers are not held up as long as they may write so many times as much as they do.
+const ROOM_FACTOR: f64 = 2.0;
+
 /// What a byte that is written adds to the debt, about: it is compacted once for each level that it passes.
 const DEBT_PER_BYTE: f64 = 4.0;
 
@@ -61,9 +64,26 @@ impl GovernorConfig {
     /// How much jobs must hurry, from 0 to 1, lest writers be slowed: by how soon they would be if they went on as in `users`
     /// and nothing were compacted.
     pub(super) fn hurry(&self, load: &LoadState, users: &UserLoad) -> f64 {
-        let seconds = self.room_bytes(load) / users.write_rate();
+        let seconds = self.room_bytes(load, self.bearable(load, users)) / users.write_rate();
         // Nothing over nothing: writers would be slowed, but there are none.
         if seconds.is_nan() { 0.0 } else { between(-seconds, -HURRY_SECONDS.0, -HURRY_SECONDS.1) }
+    }
+
+    /// Whether writers get less than they want, or nearly: at the load's pressure their rate is below what they could bear.
+    pub(super) fn is_slowing(&self, load: &LoadState, users: &UserLoad) -> bool {
+        let bearable = self.bearable(load, users);
+        // Of writers who wait, the load tells otherwise.
+        users.written_bytes > 0
+            && self.signals(load).iter().any(|signal| signal.stops || signal.pressure > bearable)
+    }
+
+    /// The pressure up to which the rate of slowed writers is well above what they wrote in `users`.
+    fn bearable(&self, load: &LoadState, users: &UserLoad) -> f64 {
+        let (drain, floor) = (self.drain(load) as f64, self.floor_bytes_per_second.max(1) as f64);
+        let wanted = (ROOM_FACTOR * users.write_rate()).max(1.0);
+        // Of two rates that are equal, or the wrong way round, nothing can be said.
+        let pressure = (wanted / drain).ln() / (floor / drain).ln();
+        if pressure.is_finite() { pressure.clamp(0.0, 1.0) } else { 0.0 }
     }
 
     /// The memtables, as a signal.
@@ -97,18 +117,25 @@ impl GovernorConfig {
         ]
     }
 
-    /// Bytes that can be written before writers are slowed, if nothing is compacted.
-    fn room_bytes(&self, load: &LoadState) -> f64 {
-        let runs = self.level0_room_bytes(load);
-        let debt = self.debt_slow_bytes.saturating_sub(load.debt_bytes) as f64 / DEBT_PER_BYTE;
+    /// Bytes that can be written before the pressure is more than `bearable`, if nothing is compacted.
+    fn room_bytes(&self, load: &LoadState, bearable: f64) -> f64 {
+        let runs = self.level0_room_bytes(load, bearable);
+        let span = self.debt_stop_bytes.saturating_sub(self.debt_slow_bytes) as f64;
+        let debt_max = self.debt_slow_bytes as f64 + bearable * span;
+        let debt = (debt_max - load.debt_bytes as f64).max(0.0) / DEBT_PER_BYTE;
         runs.min(debt)
     }
 
     /// Bytes per second at `pressure`, over all writers.
     fn rate(&self, load: &LoadState, pressure: f64) -> u64 {
+        slowed_rate(self.drain(load), self.floor_bytes_per_second, pressure)
+    }
+
+    /// Bytes per second that flushes and compactions take in, at least the floor.
+    fn drain(&self, load: &LoadState) -> u64 {
         let measured = [load.flush_bytes_per_second, load.compaction_bytes_per_second];
         let drain = measured.into_iter().filter(|rate| *rate > 0).min();
-        slowed_rate(drain.unwrap_or(self.unmeasured_bytes_per_second), self.floor_bytes_per_second, pressure)
+        drain.unwrap_or(self.unmeasured_bytes_per_second).max(self.floor_bytes_per_second)
     }
 }
 

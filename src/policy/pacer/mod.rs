@@ -281,9 +281,7 @@ impl Pacer {
     #[must_use]
     pub fn flush_is_urgent(&self, load: &LoadState) -> bool {
         match self {
-            Self::Steady(steady) if steady.yield_processor => {
-                !matches!(steady.limits.writer(load), WriterVerdict::Go) || load.waiting_writers > 0
-            }
+            Self::Steady(steady) if steady.yield_processor => self.is_pressed(load),
             Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) | Self::Silk(_) | Self::Dlc(_) => true,
         }
     }
@@ -354,14 +352,17 @@ impl Pacer {
 
     /// Whether jobs may not be held back any more: writers are, or a caller waits for jobs.
     fn is_pressed(&self, load: &LoadState) -> bool {
-        let is_in_debt = match self {
+        let is_at_a_limit = match self {
+            // Its jobs are held back for less than in the papers: it suffices if writers get what they want.
+            Self::Steady(steady) => steady.limits.is_slowing(load, &load.users),
             Self::Governor(limits)
-            | Self::Steady(SteadyConfig { limits, .. })
             | Self::Silk(SilkConfig { limits, .. })
-            | Self::Dlc(DlcConfig { limits, .. }) => load.debt_bytes >= limits.debt_slow_bytes,
-            Self::SoftSleep(_) => false,
+            | Self::Dlc(DlcConfig { limits, .. }) => {
+                load.debt_bytes >= limits.debt_slow_bytes || self.presses(load.l0_runs)
+            }
+            Self::SoftSleep(_) => self.presses(load.l0_runs),
         };
         let is_awaited = load.is_awaited && !planted!("put-off-though-somebody-waits");
-        is_awaited || load.waiting_writers > 0 || is_in_debt || self.presses(load.l0_runs)
+        is_awaited || load.waiting_writers > 0 || is_at_a_limit
     }
 }

@@ -96,16 +96,33 @@ mod tests {
             let period = Duration::from_secs(1);
             // Level 0 has room for eight runs of a mebibyte.
             let users = UserLoad { period, written_bytes: (8 << 20) / seconds, ..UserLoad::default() };
-            steady().admit(&LoadState { users, ..load(2, 1, false) }, JobClass::Level0) == Admission::Run
+            // Slowed writers would get no more than the floor.
+            let load = LoadState { users, compaction_bytes_per_second: 1, ..load(2, 1, false) };
+            steady().admit(&load, JobClass::Level0) == Admission::Run
         };
-        assert!(starts(1) && starts(5) && !starts(6) && !starts(20));
+        assert!(starts(1) && starts(4) && !starts(6) && !starts(20));
+    }
+
+    #[test]
+    fn writers_who_get_more_than_they_want_hurry_nobody() {
+        let period = Duration::from_secs(1);
+        let is_free = |l0_runs, written_bytes| {
+            let users = UserLoad { period, written_bytes, ..UserLoad::default() };
+            let load =
+                LoadState { l0_runs, users, compaction_bytes_per_second: 64 << 20, ..load(2, 1, true) };
+            Pacer::Steady(steady()).budget(&load, &users, JobClass::Deep) == Budget::FREE
+        };
+        // A quarter of the way from 8 runs to 12, writers get 64 to the power of three quarters: 22 MiB/s.
+        assert!(!is_free(9, 10 << 20) && is_free(9, 12 << 20));
+        assert!(!is_free(11, 1 << 20) && is_free(11, 2 << 20));
     }
 
     #[test]
     fn nothing_is_held_back_where_writers_are_held_up() {
         let pacer = Pacer::Steady(steady());
+        let writing = UserLoad { written_bytes: 1, ..UserLoad::default() };
         for pressed in [
-            LoadState { l0_runs: 8, ..load(2, 1, true) },
+            LoadState { l0_runs: 12, users: writing, ..load(2, 1, true) },
             LoadState { waiting_writers: 1, ..load(2, 1, true) },
             LoadState { is_awaited: true, ..load(2, 1, true) },
         ] {
