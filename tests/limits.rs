@@ -284,6 +284,13 @@ fn each_setting_out_of_its_range_is_named() {
             o.tree.governor().debt_stop_bytes = o.tree.governor().debt_slow_bytes
         }),
         ("tree.pacer.debt_stop_bytes", |o| o.tree.governor().debt_slow_bytes = u64::MAX),
+    ];
+    are_named(wrong);
+}
+
+#[test]
+fn each_setting_of_a_pacer_out_of_its_range_is_named() {
+    are_named(&[
         ("tree.pacer.l0_free", |o| o.tree.pacer = soft_sleep(0, 1)),
         ("tree.pacer.l0_free", |o| o.tree.pacer = soft_sleep(10_001, 1)),
         ("tree.pacer.nanos_per_run", |o| o.tree.pacer = soft_sleep(8, 0)),
@@ -320,7 +327,10 @@ fn each_setting_out_of_its_range_is_named() {
         ("tree.pacer.burst.parts", |o| {
             o.tree.pacer = dlc(|dlc| dlc.burst = Burst::Part { runs: 2, parts: 0 })
         }),
-    ];
+    ]);
+}
+
+fn are_named(wrong: &[(&str, Change)]) {
     for (name, change) in wrong {
         let env = machine();
         let mut options = Options::default();

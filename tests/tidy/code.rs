@@ -39,7 +39,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("planted", &[]),
     ("options", &["types", "error"]),
-    ("events", &["error"]),
+    ("events", &["error", "stats"]),
     ("filter", &[]),
     ("stats", &["error"]),
     ("slice", &["types", "format", "store"]),
