@@ -43,7 +43,10 @@ impl fmt::Display for Calibration {
             writeln!(f, "{bytes:.0} B a record: {nanos:.0} ns of processor time")?;
         }
         let ProcessorModel { record_nanos, kibibyte_nanos } = self.model;
-        writeln!(f, "a compaction takes {record_nanos} ns for each record and {kibibyte_nanos} ns for each KiB")
+        writeln!(
+            f,
+            "a compaction takes {record_nanos} ns for each record and {kibibyte_nanos} ns for each KiB"
+        )
     }
 }
 
@@ -76,8 +79,7 @@ fn solve([(small, small_bytes), (large, large_bytes)]: [(f64, f64); 2]) -> Proce
 /// Nanoseconds of processor time for each record that a compaction of values of that size reads. The copy of its output into
 /// the page cache, which devices charge, is left out.
 fn round(dir: &Path, value_bytes: usize) -> Result<f64> {
-    let (keys, values) =
-        (KeyFormat::fixed(InsertOrder::Hashed, KEY_BYTES)?, ValueFormat::new(value_bytes)?);
+    let (keys, values) = (KeyFormat::fixed(InsertOrder::Hashed, KEY_BYTES)?, ValueFormat::new(value_bytes)?);
     let dir = tempfile::Builder::new().prefix("terrace-calibrate-").tempdir_in(dir)?;
     let db = Db::builder(dir.path().join("store")).options(options()).open()?;
     let (mut key, mut value) = (Vec::new(), Vec::new());
