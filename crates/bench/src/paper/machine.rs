@@ -327,7 +327,7 @@ mod tests {
                 let db = lab.open(Options::default())?;
                 let started = lab.env().now();
                 for key in 0..20_000_u64 {
-                    db.put(key.to_be_bytes(), [7; 100])?;
+                    db.put(key.to_le_bytes(), [7; 100])?;
                 }
                 db.flush()?;
                 db.compact()?;

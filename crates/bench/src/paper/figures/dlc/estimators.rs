@@ -68,6 +68,10 @@ const HIGH_TIME: Duration = Duration::from_secs(500);
 const LOW_TIME: Duration = Duration::from_secs(100);
 const LOW_SHARE: f64 = 0.25;
 
+/// What comes at a peak, as a part of what the store takes in the long run while it compacts: a hundred seconds of leisure must
+/// do to repay five hundred.
+const PEAK_SHARE: f64 = 0.15;
+
 /// Waves of writes, and those before which the load is not judged.
 const WAVES_TIME: Duration = Duration::from_secs(2400);
 const FIRST: f64 = 600.0;
@@ -104,10 +108,11 @@ fn seen_at_a_peak(testbed: &Testbed, estimator: LoadEstimator, run: &Drive) -> R
 pub fn figure_writes(setting: &Setting) -> Result<Findings> {
     let testbed = Testbed::new(setting);
     let peak = find_peak(&testbed, WRITES)?;
+    let high = PEAK_SHARE * peak.rate;
     let rate = Rate::SquareWave {
-        high: peak.rate,
+        high,
         high_time: testbed.time(HIGH_TIME),
-        low: LOW_SHARE * peak.rate,
+        low: LOW_SHARE * high,
         low_time: testbed.time(LOW_TIME),
     };
     let run = Drive { mix: WRITES, rate, time: WAVES_TIME };

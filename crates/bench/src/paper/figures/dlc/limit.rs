@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use terrace::tree::{Dlc, Pacer};
+use terrace::tree::{Dlc, Governor, Pacer};
 
-use super::load::{Drive, Driven, INTERVAL, Interval, drive, find_peak};
+use super::load::{Drive, Driven, INTERVAL, Interval, PeakLoad, drive, find_peak};
 use super::{DEVIATIONS, LIMITS_DEVIATION, Testbed, seconds};
 use crate::Result;
 use crate::paper::experiment::{Findings, Setting};
@@ -16,15 +16,16 @@ const MIX: Mix = Mix { gets: 2, scans: 0, updates: 0, replaced: 9 };
 
 const TIME: Duration = Duration::from_secs(2000);
 
-/// Limits of level 0: the paper's, which are next to each other, and with room in between.
-const LIMITS: [(&str, usize, usize); 2] =
-    [("slowed from 50 of 100 runs", 50, 100), ("stopped at 101 runs", 100, 101)];
+/// Limits of level 0, slow-down and stop: with room in between, and the paper's, which are next to each other.
+const WITH_ROOM: (usize, usize) = (50, 100);
+const WITHOUT: (usize, usize) = (100, 101);
 
-fn run(testbed: &Testbed, (slow, stop): (usize, usize)) -> Result<Driven> {
-    let peak = find_peak(testbed, MIX)?;
+fn run(testbed: &Testbed, peak: &PeakLoad, (slow, stop): (usize, usize)) -> Result<Driven> {
     let mut options = testbed.options("dlc-full", peak.bytes);
     if let Pacer::Dlc(Dlc { limits, .. }) = &mut options.tree.pacer {
-        (limits.l0_slow, limits.l0_stop) = (slow, stop);
+        // The count of runs alone is the limit here.
+        let (debt_slow_bytes, debt_stop_bytes) = (u64::MAX - 1, u64::MAX);
+        *limits = Governor { l0_slow: slow, l0_stop: stop, debt_slow_bytes, debt_stop_bytes, ..*limits };
     }
     let run = Drive { mix: MIX, rate: Rate::Sustained(peak.rate), time: TIME };
     drive(testbed, options, &run)
@@ -51,43 +52,65 @@ fn held_up(driven: &Driven) -> f64 {
     (micros(last) - micros(0)) as f64 / 1e6 / (seconds(driven.samples[last].at) * super::THREADS as f64)
 }
 
+/// The highest p99 of an interval, in the paper's microseconds.
+fn worst(driven: &Driven) -> f64 {
+    driven.intervals().iter().map(|one| driven.p99(&[*one])).fold(0.0, f64::max)
+}
+
 /// A sustained peak with each pair of limits.
 pub fn figure_limit(setting: &Setting) -> Result<Findings> {
     let testbed = Testbed::new(setting);
-    let (mut series, mut relations) = (Vec::new(), Vec::new());
-    for (name, slow, stop) in LIMITS {
-        let driven = run(&testbed, (slow, stop))?;
-        let intervals = driven.intervals();
-        let most = super::sustained::runs(&driven).iter().map(|run| run[1]).fold(0.0, f64::max);
-        relations.extend([
-            Relation::within(
-                &format!("{name}: most runs of level 0"),
-                "the limit is reached and kept",
-                slow as f64..=(stop + 1) as f64,
-                most,
-            ),
-            Relation::within(
-                &format!("{name}: least part of the interval before that an interval does"),
-                "a smooth slowdown",
-                0.5..=f64::INFINITY,
-                steepest(&intervals),
-            ),
-            Relation::within(
-                &format!("{name}: longest rest, in seconds"),
-                "no cliff",
-                0.0..=0.0,
-                longest_rest(&intervals),
-            ),
-            Relation::within(
-                &format!("{name}: share of the time for which clients are held up"),
-                "short",
-                0.0..=0.5,
-                held_up(&driven),
-            ),
-        ]);
-        series.extend(driven.series(name));
-    }
+    let peak = find_peak(&testbed, MIX)?;
+    let (room, without) = (run(&testbed, &peak, WITH_ROOM)?, run(&testbed, &peak, WITHOUT)?);
+    let intervals = room.intervals();
+    let most = super::sustained::runs(&room).iter().map(|run| run[1]).fold(0.0, f64::max);
+    let rest = longest_rest(&intervals);
+    let relations = vec![
+        Relation::within(
+            "most runs of level 0",
+            "reaches the limit of 50 and stays below 100",
+            50.0..=99.0,
+            most,
+        ),
+        Relation::within(
+            "what an interval does / the one before it, where that falls most",
+            "a smooth slowdown",
+            0.5..=f64::INFINITY,
+            steepest(&intervals),
+        ),
+        Relation::within("longest rest, in seconds", "no cliff", 0.0..=0.0, rest),
+        Relation::within(
+            "share of the time for which clients are held up",
+            "short",
+            0.0..=0.5,
+            held_up(&room),
+        ),
+        Relation::within(
+            "worst p99 of an interval, with room between the limits / without",
+            "lower",
+            0.0..=1.0,
+            worst(&room) / worst(&without),
+        ),
+    ];
+    let series =
+        [room.series("slowed from 50 of 100 runs"), without.series("slowed from 100 of 101 runs")].concat();
     let deviations = DEVIATIONS.iter().copied().chain([LIMITS_DEVIATION]).collect();
     let machine = testbed.setting.machine;
     Ok(Findings { x: Axis::linear("time", "s"), series, relations, deviations, machine })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper::timeline::Latencies;
+
+    #[test]
+    fn falls_and_rests_are_found() {
+        let latencies = Latencies::default();
+        let one = |done: &f64| Interval { at: 1.0, offered: 10.0, done: *done, latencies: &latencies };
+        let intervals: Vec<Interval<'_>> = [10.0, 8.0, 9.0, 3.0, 0.0, 0.0, 5.0].iter().map(one).collect();
+        assert!((steepest(&intervals[..3]) - 0.8).abs() < 1e-9);
+        assert!((longest_rest(&intervals) - 20.0).abs() < 1e-9);
+        assert!(longest_rest(&intervals[..3]) < 1e-9);
+    }
 }

@@ -159,7 +159,7 @@ struct Bursts<'a> {
 const SHRINKS_BY: f64 = 3.0;
 
 /// How long before its end a burst may begin, and how long its backlog may last, in the paper's seconds.
-const BURST_AROUND: f64 = 120.0;
+const BURST_AROUND: f64 = 200.0;
 
 /// When level 0 shrank, and by what.
 fn merges(driven: &Driven) -> Vec<(f64, Merge)> {
