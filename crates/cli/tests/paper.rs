@@ -14,11 +14,11 @@ fn list_shows_every_experiment_with_its_state() {
     assert!(state("bolt-4a").starts_with("runs "), "{list}");
     assert!(state("bolt-12b").starts_with("runs "), "{list}");
     assert!(state("ptier-2a").starts_with("runs in part "), "{list}");
-    for id in ["lsbm-8d", "dlc-6", "ptier-table1", "nvme-8a"] {
+    for id in ["lsbm-8d", "ptier-table1", "nvme-8a"] {
         assert!(state(id).starts_with("mechanism missing "), "{id}: {list}");
     }
-    let details = place.succeed("bench paper list dlc-6");
-    assert!(details.contains("it needs DLC's pacer"), "{details}");
+    let details = place.succeed("bench paper list lsbm-8d");
+    assert!(details.contains("it needs bLSM's gear"), "{details}");
     assert_eq!(place.run("bench paper list dlc-66").status, 2);
 }
 

@@ -10,13 +10,13 @@
 //!   full, and of every sync, by the [`DeviceModel`];
 //! * copies to the page cache, at the model's speed;
 //! * waiting: for locks, for other threads, for the pacer that slows writers down;
-//! * the processor time of clients' calls, by [`Costs`].
+//! * the processor time of clients' calls, by [`Costs`];
+//! * the processor time of flushes and compactions, by the records and bytes that they read ([`PROCESSOR`]).
 //!
 //! # What it does not contain
 //!
-//! * the processor time of flushes and compactions beyond those copies, as if each had a processor of its own that is
-//!   faster than the device; so a store looks better than it is if a real processor could not keep up with it;
-//! * a shortage of processors, context switches, and what contended locks cost besides the wait;
+//! * a shortage of processors: each thread has one of its own, so clients and compactions do not take it from each other;
+//! * context switches, and what contended locks cost besides the wait;
 //! * reads from the operating system's cache: every read that the store does not answer itself goes to the device;
 //! * what devices do by themselves: garbage collection, wear, heat.
 
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use terrace::env::posix::PosixEnv;
-use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv, Survival};
+use terrace::env::simulated::{DeviceModel, ProcessorModel, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
 use terrace::env::{Env, Priority};
 use terrace::{Db, EventListener, Options};
@@ -59,7 +59,21 @@ impl Costs {
     /// On a real machine, where calls take the time they take.
     pub const NONE: Self =
         Self { get: Duration::ZERO, put: Duration::ZERO, scan: (Duration::ZERO, Duration::ZERO) };
+
+    /// On a processor that takes `factor` times as long.
+    #[must_use]
+    fn slowed(self, factor: f64) -> Self {
+        let [get, put, start, each] =
+            [self.get, self.put, self.scan.0, self.scan.1].map(|cost| cost.mul_f64(factor));
+        Self { get, put, scan: (start, each) }
+    }
 }
+
+/// Processor time of a flush or compaction, for each record and for each KiB that it reads.
+///
+/// `terrace bench paper calibrate` measures it, on a machine with two cores
+/// (`docs/benchmarks/dlc.md`, "What a compaction takes of the processor").
+pub const PROCESSOR: ProcessorModel = ProcessorModel { record_nanos: 120, kibibyte_nanos: 740 };
 
 /// A machine to run on.
 #[derive(Clone, Debug)]
@@ -70,6 +84,10 @@ pub enum Machine {
         name: String,
         /// What its work costs.
         model: DeviceModel,
+        /// What clients' calls take of a processor.
+        costs: Costs,
+        /// What flushes and compactions take of one.
+        processor: ProcessorModel,
     },
     /// The machine's own file system.
     Real {
@@ -88,16 +106,36 @@ impl Machine {
             let names: Vec<_> = DeviceModel::presets().collect();
             format!("unknown device {name:?}: there are {}", names.join(", "))
         })?;
-        Ok(Self::Simulated { name: name.into(), model })
+        Ok(Self::Simulated { name: name.into(), model, costs: Costs::MEASURED, processor: PROCESSOR })
     }
 
     /// The machine with a simulated device changed by `change`; a real one stays what it is.
     #[must_use]
     pub fn with(self, what: &str, change: impl FnOnce(&mut DeviceModel)) -> Self {
         match self {
-            Self::Simulated { name, mut model } => {
+            Self::Simulated { name, mut model, costs, processor } => {
                 change(&mut model);
-                Self::Simulated { name: format!("{name}, {what}"), model }
+                Self::Simulated { name: format!("{name}, {what}"), model, costs, processor }
+            }
+            real @ Self::Real { .. } => real,
+        }
+    }
+
+    /// The simulated machine with a device and processors that take `factor` times as long for all that they do; a real one
+    /// stays what it is.
+    ///
+    /// All ratios between the times of the machine stay what they were. Those to the store's own times do not: to intervals,
+    /// pauses and rates that it keeps on any machine.
+    #[must_use]
+    pub fn slowed(self, factor: f64) -> Self {
+        match self.with(&format!("{factor:.1} times as slow"), |model| slow_down(model, factor)) {
+            Self::Simulated { name, model, costs, processor } => {
+                let nanos = |nanos: u64| (nanos as f64 * factor) as u64;
+                let processor = ProcessorModel {
+                    record_nanos: nanos(processor.record_nanos),
+                    kibibyte_nanos: nanos(processor.kibibyte_nanos),
+                };
+                Self::Simulated { name, model, costs: costs.slowed(factor), processor }
             }
             real @ Self::Real { .. } => real,
         }
@@ -107,7 +145,7 @@ impl Machine {
     #[must_use]
     pub fn record(&self) -> DeviceRecord {
         match self {
-            Self::Simulated { name, model } => {
+            Self::Simulated { name, model, costs: _, processor } => {
                 let entry = |name: &str, value: String| (name.to_owned(), value);
                 let micros = |time: Duration| format!("{} us", time.as_secs_f64() * 1e6);
                 let megabytes = |bytes: u64| format!("{} MB/s", bytes / 1_000_000);
@@ -118,6 +156,8 @@ impl Machine {
                     entry("write bandwidth", megabytes(model.write_bandwidth)),
                     entry("page cache bandwidth", megabytes(model.cache_bandwidth)),
                     entry("queue depth", model.queue_depth.to_string()),
+                    entry("processor, per record compacted", format!("{} ns", processor.record_nanos)),
+                    entry("processor, per KiB compacted", format!("{} ns", processor.kibibyte_nanos)),
                 ]);
                 DeviceRecord { kind: DeviceKind::Simulated, name: name.clone(), model }
             }
@@ -150,15 +190,16 @@ impl Machine {
         body: impl FnOnce(&Lab) -> Result<R> + Send + 'static,
     ) -> Result<R> {
         match self {
-            Self::Simulated { model, .. } => {
+            Self::Simulated { model, costs, processor, .. } => {
                 // Threads take turns where they wait; no bug is looked for here that preemption would show.
-                let model = *model;
-                let config = SimConfig { seed, device: model, preemption_percent: 0, ..SimConfig::default() };
+                let (model, costs, processor) = (*model, *costs, *processor);
+                let config = SimConfig { seed, device: model, processor, ..SimConfig::default() };
+                let config = SimConfig { preemption_percent: 0, ..config };
                 let dir = PathBuf::from(SIMULATED_DIR);
                 let env = kept.map_or_else(|| SimEnv::new(config), |kept| kept.0.crash(Survival::Everything));
                 env.simulate(move |env| {
                     let simulated = Some((env.clone(), model));
-                    body(&Lab { env, simulated, dir, costs: Costs::MEASURED })
+                    body(&Lab { env, simulated, dir, costs })
                 })
             }
             Self::Real { dir } => {
@@ -265,9 +306,40 @@ impl Lab {
 /// What a thread runs.
 pub type Body<R> = Box<dyn FnOnce() -> Result<R> + Send>;
 
+fn slow_down(model: &mut DeviceModel, factor: f64) {
+    for latency in [&mut model.read_latency, &mut model.flush_latency, &mut model.metadata_latency] {
+        *latency = latency.mul_f64(factor);
+    }
+    for bandwidth in [&mut model.read_bandwidth, &mut model.write_bandwidth, &mut model.cache_bandwidth] {
+        *bandwidth = ((*bandwidth as f64 / factor) as u64).max(1);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slowed_machine_takes_as_many_times_as_long_for_everything() {
+        let time = |factor| {
+            let machine = Machine::preset("nvme").unwrap().slowed(factor);
+            let run = |lab: &Lab| {
+                let db = lab.open(Options::default())?;
+                let started = lab.env().now();
+                for key in 0..20_000_u64 {
+                    db.put(key.to_le_bytes(), [7; 100])?;
+                }
+                db.flush()?;
+                db.compact()?;
+                let time = lab.env().now() - started + lab.costs().put;
+                db.close()?;
+                Ok(time.as_secs_f64())
+            };
+            machine.run(1, run).unwrap()
+        };
+        let ratio = time(8.0) / time(1.0);
+        assert!((ratio / 8.0 - 1.0).abs() < 0.01, "{ratio}");
+    }
 
     #[test]
     fn threads_return_in_their_order_in_virtual_time() {

@@ -6,10 +6,11 @@
 //!
 //! The parts: `machine` provides time, threads and files, virtual or real; `client` carries out the actions of
 //! [`crate::workload`] and checks every value; `timeline` sorts events by time; `figures` has the experiments that
-//! can be run, and `relation` their checks.
+//! can be run, and `relation` their checks; `calibrate` measures what virtual time charges to compactions.
 //!
 //! Sizes are the papers', divided by a scale. The store never knows that it is in an experiment.
 
+mod calibrate;
 mod catalogue;
 mod client;
 mod experiment;
@@ -20,6 +21,7 @@ mod relation;
 mod text;
 mod timeline;
 
+pub use calibrate::{Calibration, calibrate};
 pub use catalogue::experiments;
 pub use experiment::{Experiment, Need, State};
 pub use machine::{Costs, Machine};

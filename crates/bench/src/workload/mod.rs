@@ -12,7 +12,7 @@ mod permutation;
 mod range_hot;
 
 pub use arrival::{Arrivals, Poisson, Rate};
-pub use oltp::{Oltp, TRANSACTION_ACTIONS};
+pub use oltp::{Mix, Oltp};
 pub use permutation::Permutation;
 pub use range_hot::RangeHot;
 

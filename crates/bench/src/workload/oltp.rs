@@ -2,17 +2,41 @@
 //!
 //! Ten lookups, four scans of 100 rows, two updates, a delete and an insert, of the row that was deleted; all in one
 //! table, drawn anew for each transaction. Rows are drawn from sysbench's default distribution, `special`: three quarters
-//! evenly from the hundredth in the middle of the table, the rest as the mean of twelve even draws.
+//! evenly from the hundredth in the middle of the table, the rest as the mean of twelve even draws. Other mixes of the same
+//! actions are [`Mix`]es.
 
 use super::Action;
 use crate::generator::Rng;
 
-const GETS: usize = 10;
-const SCANS: usize = 4;
-const UPDATES: usize = 2;
+/// What a transaction consists of, in this order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mix {
+    /// Lookups.
+    pub gets: usize,
+    /// Scans of 100 rows.
+    pub scans: usize,
+    /// Updates.
+    pub updates: usize,
+    /// Rows that are deleted and inserted again, which is two writes each.
+    pub replaced: usize,
+}
 
-/// Actions of a transaction, the delete and the insert included.
-pub const TRANSACTION_ACTIONS: usize = GETS + SCANS + UPDATES + 2;
+impl Mix {
+    /// sysbench's.
+    pub const SYSBENCH: Self = Self { gets: 10, scans: 4, updates: 2, replaced: 1 };
+
+    /// Writes of a transaction.
+    #[must_use]
+    pub const fn writes(&self) -> usize {
+        self.updates + 2 * self.replaced
+    }
+
+    /// Actions of a transaction.
+    #[must_use]
+    pub const fn actions(&self) -> usize {
+        self.gets + self.scans + self.writes()
+    }
+}
 
 /// Rows of a scan.
 const SCAN_RECORDS: u64 = 100;
@@ -29,13 +53,26 @@ const EVEN_DRAWS: u32 = 12;
 pub struct Oltp {
     tables: u64,
     rows: u64,
+    mix: Mix,
 }
 
 impl Oltp {
     /// On `tables` tables of `rows` rows each, at least one; record `t * rows + r` is row `r` of table `t`.
     #[must_use]
     pub fn new(tables: u64, rows: u64) -> Self {
-        Self { tables: tables.max(1), rows: rows.max(1) }
+        Self { tables: tables.max(1), rows: rows.max(1), mix: Mix::SYSBENCH }
+    }
+
+    /// The same with another mix.
+    #[must_use]
+    pub fn with(self, mix: Mix) -> Self {
+        Self { mix, ..self }
+    }
+
+    /// What a transaction consists of.
+    #[must_use]
+    pub fn mix(&self) -> Mix {
+        self.mix
     }
 
     /// Records of all tables.
@@ -45,26 +82,27 @@ impl Oltp {
     }
 
     /// The next transaction.
-    pub fn transaction(&self, rng: &mut Rng) -> [Action; TRANSACTION_ACTIONS] {
+    pub fn transaction(&self, rng: &mut Rng) -> Vec<Action> {
         let table = rng.below(self.tables) * self.rows;
-        let mut replaced = 0;
-        std::array::from_fn(|at| {
+        let Mix { gets, scans, updates, replaced: _ } = self.mix;
+        let mut replaced = None;
+        let mut action = |at: usize| {
             let row = self.row(rng);
             match at {
-                at if at < GETS => Action::Get(table + row),
-                at if at < GETS + SCANS => {
+                at if at < gets => Action::Get(table + row),
+                at if at < gets + scans => {
                     // sysbench draws the first row and lets the range end where the table does.
                     let records = SCAN_RECORDS.min(self.rows - row);
                     Action::Scan { from: table + row, records }
                 }
-                at if at < GETS + SCANS + UPDATES => Action::Put(table + row),
-                at if at + 1 < TRANSACTION_ACTIONS => {
-                    replaced = table + row;
-                    Action::Delete(replaced)
-                }
-                _ => Action::Put(replaced),
+                at if at < gets + scans + updates => Action::Put(table + row),
+                _ => match replaced.take() {
+                    None => Action::Delete(*replaced.insert(table + row)),
+                    Some(deleted) => Action::Put(deleted),
+                },
             }
-        })
+        };
+        (0..self.mix.actions()).map(&mut action).collect()
     }
 
     /// A row of a table.
@@ -94,7 +132,7 @@ mod tests {
             assert_eq!(count(|action| matches!(action, Action::Scan { .. })), 4);
             assert_eq!(count(|action| matches!(action, Action::Put(_))), 3);
             assert_eq!(count(|action| matches!(action, Action::Delete(_))), 1);
-            let [.., Action::Delete(deleted), Action::Put(inserted)] = transaction else {
+            let [.., Action::Delete(deleted), Action::Put(inserted)] = transaction[..] else {
                 panic!("{transaction:?} does not end with a delete and an insert")
             };
             assert_eq!(deleted, inserted);
@@ -107,6 +145,18 @@ mod tests {
             };
             assert!(transaction.iter().all(|action| table(action) == table(&transaction[0])));
             assert!(table(&transaction[0]) < 8);
+        }
+    }
+
+    #[test]
+    fn other_mixes_replace_rows_one_after_the_other() {
+        let mix = Mix { gets: 2, scans: 0, updates: 0, replaced: 9 };
+        assert_eq!((mix.writes(), mix.actions()), (18, 20));
+        let transaction = Oltp::new(4, 100).with(mix).transaction(&mut Rng::new(3));
+        let (gets, writes) = transaction.split_at(2);
+        assert!(gets.iter().all(|action| matches!(action, Action::Get(_))), "{gets:?}");
+        for pair in writes.chunks(2) {
+            assert!(matches!(pair, [Action::Delete(old), Action::Put(new)] if old == new), "{pair:?}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! "DLC: A New Compaction Scheme for LSM-tree with High Stability and Low Latency" (EDBT 2021).
 
-use crate::paper::experiment::{Experiment, Need, State};
+use crate::paper::experiment::{Experiment, State};
 use crate::paper::figures::dlc;
 
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -12,7 +12,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "transactions per second over time",
         expected: "periodic drops",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
+        scale: 128.0,
         state: State::Runs { figure: dlc::figure_1, missing: &[] },
     },
     Experiment {
@@ -23,8 +23,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "transactions per second, p99",
         expected: "stable to about 3,500 s, then drops and spikes",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
-        state: State::Needs(&[Need::Silk]),
+        scale: 128.0,
+        state: State::Runs { figure: dlc::figure_2, missing: &[] },
     },
     Experiment {
         id: "dlc-3",
@@ -34,7 +34,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "MB/s over time",
         expected: "equation 1 far off; weights and equation 6 close to the device",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
+        scale: 128.0,
         state: State::Runs { figure: dlc::figure_3, missing: &[] },
     },
     Experiment {
@@ -45,8 +45,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "transactions per second",
         expected: "slow steady decay",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
-        state: State::Needs(&[Need::DelayedLevel0]),
+        scale: 128.0,
+        state: State::Runs { figure: dlc::figure_4, missing: &[] },
     },
     Experiment {
         id: "dlc-6",
@@ -56,8 +56,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "transactions per second, p99",
         expected: "DLC flat, lowest p99; SILK* drops near 3,500 s and 4,100 s; MyRocks worst",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
-        state: State::Needs(&[Need::DelayedLevel0, Need::Silk]),
+        scale: 128.0,
+        state: State::Runs { figure: dlc::figure_6, missing: &[] },
     },
     Experiment {
         id: "dlc-7",
@@ -67,8 +67,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "transactions per second, p99",
         expected: "DLC best in both, more so at 1:9",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
-        state: State::Needs(&[Need::DelayedLevel0, Need::Silk]),
+        scale: 128.0,
+        state: State::Runs { figure: dlc::figure_7, missing: &[] },
     },
     Experiment {
         id: "dlc-8",
@@ -78,8 +78,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "transactions per second, p99",
         expected: "both flat; at 1,100 s peaks of p99 at repayment",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
-        state: State::Needs(&[Need::DelayedLevel0]),
+        scale: 128.0,
+        state: State::Runs { figure: dlc::figure_8, missing: &[] },
     },
     Experiment {
         id: "dlc-9a",
@@ -89,8 +89,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "transactions per second, p99",
         expected: "stable about 2,550 s, then about 60 s degraded, full recovery",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
-        state: State::Needs(&[Need::DelayedLevel0, Need::BurstyMerges]),
+        scale: 128.0,
+        state: State::Runs { figure: dlc::figure_9a, missing: &[] },
     },
     Experiment {
         id: "dlc-9b",
@@ -100,8 +100,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "transactions per second, p99",
         expected: "dips of about 40 s of lower p99; a slow sag until the full merge",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
-        state: State::Needs(&[Need::DelayedLevel0, Need::BurstyMerges]),
+        scale: 128.0,
+        state: State::Runs { figure: dlc::figure_9b, missing: &[] },
     },
     Experiment {
         id: "dlc-10",
@@ -111,8 +111,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "transactions per second, p99",
         expected: "as stable as SILK*, p99 below both",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
-        state: State::Needs(&[Need::DelayedLevel0, Need::Silk]),
+        scale: 128.0,
+        state: State::Runs { figure: dlc::figure_10, missing: &[] },
     },
     Experiment {
         id: "dlc-11",
@@ -122,8 +122,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "tables in level 0, lookups per second, latency",
         expected: "the count steps up; throughput falls slightly",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
-        state: State::Needs(&[Need::DelayedLevel0]),
+        scale: 128.0,
+        state: State::Runs { figure: dlc::figure_11, missing: &[] },
     },
     Experiment {
         id: "dlc-12",
@@ -133,8 +133,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "tables in level 0, scans per second, latency",
         expected: "the same shape, stronger",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
-        state: State::Needs(&[Need::DelayedLevel0]),
+        scale: 128.0,
+        state: State::Runs { figure: dlc::figure_12, missing: &[] },
     },
     Experiment {
         id: "dlc-writes",
@@ -144,8 +144,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "class of load over time, p99",
         expected: "equation 6 stays low, the composite is high",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
-        state: State::Needs(&[Need::Estimators, Need::DelayedLevel0]),
+        scale: 128.0,
+        state: State::Runs { figure: dlc::figure_writes, missing: &[] },
     },
     Experiment {
         id: "dlc-limit",
@@ -155,7 +155,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "p99, time of stalls",
         expected: "a smooth slowdown, no cliff",
         device: "datacenter-sata-ssd",
-        scale: 256.0,
-        state: State::Needs(&[Need::DelayedLevel0]),
+        scale: 128.0,
+        state: State::Runs { figure: dlc::figure_limit, missing: &[] },
     },
 ];

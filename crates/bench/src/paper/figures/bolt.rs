@@ -36,7 +36,7 @@ const MODEL: &str = "for each job a sync of each file that its bytes fill and on
 
 const DEVIATIONS: &[&str] = &[
     "writers are slowed by Terrace's governor, a rate, where LevelDB sleeps 1 ms per write",
-    "merges cost device time alone: the processor's is not modelled",
+    "each thread has a processor of its own, compactions too",
 ];
 
 /// A load and what it took.

@@ -29,7 +29,7 @@ const DEVIATIONS: &[&str] = &[
     "the compared stores are Terrace with their shapes: levels, tables, files, limits of level 0",
     "each phase's rate includes the background work that it leaves behind",
     "writers are slowed by Terrace's governor, a rate, where LevelDB sleeps 1 ms per write",
-    "merges cost device time alone: the processor's is not modelled",
+    "each thread has a processor of its own, compactions too",
     "a store is closed and opened again behind its load, which is run once for all phases and distributions",
     "syncs are shortened by the scale, as tables are smaller; reads and opening files while loading alone, as blocks are the paper's",
     "open tables and blocks share one budget of bytes; the paper's stores count open tables",

@@ -38,7 +38,7 @@ const DATA_PER_CACHE: u64 = 10;
 const DEVIATIONS: &[&str] = &[
     "the cache holds a tenth of the data; the paper's machine has room for all of it",
     "tables of at least 64 KiB, whatever the scale, so that finding them does not outweigh their transfer",
-    "merges cost device time alone: the processor's is not modelled",
+    "each thread has a processor of its own, compactions too",
 ];
 
 /// LevelDB's shape, with tables of that size.

@@ -26,6 +26,7 @@ pub struct Arguments {
 enum Action {
     List(ListArguments),
     Run(RunArguments),
+    Calibrate(CalibrateArguments),
 }
 
 /// List the experiments and whether they can be run
@@ -43,8 +44,8 @@ struct ListArguments {
 /// Run experiments and hold what they measure against the papers' claims
 ///
 /// What needs a mechanism that is not there yet is refused. On a simulated device all times are virtual: they contain the device,
-/// the page cache, waiting, and the processor time of clients' calls, but not that of flushes and compactions, and a seed replays
-/// them exactly. A claim that does not hold is a result like any other: the exit status is 0.
+/// the page cache, waiting, and the processor time of clients' calls, of flushes and of compactions, but no shortage of processors,
+/// and a seed replays them exactly. A claim that does not hold is a result like any other: the exit status is 0.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -83,6 +84,19 @@ struct RunArguments {
     output: Output,
 }
 
+/// Measure what compactions take of this machine's processor, for each record and each KiB
+///
+/// It tells what the constants of the simulated machines would be if they had this processor.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  terrace bench paper calibrate --dir /dev/shm")]
+struct CalibrateArguments {
+    /// Directory for the stores, which are removed afterwards; best in memory [default: the system's temporary one]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
 fn milliseconds(text: &str) -> Result<Duration> {
     let millis: f64 = text.parse()?;
     Duration::try_from_secs_f64(millis / 1e3).map_err(|_| anyhow!("not a time: {text}"))
@@ -96,6 +110,7 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
     match &arguments.action {
         Action::List(arguments) => list(arguments),
         Action::Run(arguments) => run_all(arguments),
+        Action::Calibrate(arguments) => calibrate(arguments),
     }
 }
 
@@ -106,6 +121,13 @@ fn list(arguments: &ListArguments) -> Result<Answer> {
         find_all(&arguments.ids)?.into_iter().map(paper::details).collect::<Vec<_>>().join("\n")
     };
     io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(Answer::Yes)
+}
+
+fn calibrate(arguments: &CalibrateArguments) -> Result<Answer> {
+    let dir = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let calibration = paper::calibrate(&dir).map_err(|error| anyhow!("{error}"))?;
+    write!(io::stdout().lock(), "{calibration}")?;
     Ok(Answer::Yes)
 }
 
