@@ -25,7 +25,7 @@ fn run(testbed: &Testbed, peak: &PeakLoad, (slow, stop): (usize, usize)) -> Resu
     if let Pacer::Dlc(Dlc { limits, .. }) = &mut options.tree.pacer {
         // The count of runs alone is the limit here.
         let (debt_slow_bytes, debt_stop_bytes) = (u64::MAX - 1, u64::MAX);
-        *limits = Governor { l0_slow: slow, l0_stop: stop, debt_slow_bytes, debt_stop_bytes, ..*limits };
+        *limits = Governor { l0_slow: slow, l0_stop: stop, debt_slow_bytes, debt_stop_bytes };
     }
     let run = Drive { mix: MIX, rate: Rate::Sustained(peak.rate), time: TIME };
     drive(testbed, options, &run)
