@@ -56,6 +56,7 @@ impl DlcConfig {
         Pace {
             class,
             streak,
+            is_repaying: class == LoadClass::High && self.is_repaying(load),
             client_bytes_per_second: client,
             background_bytes_per_second: Some(self.bandwidth.rest(limit, client)),
             ..*seen
@@ -67,7 +68,7 @@ impl DlcConfig {
             return Admission::Run;
         }
         match JobClass::of(plan) {
-            JobClass::Level0 if self.resumes_full(load) => Admission::Run,
+            JobClass::Level0 if self.is_repaying(load) => Admission::Run,
             JobClass::IntraLevel0 if self.peak == Peak::DelayPart || plan.reason == Reason::Part => {
                 Admission::Run
             }
@@ -80,7 +81,23 @@ impl DlcConfig {
         }
     }
 
-    /// Whether level 0 is compacted away although the load is high.
+    /// Whether level 0 is compacted away although the load is high. What has begun goes on until little is left: each job takes
+    /// a part of the keys, and runs that are partly gone are no longer what the burst has begun with.
+    fn is_repaying(&self, load: &LoadState) -> bool {
+        let is_begun = load.pace.is_repaying && !planted!("burst-forgotten-half-way");
+        self.resumes_full(load) || (is_begun && load.l0_flushed_runs + load.l0_part_runs > self.left_runs())
+    }
+
+    /// Runs of level 0 with which a compaction of all of it ends: about what was flushed meanwhile.
+    fn left_runs(&self) -> u64 {
+        match self.burst {
+            Burst::Never => u64::MAX,
+            Burst::Full { runs } => runs as u64 / 4,
+            Burst::Part { runs, parts } => (runs as u64 / 4).min(parts as u64),
+        }
+    }
+
+    /// Whether a burst begins.
     fn resumes_full(&self, load: &LoadState) -> bool {
         match self.burst {
             Burst::Never => false,
@@ -90,7 +107,7 @@ impl DlcConfig {
     }
 
     pub(super) fn level0_part(&self, load: &LoadState, version: &Version) -> Option<Range<usize>> {
-        if load.pace.class == LoadClass::Low {
+        if load.pace.class == LoadClass::Low || self.is_repaying(load) {
             return None;
         }
         let runs_min = match (self.peak, self.burst) {
@@ -250,6 +267,29 @@ mod tests {
         assert_eq!(admit(parts, load(20, 0, 0), &Plan { reason: Reason::Part, ..plan(0, 0) }), Run);
         assert_eq!(admit(Burst::Never, load(0, 0, 0), &plan(1, 2)), Run);
         assert_eq!(admit(Burst::Never, load(0, 0, 1), &plan(2, 3)), Defer(Deferral::OneAtAPeak));
+    }
+
+    #[test]
+    fn a_burst_goes_on_until_little_of_level_0_is_left() {
+        let config = dlc(|config| config.burst = Burst::Part { runs: 20, parts: 4 });
+        let mut load = LoadState {
+            pace: Pace { class: LoadClass::High, ..Pace::default() },
+            l0_part_runs: 4,
+            ..LoadState::default()
+        };
+        load.pace = config.pace(&load.pace, &load, &missed(340));
+        let plan = Plan { source: 0, target: 1, ..crate::policy::tests::any_plan() };
+        let plan = Plan { reason: Reason::Level0Runs, ..plan };
+        // The first job took so much of the oldest part that this is none any more.
+        (load.l0_flushed_runs, load.l0_part_runs) = (2, 3);
+        assert_eq!(config.admit(&load, &plan), Admission::Run);
+        load.pace = config.pace(&load.pace, &load, &missed(340));
+        assert_eq!(config.admit(&load, &plan), Admission::Run);
+        (load.l0_flushed_runs, load.l0_part_runs) = (3, 0);
+        load.pace = config.pace(&load.pace, &load, &missed(340));
+        assert_eq!(config.admit(&load, &plan), Admission::Defer(Deferral::Peak));
+        load.l0_flushed_runs = 9;
+        assert_eq!(config.admit(&load, &plan), Admission::Defer(Deferral::Peak), "it has ended");
     }
 
     #[test]

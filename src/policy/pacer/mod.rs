@@ -128,6 +128,8 @@ pub struct Pace {
     pub class: LoadClass,
     /// Number of samples in a row that speak for the other class.
     pub streak: u32,
+    /// Whether level 0 is being compacted away although the load is high. It takes several jobs.
+    pub is_repaying: bool,
     /// What clients take of the device, in bytes per second, as the pacer's estimator has it.
     pub client_bytes_per_second: u64,
     /// What all jobs together may read and write, in bytes per second; `None` if nothing limits them.

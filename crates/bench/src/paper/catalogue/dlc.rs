@@ -67,7 +67,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "transactions per second, p99",
         expected: "DLC best in both, more so at 1:9",
         device: "datacenter-sata-ssd",
-        scale: 128.0,
+        scale: 256.0,
         state: State::Runs { figure: dlc::figure_7, missing: &[] },
     },
     Experiment {
@@ -100,7 +100,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "transactions per second, p99",
         expected: "dips of about 40 s of lower p99; a slow sag until the full merge",
         device: "datacenter-sata-ssd",
-        scale: 128.0,
+        scale: 256.0,
         state: State::Runs { figure: dlc::figure_9b, missing: &[] },
     },
     Experiment {
@@ -144,7 +144,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "class of load over time, p99",
         expected: "equation 6 stays low, the composite is high",
         device: "datacenter-sata-ssd",
-        scale: 128.0,
+        scale: 256.0,
         state: State::Runs { figure: dlc::figure_writes, missing: &[] },
     },
     Experiment {
@@ -155,7 +155,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "p99, time of stalls",
         expected: "a smooth slowdown, no cliff",
         device: "datacenter-sata-ssd",
-        scale: 128.0,
+        scale: 256.0,
         state: State::Runs { figure: dlc::figure_limit, missing: &[] },
     },
 ];

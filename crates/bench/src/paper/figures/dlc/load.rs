@@ -374,7 +374,7 @@ mod tests {
     fn an_interval_is_steady_within_a_twentieth_of_what_came() {
         let latencies = Latencies::default();
         let one = |done| Interval { at: 1.0, offered: 100.0, done, latencies: &latencies };
-        assert!(one(95.0).is_steady() && one(105.0).is_steady());
+        assert!(one(96.0).is_steady() && one(104.0).is_steady());
         assert!(!one(94.0).is_steady() && !one(106.0).is_steady());
         assert_eq!([one(91.0).is_drop(), one(89.0).is_drop()], [false, true]);
     }

@@ -286,21 +286,3 @@ pub fn figure_9b(setting: &Setting) -> Result<Findings> {
     let series = driven.series("DLC, resume part");
     Ok(findings(driven, series, relations, true))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::paper::machine::Machine;
-
-    #[test]
-    fn dlc_without_bursts_leaves_level_0_alone_and_with_them_does_not() {
-        let machine = Machine::preset("datacenter-sata-ssd").unwrap();
-        let setting = Setting { machine, scale: 4096.0, seed: 1 };
-        let most = |profile| {
-            let driven = sustained(&setting, profile, RUN_TIME).unwrap();
-            runs(&driven).iter().map(|point| point[1]).fold(0.0, f64::max)
-        };
-        let [without, with] = ["dlc-full", "dlc-burst-full"].map(most);
-        assert!(without > 25.0 && with < 25.0, "{without} and {with}");
-    }
-}
