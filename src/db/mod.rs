@@ -318,9 +318,9 @@ impl Db {
     }
 
     /// Compacts everything that is there now into the deepest level, in all keyspaces. Tables that are in that level
-    /// already are compacted only where values have expired, a compaction filter is set, or tombstones are left.
-    /// Entries that nobody can see are gone afterwards. An exception are older versions in the deepest level that a
-    /// snapshot has kept: they go with the next compaction there.
+    /// already are compacted only where values have expired, a compaction filter is set, tombstones are left, or
+    /// entries were kept for a snapshot or transaction that has gone. What nobody can see any more is gone afterwards,
+    /// also where background jobs make the tree deeper meanwhile.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
+mod compact;
 mod jobs;
 mod keyspaces;
 mod log;

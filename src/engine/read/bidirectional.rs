@@ -116,7 +116,13 @@ impl BidirectionalScan {
             }
             Place::Forward => {
                 let key = self.take_key();
-                let went = self.go_backward(|walk| walk.seek_before(&key));
+                let went = self.go_backward(|walk| {
+                    let stands_before = walk.valid() && walk.key() < key.as_slice();
+                    if planted!("cursor-turns-to-where-it-stood") && stands_before {
+                        return Ok(());
+                    }
+                    walk.seek_before(&key)
+                });
                 self.turn = key;
                 went
             }

@@ -6,42 +6,27 @@
 //! * Packs are rewritten in the compaction threads, and by callers that need space ([`rewrites`]). A manual
 //!   compaction runs in its caller's thread ([`manual`]).
 //! * A job that failed without harm is tried again after a pause.
-//!
-//! # Waiting for jobs
-//!
-//! A caller that waits for jobs to end looks under the scheduler's lock, and looks again whenever a job has ended.
-//! Under that lock no job begins or ends. A job is set as running in the same hold of the lock in which it was found
-//! due, and is unset only in a later hold, after its result was shown. Between two looks, results may be shown,
-//! memtables sealed, keyspaces created or dropped. So a wait asks for each fact once, and counts a running job as not
-//! done.
-//!
-//! # Planning
-//!
-//! Compaction threads have a low priority and may lose the processor at any moment, for long. So they plan without
-//! the scheduler's lock, which writers take. They claim the plan only if nothing that it rests on has changed
-//! meanwhile.
+//! * What is due is told by [`planning`]; who waits for jobs does so in [`waiting`].
 //!
 //! It touches what [`Background`] holds.
 
 mod manual;
+mod planning;
 mod rewrites;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::background::Background;
-use crate::catalog::Version;
 use crate::engine::jobs::expiry::EXPIRY_PERIOD;
 use crate::engine::observe::events::Event;
-use crate::engine::read::tree::Tree;
 use crate::engine::schedule::idle_time::IDLE_PERIOD;
 use crate::env::sync::{Condvar, MutexGuard, OrderedMutex, Rank};
 use crate::env::{Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
-use crate::policy::{
-    Claims, JobClass, Plan, PlanKind, Planned, Reason, SpaceView, TreeShape, TreeView, decide,
-};
+use crate::policy::{Claims, JobClass, Plan, PlanKind, Planned, Reason};
 use crate::types::{KeyspaceId, Seq};
 
 /// Pause after a job that failed, doubled with every further failure up to the maximum: a full disk must not be
@@ -195,20 +180,6 @@ impl Scheduler {
     pub(crate) fn wake(&self) {
         self.state.lock().wakes += 1;
         self.work.notify_all();
-    }
-}
-
-/// While it lives, no compaction of the keyspace starts.
-pub(crate) struct CompactionsPaused<'a> {
-    scheduler: &'a Scheduler,
-    keyspace: KeyspaceId,
-}
-
-impl Drop for CompactionsPaused<'_> {
-    fn drop(&mut self) {
-        let mut state = self.scheduler.state.lock();
-        state.held.remove(&self.keyspace);
-        self.scheduler.changed(&mut state);
     }
 }
 
@@ -470,208 +441,10 @@ impl Background {
         Some(error.clone())
     }
 
-    /// The tree whose sealed memtable has waited longest, and the number of that memtable's oldest entry. Looks at
-    /// each tree once: if a flush were installed between two looks at a tree, it would seem as if no tree had any.
-    fn flush_due(&self) -> Option<(Seq, Arc<Tree>)> {
-        let trees = self.trees();
-        let oldest = trees.values().filter_map(|tree| Some((tree.first_sealed()?, tree)));
-        oldest.min_by_key(|(first, _)| *first).map(|(first, tree)| (first, tree.clone()))
-    }
-
-    /// What to do for keyspaces that `may` have one, with no running job in the way; `rewrites` rewrites are
-    /// running. If nobody uses the store (`idle`), it may be one that is not due.
-    fn compaction_due(
-        &self,
-        busy: &BTreeMap<KeyspaceId, Claims>,
-        rewrites: usize,
-        may: impl Fn(KeyspaceId) -> bool,
-        idle: bool,
-    ) -> Planned {
-        let space = match rewrites {
-            0 => self.jobs.space_view(self.jobs.storage.is_short_of_space()),
-            _ => SpaceView::default(),
-        };
-        self.with_views(busy, may, idle, |views| {
-            let load = self.jobs.throttle.sampler.load();
-            decide(views, &space, &load, &self.jobs.settings.load().policy)
-        })
-    }
-
-    /// What `plan` makes of the trees of keyspaces that `may` have one.
-    fn with_views<T>(
-        &self,
-        busy: &BTreeMap<KeyspaceId, Claims>,
-        may: impl Fn(KeyspaceId) -> bool,
-        idle: bool,
-        plan: impl FnOnce(&[TreeView<'_>]) -> T,
-    ) -> T {
-        let none = Claims::default();
-        let costs = &self.pressure.load().costs;
-        let pins = self.jobs.snapshots.list();
-        let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape)> = self
-            .trees()
-            .values()
-            .filter(|tree| may(tree.id()))
-            .map(|tree| {
-                let version = tree.view().version.clone();
-                let layout = &self.jobs.settings.load().policy.layout;
-                let mut shape = layout.measure_with_debt(&version, tree.read_debt.accrued(), costs);
-                shape.expiring = self.jobs.expiring(tree);
-                shape.put_off = self.jobs.is_put_off(tree);
-                shape.overwrite_ratio = tree.overwrite_ratio.share();
-                // Others need the space more.
-                if self.jobs.storage.is_short_of_space() {
-                    shape.read_debt_bytes = 0;
-                } else {
-                    shape.idle = idle;
-                }
-                (tree.id(), version, shape)
-            })
-            .collect();
-        let views: Vec<TreeView<'_>> = versions
-            .iter()
-            .map(|(keyspace, version, shape)| TreeView {
-                keyspace: *keyspace,
-                version,
-                busy: busy.get(keyspace).unwrap_or(&none),
-                shape,
-                pins: &pins,
-            })
-            .collect();
-        plan(&views)
-    }
-
     /// A caller waits for jobs of this kind. If one has failed, it is tried again now, not after its pause.
     fn retry(&self, state: &mut State, job: Job) {
         if state.backoffs[job as usize].take().is_some() {
             self.scheduler.changed(state);
         }
-    }
-
-    /// Waits until no background work is due.
-    ///
-    /// It cannot end early. While no flush, compaction or rewrite runs, under the lock, no result can be shown between
-    /// the look for compactions and the look for flushes. It also waits for threads that still plan.
-    pub(crate) fn wait_idle(&self) -> Result<()> {
-        self.wait_idle_unless(|| false)
-    }
-
-    /// As [`Background::wait_idle`], unless somebody writes: under writers that go on, something may always be due.
-    pub(crate) fn wait_idle_or_written(&self) -> Result<()> {
-        let upto = self.visible();
-        self.wait_idle_unless(|| self.visible() > upto)
-    }
-
-    fn wait_idle_unless(&self, pointless: impl Fn() -> bool) -> Result<()> {
-        if self.jobs.log.writer.is_none() {
-            // Nobody works on a store that is read alone.
-            return self.jobs.health.check_open();
-        }
-        let mut state = self.scheduler.state.lock();
-        // The pacer defers nothing that somebody waits for.
-        let _waiter = self.jobs.throttle.sampler.wait();
-        self.scheduler.changed(&mut state);
-        self.retry(&mut state, Job::Flush);
-        self.retry(&mut state, Job::Compaction);
-        loop {
-            self.check_progress(&mut state, Job::Flush)?;
-            self.check_progress(&mut state, Job::Compaction)?;
-            let due = self.compaction_due(&state.busy, state.rewrites, |_| true, false).plan;
-            let came_by_itself = due.as_ref().is_some_and(|plan| can_wait(plan.reason));
-            let idle = state.flushing.is_none()
-                && state.compactions == 0
-                && self.flush_due().is_none()
-                && due.is_none();
-            if idle && state.planning > 0 {
-                // What it holds of an older version is reclaimed when it lets go.
-                self.scheduler.planned.wait(&mut state);
-            } else if idle || pointless() {
-                drop(state);
-                self.jobs.storage.wait_reclaimed();
-                self.jobs.preallocator.wait_served();
-                return Ok(());
-            } else if let Some(rewrite) = due.filter(|plan| self.may_rewrite(&state, plan)) {
-                // It becomes due, and ceases to be, as readers let go, and nobody tells the compaction threads.
-                state = self.rewrite_planned(state, &rewrite);
-            } else {
-                if came_by_itself {
-                    // Without a word to the compaction threads.
-                    state.wakes += 1;
-                    self.scheduler.work.notify_all();
-                }
-                self.scheduler.done.wait(&mut state);
-            }
-        }
-    }
-
-    /// Waits until every memtable that is sealed by now is in tables, and the jobs that have brought it there have
-    /// ended.
-    ///
-    /// INVARIANT(I2): it ends only when one look at each tree, with a running flush counted as not done, shows nothing
-    /// as old as what was visible at the beginning. Memtables that are sealed later hold only newer entries. Keyspaces
-    /// that are created later had nothing to wait for, and one that was dropped has nothing to flush.
-    pub(crate) fn wait_flushed(&self) -> Result<()> {
-        let upto = self.visible();
-        let mut state = self.scheduler.state.lock();
-        self.retry(&mut state, Job::Flush);
-        loop {
-            self.check_progress(&mut state, Job::Flush)?;
-            if self.oldest_unflushed(&state).is_none_or(|oldest| oldest > upto) {
-                return Ok(());
-            }
-            self.scheduler.done.wait(&mut state);
-        }
-    }
-
-    /// Number of the oldest entry that is in a sealed memtable, or of which the flush has not ended.
-    fn oldest_unflushed(&self, state: &State) -> Option<Seq> {
-        if planted!("flushed-by-two-looks") {
-            return self.flush_due().and_then(|(_, tree)| tree.first_sealed());
-        }
-        let sealed = self.flush_due().map(|(first, _)| first);
-        let running = state.flushing.map(|flushing| flushing.first);
-        sealed.into_iter().chain(running).min()
-    }
-
-    /// Waits until no job of `keyspace` is running. New jobs do not find that keyspace any more.
-    ///
-    /// It cannot end early. A flush is chosen and set as running under one hold of the lock. Plans that were made
-    /// before this wait are thrown away: their claim checks whether anything has changed.
-    pub(crate) fn wait_jobs_of(&self, keyspace: KeyspaceId) {
-        let mut state = self.scheduler.state.lock();
-        while state.flushing.is_some_and(|flushing| flushing.keyspace == keyspace)
-            || state.busy.get(&keyspace).is_some_and(|busy| !busy.is_empty())
-        {
-            self.scheduler.done.wait(&mut state);
-        }
-        state.busy.remove(&keyspace);
-        // Whoever has made a plan meanwhile makes another.
-        state.changes += 1;
-    }
-
-    /// Waits for the running compactions of `keyspace`; none starts while the returned value lives.
-    ///
-    /// It cannot end early. A compaction, move or rewrite is claimed under the same lock as `held` is read, and is
-    /// released after its result was shown. Plans that were made before `held` was set are thrown away.
-    pub(crate) fn pause_compactions(&self, keyspace: KeyspaceId) -> Result<CompactionsPaused<'_>> {
-        let mut state = self.scheduler.state.lock();
-        while !state.held.insert(keyspace) {
-            self.scheduler.done.wait(&mut state);
-        }
-        state.changes += 1;
-        let held = CompactionsPaused { scheduler: &self.scheduler, keyspace };
-        while state.busy.get(&keyspace).is_some_and(|busy| !busy.is_empty()) {
-            self.scheduler.done.wait(&mut state);
-        }
-        // Before `held` may go, which takes the lock.
-        drop(state);
-        self.jobs.health.check_writable()?;
-        Ok(held)
-    }
-
-    /// Fails when jobs of this kind do not get on by themselves.
-    fn check_progress(&self, state: &mut State, job: Job) -> Result<()> {
-        self.jobs.health.check_writable()?;
-        self.lasting_trouble(state, job).map_or(Ok(()), Err)
     }
 }

@@ -127,6 +127,7 @@ impl Picker {
     }
 
     /// The next step of a manual compaction of the deepest level into itself: tables that overlap `range` and are `due`.
+    /// Levels above it are the caller's to compact down before.
     #[must_use]
     pub fn pick_alone(
         &self,

@@ -3,35 +3,80 @@
 //!
 //! It touches what [`Background`] holds.
 
-use std::sync::Arc;
+use std::cell::Cell;
 
 use super::{Background, Ended, State};
 use crate::catalog::{TableMeta, Version};
 use crate::engine::read::tree::Tree;
 use crate::env::sync::MutexGuard;
 use crate::error::Result;
-use crate::policy::{Claims, Picker, Plan, RangePick, TreeView, is_released};
-use crate::types::{KeyRange, KeyspaceId, LEVELS, Seq, UpperBound};
+use crate::policy::{Claims, Expiring, Picker, Plan, RangePick, TreeView, is_released};
+use crate::types::{KeyRange, KeyspaceId, LEVELS, Seq, TableId, UpperBound};
+
+/// What a manual compaction is to compact, and what it knows of the tree.
+struct Manual<'a> {
+    tree: &'a Tree,
+    range: &'a KeyRange,
+    /// The newest number that was visible when it began.
+    upto: Seq,
+    /// What had expired when it began.
+    expiring: Option<Expiring>,
+    /// The deepest level that has tables, as of the last look.
+    deepest: Cell<Option<u8>>,
+    /// Tables of this id or a larger one were written since it began, and the tree was no deeper then than now. So
+    /// they hold nothing that a compaction into their own level would drop, unless a reader goes.
+    first_new: Cell<TableId>,
+}
+
+impl Manual<'_> {
+    /// Whether `table` holds anything of the range that was there at the beginning.
+    fn is_old(&self, table: &TableMeta) -> bool {
+        table.min_seq <= self.upto && table.range.overlaps(self.range)
+    }
+
+    /// Whether something old lies above the deepest level. What is in level 0 came to be there meanwhile.
+    fn has_old_above(&self, version: &Version) -> bool {
+        let deepest = version.deepest().unwrap_or(0);
+        let above = version.levels().filter(|(level, _)| (1..deepest).contains(level));
+        above.flat_map(|(_, state)| state.tables()).any(|table| self.is_old(table))
+    }
+}
 
 impl Background {
     /// Compacts down, level by level, what `tree` holds of `range` at the moment. What is written meanwhile may stay
     /// above. What is in the deepest level by now is compacted by itself, where something of it may go.
     ///
     /// It cannot end early. It looks for what is left to do under the scheduler's lock, together with the claims of
-    /// running jobs. If such a job is in the way, or about to put something below, it waits for that job's end.
+    /// running jobs. If such a job is in the way, or about to put something below, it waits for that job's end. If
+    /// jobs have made the tree deeper meanwhile, what has become a level above the deepest one is compacted down, too.
     pub(crate) fn compact(&self, tree: &Tree, range: &KeyRange) -> Result<()> {
-        let upto = self.visible();
-        let first_new = self.jobs.ids.table();
-        let is_old = |table: &Arc<TableMeta>| table.min_seq <= upto && table.range.overlaps(range);
-        while tree.view().version.level(0).tables().any(is_old) {
-            if self.compact_step(tree, |picker, view| picker.pick_range(view, 0, Some(range)))?.is_none() {
+        let manual = Manual {
+            tree,
+            range,
+            upto: self.visible(),
+            expiring: self.jobs.expiring(tree),
+            deepest: Cell::new(None),
+            first_new: Cell::new(self.jobs.ids.table()),
+        };
+        while tree.view().version.level(0).tables().any(|table| manual.is_old(table)) {
+            if self.compact_step(&manual, |picker, view| picker.pick_range(view, 0, Some(range)))?.is_none() {
                 break;
             }
         }
+        loop {
+            self.compact_down(&manual)?;
+            if self.compact_deepest(&manual)? {
+                return Ok(());
+            }
+            // Another level has become the deepest one. A tree has few of them, so this comes to an end.
+        }
+    }
+
+    /// Goes through each level below level 0 in key order, once. What lies deepest has no level below it to be compacted
+    /// with, unless a job is about to put something there.
+    fn compact_down(&self, manual: &Manual<'_>) -> Result<()> {
         for level in 1..LEVELS as u8 - 1 {
-            // Once through the level in key order. What lies deepest has no level below it to be compacted with,
-            // unless a job is about to put something there.
-            let mut rest = Some(range.clone());
+            let mut rest = Some(manual.range.clone());
             while let Some(range) = rest {
                 let pick = |picker: &Picker, view: &TreeView<'_>| {
                     if view.version.deepest() > Some(level) {
@@ -42,43 +87,61 @@ impl Background {
                         RangePick::Done
                     }
                 };
-                rest = behind(&range, self.compact_step(tree, pick)?);
+                rest = behind(&range, self.compact_step(manual, pick)?);
             }
         }
+        Ok(())
+    }
+
+    /// Compacts tables of the deepest level into that level, where something of them may go. Returns whether it went
+    /// through all that is old: `false` once some of it lies above that level.
+    fn compact_deepest(&self, manual: &Manual<'_>) -> Result<bool> {
+        let Manual { tree, upto, expiring, .. } = *manual;
         let has_filter = self.jobs.filters.0.contains_key(&tree.record.name);
-        let expiring = self.jobs.expiring(tree);
         let may_shrink = |table: &TableMeta| {
-            let has_expired = expiring.is_some_and(|expiring| expiring.has_begun(table));
-            let holds_more = has_filter || has_expired || table.tombstones + table.range_tombstones > 0;
-            table.id < first_new && table.min_seq <= upto && holds_more
+            let holds_more = has_filter || table.tombstones + table.range_tombstones > 0;
+            // A job that began earlier may have written such values meanwhile.
+            expiring.is_some_and(|expiring| expiring.has_begun(table))
+                || holds_more && table.id < manual.first_new.get()
         };
-        let mut rest = Some(range.clone());
+        let is_all = Cell::new(true);
+        let mut rest = Some(manual.range.clone());
         while let Some(range) = rest {
             // Also what a job of this very compaction kept for a reader that has gone since.
             let is_due = |table: &TableMeta, pins: &[Seq]| {
-                may_shrink(table) || table.min_seq <= upto && is_released(table, pins)
+                table.min_seq <= upto && (may_shrink(table) || is_released(table, pins))
             };
             let pick = |picker: &Picker, view: &TreeView<'_>| {
-                picker.pick_alone(view, &range, |table| is_due(table, view.pins))
+                is_all.set(!manual.has_old_above(view.version));
+                if is_all.get() {
+                    picker.pick_alone(view, &range, |table| is_due(table, view.pins))
+                } else {
+                    RangePick::Done
+                }
             };
-            rest = behind(&range, self.compact_step(tree, pick)?);
+            rest = behind(&range, self.compact_step(manual, pick)?);
         }
-        Ok(())
+        Ok(is_all.get())
     }
 
     /// Runs the compaction that `pick` chooses. Returns where what it took from its source ends; `None` if there was
     /// nothing.
     fn compact_step(
         &self,
-        tree: &Tree,
+        manual: &Manual<'_>,
         pick: impl Fn(&Picker, &TreeView<'_>) -> RangePick,
     ) -> Result<Option<UpperBound>> {
+        let Manual { tree, .. } = *manual;
         let none = Claims::default();
         let mut state = self.scheduler.state.lock();
         loop {
             self.jobs.health.check_writable()?;
             tree.check_exists()?;
             let version = tree.view().version.clone();
+            if version.deepest() < manual.deepest.replace(version.deepest()) {
+                // What was kept for the sake of what lay below need not stay.
+                manual.first_new.set(self.jobs.ids.table());
+            }
             let shape = self.jobs.settings.load().policy.layout.measure(&version);
             let busy = state.busy.get(&tree.id()).unwrap_or(&none);
             let pins = self.jobs.snapshots.list();

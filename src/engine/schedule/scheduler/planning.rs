@@ -1,0 +1,89 @@
+//! What is due: the next flush, and the best plan of what the policy is shown.
+//!
+//! Compaction threads have a low priority and may lose the processor at any moment, for long. So they plan without
+//! the scheduler's lock, which writers take. They claim the plan only if nothing that it rests on has changed
+//! meanwhile.
+//!
+//! It touches what [`Background`] holds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Background;
+use crate::catalog::Version;
+use crate::engine::read::tree::Tree;
+use crate::policy::{Claims, Planned, SpaceView, TreeShape, TreeView, decide};
+use crate::types::{KeyspaceId, Seq};
+
+impl Background {
+    /// The tree whose sealed memtable has waited longest, and the number of that memtable's oldest entry. Looks at
+    /// each tree once: if a flush were installed between two looks at a tree, it would seem as if no tree had any.
+    pub(super) fn flush_due(&self) -> Option<(Seq, Arc<Tree>)> {
+        let trees = self.trees();
+        let oldest = trees.values().filter_map(|tree| Some((tree.first_sealed()?, tree)));
+        oldest.min_by_key(|(first, _)| *first).map(|(first, tree)| (first, tree.clone()))
+    }
+
+    /// What to do for keyspaces that `may` have one, with no running job in the way; `rewrites` rewrites are
+    /// running. If nobody uses the store (`idle`), it may be one that is not due.
+    pub(super) fn compaction_due(
+        &self,
+        busy: &BTreeMap<KeyspaceId, Claims>,
+        rewrites: usize,
+        may: impl Fn(KeyspaceId) -> bool,
+        idle: bool,
+    ) -> Planned {
+        let space = match rewrites {
+            0 => self.jobs.space_view(self.jobs.storage.is_short_of_space()),
+            _ => SpaceView::default(),
+        };
+        self.with_views(busy, may, idle, |views| {
+            let load = self.jobs.throttle.sampler.load();
+            decide(views, &space, &load, &self.jobs.settings.load().policy)
+        })
+    }
+
+    /// What `plan` makes of the trees of keyspaces that `may` have one.
+    pub(super) fn with_views<T>(
+        &self,
+        busy: &BTreeMap<KeyspaceId, Claims>,
+        may: impl Fn(KeyspaceId) -> bool,
+        idle: bool,
+        plan: impl FnOnce(&[TreeView<'_>]) -> T,
+    ) -> T {
+        let none = Claims::default();
+        let costs = &self.pressure.load().costs;
+        let pins = self.jobs.snapshots.list();
+        let versions: Vec<(KeyspaceId, Arc<Version>, TreeShape)> = self
+            .trees()
+            .values()
+            .filter(|tree| may(tree.id()))
+            .map(|tree| {
+                let version = tree.view().version.clone();
+                let layout = &self.jobs.settings.load().policy.layout;
+                let mut shape = layout.measure_with_debt(&version, tree.read_debt.accrued(), costs);
+                shape.expiring = self.jobs.expiring(tree);
+                shape.put_off = self.jobs.is_put_off(tree);
+                shape.overwrite_ratio = tree.overwrite_ratio.share();
+                // Others need the space more.
+                if self.jobs.storage.is_short_of_space() {
+                    shape.read_debt_bytes = 0;
+                } else {
+                    shape.idle = idle;
+                }
+                (tree.id(), version, shape)
+            })
+            .collect();
+        let views: Vec<TreeView<'_>> = versions
+            .iter()
+            .map(|(keyspace, version, shape)| TreeView {
+                keyspace: *keyspace,
+                version,
+                busy: busy.get(keyspace).unwrap_or(&none),
+                shape,
+                pins: &pins,
+            })
+            .collect();
+        plan(&views)
+    }
+}

@@ -1,0 +1,111 @@
+//! Regression tests of what manual compactions promise while jobs run beside them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use terrace::env::simulated::{SimConfig, SimEnv};
+use terrace::{CompactionFilter, Db, Decision, LevelShape, Options};
+use terrace_torture::TreeParts as _;
+
+use super::seeds;
+use crate::common::{Random, tiny};
+
+const KEYS: u64 = 700;
+
+/// Level 1 takes all keys and a little more. A job takes a fraction of it.
+fn options() -> Options {
+    let tree = tiny().tree.with(|tree| {
+        tree.tables().table_bytes = 1 << 10;
+        *tree.level1_bytes() = 110 << 10;
+    });
+    Options { memtable_bytes: 256 << 10, tree, ..tiny() }
+}
+
+fn put(db: &Db, keys: impl Iterator<Item = u64>) {
+    let mut random = Random(1);
+    keys.for_each(|n| {
+        let value: Vec<u8> = (0..12).flat_map(|_| random.next().to_le_bytes()).collect();
+        db.put(format!("{n:06}"), value).unwrap();
+    });
+}
+
+/// A part of a sum over the levels that have tables.
+fn levels(db: &Db, part: fn(&LevelShape) -> u64) -> Vec<(usize, u64)> {
+    let shape = db.stats().keyspaces[0].shape.clone();
+    shape.levels.iter().filter(|level| level.bytes > 0).map(|level| (level.level, part(level))).collect()
+}
+
+/// Fills level 0, so that a manual compaction makes level 1 due. Jobs will move tables of it while it is compacted
+/// into itself.
+fn make_level_1_due(db: &Db) {
+    assert!(matches!(levels(db, |level| level.bytes)[..], [(1, _)]), "{:?}", db.stats().keyspaces);
+    put(db, KEYS..2 * KEYS);
+    db.flush().unwrap();
+    assert!(matches!(levels(db, |level| level.bytes)[..], [(0, _), (1, _)]), "{:?}", db.stats().keyspaces);
+}
+
+/// Tables that jobs have moved into the next level.
+fn moved(db: &Db) -> u64 {
+    db.stats().compaction.moves
+}
+
+/// A compaction gives up what tables hold for readers that have gone, wherever the tables are. It looked at the level
+/// that was deepest at that moment. When a job had just moved the first table into the next one, all that was left
+/// above kept what nobody sees.
+#[test]
+fn a_compaction_passes_nothing_over_when_a_job_makes_the_tree_deeper() {
+    for seed in seeds(4) {
+        SimEnv::run(SimConfig { seed, ..SimConfig::default() }, move |env| {
+            let db = Db::builder("/db").env(env.clone()).options(options()).open().unwrap();
+            put(&db, 0..KEYS);
+            db.compact().unwrap();
+            let snapshot = db.snapshot();
+            // Too little of each table for a job of its own.
+            put(&db, (0..KEYS).step_by(10));
+            db.compact().unwrap();
+            drop(snapshot);
+            db.wait_idle().unwrap();
+            let released = |db: &Db| levels(db, |level| level.released_bytes);
+            assert!(released(&db).iter().any(|(_, bytes)| *bytes > 0), "seed {seed}");
+            make_level_1_due(&db);
+            let before = moved(&db);
+            db.compact().unwrap();
+            assert!(moved(&db) > before, "seed {seed}: this tries something else");
+            assert!(released(&db).iter().all(|(_, bytes)| *bytes == 0), "seed {seed}: {:?}", released(&db));
+            db.close().unwrap();
+        });
+    }
+}
+
+/// Removes the first keys once it is switched on.
+#[derive(Default)]
+struct Remover(AtomicBool);
+
+impl CompactionFilter for Remover {
+    fn decide(&self, key: &[u8], _: &[u8]) -> Decision {
+        let is_first = key < format!("{KEYS:06}").as_bytes();
+        if is_first && self.0.load(Ordering::Relaxed) { Decision::Remove } else { Decision::Keep }
+    }
+}
+
+/// The same of a compaction filter, which a compaction shows every value.
+#[test]
+fn a_compaction_shows_a_filter_everything_when_a_job_makes_the_tree_deeper() {
+    for seed in seeds(4) {
+        SimEnv::run(SimConfig { seed, ..SimConfig::default() }, move |env| {
+            let filter = Arc::new(Remover::default());
+            let builder = Db::builder("/db").env(env.clone()).options(options());
+            let db = builder.compaction_filter("default", filter.clone()).open().unwrap();
+            put(&db, 0..KEYS);
+            db.compact().unwrap();
+            make_level_1_due(&db);
+            let before = moved(&db);
+            filter.0.store(true, Ordering::Relaxed);
+            db.compact().unwrap();
+            assert!(moved(&db) > before, "seed {seed}: this tries something else");
+            let left = db.iter().unwrap().count() as u64;
+            assert_eq!(left, KEYS, "seed {seed}: {:?}", levels(&db, |level| level.entries));
+            db.close().unwrap();
+        });
+    }
+}
