@@ -100,7 +100,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         metric: "transactions per second, p99",
         expected: "dips of about 40 s of lower p99; a slow sag until the full merge",
         device: "datacenter-sata-ssd",
-        scale: 128.0,
+        scale: 256.0,
         state: State::Runs { figure: dlc::figure_9b, missing: &[] },
     },
     Experiment {
