@@ -36,7 +36,8 @@ impl Manual<'_> {
 
     /// Whether something old lies above the deepest level. What is in level 0 came to be there meanwhile.
     fn has_old_above(&self, version: &Version) -> bool {
-        let deepest = version.deepest().unwrap_or(0);
+        let deepest =
+            version.deepest().filter(|_| !planted!("levels-above-the-deepest-passed-over")).unwrap_or(0);
         let above = version.levels().filter(|(level, _)| (1..deepest).contains(level));
         above.flat_map(|(_, state)| state.tables()).any(|table| self.is_old(table))
     }
