@@ -297,8 +297,16 @@ impl EventListener for Samples {
 #[test]
 fn compactions_keep_to_what_clients_leave_of_the_device() {
     simulate(|env| {
-        // Only the limiter holds them back.
-        let pacer = Dlc { high_percent: 100, low_percent: 99, ..dlc() };
+        // Only the limiter holds them back, and they have more to do than it lets them.
+        let limits = Governor {
+            l0_slow: 1000,
+            l0_stop: 2000,
+            debt_slow_bytes: u64::MAX - 1,
+            debt_stop_bytes: u64::MAX,
+        };
+        let device = 5_000_000;
+        let bandwidth = Bandwidth { device: Some(device), floor_percent: 5 };
+        let pacer = Dlc { limits, bandwidth, high_percent: 100, low_percent: 99, ..dlc() };
         let samples = Arc::new(Samples::default());
         drop(open(&env, options(Pacer::Dlc(pacer))));
         let shared: Arc<dyn Env> = env.clone();
@@ -320,11 +328,11 @@ fn compactions_keep_to_what_clients_leave_of_the_device() {
             .iter()
             .map(|load| load.background_rate.unwrap() as f64 * load.interval.as_secs_f64())
             .sum();
-        assert!(done > 0.0 && done <= 1.2 * allowed, "{done} of {allowed}");
+        assert!(done > 0.7 * allowed && done <= 1.2 * allowed, "{done} of {allowed}");
         for load in samples.iter() {
             let client = (load.returned_bytes + load.written_bytes) as f64 / load.interval.as_secs_f64();
             assert!((load.client_rate as f64 - client).abs() <= 1.0, "{load:?}");
-            let rest = BANDWIDTH.saturating_sub(load.client_rate).max(BANDWIDTH / 20);
+            let rest = device.saturating_sub(load.client_rate).max(device / 20);
             assert_eq!(load.background_rate, Some(rest));
         }
     });

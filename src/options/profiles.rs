@@ -125,13 +125,7 @@ const LEVELDB_PACE: Governor =
 /// RocksDB 6.7 by its defaults, of which two background jobs leave one thread to compactions.
 fn rocksdb() -> Options {
     let base = leveldb(64 << 20);
-    let pace = Governor {
-        l0_slow: 20,
-        l0_stop: 36,
-        debt_slow_bytes: 64 << 30,
-        debt_stop_bytes: 256 << 30,
-        ..LEVELDB_PACE
-    };
+    let pace = Governor { l0_slow: 20, l0_stop: 36, debt_slow_bytes: 64 << 30, debt_stop_bytes: 256 << 30 };
     let tree = TreeOptions {
         layout: Layout::Leveled(Leveled { level1_bytes: 256 << 20, ratio: 10, l0_trigger: 4 }),
         pacer: Pacer::Governor(pace),
