@@ -1,7 +1,7 @@
 //! A system call of Linux that has no safe wrapper: the start of writeback.
 //!
 //! It is advice. A kernel that refuses it costs speed and no correctness. Only errors of the disk that it reports count, for
-//! the kernel reports each of these once.
+//! the kernel reports each of these once. What it is worth: `docs/benchmarks/calm.md`, "Where it cannot".
 #![expect(unsafe_code, reason = "a system call without a safe wrapper, which is given numbers alone")]
 
 use std::fs::File;
