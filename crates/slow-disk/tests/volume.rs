@@ -127,7 +127,9 @@ fn run_that_is_killed_is_cleared() {
         running.signal(Signal::KILL);
         running.end();
         running.leaves_nothing();
-        assert!(running.stderr().contains("clearing what"), "{}", running.stderr());
+        // Whoever is first clears it: this run's guardian, or one of the tests beside this one, which then says so.
+        let said = running.stderr();
+        assert!(said.is_empty() || said.contains("clearing what"), "{said}");
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The history of a store is kept twice: in the store, and in an [`oracle`] outside of any disk. The parts:
 //!
-//! * [`client`] is a caller that writes to both. [`schedules`] are scripts for it. [`recovery`] compares what a power
+//! * [`client`] is a caller that writes to both. [`mod@schedules`] are scripts for it. [`recovery`] compares what a power
 //!   cut has left with what the client was answered.
 //! * [`counter`] is a writer whose store shows at every moment what it must contain. [`holders`] hold on to a moment
 //!   of a store. [`large_packs`] is a store for them.
