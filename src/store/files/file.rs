@@ -197,3 +197,65 @@ impl StoreFile {
         self.corruption(base.saturating_add(error.offset), error.what)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::Env;
+    use crate::env::simulated::{SimConfig, SimEnv};
+    use crate::error::ErrorKind;
+
+    /// A file of which nothing can be written back. The operating system says so once; a sync would succeed.
+    #[derive(Debug)]
+    struct LosesPages(Arc<dyn File>);
+
+    impl File for LosesPages {
+        fn path(&self) -> &Path {
+            self.0.path()
+        }
+        fn len(&self) -> io::Result<u64> {
+            self.0.len()
+        }
+        fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+            self.0.read_at(offset, buf)
+        }
+        fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            self.0.write_at(offset, bytes)
+        }
+        fn write_back(&self, _range: Range<u64>, _wait: bool) -> io::Result<()> {
+            Err(io::Error::other("pages are lost"))
+        }
+        fn sync(&self) -> io::Result<()> {
+            self.0.sync()
+        }
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.0.set_len(len)
+        }
+        fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+            self.0.punch(offset, len)
+        }
+        fn allocated(&self) -> io::Result<u64> {
+            self.0.allocated()
+        }
+        fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+            self.0.next_data(offset)
+        }
+        fn links(&self) -> io::Result<u64> {
+            self.0.links()
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_written_back_is_never_called_durable() {
+        let env = SimEnv::new(SimConfig::default());
+        let file = env.create(Path::new("/pack")).unwrap();
+        let file = StoreFile::new(Arc::new(LosesPages(file)), Arc::default());
+        file.write(WriteCause::Compaction, 0, b"table").unwrap();
+        let lost = file.write_back(0..5, false).unwrap_err();
+        assert!(lost.to_string().contains("/pack"), "{lost}");
+        assert_ne!(lost.kind(), ErrorKind::DiskFull);
+        let same = |error: Error| assert_eq!(error.to_string(), lost.to_string());
+        same(file.sync(WriteCause::Compaction).unwrap_err());
+        same(file.write_back(0..5, true).unwrap_err());
+    }
+}
