@@ -27,7 +27,7 @@ pub struct Arguments {
     /// Engines, in the order of the first round [default: terrace, leveldb, rocksdb, fjall, redb and lmdb; with --quick,
     /// terrace, rocksdb and lmdb]
     ///
-    /// There are leveldb-2m, leveldb-unchecked, terrace-lz4, rocksdb-lz4, fjall-lz4 and solistore besides, and Terrace in other shapes:
+    /// There are leveldb-2m, leveldb-unchecked, terrace-lz4, rocksdb-lz4, rocksdb-limited, fjall-lz4 and solistore besides, and Terrace in other shapes:
     /// terrace@PROFILE, with parts of its tree set otherwise, as in terrace@default:settle=off:group_bytes=64M.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = engine)]
     engines: Vec<Engine>,

@@ -150,6 +150,8 @@ pub enum Engine {
     LeveldbUnchecked,
     Rocksdb,
     RocksdbLz4,
+    /// With its rate limiter on.
+    RocksdbLimited,
     Fjall,
     FjallLz4,
     /// Compresses what it compacts, always.
@@ -204,7 +206,10 @@ impl Engine {
                 leveldb::open(path, opening, TABLE_BYTES, self.verifies())
             }
             Self::Leveldb2m => leveldb::open(path, opening, 2 << 20, true),
-            Self::Rocksdb | Self::RocksdbLz4 => rocksdb::open(path, opening, self.compresses()),
+            Self::Rocksdb | Self::RocksdbLz4 | Self::RocksdbLimited => {
+                let limited = self == Self::RocksdbLimited;
+                rocksdb::open(path, opening, rocksdb::Shape { compressed: self.compresses(), limited })
+            }
             Self::Fjall | Self::FjallLz4 => fjall::open(path, opening, self.compresses()),
             Self::Solistore => solistore::open(path, opening),
             Self::Redb => redb::open(path, opening),
@@ -219,7 +224,7 @@ impl Engine {
         match self {
             Self::Terrace | Self::Shaped(_) | Self::TerraceLz4 => locked_version("terrace"),
             Self::Leveldb | Self::Leveldb2m | Self::LeveldbUnchecked => Ok(leveldb::version()),
-            Self::Rocksdb | Self::RocksdbLz4 => rocksdb::version(path),
+            Self::Rocksdb | Self::RocksdbLz4 | Self::RocksdbLimited => rocksdb::version(path),
             Self::Fjall | Self::FjallLz4 => locked_version("fjall"),
             Self::Solistore => locked_version("solistore"),
             Self::Redb => locked_version("redb"),

@@ -14,6 +14,15 @@ const BACKGROUND_JOBS: c_int = 2;
 /// Bytes of a table between two requests to the operating system to write them back.
 const BYTES_PER_SYNC: u64 = 1 << 20;
 
+/// What flushes and compactions may write in a second where a limit is set: a quarter of a SATA disk's rate, as the
+/// tuning guide's example leaves most of the disk to clients.
+const LIMITED_BYTES_PER_SECOND: i64 = 128 << 20;
+
+/// Time after which the limiter grants anew, in microseconds, and one in how many grants a lower priority comes first: as the
+/// library has them.
+const REFILL_MICROS: i64 = 100_000;
+const FAIRNESS: i32 = 10;
+
 const NO_COMPRESSION: c_int = 0;
 const LZ4_COMPRESSION: c_int = 4;
 
@@ -37,6 +46,8 @@ unsafe extern "C" {
     fn rocksdb_options_set_max_background_jobs(options: Handle, jobs: c_int);
     fn rocksdb_options_set_bytes_per_sync(options: Handle, bytes: u64);
     fn rocksdb_options_set_level_compaction_dynamic_level_bytes(options: Handle, value: c_uchar);
+    fn rocksdb_options_set_ratelimiter(options: Handle, limiter: Handle);
+    fn rocksdb_ratelimiter_create(bytes_per_second: i64, refill_micros: i64, fairness: i32) -> Handle;
     fn rocksdb_options_set_block_based_table_factory(options: Handle, table: Handle);
     fn rocksdb_block_based_options_create() -> Handle;
     fn rocksdb_block_based_options_set_block_cache(options: Handle, cache: Handle);
@@ -82,10 +93,19 @@ pub fn version(path: &Path) -> Result<String> {
     anyhow::bail!("{} has no options of RocksDB's", path.display())
 }
 
+/// What differs between the rows of RocksDB.
+#[derive(Clone, Copy, Default)]
+pub struct Shape {
+    /// Tables are compressed with LZ4.
+    pub compressed: bool,
+    /// Flushes and compactions share a rate limiter.
+    pub limited: bool,
+}
+
 /// Opens or creates the store in `path`.
-pub fn open(path: &Path, opening: &Opening, compressed: bool) -> Result<Box<dyn Store>> {
+pub fn open(path: &Path, opening: &Opening, shape: Shape) -> Result<Box<dyn Store>> {
     let path = c_path(path)?;
-    let compression = if compressed { LZ4_COMPRESSION } else { NO_COMPRESSION };
+    let compression = if shape.compressed { LZ4_COMPRESSION } else { NO_COMPRESSION };
     // SAFETY: every handle is the library's own, used as its header says, and never destroyed; `path` ends with a zero.
     unsafe {
         let table = rocksdb_block_based_options_create();
@@ -100,6 +120,10 @@ pub fn open(path: &Path, opening: &Opening, compressed: bool) -> Result<Box<dyn 
         rocksdb_options_set_max_background_jobs(options, BACKGROUND_JOBS);
         rocksdb_options_set_bytes_per_sync(options, BYTES_PER_SYNC);
         rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1);
+        if shape.limited {
+            let limiter = rocksdb_ratelimiter_create(LIMITED_BYTES_PER_SECOND, REFILL_MICROS, FAIRNESS);
+            rocksdb_options_set_ratelimiter(options, limiter);
+        }
         let [read_options, write_options] = prepare(options, opening, true, compression);
         let (name, mut family) = (DEFAULT_FAMILY.as_ptr(), std::ptr::null_mut());
         let db = API.checked(|failure| {
