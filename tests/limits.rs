@@ -11,7 +11,7 @@ use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::tree::{
     Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled, LoadEstimator,
-    OneDevice, Pacer, PackLayout, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
+    OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Retainer, Silk, SoftSleep, TableSize,
 };
 use terrace::{
     Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, Prefix, TreeOptions, WriteBatch,
@@ -263,6 +263,10 @@ fn each_setting_out_of_its_range_is_named() {
         ("tree.picker.bytes", |o| o.tree.group().bytes = (4 << 30) + 1),
         ("tree.picker.parts", |o| o.tree.group().parts = 0),
         ("tree.picker.parts", |o| o.tree.group().parts = 1001),
+        ("tree.picker.window_tables", |o| o.tree.picker = window(1, 32)),
+        ("tree.picker.window_tables", |o| o.tree.picker = window(1001, 32)),
+        ("tree.picker.oldest_runs", |o| o.tree.picker = window(16, 0)),
+        ("tree.picker.oldest_runs", |o| o.tree.picker = window(16, 10_001)),
         ("tree.block_bytes", |o| o.tree.block_bytes = 255),
         ("tree.block_bytes", |o| o.tree.block_bytes = (1 << 20) + 1),
         ("tree.layout.l0_bytes", |o| *o.tree.level1_bytes() = 4095),
@@ -345,6 +349,10 @@ fn are_named(wrong: &[(&str, Change)]) {
 
 fn soft_sleep(l0_free: usize, nanos_per_run: u32) -> Pacer {
     Pacer::SoftSleep(SoftSleep { l0_free, nanos_per_run })
+}
+
+fn window(window_tables: u32, oldest_runs: usize) -> Picker {
+    Picker::RatioWindow(RatioWindow { window_tables, oldest_runs, ..RatioWindow::default() })
 }
 
 fn silk(change: impl FnOnce(&mut Silk)) -> Pacer {
@@ -453,7 +461,14 @@ fn settings_at_the_ends_of_their_ranges_work() {
         (dlc.high_percent, dlc.low_percent, dlc.softness, dlc.high_softness) = (100, 99, 1000, 1000);
         dlc.burst = Burst::Part { runs: 10_000, parts: 1000 };
     });
+    let picked = |options: &Options, picker| {
+        let mut options = options.clone();
+        options.tree.picker = picker;
+        options
+    };
     let paced = [
+        picked(&smallest, window(2, 1)),
+        picked(&largest, window(1000, 10_000)),
         with(&smallest, soft_sleep(1, 1_000_000)),
         with(&largest, soft_sleep(10_000, 1)),
         with(&smallest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (first, least, 1))),

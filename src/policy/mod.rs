@@ -36,7 +36,7 @@ pub use pacer::{
     RunningJobs, SilkConfig, Slowdown, SoftSleepConfig, SteadyConfig, UserLoad, WriterVerdict,
     flushed_and_parts,
 };
-pub use picker::{Evenness, Picker, PickerConfig, RangePick};
+pub use picker::{Evenness, Picker, PickerConfig, RangePick, WindowConfig};
 pub use placer::{PlaceView, Placer};
 pub use plan::{Plan, PlanInput, PlanKind, Reason};
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use terrace::tree::{
     Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep, Steady,
-    TableSize,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Retainer, Silk, SoftSleep,
+    Steady, TableSize,
 };
 use terrace::{Compression, KeyspaceOptions, Options, Prefix, TreeOptions};
 
@@ -48,8 +48,16 @@ pub fn random(seed: u64) -> (String, Options) {
         PackLayout::Many { bytes_max: 4 << 20 },
     ]);
     let (bytes, parts) = (*rng.pick(&[0, 4 << 10, 12 << 10, 64 << 10]), *rng.pick(&[1, 2, 10]));
-    let picker = *rng.pick(&[Picker::Cursor as fn(Group) -> Picker, Picker::LeastOverlap]);
-    let picker = picker(Group { bytes, parts, settle: rng.percent(70) });
+    let group = Group { bytes, parts, settle: rng.percent(70) };
+    let picker = match rng.below(3) {
+        0 => Picker::Cursor(group),
+        1 => Picker::LeastOverlap(group),
+        _ => Picker::RatioWindow(RatioWindow {
+            group,
+            window_tables: *rng.pick(&[2, 4, 16]),
+            oldest_runs: *rng.pick(&[1, 3, 32]),
+        }),
+    };
     let descriptors = *rng.pick(&[Descriptors::PerPack, Descriptors::PerTable]);
     let flushes = if rng.percent(30) { Flushes::Whole } else { Flushes::Cut };
     let block_bytes = *rng.pick(&[256, 512, 4 << 10]);
@@ -145,7 +153,7 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "scattered victims", options: scattered },
     Shape { name: "leveldb", options: leveldb },
     Shape { name: "default trees", options: default_trees },
-    Shape { name: "HyperLevelDB's pace", options: soft_sleep },
+    Shape { name: "HyperLevelDB's pace and windows", options: hyperleveldb },
     Shape { name: "SILK's pace", options: silk },
     Shape { name: "DLC's pace, in parts", options: dlc },
 ];
@@ -222,9 +230,12 @@ fn leveldb() -> Options {
     Options { tree, ..tiny() }
 }
 
-fn soft_sleep() -> Options {
-    let pacer = Pacer::SoftSleep(SoftSleep { l0_free: 2, nanos_per_run: 100_000 });
-    Options { tree: tiny().tree.with(|tree| tree.pacer = pacer), ..tiny() }
+fn hyperleveldb() -> Options {
+    let tree = tiny().tree.with(|tree| {
+        tree.pacer = Pacer::SoftSleep(SoftSleep { l0_free: 2, nanos_per_run: 100_000 });
+        tree.picker = Picker::RatioWindow(RatioWindow { oldest_runs: 3, ..RatioWindow::default() });
+    });
+    Options { background_threads: Some(2), tree, ..tiny() }
 }
 
 /// A device that is slower than the load, so that jobs wait for it and deep ones are suspended.

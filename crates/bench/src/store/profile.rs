@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use terrace::tree::{
     Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Silk, SoftSleep, Steady, TableSize,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Silk, SoftSleep, Steady,
+    TableSize,
 };
 use terrace::{Options, TreeOptions};
 
@@ -12,8 +13,8 @@ use crate::Result;
 
 /// The options of a profile, with those parts of its tree set otherwise that are named behind it, one after the other.
 ///
-/// A part is a decision (`layout`, which is `adaptive` or `leveled`, each with its defaults; `picker`, which is `cursor` or
-/// `least-overlap`, each with the group that there is), or a parameter by the name of its field in [`terrace::tree`]; those of a group
+/// A part is a decision (`layout`, which is `adaptive` or `leveled`, each with its defaults; `picker`, which is `cursor`,
+/// `least-overlap` or `ratio-window`, each with the group that there is), or a parameter by the name of its field in [`terrace::tree`]; those of a group
 /// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk` or `dlc`, each with the limits for writers that
 /// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
 /// `GET_BYTES+SCAN_BYTES`; `peak` is `delay-full` or `delay-part`; `burst` is `never`, a number of runs, or `RUNSxPARTS`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
@@ -57,6 +58,8 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "group_bytes" => group(tree)?.bytes = size(value)?,
         "group_parts" => group(tree)?.parts = value.parse()?,
         "settle" => group(tree)?.settle = is_on(value)?,
+        "window_tables" => window(tree)?.window_tables = value.parse()?,
+        "oldest_runs" => window(tree)?.oldest_runs = value.parse()?,
         "table_bytes" => tables(tree)?.table_bytes = size(value)?,
         "flushes" => tables(tree)?.flushes = flushes(value)?,
         "l0_slow" => governor(tree)?.l0_slow = value.parse()?,
@@ -104,8 +107,17 @@ fn leveled(tree: &mut TreeOptions) -> Result<&mut Leveled> {
 
 fn group(tree: &mut TreeOptions) -> Result<&mut Group> {
     match &mut tree.picker {
-        Picker::Cursor(group) | Picker::LeastOverlap(group) => Ok(group),
-        _ => Err("only with picker=cursor or picker=least-overlap".into()),
+        Picker::Cursor(group)
+        | Picker::LeastOverlap(group)
+        | Picker::RatioWindow(RatioWindow { group, .. }) => Ok(group),
+        _ => Err("only with picker=cursor, picker=least-overlap or picker=ratio-window".into()),
+    }
+}
+
+fn window(tree: &mut TreeOptions) -> Result<&mut RatioWindow> {
+    match &mut tree.picker {
+        Picker::RatioWindow(window) => Ok(window),
+        _ => Err("only with picker=ratio-window".into()),
     }
 }
 
@@ -235,7 +247,8 @@ fn picker(value: &str, group: Group) -> Result<Picker> {
     match value {
         "cursor" => Ok(Picker::Cursor(group)),
         "least-overlap" => Ok(Picker::LeastOverlap(group)),
-        _ => Err("a picker is cursor or least-overlap".into()),
+        "ratio-window" => Ok(Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() })),
+        _ => Err("a picker is cursor, least-overlap or ratio-window".into()),
     }
 }
 
@@ -320,6 +333,17 @@ mod tests {
     }
 
     #[test]
+    fn every_part_of_a_window_can_be_set() {
+        let picker = |text: &str| options(text).unwrap().tree.picker;
+        let hyper = picker("hyperleveldb-32m:window_tables=9:oldest_runs=8:group_bytes=4M");
+        let group = Group { bytes: 4 << 20, ..Group::SINGLE };
+        assert_eq!(hyper, Picker::RatioWindow(RatioWindow { group, window_tables: 9, oldest_runs: 8 }));
+        let group = Group::default();
+        let default = picker("default:picker=ratio-window");
+        assert_eq!(default, Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() }));
+    }
+
+    #[test]
     fn every_part_of_a_pacer_can_be_set() {
         let pacer = |text: &str| options(text).unwrap().tree.pacer;
         let soft = pacer("default:pacer=soft-sleep:l0_free=9:nanos_per_run=10");
@@ -376,6 +400,7 @@ mod tests {
             ("leveldb-2m:ratio=1", "tree.layout.ratio"),
             ("default:ratio=4", "layout=leveled"),
             ("leveldb-2m:l0_runs=4", "layout=adaptive"),
+            ("default:oldest_runs=4", "picker=ratio-window"),
             ("default:layout=tiered", "adaptive or leveled"),
             ("default:l0_slow=2", "tree.layout.l0_runs"),
             ("default:memory_bytes=1G", "terrace::tree"),
