@@ -10,8 +10,9 @@ use crate::common::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled, LoadEstimator,
-    OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Retainer, Silk, SoftSleep, TableSize,
+    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout, Leveled,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Retainer, Silk, SoftSleep,
+    TableSize,
 };
 use terrace::{
     Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, Prefix, TreeOptions, WriteBatch,
@@ -303,6 +304,11 @@ fn each_setting_of_a_pacer_out_of_its_range_is_named() {
         ("tree.pacer.pause_percent", |o| o.tree.pacer = silk(|silk| silk.pause_percent = 101)),
         ("tree.pacer.interval", |o| o.tree.pacer = silk(|silk| silk.interval = Duration::from_micros(999))),
         ("tree.pacer.interval", |o| o.tree.pacer = dlc(|dlc| dlc.interval = Duration::from_secs(61))),
+        ("tree.pacer.spring_percent", |o| o.tree.pacer = gear(|gear| gear.spring_percent = 0)),
+        ("tree.pacer.spring_percent", |o| o.tree.pacer = gear(|gear| gear.spring_percent = 100)),
+        ("tree.pacer.spring,", |o| o.tree.pacer = gear(|gear| gear.spring = Duration::from_micros(999))),
+        ("tree.pacer.spring,", |o| o.tree.pacer = gear(|gear| gear.spring = Duration::from_secs(61))),
+        ("tree.pacer.l0_stop", |o| o.tree.pacer = gear(|gear| gear.limits.l0_stop = 0)),
         ("tree.pacer.l0_stop", |o| o.tree.pacer = silk(|silk| silk.limits.l0_stop = 0)),
         ("tree.pacer.l0_stop", |o| o.tree.pacer = dlc(|dlc| dlc.limits.l0_stop = 0)),
         ("tree.pacer.bandwidth.device", |o| {
@@ -365,6 +371,12 @@ fn dlc(change: impl FnOnce(&mut Dlc)) -> Pacer {
     let mut dlc = Dlc::default();
     change(&mut dlc);
     Pacer::Dlc(dlc)
+}
+
+fn gear(change: impl FnOnce(&mut Gear)) -> Pacer {
+    let mut gear = Gear::default();
+    change(&mut gear);
+    Pacer::Gear(gear)
 }
 
 fn weights(get_bytes: u64, scan_bytes: u64) -> LoadEstimator {
@@ -473,6 +485,13 @@ fn settings_at_the_ends_of_their_ranges_work() {
         with(&largest, soft_sleep(10_000, 1)),
         with(&smallest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (first, least, 1))),
         with(&largest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (last, most, 100))),
+        with(
+            &smallest,
+            gear(|gear| {
+                (gear.limits, gear.spring_percent, gear.spring) = (first, 1, Duration::from_millis(1))
+            }),
+        ),
+        with(&largest, gear(|gear| (gear.limits, gear.spring_percent) = (last, 99))),
         with(&smallest, eager),
         with(&largest, lazy),
     ];

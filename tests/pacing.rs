@@ -11,7 +11,7 @@ use terrace::env::Env;
 use terrace::env::simulated::{DeviceModel, ProcessorModel, SimConfig, SimEnv};
 use terrace::env::sync::Mutex;
 use terrace::tree::{
-    Bandwidth, Burst, Dlc, Governor, LoadEstimator, Pacer, PackLayout, Peak, Silk, SoftSleep, Steady,
+    Bandwidth, Burst, Dlc, Gear, Governor, LoadEstimator, Pacer, PackLayout, Peak, Silk, SoftSleep, Steady,
 };
 use terrace::{Db, EventListener, JobBegin, JobEnd, LoadStats, Options, Stats, TreeOptions};
 use terrace_torture::{TreeParts as _, is_long};
@@ -47,10 +47,11 @@ fn silk() -> Silk {
     Silk { limits: LIMITS, bandwidth, pause_percent: 12, ..Silk::default() }
 }
 
-fn pacers() -> [(&'static str, Pacer); 8] {
+fn pacers() -> [(&'static str, Pacer); 9] {
     [
         ("governor", Pacer::Governor(LIMITS)),
         ("steady", Pacer::Steady(Steady { limits: LIMITS, ..Steady::default() })),
+        ("gear", Pacer::Gear(Gear { limits: LIMITS, ..Gear::default() })),
         ("soft sleep", Pacer::SoftSleep(SoftSleep { l0_free: SLOW, nanos_per_run: 100_000 })),
         ("silk", Pacer::Silk(silk())),
         ("dlc", Pacer::Dlc(dlc())),

@@ -526,6 +526,7 @@ impl Input {
             Pacer::SoftSleep(SoftSleep { l0_free: 2, nanos_per_run: 1 }),
             Pacer::Silk(silk),
             Pacer::Dlc(dlc),
+            Pacer::Gear(Gear { limits, spring_percent: 50, spring: Duration::from_millis(1) }),
         ])
     }
 

@@ -86,7 +86,12 @@ impl TreeOptions {
         }
         match pacer {
             // Each goes with every layout.
-            Pacer::Steady(_) | Pacer::Governor(_) | Pacer::SoftSleep(_) | Pacer::Silk(_) | Pacer::Dlc(_) => {}
+            Pacer::Steady(_)
+            | Pacer::Governor(_)
+            | Pacer::SoftSleep(_)
+            | Pacer::Silk(_)
+            | Pacer::Dlc(_)
+            | Pacer::Gear(_) => {}
         }
         let (name, l0_due) = match layout {
             Layout::Adaptive(Adaptive { l0_runs, .. }) => ("l0_runs", *l0_runs),

@@ -7,12 +7,12 @@
 use std::time::Duration;
 
 use super::{
-    Cutter, DlcConfig, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer,
-    SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig, WindowConfig,
+    Cutter, DlcConfig, GearConfig, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig,
+    Placer, Retainer, SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig, WindowConfig,
 };
 use crate::options::{
-    self, Adaptive, Dlc, Flushes, Governor, Group, Leveled, RatioWindow, Silk, SoftSleep, Steady, TableSize,
-    TreeOptions,
+    self, Adaptive, Dlc, Flushes, Gear, Governor, Group, Leveled, RatioWindow, Silk, SoftSleep, Steady,
+    TableSize, TreeOptions,
 };
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
@@ -176,6 +176,9 @@ fn pacer(pacer: &options::Pacer, sealed_memtables_max: u64) -> Pacer {
             peak,
             burst,
         }),
+        options::Pacer::Gear(Gear { limits, spring_percent, spring }) => {
+            Pacer::Gear(GearConfig { limits: governor(limits), spring_percent, spring })
+        }
     }
 }
 

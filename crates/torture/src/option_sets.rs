@@ -4,9 +4,9 @@ use crate::tree_parts::TreeParts as _;
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Retainer, Silk, SoftSleep,
-    Steady, TableSize,
+    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout, Leveled,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Retainer, Silk,
+    SoftSleep, Steady, TableSize,
 };
 use terrace::{Compression, KeyspaceOptions, Options, Prefix, TreeOptions};
 
@@ -112,7 +112,12 @@ fn pacer(rng: &mut Rng, limits: Governor) -> Pacer {
     let bursts = [Burst::Never, Burst::Full { runs }, Burst::Part { runs, parts: 1 + rng.below(3) }];
     // What has fewer runs than this before it slows writers down knows no burst.
     let burst = if limits.l0_slow < 2 { Burst::Never } else { *rng.pick(&bursts) };
-    match rng.below(6) {
+    match rng.below(7) {
+        6 => Pacer::Gear(Gear {
+            limits,
+            spring_percent: *rng.pick(&[1, 50, 95]),
+            spring: Duration::from_millis(*rng.pick(&[1, 5000])),
+        }),
         0 => Pacer::Governor(limits),
         1 | 5 => {
             Pacer::Steady(Steady { limits, yield_disk: rng.percent(50), yield_processor: rng.percent(50) })
@@ -156,6 +161,7 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "HyperLevelDB's pace and windows", options: hyperleveldb },
     Shape { name: "SILK's pace", options: silk },
     Shape { name: "DLC's pace, in parts", options: dlc },
+    Shape { name: "bLSM's pace", options: gear },
 ];
 
 fn smallest() -> Options {
@@ -261,6 +267,17 @@ fn dlc() -> Options {
         ..Dlc::default()
     });
     Options { background_threads: Some(2), tree: tiny().tree.with(|tree| tree.pacer = pacer), ..tiny() }
+}
+
+/// Levels over their limits, so that what comes in waits for what leaves.
+fn gear() -> Options {
+    let tree = tiny().tree.with(|tree| {
+        tree.set_ratio(Some(2));
+        *tree.level1_bytes() = 8 << 10;
+        let limits = Governor { l0_slow: 8, l0_stop: 12, ..*tree.governor() };
+        tree.pacer = Pacer::Gear(Gear { limits, spring_percent: 50, spring: Duration::from_millis(10) });
+    });
+    Options { background_threads: Some(2), tree, ..tiny() }
 }
 
 fn default_trees() -> Options {

@@ -52,6 +52,7 @@ impl JobContext {
         let bytes = moved_bytes(&edit);
         self.install(Change::of_tree(edit))?;
         self.statistics.moved(bytes);
+        self.statistics.passed(plan, bytes);
         Ok(())
     }
 
@@ -171,6 +172,9 @@ impl JobContext {
         change.packs = Some(finished.packs);
         change.open = finished.open;
         self.install(change)?;
+        let taken = plan.inputs.iter().filter(|input| input.level == plan.source);
+        let taken = taken.filter_map(|input| Some(version.table(input.table)?.1.bytes()));
+        self.statistics.passed(plan, moved_bytes + taken.sum::<u64>());
         Ok((bytes_out, moved_bytes))
     }
 

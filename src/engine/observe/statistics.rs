@@ -4,6 +4,7 @@
 //! nothing.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -17,13 +18,14 @@ use crate::engine::schedule::background::Background;
 use crate::engine::write::path::WritePath;
 use crate::engine::write::pressure::StallReason;
 use crate::env::sync::OrderedMutex;
+use crate::policy::{LevelLoad, Plan};
 use crate::stats::{
     ByCause, CacheStats, CompactionStats, FlushStats, KeyspaceStats, LevelShape, PunchStats, ReadByCause,
     RewriteStats, Shape, SpaceStats, StallStats, Stats,
 };
 use crate::store::files::meter::{ReadCause, WriteCause};
 use crate::store::wal::RecoveredSegment;
-use crate::types::Seq;
+use crate::types::{LEVELS, Seq};
 
 /// Counters of the engine's own; bytes and syncs are counted by the files.
 #[derive(Debug, Default)]
@@ -37,6 +39,8 @@ pub(crate) struct Statistics {
     expired_tables: AtomicU64,
     moves: AtomicU64,
     moved_bytes: AtomicU64,
+    /// Bytes that jobs have taken from each level into the next one.
+    passed_bytes: [AtomicU64; LEVELS],
     rewrites: RewriteCounters,
     failures: AtomicU64,
     /// Time that writers were made to wait.
@@ -134,6 +138,24 @@ impl Statistics {
     pub(in crate::engine) fn moved(&self, bytes: u64) {
         self.moves.fetch_add(1, Relaxed);
         self.moved_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// `plan`, which is installed, has taken `bytes` from its source.
+    pub(in crate::engine) fn passed(&self, plan: &Plan, bytes: u64) {
+        if let Some(passed) = self.passed_bytes.get(usize::from(plan.source))
+            && plan.target > plan.source
+        {
+            passed.fetch_add(bytes, Relaxed);
+        }
+    }
+
+    /// What has passed through each level.
+    pub(in crate::engine) fn passed_levels(&self) -> [LevelLoad; LEVELS] {
+        let mut moved_in = 0;
+        self.passed_bytes.each_ref().map(|passed| {
+            let moved_out = passed.load(Relaxed);
+            LevelLoad { moved_in: mem::replace(&mut moved_in, moved_out), moved_out, ..LevelLoad::default() }
+        })
     }
 
     /// A rewrite has copied tables of `bytes` together, and left this many packs without a live table.
