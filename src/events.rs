@@ -114,7 +114,7 @@ pub struct JobBegin {
 pub struct JobEnd {
     /// The event of its beginning.
     pub begin: JobBegin,
-    /// Bytes of the packs that the job wrote; 0 if it failed.
+    /// Bytes of the packs that the job wrote; 0 if it failed, or was given up ([`crate::CompactionStats::given_up`]).
     pub bytes_out: u64,
     /// How long it took.
     pub time: Duration,

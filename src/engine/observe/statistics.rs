@@ -43,6 +43,7 @@ pub(crate) struct Statistics {
     passed_bytes: [AtomicU64; LEVELS],
     rewrites: RewriteCounters,
     failures: AtomicU64,
+    given_up: AtomicU64,
     /// Time that writers were made to wait.
     pub(in crate::engine) stalled_nanos: AtomicU64,
     stalls: OrderedMutex<BTreeMap<StallReason, (u64, Duration)>>,
@@ -171,6 +172,11 @@ impl Statistics {
         self.failures.fetch_add(1, Relaxed);
     }
 
+    /// A job has been given up, because it was suspended for too long.
+    pub(in crate::engine) fn given_up(&self) {
+        self.given_up.fetch_add(1, Relaxed);
+    }
+
     pub(in crate::engine) fn stall(&self, reason: StallReason, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.stalled_nanos.fetch_add(nanos, Relaxed);
@@ -234,6 +240,7 @@ impl StatsView<'_> {
                 jobs: compaction.jobs.load(Relaxed),
                 intra_l0: statistics.intra_l0.load(Relaxed),
                 releases: statistics.releases.load(Relaxed),
+                given_up: statistics.given_up.load(Relaxed),
                 expired_tables: statistics.expired_tables.load(Relaxed),
                 moves: statistics.moves.load(Relaxed),
                 moved_bytes: statistics.moved_bytes.load(Relaxed),
