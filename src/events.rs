@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::engine::LoadSample;
 use crate::error::Error;
 use crate::stats::LoadStats;
 
@@ -76,6 +77,11 @@ pub trait EventListener: Send + Sync + 'static {
     /// The load was sampled. While users do anything it is once in the pacer's interval, or later.
     fn load(&self, load: &LoadStats) {
         let _ = load;
+    }
+
+    /// The same sample with all that pacers decide by, for a [`replay`](crate::replay).
+    fn load_sample(&self, sample: &LoadSample) {
+        let _ = sample;
     }
 
     /// A background job has failed and will be tried again; nothing is lost.

@@ -13,7 +13,9 @@ use terrace::env::sync::Mutex;
 use terrace::tree::{
     Bandwidth, Burst, Dlc, Gear, Governor, LoadEstimator, Pacer, PackLayout, Peak, Silk, SoftSleep, Steady,
 };
-use terrace::{Db, EventListener, JobBegin, JobEnd, LoadStats, Options, Stats, TreeOptions};
+use terrace::{
+    Db, EventListener, JobBegin, JobEnd, LoadSample, LoadStats, Options, Stats, TreeOptions, replay,
+};
 use terrace_torture::{TreeParts as _, is_long};
 
 const MS: Duration = Duration::from_millis(1);
@@ -179,7 +181,8 @@ fn i11_whatever_a_pacer_puts_off_is_done_in_the_end() {
                     }
                 }
                 let time = env.now() - start;
-                assert!(time < Duration::from_secs(20), "{what}: {time:?}, somebody was starved");
+                let stalls = db.stats().stalls;
+                assert!(time < Duration::from_secs(20), "{what}: {time:?}, somebody was starved: {stalls:?}");
                 if !matches!(pacer, Pacer::SoftSleep(_)) {
                     assert!(runs_max <= STOP + 1, "{what}: {runs_max} runs");
                 }
@@ -499,9 +502,72 @@ fn a_power_cut_beside_a_job_that_is_given_up_loses_nothing() {
             let db = Db::builder(Path::new("/db")).env(shared).options(suspending()).open().unwrap();
             db.wait_idle().unwrap();
             assert!(db.verify().unwrap().problems.is_empty() && unnamed_packs(&db, &env) == 0);
-            let found = db.iter().unwrap().map(|entry| entry.unwrap()).filter(|(_, value)| value[..] == [8; 100]);
+            let found =
+                db.iter().unwrap().map(|entry| entry.unwrap()).filter(|(_, value)| value[..] == [8; 100]);
             assert_eq!(found.count() as u64, KEYS);
             db.close().unwrap();
         });
     }
+}
+
+/// What was told of each sample, and the sample itself.
+#[derive(Default)]
+struct Recorded(Mutex<(Vec<LoadStats>, Vec<LoadSample>)>);
+
+impl EventListener for Recorded {
+    fn load(&self, load: &LoadStats) {
+        self.0.lock().0.push(*load);
+    }
+
+    fn load_sample(&self, sample: &LoadSample) {
+        self.0.lock().1.push(*sample);
+    }
+}
+
+/// A run of two seconds under `pacer`.
+fn recorded(pacer: Pacer) -> (Vec<LoadStats>, Vec<LoadSample>) {
+    simulate(move |env| {
+        drop(open(&env, options(pacer)));
+        let recorded = Arc::new(Recorded::default());
+        let shared: Arc<dyn Env> = env.clone();
+        let builder = Db::builder(Path::new("/db")).env(shared).options(options(pacer));
+        let db = builder.listener(recorded.clone()).open().unwrap();
+        let (start, mut at) = (env.now(), 0);
+        for ms in 0..2000 {
+            let step = if ms % 500 < 350 { Step::Both(15) } else { Step::Rest };
+            perform(&db, step, &mut at);
+            env.sleep((start + MS * (ms + 1)).saturating_sub(env.now()));
+        }
+        db.close().unwrap();
+        std::mem::take(&mut *recorded.0.lock())
+    })
+}
+
+#[test]
+fn a_recorded_run_replays_to_the_same_verdicts() {
+    for (name, pacer) in pacers() {
+        let (told, samples) = recorded(pacer);
+        assert!(!samples.is_empty() && told.len() == samples.len(), "{name}");
+        // As they would be in a file.
+        let stored: Vec<LoadSample> = samples.iter().map(|one| one.to_string().parse().unwrap()).collect();
+        assert_eq!(stored, samples, "{name}");
+        let verdicts = replay(&options(pacer), &stored).unwrap();
+        for (at, (verdict, told)) in verdicts.iter().zip(&told).enumerate() {
+            let said = (verdict.interval, verdict.is_high, verdict.client_rate, verdict.background_rate);
+            let then = (told.interval, told.is_high, told.client_rate, told.background_rate);
+            assert_eq!(said, then, "{name}: sample {at}");
+        }
+        // From any sample on.
+        let half = stored.len() / 2;
+        assert_eq!(replay(&options(pacer), &stored[half..]).unwrap(), verdicts[half..], "{name}");
+    }
+    let (told, samples) = recorded(Pacer::Dlc(dlc()));
+    assert!(told.iter().any(|load| load.is_high) && told.iter().any(|load| !load.is_high));
+    let put_off = |pacer| {
+        let verdicts = replay(&options(pacer), &samples).unwrap();
+        let is_put_off = |verdict: &&terrace::LoadVerdict| verdict.jobs[0].deferred.is_some();
+        verdicts.iter().filter(is_put_off).count()
+    };
+    assert!(put_off(Pacer::Dlc(dlc())) > 0);
+    assert_eq!(put_off(Pacer::Governor(LIMITS)), 0);
 }

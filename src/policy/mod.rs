@@ -33,8 +33,8 @@ pub use expiry::Expiring;
 pub use layout::{Layout, LeveledConfig, TreeShape};
 pub use pacer::{
     Admission, Budget, Deferral, DlcConfig, GearConfig, GovernorConfig, JobClass, LoadClass, Pace, Pacer,
-    Pressure, Round, RunningJobs, SilkConfig, Slowdown, SoftSleepConfig, SteadyConfig, UserLoad, WriterVerdict,
-    flushed_and_parts,
+    Pressure, Round, RunningJobs, SilkConfig, Slowdown, SoftSleepConfig, SteadyConfig, UserLoad, Verdict,
+    WriterVerdict, flushed_and_parts,
 };
 pub use picker::{Evenness, Picker, PickerConfig, RangePick, WindowConfig};
 pub use placer::{PlaceView, Placer};

@@ -26,6 +26,7 @@ mod governor;
 mod silk;
 mod soft_sleep;
 mod steady;
+mod verdict;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -42,6 +43,7 @@ pub(super) use governor::between;
 pub use silk::SilkConfig;
 pub use soft_sleep::SoftSleepConfig;
 pub use steady::SteadyConfig;
+pub use verdict::Verdict;
 
 /// Pacers that do not go by the load of the device look at it this often, for the statistics.
 const INTERVAL: Duration = Duration::from_secs(1);

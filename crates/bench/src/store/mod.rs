@@ -4,6 +4,9 @@ mod profile;
 mod terrace;
 
 use std::collections::BTreeMap;
+use std::time::Instant;
+
+use ::terrace::LoadSample;
 
 pub use self::profile::options;
 pub use self::terrace::{TerraceConfig, TerraceStore};
@@ -48,6 +51,11 @@ pub trait Store: Send + Sync {
     /// Background jobs and stalls that have ended since the last call, and those still going on. None by default, for
     /// engines that do not tell.
     fn events(&self) -> Vec<Event> {
+        Vec::new()
+    }
+
+    /// Samples of the load since the last call, with their times. None by default, for engines other than Terrace.
+    fn load_samples(&self) -> Vec<(Instant, LoadSample)> {
         Vec::new()
     }
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
-use terrace::{Builder, Db, Durability, Options, Stats};
+use terrace::{Builder, Db, Durability, LoadSample, Options, Stats};
 
 use super::{ByCause, Counters, Records, Store};
 use crate::Result;
@@ -119,6 +120,10 @@ impl Store for TerraceStore {
 
     fn events(&self) -> Vec<Event> {
         self.events.take()
+    }
+
+    fn load_samples(&self) -> Vec<(Instant, LoadSample)> {
+        self.events.take_samples()
     }
 
     fn close(self: Box<Self>) -> Result<()> {
