@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::engine::LoadSample;
 use crate::error::Error;
 use crate::stats::LoadStats;
 
@@ -79,8 +78,9 @@ pub trait EventListener: Send + Sync + 'static {
         let _ = load;
     }
 
-    /// The same sample with all that pacers decide by, for a [`replay`](crate::replay).
-    fn load_sample(&self, sample: &LoadSample) {
+    /// The same sample with all that pacers decide by: the text of a [`LoadSample`](crate::LoadSample), for a
+    /// [`replay`](crate::replay).
+    fn load_sample(&self, sample: &str) {
         let _ = sample;
     }
 

@@ -432,6 +432,49 @@ fn largest_tree() -> TreeOptions {
     }
 }
 
+/// Pickers and pacers at the ends of their ranges, beside the others of `smallest` and `largest`.
+fn variants_at_the_ends(smallest: &Options, largest: &Options) -> Vec<Options> {
+    let with = |options: &Options, pacer| {
+        let mut options = options.clone();
+        options.tree.pacer = pacer;
+        options
+    };
+    let (first, last) = (*smallest.tree.clone().governor(), *largest.tree.clone().governor());
+    let least = Bandwidth { device: Some(1 << 20), floor_percent: 1 };
+    let most = Bandwidth { device: Some(u64::MAX), floor_percent: 100 };
+    let eager = dlc(|dlc| {
+        (dlc.limits, dlc.bandwidth, dlc.interval) = (first, least, Duration::from_millis(1));
+        (dlc.high_percent, dlc.low_percent, dlc.estimator) = (1, 0, LoadEstimator::Operations);
+    });
+    let lazy = dlc(|dlc| {
+        (dlc.limits, dlc.bandwidth, dlc.interval) = (last, most, Duration::from_secs(60));
+        (dlc.high_percent, dlc.low_percent, dlc.softness, dlc.high_softness) = (100, 99, 1000, 1000);
+        dlc.burst = Burst::Part { runs: 10_000, parts: 1000 };
+    });
+    let picked = |options: &Options, picker| {
+        let mut options = options.clone();
+        options.tree.picker = picker;
+        options
+    };
+    vec![
+        picked(smallest, window(2, 1)),
+        picked(largest, window(1000, 10_000)),
+        with(smallest, soft_sleep(1, 1_000_000)),
+        with(largest, soft_sleep(10_000, 1)),
+        with(smallest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (first, least, 1))),
+        with(largest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (last, most, 100))),
+        with(
+            smallest,
+            gear(|gear| {
+                (gear.limits, gear.spring_percent, gear.spring) = (first, 1, Duration::from_millis(1))
+            }),
+        ),
+        with(largest, gear(|gear| (gear.limits, gear.spring_percent) = (last, 99))),
+        with(smallest, eager),
+        with(largest, lazy),
+    ]
+}
+
 #[test]
 fn settings_at_the_ends_of_their_ranges_work() {
     let smallest = Options {
@@ -456,45 +499,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
         tree: largest_tree(),
         ..Options::default()
     };
-    let with = |options: &Options, pacer| {
-        let mut options = options.clone();
-        options.tree.pacer = pacer;
-        options
-    };
-    let (first, last) = (*smallest.tree.clone().governor(), *largest.tree.clone().governor());
-    let least = Bandwidth { device: Some(1 << 20), floor_percent: 1 };
-    let most = Bandwidth { device: Some(u64::MAX), floor_percent: 100 };
-    let eager = dlc(|dlc| {
-        (dlc.limits, dlc.bandwidth, dlc.interval) = (first, least, Duration::from_millis(1));
-        (dlc.high_percent, dlc.low_percent, dlc.estimator) = (1, 0, LoadEstimator::Operations);
-    });
-    let lazy = dlc(|dlc| {
-        (dlc.limits, dlc.bandwidth, dlc.interval) = (last, most, Duration::from_secs(60));
-        (dlc.high_percent, dlc.low_percent, dlc.softness, dlc.high_softness) = (100, 99, 1000, 1000);
-        dlc.burst = Burst::Part { runs: 10_000, parts: 1000 };
-    });
-    let picked = |options: &Options, picker| {
-        let mut options = options.clone();
-        options.tree.picker = picker;
-        options
-    };
-    let paced = [
-        picked(&smallest, window(2, 1)),
-        picked(&largest, window(1000, 10_000)),
-        with(&smallest, soft_sleep(1, 1_000_000)),
-        with(&largest, soft_sleep(10_000, 1)),
-        with(&smallest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (first, least, 1))),
-        with(&largest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (last, most, 100))),
-        with(
-            &smallest,
-            gear(|gear| {
-                (gear.limits, gear.spring_percent, gear.spring) = (first, 1, Duration::from_millis(1))
-            }),
-        ),
-        with(&largest, gear(|gear| (gear.limits, gear.spring_percent) = (last, 99))),
-        with(&smallest, eager),
-        with(&largest, lazy),
-    ];
+    let paced = variants_at_the_ends(&smallest, &largest);
     // Each opens what the other has written.
     let env = machine();
     let all = [&smallest, &largest, &smallest].into_iter().chain(&paced);

@@ -131,7 +131,7 @@ impl Event {
             Self::StallEnd(stall, time) => listener.stall_end(stall, *time),
             Self::Load(sample) => {
                 listener.load(&sample.0);
-                listener.load_sample(&sample.1);
+                listener.load_sample(&sample.1.to_string());
             }
             Self::BackgroundError(error) => listener.background_error(error),
             Self::Poisoned(error) => listener.poisoned(error),

@@ -332,6 +332,10 @@ fn each_field(sample: &mut LoadSample, each: &mut dyn FnMut(&str, &mut dyn Field
     each("awaited", is_awaited);
     pace_fields("pace", pace, each);
     pace_fields("before", before, each);
+    costs_fields(costs, each);
+}
+
+fn costs_fields(costs: &mut Costs, each: &mut dyn FnMut(&str, &mut dyn Field)) {
     let Costs {
         compacted_byte,
         seek_cached,

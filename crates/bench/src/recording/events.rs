@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use terrace::env::sync::Mutex;
-use terrace::{EventListener, JobBegin, JobEnd, LoadSample, Stall};
+use terrace::{EventListener, JobBegin, JobEnd, Stall};
 
 /// Samples of the load that come sooner after one another are left out.
 const SAMPLES_APART: Duration = Duration::from_millis(90);
@@ -46,7 +46,7 @@ pub struct EventLog {
 
 #[derive(Debug, Default)]
 struct Samples {
-    taken: Vec<(Instant, LoadSample)>,
+    taken: Vec<(Instant, String)>,
     last: Option<Instant>,
 }
 
@@ -60,15 +60,15 @@ impl EventLog {
     }
 
     /// The samples of the load since the last call, at most about eleven a second.
-    pub fn take_samples(&self) -> Vec<(Instant, LoadSample)> {
+    pub fn take_samples(&self) -> Vec<(Instant, String)> {
         std::mem::take(&mut self.samples.lock().taken)
     }
 
-    fn sampled(&self, now: Instant, sample: &LoadSample) {
+    fn sampled(&self, now: Instant, sample: &str) {
         let mut samples = self.samples.lock();
         if samples.last.is_none_or(|last| now.saturating_duration_since(last) >= SAMPLES_APART) {
             samples.last = Some(now);
-            samples.taken.push((now, *sample));
+            samples.taken.push((now, sample.to_owned()));
         }
     }
 
@@ -115,7 +115,7 @@ impl EventListener for EventLog {
         self.end(Job::Stall, &stall.reason, time, 0);
     }
 
-    fn load_sample(&self, sample: &LoadSample) {
+    fn load_sample(&self, sample: &str) {
         self.sampled(Instant::now(), sample);
     }
 }
@@ -148,7 +148,7 @@ mod tests {
     fn samples_close_together_are_left_out() {
         let (log, start) = (EventLog::default(), Instant::now());
         for ms in (0..1000).step_by(10) {
-            log.sampled(start + Duration::from_millis(ms), &LoadSample::default());
+            log.sampled(start + Duration::from_millis(ms), "period=1");
         }
         let at: Vec<_> = log.take_samples().iter().map(|(at, _)| (*at - start).as_millis()).collect();
         assert_eq!((at.len(), at[1], at[2]), (12, 90, 180));

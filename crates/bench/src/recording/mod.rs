@@ -16,7 +16,6 @@ use std::time::Instant;
 
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
-use terrace::LoadSample;
 
 pub use self::events::{Event, EventLog, Job};
 pub use self::recorder::{Probe, Recorder};
@@ -50,10 +49,10 @@ pub struct Sample {
 }
 
 /// `samples` of a phase that began at `started`.
-pub(crate) fn samples_of(started: Instant, samples: Vec<(Instant, LoadSample)>) -> Vec<Sample> {
+pub(crate) fn samples_of(started: Instant, samples: Vec<(Instant, String)>) -> Vec<Sample> {
     let since = |at: Instant| at.checked_duration_since(started).map(|at| rounded(at.as_secs_f64()));
     let samples = samples.into_iter();
-    samples.filter_map(|(at, sample)| Some(Sample { at_s: since(at)?, load: sample.to_string() })).collect()
+    samples.filter_map(|(at, load)| Some(Sample { at_s: since(at)?, load })).collect()
 }
 
 /// Seconds to the tenth of a millisecond.

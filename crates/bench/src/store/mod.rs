@@ -6,8 +6,6 @@ mod terrace;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use ::terrace::LoadSample;
-
 pub use self::profile::options;
 pub use self::terrace::{TerraceConfig, TerraceStore};
 use crate::Result;
@@ -54,8 +52,9 @@ pub trait Store: Send + Sync {
         Vec::new()
     }
 
-    /// Samples of the load since the last call, with their times. None by default, for engines other than Terrace.
-    fn load_samples(&self) -> Vec<(Instant, LoadSample)> {
+    /// Samples of the load since the last call, as text ([`LoadSample`](::terrace::LoadSample)), with their times. None by
+    /// default, for engines other than Terrace.
+    fn load_samples(&self) -> Vec<(Instant, String)> {
         Vec::new()
     }
 

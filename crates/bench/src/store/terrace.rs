@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use terrace::{Builder, Db, Durability, LoadSample, Options, Stats};
+use terrace::{Builder, Db, Durability, Options, Stats};
 
 use super::{ByCause, Counters, Records, Store};
 use crate::Result;
@@ -122,7 +122,7 @@ impl Store for TerraceStore {
         self.events.take()
     }
 
-    fn load_samples(&self) -> Vec<(Instant, LoadSample)> {
+    fn load_samples(&self) -> Vec<(Instant, String)> {
         self.events.take_samples()
     }
 
