@@ -78,6 +78,12 @@ pub trait EventListener: Send + Sync + 'static {
         let _ = load;
     }
 
+    /// The same sample with all that pacers decide by: the text of a [`LoadSample`](crate::LoadSample), for a
+    /// [`replay`](crate::replay).
+    fn load_sample(&self, sample: &str) {
+        let _ = sample;
+    }
+
     /// A background job has failed and will be tried again; nothing is lost.
     fn background_error(&self, error: &Error) {
         let _ = error;
@@ -114,7 +120,7 @@ pub struct JobBegin {
 pub struct JobEnd {
     /// The event of its beginning.
     pub begin: JobBegin,
-    /// Bytes of the packs that the job wrote; 0 if it failed.
+    /// Bytes of the packs that the job wrote; 0 if it failed, or was given up ([`crate::CompactionStats::given_up`]).
     pub bytes_out: u64,
     /// How long it took.
     pub time: Duration,

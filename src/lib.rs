@@ -53,6 +53,7 @@ pub use db::{
     Builder, Db, Ingest, Isolation, Keyspace, KeyspaceSnapshot, Snapshot, Ticket, Transaction,
     TransactionIter, TransactionOptions, repair,
 };
+pub use engine::{JobVerdict, LoadSample, LoadVerdict, replay};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{EventListener, JobBegin, JobEnd, Stall};
 pub use filter::{CompactionFilter, Decision};
@@ -81,9 +82,9 @@ pub use types::Prefix;
 /// ```
 pub mod tree {
     pub use crate::options::{
-        Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
-        LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep, Steady,
-        TableSize,
+        Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout,
+        Leveled, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Retainer,
+        Silk, SoftSleep, Steady, TableSize,
     };
 }
 

@@ -16,8 +16,8 @@ use crate::types::Prefix;
 
 pub use cutter::{Cutter, Flushes, TableSize};
 pub use layout::{Adaptive, Layout, Leveled};
-pub use pacer::{Bandwidth, Burst, Dlc, Governor, LoadEstimator, Pacer, Peak, Silk, SoftSleep, Steady};
-pub use picker::{Group, Picker};
+pub use pacer::{Bandwidth, Burst, Dlc, Gear, Governor, LoadEstimator, Pacer, Peak, Silk, SoftSleep, Steady};
+pub use picker::{Group, Picker, RatioWindow};
 pub use placer::{Descriptors, OneDevice, PackLayout, Placer};
 pub use retainer::Retainer;
 pub use tree::TreeOptions;

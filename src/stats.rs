@@ -224,6 +224,9 @@ pub struct CompactionStats {
     pub moved_bytes: u64,
     /// Of the compactions, those of tables that held many entries for readers that had gone.
     pub releases: u64,
+    /// Compactions and rewrites that were given up, because the pacer had suspended them for too long. What they were to do is
+    /// planned again.
+    pub given_up: u64,
     /// Tables that were dropped unread, because every value in them had expired.
     pub expired_tables: u64,
     /// Entries read.

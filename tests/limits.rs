@@ -10,8 +10,9 @@ use crate::common::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled, LoadEstimator,
-    OneDevice, Pacer, PackLayout, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
+    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout, Leveled,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Retainer, Silk, SoftSleep,
+    TableSize,
 };
 use terrace::{
     Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, Prefix, TreeOptions, WriteBatch,
@@ -263,6 +264,10 @@ fn each_setting_out_of_its_range_is_named() {
         ("tree.picker.bytes", |o| o.tree.group().bytes = (4 << 30) + 1),
         ("tree.picker.parts", |o| o.tree.group().parts = 0),
         ("tree.picker.parts", |o| o.tree.group().parts = 1001),
+        ("tree.picker.window_tables", |o| o.tree.picker = window(1, 32)),
+        ("tree.picker.window_tables", |o| o.tree.picker = window(1001, 32)),
+        ("tree.picker.oldest_runs", |o| o.tree.picker = window(16, 0)),
+        ("tree.picker.oldest_runs", |o| o.tree.picker = window(16, 10_001)),
         ("tree.block_bytes", |o| o.tree.block_bytes = 255),
         ("tree.block_bytes", |o| o.tree.block_bytes = (1 << 20) + 1),
         ("tree.layout.l0_bytes", |o| *o.tree.level1_bytes() = 4095),
@@ -299,6 +304,11 @@ fn each_setting_of_a_pacer_out_of_its_range_is_named() {
         ("tree.pacer.pause_percent", |o| o.tree.pacer = silk(|silk| silk.pause_percent = 101)),
         ("tree.pacer.interval", |o| o.tree.pacer = silk(|silk| silk.interval = Duration::from_micros(999))),
         ("tree.pacer.interval", |o| o.tree.pacer = dlc(|dlc| dlc.interval = Duration::from_secs(61))),
+        ("tree.pacer.spring_percent", |o| o.tree.pacer = gear(|gear| gear.spring_percent = 0)),
+        ("tree.pacer.spring_percent", |o| o.tree.pacer = gear(|gear| gear.spring_percent = 100)),
+        ("tree.pacer.spring,", |o| o.tree.pacer = gear(|gear| gear.spring = Duration::from_micros(999))),
+        ("tree.pacer.spring,", |o| o.tree.pacer = gear(|gear| gear.spring = Duration::from_secs(61))),
+        ("tree.pacer.l0_stop", |o| o.tree.pacer = gear(|gear| gear.limits.l0_stop = 0)),
         ("tree.pacer.l0_stop", |o| o.tree.pacer = silk(|silk| silk.limits.l0_stop = 0)),
         ("tree.pacer.l0_stop", |o| o.tree.pacer = dlc(|dlc| dlc.limits.l0_stop = 0)),
         ("tree.pacer.bandwidth.device", |o| {
@@ -347,6 +357,10 @@ fn soft_sleep(l0_free: usize, nanos_per_run: u32) -> Pacer {
     Pacer::SoftSleep(SoftSleep { l0_free, nanos_per_run })
 }
 
+fn window(window_tables: u32, oldest_runs: usize) -> Picker {
+    Picker::RatioWindow(RatioWindow { window_tables, oldest_runs, ..RatioWindow::default() })
+}
+
 fn silk(change: impl FnOnce(&mut Silk)) -> Pacer {
     let mut silk = Silk::default();
     change(&mut silk);
@@ -357,6 +371,12 @@ fn dlc(change: impl FnOnce(&mut Dlc)) -> Pacer {
     let mut dlc = Dlc::default();
     change(&mut dlc);
     Pacer::Dlc(dlc)
+}
+
+fn gear(change: impl FnOnce(&mut Gear)) -> Pacer {
+    let mut gear = Gear::default();
+    change(&mut gear);
+    Pacer::Gear(gear)
 }
 
 fn weights(get_bytes: u64, scan_bytes: u64) -> LoadEstimator {
@@ -412,6 +432,49 @@ fn largest_tree() -> TreeOptions {
     }
 }
 
+/// Pickers and pacers at the ends of their ranges, beside the others of `smallest` and `largest`.
+fn variants_at_the_ends(smallest: &Options, largest: &Options) -> Vec<Options> {
+    let with = |options: &Options, pacer| {
+        let mut options = options.clone();
+        options.tree.pacer = pacer;
+        options
+    };
+    let (first, last) = (*smallest.tree.clone().governor(), *largest.tree.clone().governor());
+    let least = Bandwidth { device: Some(1 << 20), floor_percent: 1 };
+    let most = Bandwidth { device: Some(u64::MAX), floor_percent: 100 };
+    let eager = dlc(|dlc| {
+        (dlc.limits, dlc.bandwidth, dlc.interval) = (first, least, Duration::from_millis(1));
+        (dlc.high_percent, dlc.low_percent, dlc.estimator) = (1, 0, LoadEstimator::Operations);
+    });
+    let lazy = dlc(|dlc| {
+        (dlc.limits, dlc.bandwidth, dlc.interval) = (last, most, Duration::from_secs(60));
+        (dlc.high_percent, dlc.low_percent, dlc.softness, dlc.high_softness) = (100, 99, 1000, 1000);
+        dlc.burst = Burst::Part { runs: 10_000, parts: 1000 };
+    });
+    let picked = |options: &Options, picker| {
+        let mut options = options.clone();
+        options.tree.picker = picker;
+        options
+    };
+    vec![
+        picked(smallest, window(2, 1)),
+        picked(largest, window(1000, 10_000)),
+        with(smallest, soft_sleep(1, 1_000_000)),
+        with(largest, soft_sleep(10_000, 1)),
+        with(smallest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (first, least, 1))),
+        with(largest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (last, most, 100))),
+        with(
+            smallest,
+            gear(|gear| {
+                (gear.limits, gear.spring_percent, gear.spring) = (first, 1, Duration::from_millis(1))
+            }),
+        ),
+        with(largest, gear(|gear| (gear.limits, gear.spring_percent) = (last, 99))),
+        with(smallest, eager),
+        with(largest, lazy),
+    ]
+}
+
 #[test]
 fn settings_at_the_ends_of_their_ranges_work() {
     let smallest = Options {
@@ -436,31 +499,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
         tree: largest_tree(),
         ..Options::default()
     };
-    let with = |options: &Options, pacer| {
-        let mut options = options.clone();
-        options.tree.pacer = pacer;
-        options
-    };
-    let (first, last) = (*smallest.tree.clone().governor(), *largest.tree.clone().governor());
-    let least = Bandwidth { device: Some(1 << 20), floor_percent: 1 };
-    let most = Bandwidth { device: Some(u64::MAX), floor_percent: 100 };
-    let eager = dlc(|dlc| {
-        (dlc.limits, dlc.bandwidth, dlc.interval) = (first, least, Duration::from_millis(1));
-        (dlc.high_percent, dlc.low_percent, dlc.estimator) = (1, 0, LoadEstimator::Operations);
-    });
-    let lazy = dlc(|dlc| {
-        (dlc.limits, dlc.bandwidth, dlc.interval) = (last, most, Duration::from_secs(60));
-        (dlc.high_percent, dlc.low_percent, dlc.softness, dlc.high_softness) = (100, 99, 1000, 1000);
-        dlc.burst = Burst::Part { runs: 10_000, parts: 1000 };
-    });
-    let paced = [
-        with(&smallest, soft_sleep(1, 1_000_000)),
-        with(&largest, soft_sleep(10_000, 1)),
-        with(&smallest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (first, least, 1))),
-        with(&largest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (last, most, 100))),
-        with(&smallest, eager),
-        with(&largest, lazy),
-    ];
+    let paced = variants_at_the_ends(&smallest, &largest);
     // Each opens what the other has written.
     let env = machine();
     let all = [&smallest, &largest, &smallest].into_iter().chain(&paced);

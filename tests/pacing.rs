@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use terrace::env::Env;
-use terrace::env::simulated::{DeviceModel, ProcessorModel, SimConfig, SimEnv};
+use terrace::env::simulated::{DeviceModel, ProcessorModel, SimConfig, SimEnv, Survival};
 use terrace::env::sync::Mutex;
 use terrace::tree::{
-    Bandwidth, Burst, Dlc, Governor, LoadEstimator, Pacer, PackLayout, Peak, Silk, SoftSleep, Steady,
+    Bandwidth, Burst, Dlc, Gear, Governor, LoadEstimator, Pacer, PackLayout, Peak, Silk, SoftSleep, Steady,
 };
-use terrace::{Db, EventListener, JobBegin, JobEnd, LoadStats, Options, Stats, TreeOptions};
+use terrace::{
+    Db, EventListener, JobBegin, JobEnd, LoadSample, LoadStats, Options, Stats, TreeOptions, replay,
+};
 use terrace_torture::{TreeParts as _, is_long};
 
 const MS: Duration = Duration::from_millis(1);
@@ -47,10 +49,11 @@ fn silk() -> Silk {
     Silk { limits: LIMITS, bandwidth, pause_percent: 12, ..Silk::default() }
 }
 
-fn pacers() -> [(&'static str, Pacer); 8] {
+fn pacers() -> [(&'static str, Pacer); 9] {
     [
         ("governor", Pacer::Governor(LIMITS)),
         ("steady", Pacer::Steady(Steady { limits: LIMITS, ..Steady::default() })),
+        ("gear", Pacer::Gear(Gear { limits: LIMITS, ..Gear::default() })),
         ("soft sleep", Pacer::SoftSleep(SoftSleep { l0_free: SLOW, nanos_per_run: 100_000 })),
         ("silk", Pacer::Silk(silk())),
         ("dlc", Pacer::Dlc(dlc())),
@@ -83,7 +86,7 @@ fn options(pacer: Pacer) -> Options {
 }
 
 /// A machine with a slow disk and a slow processor.
-fn simulate<R: Send + 'static>(body: impl FnOnce(Arc<SimEnv>) -> R + Send + 'static) -> R {
+fn machine() -> SimConfig {
     let device = DeviceModel {
         write_bandwidth: BANDWIDTH,
         read_bandwidth: BANDWIDTH,
@@ -91,7 +94,11 @@ fn simulate<R: Send + 'static>(body: impl FnOnce(Arc<SimEnv>) -> R + Send + 'sta
         ..DeviceModel::laptop_sata_ssd()
     };
     let processor = ProcessorModel { record_nanos: 500, kibibyte_nanos: 2000 };
-    SimEnv::run(SimConfig { device, processor, ..SimConfig::default() }, body)
+    SimConfig { device, processor, ..SimConfig::default() }
+}
+
+fn simulate<R: Send + 'static>(body: impl FnOnce(Arc<SimEnv>) -> R + Send + 'static) -> R {
+    SimEnv::run(machine(), body)
 }
 
 fn open(env: &Arc<SimEnv>, options: Options) -> Db {
@@ -174,7 +181,8 @@ fn i11_whatever_a_pacer_puts_off_is_done_in_the_end() {
                     }
                 }
                 let time = env.now() - start;
-                assert!(time < Duration::from_secs(20), "{what}: {time:?}, somebody was starved");
+                let stalls = db.stats().stalls;
+                assert!(time < Duration::from_secs(20), "{what}: {time:?}, somebody was starved: {stalls:?}");
                 if !matches!(pacer, Pacer::SoftSleep(_)) {
                     assert!(runs_max <= STOP + 1, "{what}: {runs_max} runs");
                 }
@@ -390,4 +398,173 @@ fn silk_compacts_level_0_while_deeper_compactions_are_suspended() {
     let (preempting, deep) = run(Pacer::Silk(Silk { pause_percent: 100, ..silk() }));
     assert!(preempting > 0 && deep > preempting, "{preempting} of {deep}");
     assert_eq!(run(Pacer::Governor(LIMITS)).0, 0);
+}
+
+/// Whether a deep compaction is running.
+#[derive(Default)]
+struct Deep(Mutex<bool>);
+
+impl EventListener for Deep {
+    fn compaction_begin(&self, compaction: &JobBegin) {
+        *self.0.lock() |= compaction.level > 0;
+    }
+
+    fn compaction_end(&self, compaction: &JobEnd) {
+        *self.0.lock() &= compaction.begin.level == 0;
+    }
+}
+
+/// SILK's pace, by which a few lookups in each hundredth of a second are a peak, on a tree whose level 1 is compacted as a whole.
+fn suspending() -> Options {
+    let bandwidth = Bandwidth { device: Some(1 << 20), floor_percent: 100 };
+    let silk = Silk { limits: LIMITS, bandwidth, pause_percent: 1, ..Silk::default() };
+    let mut options = options(Pacer::Silk(silk));
+    *options.tree.level1_bytes() = 64 << 10;
+    options.tree.group().bytes = 1 << 20;
+    options.tree.group().parts = 1;
+    options
+}
+
+/// A store in which a deep compaction is running and has written something. Its clients rest.
+fn beside_a_deep_job(env: &Arc<SimEnv>) -> Db {
+    drop(open(env, suspending()));
+    let (shared, deep): (Arc<dyn Env>, _) = (env.clone(), Arc::new(Deep::default()));
+    let builder = Db::builder(Path::new("/db")).env(shared).options(suspending());
+    let db = builder.listener(deep.clone()).open().unwrap();
+    (0..KEYS).for_each(|key| db.put(key_of(key), [8; 100]).unwrap());
+    db.flush().unwrap();
+    for _ in 0..100_000 {
+        if *deep.0.lock() && unnamed_packs(&db, env) > 0 {
+            return db;
+        }
+        env.sleep(MS);
+    }
+    panic!("no deep compaction: {:?}", db.stats());
+}
+
+/// Packs on the disk that no tree names: what jobs are writing.
+fn unnamed_packs(db: &Db, env: &SimEnv) -> u64 {
+    let is_pack = |path: &Path| path.extension().is_some_and(|extension| extension == "pack");
+    let packs = env.files().iter().filter(|(path, _)| is_pack(path)).count() as u64;
+    let space = db.stats().space;
+    packs - space.pack_files - space.preallocated_files
+}
+
+/// A peak of so many hundredths of a second. Lookups may fail.
+fn peak(db: &Db, env: &SimEnv, hundredths: u32) {
+    let start = env.now();
+    for step in 1..=hundredths {
+        (0..4).for_each(|n| drop(db.get(key_of(u64::from(step) + n))));
+        env.sleep((start + 10 * MS * step).saturating_sub(env.now()));
+    }
+}
+
+#[test]
+fn i11_a_job_that_stays_suspended_is_given_up_and_done_later() {
+    simulate(|env| {
+        let db = beside_a_deep_job(&env);
+        peak(&db, &env, 5500);
+        let before = db.stats();
+        assert!(before.load.is_high && before.running_compactions == 1, "{before:?}");
+        assert!(unnamed_packs(&db, &env) > 0 && before.compaction.given_up == 0);
+        peak(&db, &env, 1000);
+        let given_up = db.stats();
+        assert_eq!((given_up.compaction.given_up, given_up.running_compactions), (1, 0));
+        assert_eq!((unnamed_packs(&db, &env), given_up.background_errors), (0, 0));
+        assert_eq!(given_up.compaction.jobs, before.compaction.jobs);
+        assert!(given_up.keyspaces[0].debt_bytes > 0);
+        // Its inputs are free for others, and it is planned again by itself.
+        env.sleep(Duration::from_secs(20));
+        let rest = db.stats();
+        assert_eq!((rest.keyspaces[0].debt_bytes, rest.compaction.given_up), (0, 1), "{:?}", rest.load);
+        assert!(rest.compaction.jobs > before.compaction.jobs && unnamed_packs(&db, &env) == 0);
+        assert!(db.verify().unwrap().problems.is_empty());
+        assert_eq!(db.iter().unwrap().count() as u64, KEYS);
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn a_power_cut_beside_a_job_that_is_given_up_loses_nothing() {
+    // At the first calls that change anything from here on: those that remove what it has written.
+    for (others, survival) in [(0, Survival::Nothing), (0, Survival::Everything), (1, Survival::Random(7))] {
+        let machine = SimEnv::new(machine());
+        machine.simulate(move |env| {
+            let db = beside_a_deep_job(&env);
+            db.sync().unwrap();
+            peak(&db, &env, 5500);
+            env.cut_after(others);
+            peak(&db, &env, 1000);
+            drop(db.close());
+        });
+        machine.crash(survival).simulate(|env| {
+            let shared: Arc<dyn Env> = env.clone();
+            let db = Db::builder(Path::new("/db")).env(shared).options(suspending()).open().unwrap();
+            db.wait_idle().unwrap();
+            assert!(db.verify().unwrap().problems.is_empty() && unnamed_packs(&db, &env) == 0);
+            let found =
+                db.iter().unwrap().map(|entry| entry.unwrap()).filter(|(_, value)| value[..] == [8; 100]);
+            assert_eq!(found.count() as u64, KEYS);
+            db.close().unwrap();
+        });
+    }
+}
+
+/// What was told of each sample, and the sample itself.
+#[derive(Default)]
+struct Recorded(Mutex<(Vec<LoadStats>, Vec<LoadSample>)>);
+
+impl EventListener for Recorded {
+    fn load(&self, load: &LoadStats) {
+        self.0.lock().0.push(*load);
+    }
+
+    fn load_sample(&self, sample: &str) {
+        self.0.lock().1.push(sample.parse().unwrap());
+    }
+}
+
+/// A run of two seconds under `pacer`.
+fn recorded(pacer: Pacer) -> (Vec<LoadStats>, Vec<LoadSample>) {
+    simulate(move |env| {
+        drop(open(&env, options(pacer)));
+        let recorded = Arc::new(Recorded::default());
+        let shared: Arc<dyn Env> = env.clone();
+        let builder = Db::builder(Path::new("/db")).env(shared).options(options(pacer));
+        let db = builder.listener(recorded.clone()).open().unwrap();
+        let (start, mut at) = (env.now(), 0);
+        for ms in 0..2000 {
+            let step = if ms % 500 < 350 { Step::Both(15) } else { Step::Rest };
+            perform(&db, step, &mut at);
+            env.sleep((start + MS * (ms + 1)).saturating_sub(env.now()));
+        }
+        db.close().unwrap();
+        std::mem::take(&mut *recorded.0.lock())
+    })
+}
+
+#[test]
+fn a_recorded_run_replays_to_the_same_verdicts() {
+    for (name, pacer) in pacers() {
+        let (told, samples) = recorded(pacer);
+        assert!(!samples.is_empty() && told.len() == samples.len(), "{name}");
+        let verdicts = replay(&options(pacer), &samples).unwrap();
+        for (at, (verdict, told)) in verdicts.iter().zip(&told).enumerate() {
+            let said = (verdict.interval, verdict.is_high, verdict.client_rate, verdict.background_rate);
+            let then = (told.interval, told.is_high, told.client_rate, told.background_rate);
+            assert_eq!(said, then, "{name}: sample {at}");
+        }
+        // From any sample on.
+        let half = samples.len() / 2;
+        assert_eq!(replay(&options(pacer), &samples[half..]).unwrap(), verdicts[half..], "{name}");
+    }
+    let (told, samples) = recorded(Pacer::Dlc(dlc()));
+    assert!(told.iter().any(|load| load.is_high) && told.iter().any(|load| !load.is_high));
+    let put_off = |pacer| {
+        let verdicts = replay(&options(pacer), &samples).unwrap();
+        let is_put_off = |verdict: &&terrace::LoadVerdict| verdict.jobs[0].deferred.is_some();
+        verdicts.iter().filter(is_put_off).count()
+    };
+    assert!(put_off(Pacer::Dlc(dlc())) > 0);
+    assert_eq!(put_off(Pacer::Governor(LIMITS)), 0);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::common::{Seed, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
-use terrace::tree::{Descriptors, Flushes, PackLayout, Picker};
+use terrace::tree::{Descriptors, Flushes, PackLayout, Picker, RatioWindow};
 use terrace::{Compression, Db, Durability, ErrorKind, KeyspaceOptions, Options, Prefix};
 use terrace_torture::TreeParts as _;
 use terrace_torture::sealed_packs;
@@ -419,8 +419,11 @@ fn answers_stay_whatever_changes() {
                 options.tree.group().settle = roll(3) > 0;
                 options.tree.tables().flushes = if roll(4) == 0 { Flushes::Whole } else { Flushes::Cut };
                 let group = *options.tree.group();
-                options.tree.picker =
-                    if roll(2) == 0 { Picker::Cursor(group) } else { Picker::LeastOverlap(group) };
+                options.tree.picker = match roll(3) {
+                    0 => Picker::Cursor(group),
+                    1 => Picker::LeastOverlap(group),
+                    _ => Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() }),
+                };
                 options.tree.device().packs =
                     if roll(2) == 0 { PackLayout::OneTable } else { PackLayout::Many { bytes_max: 1 << 20 } };
             })

@@ -12,8 +12,8 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, Silk, SoftSleep, TableSize,
+    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout, Leveled,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Silk, SoftSleep, TableSize,
 };
 use terrace::{
     Compression, Db, Durability, Iter, Keyspace, KeyspaceOptions, Options, Prefix, Slice, Snapshot,
@@ -483,7 +483,8 @@ impl Input {
         let table_bytes = self.pick(&[1 << 10, 4 << 10]);
         let packs = self.pick(&[PackLayout::Many { bytes_max: 1 << 20 }, PackLayout::OneTable]);
         let bytes = self.pick(&[0, 4 << 10]);
-        let picker = self.pick(&[Picker::Cursor as fn(Group) -> Picker, Picker::LeastOverlap]);
+        let window = |group| Picker::RatioWindow(RatioWindow { group, window_tables: 4, oldest_runs: 2 });
+        let picker = self.pick(&[Picker::Cursor as fn(Group) -> Picker, Picker::LeastOverlap, window]);
         let picker = picker(Group { bytes, parts: 2, settle: self.coin() });
         let descriptors = self.pick(&[Descriptors::PerPack, Descriptors::PerTable]);
         let flushes = if self.coin() { Flushes::Whole } else { Flushes::Cut };
@@ -525,6 +526,7 @@ impl Input {
             Pacer::SoftSleep(SoftSleep { l0_free: 2, nanos_per_run: 1 }),
             Pacer::Silk(silk),
             Pacer::Dlc(dlc),
+            Pacer::Gear(Gear { limits, spring_percent: 50, spring: Duration::from_millis(1) }),
         ])
     }
 

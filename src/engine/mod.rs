@@ -40,6 +40,7 @@ pub(crate) use jobs::ingest::Ingestion;
 pub(crate) use lifecycle::recovery::{Opening, open};
 pub(crate) use lifecycle::repair::repair;
 pub(crate) use observe::events::Listener;
+pub use observe::replay::{JobVerdict, LoadSample, LoadVerdict, replay};
 pub(crate) use read::snapshots::Pin;
 pub(crate) use write::conflict::Condition;
 pub(crate) use write::tickets::Tickets;

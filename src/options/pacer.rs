@@ -32,6 +32,8 @@ pub enum Pacer {
     Silk(Silk),
     /// Compactions of level 0 are delayed while the load is high.
     Dlc(Dlc),
+    /// Each level is compacted as fast as data comes into it, and writers are slowed by how full memory is.
+    Gear(Gear),
 }
 
 /// The default pace, [`Pacer::Steady`]. Each of its parts can be switched off.
@@ -137,6 +139,32 @@ pub struct Dlc {
     pub burst: Burst,
 }
 
+/// bLSM's pace, [`Pacer::Gear`] (Sears and Ramakrishnan, "bLSM: A General Purpose Log Structured Merge Tree", section 4, and
+/// `mergeManager.cpp` of the authors' code), in bytes:
+///
+/// * *Spring.* A write sleeps the longer the fuller the memtables are. Below a part of their size it does not sleep, so they
+///   absorb bursts.
+/// * *Gear.* While users write, data leaves a level below level 0 as fast as other data comes into it, in proportion to how
+///   full the level is. And nothing comes into a level over its limit that is behind with what it owes the next one.
+///
+/// While nobody writes, and at the limits for writers, every compaction runs.
+///
+/// ```
+/// use std::time::Duration;
+/// use terrace::tree::Gear;
+/// assert_eq!((Gear::default().spring_percent, Gear::default().spring), (95, Duration::from_secs(5)));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gear {
+    /// Limits for writers. Of memtables, only those at which writers wait; below these is the spring.
+    pub limits: Governor,
+    /// Writes sleep once the memtables hold more than this part of what they may hold, in percent; 1 to 99. Default: 95.
+    pub spring_percent: u8,
+    /// Beside a millisecond, a write sleeps for this long for each time that the memtables hold more than that part, in
+    /// proportion: a hundredth of it where they hold a hundredth more; 1 ms to 1 minute. Default: 5 s.
+    pub spring: Duration,
+}
+
 impl Default for Pacer {
     fn default() -> Self {
         Self::Steady(Steady::default())
@@ -184,6 +212,12 @@ impl Default for Dlc {
     }
 }
 
+impl Default for Gear {
+    fn default() -> Self {
+        Self { limits: Governor::default(), spring_percent: 95, spring: Duration::from_secs(5) }
+    }
+}
+
 impl Pacer {
     /// Runs of level 0 from which writers are slowed.
     pub(crate) fn l0_slow(&self) -> usize {
@@ -191,7 +225,8 @@ impl Pacer {
             Self::Governor(limits)
             | Self::Steady(Steady { limits, .. })
             | Self::Silk(Silk { limits, .. })
-            | Self::Dlc(Dlc { limits, .. }) => limits.l0_slow,
+            | Self::Dlc(Dlc { limits, .. })
+            | Self::Gear(Gear { limits, .. }) => limits.l0_slow,
             Self::SoftSleep(soft) => soft.l0_free,
         }
     }
@@ -209,10 +244,15 @@ impl Pacer {
                 limits.validate()?;
                 bandwidth.validate()?;
                 estimator.validate()?;
-                range_of_interval(*interval)?;
+                range_of_time("interval", *interval)?;
                 range("tree.pacer.pause_percent", (*pause_percent).into(), 1, 100)
             }
             Self::Dlc(dlc) => dlc.validate(),
+            Self::Gear(Gear { limits, spring_percent, spring }) => {
+                limits.validate()?;
+                range("tree.pacer.spring_percent", (*spring_percent).into(), 1, 99)?;
+                range_of_time("spring", *spring)
+            }
         }
     }
 }
@@ -223,7 +263,7 @@ impl Dlc {
         limits.validate()?;
         bandwidth.validate()?;
         estimator.validate()?;
-        range_of_interval(*interval)?;
+        range_of_time("interval", *interval)?;
         range("tree.pacer.high_percent", self.high_percent.into(), 1, 100)?;
         range("tree.pacer.low_percent", self.low_percent.into(), 0, u64::from(self.high_percent) - 1)?;
         range("tree.pacer.softness", self.softness.into(), 1, 1000)?;
@@ -235,7 +275,8 @@ impl Dlc {
     }
 }
 
-fn range_of_interval(interval: Duration) -> Result<()> {
-    let micros = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
-    range("tree.pacer.interval, in microseconds,", micros, 1000, 60_000_000)
+/// A millisecond to a minute.
+fn range_of_time(name: &str, time: Duration) -> Result<()> {
+    let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    range(&format!("tree.pacer.{name}, in microseconds,"), micros, 1000, 60_000_000)
 }

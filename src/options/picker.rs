@@ -4,7 +4,7 @@ use super::range;
 use crate::error::Result;
 
 /// Which tables a compaction takes together from a level below level 0. Level 0 is compacted by sections, oldest runs first, with
-/// either.
+/// all but the last.
 ///
 /// ```
 /// use terrace::tree::{Group, Picker};
@@ -18,6 +18,35 @@ pub enum Picker {
     /// Those that overlap the fewest bytes of the next level for each byte of their own, wherever they lie (BoLT,
     /// section 3.4); and an eighth of the group in key order, so that every table has its turn.
     LeastOverlap(Group),
+    /// Neighbours that hold most for each byte of the next level that they overlap; of level 0 its oldest runs, all of them
+    /// (HyperLevelDB: `PickCompaction`).
+    RatioWindow(RatioWindow),
+}
+
+/// HyperLevelDB's choice, [`Picker::RatioWindow`] (`db/version_set.cc`):
+///
+/// * Which level: level 0 if it is due and level 1 is not over its limit; else the first level that is due and not less full than
+///   the next one.
+/// * In level 0, its oldest runs as a whole.
+/// * Below, all tables that overlap nothing of the next level move there at once. If there are none, that window of neighbours is
+///   compacted that has most bytes for each byte that it overlaps; of equal windows the smaller one. If none is small enough, it is
+///   the table that overlaps fewest tables.
+///
+/// ```
+/// use terrace::tree::{Group, RatioWindow};
+/// let hyper = RatioWindow::default();
+/// assert_eq!((hyper.group, hyper.window_tables, hyper.oldest_runs), (Group::SINGLE, 16, 32));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RatioWindow {
+    /// With [`Group::SINGLE`] windows of all sizes compete, which HyperLevelDB has them do. Otherwise those that are as large as
+    /// a group allows (HyperBoLT). Default: [`Group::SINGLE`].
+    pub group: Group,
+    /// A window has, together with what it overlaps, fewer bytes than this many tables, or groups where these are larger; 2 to
+    /// 1000. Default: 16.
+    pub window_tables: u32,
+    /// As many runs a compaction takes of level 0, at most; 1 to 10,000. Default: 32.
+    pub oldest_runs: usize,
 }
 
 /// How many tables a compaction takes from its level, and what becomes of those that need no compaction.
@@ -55,6 +84,12 @@ impl Default for Picker {
     }
 }
 
+impl Default for RatioWindow {
+    fn default() -> Self {
+        Self { group: Group::SINGLE, window_tables: 16, oldest_runs: 32 }
+    }
+}
+
 impl Default for Group {
     fn default() -> Self {
         Self { bytes: 16 << 20, parts: 4, settle: true }
@@ -64,11 +99,20 @@ impl Default for Group {
 impl Picker {
     pub(super) fn validate(&self) -> Result<()> {
         match self {
-            Self::Cursor(group) | Self::LeastOverlap(group) => {
-                let Group { bytes, parts, settle: _ } = *group;
-                range("tree.picker.bytes", bytes, 0, 4 << 30)?;
-                range("tree.picker.parts", parts.into(), 1, 1000)
+            Self::Cursor(group) | Self::LeastOverlap(group) => group.validate(),
+            Self::RatioWindow(RatioWindow { group, window_tables, oldest_runs }) => {
+                group.validate()?;
+                range("tree.picker.window_tables", (*window_tables).into(), 2, 1000)?;
+                range("tree.picker.oldest_runs", *oldest_runs as u64, 1, 10_000)
             }
         }
+    }
+}
+
+impl Group {
+    fn validate(&self) -> Result<()> {
+        let Self { bytes, parts, settle: _ } = *self;
+        range("tree.picker.bytes", bytes, 0, 4 << 30)?;
+        range("tree.picker.parts", parts.into(), 1, 1000)
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{
     Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled, LoadEstimator,
-    OneDevice, Options, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
-    TreeOptions,
+    OneDevice, Options, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Retainer, Silk, SoftSleep,
+    TableSize, TreeOptions,
 };
 
 /// The names, the default first.
@@ -44,11 +44,10 @@ pub(super) fn named(name: &str) -> Option<Options> {
         "bolt-gc" => bolt(leveldb_2m(), Picker::Cursor(GROUPED), Descriptors::PerTable),
         "bolt-stl" => bolt(leveldb_2m(), Picker::Cursor(SETTLED), Descriptors::PerTable),
         "bolt" => bolt(leveldb_2m(), Picker::Cursor(SETTLED), Descriptors::PerPack),
-        // A group of one table is the cursor's in any case.
-        "hyperbolt-ls" => bolt(hyper(), Picker::Cursor(Group::SINGLE), Descriptors::PerTable),
-        "hyperbolt-gc" => bolt(hyper(), Picker::LeastOverlap(GROUPED), Descriptors::PerTable),
-        "hyperbolt-stl" => bolt(hyper(), Picker::LeastOverlap(SETTLED), Descriptors::PerTable),
-        "hyperbolt" => bolt(hyper(), Picker::LeastOverlap(SETTLED), Descriptors::PerPack),
+        "hyperbolt-ls" => bolt(hyper(), window(Group::SINGLE), Descriptors::PerTable),
+        "hyperbolt-gc" => bolt(hyper(), window(GROUPED), Descriptors::PerTable),
+        "hyperbolt-stl" => bolt(hyper(), window(SETTLED), Descriptors::PerTable),
+        "hyperbolt" => bolt(hyper(), window(SETTLED), Descriptors::PerPack),
         "rocksdb-myrocks" => myrocks(Pacer::Governor(MYROCKS_PACE)),
         "silk" => myrocks(Pacer::Silk(silk())),
         "silk-star" => myrocks(Pacer::Silk(Silk {
@@ -135,17 +134,21 @@ fn rocksdb() -> Options {
 }
 
 /// HyperLevelDB (`db/version_set.cc`). Its levels have 64 MB, 128 MB, 512 MB, 4 GB and 32 GB, its tables between 16
-/// and 64 MB below level 2; here one ratio and one size stand for these. It compacts the neighbours that overlap the
-/// fewest bytes for each of their own, most often one or two tables.
+/// and 64 MB below level 2; here one ratio and one size stand for these.
 fn hyperleveldb() -> Options {
     let base = leveldb(32 << 20);
     let tree = TreeOptions {
         layout: Layout::Leveled(Leveled { level1_bytes: 64 << 20, ratio: 5, l0_trigger: 4 }),
-        picker: Picker::LeastOverlap(Group { bytes: 64 << 20, parts: 1, settle: false }),
+        picker: window(Group::SINGLE),
         pacer: Pacer::SoftSleep(SoftSleep { l0_free: 8, nanos_per_run: 1000 }),
         ..base.tree
     };
     Options { tree, ..base }
+}
+
+/// HyperLevelDB's choice of levels and victims, with groups.
+fn window(group: Group) -> Picker {
+    Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() })
 }
 
 /// BoLT's +GC: groups of 64 MB; in a smaller level, the whole level.
@@ -186,11 +189,11 @@ mod tests {
 
     #[test]
     fn each_part_of_bolt_adds_what_it_is_about() {
-        for (base, by) in [("", Picker::Cursor as fn(Group) -> Picker), ("hyper", Picker::LeastOverlap)] {
+        for (base, by) in [("", Picker::Cursor as fn(Group) -> Picker), ("hyper", window)] {
             let tree = |part: &str| named(&format!("{base}bolt{part}")).unwrap().tree;
             let (logical, grouped, settled) = (tree("-ls"), tree("-gc"), tree("-stl"));
             let group = Group { bytes: 64 << 20, parts: 1, settle: false };
-            assert_eq!(logical.picker, Picker::Cursor(Group { bytes: 0, ..group }));
+            assert_eq!(logical.picker, by(Group { bytes: 0, ..group }));
             assert_eq!(grouped, TreeOptions { picker: by(group), ..logical });
             assert_eq!(settled, TreeOptions { picker: by(Group { settle: true, ..group }), ..grouped });
             let placer = |descriptors| {

@@ -78,7 +78,7 @@ impl TreeOptions {
         // These go with every other one: each takes a run below level 0 for what it is.
         match (picker, cutter, retainer, placer) {
             (
-                Picker::Cursor(_) | Picker::LeastOverlap(_),
+                Picker::Cursor(_) | Picker::LeastOverlap(_) | Picker::RatioWindow(_),
                 Cutter::Size(_),
                 Retainer::Drop,
                 Placer::OneDevice(_),
@@ -86,7 +86,12 @@ impl TreeOptions {
         }
         match pacer {
             // Each goes with every layout.
-            Pacer::Steady(_) | Pacer::Governor(_) | Pacer::SoftSleep(_) | Pacer::Silk(_) | Pacer::Dlc(_) => {}
+            Pacer::Steady(_)
+            | Pacer::Governor(_)
+            | Pacer::SoftSleep(_)
+            | Pacer::Silk(_)
+            | Pacer::Dlc(_)
+            | Pacer::Gear(_) => {}
         }
         let (name, l0_due) = match layout {
             Layout::Adaptive(Adaptive { l0_runs, .. }) => ("l0_runs", *l0_runs),
@@ -115,7 +120,7 @@ fn refused(message: &str) -> Error {
 mod tests {
     use super::super::cutter::{Flushes, TableSize};
     use super::super::pacer::Governor;
-    use super::super::picker::Group;
+    use super::super::picker::{Group, RatioWindow};
     use super::super::placer::{Descriptors, OneDevice, PackLayout};
     use super::*;
 
@@ -126,13 +131,15 @@ mod tests {
         ]
     }
 
-    fn pickers() -> [Picker; 4] {
+    fn pickers() -> [Picker; 6] {
         let group = Group::default();
         [
             Picker::Cursor(group),
             Picker::Cursor(Group::SINGLE),
             Picker::LeastOverlap(group),
             Picker::LeastOverlap(Group { settle: false, ..group }),
+            Picker::RatioWindow(RatioWindow::default()),
+            Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() }),
         ]
     }
 

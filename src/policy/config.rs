@@ -7,11 +7,12 @@
 use std::time::Duration;
 
 use super::{
-    Cutter, DlcConfig, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer,
-    SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig,
+    Cutter, DlcConfig, GearConfig, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig,
+    Placer, Retainer, SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig, WindowConfig,
 };
 use crate::options::{
-    self, Adaptive, Dlc, Flushes, Governor, Group, Leveled, Silk, SoftSleep, Steady, TableSize, TreeOptions,
+    self, Adaptive, Dlc, Flushes, Gear, Governor, Group, Leveled, RatioWindow, Silk, SoftSleep, Steady,
+    TableSize, TreeOptions,
 };
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
@@ -109,6 +110,14 @@ fn picker(picker: &options::Picker, table_bytes: u64) -> Picker {
     match *picker {
         options::Picker::Cursor(group) => Picker::Cursor(config(group)),
         options::Picker::LeastOverlap(group) => Picker::LeastOverlap(config(group)),
+        options::Picker::RatioWindow(RatioWindow { group, window_tables, oldest_runs }) => {
+            Picker::RatioWindow(WindowConfig {
+                // HyperLevelDB moves whatever it can.
+                victims: PickerConfig { grandparent_bytes_max: u64::MAX, ..config(group) },
+                bytes_max: table_bytes.max(group.bytes).saturating_mul(window_tables.into()),
+                oldest_runs: oldest_runs as u64,
+            })
+        }
     }
 }
 
@@ -167,6 +176,9 @@ fn pacer(pacer: &options::Pacer, sealed_memtables_max: u64) -> Pacer {
             peak,
             burst,
         }),
+        options::Pacer::Gear(Gear { limits, spring_percent, spring }) => {
+            Pacer::Gear(GearConfig { limits: governor(limits), spring_percent, spring })
+        }
     }
 }
 

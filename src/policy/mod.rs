@@ -32,11 +32,11 @@ pub use cutter::{CutState, CutView, Cutter, SizeConfig};
 pub use expiry::Expiring;
 pub use layout::{Layout, LeveledConfig, TreeShape};
 pub use pacer::{
-    Admission, Budget, Deferral, DlcConfig, GovernorConfig, JobClass, LoadClass, Pace, Pacer, Pressure,
-    RunningJobs, SilkConfig, Slowdown, SoftSleepConfig, SteadyConfig, UserLoad, WriterVerdict,
-    flushed_and_parts,
+    Admission, Budget, Deferral, DlcConfig, GearConfig, GovernorConfig, JobClass, LoadClass, Pace, Pacer,
+    Pressure, Round, RunningJobs, SilkConfig, Slowdown, SoftSleepConfig, SteadyConfig, UserLoad, Verdict,
+    WriterVerdict, flushed_and_parts,
 };
-pub use picker::{Evenness, Picker, PickerConfig, RangePick};
+pub use picker::{Evenness, Picker, PickerConfig, RangePick, WindowConfig};
 pub use placer::{PlaceView, Placer};
 pub use plan::{Plan, PlanInput, PlanKind, Reason};
 #[cfg(test)]
@@ -45,7 +45,7 @@ pub use planner::{Planned, decide};
 pub use release::is_released;
 pub use retainer::{Fate, Retainer};
 pub use rewriter::next_rewrite;
-pub use view::{Claims, LoadState, PackView, SpaceTotals, SpaceView, TreeView};
+pub use view::{Claims, LevelLoad, LoadState, PackView, SpaceTotals, SpaceView, TreeView};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,8 @@
 //!    of level 1 again, so it would take longer the more often it went first.
 //! 4. Rewrites of packs, once far too much is dead and cannot be punched. Otherwise nothing would bound the dead
 //!    space under writers that never rest (I11).
-//! 5. Every other level that is due, by score; level 0 before the others if the pacer says so.
+//! 5. Every other level that is due, by score, or in the picker's order if it has one; level 0 before the others if the
+//!    pacer says so.
 //! 6. Tables of which much has expired, then those that hold much for readers that have gone.
 //! 7. In a level 0 that is not due: in idle time its dense parts; then intra-L0 compactions that readers have paid
 //!    for, or that idle time is used for. (A level 0 that is due is compacted away.)
@@ -35,6 +36,8 @@ struct Due<'a> {
     level: u8,
     pressed: bool,
     score: f64,
+    /// Of equal scores, the least comes first.
+    turn: u8,
 }
 
 /// What to do next.
@@ -89,7 +92,7 @@ fn admitted_plan(
     // Not while level 1 is so full that level 0 must wait for it.
     let goes_first = |due: &Due<'_>| due.level == 0 && config.pacer.level0_first();
     due.sort_by(|a, b| {
-        let by_score = || b.score.total_cmp(&a.score).then(a.level.cmp(&b.level));
+        let by_score = || b.score.total_cmp(&a.score).then(a.turn.cmp(&b.turn));
         b.pressed.cmp(&a.pressed).then_with(|| goes_first(b).cmp(&goes_first(a))).then_with(by_score)
     });
     let part = |view: &TreeView<'_>| {
@@ -154,13 +157,25 @@ fn for_readers(view: &TreeView<'_>, costs: &Costs, config: &PolicyConfig) -> imp
     dense.into_iter().chain(iter::once_with(intra_l0).flatten())
 }
 
-fn due_levels<'a>(view: &'a TreeView<'a>, config: &PolicyConfig) -> impl Iterator<Item = Due<'a>> {
+/// The levels of a tree that are due.
+fn due_levels<'a>(view: &'a TreeView<'a>, config: &PolicyConfig) -> Vec<Due<'a>> {
     let scores = view.shape.scores;
     let presses = config.pacer.presses(config.layout.level0_runs(view.version, view.shape.overwrite_ratio));
     let fuller = scores.windows(2).take_while(|pair| pair[1] > pair[0]).count();
-    (0u8..).zip(scores).filter(|(_, score)| *score >= 1.0).map(move |(level, score)| {
-        let is_in_turn = if fuller == 0 { level == 0 } else { (1..=fuller).contains(&level.into()) };
-        let pressed = presses && is_in_turn;
-        Due { view, level, pressed, score }
-    })
+    let by_score = || {
+        (0u8..).zip(scores).filter(|(_, score)| *score >= 1.0).map(|(level, score)| {
+            let is_in_turn = if fuller == 0 { level == 0 } else { (1..=fuller).contains(&level.into()) };
+            Due { view, level, pressed: presses && is_in_turn, score, turn: level }
+        })
+    };
+    match config.picker.turns(&scores) {
+        None => by_score().collect::<Vec<_>>(),
+        Some(turns) => {
+            // A keyspace counts by its fullest level, whichever has its turn.
+            let score = turns.iter().map(|level| scores[usize::from(*level)]).fold(0.0, f64::max);
+            let due =
+                (0..).zip(turns).map(|(turn, level)| Due { view, level, pressed: presses, score, turn });
+            due.collect()
+        }
+    }
 }

@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! case <what is shown>                     starts from nothing
-//! config table=2M level1=10M ...           changes the defaults of PolicyConfig::leveldb; settle=1, least=1: switches
+//! config table=2M level1=10M ...           changes the defaults of PolicyConfig::leveldb; settle=1, least=1: switches;
+//!                                          window=64M: windows of fewer bytes
 //! L0 e5 a-c:1M d-f:1M                      tables: level, epoch (level 0), keys and bytes
 //! L1 a-c:1M cursor=c                       cursor of the level's picker: behind this key
 //! L1 a-c:1M@7                              the pack of a table, unless all are in one
@@ -92,7 +93,9 @@ impl PolicyConfig {
 
     /// The limits of the picker, whichever it is.
     fn picker_mut(&mut self) -> &mut PickerConfig {
-        let (Picker::Cursor(config) | Picker::LeastOverlap(config)) = &mut self.picker;
+        let (Picker::Cursor(config)
+        | Picker::LeastOverlap(config)
+        | Picker::RatioWindow(WindowConfig { victims: config, .. })) = &mut self.picker;
         config
     }
 }
@@ -203,6 +206,14 @@ impl Case {
             "parts" => picker.group_parts = value,
             "settle" => picker.settle = value > 0,
             "least" => self.config.picker = Picker::LeastOverlap(picker),
+            "window" => {
+                let config = WindowConfig { victims: picker, bytes_max: value, oldest_runs: 32 };
+                self.config.picker = Picker::RatioWindow(config);
+            }
+            "oldest" => {
+                let Picker::RatioWindow(config) = &mut self.config.picker else { panic!("only of windows") };
+                config.oldest_runs = value;
+            }
             "expansion" => picker.expansion_bytes_max = value,
             "grandparents" => {
                 picker.grandparent_bytes_max = value;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::{Costs, Pace, Plan, RunningJobs, TreeShape, UserLoad};
 use crate::catalog::Version;
-use crate::types::{KeyRange, KeyspaceId, PackId, Seq};
+use crate::types::{KeyRange, KeyspaceId, LEVELS, PackId, Seq};
 
 /// One tree, as pickers see it.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +132,8 @@ pub struct LoadState {
     pub l0_part_runs: u64,
     /// Bytes to compact until no level is over its limit, over all keyspaces.
     pub debt_bytes: u64,
+    /// Each level, of all keyspaces together.
+    pub levels: [LevelLoad; LEVELS],
     /// What flushes write, in bytes per second.
     pub flush_bytes_per_second: u64,
     /// What compactions write, in bytes per second.
@@ -154,6 +156,19 @@ pub struct LoadState {
     pub pace: Pace,
     /// The prices of the machine.
     pub costs: Costs,
+}
+
+/// A level of all keyspaces together, and what has passed through it since the store was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LevelLoad {
+    /// Bytes of its tables.
+    pub bytes: u64,
+    /// Bytes at which it is due, in the keyspaces that have tables in it; 0 for level 0, [`u64::MAX`] for one that never is.
+    pub bytes_max: u64,
+    /// Bytes that compactions have taken from the level above.
+    pub moved_in: u64,
+    /// Bytes that compactions have taken from it into the next level.
+    pub moved_out: u64,
 }
 
 impl LoadState {

@@ -18,6 +18,7 @@ pub mod paper;
 mod progress;
 pub mod punch;
 pub mod recording;
+pub mod replay;
 pub mod report;
 pub mod store;
 pub mod workload;

@@ -153,6 +153,25 @@ fn runs_are_drawn_on_pages() {
     assert!(ran.stderr.starts_with("terrace: empty: neither phases"), "{}", ran.stderr);
 }
 
+#[test]
+fn a_recorded_load_is_judged_by_its_own_and_by_another_pacer() {
+    let place = Workplace::new();
+    let run = "--phases load,a --records 3000 --seconds 1 --value-bytes 100 --profile dlc-full:interval_ms=20";
+    place.succeed(&format!("bench ycsb {run} --json run.json"));
+    let own = place.succeed("bench replay run.json --phase a");
+    assert!(own.starts_with("a, dlc-full:interval_ms=20: ") && own.contains("within level 0"), "{own}");
+    assert!(!own.contains("load high in 100 %"), "{own}");
+    // Whatever clients did, it is more than 1 % of a megabyte a second.
+    let busy = "dlc-full:estimator=operations:bandwidth=1M:high_percent=1:low_percent=0";
+    let other = place.succeed(&format!("bench replay run.json --phase a --profile {busy}"));
+    assert!(other.contains("load high in 100 %") && other.contains("put off: peak"), "{other}");
+    assert_eq!(place.run("bench replay run.json --phase f").status, 1);
+    assert_eq!(place.run("bench replay run.json --profile fancy").status, 2);
+    place.write("empty.json", "{}");
+    let ran = place.run("bench replay empty.json");
+    assert!(ran.status == 2 && ran.stderr.contains("no sample of the load"), "{}", ran.stderr);
+}
+
 /// A run of its own writes gigabytes: that it is taken and how a stored one is drawn is what can be had for little.
 #[test]
 fn holes_are_drawn_on_pages() {

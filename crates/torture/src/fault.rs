@@ -39,11 +39,12 @@ const ERRORS: [FaultError; 5] = [
 ];
 
 /// Operations that fail from some time on while the others go on, and how.
-const STICKY: [(Operation, FaultError); 8] = [
+const STICKY: [(Operation, FaultError); 9] = [
     (Operation::Open, FaultError::TooManyFiles),
     (Operation::Create, FaultError::TooManyFiles),
     (Operation::WriteAt, FaultError::NoSpace),
     (Operation::ReadAt, FaultError::Io),
+    (Operation::WriteBack, FaultError::Io),
     (Operation::Sync, FaultError::Io),
     (Operation::Remove, FaultError::Io),
     (Operation::SetLen, FaultError::NoSpace),

@@ -4,9 +4,9 @@ use crate::tree_parts::TreeParts as _;
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep, Steady,
-    TableSize,
+    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout, Leveled,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Retainer, Silk,
+    SoftSleep, Steady, TableSize,
 };
 use terrace::{Compression, KeyspaceOptions, Options, Prefix, TreeOptions};
 
@@ -48,8 +48,16 @@ pub fn random(seed: u64) -> (String, Options) {
         PackLayout::Many { bytes_max: 4 << 20 },
     ]);
     let (bytes, parts) = (*rng.pick(&[0, 4 << 10, 12 << 10, 64 << 10]), *rng.pick(&[1, 2, 10]));
-    let picker = *rng.pick(&[Picker::Cursor as fn(Group) -> Picker, Picker::LeastOverlap]);
-    let picker = picker(Group { bytes, parts, settle: rng.percent(70) });
+    let group = Group { bytes, parts, settle: rng.percent(70) };
+    let picker = match rng.below(3) {
+        0 => Picker::Cursor(group),
+        1 => Picker::LeastOverlap(group),
+        _ => Picker::RatioWindow(RatioWindow {
+            group,
+            window_tables: *rng.pick(&[2, 4, 16]),
+            oldest_runs: *rng.pick(&[1, 3, 32]),
+        }),
+    };
     let descriptors = *rng.pick(&[Descriptors::PerPack, Descriptors::PerTable]);
     let flushes = if rng.percent(30) { Flushes::Whole } else { Flushes::Cut };
     let block_bytes = *rng.pick(&[256, 512, 4 << 10]);
@@ -104,7 +112,12 @@ fn pacer(rng: &mut Rng, limits: Governor) -> Pacer {
     let bursts = [Burst::Never, Burst::Full { runs }, Burst::Part { runs, parts: 1 + rng.below(3) }];
     // What has fewer runs than this before it slows writers down knows no burst.
     let burst = if limits.l0_slow < 2 { Burst::Never } else { *rng.pick(&bursts) };
-    match rng.below(6) {
+    match rng.below(7) {
+        6 => Pacer::Gear(Gear {
+            limits,
+            spring_percent: *rng.pick(&[1, 50, 95]),
+            spring: Duration::from_millis(*rng.pick(&[1, 5000])),
+        }),
         0 => Pacer::Governor(limits),
         1 | 5 => {
             Pacer::Steady(Steady { limits, yield_disk: rng.percent(50), yield_processor: rng.percent(50) })
@@ -145,9 +158,10 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "scattered victims", options: scattered },
     Shape { name: "leveldb", options: leveldb },
     Shape { name: "default trees", options: default_trees },
-    Shape { name: "HyperLevelDB's pace", options: soft_sleep },
+    Shape { name: "HyperLevelDB's pace and windows", options: hyperleveldb },
     Shape { name: "SILK's pace", options: silk },
     Shape { name: "DLC's pace, in parts", options: dlc },
+    Shape { name: "bLSM's pace", options: gear },
 ];
 
 fn smallest() -> Options {
@@ -222,9 +236,12 @@ fn leveldb() -> Options {
     Options { tree, ..tiny() }
 }
 
-fn soft_sleep() -> Options {
-    let pacer = Pacer::SoftSleep(SoftSleep { l0_free: 2, nanos_per_run: 100_000 });
-    Options { tree: tiny().tree.with(|tree| tree.pacer = pacer), ..tiny() }
+fn hyperleveldb() -> Options {
+    let tree = tiny().tree.with(|tree| {
+        tree.pacer = Pacer::SoftSleep(SoftSleep { l0_free: 2, nanos_per_run: 100_000 });
+        tree.picker = Picker::RatioWindow(RatioWindow { oldest_runs: 3, ..RatioWindow::default() });
+    });
+    Options { background_threads: Some(2), tree, ..tiny() }
 }
 
 /// A device that is slower than the load, so that jobs wait for it and deep ones are suspended.
@@ -250,6 +267,17 @@ fn dlc() -> Options {
         ..Dlc::default()
     });
     Options { background_threads: Some(2), tree: tiny().tree.with(|tree| tree.pacer = pacer), ..tiny() }
+}
+
+/// Levels over their limits, so that what comes in waits for what leaves.
+fn gear() -> Options {
+    let tree = tiny().tree.with(|tree| {
+        tree.set_ratio(Some(2));
+        *tree.level1_bytes() = 8 << 10;
+        let limits = Governor { l0_slow: 8, l0_stop: 12, ..*tree.governor() };
+        tree.pacer = Pacer::Gear(Gear { limits, spring_percent: 50, spring: Duration::from_millis(10) });
+    });
+    Options { background_threads: Some(2), tree, ..tiny() }
 }
 
 fn default_trees() -> Options {

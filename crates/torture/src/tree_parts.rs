@@ -2,8 +2,8 @@
 
 use terrace::TreeOptions;
 use terrace::tree::{
-    Adaptive, Cutter, Dlc, Governor, Group, Layout, Leveled, OneDevice, Pacer, Picker, Placer, Silk, Steady,
-    TableSize,
+    Adaptive, Cutter, Dlc, Gear, Governor, Group, Layout, Leveled, OneDevice, Pacer, Picker, Placer,
+    RatioWindow, Silk, Steady, TableSize,
 };
 
 /// Access to the parameters of the variants that a tree has. Each panics where it has one without such a parameter.
@@ -58,7 +58,9 @@ impl TreeParts for TreeOptions {
 
     fn group(&mut self) -> &mut Group {
         match &mut self.picker {
-            Picker::Cursor(group) | Picker::LeastOverlap(group) => group,
+            Picker::Cursor(group)
+            | Picker::LeastOverlap(group)
+            | Picker::RatioWindow(RatioWindow { group, .. }) => group,
             other => panic!("{other:?} takes no groups"),
         }
     }
@@ -75,7 +77,8 @@ impl TreeParts for TreeOptions {
             Pacer::Governor(governor)
             | Pacer::Steady(Steady { limits: governor, .. })
             | Pacer::Silk(Silk { limits: governor, .. })
-            | Pacer::Dlc(Dlc { limits: governor, .. }) => governor,
+            | Pacer::Dlc(Dlc { limits: governor, .. })
+            | Pacer::Gear(Gear { limits: governor, .. }) => governor,
             other => panic!("{other:?} has no such limits"),
         }
     }

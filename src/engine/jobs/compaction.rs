@@ -52,6 +52,7 @@ impl JobContext {
         let bytes = moved_bytes(&edit);
         self.install(Change::of_tree(edit))?;
         self.statistics.moved(bytes);
+        self.statistics.passed(plan, bytes);
         Ok(())
     }
 
@@ -99,7 +100,7 @@ impl JobContext {
         result
     }
 
-    /// Compacts `inputs`, those of `plan` in `version`. Returns the bytes that it wrote.
+    /// Compacts `inputs`, those of `plan` in `version`, unless that is given up. Returns the bytes that it wrote.
     fn compact_tables(&self, tree: &Tree, plan: &Plan, version: &Version, mut inputs: Inputs) -> Result<u64> {
         let start = self.env.now();
         let ignored = planted!("snapshots-ignored-by-a-compaction");
@@ -125,10 +126,16 @@ impl JobContext {
             inputs.lists.into_values().map(|list| TablesCursor::readahead(self.cache.clone(), list));
         let merge = MergeForward::new(cursors.collect());
         let throttled = self.throttle.begin(JobClass::of(plan));
-        let (output, volume) = iterator.run(merge, |records, bytes| {
+        let iterated = iterator.run(merge, |records, bytes| {
             self.env.spend(Work { records, bytes });
             throttled.throttle(|| self.health.check_writable())
-        })?;
+        });
+        if throttled.is_given_up() {
+            // Its output is dropped by now, and with it what it had written.
+            self.statistics.given_up();
+            return Ok(0);
+        }
+        let (output, volume) = iterated?;
         let finished = output.finish()?;
         let written: Vec<TableId> = finished.tables.iter().map(|table| table.id).collect();
         let (bytes_out, moved_bytes) = self.install_output(version, plan, finished)?;
@@ -171,6 +178,9 @@ impl JobContext {
         change.packs = Some(finished.packs);
         change.open = finished.open;
         self.install(change)?;
+        let taken = plan.inputs.iter().filter(|input| input.level == plan.source);
+        let taken = taken.filter_map(|input| Some(version.table(input.table)?.1.bytes()));
+        self.statistics.passed(plan, moved_bytes + taken.sum::<u64>());
         Ok((bytes_out, moved_bytes))
     }
 

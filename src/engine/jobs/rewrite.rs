@@ -102,7 +102,7 @@ impl JobContext {
         result
     }
 
-    /// Copies the tables of `plan`, which are in `version`. Returns the bytes that it wrote.
+    /// Copies the tables of `plan`, which are in `version`, unless that is given up. Returns the bytes that it wrote.
     fn rewrite(&self, tree: &Tree, plan: &Plan, version: &Version) -> Result<u64> {
         let start = self.env.now();
         // Nothing of a table is made here: that of its level says where packs go.
@@ -110,7 +110,13 @@ impl JobContext {
         let mut output = Output::new(self, Writing::Rewrite { bytes: plan.bytes }, settings);
         let throttled = self.throttle.begin(JobClass::of(plan));
         for input in &plan.inputs {
-            throttled.throttle(|| self.health.check_writable())?;
+            let checked = throttled.throttle(|| self.health.check_writable());
+            if throttled.is_given_up() {
+                // Its output is dropped here, and with it what it had written.
+                self.statistics.given_up();
+                return Ok(0);
+            }
+            checked?;
             let (_, table) = version.table(input.table).ok_or_else(|| vanished(input.table))?;
             output.copy(table)?;
         }

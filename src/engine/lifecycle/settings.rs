@@ -47,12 +47,13 @@ pub(crate) struct Settings {
 impl Settings {
     /// The settings that `options` mean on the machine of `env`.
     pub(in crate::engine) fn new(options: &Options, env: &dyn Env) -> Self {
-        Self {
-            options: options.clone(),
-            limits: Limits::new(options, env),
-            policy: PolicyConfig::new(&options.tree, SEALED_MAX),
-        }
+        Self { options: options.clone(), limits: Limits::new(options, env), policy: policy_of(options) }
     }
+}
+
+/// The policies of a store with `options`.
+pub(in crate::engine) fn policy_of(options: &Options) -> PolicyConfig {
+    PolicyConfig::new(&options.tree, SEALED_MAX)
 }
 
 /// Budgets, in bytes where nothing else is said.

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::engine::observe::replay::LoadSample;
 use crate::engine::schedule::scheduler::Job;
 use crate::engine::write::pressure::StallReason;
 use crate::env::sync::{Condvar, OrderedMutex};
@@ -37,7 +38,7 @@ pub(in crate::engine) enum Event {
     JobEnd(Job, JobEnd),
     StallBegin(Stall),
     StallEnd(Stall, Duration),
-    Load(LoadStats),
+    Load(Box<(LoadStats, LoadSample)>),
     BackgroundError(Error),
     Poisoned(Error),
 }
@@ -128,7 +129,10 @@ impl Event {
             Self::JobEnd(Job::Rewrite, rewrite) => listener.rewrite_end(rewrite),
             Self::StallBegin(stall) => listener.stall_begin(stall),
             Self::StallEnd(stall, time) => listener.stall_end(stall, *time),
-            Self::Load(load) => listener.load(load),
+            Self::Load(sample) => {
+                listener.load(&sample.0);
+                listener.load_sample(&sample.1.to_string());
+            }
             Self::BackgroundError(error) => listener.background_error(error),
             Self::Poisoned(error) => listener.poisoned(error),
         }

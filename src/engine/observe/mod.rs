@@ -8,4 +8,5 @@ pub(super) mod costs;
 pub(super) mod events;
 pub(super) mod health;
 pub(super) mod reads;
+pub(super) mod replay;
 pub(super) mod statistics;

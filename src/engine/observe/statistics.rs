@@ -4,6 +4,7 @@
 //! nothing.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -17,13 +18,14 @@ use crate::engine::schedule::background::Background;
 use crate::engine::write::path::WritePath;
 use crate::engine::write::pressure::StallReason;
 use crate::env::sync::OrderedMutex;
+use crate::policy::{LevelLoad, Plan};
 use crate::stats::{
     ByCause, CacheStats, CompactionStats, FlushStats, KeyspaceStats, LevelShape, PunchStats, ReadByCause,
     RewriteStats, Shape, SpaceStats, StallStats, Stats,
 };
 use crate::store::files::meter::{ReadCause, WriteCause};
 use crate::store::wal::RecoveredSegment;
-use crate::types::Seq;
+use crate::types::{LEVELS, Seq};
 
 /// Counters of the engine's own; bytes and syncs are counted by the files.
 #[derive(Debug, Default)]
@@ -37,8 +39,11 @@ pub(crate) struct Statistics {
     expired_tables: AtomicU64,
     moves: AtomicU64,
     moved_bytes: AtomicU64,
+    /// Bytes that jobs have taken from each level into the next one.
+    passed_bytes: [AtomicU64; LEVELS],
     rewrites: RewriteCounters,
     failures: AtomicU64,
+    given_up: AtomicU64,
     /// Time that writers were made to wait.
     pub(in crate::engine) stalled_nanos: AtomicU64,
     stalls: OrderedMutex<BTreeMap<StallReason, (u64, Duration)>>,
@@ -136,6 +141,24 @@ impl Statistics {
         self.moved_bytes.fetch_add(bytes, Relaxed);
     }
 
+    /// `plan`, which is installed, has taken `bytes` from its source.
+    pub(in crate::engine) fn passed(&self, plan: &Plan, bytes: u64) {
+        if let Some(passed) = self.passed_bytes.get(usize::from(plan.source))
+            && plan.target > plan.source
+        {
+            passed.fetch_add(bytes, Relaxed);
+        }
+    }
+
+    /// What has passed through each level.
+    pub(in crate::engine) fn passed_levels(&self) -> [LevelLoad; LEVELS] {
+        let mut moved_in = 0;
+        self.passed_bytes.each_ref().map(|passed| {
+            let moved_out = passed.load(Relaxed);
+            LevelLoad { moved_in: mem::replace(&mut moved_in, moved_out), moved_out, ..LevelLoad::default() }
+        })
+    }
+
     /// A rewrite has copied tables of `bytes` together, and left this many packs without a live table.
     pub(in crate::engine) fn rewrote(&self, packs: u64, bytes: u64, time: Duration) {
         self.rewrites.jobs.fetch_add(1, Relaxed);
@@ -147,6 +170,11 @@ impl Statistics {
     /// A background job has failed.
     pub(in crate::engine) fn failed(&self) {
         self.failures.fetch_add(1, Relaxed);
+    }
+
+    /// A job has been given up, because it was suspended for too long.
+    pub(in crate::engine) fn given_up(&self) {
+        self.given_up.fetch_add(1, Relaxed);
     }
 
     pub(in crate::engine) fn stall(&self, reason: StallReason, time: Duration) {
@@ -212,6 +240,7 @@ impl StatsView<'_> {
                 jobs: compaction.jobs.load(Relaxed),
                 intra_l0: statistics.intra_l0.load(Relaxed),
                 releases: statistics.releases.load(Relaxed),
+                given_up: statistics.given_up.load(Relaxed),
                 expired_tables: statistics.expired_tables.load(Relaxed),
                 moves: statistics.moves.load(Relaxed),
                 moved_bytes: statistics.moved_bytes.load(Relaxed),

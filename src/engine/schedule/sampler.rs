@@ -17,6 +17,7 @@ use super::scheduler::Scheduler;
 use super::users::{Seen, UserCounters};
 use crate::engine::lifecycle::settings::Settings;
 use crate::engine::observe::events::{Event, Events};
+use crate::engine::observe::replay::LoadSample;
 use crate::engine::write::pressure::Pressure;
 use crate::env::Env;
 use crate::env::sync::OrderedMutex;
@@ -92,7 +93,7 @@ impl LoadSampler {
         let settings = self.settings.load();
         let pacer = &settings.policy.pacer;
         let (now, interval) = (self.env.now(), pacer.interval());
-        let has_changed = {
+        let sample = {
             let mut seen = self.seen.lock();
             if now.saturating_sub(seen.at()) < interval {
                 return;
@@ -101,44 +102,17 @@ impl LoadSampler {
             let before = self.load();
             let pace = pacer.pace(&before, &users);
             self.pressure.update(|load| LoadState { users, pace, ..*load });
-            before.pace.class != pace.class
+            LoadSample { load: LoadState { users, pace, ..before }, before: before.pace }
         };
-        self.events.notify(|| Event::Load(self.load_stats()));
-        if has_changed {
+        self.events.notify(|| Event::Load(Box::new((stats_of(&sample.load), sample))));
+        if sample.load.pace.class != sample.before.class {
             self.scheduler.wake();
         }
     }
 
     /// The latest sample, for users.
     pub(in crate::engine) fn load_stats(&self) -> LoadStats {
-        let load = self.load();
-        LoadStats {
-            interval: load.users.period,
-            lookups: load.users.lookups,
-            seeks: load.users.seeks,
-            returned_bytes: load.users.returned_bytes,
-            written_bytes: load.users.written_bytes,
-            read_bytes: load.users.read_bytes,
-            reads: load.users.reads.into(),
-            read_time: load.users.read_time,
-            missed_bytes: load.users.missed_bytes,
-            log_bytes: load.users.log_bytes,
-            file_bytes: load.users.file_bytes,
-            held_up: load.users.held_up,
-            waiting_writers: load.waiting_writers,
-            active_bytes: load.active_bytes,
-            sealed_memtables: load.sealed_memtables,
-            level0_runs: load.l0_runs,
-            level0_bytes: load.l0_bytes,
-            debt_bytes: load.debt_bytes,
-            flush_rate: load.flush_bytes_per_second,
-            compaction_rate: load.compaction_bytes_per_second,
-            running_jobs: load.running.all(),
-            is_high: load.pace.class == LoadClass::High,
-            client_rate: load.pace.client_bytes_per_second,
-            background_rate: load.pace.background_bytes_per_second,
-            device_rate: load.pace.device_bytes_per_second,
-        }
+        stats_of(&self.load())
     }
 
     /// The pacer's interval.
@@ -157,6 +131,37 @@ impl LoadSampler {
         let LoadState { users, pace, .. } = self.pressure.load();
         let is_active = users.asked > 0 || users.written_bytes > 0 || users.held_up;
         (is_active || pace.class == LoadClass::High).then(|| self.interval())
+    }
+}
+
+/// `load`, for users.
+fn stats_of(load: &LoadState) -> LoadStats {
+    LoadStats {
+        interval: load.users.period,
+        lookups: load.users.lookups,
+        seeks: load.users.seeks,
+        returned_bytes: load.users.returned_bytes,
+        written_bytes: load.users.written_bytes,
+        read_bytes: load.users.read_bytes,
+        reads: load.users.reads.into(),
+        read_time: load.users.read_time,
+        missed_bytes: load.users.missed_bytes,
+        log_bytes: load.users.log_bytes,
+        file_bytes: load.users.file_bytes,
+        held_up: load.users.held_up,
+        waiting_writers: load.waiting_writers,
+        active_bytes: load.active_bytes,
+        sealed_memtables: load.sealed_memtables,
+        level0_runs: load.l0_runs,
+        level0_bytes: load.l0_bytes,
+        debt_bytes: load.debt_bytes,
+        flush_rate: load.flush_bytes_per_second,
+        compaction_rate: load.compaction_bytes_per_second,
+        running_jobs: load.running.all(),
+        is_high: load.pace.class == LoadClass::High,
+        client_rate: load.pace.client_bytes_per_second,
+        background_rate: load.pace.background_bytes_per_second,
+        device_rate: load.pace.device_bytes_per_second,
     }
 }
 

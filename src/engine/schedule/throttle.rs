@@ -4,8 +4,12 @@
 //! has worked, while readers wait for the disk; as long as all jobs together are above their rate; and as long as it is
 //! suspended.
 //!
+//! A job that stays suspended for too long is given up: what it has written goes, its claims are released, and what it was to
+//! do is planned again. For a suspended job keeps tables on the disk that have died, and keeps other jobs off its keys. What
+//! begins while it would be suspended waits before it reads anything, so giving that up costs nothing.
+//!
 //! Invariant: it holds no lock while it pauses. Its claims keep off only other compactions. No suspension lasts for longer
-//! than [`SUSPENDED_MAX`] (I11): a suspended job keeps tables on the disk that have died.
+//! than [`SUSPENDED_MAX`] (I11).
 //!
 //! It touches what [`Throttle`] holds: counters, settings and the load.
 
@@ -16,7 +20,7 @@ use super::limiter::Limiter;
 use super::sampler::LoadSampler;
 use super::users::Seen;
 use crate::env::sync::OrderedMutex;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Budget, JobClass};
 
 /// Users are looked at over this long.
@@ -28,7 +32,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// The longest pause: so late a compaction hears that it is needed, or that the store is being closed.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// A job is suspended for no longer than this.
+/// A job that has been suspended for this long at a stretch is given up.
 const SUSPENDED_MAX: Duration = Duration::from_secs(60);
 
 /// What jobs go by when they pause.
@@ -50,8 +54,10 @@ pub(in crate::engine) struct ThrottledJob<'a> {
     since: Cell<Duration>,
     /// All pauses together.
     paused: Cell<Duration>,
-    /// How long it has been suspended.
-    suspended: Cell<Duration>,
+    /// Since when it has been suspended, if it is.
+    suspended: Cell<Option<Duration>>,
+    /// Whether it has been suspended for too long.
+    is_given_up: Cell<bool>,
     /// Whether the thread has a normal priority.
     is_urgent: Cell<bool>,
 }
@@ -66,10 +72,13 @@ impl Drop for ThrottledJob<'_> {
 
 impl ThrottledJob<'_> {
     /// Pauses if the job has worked long enough for users to expect it. `check` is asked before each pause; its error ends
-    /// the job.
+    /// the job. An error after which the job [is given up](Self::is_given_up) is nobody's failure.
     pub(in crate::engine) fn throttle(&self, check: impl Fn() -> Result<()>) -> Result<()> {
         check()?;
         while let Some(pause) = self.next_pause() {
+            if self.is_given_up.get() {
+                return Err(Error::new(ErrorKind::Busy, "the job was suspended for too long".to_owned()));
+            }
             let start = self.throttle.sampler.env.now();
             self.throttle.sampler.env.sleep(pause);
             self.since.set(self.throttle.sampler.env.now());
@@ -85,10 +94,13 @@ impl ThrottledJob<'_> {
         if budget.is_urgent != self.is_urgent.replace(budget.is_urgent) {
             self.throttle.sampler.env.set_urgent(budget.is_urgent);
         }
-        if budget.is_suspended && self.suspended.get() < SUSPENDED_MAX {
-            self.suspended.set(self.suspended.get() + PAUSE_MAX);
+        if budget.is_suspended {
+            let since = self.suspended.get().unwrap_or(now);
+            self.suspended.set(Some(since));
+            self.is_given_up.set(now.saturating_sub(since) >= SUSPENDED_MAX);
             return Some(PAUSE_MAX);
         }
+        self.suspended.set(None);
         let for_rate = self.throttle.rate_pause(now, &budget);
         if budget.share >= 1.0 {
             self.since.set(now);
@@ -96,6 +108,11 @@ impl ThrottledJob<'_> {
         }
         let for_share = pause(now.saturating_sub(self.since.get()), budget.share);
         for_share.max(Some(for_rate.min(PAUSE_MAX)).filter(|pause| *pause >= PAUSE_MIN))
+    }
+
+    /// Whether the job has been suspended for too long, and must end without a result.
+    pub(in crate::engine) fn is_given_up(&self) -> bool {
+        self.is_given_up.get()
     }
 
     /// For how long the job has paused.
@@ -142,8 +159,8 @@ impl Throttle {
     /// For a job that begins.
     pub(in crate::engine) fn begin(&self, class: JobClass) -> ThrottledJob<'_> {
         let since = Cell::new(self.sampler.env.now());
-        let (paused, suspended, is_urgent) = Default::default();
-        ThrottledJob { throttle: self, class, since, paused, suspended, is_urgent }
+        let (paused, suspended, is_given_up, is_urgent) = Default::default();
+        ThrottledJob { throttle: self, class, since, paused, suspended, is_given_up, is_urgent }
     }
 
     /// For a flush that begins.

@@ -261,6 +261,7 @@ impl WritePath {
         crowding: &mut bool,
     ) -> Result<Option<Slowdown>> {
         let mut stalled: Option<(StallReason, Duration)> = None;
+        let mut has_slept = false;
         let result = loop {
             if let Err(error) = self.health.check_writable() {
                 break Err(error);
@@ -291,7 +292,11 @@ impl WritePath {
             match verdict {
                 WriterVerdict::Go => break Ok(None),
                 WriterVerdict::Delay { slowdown, reason } => {
-                    self.delay(slowdown, reason.into());
+                    // Others had the lock meanwhile.
+                    if !has_slept && self.delay(slowdown, reason.into(), guard) {
+                        has_slept = true;
+                        continue;
+                    }
                     break Ok(Some(slowdown));
                 }
                 WriterVerdict::Stop { reason } => {
@@ -333,22 +338,37 @@ impl WritePath {
         }
     }
 
-    /// Delays a writer, and those that wait for its lock, by what earlier writes owe. Writers that are slower than the rate that they
-    /// are allowed owe nothing: the time between two writes counts.
-    fn delay(&self, slowdown: Slowdown, reason: StallReason) {
+    /// Delays a writer by what earlier writes owe. Returns whether it has released the lock meanwhile.
+    ///
+    /// Where all writers share a rate, those that wait for the lock are delayed as well; writers that are slower than the rate
+    /// owe nothing, since the time between two writes counts. Where each write costs its time, the writer sleeps without the lock:
+    /// such sleeps come one after the other, and the flush that would end them needs the lock, too.
+    fn delay(&self, slowdown: Slowdown, reason: StallReason, guard: &mut MutexGuard<'_, Writer>) -> bool {
         let start = self.env.now();
-        match slowdown {
-            Slowdown::BytesPerSecond(_) => self.pressure.serve(start),
-            // Each write costs its time.
-            Slowdown::PerWrite(_) => self.pressure.forget_time(start),
-        }
+        let releases = match slowdown {
+            Slowdown::BytesPerSecond(_) => {
+                self.pressure.serve(start);
+                false
+            }
+            Slowdown::PerWrite(_) => {
+                self.pressure.forget_time(start);
+                true
+            }
+        };
         let owed = self.pressure.owed();
-        if owed >= SLEEP_MIN {
-            self.pressure.while_waiting(|| self.env.sleep(owed.min(SLEEP_MAX)));
-            let now = self.env.now();
-            self.pressure.serve(now);
-            self.statistics.stall(reason, now.saturating_sub(start));
+        if owed < SLEEP_MIN {
+            return false;
         }
+        let sleep = owed.min(SLEEP_MAX);
+        if releases {
+            self.pressure.sleep_unless_changed(guard, sleep);
+        } else {
+            self.pressure.while_waiting(|| self.env.sleep(sleep));
+        }
+        let now = self.env.now();
+        self.pressure.serve(now);
+        self.statistics.stall(reason, now.saturating_sub(start));
+        releases
     }
 
     /// Seals memtables that exceed their budget, or that leave no room for a batch of `bytes`. Ends the log's segment

@@ -137,6 +137,11 @@ impl Pressure {
         self.while_waiting(|| self.changed.wait(guard));
     }
 
+    /// Releases the writer's lock for as long, or until writers that wait are woken.
+    pub(crate) fn sleep_unless_changed(&self, guard: &mut MutexGuard<'_, Writer>, time: Duration) {
+        self.while_waiting(|| _ = self.changed.wait_for(guard, time));
+    }
+
     /// Counts a writer among those that wait while `wait` does.
     pub(crate) fn while_waiting(&self, wait: impl FnOnce()) {
         self.waiting.fetch_add(1, Relaxed);
@@ -187,6 +192,7 @@ impl Background {
             costs: self.jobs.statistics.costs.costs(),
             users: last.users,
             pace: last.pace,
+            levels: self.jobs.statistics.passed_levels(),
             ..LoadState::default()
         };
         for tree in self.jobs.trees.load().values() {
@@ -207,6 +213,13 @@ impl Background {
             let (flushed, parts) = policy::flushed_and_parts(&view.version, settings.limits.memtable_bytes);
             load.l0_flushed_runs = load.l0_flushed_runs.max(flushed as u64);
             load.l0_part_runs = load.l0_part_runs.max(parts as u64);
+            for ((now, (_, state)), bytes_max) in
+                load.levels.iter_mut().zip(view.version.levels()).zip(policy.layout.limits(&view.version))
+            {
+                let bytes = state.bytes();
+                now.bytes += bytes;
+                now.bytes_max = now.bytes_max.saturating_add(if bytes > 0 { bytes_max } else { 0 });
+            }
             load.debt_bytes = load.debt_bytes.saturating_add(policy.layout.debt(&view.version));
         }
         load

@@ -275,7 +275,7 @@ impl Disk {
 
     /// A sync of `dir` has failed.
     pub(super) fn abandon_dir(&mut self, dir: &Path, end: u64) -> io::Result<()> {
-        self.directory(dir)?.log.abandon(end);
+        self.directory(dir)?.log.abandon(end, |_| true);
         Ok(())
     }
 

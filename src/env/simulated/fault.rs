@@ -14,7 +14,7 @@
 //!
 //! A **failed call** has no effect, or for a write with `partial` the first half of it. A **failed sync** leaves the
 //! un-synced operations readable, but no later sync writes them although it succeeds; whether they reached the device
-//! is unknown. A **full device** stores what fits of a write and then refuses.
+//! is unknown. So does a **failed write-back** with those that write to its range. A **full device** stores what fits of a write and then refuses.
 //!
 //! A device does not lie about a sync, does not reorder a sync before a write that it covers, and returns what was
 //! stored. Tests inflict rot with [`SimEnv::overwrite`](super::SimEnv::overwrite).
@@ -42,6 +42,7 @@ pub enum Operation {
     Len,
     ReadAt,
     WriteAt,
+    WriteBack,
     Sync,
     SetLen,
     Punch,
@@ -58,6 +59,8 @@ impl Operation {
             Self::CreateDir | Self::SyncDir | Self::Create | Self::Rename | Self::Remove => true,
             Self::WriteAt | Self::Sync | Self::SetLen | Self::Punch => true,
             Self::List | Self::Open | Self::Lock | Self::Canonical | Self::Space | Self::Spawn => false,
+            // What reaches the device may still be lost.
+            Self::WriteBack => false,
             Self::Len | Self::ReadAt | Self::Allocated | Self::NextData | Self::Links => false,
         }
     }
@@ -128,7 +131,7 @@ pub(super) enum Reach {
     Cut,
     /// It fails; a write has stored its first half.
     Half,
-    /// It fails; a sync leaves its operations abandoned.
+    /// It fails; a sync, or a write-back, leaves its operations abandoned.
     Refused,
     /// The power is off.
     Never,
@@ -145,8 +148,13 @@ impl Reach {
     pub(super) fn has_effect(self, operation: Operation) -> bool {
         match self {
             Self::Done | Self::Cut => true,
-            Self::Half => matches!(operation, Operation::WriteAt | Operation::Sync | Operation::SyncDir),
-            Self::Refused => matches!(operation, Operation::Sync | Operation::SyncDir),
+            Self::Half => {
+                let is_write = operation == Operation::WriteAt;
+                is_write || Self::Refused.has_effect(operation)
+            }
+            Self::Refused => {
+                matches!(operation, Operation::WriteBack | Operation::Sync | Operation::SyncDir)
+            }
             Self::Never => false,
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! Invariant: the contents that readers see are the durable contents with the whole log applied.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,6 +24,16 @@ impl FileOp {
     /// Whether the operation is one of the file system's metadata rather than of the file's data.
     pub(super) fn is_metadata(&self) -> bool {
         !matches!(self, Self::Write { .. })
+    }
+
+    /// Whether it writes any byte of `range`.
+    fn writes_to(&self, range: &Range<u64>) -> bool {
+        match self {
+            Self::Write { offset, bytes } => {
+                *offset < range.end && range.start < offset.saturating_add(bytes.len() as u64)
+            }
+            Self::SetLen(_) | Self::Punch { .. } => false,
+        }
     }
 
     fn apply(&self, contents: &mut Contents) {
@@ -133,7 +144,12 @@ impl Inode {
 
     /// A sync has failed: the operations with numbers below `end` stay visible and are never written.
     pub(super) fn abandon(&mut self, end: u64) {
-        self.log.abandon(end);
+        self.log.abandon(end, |_| true);
+    }
+
+    /// A write-back of `range` has failed: what was written there stays visible and is never written.
+    pub(super) fn abandon_range(&mut self, range: &Range<u64>) {
+        self.log.abandon(u64::MAX, |op| op.writes_to(range));
     }
 
     fn settle(&mut self) {

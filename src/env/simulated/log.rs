@@ -24,7 +24,7 @@ struct Entry<Op> {
 enum State {
     /// The next sync makes it durable.
     Dirty,
-    /// A sync of it failed: no later one writes it, and whether it reached the device is unknown.
+    /// A sync or write-back of it failed: no later one writes it, and whether it reached the device is unknown.
     Abandoned,
     /// Durable.
     Synced,
@@ -120,9 +120,9 @@ impl<Op> Log<Op> {
         self.mark(end, chosen, State::Synced);
     }
 
-    /// Marks as abandoned the dirty operations with numbers below `end`.
-    pub(super) fn abandon(&mut self, end: u64) {
-        self.mark(end, |_| true, State::Abandoned);
+    /// Marks as abandoned the dirty operations with numbers below `end` that `chosen` accepts.
+    pub(super) fn abandon(&mut self, end: u64, chosen: impl Fn(&Op) -> bool) {
+        self.mark(end, chosen, State::Abandoned);
     }
 
     fn mark(&mut self, end: u64, chosen: impl Fn(&Op) -> bool, state: State) {

@@ -312,7 +312,8 @@ impl Machine {
         effect: impl FnOnce(&mut State, Reach) -> io::Result<R>,
     ) -> io::Result<R> {
         let thread = schedule::current();
-        let mut rest = Some(call.cost);
+        // What is only begun ends nobody's turn.
+        let mut rest = (call.operation != Operation::WriteBack).then_some(call.cost);
         while let Some((request, later)) = rest.map(Cost::split) {
             let done = self.state().devices.charge(call.path, self.clock.now(), request);
             match &thread {

@@ -48,7 +48,17 @@ pub(super) struct Signal {
 
 impl GovernorConfig {
     pub(super) fn writer(&self, load: &LoadState) -> WriterVerdict {
-        let mut signals = self.signals(load);
+        self.verdict(load, self.signals(load))
+    }
+
+    /// What writers may do by level 0 and by the debt alone.
+    pub(super) fn writer_by_levels(&self, load: &LoadState) -> WriterVerdict {
+        let [_, level0, debt] = self.signals(load);
+        self.verdict(load, [level0, debt])
+    }
+
+    /// What the worst of `signals`, at least one, lets writers do.
+    fn verdict<const N: usize>(&self, load: &LoadState, mut signals: [Signal; N]) -> WriterVerdict {
         signals.sort_by(|a, b| b.stops.cmp(&a.stops).then(b.pressure.total_cmp(&a.pressure)));
         let Signal { reason, pressure, stops } = signals[0];
         if stops {

@@ -1,6 +1,6 @@
 //! The pacer: decides when a job runs, at what rate, and how long a writer waits.
 //!
-//! There are five. Each answers the same questions, about a sample of the load:
+//! There are six. Each answers the same questions, about a sample of the load:
 //!
 //! | question | method | asked |
 //! | --- | --- | --- |
@@ -11,7 +11,8 @@
 //! | Does level 0 go first, and is a part of it merged? | [`Pacer::level0_first`], [`Pacer::level0_part`] | for each plan |
 //!
 //! `Steady` (`steady`) is the default. `Governor` (`governor`) is LevelDB's and RocksDB's: jobs always start. `SoftSleep` (`soft_sleep`) is HyperLevelDB's. `Silk`
-//! (`silk`) and `Dlc` (`dlc`) go by the load of the device, which `estimate` tells from what users did.
+//! (`silk`) and `Dlc` (`dlc`) go by the load of the device, which `estimate` tells from what users did. `Gear` (`gear`) is bLSM's
+//! and goes by what passes through the levels.
 //!
 //! A pacer remembers nothing. What must be known of the past is in [`Pace`], a part of the sample.
 //!
@@ -20,24 +21,29 @@
 
 mod dlc;
 mod estimate;
+mod gear;
 mod governor;
 mod silk;
 mod soft_sleep;
 mod steady;
+mod verdict;
 
 use std::ops::Range;
 use std::time::Duration;
 
 use super::{LoadState, Plan, PlanKind, Reason};
 use crate::catalog::Version;
+use crate::types::LEVELS;
 
 pub use dlc::{DlcConfig, flushed_and_parts};
 pub use estimate::UserLoad;
+pub use gear::{GearConfig, Round};
 pub use governor::GovernorConfig;
 pub(super) use governor::between;
 pub use silk::SilkConfig;
 pub use soft_sleep::SoftSleepConfig;
 pub use steady::SteadyConfig;
+pub use verdict::Verdict;
 
 /// Pacers that do not go by the load of the device look at it this often, for the statistics.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -55,6 +61,8 @@ pub enum Pacer {
     Silk(SilkConfig),
     /// Jobs get what clients leave of the device; those of level 0 wait for times of low load.
     Dlc(DlcConfig),
+    /// Levels are compacted as fast as data comes into them; writers sleep by how full memtables are.
+    Gear(GearConfig),
 }
 
 /// What a job is to pacers.
@@ -138,6 +146,8 @@ pub struct Pace {
     pub device_bytes_per_second: u64,
     /// The shortest mean time of a user's read lately, in nanoseconds; 0 before the first.
     pub quick_read_nanos: u64,
+    /// Since when it is counted what comes into each level and leaves it.
+    pub rounds: [Round; LEVELS],
 }
 
 /// What slows or stops writers.
@@ -211,6 +221,8 @@ pub enum Deferral {
     OneAtAPeak,
     /// It would take the last processor from clients.
     Processors,
+    /// The level is ahead of what comes into it, or the next one behind with what leaves it.
+    Gear,
 }
 
 /// How fast a job may go on.
@@ -241,6 +253,7 @@ impl Pacer {
             | Self::Silk(SilkConfig { limits, .. })
             | Self::Dlc(DlcConfig { limits, .. }) => limits.writer(load),
             Self::SoftSleep(soft) => soft.writer(load),
+            Self::Gear(gear) => gear.writer(load),
         }
     }
 
@@ -262,6 +275,7 @@ impl Pacer {
             Self::Steady(steady) => steady.admit(load, JobClass::of(plan)),
             Self::Silk(silk) => silk.admit(load, JobClass::of(plan)),
             Self::Dlc(dlc) => dlc.admit(load, plan),
+            Self::Gear(gear) => gear.admit(load, plan),
         }
     }
 
@@ -272,7 +286,11 @@ impl Pacer {
             // Who is stopped writes nothing by which one could tell that jobs are late.
             _ if class == JobClass::Manual || load.waiting_writers > 0 => Budget::FREE,
             Self::Governor(_) | Self::SoftSleep(_) => Budget { is_urgent: false, ..Budget::FREE },
-            Self::Steady(_) | Self::Silk(_) | Self::Dlc(_) if self.is_pressed(load) => Budget::FREE,
+            Self::Steady(_) | Self::Silk(_) | Self::Dlc(_) | Self::Gear(_) if self.is_pressed(load) => {
+                Budget::FREE
+            }
+            // It decides of each job before that begins.
+            Self::Gear(_) => Budget { is_urgent: false, ..Budget::FREE },
             Self::Steady(steady) => steady.budget(load, users),
             Self::Silk(_) => silk::budget(load, class),
             Self::Dlc(_) => dlc::budget(load),
@@ -284,7 +302,12 @@ impl Pacer {
     pub fn flush_is_urgent(&self, load: &LoadState) -> bool {
         match self {
             Self::Steady(steady) if steady.yield_processor => self.is_pressed(load),
-            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) | Self::Silk(_) | Self::Dlc(_) => true,
+            Self::Steady(_)
+            | Self::Governor(_)
+            | Self::SoftSleep(_)
+            | Self::Silk(_)
+            | Self::Dlc(_)
+            | Self::Gear(_) => true,
         }
     }
 
@@ -293,10 +316,20 @@ impl Pacer {
     pub fn pace(&self, load: &LoadState, users: &UserLoad) -> Pace {
         let seen = estimate::device(&load.pace, users, &load.costs);
         match self {
-            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) => {
+            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) | Self::Gear(_) => {
                 let client_bytes_per_second = users.device_read_rate(&load.costs);
                 let Pace { device_bytes_per_second, quick_read_nanos, .. } = seen;
-                Pace { client_bytes_per_second, device_bytes_per_second, quick_read_nanos, ..Pace::default() }
+                let rounds = match self {
+                    Self::Gear(_) => gear::rounds(load),
+                    _ => Default::default(),
+                };
+                Pace {
+                    client_bytes_per_second,
+                    device_bytes_per_second,
+                    quick_read_nanos,
+                    rounds,
+                    ..Pace::default()
+                }
             }
             Self::Silk(silk) => silk.pace(&seen, load, users),
             Self::Dlc(dlc) => dlc.pace(&seen, load, users),
@@ -308,6 +341,7 @@ impl Pacer {
     pub fn interval(&self) -> Duration {
         match self {
             Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) => INTERVAL,
+            Self::Gear(_) => gear::INTERVAL,
             Self::Silk(silk) => silk.interval,
             Self::Dlc(dlc) => dlc.interval,
         }
@@ -317,7 +351,7 @@ impl Pacer {
     #[must_use]
     pub fn level0_first(&self) -> bool {
         match self {
-            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) => false,
+            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) | Self::Gear(_) => false,
             Self::Silk(_) | Self::Dlc(_) => true,
         }
     }
@@ -326,7 +360,7 @@ impl Pacer {
     #[must_use]
     pub fn has_level0_thread(&self) -> bool {
         match self {
-            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) | Self::Dlc(_) => false,
+            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) | Self::Dlc(_) | Self::Gear(_) => false,
             Self::Silk(_) => true,
         }
     }
@@ -335,7 +369,7 @@ impl Pacer {
     #[must_use]
     pub fn level0_part(&self, load: &LoadState, version: &Version) -> Option<Range<usize>> {
         match self {
-            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) | Self::Silk(_) => None,
+            Self::Steady(_) | Self::Governor(_) | Self::SoftSleep(_) | Self::Silk(_) | Self::Gear(_) => None,
             Self::Dlc(dlc) => dlc.level0_part(load, version),
         }
     }
@@ -347,7 +381,8 @@ impl Pacer {
             Self::Governor(limits)
             | Self::Steady(SteadyConfig { limits, .. })
             | Self::Silk(SilkConfig { limits, .. })
-            | Self::Dlc(DlcConfig { limits, .. }) => limits.level0_slows(runs),
+            | Self::Dlc(DlcConfig { limits, .. })
+            | Self::Gear(GearConfig { limits, .. }) => limits.level0_slows(runs),
             Self::SoftSleep(soft) => soft.presses(runs),
         }
     }
@@ -359,7 +394,8 @@ impl Pacer {
             Self::Steady(steady) => steady.limits.is_slowing(load, &load.users),
             Self::Governor(limits)
             | Self::Silk(SilkConfig { limits, .. })
-            | Self::Dlc(DlcConfig { limits, .. }) => {
+            | Self::Dlc(DlcConfig { limits, .. })
+            | Self::Gear(GearConfig { limits, .. }) => {
                 load.debt_bytes >= limits.debt_slow_bytes || self.presses(load.l0_runs)
             }
             Self::SoftSleep(_) => self.presses(load.l0_runs),

@@ -21,23 +21,26 @@
 //! * With `settle` (BoLT's settled compaction) victims are judged one by one (`choice`). Target inputs are what
 //!   overlaps a victim, not what lies between victims. A victim that step 5 would move by itself moves.
 //!
-//! `LeastOverlap` takes the group's other victims wherever their compaction costs least (`overlap`).
+//! `LeastOverlap` takes the group's other victims wherever their compaction costs least (`overlap`). `RatioWindow` is
+//! HyperLevelDB's (`window`): it takes level 0 by whole runs, and chooses the level by itself.
 
 mod choice;
 mod cursor;
 mod intra_l0;
 mod level0;
 mod overlap;
+mod window;
 
 use std::ops::Range;
 
 use super::expiry::alone;
 use super::{Plan, Reason, TreeView};
 use crate::catalog::{LevelState, Run, TableMeta};
-use crate::types::KeyRange;
+use crate::types::{KeyRange, LEVELS};
 
 use choice::Choice;
 pub use intra_l0::Evenness;
+pub use window::WindowConfig;
 
 /// The pickers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +49,8 @@ pub enum Picker {
     Cursor(PickerConfig),
     /// Victims that overlap little of the target, and some behind the cursor, so that all have their turn.
     LeastOverlap(PickerConfig),
+    /// The window of neighbours that holds most for each byte that it overlaps.
+    RatioWindow(WindowConfig),
 }
 
 /// Limits of the pickers.
@@ -82,11 +87,21 @@ impl Picker {
         let reason = if level == 0 { Reason::Level0Runs } else { Reason::LevelBytes };
         let with_cursor = |(choice, cursor)| (choice, Some(cursor));
         let (choice, cursor) = match self {
+            Self::RatioWindow(config) => (window::choose(source, config)?, None),
             _ if level == 0 => (level0::choose(source)?, None),
             Self::LeastOverlap(_) => overlap::choose(source).map(with_cursor)?,
             Self::Cursor(_) => cursor::choose(source).map(with_cursor)?,
         };
         Some(choice.plan(reason, cursor))
+    }
+
+    /// The levels that are due by `scores`, in the order in which they are to be taken; `None` for the order of their scores.
+    #[must_use]
+    pub fn turns(&self, scores: &[f64; LEVELS]) -> Option<Vec<u8>> {
+        match self {
+            Self::Cursor(_) | Self::LeastOverlap(_) => None,
+            Self::RatioWindow(_) => Some(window::turns(scores)),
+        }
     }
 
     /// The next compaction of a dense part of level 0, one that holds at least one part in `parts` of what it meets;
@@ -135,7 +150,7 @@ impl Picker {
         range: &KeyRange,
         is_due: impl Fn(&TableMeta) -> bool,
     ) -> RangePick {
-        let (Self::Cursor(config) | Self::LeastOverlap(config)) = self;
+        let config = self.config();
         let deepest = view.version.deepest().filter(|level| *level > 0);
         let run = deepest.and_then(|level| Some((level, view.version.level(level).run()?)));
         let is_due = |table: &TableMeta| table.range.overlaps(range) && is_due(table);
@@ -151,13 +166,20 @@ impl Picker {
     /// Bytes of a group, at most.
     #[must_use]
     pub fn group_bytes(&self) -> u64 {
-        let (Self::Cursor(config) | Self::LeastOverlap(config)) = self;
-        config.group_bytes
+        self.config().group_bytes
+    }
+
+    fn config(&self) -> &PickerConfig {
+        match self {
+            Self::Cursor(config)
+            | Self::LeastOverlap(config)
+            | Self::RatioWindow(WindowConfig { victims: config, .. }) => config,
+        }
     }
 
     /// Nothing for the deepest level, which has no target.
     fn source<'a>(&'a self, view: &'a TreeView<'a>, level: u8) -> Option<Source<'a>> {
-        let (Self::Cursor(config) | Self::LeastOverlap(config)) = self;
+        let config = self.config();
         let scattered = matches!(self, Self::LeastOverlap(_)) && level > 0;
         let (_, target) = view.version.levels().nth(usize::from(level) + 1)?;
         let state = view.version.level(level);

@@ -30,9 +30,9 @@ fn random_tree(dice: &mut Dice) -> Version {
     version(tables)
 }
 
-/// LevelDB's picker, the default one, and the other one with and without settling, for small trees; and limits that follow
-/// the tree.
-fn configs() -> [PolicyConfig; 5] {
+/// LevelDB's picker, the default one, the scattered one with and without settling, and windows, single ones and groups, for
+/// small trees; and limits that follow the tree.
+fn configs() -> [PolicyConfig; 7] {
     let leveldb = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
     let with = |settle, least| {
         let mut config = leveldb;
@@ -40,10 +40,23 @@ fn configs() -> [PolicyConfig; 5] {
         config.picker = if least { Picker::LeastOverlap(picker) } else { Picker::Cursor(picker) };
         config
     };
+    let windows = |mut config: PolicyConfig| {
+        let victims = *config.picker_mut();
+        config.picker = Picker::RatioWindow(WindowConfig { victims, bytes_max: 30 << 20, oldest_runs: 3 });
+        config
+    };
     let mut even = with(true, false);
     let Layout::Leveled(layout) = &mut even.layout;
     layout.ratio = None;
-    [leveldb, with(true, false), with(true, true), with(false, true), even]
+    [
+        leveldb,
+        with(true, false),
+        with(true, true),
+        with(false, true),
+        windows(leveldb),
+        windows(with(false, false)),
+        even,
+    ]
 }
 
 /// The hulls of what `plan` compactions between one fence and the next, with their bytes.

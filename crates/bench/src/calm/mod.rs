@@ -49,6 +49,7 @@ use self::operations::Mix;
 use self::window::WINDOW;
 use crate::Result;
 use crate::progress::Progress;
+use crate::recording::samples_of;
 use crate::store::Store;
 
 /// Hears what is done next.
@@ -284,10 +285,14 @@ fn offer(
     let warm_up = if settings.warm_up_s > 0.0 { windows(settings.warm_up_s) } else { 0 };
     let time = WINDOW * (warm_up + windows(settings.level_s));
     let course = Course { phase: phase + 1, rate: Some(rate), time, name: "level", ..*course };
+    // Those of the rest before are none of the level's.
+    course.store.load_samples();
+    let started = Instant::now();
     let Recorded { windows, outcome } = course.run()?;
+    let samples = samples_of(started, course.store.load_samples());
     let level = Level::new(windows, warm_up as usize).report();
     let unfinished = outcome.unfinished;
-    Ok((LevelReport { unfinished, rested, floor: under, ..level }, outcome.wrong))
+    Ok((LevelReport { unfinished, rested, floor: under, samples, ..level }, outcome.wrong))
 }
 
 #[cfg(test)]

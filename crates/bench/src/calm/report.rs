@@ -8,7 +8,7 @@ use super::Settings;
 use super::capacity::Capacity;
 use super::waits::Waits;
 use crate::latency::LatencySummary;
-use crate::recording::{Curve, lines};
+use crate::recording::{Curve, Sample, lines};
 use crate::report::{Provenance, table};
 
 /// A run: one or several engines, measured alike.
@@ -71,6 +71,9 @@ pub struct LevelReport {
     pub splits: Vec<Split>,
     /// What an engine that does nothing shows at this rate, in microseconds.
     pub floor: BTreeMap<String, LatencySummary>,
+    /// Samples of the load, from which what a pacer decides can be told again; none of engines other than Terrace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "lines")]
+    pub samples: Vec<Sample>,
     /// Window by window.
     #[serde(serialize_with = "lines")]
     pub course: Vec<Row>,

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use terrace::env::sync::Mutex;
 use terrace::{EventListener, JobBegin, JobEnd, Stall};
 
+/// Samples of the load that come sooner after one another are left out.
+const SAMPLES_APART: Duration = Duration::from_millis(90);
+
 /// What goes on beside, or holds up, the operations of a workload.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -38,6 +41,13 @@ pub struct Event {
 pub struct EventLog {
     /// Those that have no end yet stay when the others are taken.
     events: Mutex<Vec<Event>>,
+    samples: Mutex<Samples>,
+}
+
+#[derive(Debug, Default)]
+struct Samples {
+    taken: Vec<(Instant, String)>,
+    last: Option<Instant>,
 }
 
 impl EventLog {
@@ -47,6 +57,19 @@ impl EventLog {
         let (ended, open): (Vec<_>, Vec<_>) = events.drain(..).partition(|event| event.end.is_some());
         events.clone_from(&open);
         ended.into_iter().chain(open).collect()
+    }
+
+    /// The samples of the load since the last call, at most about eleven a second.
+    pub fn take_samples(&self) -> Vec<(Instant, String)> {
+        std::mem::take(&mut self.samples.lock().taken)
+    }
+
+    fn sampled(&self, now: Instant, sample: &str) {
+        let mut samples = self.samples.lock();
+        if samples.last.is_none_or(|last| now.saturating_duration_since(last) >= SAMPLES_APART) {
+            samples.last = Some(now);
+            samples.taken.push((now, sample.to_owned()));
+        }
     }
 
     fn begin(&self, job: Job, detail: String) {
@@ -91,6 +114,10 @@ impl EventListener for EventLog {
     fn stall_end(&self, stall: &Stall, time: Duration) {
         self.end(Job::Stall, &stall.reason, time, 0);
     }
+
+    fn load_sample(&self, sample: &str) {
+        self.sampled(Instant::now(), sample);
+    }
 }
 
 fn levels(compaction: &JobBegin) -> String {
@@ -115,6 +142,17 @@ mod tests {
         assert_eq!((second.len(), second[0].job, second[0].bytes), (1, Job::Compaction, 9));
         assert_eq!(second[0].end.map(|end| end - second[0].start), Some(Duration::from_millis(5)));
         assert!(log.take().is_empty());
+    }
+
+    #[test]
+    fn samples_close_together_are_left_out() {
+        let (log, start) = (EventLog::default(), Instant::now());
+        for ms in (0..1000).step_by(10) {
+            log.sampled(start + Duration::from_millis(ms), "period=1");
+        }
+        let at: Vec<_> = log.take_samples().iter().map(|(at, _)| (*at - start).as_millis()).collect();
+        assert_eq!((at.len(), at[1], at[2]), (12, 90, 180));
+        assert!(log.take_samples().is_empty());
     }
 
     #[test]

@@ -6,12 +6,13 @@
 //!    ([`Recorder::sampling`]), and adds up the histograms that the probes have handed over.
 //! 3. An interval is a tenth of a second in the first half minute, and a second from then on. A phase that lasted
 //!    longer is reported in seconds throughout.
-//! 4. Jobs and stalls come from the store as [`Event`]s, which [`EventLog`] receives from Terrace.
+//! 4. Jobs and stalls come from the store as [`Event`]s, which [`EventLog`] receives from Terrace, with its samples of the load.
 
 mod events;
 mod recorder;
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
@@ -31,8 +32,32 @@ pub struct Recording {
     /// Jobs and stalls that were going on, in the order of their ends.
     #[serde(serialize_with = "lines")]
     pub spans: Vec<Span>,
+    /// Samples of the load, from which what a pacer decides can be told again; none of engines other than Terrace.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "lines")]
+    pub samples: Vec<Sample>,
     /// By operation: points of the distribution over the whole phase, as quantile (0 to 1) and microseconds.
     pub latency_curves_us: BTreeMap<String, Curve>,
+}
+
+/// A sample of the load.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// Seconds from the start of the phase.
+    pub at_s: f64,
+    /// The sample as text: [`terrace::LoadSample`].
+    pub load: String,
+}
+
+/// `samples` of a phase that began at `started`.
+pub(crate) fn samples_of(started: Instant, samples: Vec<(Instant, String)>) -> Vec<Sample> {
+    let since = |at: Instant| at.checked_duration_since(started).map(|at| rounded(at.as_secs_f64()));
+    let samples = samples.into_iter();
+    samples.filter_map(|(at, load)| Some(Sample { at_s: since(at)?, load })).collect()
+}
+
+/// Seconds to the tenth of a millisecond.
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 1e4).round() / 1e4
 }
 
 /// Points of a distribution of latencies: quantile (0 to 1) and microseconds.

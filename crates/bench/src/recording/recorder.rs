@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use super::{Curve, Interval, Recording, Span, Tail};
+use super::{Curve, Interval, Recording, Span, Tail, rounded, samples_of};
 use crate::latency::{Latency, LatencySummary};
 use crate::store::{ByCause, Counters, Store};
 
@@ -110,6 +110,7 @@ impl<'a> Recorder<'a> {
         let (counters, started) = (store.counters(), Instant::now());
         // What went on before is no part of this phase.
         store.events();
+        store.load_samples();
         Self {
             store,
             started,
@@ -183,6 +184,7 @@ impl<'a> Recorder<'a> {
             interval_s: FINE.as_secs_f64() * if is_fine { 1.0 } else { f64::from(FINE_PER_COARSE) },
             intervals: self.intervals(is_fine),
             spans: self.spans(),
+            samples: samples_of(self.started, self.store.load_samples()),
             latency_curves_us,
         };
         (recording, summaries)
@@ -323,11 +325,6 @@ fn nonzero(amounts: &ByCause) -> BTreeMap<String, u64> {
         .filter(|(_, amount)| **amount > 0)
         .map(|(cause, amount)| ((*cause).to_owned(), *amount))
         .collect()
-}
-
-/// Seconds to the tenth of a millisecond.
-fn rounded(seconds: f64) -> f64 {
-    (seconds * 1e4).round() / 1e4
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod profile;
 mod terrace;
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 pub use self::profile::options;
 pub use self::terrace::{TerraceConfig, TerraceStore};
@@ -48,6 +49,12 @@ pub trait Store: Send + Sync {
     /// Background jobs and stalls that have ended since the last call, and those still going on. None by default, for
     /// engines that do not tell.
     fn events(&self) -> Vec<Event> {
+        Vec::new()
+    }
+
+    /// Samples of the load since the last call, as text ([`LoadSample`](::terrace::LoadSample)), with their times. None by
+    /// default, for engines other than Terrace.
+    fn load_samples(&self) -> Vec<(Instant, String)> {
         Vec::new()
     }
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Silk, SoftSleep, Steady, TableSize,
+    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout, Leveled,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Silk, SoftSleep, Steady,
+    TableSize,
 };
 use terrace::{Options, TreeOptions};
 
@@ -12,9 +13,9 @@ use crate::Result;
 
 /// The options of a profile, with those parts of its tree set otherwise that are named behind it, one after the other.
 ///
-/// A part is a decision (`layout`, which is `adaptive` or `leveled`, each with its defaults; `picker`, which is `cursor` or
-/// `least-overlap`, each with the group that there is), or a parameter by the name of its field in [`terrace::tree`]; those of a group
-/// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk` or `dlc`, each with the limits for writers that
+/// A part is a decision (`layout`, which is `adaptive` or `leveled`, each with its defaults; `picker`, which is `cursor`,
+/// `least-overlap` or `ratio-window`, each with the group that there is), or a parameter by the name of its field in [`terrace::tree`]; those of a group
+/// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk`, `dlc` or `gear`, each with the limits for writers that
 /// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
 /// `GET_BYTES+SCAN_BYTES`; `peak` is `delay-full` or `delay-part`; `burst` is `never`, a number of runs, or `RUNSxPARTS`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
 /// units of 2^10, 2^20 or 2^30; switches are `on` or `off`; `flushes` are `cut` or `whole`; `descriptors` are `per-pack` or `per-table`;
@@ -57,6 +58,8 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "group_bytes" => group(tree)?.bytes = size(value)?,
         "group_parts" => group(tree)?.parts = value.parse()?,
         "settle" => group(tree)?.settle = is_on(value)?,
+        "window_tables" => window(tree)?.window_tables = value.parse()?,
+        "oldest_runs" => window(tree)?.oldest_runs = value.parse()?,
         "table_bytes" => tables(tree)?.table_bytes = size(value)?,
         "flushes" => tables(tree)?.flushes = flushes(value)?,
         "l0_slow" => governor(tree)?.l0_slow = value.parse()?,
@@ -77,6 +80,8 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "high_softness" => dlc(tree)?.high_softness = value.parse()?,
         "peak" => dlc(tree)?.peak = peak(value)?,
         "burst" => dlc(tree)?.burst = burst(value)?,
+        "spring_percent" => gear(tree)?.spring_percent = value.parse()?,
+        "spring_ms" => gear(tree)?.spring = Duration::from_millis(value.parse()?),
         "yield_disk" => steady(tree)?.yield_disk = is_on(value)?,
         "yield_processor" => steady(tree)?.yield_processor = is_on(value)?,
         "packs" if value == "one-table" => device(tree)?.packs = PackLayout::OneTable,
@@ -104,8 +109,17 @@ fn leveled(tree: &mut TreeOptions) -> Result<&mut Leveled> {
 
 fn group(tree: &mut TreeOptions) -> Result<&mut Group> {
     match &mut tree.picker {
-        Picker::Cursor(group) | Picker::LeastOverlap(group) => Ok(group),
-        _ => Err("only with picker=cursor or picker=least-overlap".into()),
+        Picker::Cursor(group)
+        | Picker::LeastOverlap(group)
+        | Picker::RatioWindow(RatioWindow { group, .. }) => Ok(group),
+        _ => Err("only with picker=cursor, picker=least-overlap or picker=ratio-window".into()),
+    }
+}
+
+fn window(tree: &mut TreeOptions) -> Result<&mut RatioWindow> {
+    match &mut tree.picker {
+        Picker::RatioWindow(window) => Ok(window),
+        _ => Err("only with picker=ratio-window".into()),
     }
 }
 
@@ -121,7 +135,8 @@ fn governor(tree: &mut TreeOptions) -> Result<&mut Governor> {
         Pacer::Governor(limits)
         | Pacer::Steady(Steady { limits, .. })
         | Pacer::Silk(Silk { limits, .. })
-        | Pacer::Dlc(Dlc { limits, .. }) => Ok(limits),
+        | Pacer::Dlc(Dlc { limits, .. })
+        | Pacer::Gear(Gear { limits, .. }) => Ok(limits),
         _ => Err("not with pacer=soft-sleep".into()),
     }
 }
@@ -154,6 +169,13 @@ fn dlc(tree: &mut TreeOptions) -> Result<&mut Dlc> {
     }
 }
 
+fn gear(tree: &mut TreeOptions) -> Result<&mut Gear> {
+    match &mut tree.pacer {
+        Pacer::Gear(gear) => Ok(gear),
+        _ => Err("only with pacer=gear".into()),
+    }
+}
+
 fn bandwidth(tree: &mut TreeOptions) -> Result<&mut Bandwidth> {
     match &mut tree.pacer {
         Pacer::Silk(Silk { bandwidth, .. }) | Pacer::Dlc(Dlc { bandwidth, .. }) => Ok(bandwidth),
@@ -180,7 +202,8 @@ fn pacer(value: &str, tree: &mut TreeOptions) -> Result<Pacer> {
         "soft-sleep" => Ok(Pacer::SoftSleep(SoftSleep::default())),
         "silk" => Ok(Pacer::Silk(Silk { limits, ..Silk::default() })),
         "dlc" => Ok(Pacer::Dlc(Dlc { limits, ..Dlc::default() })),
-        _ => Err("a pacer is steady, governor, soft-sleep, silk or dlc".into()),
+        "gear" => Ok(Pacer::Gear(Gear { limits, ..Gear::default() })),
+        _ => Err("a pacer is steady, governor, soft-sleep, silk, dlc or gear".into()),
     }
 }
 
@@ -235,7 +258,8 @@ fn picker(value: &str, group: Group) -> Result<Picker> {
     match value {
         "cursor" => Ok(Picker::Cursor(group)),
         "least-overlap" => Ok(Picker::LeastOverlap(group)),
-        _ => Err("a picker is cursor or least-overlap".into()),
+        "ratio-window" => Ok(Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() })),
+        _ => Err("a picker is cursor, least-overlap or ratio-window".into()),
     }
 }
 
@@ -320,11 +344,24 @@ mod tests {
     }
 
     #[test]
+    fn every_part_of_a_window_can_be_set() {
+        let picker = |text: &str| options(text).unwrap().tree.picker;
+        let hyper = picker("hyperleveldb-32m:window_tables=9:oldest_runs=8:group_bytes=4M");
+        let group = Group { bytes: 4 << 20, ..Group::SINGLE };
+        assert_eq!(hyper, Picker::RatioWindow(RatioWindow { group, window_tables: 9, oldest_runs: 8 }));
+        let group = Group::default();
+        let default = picker("default:picker=ratio-window");
+        assert_eq!(default, Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() }));
+    }
+
+    #[test]
     fn every_part_of_a_pacer_can_be_set() {
         let pacer = |text: &str| options(text).unwrap().tree.pacer;
         let soft = pacer("default:pacer=soft-sleep:l0_free=9:nanos_per_run=10");
         assert_eq!(soft, Pacer::SoftSleep(SoftSleep { l0_free: 9, nanos_per_run: 10 }));
         let limits = Governor { l0_slow: 50, ..Governor::default() };
+        let gear = pacer("default:l0_slow=50:pacer=gear:spring_percent=90:spring_ms=20");
+        assert_eq!(gear, Pacer::Gear(Gear { limits, spring_percent: 90, spring: Duration::from_millis(20) }));
         let bandwidth = Bandwidth { device: Some(64 << 20), floor_percent: 7 };
         let silk = pacer(
             "default:l0_slow=50:pacer=silk:bandwidth=64M:floor_percent=7:estimator=1K+2K:interval_ms=5:pause_percent=60",
@@ -376,11 +413,13 @@ mod tests {
             ("leveldb-2m:ratio=1", "tree.layout.ratio"),
             ("default:ratio=4", "layout=leveled"),
             ("leveldb-2m:l0_runs=4", "layout=adaptive"),
+            ("default:oldest_runs=4", "picker=ratio-window"),
             ("default:layout=tiered", "adaptive or leveled"),
             ("default:l0_slow=2", "tree.layout.l0_runs"),
             ("default:memory_bytes=1G", "terrace::tree"),
             ("default:burst=20", "pacer=dlc"),
-            ("default:pacer=gear", "soft-sleep, silk or dlc"),
+            ("default:pacer=spring", "silk, dlc or gear"),
+            ("default:spring_ms=20", "pacer=gear"),
             ("default:pacer=dlc:burst=1", "tree.pacer.burst.runs"),
             ("default:pacer=dlc:low_percent=90", "tree.pacer.low_percent"),
         ] {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use terrace::{Builder, Db, Durability, Options, Stats};
 
@@ -119,6 +120,10 @@ impl Store for TerraceStore {
 
     fn events(&self) -> Vec<Event> {
         self.events.take()
+    }
+
+    fn load_samples(&self) -> Vec<(Instant, String)> {
+        self.events.take_samples()
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -138,6 +138,7 @@ fn compaction_to_json(compaction: &CompactionStats) -> Value {
         "intra_l0": compaction.intra_l0,
         "moves": compaction.moves,
         "moved_bytes": compaction.moved_bytes,
+        "given_up": compaction.given_up,
         "expired_tables": compaction.expired_tables,
         "records_in": compaction.records_in,
         "records_out": compaction.records_out,

@@ -18,7 +18,7 @@ use crate::format::edit::TableRecord;
 use crate::merge::{Cursor, newest_over};
 use crate::policy::{
     Claims, Cutter, Evenness, LoadState, Picker, PickerConfig, PlanInput, PolicyConfig, RangePick,
-    SizeConfig, SpaceView, TreeShape, TreeView, next_plan,
+    SizeConfig, SpaceView, TreeShape, TreeView, WindowConfig, next_plan,
 };
 use crate::types::{
     DeviceId, Extent, Holders, Holds, KeyspaceId, Kind, PackId, RangeTombstone, Stamp, UpperBound,
@@ -427,7 +427,16 @@ fn random_policies(dice: &mut Dice) -> (Picker, Cutter) {
     };
     let table_bytes = one_of([1, 50, 150]);
     let cutter = Cutter::Size(SizeConfig { table_bytes, grandparent_bytes_max, cuts_flushes: true });
-    (if one_of([0, 0, 1]) == 1 { Picker::LeastOverlap(config) } else { Picker::Cursor(config) }, cutter)
+    let picker = match one_of([0, 1, 2]) {
+        0 => Picker::Cursor(config),
+        1 => Picker::LeastOverlap(config),
+        _ => Picker::RatioWindow(WindowConfig {
+            victims: config,
+            bytes_max: 300,
+            oldest_runs: one_of([1, 2, 32]),
+        }),
+    };
+    (picker, cutter)
 }
 
 /// Plans that can run at the same time.

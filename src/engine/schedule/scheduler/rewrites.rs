@@ -8,7 +8,7 @@
 use super::{Background, State};
 use crate::env::sync::MutexGuard;
 use crate::error::Result;
-use crate::policy::{Plan, PlanKind, next_rewrite};
+use crate::policy::{Plan, PlanKind, Reason, next_rewrite};
 
 impl Background {
     /// Whether `plan` is a rewrite, and may start now.
@@ -95,13 +95,14 @@ impl Background {
         is_freed
     }
 
-    /// The rewrite that gives most space for what it writes.
+    /// The rewrite that gives most space for what it writes, for a caller that waits for it.
     fn rewrite_due(&self, state: &State) -> Option<Plan> {
         let space = self.jobs.space_view(true);
         if !space.totals.no_holes || space.packs.is_empty() {
             return None;
         }
         let may = |keyspace| !state.held.contains(&keyspace) && !state.waiting.contains_key(&keyspace);
-        self.with_views(&state.busy, may, false, |views| next_rewrite(views, &space))
+        let plan = self.with_views(&state.busy, may, false, |views| next_rewrite(views, &space))?;
+        Some(Plan { reason: Reason::Manual, ..plan })
     }
 }

@@ -32,6 +32,24 @@ fn a_failed_sync_loses_what_later_syncs_do_not_write() {
 }
 
 #[test]
+fn a_failed_write_back_loses_its_range_whatever_is_synced_later() {
+    let env = machine(Journal::None);
+    let file = named(&env, "/f");
+    file.write_at(0, b"kept").unwrap();
+    file.write_at(4, b"lost").unwrap();
+    file.write_at(8, b"kept").unwrap();
+    env.fault(rule(matching(Operation::WriteBack, "f", 1), FaultError::Io));
+    file.write_back(0..4, false).unwrap();
+    file.write_back(4..8, true).unwrap_err();
+    assert_eq!(env.crash(Survival::Nothing).read_file(p("/f")).unwrap(), b"", "nothing is durable by it");
+    file.write_back(8..12, true).unwrap();
+    file.sync().unwrap();
+    assert_eq!(env.read_file(p("/f")).unwrap(), b"keptlostkept");
+    assert_eq!(env.crash(Survival::Nothing).read_file(p("/f")).unwrap(), b"kept\0\0\0\0kept");
+    assert_eq!(env.crash(Survival::Everything).read_file(p("/f")).unwrap(), b"keptlostkept");
+}
+
+#[test]
 fn a_write_after_a_failed_sync_hides_what_was_lost() {
     let env = machine(Journal::None);
     let file = named(&env, "/f");

@@ -1,6 +1,6 @@
 //! The stores that BoLT's authors compare: profiles of Terrace at the scale of a run.
 
-use terrace::tree::{Cutter, Group, Layout, OneDevice, Pacer, PackLayout, Picker, Placer};
+use terrace::tree::{Cutter, Group, Layout, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow};
 use terrace::{Options, TreeOptions};
 
 use super::{LEVEL1_BYTES_MIN, MEMTABLE_BYTES_MIN, memory_for};
@@ -54,7 +54,9 @@ fn scale(setting: &Setting, tree: &mut TreeOptions) {
 
 fn group(tree: &mut TreeOptions) -> Option<&mut Group> {
     match &mut tree.picker {
-        Picker::Cursor(group) | Picker::LeastOverlap(group) => Some(group),
+        Picker::Cursor(group)
+        | Picker::LeastOverlap(group)
+        | Picker::RatioWindow(RatioWindow { group, .. }) => Some(group),
         _ => None,
     }
 }

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Cutter, Flushes, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker, Placer, TableSize,
+    Adaptive, Cutter, Flushes, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow,
+    TableSize,
 };
 use terrace::{Db, Options, TreeOptions};
 
@@ -73,6 +74,13 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
     let victims = match tree.picker {
         Picker::Cursor(group) => Some(("Cursor", group)),
         Picker::LeastOverlap(group) => Some(("LeastOverlap", group)),
+        Picker::RatioWindow(RatioWindow { group, window_tables, oldest_runs }) => {
+            entries.extend([
+                ("tables or groups of a window, with what it overlaps", window_tables.to_string()),
+                ("runs of level 0 in a compaction", oldest_runs.to_string()),
+            ]);
+            Some(("RatioWindow", group))
+        }
         other => {
             entries.push(("victims", format!("{other:?}")));
             None

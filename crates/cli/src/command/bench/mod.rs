@@ -6,6 +6,7 @@ mod flags;
 mod output;
 mod paper;
 mod punch;
+mod replay;
 mod report;
 mod ycsb;
 
@@ -21,6 +22,7 @@ pub enum Benchmark {
     Ycsb(ycsb::Arguments),
     Db(db::Arguments),
     Report(report::Arguments),
+    Replay(replay::Arguments),
     Paper(paper::Arguments),
     Punch(punch::Arguments),
     Calm(calm::Arguments),
@@ -31,6 +33,7 @@ pub fn run(benchmark: Benchmark) -> Result<Answer> {
         Benchmark::Ycsb(arguments) => ycsb::run(arguments),
         Benchmark::Db(arguments) => db::run(arguments),
         Benchmark::Report(arguments) => report::run(arguments),
+        Benchmark::Replay(arguments) => replay::run(&arguments),
         Benchmark::Paper(arguments) => paper::run(&arguments),
         Benchmark::Punch(arguments) => punch::run(arguments),
         Benchmark::Calm(arguments) => calm::run(&arguments),
