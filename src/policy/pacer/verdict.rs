@@ -61,6 +61,7 @@ fn example(class: JobClass, load: &LoadState) -> Plan {
         inputs: Vec::new(),
         moves: Vec::new(),
         fences: Vec::new(),
+        stacks: false,
         range: KeyRange::everything(),
         claims: Vec::new(),
         bytes: 0,

@@ -7,6 +7,8 @@
 //! A window overlaps something, or it would have moved. With groups (HyperBoLT) a window takes as many neighbours as the group
 //! allows, and those compete that have at least half of the bytes of the largest; without, all windows compete.
 //!
+//! A level of several runs, from another layout, has no neighbours; the cursor compacts it until it has one run.
+//!
 //! It differs from HyperLevelDB in that several jobs may run in one level: what a running job is in the way of ends a window.
 //! It keeps no cursor. So nothing bounds for how long a table over a dense part of the next level stays where it is.
 
@@ -15,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::choice::Choice;
-use super::{PickerConfig, Source};
+use super::{PickerConfig, Source, cursor};
 use crate::catalog::{Run, TableMeta};
 use crate::types::{KeyRange, LEVELS};
 
@@ -50,7 +52,10 @@ pub(super) fn choose<'a>(source: Source<'a>, config: &WindowConfig) -> Option<Ch
         let victims = runs[newer..].iter().flat_map(Run::iter).collect();
         return Choice::of(source, victims).filter(|choice| !choice.is_busy());
     }
-    let victims: Vec<_> = source.state.run()?.iter().map(|table| Victim::of(source, table)).collect();
+    if source.state.depth() > 1 || source.target.depth() > 1 {
+        return cursor::choose(source).map(|(choice, _)| choice);
+    }
+    let victims: Vec<_> = source.state.tables().map(|table| Victim::of(source, table)).collect();
     let free: Vec<_> = victims.iter().filter(|victim| victim.is_free && victim.met.is_empty()).collect();
     if !free.is_empty() {
         // One by one: between them lies what overlaps something.
@@ -80,7 +85,7 @@ struct Victim<'a> {
 impl<'a> Victim<'a> {
     fn of(source: Source<'a>, table: &'a Arc<TableMeta>) -> Self {
         let (mut met, mut reach) = (0..0, table.range.clone());
-        if let Some(target) = source.target {
+        if let Some(target) = source.target.runs.first() {
             let start = target.lower_bound(&table.range.start);
             met = start..start;
             for other in target.overlapping(&table.range) {
@@ -114,7 +119,7 @@ impl Window {
 /// The windows that compete.
 fn windows(source: Source<'_>, config: &WindowConfig, victims: &[Victim<'_>]) -> Vec<Window> {
     let mut until = vec![0];
-    for table in source.target.into_iter().flat_map(Run::iter) {
+    for table in source.target.tables() {
         until.push(until[until.len() - 1] + table.bytes());
     }
     let group_bytes = source.group_bytes();
