@@ -82,8 +82,8 @@ pub use types::Prefix;
 pub mod tree {
     pub use crate::options::{
         Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
-        LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep, Steady,
-        TableSize,
+        Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep,
+        Steady, TableSize, Tiered,
     };
 }
 

@@ -35,6 +35,7 @@ mod expiry;
 mod level0;
 mod properties;
 mod release;
+mod tiered;
 mod volume;
 
 impl PolicyConfig {
@@ -92,7 +93,8 @@ impl PolicyConfig {
 
     /// The limits of the picker, whichever it is.
     fn picker_mut(&mut self) -> &mut PickerConfig {
-        let (Picker::Cursor(config) | Picker::LeastOverlap(config)) = &mut self.picker;
+        let (Picker::Cursor(config) | Picker::LeastOverlap(config) | Picker::Levels(config)) =
+            &mut self.picker;
         config
     }
 }
@@ -191,7 +193,7 @@ impl Case {
         let value = parse_bytes(value);
         let mut picker = *self.config.picker_mut();
         let PolicyConfig { layout, cutter, pacer, .. } = &mut self.config;
-        let Layout::Leveled(layout) = layout;
+        let Layout::Leveled(layout) = layout else { panic!("only a leveled tree has such settings") };
         let Cutter::Size(cutter) = cutter;
         let Pacer::Governor(pacer) = pacer else { panic!("only a governor has such settings") };
         match name {

@@ -23,11 +23,14 @@
 //!   overlaps a victim, not what lies between victims. A victim that step 5 would move by itself moves.
 //!
 //! `LeastOverlap` takes the group's other victims wherever their compaction costs least (`overlap`).
+//!
+//! `Levels` merges whole levels, or all that lies in a part of one (`levels`).
 
 mod choice;
 mod cursor;
 mod intra_l0;
 mod level0;
+mod levels;
 mod overlap;
 
 use std::ops::Range;
@@ -49,6 +52,8 @@ pub enum Picker {
     Cursor(PickerConfig),
     /// Victims that overlap little of the target, and some behind the cursor, so that all have their turn.
     LeastOverlap(PickerConfig),
+    /// Whole levels, as one if a group is of 0 bytes, or else in parts of about that many.
+    Levels(PickerConfig),
 }
 
 /// Limits of the pickers.
@@ -81,10 +86,16 @@ impl Picker {
     /// The next plan for `level`, if there is work that no running job is in the way of.
     #[must_use]
     pub fn pick(&self, view: &TreeView<'_>, level: u8) -> Option<Plan> {
+        if let Self::Levels(config) = self
+            && view.shape.merges_within[usize::from(level)]
+        {
+            return levels::within(view, config, level);
+        }
         let source = self.source(view, level)?;
         let reason = if level == 0 { Reason::Level0Runs } else { Reason::LevelBytes };
         let with_cursor = |(choice, cursor)| (choice, Some(cursor));
         let (choice, cursor) = match self {
+            Self::Levels(_) => return levels::next(source),
             _ if level == 0 => (level0::choose(source)?, None),
             Self::LeastOverlap(_) => overlap::choose(source).map(with_cursor)?,
             Self::Cursor(_) => cursor::choose(source).map(with_cursor)?,
@@ -143,7 +154,7 @@ impl Picker {
         range: &KeyRange,
         is_due: impl Fn(&TableMeta) -> bool,
     ) -> RangePick {
-        let (Self::Cursor(config) | Self::LeastOverlap(config)) = self;
+        let config = self.config();
         let Some(level) = view.version.deepest().filter(|level| *level > 0) else { return RangePick::Done };
         let state = view.version.level(level);
         let overlaps = |table: &TableMeta| table.range.overlaps(range);
@@ -173,17 +184,22 @@ impl Picker {
     /// Bytes of a group, at most.
     #[must_use]
     pub fn group_bytes(&self) -> u64 {
-        let (Self::Cursor(config) | Self::LeastOverlap(config)) = self;
-        config.group_bytes
+        self.config().group_bytes
+    }
+
+    fn config(&self) -> &PickerConfig {
+        let (Self::Cursor(config) | Self::LeastOverlap(config) | Self::Levels(config)) = self;
+        config
     }
 
     /// Nothing for the deepest level, which has no target.
     fn source<'a>(&'a self, view: &'a TreeView<'a>, level: u8) -> Option<Source<'a>> {
-        let (Self::Cursor(config) | Self::LeastOverlap(config)) = self;
+        let config = self.config();
         let scattered = matches!(self, Self::LeastOverlap(_)) && level > 0;
         let (_, target) = view.version.levels().nth(usize::from(level) + 1)?;
         let state = view.version.level(level);
-        Some(Source { view, level, state, target, one_by_one: config.settle || scattered, config })
+        let one_by_one = config.settle || scattered;
+        Some(Source { view, level, state, target, stacks: false, one_by_one, config })
     }
 }
 
@@ -193,8 +209,10 @@ struct Source<'a> {
     view: &'a TreeView<'a>,
     level: u8,
     state: &'a LevelState,
-    /// The next level.
+    /// The next level; nothing if what comes there lies on top of it.
     target: &'a LevelState,
+    /// Whether it does.
+    stacks: bool,
     config: &'a PickerConfig,
     /// Whether target inputs are sought for each victim, or else for all that lies between the first and the last.
     one_by_one: bool,
