@@ -83,8 +83,8 @@ pub use types::Prefix;
 pub mod tree {
     pub use crate::options::{
         Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout,
-        Leveled, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Retainer,
-        Silk, SoftSleep, Steady, TableSize,
+        Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow,
+        Retainer, Silk, SoftSleep, Steady, TableSize, Tiered,
     };
 }
 

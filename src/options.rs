@@ -15,9 +15,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::types::Prefix;
 
 pub use cutter::{Cutter, Flushes, TableSize};
-pub use layout::{Adaptive, Layout, Leveled};
+pub use layout::{Adaptive, Layout, Leveled, Tiered};
 pub use pacer::{Bandwidth, Burst, Dlc, Gear, Governor, LoadEstimator, Pacer, Peak, Silk, SoftSleep, Steady};
-pub use picker::{Group, Picker, RatioWindow};
+pub use picker::{Group, Levels, Picker, RatioWindow};
 pub use placer::{Descriptors, OneDevice, PackLayout, Placer};
 pub use retainer::Retainer;
 pub use tree::TreeOptions;
@@ -209,6 +209,8 @@ impl Options {
     ///   1 MB in files of up to 128 MB, one for each flush or compaction; +GC, groups of 64 MB, in a smaller level all of it;
     ///   +STL, settled compaction; +FC, a descriptor for each file.
     /// * `hyperbolt-ls`, `hyperbolt-gc`, `hyperbolt-stl`, `hyperbolt`: the same on HyperLevelDB's.
+    /// * `l-lsm`, `t-lsm`, `ll-lsm`, `sm`: PTierDB's baselines on LevelDB's: whole levels of runs of one table each; leveling,
+    ///   tiering and lazy leveling with up to 10 runs, and LSbM's stepped merge (`docs/mechanisms/layouts.md`).
     ///
     /// What these leave out of the stores that they are named after is in `docs/mechanisms/bolt.md`.
     ///

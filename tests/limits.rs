@@ -10,9 +10,9 @@ use crate::common::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout, Leveled,
+    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout, Leveled, Levels,
     LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Retainer, Silk, SoftSleep,
-    TableSize,
+    TableSize, Tiered,
 };
 use terrace::{
     Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, Prefix, TreeOptions, WriteBatch,
@@ -268,6 +268,14 @@ fn each_setting_out_of_its_range_is_named() {
         ("tree.picker.window_tables", |o| o.tree.picker = window(1001, 32)),
         ("tree.picker.oldest_runs", |o| o.tree.picker = window(16, 0)),
         ("tree.picker.oldest_runs", |o| o.tree.picker = window(16, 10_001)),
+        ("tree.picker.part_bytes", |o| o.tree.picker = Picker::Levels(Levels { part_bytes: (4 << 30) + 1 })),
+        ("tree.picker is Levels", |o| o.tree.picker = Picker::Levels(Levels::default())),
+        ("tree.layout is Tiered", |o| o.tree.layout = Layout::Tiered(Tiered::default())),
+        ("tree.layout.level1_bytes", |o| o.tree.layout = tiered(|tiered| tiered.level1_bytes = 4095)),
+        ("tree.layout.ratio", |o| o.tree.layout = tiered(|tiered| tiered.ratio = 101)),
+        ("tree.layout.runs", |o| o.tree.layout = tiered(|tiered| tiered.runs = 0)),
+        ("tree.layout.last_runs", |o| o.tree.layout = tiered(|tiered| tiered.last_runs = 1001)),
+        ("tree.layout.l0_trigger", |o| o.tree.layout = tiered(|tiered| tiered.l0_trigger = 0)),
         ("tree.block_bytes", |o| o.tree.block_bytes = 255),
         ("tree.block_bytes", |o| o.tree.block_bytes = (1 << 20) + 1),
         ("tree.layout.l0_bytes", |o| *o.tree.level1_bytes() = 4095),
@@ -390,6 +398,12 @@ fn keyspace(compression: Compression, filter_bits_per_key: u8, prefix_bytes: u16
 
 fn leveled(level1_bytes: u64, ratio: u32, l0_trigger: usize) -> Layout {
     Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger })
+}
+
+fn tiered(change: impl FnOnce(&mut Tiered)) -> Layout {
+    let mut tiered = Tiered::default();
+    change(&mut tiered);
+    Layout::Tiered(tiered)
 }
 
 fn smallest_tree() -> TreeOptions {

@@ -3,8 +3,8 @@
 use super::range;
 use crate::error::Result;
 
-/// Which tables a compaction takes together from a level below level 0. Level 0 is compacted by sections, oldest runs first, with
-/// all but the last.
+/// Which tables a compaction takes together. With `Cursor` and `LeastOverlap`, that is about levels below level 0: level 0
+/// is compacted by sections, oldest runs first.
 ///
 /// ```
 /// use terrace::tree::{Group, Picker};
@@ -21,6 +21,8 @@ pub enum Picker {
     /// Neighbours that hold most for each byte of the next level that they overlap; of level 0 its oldest runs, all of them
     /// (HyperLevelDB: `PickCompaction`).
     RatioWindow(RatioWindow),
+    /// Whole levels: goes with [`Layout::Tiered`](super::Layout::Tiered), and with no other layout.
+    Levels(Levels),
 }
 
 /// HyperLevelDB's choice, [`Picker::RatioWindow`] (`db/version_set.cc`):
@@ -47,6 +49,20 @@ pub struct RatioWindow {
     pub window_tables: u32,
     /// As many runs a compaction takes of level 0, at most; 1 to 10,000. Default: 32.
     pub oldest_runs: usize,
+}
+
+/// How much of a level is merged at a time.
+///
+/// ```
+/// use terrace::tree::Levels;
+/// assert_eq!(Levels::default(), Levels { part_bytes: 0 });
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Levels {
+    /// Bytes of its level that a merge takes together, about; 0 to 4 GiB, 0 for the whole level, as the tiered stores of
+    /// the literature have it. In parts, each merge is durable and gives back its space by itself, and several run at the
+    /// same time. A part is larger where the tables that overlap each other are. Default: 0.
+    pub part_bytes: u64,
 }
 
 /// How many tables a compaction takes from its level, and what becomes of those that need no compaction.
@@ -105,6 +121,7 @@ impl Picker {
                 range("tree.picker.window_tables", (*window_tables).into(), 2, 1000)?;
                 range("tree.picker.oldest_runs", *oldest_runs as u64, 1, 10_000)
             }
+            Self::Levels(Levels { part_bytes }) => range("tree.picker.part_bytes", *part_bytes, 0, 4 << 30),
         }
     }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use super::{
     Cutter, DlcConfig, GearConfig, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig,
-    Placer, Retainer, SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig, WindowConfig,
+    Placer, Retainer, SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig, TieredConfig, WindowConfig,
 };
 use crate::options::{
-    self, Adaptive, Dlc, Flushes, Gear, Governor, Group, Leveled, RatioWindow, Silk, SoftSleep, Steady,
-    TableSize, TreeOptions,
+    self, Adaptive, Dlc, Flushes, Gear, Governor, Group, Leveled, Levels, RatioWindow, Silk, SoftSleep,
+    Steady, TableSize, Tiered, TreeOptions,
 };
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
@@ -86,6 +86,15 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
         options::Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
             (level1_bytes, Some(ratio.into()), l0_trigger as u64)
         }
+        options::Layout::Tiered(Tiered { level1_bytes, ratio, runs, last_runs, l0_trigger }) => {
+            return Layout::Tiered(TieredConfig {
+                level1_bytes,
+                ratio: ratio.into(),
+                runs: runs.into(),
+                last_runs: last_runs.into(),
+                l0_trigger: l0_trigger as u64,
+            });
+        }
     };
     Layout::Leveled(LeveledConfig {
         level1_bytes,
@@ -118,6 +127,12 @@ fn picker(picker: &options::Picker, table_bytes: u64) -> Picker {
                 oldest_runs: oldest_runs as u64,
             })
         }
+        // A level is merged or moved as one; in parts, each cluster of tables by itself. A table moves whatever it overlaps
+        // in the level after the target, for that is merged with whole levels, too.
+        options::Picker::Levels(Levels { part_bytes }) => Picker::Levels(PickerConfig {
+            grandparent_bytes_max: u64::MAX,
+            ..config(Group { bytes: part_bytes, parts: 1, settle: part_bytes > 0 })
+        }),
     }
 }
 
@@ -217,7 +232,7 @@ mod tests {
                     ..TreeOptions::default()
                 };
                 let policy = PolicyConfig::new(&tree, 2);
-                let Layout::Leveled(layout) = policy.layout;
+                let Layout::Leveled(layout) = policy.layout else { panic!("leveled") };
                 assert!(layout.l0_runs_max <= l0_slow as u64, "{layout:?}");
                 for overwrite_ratio in [0.0, 0.3, 1.0, f64::NAN] {
                     // An empty tree is due at what it may hold.

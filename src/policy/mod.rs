@@ -33,7 +33,7 @@ pub use config::PolicyConfig;
 pub use costs::{BlocksAsked, Costs, Measured};
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
 pub use expiry::Expiring;
-pub use layout::{Layout, LeveledConfig, TreeShape};
+pub use layout::{Layout, LeveledConfig, TieredConfig, TreeShape};
 pub use pacer::{
     Admission, Budget, Deferral, DlcConfig, GearConfig, GovernorConfig, JobClass, LoadClass, Pace, Pacer,
     Pressure, Round, RunningJobs, SilkConfig, Slowdown, SoftSleepConfig, SteadyConfig, UserLoad, Verdict,

@@ -36,6 +36,7 @@ mod expiry;
 mod level0;
 mod properties;
 mod release;
+mod tiered;
 mod volume;
 
 impl PolicyConfig {
@@ -95,6 +96,7 @@ impl PolicyConfig {
     fn picker_mut(&mut self) -> &mut PickerConfig {
         let (Picker::Cursor(config)
         | Picker::LeastOverlap(config)
+        | Picker::Levels(config)
         | Picker::RatioWindow(WindowConfig { victims: config, .. })) = &mut self.picker;
         config
     }
@@ -194,7 +196,7 @@ impl Case {
         let value = parse_bytes(value);
         let mut picker = *self.config.picker_mut();
         let PolicyConfig { layout, cutter, pacer, .. } = &mut self.config;
-        let Layout::Leveled(layout) = layout;
+        let Layout::Leveled(layout) = layout else { panic!("only a leveled tree has such settings") };
         let Cutter::Size(cutter) = cutter;
         let Pacer::Governor(pacer) = pacer else { panic!("only a governor has such settings") };
         match name {

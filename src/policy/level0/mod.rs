@@ -46,9 +46,10 @@ impl Layout {
     /// now, which slows writers but never stops them.
     #[must_use]
     pub fn level0_runs(&self, version: &Version, overwrite_ratio: f64) -> u64 {
-        let Self::Leveled(config) = self;
         let runs = &version.level(0).runs;
-        let Some(run_bytes) = self.level0_run_bytes(version, overwrite_ratio) else {
+        let (Some(config), Some(run_bytes)) =
+            (self.following(), self.level0_run_bytes(version, overwrite_ratio))
+        else {
             return runs.len() as u64;
         };
         let counted_max = (config.level0_bytes(version) / LEVEL0_COUNTED_PARTS).max(config.run_bytes());
@@ -62,11 +63,11 @@ impl Layout {
     /// Bytes of level 0 that count as one run; `None` with a given ratio, where only runs count.
     #[must_use]
     pub fn level0_run_bytes(&self, version: &Version, overwrite_ratio: f64) -> Option<u64> {
-        let Self::Leveled(config) = self;
+        let config = self.following()?;
         let due_bytes = config.level0_bytes(version);
         let full_bytes = (due_bytes as f64 / overwrite_ratio) as u64;
         let full_bytes = full_bytes.clamp(due_bytes, config.level0_bytes_max());
-        config.ratio.is_none().then(|| config.level0_counted_bytes(full_bytes))
+        Some(config.level0_counted_bytes(full_bytes))
     }
 
     /// What readers must have paid for each run of level 0 before it is compacted although it is not full, in bytes
@@ -84,8 +85,7 @@ impl Layout {
     /// ratio: only scans pay there.
     #[must_use]
     pub fn filter_probes_worth(&self, looks: u64, costs: &Costs) -> u64 {
-        let Self::Leveled(config) = self;
-        if config.ratio.is_some() { 0 } else { costs.filter_probes_worth(looks) }
+        if self.has_intra_l0() { costs.filter_probes_worth(looks) } else { 0 }
     }
 
     /// Divisor: in idle time, those parts of level 0 are compacted that hold at least this part of what lies below
@@ -99,8 +99,23 @@ impl Layout {
     /// Whether there is intra-L0 compaction: without a given ratio.
     #[must_use]
     pub fn has_intra_l0(&self) -> bool {
-        let Self::Leveled(config) = self;
-        config.ratio.is_none()
+        self.following().is_some()
+    }
+
+    /// The limits that follow the tree, unless the layout has a given ratio.
+    fn following(&self) -> Option<&LeveledConfig> {
+        match self {
+            Self::Leveled(config) => Some(config).filter(|config| config.ratio.is_none()),
+            Self::Tiered(_) => None,
+        }
+    }
+
+    /// When level 0 is due.
+    pub(super) fn level0(&self, version: &Version) -> Level0Limits {
+        match self {
+            Self::Leveled(config) => config.level0(version),
+            Self::Tiered(config) => Level0Limits::of_runs(config.l0_trigger),
+        }
     }
 }
 
@@ -157,6 +172,11 @@ pub(super) struct Level0Limits {
 }
 
 impl Level0Limits {
+    /// LevelDB's: by the number of runs, and all of them go.
+    fn of_runs(runs: u64) -> Self {
+        Self { runs, bytes: u64::MAX, left_bytes: 0 }
+    }
+
     pub(super) fn score(&self, level: &LevelState) -> f64 {
         (level.runs.len() as f64 / self.runs as f64).max(level.bytes() as f64 / self.bytes as f64)
     }
@@ -166,7 +186,7 @@ impl LeveledConfig {
     /// When level 0 is due.
     pub(super) fn level0(&self, version: &Version) -> Level0Limits {
         if self.ratio.is_some() {
-            return Level0Limits { runs: self.l0_trigger, bytes: u64::MAX, left_bytes: 0 };
+            return Level0Limits::of_runs(self.l0_trigger);
         }
         let bytes = self.level0_bytes(version);
         let full_runs = bytes.div_ceil(self.run_bytes());

@@ -90,13 +90,16 @@ impl JobClass {
         match plan.reason {
             Reason::Manual => Self::Manual,
             Reason::Expiry | Reason::Released | Reason::DeadSpace => Self::Upkeep,
-            Reason::Level0Runs | Reason::LevelBytes | Reason::Readers | Reason::Idle | Reason::Part => {
-                match (plan.source, plan.target) {
-                    (0, 0) => Self::IntraLevel0,
-                    (0, _) => Self::Level0,
-                    _ => Self::Deep,
-                }
-            }
+            Reason::Level0Runs
+            | Reason::LevelBytes
+            | Reason::LevelRuns
+            | Reason::Readers
+            | Reason::Idle
+            | Reason::Part => match (plan.source, plan.target) {
+                (0, 0) => Self::IntraLevel0,
+                (0, _) => Self::Level0,
+                _ => Self::Deep,
+            },
         }
     }
 }

@@ -24,11 +24,14 @@
 //!
 //! `LeastOverlap` takes the group's other victims wherever their compaction costs least (`overlap`). `RatioWindow` is
 //! HyperLevelDB's (`window`): it takes level 0 by whole runs, and chooses the level by itself.
+//!
+//! `Levels` merges whole levels, or all that lies in a part of one (`levels`).
 
 mod choice;
 mod cursor;
 mod intra_l0;
 mod level0;
+mod levels;
 mod overlap;
 mod window;
 
@@ -54,6 +57,8 @@ pub enum Picker {
     LeastOverlap(PickerConfig),
     /// The window of neighbours that holds most for each byte that it overlaps.
     RatioWindow(WindowConfig),
+    /// Whole levels, as one if a group is of 0 bytes, or else in parts of about that many.
+    Levels(PickerConfig),
 }
 
 /// Limits of the pickers.
@@ -86,11 +91,17 @@ impl Picker {
     /// The next plan for `level`, if there is work that no running job is in the way of.
     #[must_use]
     pub fn pick(&self, view: &TreeView<'_>, level: u8) -> Option<Plan> {
+        if let Self::Levels(config) = self
+            && view.shape.merges_within[usize::from(level)]
+        {
+            return levels::within(view, config, level);
+        }
         let source = self.source(view, level)?;
         let reason = if level == 0 { Reason::Level0Runs } else { Reason::LevelBytes };
         let with_cursor = |(choice, cursor)| (choice, Some(cursor));
         let (choice, cursor) = match self {
             Self::RatioWindow(config) => (window::choose(source, config)?, None),
+            Self::Levels(_) => return levels::next(source),
             _ if level == 0 => (level0::choose(source)?, None),
             Self::LeastOverlap(_) => overlap::choose(source).map(with_cursor)?,
             Self::Cursor(_) => cursor::choose(source).map(with_cursor)?,
@@ -102,7 +113,7 @@ impl Picker {
     #[must_use]
     pub fn turns(&self, scores: &[f64; LEVELS]) -> Option<Vec<u8>> {
         match self {
-            Self::Cursor(_) | Self::LeastOverlap(_) => None,
+            Self::Cursor(_) | Self::LeastOverlap(_) | Self::Levels(_) => None,
             Self::RatioWindow(_) => Some(window::turns(scores)),
         }
     }
@@ -195,6 +206,7 @@ impl Picker {
         match self {
             Self::Cursor(config)
             | Self::LeastOverlap(config)
+            | Self::Levels(config)
             | Self::RatioWindow(WindowConfig { victims: config, .. }) => config,
         }
     }
@@ -205,7 +217,8 @@ impl Picker {
         let scattered = matches!(self, Self::LeastOverlap(_)) && level > 0;
         let (_, target) = view.version.levels().nth(usize::from(level) + 1)?;
         let state = view.version.level(level);
-        Some(Source { view, level, state, target, one_by_one: config.settle || scattered, config })
+        let one_by_one = config.settle || scattered;
+        Some(Source { view, level, state, target, stacks: false, one_by_one, config })
     }
 }
 
@@ -215,8 +228,10 @@ struct Source<'a> {
     view: &'a TreeView<'a>,
     level: u8,
     state: &'a LevelState,
-    /// The next level.
+    /// The next level; nothing if what comes there lies on top of it.
     target: &'a LevelState,
+    /// Whether it does.
+    stacks: bool,
     config: &'a PickerConfig,
     /// Whether target inputs are sought for each victim, or else for all that lies between the first and the last.
     one_by_one: bool,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use terrace::tree::{
     Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout, Leveled,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Silk, SoftSleep, Steady,
-    TableSize,
+    Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Silk, SoftSleep,
+    Steady, TableSize, Tiered,
 };
 use terrace::{Options, TreeOptions};
 
@@ -13,8 +13,8 @@ use crate::Result;
 
 /// The options of a profile, with those parts of its tree set otherwise that are named behind it, one after the other.
 ///
-/// A part is a decision (`layout`, which is `adaptive` or `leveled`, each with its defaults; `picker`, which is `cursor`,
-/// `least-overlap` or `ratio-window`, each with the group that there is), or a parameter by the name of its field in [`terrace::tree`]; those of a group
+/// A part is a decision (`layout`, which is `adaptive`, `leveled` or `tiered`, each with its defaults; `picker`, which is `cursor`,
+/// `least-overlap` or `ratio-window`, each with the group that there is, or `levels`), or a parameter by the name of its field in [`terrace::tree`]; those of a group
 /// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk`, `dlc` or `gear`, each with the limits for writers that
 /// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
 /// `GET_BYTES+SCAN_BYTES`; `peak` is `delay-full` or `delay-part`; `burst` is `never`, a number of runs, or `RUNSxPARTS`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
@@ -51,10 +51,15 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "layout" => tree.layout = layout(value)?,
         "l0_bytes" => adaptive(tree)?.l0_bytes = size(value)?,
         "l0_runs" => adaptive(tree)?.l0_runs = value.parse()?,
-        "level1_bytes" => leveled(tree)?.level1_bytes = size(value)?,
-        "ratio" => leveled(tree)?.ratio = value.parse()?,
-        "l0_trigger" => leveled(tree)?.l0_trigger = value.parse()?,
-        "picker" => tree.picker = picker(value, *group(tree)?)?,
+        "level1_bytes" => *level_limits(tree)?.0 = size(value)?,
+        "ratio" => *level_limits(tree)?.1 = value.parse()?,
+        "l0_trigger" => *level_limits(tree)?.2 = value.parse()?,
+        "runs" => tiered(tree)?.runs = value.parse()?,
+        "last_runs" => tiered(tree)?.last_runs = value.parse()?,
+        "picker" => {
+            tree.picker = picker(value, group(tree).map_or_else(|_| Group::default(), |group| *group))?
+        }
+        "part_bytes" => levels(tree)?.part_bytes = size(value)?,
         "group_bytes" => group(tree)?.bytes = size(value)?,
         "group_parts" => group(tree)?.parts = value.parse()?,
         "settle" => group(tree)?.settle = is_on(value)?,
@@ -100,10 +105,28 @@ fn adaptive(tree: &mut TreeOptions) -> Result<&mut Adaptive> {
     }
 }
 
-fn leveled(tree: &mut TreeOptions) -> Result<&mut Leveled> {
+/// The bytes of level 1, the ratio, and the runs at which level 0 is due.
+fn level_limits(tree: &mut TreeOptions) -> Result<(&mut u64, &mut u32, &mut usize)> {
     match &mut tree.layout {
-        Layout::Leveled(leveled) => Ok(leveled),
-        _ => Err("only with layout=leveled".into()),
+        Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger })
+        | Layout::Tiered(Tiered { level1_bytes, ratio, l0_trigger, .. }) => {
+            Ok((level1_bytes, ratio, l0_trigger))
+        }
+        _ => Err("only with layout=leveled or layout=tiered".into()),
+    }
+}
+
+fn tiered(tree: &mut TreeOptions) -> Result<&mut Tiered> {
+    match &mut tree.layout {
+        Layout::Tiered(tiered) => Ok(tiered),
+        _ => Err("only with layout=tiered".into()),
+    }
+}
+
+fn levels(tree: &mut TreeOptions) -> Result<&mut Levels> {
+    match &mut tree.picker {
+        Picker::Levels(levels) => Ok(levels),
+        _ => Err("only with picker=levels".into()),
     }
 }
 
@@ -250,7 +273,8 @@ fn layout(value: &str) -> Result<Layout> {
     match value {
         "adaptive" => Ok(Layout::Adaptive(Adaptive::default())),
         "leveled" => Ok(Layout::Leveled(Leveled::default())),
-        _ => Err("a layout is adaptive or leveled".into()),
+        "tiered" => Ok(Layout::Tiered(Tiered::default())),
+        _ => Err("a layout is adaptive, leveled or tiered".into()),
     }
 }
 
@@ -259,7 +283,8 @@ fn picker(value: &str, group: Group) -> Result<Picker> {
         "cursor" => Ok(Picker::Cursor(group)),
         "least-overlap" => Ok(Picker::LeastOverlap(group)),
         "ratio-window" => Ok(Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() })),
-        _ => Err("a picker is cursor, least-overlap or ratio-window".into()),
+        "levels" => Ok(Picker::Levels(Levels::default())),
+        _ => Err("a picker is cursor, least-overlap, ratio-window or levels".into()),
     }
 }
 
@@ -338,6 +363,13 @@ mod tests {
         assert_eq!(adaptive.layout, Layout::Adaptive(Adaptive { l0_bytes: 12 << 20, l0_runs: 5 }));
         let (packs, descriptors) = (PackLayout::Many { bytes_max: 1 << 30 }, Descriptors::PerTable);
         assert_eq!(adaptive.placer, Placer::OneDevice(OneDevice { packs, descriptors }));
+        let tiered = options(
+            "default:layout=tiered:level1_bytes=12M:ratio=6:runs=3:last_runs=1:l0_trigger=2:picker=levels:part_bytes=8M",
+        );
+        let tiered = tiered.unwrap().tree;
+        let limits = Tiered { level1_bytes: 12 << 20, ratio: 6, runs: 3, last_runs: 1, l0_trigger: 2 };
+        assert_eq!(tiered.layout, Layout::Tiered(limits));
+        assert_eq!(tiered.picker, Picker::Levels(Levels { part_bytes: 8 << 20 }));
         let separate = OneDevice { packs: PackLayout::OneTable, ..OneDevice::default() };
         let tree = options("default:packs=one-table:picker=cursor:flushes=cut:settle=on").unwrap().tree;
         assert_eq!(tree, TreeOptions { placer: Placer::OneDevice(separate), ..TreeOptions::default() });

@@ -29,6 +29,7 @@ fn scale(setting: &Setting, tree: &mut TreeOptions) {
     match &mut tree.layout {
         Layout::Adaptive(adaptive) => adaptive.l0_bytes = level_bytes(adaptive.l0_bytes),
         Layout::Leveled(leveled) => leveled.level1_bytes = level_bytes(leveled.level1_bytes),
+        Layout::Tiered(tiered) => tiered.level1_bytes = level_bytes(tiered.level1_bytes),
         _ => {}
     }
     if let Some(group) = group(tree)
