@@ -8,6 +8,8 @@ mod bolt_ycsb;
 pub mod dlc;
 pub mod lsbm;
 pub mod ptier;
+mod scaled;
+mod ycsb;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

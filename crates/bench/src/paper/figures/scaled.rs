@@ -1,0 +1,48 @@
+//! Sizes of a tree at the scale of a run.
+
+use terrace::TreeOptions;
+use terrace::tree::{Cutter, Group, Layout, OneDevice, Pacer, PackLayout, Picker, Placer};
+
+use super::LEVEL1_BYTES_MIN;
+use crate::paper::experiment::Setting;
+
+/// The least table and pack that the store takes.
+pub(super) const TABLE_BYTES_MIN: u64 = 1 << 10;
+const PACK_BYTES_MIN: u64 = 1 << 20;
+
+/// Divides the sizes of `tree` by the scale.
+pub(super) fn scale_tree(setting: &Setting, tree: &mut TreeOptions) {
+    let level_bytes = |bytes: u64| setting.scaled(bytes).max(LEVEL1_BYTES_MIN);
+    match &mut tree.layout {
+        Layout::Adaptive(adaptive) => adaptive.l0_bytes = level_bytes(adaptive.l0_bytes),
+        Layout::Leveled(leveled) => leveled.level1_bytes = level_bytes(leveled.level1_bytes),
+        _ => {}
+    }
+    if let Some(group) = group(tree)
+        && group.bytes > 0
+    {
+        group.bytes = setting.scaled(group.bytes);
+    }
+    if let Cutter::Size(size) = &mut tree.cutter {
+        size.table_bytes = setting.scaled(size.table_bytes).max(TABLE_BYTES_MIN);
+    }
+    if let Pacer::Governor(governor) = &mut tree.pacer {
+        for bytes in [&mut governor.debt_slow_bytes, &mut governor.debt_stop_bytes] {
+            // What is next to no limit stays so.
+            if *bytes < u64::MAX / 2 {
+                *bytes = setting.scaled(*bytes);
+            }
+        }
+    }
+    if let Placer::OneDevice(OneDevice { packs: PackLayout::Many { bytes_max }, .. }) = &mut tree.placer {
+        *bytes_max = setting.scaled(*bytes_max).max(PACK_BYTES_MIN);
+    }
+}
+
+/// The group of victims, where there is one.
+pub(super) fn group(tree: &mut TreeOptions) -> Option<&mut Group> {
+    match &mut tree.picker {
+        Picker::Cursor(group) | Picker::LeastOverlap(group) => Some(group),
+        _ => None,
+    }
+}
