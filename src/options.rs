@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::types::Prefix;
 
 pub use cutter::{Cutter, Flushes, TableSize};
-pub use layout::{Adaptive, Layout, Leveled};
+pub use layout::{Adaptive, Guarded, Layout, Leveled};
 pub use pacer::{Bandwidth, Burst, Dlc, Governor, LoadEstimator, Pacer, Peak, Silk, SoftSleep, Steady};
 pub use picker::{Group, Picker};
 pub use placer::{Descriptors, OneDevice, PackLayout, Placer};

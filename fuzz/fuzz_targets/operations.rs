@@ -12,7 +12,7 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
+    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled,
     LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, Silk, SoftSleep, TableSize,
 };
 use terrace::{
@@ -502,7 +502,7 @@ impl Input {
             block_bytes,
             ..TreeOptions::default()
         };
-        Options {
+        let mut options = Options {
             memory_bytes: Some(1 << 20),
             memtable_bytes: 4 << 10,
             wal_bytes_max: 64 << 10,
@@ -510,7 +510,14 @@ impl Input {
             keyspace: self.keyspace_options(),
             tree,
             ..Options::default()
+        };
+        // One byte in four, so that most inputs of the corpus keep their layout.
+        if self.byte() % 4 == 3 {
+            let guards = Guarded { l0_trigger: l0_due, top_bits: 8, bits_step: 1, ..Guarded::default() };
+            options.tree.layout = Layout::Guarded(Guarded { guard_bytes: 4 << 10, ..guards });
+            options.tree.picker = Picker::Cursor(Group { bytes, parts: 2, settle: false });
         }
+        options
     }
 
     fn pacer(&mut self) -> Pacer {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled, LoadEstimator,
+    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled, LoadEstimator,
     OneDevice, Options, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
     TreeOptions,
 };
@@ -30,6 +30,7 @@ pub(super) const NAMES: &[&str] = &[
     "dlc-part",
     "dlc-burst-full",
     "dlc-burst-part",
+    "pebblesdb",
 ];
 
 pub(super) fn named(name: &str) -> Option<Options> {
@@ -60,6 +61,7 @@ pub(super) fn named(name: &str) -> Option<Options> {
         "dlc-part" => myrocks(Pacer::Dlc(Dlc { peak: Peak::DelayPart, ..dlc() })),
         "dlc-burst-full" => myrocks(Pacer::Dlc(Dlc { burst: Burst::Full { runs: 20 }, ..dlc() })),
         "dlc-burst-part" => myrocks(Pacer::Dlc(Dlc { burst: Burst::Part { runs: 20, parts: 4 }, ..dlc() })),
+        "pebblesdb" => pebblesdb(),
         _ => return None,
     })
 }
@@ -143,6 +145,18 @@ fn hyperleveldb() -> Options {
         layout: Layout::Leveled(Leveled { level1_bytes: 64 << 20, ratio: 5, l0_trigger: 4 }),
         picker: Picker::LeastOverlap(Group { bytes: 64 << 20, parts: 1, settle: false }),
         pacer: Pacer::SoftSleep(SoftSleep { l0_free: 8, nanos_per_run: 1000 }),
+        ..base.tree
+    };
+    Options { tree, ..base }
+}
+
+/// PebblesDB, a fork of HyperLevelDB, whose pace it has. Its tables have 64 to 512 MB by level; here one size stands for these.
+fn pebblesdb() -> Options {
+    let base = hyperleveldb();
+    let tree = TreeOptions {
+        layout: Layout::Guarded(Guarded::default()),
+        picker: Picker::Cursor(Group::SINGLE),
+        cutter: Cutter::Size(TableSize { table_bytes: 64 << 20, flushes: Flushes::Whole }),
         ..base.tree
     };
     Options { tree, ..base }

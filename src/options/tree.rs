@@ -1,7 +1,7 @@
 //! Options of the trees: one value for each decision, and which values go together.
 
 use super::cutter::Cutter;
-use super::layout::{Adaptive, Layout, Leveled};
+use super::layout::{Adaptive, Guarded, Layout, Leveled};
 use super::pacer::Pacer;
 use super::picker::Picker;
 use super::placer::Placer;
@@ -90,8 +90,19 @@ impl TreeOptions {
         }
         let (name, l0_due) = match layout {
             Layout::Adaptive(Adaptive { l0_runs, .. }) => ("l0_runs", *l0_runs),
-            Layout::Leveled(Leveled { l0_trigger, .. }) => ("l0_trigger", *l0_trigger),
+            Layout::Leveled(Leveled { l0_trigger, .. }) | Layout::Guarded(Guarded { l0_trigger, .. }) => {
+                ("l0_trigger", *l0_trigger)
+            }
         };
+        match (layout, picker) {
+            (Layout::Guarded(_), Picker::LeastOverlap(_)) => {
+                return Err(refused(
+                    "option tree.picker is least-overlap, and tree.layout guarded: what a guard has goes down together, whatever it \
+                     overlaps there; it goes with Picker::Cursor",
+                ));
+            }
+            (Layout::Guarded(_), Picker::Cursor(_)) | (Layout::Adaptive(_) | Layout::Leveled(_), _) => {}
+        }
         due_before_slow(name, l0_due, pacer.l0_slow())
     }
 }

@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use super::{
-    Cutter, DlcConfig, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer,
+    Cutter, DlcConfig, GovernorConfig, GuardedConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer,
     SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig,
 };
 use crate::options::{
-    self, Adaptive, Dlc, Flushes, Governor, Group, Leveled, Silk, SoftSleep, Steady, TableSize, TreeOptions,
+    self, Adaptive, Dlc, Flushes, Governor, Group, Guarded, Leveled, Silk, SoftSleep, Steady, TableSize, TreeOptions,
 };
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
@@ -65,8 +65,8 @@ impl PolicyConfig {
         };
         Self {
             layout: layout(&tree.layout, l0_slow),
-            picker: picker(&tree.picker, table_bytes),
-            cutter: cutter(&tree.cutter),
+            picker: picker(&tree.picker, &tree.layout, table_bytes),
+            cutter: cutter(&tree.cutter, &tree.layout),
             retainer: match tree.retainer {
                 options::Retainer::Drop => Retainer::Drop,
             },
@@ -81,6 +81,7 @@ impl PolicyConfig {
 /// `l0_slow` runs of level 0 slow writers down.
 fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
     let (level1_bytes, ratio, l0_trigger) = match *layout {
+        options::Layout::Guarded(guarded) => return Layout::Guarded(self::guarded(guarded)),
         options::Layout::Adaptive(Adaptive { l0_bytes, l0_runs }) => (l0_bytes, None, l0_runs as u64),
         options::Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
             (level1_bytes, Some(ratio.into()), l0_trigger as u64)
@@ -98,7 +99,18 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
     })
 }
 
-fn picker(picker: &options::Picker, table_bytes: u64) -> Picker {
+fn guarded(guarded: Guarded) -> GuardedConfig {
+    let Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes } = guarded;
+    GuardedConfig {
+        l0_trigger: l0_trigger as u64,
+        top_bits,
+        bits_step,
+        runs_max: runs_max as u64,
+        guard_bytes,
+    }
+}
+
+fn picker(picker: &options::Picker, layout: &options::Layout, table_bytes: u64) -> Picker {
     let config = |Group { bytes, parts, settle }: Group| PickerConfig {
         group_bytes: bytes,
         group_parts: parts.into(),
@@ -106,22 +118,35 @@ fn picker(picker: &options::Picker, table_bytes: u64) -> Picker {
         expansion_bytes_max: table_bytes.saturating_mul(EXPANSION_TABLES_MAX).saturating_add(bytes),
         grandparent_bytes_max: grandparent_bytes_max(table_bytes),
     };
-    match *picker {
-        options::Picker::Cursor(group) => Picker::Cursor(config(group)),
-        options::Picker::LeastOverlap(group) => Picker::LeastOverlap(config(group)),
+    let (by_overlap, group) = match *picker {
+        options::Picker::Cursor(group) => (false, group),
+        options::Picker::LeastOverlap(group) => (true, group),
+    };
+    match *layout {
+        options::Layout::Guarded(layout) => Picker::Guards(config(group), guarded(layout)),
+        options::Layout::Adaptive(_) | options::Layout::Leveled(_) if by_overlap => {
+            Picker::LeastOverlap(config(group))
+        }
+        options::Layout::Adaptive(_) | options::Layout::Leveled(_) => Picker::Cursor(config(group)),
     }
 }
 
-fn cutter(cutter: &options::Cutter) -> Cutter {
-    match *cutter {
-        options::Cutter::Size(TableSize { table_bytes, flushes }) => Cutter::Size(SizeConfig {
-            table_bytes,
-            grandparent_bytes_max: grandparent_bytes_max(table_bytes),
-            cuts_flushes: match flushes {
-                Flushes::Cut => true,
-                Flushes::Whole => false,
-            },
-        }),
+fn cutter(cutter: &options::Cutter, layout: &options::Layout) -> Cutter {
+    let options::Cutter::Size(TableSize { table_bytes, flushes }) = *cutter;
+    let size = SizeConfig {
+        table_bytes,
+        grandparent_bytes_max: grandparent_bytes_max(table_bytes),
+        cuts_flushes: match flushes {
+            Flushes::Cut => true,
+            Flushes::Whole => false,
+        },
+    };
+    match *layout {
+        // What an output overlaps further down is not written again when it goes there.
+        options::Layout::Guarded(layout) => {
+            Cutter::Guards(SizeConfig { grandparent_bytes_max: u64::MAX, ..size }, guarded(layout))
+        }
+        options::Layout::Adaptive(_) | options::Layout::Leveled(_) => Cutter::Size(size),
     }
 }
 
@@ -205,7 +230,7 @@ mod tests {
                     ..TreeOptions::default()
                 };
                 let policy = PolicyConfig::new(&tree, 2);
-                let Layout::Leveled(layout) = policy.layout;
+                let Layout::Leveled(layout) = policy.layout else { panic!("{policy:?}") };
                 assert!(layout.l0_runs_max <= l0_slow as u64, "{layout:?}");
                 for overwrite_ratio in [0.0, 0.3, 1.0, f64::NAN] {
                     // An empty tree is due at what it may hold.

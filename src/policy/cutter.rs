@@ -13,6 +13,9 @@
 //! guards: "PebblesDB: Building Key-Value Stores using Fragmented Log-Structured Compaction Trees", section 3.)
 //! Guards change where level 1 is compacted, and that compaction takes from level 0 what was cut there before.
 //!
+//! **Guards of a level.** `Guards` also cuts at each key that is a guard of the target by its hash: so a table begins at each guard
+//! that there is (`layout/guarded.rs`).
+//!
 //! # Invariants
 //!
 //! * A cut falls between user keys only (I1): the compaction asks once per user key, before its first entry.
@@ -24,6 +27,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::catalog::{Run, TableMeta};
+use super::GuardedConfig;
 use crate::types::{Key, UpperBound};
 
 /// The number of guards, or up to twice as many, unless the flush is small. A full level 0 makes about as many
@@ -38,6 +42,8 @@ const GUARDED_PARTS: u64 = 8;
 pub enum Cutter {
     /// By size and by overlap with the level after the target.
     Size(SizeConfig),
+    /// By size and at the guards of the target.
+    Guards(SizeConfig, GuardedConfig),
 }
 
 /// Limits of an output table.
@@ -67,6 +73,8 @@ pub struct CutState {
     // The level after the target, or the run to be cut alike.
     beside: Run,
     alike: bool,
+    // And the level whose guards cut.
+    guards: Option<(GuardedConfig, u8)>,
     // Index behind `current`, the first table of `beside` that is not wholly before the last key.
     next: usize,
     current: Option<Arc<TableMeta>>,
@@ -80,15 +88,19 @@ impl Cutter {
     /// Whether a flush is cut, by [`Cutter::start_like`], or else is one table.
     #[must_use]
     pub fn cuts_flushes(&self) -> bool {
-        let Self::Size(config) = self;
-        config.cuts_flushes
+        self.size().cuts_flushes
     }
 
     /// Bytes of a table, about.
     #[must_use]
     pub fn table_bytes(&self) -> u64 {
-        let Self::Size(config) = self;
-        config.table_bytes
+        self.size().table_bytes
+    }
+
+    fn size(&self) -> &SizeConfig {
+        match self {
+            Self::Size(config) | Self::Guards(config, _) => config,
+        }
     }
 
     /// Starts to cut a stream of keys, in order. `grandparents` is the run of the level after the target; `fences` are
@@ -96,10 +108,21 @@ impl Cutter {
     #[must_use]
     pub fn start(&self, grandparents: Run, fences: &[Key]) -> CutState {
         debug_assert!(fences.is_sorted(), "fences must ascend");
-        let Self::Size(config) = *self;
+        let config = *self.size();
         let fences = fences.iter().rev().cloned().map(UpperBound::Excluded).collect();
         let current = grandparents.first().cloned();
-        CutState { config, beside: grandparents, alike: false, next: 1, current, passed_bytes: 0, fences }
+        let beside = grandparents;
+        CutState { config, beside, alike: false, guards: None, next: 1, current, passed_bytes: 0, fences }
+    }
+
+    /// The same for outputs that go into level `target`: also at its guards, where it has some.
+    #[must_use]
+    pub fn start_into(&self, target: u8, grandparents: Run, fences: &[Key]) -> CutState {
+        let guards = match self {
+            Self::Size(_) => None,
+            Self::Guards(_, guards) => Some((*guards, target)),
+        };
+        CutState { guards, ..self.start(grandparents, fences) }
     }
 
     /// Starts to cut a stream of keys, in order, at the places where `run`, the run below, is cut, and at `guards`,
@@ -113,7 +136,7 @@ impl Cutter {
     /// The guards for a flush of this many bytes over `level1`. They include those for a smaller flush.
     #[must_use]
     pub fn guards(&self, level1: &Run, bytes: u64) -> Vec<Key> {
-        let Self::Size(config) = self;
+        let config = self.size();
         let count = (bytes.saturating_mul(GUARDED_PARTS) / config.table_bytes.max(1)).min(GUARDS);
         if count == 0 {
             return Vec::new();
@@ -166,6 +189,7 @@ impl CutState {
         } else {
             view.output_bytes >= self.config.table_bytes
                 || self.passed_bytes > self.config.grandparent_bytes_max
+                || self.guards.is_some_and(|(guards, level)| guards.is_guard(view.next_key, level))
         };
         let cut = fenced || full && view.output_bytes > 0;
         if cut {

@@ -44,6 +44,7 @@ impl TreeParts for TreeOptions {
         match &mut self.layout {
             Layout::Adaptive(adaptive) => &mut adaptive.l0_runs,
             Layout::Leveled(leveled) => &mut leveled.l0_trigger,
+            Layout::Guarded(guarded) => &mut guarded.l0_trigger,
             other => panic!("{other:?} does not count runs"),
         }
     }

@@ -114,7 +114,8 @@ impl JobContext {
         let iterator = CompactionIterator {
             output: Output::new(self, Writing::Compaction { bytes: inputs.bytes }, settings),
             cutting: Some(
-                self.settings.load().policy.cutter.start(grandparents(version, plan), &plan.fences),
+                (self.settings.load().policy.cutter)
+                    .start_into(plan.target, grandparents(version, plan), &plan.fences),
             ),
             outside: Outside { version, inputs: &inputs.ids },
             snapshots,

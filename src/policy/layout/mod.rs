@@ -9,9 +9,12 @@
 //! and who reads or writes at the moment.
 
 mod adaptive;
+mod guarded;
 mod leveled;
 
 pub(super) use adaptive::data_bytes;
+pub use guarded::GuardedConfig;
+pub(super) use guarded::{GuardGroup, GuardKeys};
 
 use crate::catalog::Version;
 use crate::types::{KeyRange, LEVELS};
@@ -23,6 +26,8 @@ use super::expiry::Expiring;
 pub enum Layout {
     /// One run per level below level 0.
     Leveled(LeveledConfig),
+    /// Levels that guards part, with several runs in each part.
+    Guarded(GuardedConfig),
 }
 
 /// Limits of a leveled tree.
@@ -80,14 +85,24 @@ impl Layout {
     /// Bytes at which each level is due: 0 for level 0, whose runs are counted, and [`u64::MAX`] for one that never is.
     #[must_use]
     pub fn limits(&self, version: &Version) -> [u64; LEVELS] {
-        let Self::Leveled(config) = self;
-        config.limits(version)
+        match self {
+            Self::Leveled(config) => config.limits(version),
+            // By its guards alone.
+            Self::Guarded(_) => {
+                let mut limits = [u64::MAX; LEVELS];
+                limits[0] = 0;
+                limits
+            }
+        }
     }
 
     /// Fill of each level; due from 1 on.
     #[must_use]
     pub fn scores(&self, version: &Version) -> [f64; LEVELS] {
-        let Self::Leveled(config) = self;
+        let config = match self {
+            Self::Leveled(config) => config,
+            Self::Guarded(config) => return config.scores(version),
+        };
         let (mut scores, limits) = ([0.0; LEVELS], config.limits(version));
         for (level, state) in version.levels().take(LEVELS - 1) {
             scores[usize::from(level)] = match level {
@@ -102,10 +117,9 @@ impl Layout {
     /// nothing lies in or above it in that range, but no deeper than the tree or than they need. Level 0 if need be.
     #[must_use]
     pub fn level_for_new(&self, version: &Version, range: &KeyRange, bytes: u64) -> u8 {
-        let Self::Leveled(config) = self;
         let overlaps =
             |level: u8| version.level(level).runs.iter().any(|run| run.overlapping(range).next().is_some());
-        let limits = config.limits(version);
+        let limits = self.limits(version);
         let fits = |level: &u8| version.bytes(*level).saturating_add(bytes) < limits[usize::from(*level)];
         let last = LEVELS as u8 - 1;
         let passes = |level: &u8| planted!("ingest-below-what-is-older") || !overlaps(*level);

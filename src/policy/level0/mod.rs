@@ -46,9 +46,10 @@ impl Layout {
     /// now, which slows writers but never stops them.
     #[must_use]
     pub fn level0_runs(&self, version: &Version, overwrite_ratio: f64) -> u64 {
-        let Self::Leveled(config) = self;
         let runs = &version.level(0).runs;
-        let Some(run_bytes) = self.level0_run_bytes(version, overwrite_ratio) else {
+        let (Some(config), Some(run_bytes)) =
+            (self.leveled(), self.level0_run_bytes(version, overwrite_ratio))
+        else {
             return runs.len() as u64;
         };
         let counted_max = (config.level0_bytes(version) / LEVEL0_COUNTED_PARTS).max(config.run_bytes());
@@ -62,7 +63,7 @@ impl Layout {
     /// Bytes of level 0 that count as one run; `None` with a given ratio, where only runs count.
     #[must_use]
     pub fn level0_run_bytes(&self, version: &Version, overwrite_ratio: f64) -> Option<u64> {
-        let Self::Leveled(config) = self;
+        let config = self.leveled()?;
         let due_bytes = config.level0_bytes(version);
         let full_bytes = (due_bytes as f64 / overwrite_ratio) as u64;
         let full_bytes = full_bytes.clamp(due_bytes, config.level0_bytes_max());
@@ -84,8 +85,7 @@ impl Layout {
     /// ratio: only scans pay there.
     #[must_use]
     pub fn filter_probes_worth(&self, looks: u64, costs: &Costs) -> u64 {
-        let Self::Leveled(config) = self;
-        if config.ratio.is_some() { 0 } else { costs.filter_probes_worth(looks) }
+        if !self.has_intra_l0() { 0 } else { costs.filter_probes_worth(looks) }
     }
 
     /// Divisor: in idle time, those parts of level 0 are compacted that hold at least this part of what lies below
@@ -99,12 +99,19 @@ impl Layout {
     /// Whether there is intra-L0 compaction: without a given ratio.
     #[must_use]
     pub fn has_intra_l0(&self) -> bool {
-        let Self::Leveled(config) = self;
-        config.ratio.is_none()
+        self.leveled().is_some_and(|config| config.ratio.is_none())
     }
 }
 
 impl Layout {
+    /// The limits of a leveled tree.
+    fn leveled(&self) -> Option<&LeveledConfig> {
+        match self {
+            Self::Leveled(config) => Some(config),
+            Self::Guarded(_) => None,
+        }
+    }
+
     /// Measures `version`. Readers have paid `read_debt_bytes` for each run of level 0; once that is the price of its
     /// compaction, it is due.
     #[must_use]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
+    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled,
     LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Silk, SoftSleep, Steady, TableSize,
 };
 use terrace::{Options, TreeOptions};
@@ -12,7 +12,7 @@ use crate::Result;
 
 /// The options of a profile, with those parts of its tree set otherwise that are named behind it, one after the other.
 ///
-/// A part is a decision (`layout`, which is `adaptive` or `leveled`, each with its defaults; `picker`, which is `cursor` or
+/// A part is a decision (`layout`, which is `adaptive`, `leveled` or `guarded`, each with its defaults; `picker`, which is `cursor` or
 /// `least-overlap`, each with the group that there is), or a parameter by the name of its field in [`terrace::tree`]; those of a group
 /// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk` or `dlc`, each with the limits for writers that
 /// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
@@ -52,7 +52,11 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "l0_runs" => adaptive(tree)?.l0_runs = value.parse()?,
         "level1_bytes" => leveled(tree)?.level1_bytes = size(value)?,
         "ratio" => leveled(tree)?.ratio = value.parse()?,
-        "l0_trigger" => leveled(tree)?.l0_trigger = value.parse()?,
+        "l0_trigger" => *l0_trigger(tree)? = value.parse()?,
+        "top_bits" => guarded(tree)?.top_bits = value.parse()?,
+        "bits_step" => guarded(tree)?.bits_step = value.parse()?,
+        "runs_max" => guarded(tree)?.runs_max = value.parse()?,
+        "guard_bytes" => guarded(tree)?.guard_bytes = size(value)?,
         "picker" => tree.picker = picker(value, *group(tree)?)?,
         "group_bytes" => group(tree)?.bytes = size(value)?,
         "group_parts" => group(tree)?.parts = value.parse()?,
@@ -99,6 +103,21 @@ fn leveled(tree: &mut TreeOptions) -> Result<&mut Leveled> {
     match &mut tree.layout {
         Layout::Leveled(leveled) => Ok(leveled),
         _ => Err("only with layout=leveled".into()),
+    }
+}
+
+fn guarded(tree: &mut TreeOptions) -> Result<&mut Guarded> {
+    match &mut tree.layout {
+        Layout::Guarded(guarded) => Ok(guarded),
+        _ => Err("only with layout=guarded".into()),
+    }
+}
+
+fn l0_trigger(tree: &mut TreeOptions) -> Result<&mut usize> {
+    match &mut tree.layout {
+        Layout::Leveled(leveled) => Ok(&mut leveled.l0_trigger),
+        Layout::Guarded(guarded) => Ok(&mut guarded.l0_trigger),
+        _ => Err("not with layout=adaptive".into()),
     }
 }
 
@@ -227,7 +246,8 @@ fn layout(value: &str) -> Result<Layout> {
     match value {
         "adaptive" => Ok(Layout::Adaptive(Adaptive::default())),
         "leveled" => Ok(Layout::Leveled(Leveled::default())),
-        _ => Err("a layout is adaptive or leveled".into()),
+        "guarded" => Ok(Layout::Guarded(Guarded::default())),
+        _ => Err("a layout is adaptive, leveled or guarded".into()),
     }
 }
 
@@ -314,6 +334,10 @@ mod tests {
         assert_eq!(adaptive.layout, Layout::Adaptive(Adaptive { l0_bytes: 12 << 20, l0_runs: 5 }));
         let (packs, descriptors) = (PackLayout::Many { bytes_max: 1 << 30 }, Descriptors::PerTable);
         assert_eq!(adaptive.placer, Placer::OneDevice(OneDevice { packs, descriptors }));
+        let guarded = options("default:layout=guarded:l0_trigger=3:top_bits=20:bits_step=1:runs_max=4:guard_bytes=1M");
+        let expected =
+            Guarded { l0_trigger: 3, top_bits: 20, bits_step: 1, runs_max: 4, guard_bytes: 1 << 20 };
+        assert_eq!(guarded.unwrap().tree.layout, Layout::Guarded(expected));
         let separate = OneDevice { packs: PackLayout::OneTable, ..OneDevice::default() };
         let tree = options("default:packs=one-table:picker=cursor:flushes=cut:settle=on").unwrap().tree;
         assert_eq!(tree, TreeOptions { placer: Placer::OneDevice(separate), ..TreeOptions::default() });
@@ -376,7 +400,9 @@ mod tests {
             ("leveldb-2m:ratio=1", "tree.layout.ratio"),
             ("default:ratio=4", "layout=leveled"),
             ("leveldb-2m:l0_runs=4", "layout=adaptive"),
-            ("default:layout=tiered", "adaptive or leveled"),
+            ("default:layout=striped", "leveled or guarded"),
+            ("default:top_bits=9", "layout=guarded"),
+            ("default:picker=least-overlap:layout=guarded", "tree.picker"),
             ("default:l0_slow=2", "tree.layout.l0_runs"),
             ("default:memory_bytes=1G", "terrace::tree"),
             ("default:burst=20", "pacer=dlc"),

@@ -351,7 +351,7 @@ impl Lab {
         }
         let iterator = CompactionIterator {
             output: Tables::new(inputs.epoch, id),
-            cutting: Some(cutter.start(grandparents(version, plan), &plan.fences)),
+            cutting: Some(cutter.start_into(plan.target, grandparents(version, plan), &plan.fences)),
             snapshots: snapshots.clone(),
             coverage,
             outside: Outside { version, inputs: &inputs.ids },

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Cutter, Flushes, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker, Placer, TableSize,
+    Adaptive, Cutter, Flushes, Guarded, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker, Placer, TableSize,
 };
 use terrace::{Db, Options, TreeOptions};
 
@@ -69,6 +69,11 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
         Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
             (bytes(level1_bytes), ratio.to_string(), l0_trigger.to_string())
         }
+        Layout::Guarded(Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes }) => (
+            format!("guards of {top_bits} bits, {bits_step} fewer by level"),
+            format!("{runs_max} runs, or {} and twice as many by level", bytes(guard_bytes)),
+            l0_trigger.to_string(),
+        ),
         other => (format!("{other:?}"), String::new(), String::new()),
     };
     let mut entries = vec![("level 1", level1), ("level ratio", ratio)];

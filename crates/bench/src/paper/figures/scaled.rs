@@ -16,6 +16,13 @@ pub(super) fn scale_tree(setting: &Setting, tree: &mut TreeOptions) {
     match &mut tree.layout {
         Layout::Adaptive(adaptive) => adaptive.l0_bytes = level_bytes(adaptive.l0_bytes),
         Layout::Leveled(leveled) => leveled.level1_bytes = level_bytes(leveled.level1_bytes),
+        Layout::Guarded(guarded) => {
+            guarded.guard_bytes = level_bytes(guarded.guard_bytes);
+            // As many guards for as many keys less.
+            let fewer = setting.scale.log2().round() as u32;
+            let least = 7 * guarded.bits_step + 1;
+            guarded.top_bits = guarded.top_bits.saturating_sub(fewer).max(least);
+        }
         _ => {}
     }
     if let Some(group) = group(tree)
