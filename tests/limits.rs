@@ -10,7 +10,7 @@ use crate::common::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled, LoadEstimator,
+    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled, LoadEstimator,
     OneDevice, Pacer, PackLayout, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
 };
 use terrace::{

@@ -14,6 +14,7 @@ mod attachment;
 mod check;
 mod inconsistent;
 mod lease;
+mod placement;
 mod run;
 mod sequence;
 mod state;
@@ -23,9 +24,9 @@ pub mod testing;
 mod version;
 
 pub use attachment::Attachment;
-#[cfg(test)]
-pub use check::check_edit;
 pub use check::check_version;
+#[cfg(test)]
+pub use check::{check_edit, check_merged};
 pub use inconsistent::Inconsistent;
 pub use lease::{ExtentSink, Lease};
 pub use run::Run;

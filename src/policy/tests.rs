@@ -32,6 +32,7 @@ use crate::types::{Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PackId, Seq
 
 mod costs;
 mod expiry;
+mod guarded;
 mod level0;
 mod properties;
 mod release;
@@ -92,7 +93,8 @@ impl PolicyConfig {
 
     /// The limits of the picker, whichever it is.
     fn picker_mut(&mut self) -> &mut PickerConfig {
-        let (Picker::Cursor(config) | Picker::LeastOverlap(config)) = &mut self.picker;
+        let (Picker::Cursor(config) | Picker::LeastOverlap(config) | Picker::Guards(config, _)) =
+            &mut self.picker;
         config
     }
 }
@@ -191,8 +193,9 @@ impl Case {
         let value = parse_bytes(value);
         let mut picker = *self.config.picker_mut();
         let PolicyConfig { layout, cutter, pacer, .. } = &mut self.config;
-        let Layout::Leveled(layout) = layout;
-        let Cutter::Size(cutter) = cutter;
+        let (Layout::Leveled(layout), Cutter::Size(cutter)) = (layout, cutter) else {
+            panic!("only a leveled tree has such settings")
+        };
         let Pacer::Governor(pacer) = pacer else { panic!("only a governor has such settings") };
         match name {
             "level1" => layout.level1_bytes = value,
@@ -383,6 +386,7 @@ fn claim_of(level: u8, range: KeyRange) -> Plan {
         target: level,
         inputs: Vec::new(),
         moves: Vec::new(),
+        stacks: false,
         fences: Vec::new(),
         claims: vec![range.clone()],
         range,
@@ -468,6 +472,7 @@ pub fn any_plan() -> Plan {
         target: 2,
         inputs: Vec::new(),
         moves: Vec::new(),
+        stacks: false,
         fences: Vec::new(),
         claims: vec![range.clone()],
         range,
