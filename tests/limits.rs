@@ -10,8 +10,8 @@ use crate::common::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled, LoadEstimator,
-    OneDevice, Pacer, PackLayout, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
+    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
 };
 use terrace::{
     Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, Prefix, TreeOptions, WriteBatch,

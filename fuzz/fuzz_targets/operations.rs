@@ -515,7 +515,8 @@ impl Input {
         if self.byte() % 4 == 3 {
             let guards = Guarded { l0_trigger: l0_due, top_bits: 8, bits_step: 1, ..Guarded::default() };
             options.tree.layout = Layout::Guarded(Guarded { guard_bytes: 4 << 10, ..guards });
-            options.tree.picker = Picker::Cursor(Group { bytes, parts: 2, settle: false });
+            options.tree.picker = Picker::Guards;
+            options.tree.cutter = Cutter::Guards(TableSize { table_bytes, flushes });
         }
         options
     }

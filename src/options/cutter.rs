@@ -14,6 +14,9 @@ use crate::error::Result;
 pub enum Cutter {
     /// By size, and earlier where a table overlaps much of the level after the next one (LevelDB: `ShouldStopBefore`).
     Size(TableSize),
+    /// By size, and at the guards of the level that receives them (PebblesDB). For [`Layout::Guarded`](super::Layout::Guarded)
+    /// alone.
+    Guards(TableSize),
 }
 
 /// How large tables are.
@@ -63,7 +66,8 @@ impl Default for TableSize {
 impl Cutter {
     pub(super) fn validate(&self) -> Result<()> {
         match self {
-            Self::Size(TableSize { table_bytes, flushes: Flushes::Cut | Flushes::Whole }) => {
+            Self::Size(TableSize { table_bytes, flushes: Flushes::Cut | Flushes::Whole })
+            | Self::Guards(TableSize { table_bytes, flushes: Flushes::Cut | Flushes::Whole }) => {
                 range("tree.cutter.table_bytes", *table_bytes, 1 << 10, 1 << 30)
             }
         }

@@ -21,8 +21,7 @@ pub enum Layout {
     Leveled(Leveled),
     /// PebblesDB's: some keys, drawn by their hash, part each level into ranges within which tables may overlap. What comes
     /// from above is added there, not merged with it: fewer bytes are written, and lookups ask several tables of a level.
-    /// Tables are cut at these keys besides ([`Cutter`](super::Cutter)). Levels are due by their fullest range, so of
-    /// [`Picker::Cursor`](super::Picker::Cursor), which it goes with, only the bounds of manual compactions count.
+    /// It goes with [`Picker::Guards`](super::Picker::Guards) and [`Cutter::Guards`](super::Cutter::Guards) alone.
     Guarded(Guarded),
 }
 

@@ -18,6 +18,9 @@ pub enum Picker {
     /// Those that overlap the fewest bytes of the next level for each byte of their own, wherever they lie (BoLT,
     /// section 3.4); and an eighth of the group in key order, so that every table has its turn.
     LeastOverlap(Group),
+    /// What lies between two guards goes down together, the fullest first (PebblesDB: `PickCompactionForGuards`). Level 0 goes
+    /// down as a whole. For [`Layout::Guarded`](super::Layout::Guarded) alone.
+    Guards,
 }
 
 /// How many tables a compaction takes from its level, and what becomes of those that need no compaction.
@@ -69,6 +72,7 @@ impl Picker {
                 range("tree.picker.bytes", bytes, 0, 4 << 30)?;
                 range("tree.picker.parts", parts.into(), 1, 1000)
             }
+            Self::Guards => Ok(()),
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{
-    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled, LoadEstimator,
-    OneDevice, Options, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
-    TreeOptions,
+    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled,
+    LoadEstimator, OneDevice, Options, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep,
+    TableSize, TreeOptions,
 };
 
 /// The names, the default first.
@@ -155,8 +155,8 @@ fn pebblesdb() -> Options {
     let base = hyperleveldb();
     let tree = TreeOptions {
         layout: Layout::Guarded(Guarded::default()),
-        picker: Picker::Cursor(Group::SINGLE),
-        cutter: Cutter::Size(TableSize { table_bytes: 64 << 20, flushes: Flushes::Whole }),
+        picker: Picker::Guards,
+        cutter: Cutter::Guards(TableSize { table_bytes: 64 << 20, flushes: Flushes::Whole }),
         ..base.tree
     };
     Options { tree, ..base }

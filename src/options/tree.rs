@@ -78,8 +78,8 @@ impl TreeOptions {
         // These go with every other one: each takes a run below level 0 for what it is.
         match (picker, cutter, retainer, placer) {
             (
-                Picker::Cursor(_) | Picker::LeastOverlap(_),
-                Cutter::Size(_),
+                Picker::Cursor(_) | Picker::LeastOverlap(_) | Picker::Guards,
+                Cutter::Size(_) | Cutter::Guards(_),
                 Retainer::Drop,
                 Placer::OneDevice(_),
             ) => {}
@@ -94,14 +94,16 @@ impl TreeOptions {
                 ("l0_trigger", *l0_trigger)
             }
         };
-        match (layout, picker) {
-            (Layout::Guarded(_), Picker::LeastOverlap(_)) => {
-                return Err(refused(
-                    "option tree.picker is least-overlap, and tree.layout guarded: what a guard has goes down together, whatever it \
-                     overlaps there; it goes with Picker::Cursor",
-                ));
-            }
-            (Layout::Guarded(_), Picker::Cursor(_)) | (Layout::Adaptive(_) | Layout::Leveled(_), _) => {}
+        let are_guards = [
+            matches!(layout, Layout::Guarded(_)),
+            *picker == Picker::Guards,
+            matches!(cutter, Cutter::Guards(_)),
+        ];
+        if are_guards.contains(&true) && are_guards.contains(&false) {
+            return Err(refused(
+                "options tree.layout, tree.picker and tree.cutter must all be of guards, or none: outputs are cut at the guards that the \
+                 layout has, and only Picker::Guards puts them beside what is there",
+            ));
         }
         due_before_slow(name, l0_due, pacer.l0_slow())
     }
@@ -189,15 +191,33 @@ mod tests {
                 Some("l0_slow is 7, below tree.layout.l0_trigger, which is 8: writers would"),
             ),
         ];
-        for (layout, pacer, reason) in cases {
-            let tree = TreeOptions { layout, pacer, ..TreeOptions::default() };
+        let cases = cases
+            .map(|(layout, pacer, reason)| (TreeOptions { layout, pacer, ..TreeOptions::default() }, reason));
+        let guarded = TreeOptions {
+            layout: Layout::Guarded(Guarded::default()),
+            picker: Picker::Guards,
+            cutter: Cutter::Guards(TableSize::default()),
+            ..TreeOptions::default()
+        };
+        let half = "must all be of guards, or none";
+        let others = [
+            (guarded.clone(), None),
+            (
+                TreeOptions { pacer: governor(1), ..guarded.clone() },
+                Some("l0_slow is 1, below tree.layout.l0_trigger"),
+            ),
+            (TreeOptions { layout: leveled, ..guarded.clone() }, Some(half)),
+            (TreeOptions { picker: Picker::default(), ..guarded.clone() }, Some(half)),
+            (TreeOptions { cutter: Cutter::default(), ..guarded }, Some(half)),
+        ];
+        for (tree, reason) in cases.into_iter().chain(others) {
             match (tree.validate(), reason) {
                 (Ok(()), None) => {}
                 (Err(error), Some(reason)) => {
                     assert_eq!(error.kind(), ErrorKind::InvalidInput);
                     assert!(error.to_string().contains(reason), "{error}");
                 }
-                (verdict, _) => panic!("{verdict:?} for {layout:?} and {pacer:?}"),
+                (verdict, _) => panic!("{verdict:?} for {tree:?}"),
             }
         }
     }

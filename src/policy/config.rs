@@ -7,11 +7,12 @@
 use std::time::Duration;
 
 use super::{
-    Cutter, DlcConfig, GovernorConfig, GuardedConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer,
-    SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig,
+    Cutter, DlcConfig, GovernorConfig, GuardedConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig,
+    Placer, Retainer, SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig,
 };
 use crate::options::{
-    self, Adaptive, Dlc, Flushes, Governor, Group, Guarded, Leveled, Silk, SoftSleep, Steady, TableSize, TreeOptions,
+    self, Adaptive, Dlc, Flushes, Governor, Group, Guarded, Leveled, Silk, SoftSleep, Steady, TableSize,
+    TreeOptions,
 };
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
@@ -61,7 +62,7 @@ impl PolicyConfig {
     pub fn new(tree: &TreeOptions, sealed_memtables_max: u64) -> Self {
         let l0_slow = tree.pacer.l0_slow() as u64;
         let table_bytes = match &tree.cutter {
-            options::Cutter::Size(size) => size.table_bytes,
+            options::Cutter::Size(size) | options::Cutter::Guards(size) => size.table_bytes,
         };
         Self {
             layout: layout(&tree.layout, l0_slow),
@@ -81,7 +82,7 @@ impl PolicyConfig {
 /// `l0_slow` runs of level 0 slow writers down.
 fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
     let (level1_bytes, ratio, l0_trigger) = match *layout {
-        options::Layout::Guarded(guarded) => return Layout::Guarded(self::guarded(guarded)),
+        options::Layout::Guarded(_) => return Layout::Guarded(guarded(layout)),
         options::Layout::Adaptive(Adaptive { l0_bytes, l0_runs }) => (l0_bytes, None, l0_runs as u64),
         options::Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
             (level1_bytes, Some(ratio.into()), l0_trigger as u64)
@@ -99,8 +100,12 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
     })
 }
 
-fn guarded(guarded: Guarded) -> GuardedConfig {
-    let Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes } = guarded;
+/// The guards of a layout. (Options of guards go together: what stands for another layout here is never asked.)
+fn guarded(layout: &options::Layout) -> GuardedConfig {
+    let Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes } = match *layout {
+        options::Layout::Guarded(guarded) => guarded,
+        options::Layout::Adaptive(_) | options::Layout::Leveled(_) => Guarded::default(),
+    };
     GuardedConfig {
         l0_trigger: l0_trigger as u64,
         top_bits,
@@ -118,22 +123,16 @@ fn picker(picker: &options::Picker, layout: &options::Layout, table_bytes: u64) 
         expansion_bytes_max: table_bytes.saturating_mul(EXPANSION_TABLES_MAX).saturating_add(bytes),
         grandparent_bytes_max: grandparent_bytes_max(table_bytes),
     };
-    let (by_overlap, group) = match *picker {
-        options::Picker::Cursor(group) => (false, group),
-        options::Picker::LeastOverlap(group) => (true, group),
-    };
-    match *layout {
-        options::Layout::Guarded(layout) => Picker::Guards(config(group), guarded(layout)),
-        options::Layout::Adaptive(_) | options::Layout::Leveled(_) if by_overlap => {
-            Picker::LeastOverlap(config(group))
-        }
-        options::Layout::Adaptive(_) | options::Layout::Leveled(_) => Picker::Cursor(config(group)),
+    match *picker {
+        options::Picker::Cursor(group) => Picker::Cursor(config(group)),
+        options::Picker::LeastOverlap(group) => Picker::LeastOverlap(config(group)),
+        // The limits are those of manual compactions.
+        options::Picker::Guards => Picker::Guards(config(Group::SINGLE), guarded(layout)),
     }
 }
 
 fn cutter(cutter: &options::Cutter, layout: &options::Layout) -> Cutter {
-    let options::Cutter::Size(TableSize { table_bytes, flushes }) = *cutter;
-    let size = SizeConfig {
+    let size = |TableSize { table_bytes, flushes }| SizeConfig {
         table_bytes,
         grandparent_bytes_max: grandparent_bytes_max(table_bytes),
         cuts_flushes: match flushes {
@@ -141,12 +140,13 @@ fn cutter(cutter: &options::Cutter, layout: &options::Layout) -> Cutter {
             Flushes::Whole => false,
         },
     };
-    match *layout {
+    match *cutter {
+        options::Cutter::Size(tables) => Cutter::Size(size(tables)),
         // What an output overlaps further down is not written again when it goes there.
-        options::Layout::Guarded(layout) => {
-            Cutter::Guards(SizeConfig { grandparent_bytes_max: u64::MAX, ..size }, guarded(layout))
+        options::Cutter::Guards(tables) => {
+            let tables = SizeConfig { grandparent_bytes_max: u64::MAX, ..size(tables) };
+            Cutter::Guards(tables, guarded(layout))
         }
-        options::Layout::Adaptive(_) | options::Layout::Leveled(_) => Cutter::Size(size),
     }
 }
 

@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::catalog::{Run, TableMeta};
 use super::GuardedConfig;
+use crate::catalog::{Run, TableMeta};
 use crate::types::{Key, UpperBound};
 
 /// The number of guards, or up to twice as many, unless the flush is small. A full level 0 makes about as many
@@ -189,13 +189,17 @@ impl CutState {
         } else {
             view.output_bytes >= self.config.table_bytes
                 || self.passed_bytes > self.config.grandparent_bytes_max
-                || self.guards.is_some_and(|(guards, level)| guards.is_guard(view.next_key, level))
+                || self.is_guard(view.next_key)
         };
         let cut = fenced || full && view.output_bytes > 0;
         if cut {
             self.passed_bytes = 0;
         }
         cut
+    }
+
+    fn is_guard(&self, key: &[u8]) -> bool {
+        !planted!("guard-not-cut") && self.guards.is_some_and(|(guards, level)| guards.is_guard(key, level))
     }
 
     /// Bytes at which an output that is to be cut like `beside` is complete, where a table of that ends or elsewhere.

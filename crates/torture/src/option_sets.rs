@@ -92,7 +92,8 @@ pub fn random(seed: u64) -> (String, Options) {
 
 /// Changes to guards: so many of them that a few hundred keys have some in every level.
 fn set_guarded(rng: &mut Rng, tree: &mut TreeOptions, l0_trigger: usize) {
-    tree.picker = Picker::Cursor(*tree.group());
+    tree.picker = Picker::Guards;
+    tree.cutter = Cutter::Guards(*tree.tables());
     tree.layout = Layout::Guarded(Guarded {
         l0_trigger,
         top_bits: *rng.pick(&[8, 10, 16]),
@@ -275,6 +276,7 @@ fn dlc() -> Options {
 /// One key in 128 is a guard of level 1, and one in 64, 32, .. of the next ones.
 fn guarded() -> Options {
     let tree = tiny().tree.with(|tree| {
+        (tree.picker, tree.cutter) = (Picker::Guards, Cutter::Guards(*tree.tables()));
         tree.layout = Layout::Guarded(Guarded {
             l0_trigger: 2,
             top_bits: 8,

@@ -66,7 +66,7 @@ impl TreeParts for TreeOptions {
 
     fn tables(&mut self) -> &mut TableSize {
         match &mut self.cutter {
-            Cutter::Size(size) => size,
+            Cutter::Size(size) | Cutter::Guards(size) => size,
             other => panic!("{other:?} does not cut by size"),
         }
     }

@@ -117,10 +117,11 @@ impl JobContext {
         let settings = self.table_settings(tree, plan.target, arriving.outputs);
         let iterator = CompactionIterator {
             output: Output::new(self, Writing::Compaction { bytes: inputs.bytes }, settings),
-            cutting: Some(
-                (self.settings.load().policy.cutter)
-                    .start_into(plan.target, grandparents(version, plan), &plan.fences),
-            ),
+            cutting: Some((self.settings.load().policy.cutter).start_into(
+                plan.target,
+                grandparents(version, plan),
+                &plan.fences,
+            )),
             outside: Outside { version, inputs: &inputs.ids },
             snapshots,
             coverage,

@@ -40,18 +40,25 @@ pub(super) fn choose(config: &GuardedConfig, view: &TreeView<'_>, level: u8) -> 
     }
     let target = level + 1;
     let groups = taken(config, view, &guards, level);
-    let met = config.groups(view.version, &guards, target).into_iter().filter(|below| {
-        let is_parted = below.is_straddled && !planted!("guard-inside-of-a-target-table");
-        is_parted && groups.iter().any(|group| group.range.overlaps(&below.range))
-    });
+    let met = config
+        .groups(view.version, &guards, target)
+        .into_iter()
+        .filter(|below| below.is_straddled && groups.iter().any(|group| group.range.overlaps(&below.range)));
     let met: Vec<GuardGroup<'_>> = met.collect();
     let claims = union(groups.iter().chain(&met).map(|group| group.range.clone()).collect());
     if groups.is_empty() || claims.iter().any(|range| is_busy(view, level, range)) {
         return None;
     }
-    let inputs = [(level, &groups), (target, &met)].map(|(level, groups)| {
-        let tables = groups.iter().flat_map(|group| &group.tables);
-        tables.map(|table| (level, *table)).collect::<Vec<_>>()
+    let inputs = [(level, &groups), (target, &met)].map(|(at, groups)| {
+        // In their order, the first table of a group lies in its newest run and the last one in its oldest.
+        let newest = planted!("part-of-a-guard-taken") && at == level;
+        let oldest = planted!("part-of-a-target-guard-taken") && at == target;
+        let tables = groups.iter().flat_map(|group| match &group.tables[..] {
+            [.., last] if oldest => std::slice::from_ref(last),
+            [first, ..] if newest => std::slice::from_ref(first),
+            all => all,
+        });
+        tables.map(|table| (at, *table)).collect::<Vec<_>>()
     });
     let job = Job { source: level, target, inputs: inputs.concat(), stacks: true };
     job.plan(view, &guards, claims, Reason::LevelBytes)
@@ -104,11 +111,7 @@ fn choose_in_place(
     groups.sort_by_key(|group| std::cmp::Reverse(group.runs));
     groups.into_iter().find_map(|group| {
         let chosen = if group.is_straddled { group.tables.clone() } else { small(&group) };
-        let tables = if planted!("in-place-around-a-run") {
-            chosen
-        } else {
-            convex(view.version.level(level), &chosen)
-        };
+        let tables = convex(view.version.level(level), &chosen);
         let hull = tables.iter().map(|table| table.range.clone()).reduce(|hull, range| hull.hull(&range))?;
         if is_busy(view, level, &hull) {
             return None;
@@ -125,7 +128,8 @@ fn small<'a>(group: &GuardGroup<'a>) -> Vec<&'a Arc<TableMeta>> {
     let bytes_of = |epoch: Epoch| {
         group.tables.iter().filter(|table| table.epoch == epoch).map(|table| table.bytes()).sum::<u64>()
     };
-    let is_large = |epoch: &Epoch| bytes_of(*epoch).saturating_mul(LARGE.1) > group.bytes.saturating_mul(LARGE.0);
+    let is_large =
+        |epoch: &Epoch| bytes_of(*epoch).saturating_mul(LARGE.1) > group.bytes.saturating_mul(LARGE.0);
     let large = epochs.iter().copied().find(is_large);
     let small: Vec<_> = group.tables.iter().copied().filter(|table| Some(table.epoch) != large).collect();
     // One run alone would not become less.
@@ -171,8 +175,11 @@ impl Job<'_> {
     ) -> Option<Plan> {
         let range = claims.iter().cloned().reduce(|hull, range| hull.hull(&range))?;
         let inside = guards.of_level(self.target).into_iter().filter(|guard| range.contains(guard));
-        let mut fences: Vec<Key> =
-            inside.chain(claims.iter().map(|claim| &claim.start)).filter(|key| **key > range.start).cloned().collect();
+        let mut fences: Vec<Key> = inside
+            .chain(claims.iter().map(|claim| &claim.start))
+            .filter(|key| **key > range.start)
+            .cloned()
+            .collect();
         fences.sort_unstable();
         fences.dedup();
         Some(Plan {
@@ -181,7 +188,11 @@ impl Job<'_> {
             source: self.source,
             target: self.target,
             bytes: self.inputs.iter().map(|(_, table)| table.bytes()).sum(),
-            inputs: self.inputs.iter().map(|(level, table)| PlanInput { level: *level, table: table.id }).collect(),
+            inputs: self
+                .inputs
+                .iter()
+                .map(|(level, table)| PlanInput { level: *level, table: table.id })
+                .collect(),
             moves: Vec::new(),
             stacks: self.stacks,
             fences,

@@ -1,6 +1,6 @@
 //! Properties of the guarded layout and its picker.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::*;
@@ -32,16 +32,19 @@ fn config(guarded: GuardedConfig) -> PolicyConfig {
 struct Growing {
     config: PolicyConfig,
     tree: Version,
+    /// The keys of each table.
+    keys: BTreeMap<TableId, BTreeSet<u64>>,
     epoch: u64,
     id: u64,
     busy: Claims,
-    running: Vec<(Plan, u64)>,
+    /// Each with its epoch, and the guards of its target that were known when it began.
+    running: Vec<(Plan, u64, Vec<Key>)>,
 }
 
 impl Growing {
     fn new(config: PolicyConfig) -> Self {
         let (tree, busy) = (Version::empty(), Claims::default());
-        Self { config, tree, epoch: 0, id: 0, busy, running: Vec::new() }
+        Self { config, tree, keys: BTreeMap::new(), epoch: 0, id: 0, busy, running: Vec::new() }
     }
 
     fn apply(&mut self, edit: &TreeEdit, why: &dyn std::fmt::Display) {
@@ -50,16 +53,20 @@ impl Growing {
         check_version(&self.tree).unwrap_or_else(|error| panic!("{why}: {error}"));
     }
 
-    fn table(&mut self, epoch: u64, from: u64, to: u64) -> TableRecord {
+    fn table(&mut self, epoch: u64, keys: BTreeSet<u64>) -> TableRecord {
         self.id += 1;
-        super::table(self.id, epoch, KeyRange::new(key(from), key(to)), (to - from + 1) * KEY_BYTES)
+        let ends = keys.first().zip(keys.last()).unwrap();
+        let range = KeyRange::new(key(*ends.0), key(*ends.1));
+        let table = super::table(self.id, epoch, range, keys.len() as u64 * KEY_BYTES);
+        self.keys.insert(table.id, keys);
+        table
     }
 
     fn flush(&mut self, dice: &mut Dice) {
         self.epoch += 1;
         let from = dice.below(KEYS);
-        let to = from + dice.below(KEYS - from);
-        let add = vec![(0, self.table(self.epoch, from, to))];
+        let keys = (from..KEYS).filter(|number| *number == from || dice.below(6) == 0).collect();
+        let add = vec![(0, self.table(self.epoch, keys))];
         self.apply(&TreeEdit { add, ..TreeEdit::default() }, &"a flush");
     }
 
@@ -71,47 +78,45 @@ impl Growing {
         let (space, load) = Default::default();
         let Some(plan) = next_plan(&[view], &space, &load, &self.config) else { return false };
         assert!(!self.busy.conflicts_with(&plan), "{plan}");
+        let guards = GUARDED.guards(&self.tree).of_level(plan.target).into_iter().cloned().collect();
         self.busy.claim(&plan);
         self.epoch += 1;
-        self.running.push((plan, self.epoch));
+        self.running.push((plan, self.epoch, guards));
         true
     }
 
-    /// Ends a running job: outputs have every key that an input may have, cut as the cutter says.
+    /// Ends a running job: outputs have the keys of the inputs, cut as the cutter says.
     fn end(&mut self, at: usize) {
-        let (plan, epoch) = self.running.remove(at);
+        let (plan, epoch, guards) = self.running.remove(at);
         let inputs: Vec<Arc<TableMeta>> =
             plan.inputs.iter().map(|input| self.tree.table(input.table).unwrap().1.clone()).collect();
         let epoch = match plan.stacks {
             true => epoch,
             false => inputs.iter().map(|table| table.epoch.0).max().unwrap(),
         };
-        let is_read = |number: &u64| inputs.iter().any(|table| table.range.contains(&key(*number)));
+        let keys: BTreeSet<u64> = inputs.iter().flat_map(|table| &self.keys[&table.id]).copied().collect();
         let mut state = self.config.cutter.start_into(plan.target, Run::empty(), &plan.fences);
-        let mut outputs: Vec<(u64, u64)> = Vec::new();
-        for number in (0..KEYS).filter(is_read) {
-            let output_bytes = outputs.last().map_or(0, |(from, to)| (to - from + 1) * KEY_BYTES);
-            let is_cut = state.cut(&CutView { output_bytes, next_key: &key(number) });
-            match outputs.last_mut().filter(|_| !is_cut) {
-                Some((_, to)) => *to = number,
-                None => outputs.push((number, number)),
+        let mut outputs: Vec<BTreeSet<u64>> = Vec::new();
+        for number in keys {
+            let output_bytes = outputs.last().map_or(0, |output| output.len() as u64 * KEY_BYTES);
+            if state.cut(&CutView { output_bytes, next_key: &key(number) }) || outputs.is_empty() {
+                outputs.push(BTreeSet::new());
             }
+            outputs.last_mut().unwrap().insert(number);
         }
-        let add = outputs.into_iter().map(|(from, to)| (plan.target, self.table(epoch, from, to))).collect();
+        let add = outputs.into_iter().map(|keys| (plan.target, self.table(epoch, keys))).collect();
         let drop = plan.inputs.iter().map(|input| (input.level, input.table)).collect();
         self.apply(&TreeEdit { add, drop, ..TreeEdit::default() }, &plan);
         self.busy.release(&plan);
         // Guards are in force where a job has been.
-        let guards = GUARDED.guards(&self.tree);
         let inside = |table: &TableMeta| {
-            let mut guards = guards.of_level(plan.target).into_iter();
-            guards.any(|guard| table.range.contains(guard) && *guard != table.range.start)
+            guards.iter().any(|guard| table.range.contains(guard) && *guard != table.range.start)
         };
-        let added = self.tree.level(plan.target).tables().filter(|table| table.epoch == Epoch(epoch));
-        assert!(added.clone().count() > 0);
-        for table in added.filter(|table| plan.range.covers(&table.range)) {
-            assert!(!inside(table), "{plan}: a guard lies inside of {table:?}");
-        }
+        let is_added =
+            |table: &&Arc<TableMeta>| table.epoch == Epoch(epoch) && plan.range.covers(&table.range);
+        let added: Vec<_> = self.tree.level(plan.target).tables().filter(is_added).collect();
+        let parted = added.iter().find(|table| inside(table));
+        assert!(!added.is_empty() && parted.is_none(), "{plan}: a guard lies inside of {parted:?}");
     }
 }
 
@@ -120,13 +125,13 @@ fn i2_i3_i12_jobs_of_guards_are_closed_and_leave_no_level_due() {
     let (mut beside, mut in_place, mut parted, mut deepest) = (0, 0, 0, 0);
     for seed in 0..40 {
         let mut dice = Dice(seed);
-        let guard_bytes = [256 << 10, 4 << 20][seed as usize % 2];
+        let guard_bytes = [4 << 10, 64 << 10, 1 << 20][seed as usize % 3];
         let mut growing = Growing::new(config(GuardedConfig { guard_bytes, ..GUARDED }));
         for _ in 0..60 {
             growing.flush(&mut dice);
             while growing.running.len() < 3 && growing.start() {}
             beside += u32::from(growing.running.len() > 1);
-            for (plan, _) in &growing.running {
+            for (plan, ..) in &growing.running {
                 in_place += u32::from(plan.source == plan.target);
                 let from_target = plan.inputs.iter().any(|input| input.level == plan.target);
                 parted += u32::from(plan.stacks && from_target);
@@ -148,7 +153,10 @@ fn i2_i3_i12_jobs_of_guards_are_closed_and_leave_no_level_due() {
         assert!(scores.iter().all(|score| *score < 1.0), "seed {seed}: {scores:?} of {:?}", growing.tree);
         deepest += u32::from(growing.tree.deepest() == Some(LAST));
     }
-    assert!(beside > 50 && in_place > 20 && parted > 20 && deepest > 10, "{beside} {in_place} {parted} {deepest}");
+    assert!(
+        beside > 50 && in_place > 20 && parted > 20 && deepest > 5,
+        "{beside} {in_place} {parted} {deepest}"
+    );
 }
 
 /// A tree of the deepest level alone: runs from the oldest on, each over all keys, with so many bytes.
@@ -179,7 +187,11 @@ fn i3_a_large_run_is_left_out_in_place_only_if_it_is_the_oldest() {
     assert_eq!(compacted(guarded, &stacked(&[1 << 20, 1 << 20, 9 << 20])).unwrap(), [2, 1]);
     assert_eq!(compacted(guarded, &stacked(&[2 << 20, 2 << 20, 2 << 20])).unwrap(), [3, 2, 1]);
     let one = GuardedConfig { runs_max: 1, ..guarded };
-    assert_eq!(compacted(one, &stacked(&[9 << 20, 1 << 20])).unwrap(), [2, 1], "one run alone would not be fewer");
+    assert_eq!(
+        compacted(one, &stacked(&[9 << 20, 1 << 20])).unwrap(),
+        [2, 1],
+        "one run alone would not be fewer"
+    );
 }
 
 /// The least number from `from` on whose key is a guard of `level`, or is none of the deepest.
@@ -196,7 +208,8 @@ fn what_a_new_guard_parts_goes_down_with_the_others_and_whole() {
     // Tables of level 3 begin at no guard; one of level 4 at a guard of level 3, which so becomes known.
     let guard = next(100, Some(3));
     let plain = |from: u64| key(next(from, None));
-    let (low, high) = (KeyRange::new(plain(10), plain(20)), KeyRange::new(plain(guard + 20), plain(guard + 30)));
+    let (low, high) =
+        (KeyRange::new(plain(10), plain(20)), KeyRange::new(plain(guard + 20), plain(guard + 30)));
     let over = KeyRange::new(plain(guard - 30), plain(guard + 10));
     let beneath = KeyRange::new(key(guard), plain(guard + 5));
     let level = 3;
@@ -212,12 +225,11 @@ fn what_a_new_guard_parts_goes_down_with_the_others_and_whole() {
     let groups = GUARDED.groups(&tree, &guards, level);
     assert_eq!(groups.len(), 1, "the table over the guard holds both sides together");
     assert!(groups[0].is_straddled && groups[0].runs == 1 && groups[0].bytes == 3 << 20);
-    let apart = tree.apply(
-        &TreeEdit { drop: vec![(level, TableId(2))], ..TreeEdit::default() },
-        &mut |_| Lease::none(),
-    );
+    let apart = tree
+        .apply(&TreeEdit { drop: vec![(level, TableId(2))], ..TreeEdit::default() }, &mut |_| Lease::none());
     let apart = apart.unwrap();
-    let ranges: Vec<_> = GUARDED.groups(&apart, &guards, level).into_iter().map(|group| group.range).collect();
+    let ranges: Vec<_> =
+        GUARDED.groups(&apart, &guards, level).into_iter().map(|group| group.range).collect();
     assert_eq!(ranges, [low, high]);
 }
 

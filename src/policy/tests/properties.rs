@@ -56,7 +56,7 @@ fn configs() -> [PolicyConfig; 5] {
         config
     };
     let mut even = with(true, false);
-    let Layout::Leveled(layout) = &mut even.layout;
+    let Layout::Leveled(layout) = &mut even.layout else { panic!("a leveled tree") };
     layout.ratio = None;
     [leveldb, with(true, false), with(true, true), with(false, true), even]
 }
@@ -278,7 +278,7 @@ fn plans_beside_each_other(config: &PolicyConfig, random_tree: impl Fn(&mut Dice
 fn with_intra_l0() -> PolicyConfig {
     let mut config = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
     config.picker_mut().group_bytes = 16 << 20;
-    let Layout::Leveled(layout) = &mut config.layout;
+    let Layout::Leveled(layout) = &mut config.layout else { panic!("a leveled tree") };
     layout.ratio = None;
     config
 }

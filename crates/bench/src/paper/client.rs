@@ -48,11 +48,8 @@ impl ReadMeter {
 
     fn look(&mut self, db: &Db) {
         let stats = db.stats();
-        let now = [
-            stats.user_reads.gets,
-            stats.user_reads.tables_asked,
-            stats.cache.hits + stats.cache.misses,
-        ];
+        let now =
+            [stats.user_reads.gets, stats.user_reads.tables_asked, stats.cache.hits + stats.cache.misses];
         let [lookups, tables, blocks] = [0, 1, 2].map(|at| (now[at] - self.seen[at]) as f64);
         if lookups > 0.0 {
             let ReadCosts { lookup, table, block, .. } = self.costs;

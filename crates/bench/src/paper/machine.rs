@@ -155,7 +155,13 @@ impl Machine {
             let names: Vec<_> = DeviceModel::presets().collect();
             format!("unknown device {name:?}: there are {}", names.join(", "))
         })?;
-        Ok(Self::Simulated { name: name.into(), model, costs: Costs::MEASURED, reads: None, processor: PROCESSOR })
+        Ok(Self::Simulated {
+            name: name.into(),
+            model,
+            costs: Costs::MEASURED,
+            reads: None,
+            processor: PROCESSOR,
+        })
     }
 
     /// The machine with a simulated device changed by `change`; a real one stays what it is.

@@ -13,7 +13,7 @@ use crate::Result;
 /// The options of a profile, with those parts of its tree set otherwise that are named behind it, one after the other.
 ///
 /// A part is a decision (`layout`, which is `adaptive`, `leveled` or `guarded`, each with its defaults; `picker`, which is `cursor` or
-/// `least-overlap`, each with the group that there is), or a parameter by the name of its field in [`terrace::tree`]; those of a group
+/// `least-overlap`, each with the group that there is, or `guards`; `cutter`, which is `size` or `guards`), or a parameter by the name of its field in [`terrace::tree`]; those of a group
 /// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk` or `dlc`, each with the limits for writers that
 /// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
 /// `GET_BYTES+SCAN_BYTES`; `peak` is `delay-full` or `delay-part`; `burst` is `never`, a number of runs, or `RUNSxPARTS`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
@@ -48,6 +48,7 @@ pub fn options(text: &str) -> Result<Options> {
 fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
     match part {
         "layout" => tree.layout = layout(value)?,
+        "cutter" => tree.cutter = cutter(value, *tables(tree)?)?,
         "l0_bytes" => adaptive(tree)?.l0_bytes = size(value)?,
         "l0_runs" => adaptive(tree)?.l0_runs = value.parse()?,
         "level1_bytes" => leveled(tree)?.level1_bytes = size(value)?,
@@ -57,7 +58,9 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "bits_step" => guarded(tree)?.bits_step = value.parse()?,
         "runs_max" => guarded(tree)?.runs_max = value.parse()?,
         "guard_bytes" => guarded(tree)?.guard_bytes = size(value)?,
-        "picker" => tree.picker = picker(value, *group(tree)?)?,
+        "picker" => {
+            tree.picker = picker(value, group(tree).map_or_else(|_| Group::default(), |group| *group))?;
+        }
         "group_bytes" => group(tree)?.bytes = size(value)?,
         "group_parts" => group(tree)?.parts = value.parse()?,
         "settle" => group(tree)?.settle = is_on(value)?,
@@ -130,7 +133,7 @@ fn group(tree: &mut TreeOptions) -> Result<&mut Group> {
 
 fn tables(tree: &mut TreeOptions) -> Result<&mut TableSize> {
     match &mut tree.cutter {
-        Cutter::Size(size) => Ok(size),
+        Cutter::Size(size) | Cutter::Guards(size) => Ok(size),
         _ => Err("only where tables are cut by size".into()),
     }
 }
@@ -255,7 +258,16 @@ fn picker(value: &str, group: Group) -> Result<Picker> {
     match value {
         "cursor" => Ok(Picker::Cursor(group)),
         "least-overlap" => Ok(Picker::LeastOverlap(group)),
-        _ => Err("a picker is cursor or least-overlap".into()),
+        "guards" => Ok(Picker::Guards),
+        _ => Err("a picker is cursor, least-overlap or guards".into()),
+    }
+}
+
+fn cutter(value: &str, tables: TableSize) -> Result<Cutter> {
+    match value {
+        "size" => Ok(Cutter::Size(tables)),
+        "guards" => Ok(Cutter::Guards(tables)),
+        _ => Err("a cutter is size or guards".into()),
     }
 }
 
@@ -334,7 +346,9 @@ mod tests {
         assert_eq!(adaptive.layout, Layout::Adaptive(Adaptive { l0_bytes: 12 << 20, l0_runs: 5 }));
         let (packs, descriptors) = (PackLayout::Many { bytes_max: 1 << 30 }, Descriptors::PerTable);
         assert_eq!(adaptive.placer, Placer::OneDevice(OneDevice { packs, descriptors }));
-        let guarded = options("default:layout=guarded:l0_trigger=3:top_bits=20:bits_step=1:runs_max=4:guard_bytes=1M");
+        let guarded = options(
+            "default:layout=guarded:picker=guards:cutter=guards:l0_trigger=3:top_bits=20:bits_step=1:runs_max=4:guard_bytes=1M",
+        );
         let expected =
             Guarded { l0_trigger: 3, top_bits: 20, bits_step: 1, runs_max: 4, guard_bytes: 1 << 20 };
         assert_eq!(guarded.unwrap().tree.layout, Layout::Guarded(expected));
@@ -402,7 +416,8 @@ mod tests {
             ("leveldb-2m:l0_runs=4", "layout=adaptive"),
             ("default:layout=striped", "leveled or guarded"),
             ("default:top_bits=9", "layout=guarded"),
-            ("default:picker=least-overlap:layout=guarded", "tree.picker"),
+            ("default:picker=least-overlap:layout=guarded", "all be of guards"),
+            ("default:cutter=knife", "size or guards"),
             ("default:l0_slow=2", "tree.layout.l0_runs"),
             ("default:memory_bytes=1G", "terrace::tree"),
             ("default:burst=20", "pacer=dlc"),

@@ -8,7 +8,8 @@ const MISSING: &[MissingPart] = &[("WiscKey", Need::ValueLog)];
 
 const STORES: &str = "l_LSM, t_LSM, ll_LSM, PebblesDB, SILK, WiscKey, PTierDB";
 
-const LAYOUTS: &str = "100 M random writes, then 100 M operations of YCSB A, records of 256 B, ratio 6, 1 thread";
+const LAYOUTS: &str =
+    "100 M random writes, then 100 M operations of YCSB A, records of 256 B, ratio 6, 1 thread";
 
 const YCSB: &str =
     "YCSB, order load A B C F D, then load E; 100 M records of 16 + 100 B, 100 M operations a phase";

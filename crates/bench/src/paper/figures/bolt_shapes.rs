@@ -11,7 +11,6 @@ use crate::paper::experiment::Setting;
 pub(super) const MEMORY_BYTES: u64 = 8_000_000_000;
 const MEMTABLE_BYTES: u64 = 64 << 20;
 
-
 /// A profile, all of its sizes divided by the scale but for that of a block.
 pub(super) fn profile(setting: &Setting, name: &str) -> Options {
     let mut options = Options::profile(name).unwrap_or_default();

@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Cutter, Flushes, Guarded, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker, Placer, TableSize,
+    Adaptive, Cutter, Flushes, Guarded, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker, Placer,
+    TableSize,
 };
 use terrace::{Db, Options, TreeOptions};
 
@@ -94,7 +95,8 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
         ]);
     }
     match tree.cutter {
-        Cutter::Size(TableSize { table_bytes, flushes }) => entries.extend([
+        Cutter::Size(TableSize { table_bytes, flushes })
+        | Cutter::Guards(TableSize { table_bytes, flushes }) => entries.extend([
             ("table", bytes(table_bytes)),
             ("one table per flush", (flushes == Flushes::Whole).to_string()),
         ]),

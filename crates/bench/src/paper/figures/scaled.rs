@@ -30,7 +30,7 @@ pub(super) fn scale_tree(setting: &Setting, tree: &mut TreeOptions) {
     {
         group.bytes = setting.scaled(group.bytes);
     }
-    if let Cutter::Size(size) = &mut tree.cutter {
+    if let Cutter::Size(size) | Cutter::Guards(size) = &mut tree.cutter {
         size.table_bytes = setting.scaled(size.table_bytes).max(TABLE_BYTES_MIN);
     }
     if let Pacer::Governor(governor) = &mut tree.pacer {

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use terrace::tree::Layout;
 use terrace::Options;
+use terrace::tree::Layout;
 
 use super::{Cache, DEVIATIONS, KEY_BYTES, Phase, Store, at_least, at_most, of, options, series, testbed};
 use crate::Result;
@@ -82,11 +82,8 @@ fn latencies(store: &Store) -> Latencies {
 pub fn figure_2_left(setting: &Setting) -> Result<Findings> {
     let stores = run_all(setting, &ROWS, &Cache::BOTH)?;
     let amplification = |store: &Store| {
-        let points = vec![
-            [0.0, store.write_amplification()],
-            [1.0, space(setting, store)],
-            [2.0, blocks(store)],
-        ];
+        let points =
+            vec![[0.0, store.write_amplification()], [1.0, space(setting, store)], [2.0, blocks(store)]];
         series(&store.cache.named(store.row), &store.options, Axis::linear("amplification", ""), points)
     };
     let latency = |store: &Store| {
@@ -127,9 +124,8 @@ pub fn figure_2_left(setting: &Setting) -> Result<Findings> {
 /// Distribution of latencies.
 pub fn figure_2_right(setting: &Setting) -> Result<Findings> {
     let stores = run_all(setting, &["leveldb", "l-lsm"], &[Cache::Whole])?;
-    let [leveldb, whole] = ["leveldb", "l-lsm"].map(|row| {
-        stores.iter().find(|store| store.row == row).map(latencies).unwrap_or_default()
-    });
+    let [leveldb, whole] = ["leveldb", "l-lsm"]
+        .map(|row| stores.iter().find(|store| store.row == row).map(latencies).unwrap_or_default());
     let lower = (1_u32..100)
         .map(f64::from)
         .filter(|&percent| whole.percentile(percent) < leveldb.percentile(percent))
@@ -143,7 +139,12 @@ pub fn figure_2_right(setting: &Setting) -> Result<Findings> {
                 0.3..=0.7,
                 lower as f64 / 99.0,
             ),
-            at_least("p99.9 of l / LevelDB", "a long tail", 2.0, whole.percentile(99.9) / leveldb.percentile(99.9)),
+            at_least(
+                "p99.9 of l / LevelDB",
+                "a long tail",
+                2.0,
+                whole.percentile(99.9) / leveldb.percentile(99.9),
+            ),
         ],
         series: stores
             .iter()

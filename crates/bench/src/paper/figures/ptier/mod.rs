@@ -120,7 +120,7 @@ fn options(setting: &Setting, row: &str, data_bytes: u64, cache: Cache) -> Resul
     options.memtable_bytes = setting.scaled(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN);
     options.memory_bytes = Some(memory_for(cache.bytes(data_bytes), options.memtable_bytes));
     scale_tree(setting, &mut options.tree);
-    if let Cutter::Size(size) = &mut options.tree.cutter {
+    if let Cutter::Size(size) | Cutter::Guards(size) = &mut options.tree.cutter {
         size.table_bytes = size.table_bytes.max(TABLE_BYTES_MIN);
     }
     Ok(options)
@@ -257,9 +257,8 @@ fn lines(stores: &[Store], y: &Axis, measure: impl Fn(&Phase) -> f64) -> Vec<Ser
     let points = |store: &Store| -> Vec<[f64; 2]> {
         store.phases.iter().zip(0_u32..).map(|(phase, at)| [f64::from(at), measure(phase)]).collect()
     };
-    let line = |store: &Store| {
-        series(&store.cache.named(store.row), &store.options, y.clone(), points(store))
-    };
+    let line =
+        |store: &Store| series(&store.cache.named(store.row), &store.options, y.clone(), points(store));
     stores.iter().map(line).collect()
 }
 

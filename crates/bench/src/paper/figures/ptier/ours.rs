@@ -144,7 +144,8 @@ pub fn figure_deletes(setting: &Setting) -> Result<Findings> {
         at_most("bytes on disk: PTierDB / t", "between l and t", 1.0, size("ptier") / size("t-lsm")),
         at_most("bytes on disk: PTierDB / l", "near l", 1.25, size("ptier") / size("l-lsm")),
     ];
-    let mut series = lines(&stores, &Axis::linear("live tables", "MB"), |phase| phase.live_bytes as f64 / 1e6);
+    let mut series =
+        lines(&stores, &Axis::linear("live tables", "MB"), |phase| phase.live_bytes as f64 / 1e6);
     let written = Axis::linear("written to tables / by the client", "");
     series.extend(lines(&stores, &written, Phase::write_amplification));
     Ok(Findings {

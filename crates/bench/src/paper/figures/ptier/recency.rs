@@ -112,7 +112,9 @@ impl Model {
         by_age.sort_by_key(|table| table.epoch);
         let epoch = by_age.last().map_or(0, |table| table.epoch);
         let mut all = BTreeMap::new();
-        by_age.iter().for_each(|table| all.extend(table.entries.iter().map(|(key, version)| (*key, *version))));
+        by_age
+            .iter()
+            .for_each(|table| all.extend(table.entries.iter().map(|(key, version)| (*key, *version))));
         let mut outputs: Vec<Table> = Vec::new();
         let mut last = None;
         for (key, version) in all {
@@ -181,7 +183,8 @@ impl Model {
     fn stale(&self) -> u64 {
         let found = |key: &Key| {
             self.levels.iter().find_map(|tables| {
-                let with_key = tables.iter().filter_map(|table| Some((table.epoch, *table.entries.get(key)?)));
+                let with_key =
+                    tables.iter().filter_map(|table| Some((table.epoch, *table.entries.get(key)?)));
                 with_key.max_by_key(|(epoch, _)| *epoch).map(|(_, version)| version)
             })
         };
@@ -230,14 +233,14 @@ fn close(tables: &[Table], chosen: &mut BTreeSet<usize>) {
     loop {
         let ranges = || chosen.iter().map(|at| tables[*at].range());
         let epochs = || chosen.iter().map(|at| tables[*at].epoch);
-        let (Some(from), Some(to)) = (ranges().map(|range| range.0).min(), ranges().map(|range| range.1).max())
+        let (Some(from), Some(to)) =
+            (ranges().map(|range| range.0).min(), ranges().map(|range| range.1).max())
         else {
             return;
         };
         let (lowest, highest) = (epochs().min().unwrap_or(0), epochs().max().unwrap_or(0));
-        let is_between = |table: &Table| {
-            table.overlaps((from, to)) && lowest < table.epoch && table.epoch <= highest
-        };
+        let is_between =
+            |table: &Table| table.overlaps((from, to)) && lowest < table.epoch && table.epoch <= highest;
         let more = (0..tables.len()).filter(|at| !chosen.contains(at) && is_between(&tables[*at]));
         let more: Vec<usize> = more.collect();
         if more.is_empty() {
@@ -277,7 +280,9 @@ pub fn figure_recency(setting: &Setting) -> Result<Findings> {
             series("the paper's rule", &options, y(), papers),
             series("closure", &options, y(), ours),
         ],
-        deviations: vec!["a model of tables in memory; the store itself is tested against a model of its answers"],
+        deviations: vec![
+            "a model of tables in memory; the store itself is tested against a model of its answers",
+        ],
         machine: setting.machine.clone(),
     })
 }

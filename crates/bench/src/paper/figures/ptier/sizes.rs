@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use super::{Cache, DEVIATIONS, KEY_BYTES, Phase, ROWS, Store, at_least, at_most, of, options, series, testbed};
+use super::{
+    Cache, DEVIATIONS, KEY_BYTES, Phase, ROWS, Store, at_least, at_most, of, options, series, testbed,
+};
 use crate::Result;
 use crate::generator::Rng;
 use crate::paper::client::Records;
@@ -101,7 +103,12 @@ pub fn figure_6b(setting: &Setting) -> Result<Findings> {
             relations.push(at_least(&name("PTierDB / the best other"), claim, bound, rate("ptier") / best));
             let tiered = rate("t-lsm").max(rate("pebblesdb"));
             let relation = name("the better of t, PebblesDB / PTierDB");
-            relations.push(at_most(&relation, "1.5 to 2 times over others", 1.0 / 1.5, tiered / rate("ptier")));
+            relations.push(at_most(
+                &relation,
+                "1.5 to 2 times over others",
+                1.0 / 1.5,
+                tiered / rate("ptier"),
+            ));
         }
     }
     Ok(findings(setting, &stores, &Axis::linear("reads", "1/s"), relations))

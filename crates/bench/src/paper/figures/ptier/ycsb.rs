@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::super::ycsb::{Size, draw};
-use super::{Cache, DEVIATIONS, KEY_BYTES, Phase, ROWS, Store, at_least, at_most, lines, of, options, testbed};
+use super::{
+    Cache, DEVIATIONS, KEY_BYTES, Phase, ROWS, Store, at_least, at_most, lines, of, options, testbed,
+};
 use crate::Result;
 use crate::paper::client::Records;
 use crate::paper::experiment::{Findings, Setting};
@@ -102,11 +104,17 @@ fn relations_of_7(stores: &[Store], cache: Cache) -> Vec<Relation> {
         .map(|phase| {
             let others = ["l-lsm", "t-lsm", "ll-lsm", "pebblesdb", "silk"].map(|row| gain(row, phase));
             let best = others.into_iter().fold(f64::INFINITY, f64::min);
-            at_least(&name(&format!("{}: the best other / PTierDB", PHASES[phase])), "lowest in all", 1.0, best)
+            at_least(
+                &name(&format!("{}: the best other / PTierDB", PHASES[phase])),
+                "lowest in all",
+                1.0,
+                best,
+            )
         })
         .collect();
     for row in ["l-lsm", "silk"] {
-        let all = of(stores, row, cache, Store::mean_latency) / of(stores, "ptier", cache, Store::mean_latency);
+        let all =
+            of(stores, row, cache, Store::mean_latency) / of(stores, "ptier", cache, Store::mean_latency);
         let claim = "1.2 to 2.5 times; at least 1.2";
         relations.push(at_least(&name(&format!("mean of all phases: {row} / PTierDB")), claim, 1.2, all));
     }
@@ -145,7 +153,12 @@ pub fn table_1(setting: &Setting) -> Result<Findings> {
             "25.34, 17.54, 12.34, 7.3",
             &[written("l-lsm"), written("silk"), written("ptier"), tiered],
         ),
-        at_most("written: PTierDB / l", "12.34 / 25.34; at most half", 0.5, written("ptier") / written("l-lsm")),
+        at_most(
+            "written: PTierDB / l",
+            "12.34 / 25.34; at most half",
+            0.5,
+            written("ptier") / written("l-lsm"),
+        ),
         Relation::falling(
             "bytes on disk: t, PebblesDB, SILK, PTierDB (MB)",
             "14.84, 12.7, 10.5, 8.1 GB",
