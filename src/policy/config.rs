@@ -7,17 +7,21 @@
 use std::time::Duration;
 
 use super::{
-    Cutter, DlcConfig, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer,
-    SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig,
+    ComponentsConfig, Cutter, DlcConfig, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig,
+    Placer, Retainer, SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig,
 };
 use crate::options::{
-    self, Adaptive, Dlc, Flushes, Governor, Group, Leveled, Silk, SoftSleep, Steady, TableSize, TreeOptions,
+    self, Adaptive, Components, Dlc, Flushes, Governor, Group, Leveled, Prefixed, Silk, SoftSleep, Steady,
+    TableSize, TreeOptions,
 };
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
 /// `ExpandedCompactionByteSizeLimit`).
 const GRANDPARENT_TABLES_MAX: u64 = 10;
 const EXPANSION_TABLES_MAX: u64 = 25;
+
+/// A level that prefixes part: tables that are compacted alone go together up to this many times their size.
+const ALONE_TABLES_MAX: u64 = 4;
 
 /// Slowed writers get at least this rate together, in bytes per second. It is slow enough for any disk to keep up
 /// with, and fast enough that no writer takes the store for dead.
@@ -61,7 +65,7 @@ impl PolicyConfig {
     pub fn new(tree: &TreeOptions, sealed_memtables_max: u64) -> Self {
         let l0_slow = tree.pacer.l0_slow() as u64;
         let table_bytes = match &tree.cutter {
-            options::Cutter::Size(size) => size.table_bytes,
+            options::Cutter::Size(size) | options::Cutter::Prefix(size) => size.table_bytes,
         };
         Self {
             layout: layout(&tree.layout, l0_slow),
@@ -85,8 +89,11 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
         options::Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
             (level1_bytes, Some(ratio.into()), l0_trigger as u64)
         }
+        options::Layout::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger }) => {
+            (level1_bytes, Some(ratio.into()), l0_trigger as u64)
+        }
     };
-    Layout::Leveled(LeveledConfig {
+    let limits = LeveledConfig {
         level1_bytes,
         ratio,
         l0_trigger,
@@ -95,7 +102,11 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
         l0_runs_max: (l0_slow * 6 / 10).max(l0_trigger),
         // Due a tenth before it holds writers up, or nothing would relieve it (I11).
         l0_runs_due: (l0_slow * 9 / 10).min(RUNS_PER_FULL * LEVEL0_GROWTH * l0_trigger),
-    })
+    };
+    match layout {
+        options::Layout::Adaptive(_) | options::Layout::Leveled(_) => Layout::Leveled(limits),
+        options::Layout::Prefixed(_) => Layout::Prefixed(limits),
+    }
 }
 
 fn picker(picker: &options::Picker, table_bytes: u64) -> Picker {
@@ -109,19 +120,26 @@ fn picker(picker: &options::Picker, table_bytes: u64) -> Picker {
     match *picker {
         options::Picker::Cursor(group) => Picker::Cursor(config(group)),
         options::Picker::LeastOverlap(group) => Picker::LeastOverlap(config(group)),
+        options::Picker::Components(Components { moves, access_bytes, job_bytes }) => {
+            let group = Group { bytes: table_bytes.saturating_mul(ALONE_TABLES_MAX), ..Group::SINGLE };
+            Picker::Components(ComponentsConfig { base: config(group), moves, access_bytes, job_bytes })
+        }
     }
 }
 
 fn cutter(cutter: &options::Cutter) -> Cutter {
+    let size = |TableSize { table_bytes, flushes }, grandparent_bytes_max| SizeConfig {
+        table_bytes,
+        grandparent_bytes_max,
+        cuts_flushes: match flushes {
+            Flushes::Cut => true,
+            Flushes::Whole => false,
+        },
+    };
     match *cutter {
-        options::Cutter::Size(TableSize { table_bytes, flushes }) => Cutter::Size(SizeConfig {
-            table_bytes,
-            grandparent_bytes_max: grandparent_bytes_max(table_bytes),
-            cuts_flushes: match flushes {
-                Flushes::Cut => true,
-                Flushes::Whole => false,
-            },
-        }),
+        options::Cutter::Size(tables) => Cutter::Size(size(tables, grandparent_bytes_max(tables.table_bytes))),
+        // What lies below is not compacted with a table, however much of it the table spans.
+        options::Cutter::Prefix(tables) => Cutter::Prefix(size(tables, u64::MAX)),
     }
 }
 
@@ -205,7 +223,7 @@ mod tests {
                     ..TreeOptions::default()
                 };
                 let policy = PolicyConfig::new(&tree, 2);
-                let Layout::Leveled(layout) = policy.layout;
+                let Layout::Leveled(layout) = policy.layout else { panic!("an adaptive one is leveled") };
                 assert!(layout.l0_runs_max <= l0_slow as u64, "{layout:?}");
                 for overwrite_ratio in [0.0, 0.3, 1.0, f64::NAN] {
                     // An empty tree is due at what it may hold.

@@ -16,7 +16,10 @@ impl Layout {
     /// meets nothing moves, and is no debt.
     #[must_use]
     pub fn debt(&self, version: &Version) -> u64 {
-        let Self::Leveled(config) = self;
+        let config = match self {
+            Self::Leveled(config) => config,
+            Self::Prefixed(config) => return config.debt_of_stacks(version),
+        };
         let limits = config.limits(version);
         let l0 = version.level(0);
         let (mut debt, mut incoming) = (0u64, 0u64);

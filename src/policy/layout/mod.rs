@@ -1,6 +1,7 @@
 //! Layouts: how the levels of a tree are built, and when one is too large.
 //!
-//! There is one kind, [`Layout::Leveled`]: runs of flushed tables in level 0, one run in every deeper level. A level
+//! [`Layout::Leveled`] has runs of flushed tables in level 0, and one run in every deeper level. In
+//! [`Layout::Prefixed`] (`prefixed`) a deeper level has several, too. A level
 //! is due at score 1: level 0 by its own rules (`level0`), a deeper one by its bytes. The deepest level has nowhere
 //! to go and is never due. The limits come from two files. `leveled` has LevelDB's, which grow by a given ratio, and
 //! the debt that follows from any limits. `adaptive` has those that follow the tree.
@@ -10,11 +11,12 @@
 
 mod adaptive;
 mod leveled;
+mod prefixed;
 
 pub(super) use adaptive::data_bytes;
 
 use crate::catalog::Version;
-use crate::types::{KeyRange, LEVELS};
+use crate::types::{KeyRange, LEVELS, Prefix, TableId};
 
 use super::expiry::Expiring;
 
@@ -23,6 +25,8 @@ use super::expiry::Expiring;
 pub enum Layout {
     /// One run per level below level 0.
     Leveled(LeveledConfig),
+    /// Any number of runs per level: what comes from above lies on top.
+    Prefixed(LeveledConfig),
 }
 
 /// Limits of a leveled tree.
@@ -60,7 +64,15 @@ pub struct TreeShape {
     pub expiring: Option<Expiring>,
     /// Whether no table is compacted alone (unless a caller asks for it), because that failed a while ago.
     pub put_off: bool,
+    /// The rule by which tables are cut, if they are cut between prefixes.
+    pub prefix: Option<Prefix>,
+    /// Tables of the deepest level that lookups have searched as often as [`super::Picker::accesses_max`] says, those with most
+    /// searches first.
+    pub searched: [Option<TableId>; SEARCHED_MAX],
 }
+
+/// Requests for merges within the deepest level that are known at a time. The others are found when these are done.
+pub const SEARCHED_MAX: usize = 8;
 
 impl Layout {
     /// Measures `version`.
@@ -74,20 +86,22 @@ impl Layout {
             overwrite_ratio: 1.0,
             expiring: None,
             put_off: false,
+            prefix: None,
+            searched: [None; SEARCHED_MAX],
         }
     }
 
     /// Bytes at which each level is due: 0 for level 0, whose runs are counted, and [`u64::MAX`] for one that never is.
     #[must_use]
     pub fn limits(&self, version: &Version) -> [u64; LEVELS] {
-        let Self::Leveled(config) = self;
+        let (Self::Leveled(config) | Self::Prefixed(config)) = self;
         config.limits(version)
     }
 
     /// Fill of each level; due from 1 on.
     #[must_use]
     pub fn scores(&self, version: &Version) -> [f64; LEVELS] {
-        let Self::Leveled(config) = self;
+        let (Self::Leveled(config) | Self::Prefixed(config)) = self;
         let (mut scores, limits) = ([0.0; LEVELS], config.limits(version));
         for (level, state) in version.levels().take(LEVELS - 1) {
             scores[usize::from(level)] = match level {
@@ -102,7 +116,7 @@ impl Layout {
     /// nothing lies in or above it in that range, but no deeper than the tree or than they need. Level 0 if need be.
     #[must_use]
     pub fn level_for_new(&self, version: &Version, range: &KeyRange, bytes: u64) -> u8 {
-        let Self::Leveled(config) = self;
+        let (Self::Leveled(config) | Self::Prefixed(config)) = self;
         let overlaps =
             |level: u8| version.level(level).runs.iter().any(|run| run.overlapping(range).next().is_some());
         let limits = config.limits(version);

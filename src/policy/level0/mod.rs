@@ -46,7 +46,7 @@ impl Layout {
     /// now, which slows writers but never stops them.
     #[must_use]
     pub fn level0_runs(&self, version: &Version, overwrite_ratio: f64) -> u64 {
-        let Self::Leveled(config) = self;
+        let (Self::Leveled(config) | Self::Prefixed(config)) = self;
         let runs = &version.level(0).runs;
         let Some(run_bytes) = self.level0_run_bytes(version, overwrite_ratio) else {
             return runs.len() as u64;
@@ -62,7 +62,7 @@ impl Layout {
     /// Bytes of level 0 that count as one run; `None` with a given ratio, where only runs count.
     #[must_use]
     pub fn level0_run_bytes(&self, version: &Version, overwrite_ratio: f64) -> Option<u64> {
-        let Self::Leveled(config) = self;
+        let (Self::Leveled(config) | Self::Prefixed(config)) = self;
         let due_bytes = config.level0_bytes(version);
         let full_bytes = (due_bytes as f64 / overwrite_ratio) as u64;
         let full_bytes = full_bytes.clamp(due_bytes, config.level0_bytes_max());
@@ -84,7 +84,7 @@ impl Layout {
     /// ratio: only scans pay there.
     #[must_use]
     pub fn filter_probes_worth(&self, looks: u64, costs: &Costs) -> u64 {
-        let Self::Leveled(config) = self;
+        let (Self::Leveled(config) | Self::Prefixed(config)) = self;
         if config.ratio.is_some() { 0 } else { costs.filter_probes_worth(looks) }
     }
 
@@ -99,7 +99,7 @@ impl Layout {
     /// Whether there is intra-L0 compaction: without a given ratio.
     #[must_use]
     pub fn has_intra_l0(&self) -> bool {
-        let Self::Leveled(config) = self;
+        let (Self::Leveled(config) | Self::Prefixed(config)) = self;
         config.ratio.is_none()
     }
 }

@@ -22,12 +22,16 @@
 //!   overlaps a victim, not what lies between victims. A victim that step 5 would move by itself moves.
 //!
 //! `LeastOverlap` takes the group's other victims wherever their compaction costs least (`overlap`).
+//!
+//! `Components` puts on top of the target what it takes, and merges nothing with what is there (`components`).
 
 mod choice;
+mod components;
 mod cursor;
 mod intra_l0;
 mod level0;
 mod overlap;
+mod within;
 
 use std::ops::Range;
 
@@ -37,6 +41,7 @@ use crate::catalog::{LevelState, Run, TableMeta};
 use crate::types::KeyRange;
 
 use choice::Choice;
+pub use components::ComponentsConfig;
 pub use intra_l0::Evenness;
 
 /// The pickers.
@@ -46,6 +51,8 @@ pub enum Picker {
     Cursor(PickerConfig),
     /// Victims that overlap little of the target, and some behind the cursor, so that all have their turn.
     LeastOverlap(PickerConfig),
+    /// Tables that overlap each other, which go on top of the target.
+    Components(ComponentsConfig),
 }
 
 /// Limits of the pickers.
@@ -82,6 +89,7 @@ impl Picker {
         let reason = if level == 0 { Reason::Level0Runs } else { Reason::LevelBytes };
         let with_cursor = |(choice, cursor)| (choice, Some(cursor));
         let (choice, cursor) = match self {
+            Self::Components(components) => return components::choose(source, components),
             _ if level == 0 => (level0::choose(source)?, None),
             Self::LeastOverlap(_) => overlap::choose(source).map(with_cursor)?,
             Self::Cursor(_) => cursor::choose(source).map(with_cursor)?,
@@ -135,7 +143,7 @@ impl Picker {
         range: &KeyRange,
         is_due: impl Fn(&TableMeta) -> bool,
     ) -> RangePick {
-        let (Self::Cursor(config) | Self::LeastOverlap(config)) = self;
+        let config = self.config();
         let deepest = view.version.deepest().filter(|level| *level > 0);
         let run = deepest.and_then(|level| Some((level, view.version.level(level).run()?)));
         let is_due = |table: &TableMeta| table.range.overlaps(range) && is_due(table);
@@ -148,16 +156,44 @@ impl Picker {
         }
     }
 
+    /// The next merge within the deepest level, if there is one that no running job is in the way of: of tables that
+    /// readers search often, or of those that hold many tombstones.
+    #[must_use]
+    pub fn pick_within(&self, view: &TreeView<'_>) -> Option<Plan> {
+        match self {
+            Self::Components(components) => within::choose(view, components),
+            Self::Cursor(_) | Self::LeastOverlap(_) => None,
+        }
+    }
+
+    /// How often a table of so many bytes of the deepest level is searched by lookups before it is merged with those that
+    /// overlap it; `None` for never.
+    #[must_use]
+    pub fn accesses_max(&self, bytes: u64) -> Option<u64> {
+        match self {
+            Self::Components(components) => components.accesses_max(bytes),
+            Self::Cursor(_) | Self::LeastOverlap(_) => None,
+        }
+    }
+
+    /// The limits that all pickers have.
+    fn config(&self) -> &PickerConfig {
+        match self {
+            Self::Cursor(config) | Self::LeastOverlap(config) => config,
+            Self::Components(components) => &components.base,
+        }
+    }
+
     /// Bytes of a group, at most.
     #[must_use]
     pub fn group_bytes(&self) -> u64 {
-        let (Self::Cursor(config) | Self::LeastOverlap(config)) = self;
+        let config = self.config();
         config.group_bytes
     }
 
     /// Nothing for the deepest level, which has no target.
     fn source<'a>(&'a self, view: &'a TreeView<'a>, level: u8) -> Option<Source<'a>> {
-        let (Self::Cursor(config) | Self::LeastOverlap(config)) = self;
+        let config = self.config();
         let scattered = matches!(self, Self::LeastOverlap(_)) && level > 0;
         let (_, target) = view.version.levels().nth(usize::from(level) + 1)?;
         let state = view.version.level(level);
