@@ -2,8 +2,9 @@
 //!
 //! 1. Look up every table to drop by its id. It must be in the level that the edit names.
 //! 2. Make a [`TableMeta`] of every table to add. A table that the edit also drops is a move: it keeps its object,
-//!    unless its extent changes (a rewrite). Nothing else of it may change.
-//! 3. Sort drops and adds into runs: by level, in level 0 also by epoch.
+//!    unless its extent changes (a rewrite) or it gets a higher epoch in another level. Nothing else of it may change.
+//! 3. Sort drops and adds by level, in level 0 also by epoch: that tells the run. In a deeper level, `placement` tells
+//!    it.
 //! 4. Rebuild each run that changes along the paths to the changes. Remove runs that are left empty.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,18 +13,18 @@ use std::sync::Arc;
 use super::inconsistent::ensure;
 use super::sequence::Change;
 use super::version::Place;
-use super::{Inconsistent, Lease, LevelState, Run, TableMeta, Version};
+use super::{Inconsistent, Lease, LevelState, Run, TableMeta, Version, placement};
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::types::{Epoch, LEVELS, PAGE_BYTES, TableId};
 
-/// Drops and adds of one run. Level 0 has a run per epoch. The one run of a deeper level is listed under epoch 0.
+/// Drops and adds of one run of level 0, which has one per epoch, or of a deeper level as a whole.
 #[derive(Default)]
 struct RunChange {
     drop: Vec<Arc<TableMeta>>,
     add: Vec<Arc<TableMeta>>,
 }
 
-/// Changes by run, level by level.
+/// Changes by level, in level 0 by epoch; those of a deeper level are listed under epoch 0.
 type RunChanges = BTreeMap<(u8, Epoch), RunChange>;
 
 impl Version {
@@ -34,7 +35,7 @@ impl Version {
     /// # Errors
     ///
     /// When the edit drops what is not there, adds what is there already, changes a table while moving it, names a
-    /// level that does not exist, or makes tables of one run overlap.
+    /// level that does not exist, or makes tables of one epoch overlap.
     pub fn apply(
         &self,
         edit: &TreeEdit,
@@ -50,7 +51,7 @@ impl Version {
         let mut added = BTreeSet::new();
         for (level, record) in &edit.add {
             ensure_sound(*level, record)?;
-            let moved = dropped.get(&record.id).map(|(_, table)| table);
+            let moved = dropped.get(&record.id);
             ensure!(
                 moved.is_some() || self.table(record.id).is_none(),
                 "table {} is there already",
@@ -58,7 +59,7 @@ impl Version {
             );
             ensure!(added.insert(record.id), "table {} is added twice", record.id);
             let table = match moved {
-                Some(table) => moved_table(table, record, adopt)?,
+                Some((from, table)) => moved_table((*from, table), (*level, record), adopt)?,
                 None => Arc::new(TableMeta::new(record, adopt(record))),
             };
             changes.entry(run_of(*level, table.epoch)).or_default().add.push(Arc::clone(&table));
@@ -66,7 +67,13 @@ impl Version {
         }
         let mut version = self.clone();
         for ((level, epoch), change) in changes {
-            version.levels[usize::from(level)].change_run(level, epoch, change)?;
+            let state = &mut version.levels[usize::from(level)];
+            let changed = if level == 0 {
+                state.change_run(epoch, change)
+            } else {
+                placement::place(&state.runs, &change.drop, change.add).map(|runs| state.runs = runs)
+            };
+            changed.map_err(|error| Inconsistent::new(format!("level {level}: {error}")))?;
         }
         // Stable: removals stay before arrivals of the same table.
         places.sort_by_key(|(id, _)| *id);
@@ -96,20 +103,16 @@ impl Version {
 }
 
 impl LevelState {
-    /// Changes the run of `epoch` (in a deeper level the only one). A run exists only while it has tables.
-    fn change_run(&mut self, level: u8, epoch: Epoch, change: RunChange) -> Result<(), Inconsistent> {
-        let slot = match level {
-            // Newest first: epochs descend.
-            0 => self.runs.partition_point(|run| epoch_of(run) > Some(epoch)),
-            _ => 0,
-        };
-        let there = self.runs.get(slot).is_some_and(|run| level > 0 || epoch_of(run) == Some(epoch));
+    /// Changes the run of `epoch` of level 0. A run exists only while it has tables.
+    fn change_run(&mut self, epoch: Epoch, change: RunChange) -> Result<(), Inconsistent> {
+        // Newest first: epochs descend.
+        let slot = self.runs.partition_point(|run| epoch_of(run) > Some(epoch));
+        let there = self.runs.get(slot).is_some_and(|run| epoch_of(run) == Some(epoch));
         let slot = if planted!("level-0-run-in-the-wrong-place") && !there { self.runs.len() } else { slot };
         if !there {
             self.runs.insert(slot, Run::empty());
         }
-        let run = (self.runs[slot].with(&change.drop, change.add))
-            .map_err(|error| Inconsistent::new(format!("level {level}: {error}")))?;
+        let run = self.runs[slot].with(&change.drop, change.add)?;
         if run.is_empty() {
             self.runs.remove(slot);
         } else {
@@ -119,7 +122,7 @@ impl LevelState {
     }
 }
 
-/// The run that a table of `level` with `epoch` belongs to.
+/// Under what the change of a table of `level` with `epoch` is listed.
 fn run_of(level: u8, epoch: Epoch) -> (u8, Epoch) {
     (level, if level == 0 { epoch } else { Epoch(0) })
 }
@@ -129,19 +132,23 @@ fn epoch_of(run: &Run) -> Option<Epoch> {
     run.first().map(|table| table.epoch)
 }
 
-/// The metadata of a moved `table`: the same object, unless its bytes lie elsewhere now.
+/// The metadata of a moved `table`: the same object, unless its bytes lie elsewhere now, or it gets a higher epoch in
+/// its new level.
 fn moved_table(
-    table: &Arc<TableMeta>,
-    record: &TableRecord,
+    (from, table): (u8, &Arc<TableMeta>),
+    (to, record): (u8, &TableRecord),
     adopt: &mut dyn FnMut(&TableRecord) -> Lease,
 ) -> Result<Arc<TableMeta>, Inconsistent> {
-    let kept = TableRecord { extent: record.extent, ..table.record() };
+    let kept = TableRecord { extent: record.extent, epoch: record.epoch, ..table.record() };
     ensure!(kept == *record, "I9: table {} is not what it was before it moved", record.id);
+    let ages = record.epoch == table.epoch || record.epoch > table.epoch && to != from;
+    ensure!(ages, "I3: table {} of level {from} gets epoch {} in level {to}", record.id, record.epoch);
     if record.extent == table.extent {
-        return Ok(Arc::clone(table));
+        let same = record.epoch == table.epoch;
+        return Ok(if same { Arc::clone(table) } else { Arc::new(table.with_epoch(record.epoch)) });
     }
     ensure!(record.extent.length == table.extent.length, "I9: table {} changed its length", record.id);
-    Ok(Arc::new(TableMeta::new(record, adopt(record))))
+    Ok(Arc::new(table.relocated(record, adopt(record))))
 }
 
 /// Most bytes and entries that a table may claim to have: sums over many tables stay within a word.

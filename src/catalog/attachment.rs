@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 /// A place in a [`TableMeta`](super::TableMeta) for a value that a layer above wants to find without a search. It is
-/// dropped with the metadata. The catalog never looks at it.
-#[derive(Default)]
+/// dropped with the metadata. The catalog never looks at it. A clone has what is attached at the moment.
+#[derive(Clone, Default)]
 pub struct Attachment(OnceLock<Arc<dyn Any + Send + Sync>>);
 
 impl Attachment {

@@ -1,30 +1,37 @@
 //! The checker: verifies the invariants that metadata alone can show, with the ids of `docs/invariants.md`.
 //!
 //! [`check_version`] checks a whole tree (I1, I3). [`check_edit`] checks the step from one tree to the next (I2, I3),
-//! since a tree does not show where its tables came from. For k tables that come and go it costs about k log n, and a
-//! look at each table that one of them overlaps in its old level or on its way down.
+//! since a tree does not show where its tables came from. [`check_merged`] adds what holds of steps that put nothing on
+//! top of anything. For k tables that come and go it costs about k log n, and a look at each table that one of them
+//! overlaps in its old level or on its way down.
 //!
 //! # The rule for edits
 //!
 //! A table that the edit drops is *moved* if the edit adds it again, otherwise *compacted*. The *destination* of a
 //! moved table is the level to which it is added. The destination of all compacted tables is the one level that
 //! receives new tables (the deepest compacted level if none does). A table whose destination is its old level only
-//! changes its place on disk: it *stays*.
+//! changes its place on disk: it *stays*. The *new epoch* of a moved table is that with which it is added; that of a
+//! compacted one is the epoch of the outputs, which all have the same.
 //!
 //! 1. Nothing rises: a destination is not above the level that the table comes from.
 //! 2. New tables made by a compaction lie within the hull of the compacted tables.
 //! 3. Downward closed: let X leave its level for a deeper one. Every table that overlaps X and is older (in an older
-//!    run of X's level, or in a deeper level down to X's destination) leaves too, to X's destination or deeper, and is
-//!    compacted with X if both end in the same level and X is compacted.
+//!    run of X's level, or in a deeper level down to X's destination) leaves too, to X's destination or deeper, or
+//!    stays in X's destination. Of those that end there, the epoch is lower than the new epoch of X, unless both are
+//!    compacted.
 //! 4. New tables without any compacted one are a flush or an ingest. In level 0 they carry a new highest epoch. In a
 //!    deeper level they overlap no table of that level or of one above.
-//! 5. An intra-L0 compaction is convex: its outputs carry the highest epoch of its inputs, and no table that stays
-//!    overlaps the hull of the inputs with an epoch between theirs.
+//! 5. A compaction within one level is convex: its outputs carry the highest epoch of its inputs, and no table that
+//!    stays overlaps the hull of the inputs with an epoch between theirs, or with the highest. Of a
+//!    compaction from above: a table that stays in its target is older or newer than the outputs, by its epoch, as it is
+//!    older or newer than each input there that it overlaps.
 //! 6. By sequence numbers: new tables without any compacted one are newer than all tables that they overlap, in every
 //!    level. In level 0 a new table is wholly newer than a table that stays, overlaps it and has a lower epoch, and
 //!    wholly older than one with a higher epoch. (In deeper levels the numbers of a compaction's output prove
 //!    nothing: it may overlap another table without sharing a key.) An exception: the output may contradict a table
 //!    that a compacted table contradicted before, since compactions are how a store with such tables is mended.
+//! 7. Of a step that puts nothing on top ([`check_merged`]): what comes to a level below level 0 from above, or from
+//!    outside, overlaps nothing that stays there or comes with it; nor do the tables from above that it is made of.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,16 +41,18 @@ use super::{Inconsistent, Run, TableMeta, Version};
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::types::{Epoch, KeyRange, PAGE_BYTES, Seq, TableId};
 
-/// Checks I1 and I3 of the whole version.
+/// Checks I1 and I3 of the whole version: runs, the order of epochs, and where tables lie.
 ///
 /// # Errors
 ///
 /// The first violation found.
 pub fn check_version(version: &Version) -> Result<(), Inconsistent> {
     for (level, state) in version.levels() {
-        ensure!(level == 0 || state.runs.len() <= 1, "I1: level {level} has {} runs", state.runs.len());
         for run in &state.runs {
             check_run(level, run)?;
+        }
+        if level > 0 {
+            check_placement(level, &state.runs)?;
         }
     }
     check_level0(&version.level(0).runs)?;
@@ -94,6 +103,25 @@ fn check_level0(runs: &[Run]) -> Result<(), Inconsistent> {
     Ok(())
 }
 
+/// INVARIANT(I3): in a level below level 0, of two tables that overlap the one with the higher epoch lies in the newer
+/// run, and no table lies higher than it must.
+fn check_placement(level: u8, runs: &[Run]) -> Result<(), Inconsistent> {
+    for (position, run) in runs.iter().enumerate() {
+        let Some((next, further)) = runs[position + 1..].split_first() else { continue };
+        for table in run.iter() {
+            let mut below = next.overlapping(&table.range).peekable();
+            ensure!(
+                below.peek().is_some(),
+                "I3: {table:?} of level {level} lies in a higher run than it must"
+            );
+            let older = below.chain(further.iter().flat_map(|run| run.overlapping(&table.range)));
+            let newer = older.into_iter().find(|older| older.epoch >= table.epoch);
+            ensure!(newer.is_none(), "I3: {table:?} of level {level} lies in a run above {newer:?}");
+        }
+    }
+    Ok(())
+}
+
 /// INVARIANT(I1): extents start at pages, and those of one pack are disjoint.
 pub(super) fn check_extents<'a>(
     tables: impl Iterator<Item = &'a Arc<TableMeta>>,
@@ -123,7 +151,45 @@ pub fn check_edit(version: &Version, edit: &TreeEdit) -> Result<(), Inconsistent
         step.check_closed(leaving)?;
     }
     step.check_convex()?;
+    step.check_order_in_target()?;
     step.check_numbers()
+}
+
+/// Checks rule 7 of the step that `edit` makes from `version`: nothing is put on top of anything. Where every step
+/// keeps to that, no level below level 0 gets a second run.
+///
+/// # Errors
+///
+/// The first violation found.
+pub fn check_merged(version: &Version, edit: &TreeEdit) -> Result<(), Inconsistent> {
+    let step = Step::new(version, edit)?;
+    let moved = step.leaving.values().filter(|leaving| leaving.fate == Fate::Moved);
+    let moved = moved.map(|leaving| (leaving.destination, &leaving.table.range, leaving.table.id));
+    let new = step.new.iter().filter(|_| !step.is_within_a_level());
+    let new = new.map(|(level, record)| (*level, &record.range, record.id));
+    let mut arriving: Vec<_> = moved.chain(new).filter(|(level, ..)| *level > 0).collect();
+    for (level, range, id) in &arriving {
+        let stays =
+            version.level(*level).overlapping(range).find(|table| !step.leaving.contains_key(&table.id));
+        ensure!(stays.is_none(), "I1: table {id} would come to lie on {stays:?} of level {level}");
+    }
+    for Leaving { level, table, destination, .. } in
+        step.compacted().filter(|from| from.level < from.destination)
+    {
+        let mut met = version.level(*destination).overlapping(&table.range);
+        let stays = met.find(|older| !step.leaving.contains_key(&older.id));
+        ensure!(
+            stays.is_none(),
+            "I2: {table:?} would be compacted from level {level} to {destination} without older {stays:?}"
+        );
+    }
+    arriving.sort_by(|one, other| (one.0, &one.1.start).cmp(&(other.0, &other.1.start)));
+    for pair in arriving.windows(2) {
+        let [(level, range, id), (other_level, other_range, other)] = pair else { continue };
+        let apart = level != other_level || !range.overlaps(other_range);
+        ensure!(apart, "I1: tables {id} and {other} would overlap in level {level}");
+    }
+    Ok(())
 }
 
 /// An edit, with the tree that it is applied to.
@@ -142,6 +208,8 @@ struct Leaving<'a> {
     table: &'a TableMeta,
     destination: u8,
     fate: Fate,
+    /// The new epoch; `None` of a compacted table of which nothing is left.
+    epoch: Option<Epoch>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -152,7 +220,8 @@ enum Fate {
 
 impl<'a> Step<'a> {
     fn new(version: &'a Version, edit: &'a TreeEdit) -> Result<Self, Inconsistent> {
-        let added: BTreeMap<_, _> = edit.add.iter().map(|(level, record)| (record.id, *level)).collect();
+        let added: BTreeMap<_, _> =
+            edit.add.iter().map(|(level, record)| (record.id, (*level, record.epoch))).collect();
         let dropped: BTreeSet<TableId> = edit.drop.iter().map(|(_, id)| *id).collect();
         let new: Vec<_> = (edit.add.iter().filter(|(_, record)| !dropped.contains(&record.id)))
             .map(|(level, record)| (*level, record))
@@ -160,14 +229,15 @@ impl<'a> Step<'a> {
         let compacted_level =
             edit.drop.iter().filter(|(_, id)| !added.contains_key(id)).map(|(l, _)| *l).max();
         let target = new.iter().map(|(level, _)| *level).max().or(compacted_level);
+        let written = new.first().map(|(_, record)| record.epoch);
         let mut step = Self { version, leaving: BTreeMap::new(), new, compacted_hull: None };
         for (level, id) in &edit.drop {
             let Some((_, table)) = version.table(*id).filter(|(at, _)| at == level) else {
                 return Err(Inconsistent::new(format!("level {level} has no table {id} to drop")));
             };
-            let (destination, fate) = match (added.get(id), target) {
-                (Some(to), _) => (*to, Fate::Moved),
-                (None, to) => (to.unwrap_or(*level), Fate::Compacted),
+            let (destination, fate, epoch) = match (added.get(id), target) {
+                (Some((to, epoch)), _) => (*to, Fate::Moved, Some(*epoch)),
+                (None, to) => (to.unwrap_or(*level), Fate::Compacted, written),
             };
             ensure!(destination >= *level, "I2: {table:?} would rise from level {level} to {destination}");
             if fate == Fate::Compacted {
@@ -176,14 +246,23 @@ impl<'a> Step<'a> {
             } else if destination == *level {
                 continue;
             }
-            step.leaving.insert(*id, Leaving { level: *level, table, destination, fate });
+            step.leaving.insert(*id, Leaving { level: *level, table, destination, fate, epoch });
         }
         Ok(step)
     }
 
+    fn compacted(&self) -> impl Iterator<Item = &Leaving<'a>> {
+        self.leaving.values().filter(|leaving| leaving.fate == Fate::Compacted)
+    }
+
+    /// Whether it is a compaction of one level into that level.
+    fn is_within_a_level(&self) -> bool {
+        self.compacted_hull.is_some() && self.compacted().all(|leaving| leaving.level == leaving.destination)
+    }
+
     /// Rules 2 and 4.
     fn check_new_tables(&self) -> Result<(), Inconsistent> {
-        let newest = self.version.level(0).run().and_then(Run::first).map(|table| table.epoch);
+        let newest = self.version.level(0).runs.first().and_then(Run::first).map(|table| table.epoch);
         for (level, record) in &self.new {
             let id = record.id;
             if let Some(hull) = &self.compacted_hull {
@@ -191,8 +270,11 @@ impl<'a> Step<'a> {
                     hull.covers(&record.range),
                     "I2: new table {id} reaches beyond the tables it was compacted from"
                 );
-                let to = self.new.first().map(|(level, _)| *level);
-                ensure!(to == Some(*level), "I2: a compaction puts its outputs into more than one level");
+                let first = self.new.first().map(|(level, record)| (*level, record.epoch));
+                let is_one = first.is_some_and(|(to, _)| to == *level);
+                ensure!(is_one, "I2: a compaction puts its outputs into more than one level");
+                let is_one = first.is_some_and(|(_, epoch)| epoch == record.epoch);
+                ensure!(is_one, "I3: the outputs of a compaction have more than one epoch");
             } else if *level == 0 {
                 ensure!(newest < Some(record.epoch), "I3: flushed table {id} is not the newest of level 0");
             } else {
@@ -209,43 +291,76 @@ impl<'a> Step<'a> {
 
     /// Rule 3.
     fn check_closed(&self, leaving: &Leaving<'_>) -> Result<(), Inconsistent> {
-        let Leaving { level, table, destination, fate } = *leaving;
+        let Leaving { level, table, destination, fate, epoch } = *leaving;
         if destination == level {
             return Ok(());
         }
-        let same_level = self.version.level(level).runs.iter();
-        let behind =
-            same_level.skip_while(|run| run.find(&table.range.start).is_none_or(|t| t.id != table.id));
-        let deeper = (level + 1..=destination).flat_map(|level| self.version.level(level).runs.iter());
-        for older in behind.skip(1).chain(deeper).flat_map(|run| run.overlapping(&table.range)) {
-            let closed = self.leaving.get(&older.id).is_some_and(|older| {
-                let together = older.destination == destination;
-                older.destination >= destination && !(together && fate != older.fate)
-            });
-            ensure!(
-                closed,
-                "I2: {table:?} would go from level {level} to {destination}, below older {older:?}"
-            );
+        let state = self.version.level(level);
+        let behind = state.run_of(table).map_or(&[][..], |at| &state.runs[at + 1..]);
+        let behind = behind.iter().map(|run| (level, run));
+        let deeper = (level + 1..=destination)
+            .flat_map(|level| self.version.level(level).runs.iter().map(move |run| (level, run)));
+        for (at, run) in behind.chain(deeper) {
+            for older in run.overlapping(&table.range) {
+                let (ends_in, new_epoch, together) = match self.leaving.get(&older.id) {
+                    // It is gone with all that it held.
+                    Some(older) if older.epoch.is_none() => continue,
+                    Some(older) => {
+                        let compacted = fate == Fate::Compacted && older.fate == Fate::Compacted;
+                        (older.destination, older.epoch, compacted)
+                    }
+                    None => (at, Some(older.epoch), false),
+                };
+                let is_below = ends_in > destination;
+                let is_older = epoch.is_none() || new_epoch < epoch;
+                ensure!(
+                    is_below || ends_in == destination && (together || is_older),
+                    "I2: {table:?} would go from level {level} to {destination}, below older {older:?}"
+                );
+            }
         }
         Ok(())
     }
 
-    /// Rule 5.
+    /// Rule 5, of a compaction within a level.
     fn check_convex(&self) -> Result<(), Inconsistent> {
-        let inputs = || self.leaving.values().filter(|leaving| leaving.destination == 0);
-        let epochs = || inputs().map(|leaving| leaving.table.epoch);
-        let (Some(lowest), Some(highest), Some(hull)) =
-            (epochs().min(), epochs().max(), &self.compacted_hull)
+        let epochs = || self.compacted().map(|leaving| leaving.table.epoch);
+        let level = self.new.first().map(|(level, _)| *level);
+        let (Some(level), Some(lowest), Some(highest), Some(hull)) =
+            (level, epochs().min(), epochs().max(), &self.compacted_hull)
         else {
             return Ok(());
         };
+        if !self.is_within_a_level() {
+            return Ok(());
+        }
         for (_, record) in &self.new {
             ensure!(record.epoch == highest, "I3: table {} does not carry epoch {highest}", record.id);
         }
-        for table in self.version.level(0).runs.iter().flat_map(|run| run.overlapping(hull)) {
+        for table in self.version.level(level).overlapping(hull) {
             let stays = !self.leaving.contains_key(&table.id);
-            let between = lowest < table.epoch && table.epoch < highest;
+            let between = lowest < table.epoch && table.epoch < highest || table.epoch == highest;
             ensure!(!(stays && between), "I3: {table:?} stays between epochs {lowest} and {highest}");
+        }
+        Ok(())
+    }
+
+    /// Rule 5, of a compaction from above.
+    fn check_order_in_target(&self) -> Result<(), Inconsistent> {
+        if self.is_within_a_level() {
+            return Ok(());
+        }
+        for input in self.compacted().filter(|input| input.level == input.destination) {
+            let Some(epoch) = input.epoch else { continue };
+            for table in self.version.level(input.level).overlapping(&input.table.range) {
+                let stays = !self.leaving.contains_key(&table.id);
+                let same = (table.epoch < input.table.epoch) == (table.epoch < epoch);
+                ensure!(
+                    !stays || same && table.epoch != epoch,
+                    "I3: {table:?} stays between {:?}, an input, and epoch {epoch} of the outputs",
+                    input.table
+                );
+            }
         }
         Ok(())
     }

@@ -13,14 +13,21 @@ pub trait ExtentSink: Send + Sync + fmt::Debug {
     fn released(&self, extent: Extent);
 }
 
-/// The hold of one [`TableMeta`](super::TableMeta) on its extent. Dropping it notifies the sink, once.
-pub struct Lease(Option<(Arc<dyn ExtentSink>, Extent)>);
+/// The hold of a table on its extent. It is shared by all [`TableMeta`](super::TableMeta) of the table at that place:
+/// one that only changes its epoch is another object. When the last of them is gone, the sink is notified, once.
+#[derive(Clone)]
+pub struct Lease(Option<Arc<Held>>);
+
+struct Held {
+    sink: Arc<dyn ExtentSink>,
+    extent: Extent,
+}
 
 impl Lease {
     /// A hold on `extent`. `sink` is notified when it ends.
     #[must_use]
     pub fn new(sink: Arc<dyn ExtentSink>, extent: Extent) -> Self {
-        Self(Some((sink, extent)))
+        Self(Some(Arc::new(Held { sink, extent })))
     }
 
     /// A hold without a sink.
@@ -30,11 +37,9 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for Held {
     fn drop(&mut self) {
-        if let Some((sink, extent)) = self.0.take() {
-            sink.released(extent);
-        }
+        self.sink.released(self.extent);
     }
 }
 

@@ -14,7 +14,9 @@ mod attachment;
 mod check;
 mod inconsistent;
 mod lease;
+mod placement;
 mod run;
+mod searches;
 mod sequence;
 mod state;
 mod table_meta;
@@ -23,12 +25,13 @@ pub mod testing;
 mod version;
 
 pub use attachment::Attachment;
-#[cfg(test)]
-pub use check::check_edit;
 pub use check::check_version;
+#[cfg(test)]
+pub use check::{check_edit, check_merged};
 pub use inconsistent::Inconsistent;
 pub use lease::{ExtentSink, Lease};
 pub use run::Run;
+pub use searches::Searches;
 pub use state::Catalog;
 pub use table_meta::TableMeta;
 pub use version::{LevelState, Version};

@@ -123,6 +123,22 @@ impl Catalog {
         Ok(())
     }
 
+    /// Checks that the step that `edit` makes from this catalog puts no table on top of another one of a level below
+    /// level 0. A job calls it before its edit is written, unless its layout stacks.
+    ///
+    /// # Errors
+    ///
+    /// The first violation found, with its keyspace.
+    pub fn check_merged(&self, edit: &Edit) -> Result<(), Inconsistent> {
+        for tree in &edit.trees {
+            let Some(before) = self.keyspaces.get(&tree.keyspace) else { continue };
+            let name = &before.record.name;
+            let in_keyspace = |error| Inconsistent::new(format!("keyspace {name:?}: {error}"));
+            check::check_merged(&before.version, tree).map_err(in_keyspace)?;
+        }
+        Ok(())
+    }
+
     /// The edit that turns the empty catalog into this one.
     #[must_use]
     pub fn snapshot(&self) -> Edit {

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use super::{Attachment, Lease};
+use super::{Attachment, Lease, Searches};
 use crate::format::edit::TableRecord;
 use crate::types::{Epoch, Extent, Holds, KeyRange, Seq, TableId, Timestamps};
 
-/// Metadata of one table. Immutable, shared as `Arc<TableMeta>`; a move to another level keeps the same object.
+/// Metadata of one table. Immutable, shared as `Arc<TableMeta>`; a move to another level keeps the same
+/// object, unless the table gets another epoch there.
 ///
 /// The extent is released when the last holder lets go.
 pub struct TableMeta {
@@ -20,7 +21,8 @@ pub struct TableMeta {
     pub min_seq: Seq,
     /// Largest sequence number of an entry or range tombstone.
     pub max_seq: Seq,
-    /// Age of the run that the table belongs to; a higher epoch is newer.
+    /// Age of the table in its level: of two tables of one level that overlap, the one with the higher epoch has the
+    /// newer entry of every common key.
     pub epoch: Epoch,
     /// Number of entries, tombstones included.
     pub entries: u64,
@@ -34,8 +36,9 @@ pub struct TableMeta {
     pub holds: Holds,
     /// What the layers above keep with the table.
     pub attachment: Attachment,
-    // Held only for the effect of its drop.
-    _lease: Lease,
+    /// How often lookups have searched it.
+    pub searches: Searches,
+    lease: Lease,
 }
 
 impl TableMeta {
@@ -55,8 +58,26 @@ impl TableMeta {
             timestamps: record.timestamps,
             holds: record.holds.clone(),
             attachment: Attachment::default(),
-            _lease: lease,
+            searches: Searches::default(),
+            lease,
         }
+    }
+
+    /// The same table, at the same place, with another epoch.
+    #[must_use]
+    pub fn with_epoch(&self, epoch: Epoch) -> Self {
+        let record = TableRecord { epoch, ..self.record() };
+        Self {
+            attachment: self.attachment.clone(),
+            searches: self.searches.clone(),
+            ..Self::new(&record, self.lease.clone())
+        }
+    }
+
+    /// The same table, at the place of `record`.
+    #[must_use]
+    pub fn relocated(&self, record: &TableRecord, lease: Lease) -> Self {
+        Self { searches: self.searches.clone(), ..Self::new(record, lease) }
     }
 
     /// The manifest's record of the table.

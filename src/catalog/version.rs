@@ -22,7 +22,8 @@ pub struct Version {
 /// One level of a tree.
 #[derive(Clone, Default)]
 pub struct LevelState {
-    /// Runs, newest first. Level 0: any number, one per epoch. Deeper levels: at most one.
+    /// Runs, newest first. Level 0 has one per epoch. In a deeper level, tables lie where `catalog/placement.rs` puts
+    /// them: tables that are disjoint make one run.
     pub runs: Vec<Run>,
     /// Where the level's last victim ended. The picker goes on from there.
     pub cursor: Option<Key>,
@@ -68,10 +69,34 @@ impl LevelState {
         self.runs.iter().flat_map(Run::iter)
     }
 
-    /// The newest run; of a deeper level the only one.
+    /// Number of runs.
     #[must_use]
-    pub fn run(&self) -> Option<&Run> {
-        self.runs.first()
+    pub fn depth(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// The run with most bytes; of equal ones the oldest.
+    #[must_use]
+    pub fn largest(&self) -> Option<&Run> {
+        self.runs.iter().max_by_key(|run| run.bytes())
+    }
+
+    /// The tables that overlap `range`, newest run first, in key order within a run.
+    pub fn overlapping<'a>(&'a self, range: &KeyRange) -> impl Iterator<Item = &'a Arc<TableMeta>> {
+        self.runs.iter().flat_map(move |run| run.overlapping(range))
+    }
+
+    /// Length of the tables that overlap `range`, in bytes.
+    #[must_use]
+    pub fn overlap_bytes(&self, range: &KeyRange) -> u64 {
+        self.runs.iter().map(|run| run.overlap_bytes(range)).sum()
+    }
+
+    /// The place in `runs` of the run that holds `table`.
+    #[must_use]
+    pub fn run_of(&self, table: &TableMeta) -> Option<usize> {
+        let holds = |run: &Run| run.find(&table.range.start).is_some_and(|found| found.id == table.id);
+        self.runs.iter().position(holds)
     }
 }
 

@@ -74,7 +74,7 @@ pub fn next_drop(view: &TreeView<'_>) -> Option<Plan> {
         let is_over = |table: &&TableMeta| expiring.is_over(table) && is_free(view, level, at, table);
         let over: Vec<_> = run.iter().map(|table| &**table).filter(is_over).take(DROPS_MAX).collect();
         let claims = over.iter().map(|table| table.range.clone()).collect();
-        plan(view, level, PlanKind::Drop, &over, claims)
+        within_level(view, level, PlanKind::Drop, &over, claims)
     })
 }
 
@@ -89,7 +89,9 @@ pub fn next_expiry_compaction(view: &TreeView<'_>, group_bytes: u64) -> Option<P
 }
 
 /// The compaction, into their own level, of the first tables of `run` that are due: neighbours of up to `bytes_max`
-/// together. Outputs may reach over the gaps between them, so these are claimed, too.
+/// together, or a single one if the level has other runs. Reason: the outputs of several would be as new as the newest
+/// of them, and might come to lie over a table of middle age (I3). Outputs may reach over the gaps between neighbours, so
+/// these are claimed, too.
 pub(super) fn alone(
     view: &TreeView<'_>,
     level: u8,
@@ -97,6 +99,8 @@ pub(super) fn alone(
     bytes_max: u64,
     is_due: impl Fn(&TableMeta) -> bool,
 ) -> Option<Plan> {
+    let others = view.version.level(level).depth() > 1 && !planted!("tables-of-several-runs-compacted-alone");
+    let bytes_max = if others { 0 } else { bytes_max };
     let mut tables = run.iter().map(|table| &**table).skip_while(|table| !is_due(table));
     let first = tables.next()?;
     let (mut taken, mut range) = (vec![first], first.range.clone());
@@ -110,7 +114,7 @@ pub(super) fn alone(
         taken.push(table);
         range = wider;
     }
-    plan(view, level, PlanKind::Compact, &taken, vec![range])
+    within_level(view, level, PlanKind::Compact, &taken, vec![range])
 }
 
 /// Levels and runs, the oldest data first; with each run's place in its level.
@@ -134,8 +138,8 @@ fn is_free(view: &TreeView<'_>, level: u8, at: usize, table: &TableMeta) -> bool
         && below.all(|(_, state)| state.runs.iter().all(is_clear))
 }
 
-/// The plan that does so with `tables`, which are of one run of `level`, if there are any.
-fn plan(
+/// The plan that does so with `tables` of `level`, if there are any.
+pub(super) fn within_level(
     view: &TreeView<'_>,
     level: u8,
     kind: PlanKind,
@@ -147,6 +151,7 @@ fn plan(
         kind,
         source: level,
         target: level,
+        stacks: false,
         inputs: tables.iter().map(|table| PlanInput { level, table: table.id }).collect(),
         moves: Vec::new(),
         fences: Vec::new(),

@@ -9,6 +9,7 @@
 //! A decision depends on a view ([`TreeView`], [`LoadState`], ..) and on the prices of the machine ([`Costs`]). Its
 //! outcome is a plain value. So decisions can be tested as text (`tests/policy/`) and replayed from a log.
 
+mod closure;
 mod clusters;
 mod config;
 mod costs;
@@ -27,6 +28,8 @@ mod retainer;
 mod rewriter;
 mod view;
 
+#[cfg(test)]
+pub use closure::{convex, downward};
 pub use config::PolicyConfig;
 pub use costs::{BlocksAsked, Costs, Measured};
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};

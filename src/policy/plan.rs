@@ -6,7 +6,7 @@ use crate::types::{Key, KeyRange, KeyspaceId, TableId};
 
 /// One background change of one tree: tables to compact into the next level, tables to move there unread, or both at
 /// once. Or a change within one level: tables of level 0 to compact into one of its runs; tables of which much has
-/// expired or is released to compact alone; tables to drop, for all of them has expired; tables to copy to another
+/// expired or is released to compact alone; runs of any level to merge into one; tables to drop, for all of them has expired; tables to copy to another
 /// place on the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
@@ -18,6 +18,9 @@ pub struct Plan {
     pub source: u8,
     /// Level that receives the outputs.
     pub target: u8,
+    /// Whether what arrives in the target lies on top of what is there. If so, outputs and moved tables get new epochs,
+    /// in the order of their ages. Otherwise they overlap no table that stays.
+    pub stacks: bool,
     /// Tables to compact: of the source level, then of the target level, newest run first, in key order. Of a rewrite,
     /// the tables to copy. Source and target are the same level in an intra-L0 compaction, in a compaction of tables
     /// alone, in a drop and in a rewrite.
@@ -110,13 +113,14 @@ impl fmt::Display for Reason {
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { keyspace, source, target, range, bytes, reason, .. } = self;
+        let onto = if self.stacks { "+" } else { "" };
         let kind = match self.kind {
             PlanKind::Compact => "compact",
             PlanKind::Move => "move",
             PlanKind::Drop => "drop",
             PlanKind::Rewrite => "rewrite",
         };
-        write!(f, "{kind} {keyspace:?} L{source}->L{target} {range} {bytes}B")?;
+        write!(f, "{kind} {keyspace:?} L{source}->{onto}L{target} {range} {bytes}B")?;
         let mut level = None;
         for input in &self.inputs {
             if level.replace(input.level) == Some(input.level) {

@@ -44,8 +44,8 @@ fn is_due(table: &TableMeta, pins: &[Seq]) -> bool {
         || is_part(released.bytes, table.bytes())
 }
 
-/// The next tables to compact into their own level: neighbours of up to `group_bytes` together. In level 0 one at a
-/// time: a compaction of several might reach over older entries of another run (I3).
+/// The next tables to compact into their own level: neighbours of up to `group_bytes` together. In level 0, as in any
+/// level of several runs, one at a time: a compaction of several might reach over older entries of another run (I3).
 #[must_use]
 pub fn next_release(view: &TreeView<'_>, group_bytes: u64) -> Option<Plan> {
     if view.shape.put_off {

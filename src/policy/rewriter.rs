@@ -169,6 +169,7 @@ impl Group<'_> {
             kind: PlanKind::Rewrite,
             source: level,
             target: level,
+            stacks: false,
             inputs: taken.iter().map(|table| PlanInput { level, table: table.id }).collect(),
             moves: Vec::new(),
             fences: Vec::new(),

@@ -52,6 +52,48 @@ fn a_move_keeps_the_object() {
 }
 
 #[test]
+fn a_moved_table_may_get_a_higher_epoch_and_stays_the_same_table() {
+    let sink = Arc::new(Released::default());
+    let mut adopt = |record: &TableRecord| Lease::new(Arc::clone(&sink) as _, record.extent);
+    let first = edit(&[], vec![(1, flushed(5, record(1, "a", "c"))), (2, flushed(7, record(2, "b", "d")))]);
+    let tree = Version::empty().apply(&first, &mut adopt).unwrap();
+    tree.table(TableId(1)).unwrap().1.attachment.set(Arc::new("reader"));
+    let at = |epoch, table: TableRecord| TableRecord { epoch: Epoch(epoch), ..table };
+    let old = || flushed(5, record(1, "a", "c"));
+    // Below what is in level 2, it would hide nothing of that. Within a level, no table gets younger.
+    for (level, epoch) in [(2, 4), (1, 8), (1, 4)] {
+        let refused = tree.apply(&edit(&[(1, 1)], vec![(level, at(epoch, old()))]), &mut adopt).unwrap_err();
+        assert!(refused.to_string().contains("I3"), "{refused}");
+    }
+    let moved = tree.apply(&edit(&[(1, 1)], vec![(2, at(8, old()))]), &mut adopt).unwrap();
+    assert_eq!(level_ids(&moved, 2), [[1], [2]]);
+    let table = Arc::clone(moved.table(TableId(1)).unwrap().1);
+    assert_eq!(table.record(), at(8, old()));
+    assert_eq!(table.attachment.get::<&str>(), Some(&"reader"));
+    check_version(&moved).unwrap();
+    drop(moved);
+    drop(table);
+    assert_eq!(sink.0.load(Ordering::Relaxed), 0, "the version before it holds the same bytes");
+    drop(tree);
+    assert_eq!(sink.0.load(Ordering::Relaxed), 1 << 8 | 1 << 16, "released once");
+}
+
+#[test]
+fn a_level_of_many_runs_is_what_its_tables_make_it() {
+    let aged = |epoch, id, from, to| (2, flushed(epoch, record(id, from, to)));
+    let all = [aged(3, 1, "a", "f"), aged(4, 2, "e", "k"), aged(4, 3, "m", "p"), aged(6, 4, "j", "n")];
+    let tree = version(all.to_vec());
+    assert_eq!(level_ids(&tree, 2), [vec![4], vec![2], vec![1, 3]]);
+    let without = tree.apply(&edit(&[(2, 1)], vec![]), &mut none).unwrap();
+    assert_eq!(level_ids(&without, 2), [vec![4], vec![2, 3]], "what lay above has sunk");
+    check_version(&without).unwrap();
+    let again = without.apply(&edit(&[], vec![all[0].clone()]), &mut none).unwrap();
+    assert_eq!(level_ids(&again, 2), level_ids(&tree, 2));
+    let part = tree.within(&[KeyRange::new(*b"a", *b"b"), KeyRange::new(*b"n", *b"n")]);
+    assert_eq!(level_ids(&part, 2), [vec![4], vec![1, 3]]);
+}
+
+#[test]
 fn a_relocation_makes_a_new_object_and_a_move_changes_nothing_else() {
     let tree = version(vec![(1, record(1, "a", "c"))]);
     let mut elsewhere = record(1, "a", "c");

@@ -29,7 +29,8 @@ fn edit(drop: &[(u8, u64)], add: Vec<(u8, TableRecord)>) -> TreeEdit {
 }
 
 fn refused(edit: &TreeEdit, why: &str) {
-    let error = check_edit(&tree(), edit).expect_err(why).to_string();
+    let checked = check_edit(&tree(), edit).and_then(|()| check_merged(&tree(), edit));
+    let error = checked.expect_err(why).to_string();
     assert!(error.contains(why), "{error}");
 }
 
@@ -133,14 +134,160 @@ fn i1_a_user_key_split_over_two_tables_is_refused() {
 }
 
 #[test]
-fn i1_a_second_run_in_a_deep_level_is_refused() {
+fn i1_the_index_knows_every_table() {
     let mut tree = tree();
-    let extra = Run::from_sorted(vec![table(&record(30, "x", "z"))]).unwrap();
-    tree.levels[1].runs.push(extra);
-    assert!(check_version(&tree).unwrap_err().to_string().contains("2 runs"));
-    let mut tree = self::tree();
     tree.levels[3].runs.push(Run::from_sorted(vec![table(&record(30, "x", "z"))]).unwrap());
     assert!(check_version(&tree).unwrap_err().to_string().contains("index"));
+}
+
+#[test]
+fn i3_a_table_below_level_0_lies_in_the_lowest_run_above_what_is_older() {
+    let aged = |epoch, id, from, to| (1, flushed(epoch, record(id, from, to)));
+    let tree = || version(vec![aged(1, 1, "a", "c"), aged(2, 2, "b", "f"), aged(3, 3, "e", "g")]);
+    check_version(&tree()).unwrap();
+    let ids = |run: &Run| run.iter().map(|table| table.id.0).collect::<Vec<_>>();
+    assert_eq!(tree().level(1).runs.iter().map(ids).collect::<Vec<_>>(), [vec![3], vec![2], vec![1]]);
+    // Searched in a wrong order.
+    let mut swapped = tree();
+    swapped.levels[1].runs.swap(0, 1);
+    assert!(check_version(&swapped).unwrap_err().to_string().contains("above"));
+    // With nothing below it in the next run.
+    let mut high = tree();
+    let run = Run::from_sorted(vec![table(&flushed(4, record(30, "x", "z")))]).unwrap();
+    high.levels[1].runs.insert(0, run);
+    assert!(check_version(&high).unwrap_err().to_string().contains("higher run than it must"));
+}
+
+/// Two runs in level 1, one in level 2:
+///
+/// ```text
+/// L1 e7 t7[a..g]   e6 t6[e..m] t5[p..s]
+/// L2 e3 t3[a..c] t2[f..k] t1[r..z]
+/// ```
+fn stacked() -> Version {
+    let aged = |level, epoch, id, from, to| (level, flushed(epoch, record(id, from, to)));
+    version(vec![
+        aged(1, 7, 7, "a", "g"),
+        aged(1, 6, 6, "e", "m"),
+        aged(1, 6, 5, "p", "s"),
+        aged(2, 3, 3, "a", "c"),
+        aged(2, 3, 2, "f", "k"),
+        aged(2, 3, 1, "r", "z"),
+    ])
+}
+
+fn aged(epoch: u64, id: u64, from: &str, to: &str) -> TableRecord {
+    flushed(epoch, record(id, from, to))
+}
+
+/// `record` of an earlier epoch, with this one.
+fn at_epoch(epoch: u64, record: TableRecord) -> TableRecord {
+    TableRecord { epoch: Epoch(epoch), ..record }
+}
+
+fn refused_in_stacked(edit: &TreeEdit, why: &str) {
+    let error = check_edit(&stacked(), edit).expect_err(why).to_string();
+    assert!(error.contains(why), "{error}");
+}
+
+#[test]
+fn i2_what_arrives_on_top_is_newer_than_what_lies_there() {
+    let inputs = [(1, 7), (1, 6)];
+    let output = |epoch| vec![(2, at_epoch(epoch, record(20, "a", "m")))];
+    let merged = edit(&inputs, output(8));
+    check_edit(&stacked(), &merged).unwrap();
+    assert!(check_merged(&stacked(), &merged).unwrap_err().to_string().contains("on Some(t3"));
+    for epoch in [2, 3] {
+        refused_in_stacked(&edit(&inputs, output(epoch)), "below older t2");
+    }
+    // The older one of two that overlap does not stay above.
+    refused_in_stacked(&edit(&[(1, 7)], vec![(2, at_epoch(8, record(20, "a", "g")))]), "t6");
+    // Nor does anything in between.
+    let deeper = vec![(3, at_epoch(8, record(20, "a", "m")))];
+    refused_in_stacked(&edit(&inputs, deeper), "below older t2");
+}
+
+#[test]
+fn i2_tables_that_move_together_keep_their_order() {
+    let moves = |seven, six| {
+        vec![(2, at_epoch(seven, aged(7, 7, "a", "g"))), (2, at_epoch(six, aged(6, 6, "e", "m")))]
+    };
+    check_edit(&stacked(), &edit(&[(1, 7), (1, 6)], moves(9, 8))).unwrap();
+    for (seven, six) in [(8, 9), (8, 8), (9, 3)] {
+        refused_in_stacked(&edit(&[(1, 7), (1, 6)], moves(seven, six)), "older");
+    }
+    // One moves over the other one, which is compacted, and the other way round.
+    let beside = |moved, written| {
+        let add = vec![(2, moved), (2, at_epoch(written, record(20, "e", "g")))];
+        edit(&[(1, 7), (1, 6)], add)
+    };
+    let (seven, six) = (aged(7, 7, "a", "g"), aged(6, 6, "e", "m"));
+    check_edit(&stacked(), &beside(at_epoch(9, seven.clone()), 8)).unwrap();
+    check_edit(&stacked(), &beside(at_epoch(8, six.clone()), 9)).unwrap();
+    refused_in_stacked(&beside(at_epoch(8, seven), 9), "older t6");
+    refused_in_stacked(&beside(at_epoch(9, six), 8), "older t6");
+}
+
+#[test]
+fn i2_a_moved_table_with_its_old_epoch_is_refused_below_what_is_older() {
+    // A table of level 2 that came later than table 5 was written, and is older than it.
+    let mut tables: Vec<_> = stacked().tables().map(|(level, table)| (level, table.record())).collect();
+    tables.push((2, aged(9, 9, "q", "q")));
+    let tree = version(tables);
+    let moved = |epoch| edit(&[(1, 5)], vec![(2, at_epoch(epoch, aged(6, 5, "p", "s")))]);
+    assert!(check_edit(&tree, &moved(6)).unwrap_err().to_string().contains("t9"));
+    check_edit(&tree, &moved(10)).unwrap();
+    check_version(&tree.apply(&moved(10), &mut |_| crate::catalog::Lease::none()).unwrap()).unwrap();
+}
+
+#[test]
+fn i3_a_compaction_within_any_level_is_convex() {
+    let tree = version((1..=4).map(|n| (2, aged(n, n, "a", "m"))).collect());
+    let check = |inputs: &[(u8, u64)], epoch| {
+        check_edit(&tree, &edit(inputs, vec![(2, at_epoch(epoch, record(20, "a", "m")))]))
+    };
+    check(&[(2, 2), (2, 3)], 3).unwrap();
+    assert!(check(&[(2, 2), (2, 3)], 2).is_err());
+    assert!(check(&[(2, 2), (2, 3)], 9).is_err());
+    assert!(check(&[(2, 2), (2, 4)], 4).is_err());
+    // One that stays and has the outputs' epoch: they share keys with it, or may.
+    let tree = version(vec![(2, aged(5, 1, "a", "c")), (2, aged(5, 2, "d", "f")), (2, aged(3, 3, "b", "e"))]);
+    let around = edit(&[(2, 1), (2, 3)], vec![(2, at_epoch(5, record(20, "a", "e")))]);
+    assert!(check_edit(&tree, &around).unwrap_err().to_string().contains("t2"));
+}
+
+#[test]
+fn i3_outputs_take_the_place_of_what_they_are_made_of_in_their_target() {
+    // Table 2 of level 2 is older than table 4 there, so it does not come to lie above it.
+    let mut tables: Vec<_> = stacked().tables().map(|(level, table)| (level, table.record())).collect();
+    tables.push((2, aged(4, 4, "j", "q")));
+    let tree = version(tables);
+    let inputs = [(1, 7), (1, 6), (2, 3), (2, 2)];
+    let outputs = |epoch| vec![(2, at_epoch(epoch, record(20, "a", "m")))];
+    let error = check_edit(&tree, &edit(&inputs, outputs(8))).unwrap_err().to_string();
+    assert!(error.contains("t4"), "{error}");
+    let all = [(1, 7), (1, 6), (2, 3), (2, 2), (2, 4)];
+    check_edit(&tree, &edit(&all, vec![(2, at_epoch(8, record(20, "a", "q")))])).unwrap();
+    // Outputs of different epochs have no place.
+    let two = vec![(2, at_epoch(8, record(20, "a", "e"))), (2, at_epoch(9, record(21, "f", "q")))];
+    assert!(check_edit(&tree, &edit(&all, two)).unwrap_err().to_string().contains("more than one epoch"));
+}
+
+#[test]
+fn i1_a_step_that_puts_nothing_on_top_keeps_a_level_of_one_run() {
+    let inputs = [(1, 7), (1, 6), (2, 3), (2, 2)];
+    check_merged(&stacked(), &edit(&inputs, vec![(2, at_epoch(7, record(20, "a", "m")))])).unwrap();
+    let on = |edit: &TreeEdit, why: &str| {
+        let error = check_merged(&stacked(), edit).expect_err(why).to_string();
+        assert!(error.contains(why), "{error}");
+    };
+    on(&edit(&inputs, vec![(2, at_epoch(7, record(20, "a", "r")))]), "on Some(t1");
+    on(&edit(&inputs[..3], vec![]), "without older Some(t2");
+    on(&edit(&[(1, 5)], vec![(2, at_epoch(8, aged(6, 5, "p", "s")))]), "on Some(t1");
+    let both = vec![(3, at_epoch(9, aged(7, 7, "a", "g"))), (3, at_epoch(8, aged(6, 6, "e", "m")))];
+    on(&edit(&[(1, 7), (1, 6)], both), "would overlap in level 3");
+    // Within a level, a table among many may be written anew.
+    check_merged(&stacked(), &edit(&[(1, 6)], vec![(1, at_epoch(6, record(20, "e", "m")))])).unwrap();
 }
 
 #[test]

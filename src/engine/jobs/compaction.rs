@@ -9,7 +9,8 @@
 //! # Invariants
 //!
 //! * All inputs lie in the claims of the plan. So the job knows everything that is older than an entry (I5).
-//! * Outputs have the epoch of the newest input (I3).
+//! * Outputs have the epoch of the newest input (I3). What comes to lie on top of its target has new epochs instead, in
+//!   the order of the old ones ([`Arriving`]).
 //!
 //! It touches what [`JobContext`] holds, and the tree that it is given.
 
@@ -28,9 +29,9 @@ use crate::engine::schedule::scheduler::Job;
 use crate::env::Work;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::JobBegin;
-use crate::format::edit::TreeEdit;
+use crate::format::edit::{TableRecord, TreeEdit};
 use crate::merge::{Coverage, MergeForward, VersionFilter, fragment};
-use crate::policy::{Fate, JobClass, Plan, PlanKind, Reason, Retainer};
+use crate::policy::{Fate, JobClass, Plan, PlanInput, PlanKind, Reason, Retainer};
 use crate::store::table::TablesCursor;
 use crate::types::{Epoch, KeyRange, Seq, TableId};
 
@@ -48,9 +49,10 @@ impl JobContext {
     /// Tables sink by an edit alone.
     fn run_move(&self, tree: &Tree, plan: &Plan) -> Result<()> {
         let version = tree.view().version.clone();
-        let edit = tree_edit(&version, plan, &self.settings.load().policy.retainer)?;
+        let arriving = self.arriving(&version, plan)?;
+        let edit = tree_edit(&version, plan, &self.settings.load().policy.retainer, &arriving)?;
         let bytes = moved_bytes(&edit);
-        self.install(Change::of_tree(edit))?;
+        self.install(Change { stacks: plan.stacks, ..Change::of_tree(edit) })?;
         self.statistics.moved(bytes);
         Ok(())
     }
@@ -64,7 +66,8 @@ impl JobContext {
             !self.is_needed_by_a_pin(&version, plan),
             "I5: {plan} takes what is newer than a number at which somebody reads"
         );
-        let edit = tree_edit(&version, plan, &self.settings.load().policy.retainer)?;
+        let arriving = self.arriving(&version, plan)?;
+        let edit = tree_edit(&version, plan, &self.settings.load().policy.retainer, &arriving)?;
         self.install(Change::of_tree(edit))?;
         let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
         dropped.for_each(|(_, table)| self.cache.forget(table));
@@ -110,12 +113,13 @@ impl JobContext {
         }
         // In this order: tables tell of no life that is older than what is removed by.
         let record_filter = self.record_filter(tree, true);
-        let settings = self.table_settings(tree, plan.target, inputs.epoch);
+        let arriving = self.arriving(version, plan)?;
+        let settings = self.table_settings(tree, plan.target, arriving.outputs);
+        let cutting =
+            self.settings.load().policy.cutter.start(grandparents(version, plan), &plan.fences);
         let iterator = CompactionIterator {
             output: Output::new(self, Writing::Compaction { bytes: inputs.bytes }, settings),
-            cutting: Some(
-                self.settings.load().policy.cutter.start(grandparents(version, plan), &plan.fences),
-            ),
+            cutting: Some(cutting.with_prefixes(self.cut_prefix(tree), inputs.bytes)),
             outside: Outside { version, inputs: &inputs.ids },
             snapshots,
             coverage,
@@ -131,7 +135,7 @@ impl JobContext {
         })?;
         let finished = output.finish()?;
         let written: Vec<TableId> = finished.tables.iter().map(|table| table.id).collect();
-        let (bytes_out, moved_bytes) = self.install_output(version, plan, finished)?;
+        let (bytes_out, moved_bytes) = self.install_output(version, plan, finished, &arriving)?;
         let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
         let were_whole = self.cache.are_pinned(dropped.clone().map(|(_, table)| &**table));
         dropped.for_each(|(_, table)| self.cache.forget(table));
@@ -161,17 +165,24 @@ impl JobContext {
         version: &Version,
         plan: &Plan,
         finished: Finished,
+        arriving: &Arriving,
     ) -> Result<(u64, u64)> {
-        let mut edit = tree_edit(version, plan, &self.settings.load().policy.retainer)?;
+        let mut edit = tree_edit(version, plan, &self.settings.load().policy.retainer, arriving)?;
         let moved_bytes = moved_bytes(&edit);
         let bytes_out = finished.packs.records().iter().map(|pack| pack.length).sum();
         edit.add.extend(finished.tables.into_iter().map(|table| (plan.target, table)));
-        let mut change = Change::of_tree(edit);
+        let mut change = Change { stacks: plan.stacks, ..Change::of_tree(edit) };
         change.edit.packs = finished.packs.records().to_vec();
         change.packs = Some(finished.packs);
         change.open = finished.open;
         self.install(change)?;
         Ok((bytes_out, moved_bytes))
+    }
+
+    /// The epochs of what `plan` brings to its target. No other job works in that range of the target until this one
+    /// has ended, so that what comes there later has higher ones.
+    pub(in crate::engine) fn arriving(&self, version: &Version, plan: &Plan) -> Result<Arriving> {
+        Arriving::of(version, plan, || self.ids.epoch())
     }
 
     /// The range tombstones of `inputs`.
@@ -184,8 +195,48 @@ impl JobContext {
     }
 }
 
+/// Epochs of what a plan brings to its target.
+pub(in crate::engine) struct Arriving {
+    /// Of the tables that it writes.
+    outputs: Epoch,
+    /// Of those that move, in the order of the plan.
+    moves: Vec<Epoch>,
+}
+
+impl Arriving {
+    /// Those of `plan`; `next` gives a new epoch.
+    ///
+    /// What lies on top of the target is newer than all that lies there, so it has new epochs: of moved tables, one for
+    /// each old one, in their order. The outputs are as new as the newest input from the source.
+    fn of(version: &Version, plan: &Plan, mut next: impl FnMut() -> Epoch) -> Result<Self> {
+        let epoch_of = |id: &TableId| match version.table(*id) {
+            Some((_, table)) => Ok(table.epoch),
+            None => Err(vanished(*id)),
+        };
+        // Of those that are on top, only what is from the source tells their age.
+        let tells = |input: &&PlanInput| !plan.stacks || input.level == plan.source;
+        let ages = plan.inputs.iter().filter(tells).map(|input| epoch_of(&input.table));
+        let newest = ages.collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or_default();
+        let mut moves = plan.moves.iter().map(epoch_of).collect::<Result<Vec<_>>>()?;
+        if !plan.stacks {
+            return Ok(Self { outputs: newest, moves });
+        }
+        // Tables that move share no key with outputs of the same age; theirs is the lower epoch.
+        let mut ages: BTreeMap<(Epoch, bool), Epoch> =
+            moves.iter().map(|old| ((*old, false), *old)).collect();
+        if !plan.inputs.is_empty() {
+            ages.insert((newest, true), newest);
+        }
+        ages.values_mut().for_each(|epoch| *epoch = next());
+        if !planted!("moved-table-keeps-its-old-epoch") {
+            moves.iter_mut().for_each(|epoch| *epoch = ages[&(*epoch, false)]);
+        }
+        Ok(Self { outputs: ages.get(&(newest, true)).copied().unwrap_or(newest), moves })
+    }
+}
+
 /// The edit of `plan` without what it writes: inputs go, moved tables sink.
-fn tree_edit(version: &Version, plan: &Plan, retainer: &Retainer) -> Result<TreeEdit> {
+fn tree_edit(version: &Version, plan: &Plan, retainer: &Retainer, arriving: &Arriving) -> Result<TreeEdit> {
     let drop = plan.inputs.iter().map(|input| match retainer.fate(plan, input) {
         Fate::Dropped => (input.level, input.table),
     });
@@ -195,12 +246,12 @@ fn tree_edit(version: &Version, plan: &Plan, retainer: &Retainer) -> Result<Tree
         cursors: plan.cursor.iter().map(|cursor| (plan.source, cursor.clone())).collect(),
         ..TreeEdit::default()
     };
-    for &id in &plan.moves {
+    for (&id, &epoch) in plan.moves.iter().zip(&arriving.moves) {
         let (_, table) = version.table(id).ok_or_else(|| vanished(id))?;
         if !planted!("moved-table-left-in-its-old-level") {
             edit.drop.push((plan.source, id));
         }
-        edit.add.push((plan.target, table.record()));
+        edit.add.push((plan.target, TableRecord { epoch, ..table.record() }));
     }
     Ok(edit)
 }
@@ -211,14 +262,14 @@ fn concerned(version: &Version, plan: &Plan) -> Version {
     version.within(&plan.claims)
 }
 
-/// The run of the level after the target of `plan`. Empty for an intra-L0 compaction: as in a flush, what lies below
+/// The largest run of the level after the target of `plan`. Empty for an intra-L0 compaction: as in a flush, what lies below
 /// level 0 cuts nothing.
 fn grandparents(version: &Version, plan: &Plan) -> Run {
     if plan.target == 0 {
         return Run::empty();
     }
     let below = version.levels().find(|&(level, _)| level == plan.target + 1);
-    below.and_then(|(_, level)| level.run()).cloned().unwrap_or_else(Run::empty)
+    below.and_then(|(_, level)| level.largest()).cloned().unwrap_or_else(Run::empty)
 }
 
 /// Bytes of what moves by `edit`, which adds nothing else yet.
@@ -235,24 +286,20 @@ fn is_hidden(table: &TableMeta, coverage: &Coverage, snapshots: &[Seq]) -> bool 
 
 /// The tables that a compaction reads.
 struct Inputs {
-    /// One list for each run.
-    lists: BTreeMap<(u8, Epoch), Vec<Arc<TableMeta>>>,
+    /// One list for each run, by level and place.
+    lists: BTreeMap<(u8, usize), Vec<Arc<TableMeta>>>,
     ids: HashSet<TableId>,
-    /// Recency of the output: that of the newest input (I3).
-    epoch: Epoch,
     bytes: u64,
 }
 
 impl Inputs {
     fn of(version: &Version, plan: &Plan) -> Result<Self> {
-        let mut inputs = Self { lists: BTreeMap::new(), ids: HashSet::new(), epoch: Epoch(0), bytes: 0 };
+        let mut inputs = Self { lists: BTreeMap::new(), ids: HashSet::new(), bytes: 0 };
         for id in plan.inputs.iter().map(|input| input.table) {
             let (level, table) = version.table(id).ok_or_else(|| vanished(id))?;
-            // Deeper levels are one run, whatever the epochs of its tables.
-            let run = if level == 0 { table.epoch } else { Epoch(0) };
+            let run = version.level(level).run_of(table).ok_or_else(|| vanished(id))?;
             inputs.lists.entry((level, run)).or_default().push(table.clone());
             inputs.ids.insert(id);
-            inputs.epoch = inputs.epoch.max(table.epoch);
             inputs.bytes += table.extent.length;
         }
         for list in inputs.lists.values_mut() {

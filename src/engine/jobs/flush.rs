@@ -95,7 +95,7 @@ impl JobContext {
         let newest = view.version.level(LEVEL_0).runs.first().cloned().unwrap_or_else(Run::empty);
         let policy = &current.policy;
         let cutting = policy.cutter.cuts_flushes().then(|| {
-            let level1 = view.version.level(1).run().filter(|_| policy.layout.has_intra_l0());
+            let level1 = view.version.level(1).largest().filter(|_| policy.layout.has_intra_l0());
             let guards = level1.map(|run| policy.cutter.guards(run, memtable.bytes())).unwrap_or_default();
             let cutting = policy.cutter.start_like(newest, &guards);
             cutting.with_prefixes(self.cut_prefix(tree), memtable.bytes())

@@ -55,6 +55,8 @@ pub(crate) struct Change {
     pub(crate) flushed: Option<Arc<Memtable>>,
     /// The log is needed from here on.
     pub(crate) wal_floor: Option<SegmentId>,
+    /// Whether its tables come to lie on top of others, as the layout has it.
+    pub(crate) stacks: bool,
 }
 
 impl Change {
@@ -69,6 +71,7 @@ impl Change {
         self.edit.trees.append(&mut other.edit.trees);
         self.edit.packs.append(&mut other.edit.packs);
         self.open.append(&mut other.open);
+        self.stacks |= other.stacks;
         self.packs = match (self.packs, other.packs) {
             (Some(packs), Some(more)) => Some(packs.and(more)),
             (packs, more) => packs.or(more),
@@ -90,6 +93,8 @@ impl JobContext {
         let next = self.apply(&log.catalog, &change.edit)?;
         if !planted!("installed-without-a-check") {
             log.catalog.check_step(&change.edit, &next).map_err(refused)?;
+            let merged = if change.stacks { Ok(()) } else { log.catalog.check_merged(&change.edit) };
+            merged.map_err(refused)?;
         }
         if planted!("extents-freed-before-the-edit-is-durable") {
             self.free_dropped(&log.catalog, &next);

@@ -114,7 +114,8 @@ impl JobContext {
             let (_, table) = version.table(input.table).ok_or_else(|| vanished(input.table))?;
             output.copy(table)?;
         }
-        let (bytes_out, _) = self.install_output(version, plan, output.finish()?)?;
+        let (bytes_out, _) =
+            self.install_output(version, plan, output.finish()?, &self.arriving(version, plan)?)?;
         let mut packs = packs_of(version, plan);
         let log = self.catalog.lock();
         packs.retain(|pack| log.catalog.pack(*pack).is_none());

@@ -45,8 +45,7 @@ impl Layout {
 
 /// Bytes of `level` that would all move: what is behind its cursor, if nothing of the next level is.
 fn moving_bytes(version: &Version, level: u8) -> u64 {
-    let behind =
-        |level: u8, range: &KeyRange| version.level(level).run().map_or(0, |run| run.overlap_bytes(range));
+    let behind = |level: u8, range: &KeyRange| version.level(level).overlap_bytes(range);
     let start = version.level(level).cursor.clone().unwrap_or_default();
     let range = KeyRange { start, end: UpperBound::Unbounded };
     if behind(level + 1, &range) == 0 { behind(level, &range) } else { 0 }

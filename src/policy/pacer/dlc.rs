@@ -253,7 +253,7 @@ mod tests {
             pace,
             l0_flushed_runs,
             l0_part_runs,
-            running: RunningJobs([0, 0, deep, 0, 0]),
+            running: RunningJobs([0, 0, deep, 0, 0, 0]),
             ..LoadState::default()
         };
         let admit =

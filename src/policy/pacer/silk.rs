@@ -111,7 +111,7 @@ mod tests {
     fn deep_jobs_pause_at_a_peak_and_where_they_take_every_thread_from_level_0() {
         let load = |class, level0, deep| LoadState {
             pace: Pace { class, ..Pace::default() },
-            running: RunningJobs([level0, 0, deep, 0, 0]),
+            running: RunningJobs([level0, 0, deep, 0, 0, 0]),
             compaction_threads: 2,
             ..LoadState::default()
         };

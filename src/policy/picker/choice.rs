@@ -7,22 +7,28 @@
 //! level 0, where I2 asks for more, everything older that overlaps a victim is among the victims; newer tables may
 //! stay above. The tables of the other clusters, and the tables of the target that overlap them, are the inputs.
 //!
+//! Target inputs are all that the target has in a cluster's range and, where the target has several runs (as a tree has
+//! that was of another layout), all that is connected with those there. So nothing that stays in the target overlaps an
+//! input, and nothing is put on top of anything.
+//!
 //! Between inputs may lie tables that move or stay. They share no key with any input. Not with a victim: else they
-//! would be in its cluster or be its target inputs. Not with a target input: the target is one run. A table's range
+//! would be in its cluster or be its target inputs. Not with a target input: see above. A table's range
 //! covers its range tombstones, so these, too, lie wholly before or behind.
 //!
 //! The hulls of inputs with nothing else in between are the *islands*. Outputs are cut where the next island begins.
-//! So each output lies in one island, and the target stays a run (I1).
+//! So each output lies in one island, and the target has no more runs than before (I1).
 //!
 //! The job claims its islands and what it moves. All that it reads, moves and writes lies there, and no table of
 //! another job does, now or later. So other jobs may compact the tables between islands, and I2 holds key by key
 //! (I12). Of level 0 it claims the hull. So no other job takes newly flushed tables from between the islands of a
 //! section and sets the cursor back.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Source;
 use crate::catalog::TableMeta;
+use crate::policy::closure::connected;
 use crate::policy::{Plan, PlanInput, PlanKind, Reason};
 use crate::types::{Key, KeyRange, UpperBound};
 
@@ -31,7 +37,7 @@ pub(super) struct Choice<'a> {
     source: Source<'a>,
     /// Newest run first, in key order.
     victims: Vec<&'a Arc<TableMeta>>,
-    /// In key order.
+    /// Newest run first, in key order.
     target_inputs: Vec<&'a Arc<TableMeta>>,
     /// The victims that move, in key order.
     moves: Vec<&'a Arc<TableMeta>>,
@@ -54,15 +60,18 @@ impl<'a> Choice<'a> {
         let victim_range = hull(None, &victims)?;
         let mut target_inputs: Vec<&Arc<TableMeta>> = Vec::new();
         let mut moves = Vec::new();
+        // One that meets a cluster may meet the next one, too.
+        let mut taken = BTreeSet::new();
         for cluster in clusters(source, &victims) {
-            let last = target_inputs.last().map(|table| table.id);
-            let met: Vec<_> =
-                source.target.into_iter().flat_map(|run| run.overlapping(&cluster.range)).collect();
+            let met = connected(source.target, &cluster.range);
             if met.is_empty() && cluster.may_move(source) {
                 moves.extend(cluster.tables);
             }
-            // One that ended the last cluster's may begin this one's.
-            target_inputs.extend(met.into_iter().filter(|table| Some(table.id) != last));
+            target_inputs.extend(met.into_iter().filter(|table| taken.insert(table.id)));
+        }
+        if source.target.depth() > 1 {
+            // Stable: in key order within each run.
+            target_inputs.sort_by_key(|table| source.target.run_of(table));
         }
         if !source.config.settle && moves.len() < victims.len() {
             moves.clear();
@@ -141,10 +150,10 @@ impl<'a> Choice<'a> {
         }
         let next = self.moves.partition_point(|moved| !moved.range.end.admits(&gap.start));
         let passes = |table: Option<&Arc<TableMeta>>| table.is_some_and(|table| table.range.overlaps(&gap));
-        passes(target.and_then(|run| run.overlapping(&gap).next()))
+        passes(target.overlapping(&gap).next())
             || passes(self.moves.get(next).copied())
             // In level 0 something newer may lie over gap and inputs alike.
-            || level > 0 && passes(state.run().and_then(|run| run.overlapping(&gap).next()))
+            || level > 0 && passes(state.overlapping(&gap).next())
             || self.source.is_busy(&gap)
     }
 
@@ -170,6 +179,7 @@ impl<'a> Choice<'a> {
             kind: if inputs.is_empty() { PlanKind::Move } else { PlanKind::Compact },
             source: level,
             target,
+            stacks: false,
             inputs,
             moves: self.moves.iter().map(|table| table.id).collect(),
             fences: islands.iter().skip(1).map(|island| island.start.clone()).collect(),
@@ -213,8 +223,7 @@ impl Source<'_> {
     /// Bytes of the level after the target that overlap `range`.
     fn grandparent_bytes(self, range: &KeyRange) -> u64 {
         let after_target = self.view.version.levels().nth(usize::from(self.level) + 2);
-        let run = after_target.and_then(|(_, state)| state.run());
-        run.map_or(0, |run| run.overlap_bytes(range))
+        after_target.map_or(0, |(_, state)| state.overlap_bytes(range))
     }
 }
 

@@ -157,7 +157,7 @@ fn groups<'a>(
         match here[..] {
             [_] => {}
             [one, other] if is_single[one] != is_single[other] => {}
-            _ => here.iter().for_each(|other| sets.join(*other, at)),
+            _ => here.iter().for_each(|other| _ = sets.join(*other, at)),
         }
     }
     let places: BTreeMap<TableId, usize> = tables.iter().enumerate().map(|(at, table)| (table.id, at)).collect();

@@ -27,7 +27,8 @@ pub(super) fn cursor_behind(taken: &KeyRange) -> Key {
 
 /// What to take next from a level below level 0, and its new cursor.
 pub(super) fn choose(source: Source<'_>) -> Option<(Choice<'_>, Key)> {
-    let run = source.state.run()?;
+    // The oldest run: what lies over a victim goes with it.
+    let run = source.state.runs.last()?;
     let choice = behind_cursor(run, source.state.cursor.as_ref())
         .filter(|victim| !source.view.busy.conflicts(source.level, &victim.range))
         .find_map(|victim| {

@@ -59,6 +59,7 @@ pub(super) fn choose(source: Source<'_>, window: &Range<usize>, evenness: Evenne
         kind: PlanKind::Compact,
         source: level,
         target: level,
+        stacks: false,
         inputs: inputs.iter().map(|table| PlanInput { level, table: table.id }).collect(),
         moves: Vec::new(),
         fences: fences(source, window, &range, &inputs, part),

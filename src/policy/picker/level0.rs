@@ -103,7 +103,7 @@ fn sections(source: Source<'_>) -> Vec<Section> {
     for from in 0..cells.len() {
         let (mut bytes, mut met, mut is_oldest, mut to) = (0, 0, false, from);
         for (at, cell) in cells.iter().enumerate().skip(from) {
-            let meets = source.target.map_or(0, |run| run.overlap_bytes(&range(from, at)));
+            let meets = source.target.overlap_bytes(&range(from, at));
             if cell.is_busy || bytes > 0 && bytes + cell.bytes + meets > bytes_max {
                 break;
             }

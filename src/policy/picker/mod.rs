@@ -4,7 +4,8 @@
 //!
 //! 1. The victim is the first table behind the level's cursor, then the ones after it, around the end.
 //! 2. In level 0, whatever is older and overlaps a victim is a victim, too: inputs are downward closed (I2).
-//! 3. All tables of the target that overlap the victims are target inputs.
+//! 3. All tables of the target that overlap the victims are target inputs, and in a target of several runs what
+//!    overlaps those.
 //! 4. Victims are added where that brings in no further target input and the whole stays below a limit.
 //! 5. Victims that are disjoint and have no target inputs are moved, unless one overlaps too much of the level after
 //!    the target: its later compaction would cost more than cutting it up now.
@@ -34,10 +35,12 @@ mod overlap;
 mod within;
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::expiry::alone;
-use super::{Plan, Reason, TreeView};
-use crate::catalog::{LevelState, Run, TableMeta};
+use super::closure::{components, connected};
+use super::expiry::{alone, within_level};
+use super::{Plan, PlanKind, Reason, TreeView};
+use crate::catalog::{LevelState, TableMeta};
 use crate::types::KeyRange;
 
 use choice::Choice;
@@ -119,23 +122,28 @@ impl Picker {
         let Some(source) = self.source(view, level) else { return RangePick::Done };
         let mut hull: Option<KeyRange> = None;
         let mut bytes = 0;
-        for table in source.state.tables() {
-            if range.is_some_and(|range| !table.range.overlaps(range)) {
-                continue;
-            }
+        let wanted = |table: &&Arc<TableMeta>| range.is_none_or(|range| table.range.overlaps(range));
+        let mut tables: Vec<_> = source.state.tables().filter(wanted).collect();
+        tables.sort_by(|one, other| one.range.start.cmp(&other.range.start));
+        for table in tables {
             bytes += table.bytes();
             if level > 0 && hull.is_some() && bytes >= source.config.expansion_bytes_max {
                 break;
             }
             hull = Some(hull.map_or_else(|| table.range.clone(), |hull| hull.hull(&table.range)));
         }
-        let choice = hull.and_then(|hull| Choice::of(source, source.closed(&hull)));
+        // Below level 0 the caller goes on behind what was taken, so nothing of that range may stay above it.
+        let victims = |hull: &KeyRange| match level {
+            0 => source.closed(hull),
+            _ => connected(source.state, hull),
+        };
+        let choice = hull.and_then(|hull| Choice::of(source, victims(&hull)));
         let Some(choice) = choice.map(Choice::all_compacted) else { return RangePick::Done };
         if choice.is_busy() { RangePick::Busy } else { RangePick::Plan(choice.plan(Reason::Manual, None)) }
     }
 
-    /// The next step of a manual compaction of the deepest level into itself: tables that overlap `range` and are `due`.
-    /// Levels above it are the caller's to compact down before.
+    /// The next step of a manual compaction of the deepest level into itself: tables that overlap `range` and are `due`,
+    /// or overlap each other. Levels above it are the caller's to compact down before.
     #[must_use]
     pub fn pick_alone(
         &self,
@@ -144,10 +152,24 @@ impl Picker {
         is_due: impl Fn(&TableMeta) -> bool,
     ) -> RangePick {
         let config = self.config();
-        let deepest = view.version.deepest().filter(|level| *level > 0);
-        let run = deepest.and_then(|level| Some((level, view.version.level(level).run()?)));
-        let is_due = |table: &TableMeta| table.range.overlaps(range) && is_due(table);
-        let plan = run.and_then(|(level, run)| alone(view, level, run, config.expansion_bytes_max, is_due));
+        let Some(level) = view.version.deepest().filter(|level| *level > 0) else { return RangePick::Done };
+        let state = view.version.level(level);
+        let overlaps = |table: &TableMeta| table.range.overlaps(range);
+        let is_due = |table: &TableMeta| overlaps(table) && is_due(table);
+        let plan = match &state.runs[..] {
+            [run] => alone(view, level, run, config.expansion_bytes_max, is_due),
+            _ => {
+                let wanted = |tables: &Vec<&Arc<TableMeta>>| match tables[..] {
+                    [table] => is_due(table),
+                    _ => tables.iter().any(|table| overlaps(table)),
+                };
+                let tables = components(state).into_iter().find(wanted).unwrap_or_default();
+                let claim =
+                    tables.iter().map(|table| table.range.clone()).reduce(|hull, range| hull.hull(&range));
+                let tables: Vec<&TableMeta> = tables.into_iter().map(|table| &**table).collect();
+                within_level(view, level, PlanKind::Compact, &tables, claim.into_iter().collect())
+            }
+        };
         let Some(plan) = plan else { return RangePick::Done };
         if view.busy.conflicts_with(&plan) {
             RangePick::Busy
@@ -197,14 +219,7 @@ impl Picker {
         let scattered = matches!(self, Self::LeastOverlap(_)) && level > 0;
         let (_, target) = view.version.levels().nth(usize::from(level) + 1)?;
         let state = view.version.level(level);
-        Some(Source {
-            view,
-            level,
-            state,
-            target: target.run(),
-            one_by_one: config.settle || scattered,
-            config,
-        })
+        Some(Source { view, level, state, target, one_by_one: config.settle || scattered, config })
     }
 }
 
@@ -214,8 +229,8 @@ struct Source<'a> {
     view: &'a TreeView<'a>,
     level: u8,
     state: &'a LevelState,
-    /// The run of the next level.
-    target: Option<&'a Run>,
+    /// The next level.
+    target: &'a LevelState,
     config: &'a PickerConfig,
     /// Whether target inputs are sought for each victim, or else for all that lies between the first and the last.
     one_by_one: bool,

@@ -13,6 +13,7 @@ use super::Source;
 use super::choice::Choice;
 use super::cursor::{behind_cursor, cursor_behind};
 use crate::catalog::TableMeta;
+use crate::policy::closure::connected;
 use crate::types::Key;
 
 /// Every table gets its turn within this many rounds.
@@ -20,7 +21,8 @@ const AGE_ROUNDS: u64 = 8;
 
 /// What to take next from a level below level 0, and its new cursor.
 pub(super) fn choose(source: Source<'_>) -> Option<(Choice<'_>, Key)> {
-    let run = source.state.run()?;
+    // The oldest run: nothing else must go with it.
+    let run = source.state.runs.last()?;
     let mut in_order = behind_cursor(run, source.state.cursor.as_ref()).filter(|table| source.is_free(table));
     let first = in_order.next()?;
     let (mut victims, mut bytes, mut last) = (vec![first], first.bytes(), first);
@@ -32,7 +34,7 @@ pub(super) fn choose(source: Source<'_>) -> Option<(Choice<'_>, Key)> {
             victims.push(table);
             (bytes, last) = (bytes + table.bytes(), table);
         } else {
-            others.push((source.target.map_or(0, |run| run.overlap_bytes(&table.range)), table));
+            others.push((source.target.overlap_bytes(&table.range), table));
         }
     }
     // Stable: of equal ones the first behind the cursor comes first.
@@ -57,7 +59,7 @@ impl Source<'_> {
         if self.view.busy.is_empty() {
             return true;
         }
-        let target_inputs = self.target.into_iter().flat_map(|run| run.overlapping(&table.range));
+        let target_inputs = connected(self.target, &table.range).into_iter();
         !self.is_busy(
             &target_inputs.fold(table.range.clone(), |reach, target_input| reach.hull(&target_input.range)),
         )

@@ -162,7 +162,7 @@ fn guards_are_the_same_for_all_flushes_but_where_level_1_has_changed() {
         runs.add(1, 1, 0..changed.start, changed.start / 500);
         runs.add(1, 2, changed.start..changed.end, 31);
         runs.add(1, 3, changed.end..1_000_000, (1_000_000 - changed.end) / 500);
-        cutter.guards(runs.version().level(1).run().unwrap(), 64 * MIB)
+        cutter.guards(runs.version().level(1).largest().unwrap(), 64 * MIB)
     };
     let (guards, later) = (level1(400_000..430_000), level1(600_000..630_000));
     assert!((24..=96).contains(&guards.len()), "{}", guards.len());
@@ -180,7 +180,7 @@ fn small_flushes_have_some_of_the_guards_and_tiny_ones_none() {
     let mut runs = Runs::default();
     runs.add(1, 1, 0..1_000_000, 2_000);
     let tree = runs.version();
-    let guards = |bytes| cutter.guards(tree.level(1).run().unwrap(), bytes);
+    let guards = |bytes| cutter.guards(tree.level(1).largest().unwrap(), bytes);
     let (all, few, none) = (guards(64 * MIB), guards(MIB), guards(MIB / 9));
     assert!(few.len() < all.len() / 2 && few.len() > 2, "{} of {}", few.len(), all.len());
     assert!(few.iter().all(|guard| all.contains(guard)));
@@ -247,7 +247,7 @@ fn level_0_counts_for_its_runs_or_for_what_they_hold_of_what_it_is_due_at() {
         [0.5, 0.1, 0.0].map(|overwrite_ratio| counts(&config, &[50; 4], 2000, overwrite_ratio).0),
         [13, 9, 9]
     );
-    let Layout::Leveled(layout) = &mut config.layout;
+    let (Layout::Leveled(layout) | Layout::Prefixed(layout)) = &mut config.layout;
     layout.ratio = Some(10);
     assert_eq!(counts(&config, &[4000; 3], 0, 1.0), (3, None));
 }

@@ -3,11 +3,16 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::catalog::{Lease, TableMeta, check_edit, check_version};
+use crate::catalog::{Inconsistent, Lease, TableMeta, check_edit, check_merged, check_version};
 use crate::types::{TableId, UpperBound};
 
 /// A random tree of the letters: up to six runs in level 0, levels 1 to 3 cut at random.
 fn random_tree(dice: &mut Dice) -> Version {
+    random_tree_of(1, dice)
+}
+
+/// The same, but levels 1 to 3 have up to `runs` such runs, on top of each other.
+fn random_tree_of(runs: u64, dice: &mut Dice) -> Version {
     let mut tables = Vec::new();
     let mut id = 0;
     let key = |n: u64| format!("{n:03}");
@@ -26,8 +31,18 @@ fn random_tree(dice: &mut Dice) -> Version {
     }
     for level in 1..4 {
         fill(level, 1, 60 / u64::from(level), dice);
+        let more = if runs > 1 { dice.below(runs) } else { 0 };
+        for epoch in 2..2 + more {
+            fill(level, epoch, 60 / u64::from(level), dice);
+        }
     }
     version(tables)
+}
+
+/// All that an install checks of the edit of `plan`.
+fn check_step(plan: &Plan, tree: &Version, edit: &TreeEdit) -> Result<(), Inconsistent> {
+    check_edit(tree, edit)?;
+    if plan.stacks { Ok(()) } else { check_merged(tree, edit) }
 }
 
 /// LevelDB's picker, the default one, and the other one with and without settling, for small trees; and limits that follow
@@ -41,7 +56,7 @@ fn configs() -> [PolicyConfig; 5] {
         config
     };
     let mut even = with(true, false);
-    let Layout::Leveled(layout) = &mut even.layout;
+    let (Layout::Leveled(layout) | Layout::Prefixed(layout)) = &mut even.layout;
     layout.ratio = None;
     [leveldb, with(true, false), with(true, true), with(false, true), even]
 }
@@ -92,9 +107,11 @@ fn carried_out(plan: &Plan, tree: &Version, id: u64) -> TreeEdit {
     let compacted: Vec<_> = if plan.target == 0 {
         compacted_in_l0(plan, tree, id)
     } else {
+        let epochs = plan.inputs.iter().map(|input| tree.table(input.table).unwrap().1.epoch.0);
+        let epoch = epochs.max().unwrap_or(0);
         let outputs = islands(plan, tree).into_iter().zip(1000 * id..).map(|((range, bytes), id)| {
             assert_eq!(plan.claims.iter().filter(|claim| claim.covers(&range)).count(), 1, "{plan}");
-            (plan.target, table(id, 1, range, bytes.min(5 << 20)))
+            (plan.target, table(id, epoch, range, bytes.min(5 << 20)))
         });
         outputs.collect()
     };
@@ -105,11 +122,102 @@ fn carried_out(plan: &Plan, tree: &Version, id: u64) -> TreeEdit {
 #[test]
 fn i2_i12_every_plan_is_closed_and_apart_from_running_jobs() {
     for mut config in configs() {
-        let Counts { plans, beside, mixed, intra_l0 } = plans_beside_each_other(&config);
+        let Counts { plans, beside, mixed, intra_l0 } = plans_beside_each_other(&config, random_tree);
         assert!(plans > 300 && beside > 100, "{config:?}: {plans} plans, {beside} beside others");
         let PickerConfig { settle, group_bytes, .. } = *config.picker_mut();
         assert_eq!(intra_l0 > 50, group_bytes > 0, "{config:?}: {intra_l0} intra-L0 compactions");
         assert_eq!(mixed > 30, settle, "{config:?}: {mixed} mixed plans");
+    }
+}
+
+/// A store of another layout has several runs in a level. One run is put on no level that has one, and the others go.
+#[test]
+fn i2_i12_plans_over_levels_of_several_runs_put_nothing_on_top() {
+    for mut config in configs() {
+        let several = |dice: &mut Dice| random_tree_of(4, dice);
+        let Counts { plans, beside, .. } = plans_beside_each_other(&config, several);
+        assert!(plans > 300 && beside > 50, "{config:?}: {plans} plans, {beside} beside others");
+        config.picker_mut().group_bytes = config.picker_mut().group_bytes.max(1 << 20);
+        for seed in 0..40 {
+            let mut tree = random_tree_of(4, &mut Dice(seed));
+            for step in 0.. {
+                assert!(step < 500, "seed {seed}: {tree:?}");
+                let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
+                let view = TreeView {
+                    keyspace: KeyspaceId(0),
+                    version: &tree,
+                    busy: &busy,
+                    shape: &shape,
+                    pins: &[],
+                };
+                let load = LoadState::default();
+                let Some(plan) = next_plan(&[view], &SpaceView::default(), &load, &config) else { break };
+                let edit = carried_out(&plan, &tree, 1000 + step);
+                check_step(&plan, &tree, &edit)
+                    .unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
+                let depth = |tree: &Version| tree.level(plan.target).depth();
+                let before = if plan.target > 0 { depth(&tree).max(1) } else { usize::MAX };
+                tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
+                check_version(&tree).unwrap();
+                assert!(depth(&tree) <= before, "seed {seed}: {plan} gives its target another run: {tree:?}");
+            }
+            assert!(config.layout.scores(&tree).iter().all(|score| *score < 1.0));
+        }
+    }
+}
+
+/// A manual compaction leaves one run, in the deepest level.
+#[test]
+fn a_manual_compaction_merges_whatever_runs_there_are() {
+    for (seed, config) in (0..40).flat_map(|seed| configs().map(|config| (seed, config))) {
+        let mut tree = random_tree_of(4, &mut Dice(seed));
+        let (range, mut ids) = (KeyRange::new(*b"100", *b"200"), 0);
+        let mut carry_out = |tree: &mut Version, plan: &Plan| {
+            ids += 1;
+            let edit = carried_out(plan, tree, ids);
+            check_step(plan, tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
+            *tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
+            assert!(ids < 200);
+        };
+        for level in 0..3 {
+            let mut rest = Some(range.clone());
+            while let Some(range) = rest.take() {
+                let (busy, shape) = Default::default();
+                let view = TreeView {
+                    keyspace: KeyspaceId(0),
+                    version: &tree,
+                    busy: &busy,
+                    shape: &shape,
+                    pins: &[],
+                };
+                let pick = config.picker.pick_range(&view, level, Some(&range));
+                let RangePick::Plan(plan) = pick else { break };
+                // Below level 0, the caller goes on behind what was taken.
+                let taken = plan.inputs.iter().filter(|input| input.level == level);
+                let end = taken.map(|input| tree.table(input.table).unwrap().1.range.end.clone()).max();
+                carry_out(&mut tree, &plan);
+                rest = match end {
+                    Some(UpperBound::Excluded(start)) if level > 0 => {
+                        Some(KeyRange { start, end: range.end })
+                    }
+                    _ => Some(range),
+                };
+                rest = rest.filter(|range| !range.is_inverted());
+            }
+            assert!(!tree.level(level).tables().any(|table| table.range.overlaps(&range)), "seed {seed}");
+        }
+        loop {
+            let (busy, shape) = Default::default();
+            let view =
+                TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
+            match config.picker.pick_alone(&view, &range, |_| false) {
+                RangePick::Plan(plan) => carry_out(&mut tree, &plan),
+                RangePick::Done => break,
+                RangePick::Busy => panic!("nothing runs"),
+            }
+        }
+        let runs = tree.level(3).runs.iter().filter(|run| run.overlapping(&range).next().is_some());
+        assert!(runs.count() <= 1, "seed {seed}: {tree:?}");
     }
 }
 
@@ -122,7 +230,7 @@ struct Counts {
     intra_l0: u32,
 }
 
-fn plans_beside_each_other(config: &PolicyConfig) -> Counts {
+fn plans_beside_each_other(config: &PolicyConfig, random_tree: impl Fn(&mut Dice) -> Version) -> Counts {
     let mut counts = Counts::default();
     for seed in 0..200 {
         let mut dice = Dice(seed);
@@ -140,7 +248,7 @@ fn plans_beside_each_other(config: &PolicyConfig) -> Counts {
             let next = || next_plan(&[view], &SpaceView::default(), &LoadState::default(), config);
             let Some(plan) = fold.or_else(next) else { break };
             let edit = carried_out(&plan, &tree, 900);
-            check_edit(&tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
+            check_step(&plan, &tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
             let bytes: u64 = edit.drop.iter().map(|(_, id)| tree.table(*id).unwrap().1.bytes()).sum();
             assert_eq!(plan.bytes, bytes);
             assert!(!busy.conflicts_with(&plan), "seed {seed}: {plan}");
@@ -156,7 +264,7 @@ fn plans_beside_each_other(config: &PolicyConfig) -> Counts {
         while !running.is_empty() {
             let plan = running.remove(dice.below(running.len() as u64) as usize);
             let edit = carried_out(&plan, &now, 1000 + running.len() as u64);
-            check_edit(&now, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
+            check_step(&plan, &now, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
             now = now.apply(&edit, &mut |_| Lease::none()).unwrap();
             check_version(&now).unwrap();
             busy.release(&plan);
@@ -170,7 +278,7 @@ fn plans_beside_each_other(config: &PolicyConfig) -> Counts {
 fn with_intra_l0() -> PolicyConfig {
     let mut config = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
     config.picker_mut().group_bytes = 16 << 20;
-    let Layout::Leveled(layout) = &mut config.layout;
+    let (Layout::Leveled(layout) | Layout::Prefixed(layout)) = &mut config.layout;
     layout.ratio = None;
     config
 }
@@ -213,7 +321,7 @@ fn what_idle_time_does_ends_and_writes_no_byte_more_than_some_times_over() {
                 compacted += 1;
             }
             let edit = carried_out(&plan, &tree, 1000 + step);
-            check_edit(&tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
+            check_step(&plan, &tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
             tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
             check_version(&tree).unwrap();
         }
@@ -248,7 +356,7 @@ fn read_triggered_intra_l0_compactions_leave_no_key_in_two_runs_of_a_window() {
             };
             assert!(plan.source == 0 && plan.target == 0 && step < 100, "seed {seed}: {plan}");
             let edit = carried_out(&plan, &tree, 1000 + step);
-            check_edit(&tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
+            check_step(&plan, &tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
             tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
             check_version(&tree).unwrap();
         }
@@ -345,7 +453,8 @@ fn i2_a_manual_compaction_empties_the_range_step_by_step() {
                 steps += 1;
                 assert!(plan.moves.is_empty());
                 let edit = carried_out(&plan, &tree, 1000 * u64::from(level + 1) + steps);
-                check_edit(&tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
+                check_step(&plan, &tree, &edit)
+                    .unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
                 tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
                 assert!(steps < 100);
             }
@@ -485,7 +594,7 @@ fn outputs_cover_every_entry_and_stay_within_the_limits() {
     for seed in 0..50 {
         let mut dice = Dice(seed);
         let tree = random_tree(&mut dice);
-        let run = tree.level(2).run().cloned().unwrap_or_default();
+        let run = tree.level(2).largest().cloned().unwrap_or_default();
         let cutter = Cutter::Size(SizeConfig {
             table_bytes: 4000,
             grandparent_bytes_max: 5 << 20,

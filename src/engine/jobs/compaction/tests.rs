@@ -4,13 +4,14 @@
 //! No answer changes (I4), the tree stays valid (I1 to I3), and a plan that was tampered with is refused or does no
 //! harm.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use super::*;
 use crate::catalog::testing::Dice;
-use crate::catalog::{Lease, check_edit, check_version};
+use crate::catalog::{Lease, check_edit, check_merged, check_version};
 use crate::engine::jobs::compaction_iterator::{KeptRange, Sink};
 use crate::engine::jobs::expiry::RecordFilter;
 use crate::engine::jobs::output::take_before;
@@ -18,7 +19,7 @@ use crate::format::edit::TableRecord;
 use crate::merge::{Cursor, newest_over};
 use crate::policy::{
     Claims, Cutter, Evenness, LoadState, Picker, PickerConfig, PlanInput, PolicyConfig, RangePick,
-    SizeConfig, SpaceView, TreeShape, TreeView, next_plan,
+    SizeConfig, SpaceView, TreeShape, TreeView, convex, downward, next_plan,
 };
 use crate::types::{
     DeviceId, Extent, Holders, Holds, KeyspaceId, Kind, PackId, RangeTombstone, Stamp, UpperBound,
@@ -257,26 +258,44 @@ struct Lab {
     answers: Rc<Vec<(Seq, Answers)>>,
     /// Of the next table.
     next_id: u64,
+    /// The next new one.
+    epoch: Cell<u64>,
+}
+
+/// How a random tree came to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Levels {
+    /// One run in each level below level 0.
+    Merged,
+    /// Up to three flushes on top of each other in each level.
+    Stacked,
 }
 
 impl Lab {
     /// Older history lies deeper, as I2 has it; runs are cut anywhere.
-    fn random(dice: &mut Dice) -> Self {
+    fn random(levels: Levels, dice: &mut Dice) -> Self {
         let mut lab = Self {
             version: Version::empty(),
             contents: HashMap::new(),
             snapshots: Vec::new(),
             answers: Rc::default(),
             next_id: 1,
+            epoch: Cell::new(1),
         };
         let mut history = Vec::new();
-        let deep = (1..=DEEPEST).rev().map(|level| (level, Epoch(1)));
-        for (level, epoch) in deep.chain((0..dice.below(5)).map(|run| (0, Epoch(2 + run)))) {
+        let deep = (1..=DEEPEST).rev().flat_map(|level| match levels {
+            Levels::Merged => vec![level],
+            Levels::Stacked => vec![level; 1 + dice.below(3) as usize],
+        });
+        let deep: Vec<u8> = deep.collect();
+        for level in deep.into_iter().chain((0..dice.below(5)).map(|_| 0)) {
+            // Of disjoint tables the epochs mean nothing.
+            let epoch = if levels == Levels::Merged && level > 0 { Epoch(0) } else { lab.next_epoch() };
             let ops = random_ops(dice);
             let tables = written(&ops, history.len() as u64 + 1, Tables::new(epoch, lab.next_id), dice);
             history.extend(ops);
             let add = tables.iter().map(|(record, _)| (level, record.clone())).collect();
-            lab.install(&TreeEdit { add, ..TreeEdit::default() }, tables).unwrap();
+            lab.apply(&TreeEdit { add, ..TreeEdit::default() }, tables).unwrap();
         }
         for seq in 0..=history.len() as u64 {
             if dice.below(24) == 0 {
@@ -324,9 +343,19 @@ impl Lab {
         Ok(())
     }
 
-    /// Applies an edit, with all checks.
-    fn install(&mut self, edit: &TreeEdit, tables: Written) -> std::result::Result<(), String> {
-        check_edit(&self.version, edit).map_err(|error| error.to_string())?;
+    fn next_epoch(&self) -> Epoch {
+        Epoch(self.epoch.replace(self.epoch.get() + 1))
+    }
+
+    /// Applies the edit of a plan, with all checks of an install.
+    fn install(&mut self, stacks: bool, edit: &TreeEdit, tables: Written) -> std::result::Result<(), String> {
+        let merged = if stacks { Ok(()) } else { check_merged(&self.version, edit) };
+        let checked = merged.and_then(|()| check_edit(&self.version, edit));
+        checked.map_err(|error| error.to_string())?;
+        self.apply(edit, tables)
+    }
+
+    fn apply(&mut self, edit: &TreeEdit, tables: Written) -> std::result::Result<(), String> {
         let next = self.version.apply(edit, &mut |_| Lease::none()).map_err(|error| error.to_string())?;
         check_version(&next).map_err(|error| error.to_string())?;
         self.version = next;
@@ -340,7 +369,8 @@ impl Lab {
     /// What `plan` comes to when it starts now: as in `JobContext::compact_tables`.
     fn carry_out(&self, plan: &Plan, cutter: &Cutter, id: u64) -> (TreeEdit, Written) {
         let (version, snapshots) = (&concerned(&self.version, plan), &self.snapshots);
-        let mut edit = tree_edit(version, plan, &Retainer::Drop).unwrap();
+        let arriving = Arriving::of(version, plan, || self.next_epoch()).unwrap();
+        let mut edit = tree_edit(version, plan, &Retainer::Drop, &arriving).unwrap();
         let mut inputs = Inputs::of(version, plan).unwrap();
         let tables = inputs.lists.values().flatten();
         let tombstones: Vec<_> =
@@ -350,7 +380,7 @@ impl Lab {
             list.retain(|table| !is_hidden(table, &coverage, snapshots));
         }
         let iterator = CompactionIterator {
-            output: Tables::new(inputs.epoch, id),
+            output: Tables::new(arriving.outputs, id),
             cutting: Some(cutter.start(grandparents(version, plan), &plan.fences)),
             snapshots: snapshots.clone(),
             coverage,
@@ -501,13 +531,35 @@ fn tampered(plan: &Plan, fault: Fault, dice: &mut Dice) -> Option<Plan> {
     Some(plan)
 }
 
+/// Whether the edit of a plan with a fault is refused. If it is one that a layout of many runs might want, it does no
+/// harm.
+fn check_tampered(
+    lab: &Lab,
+    (fault, plan): (Fault, &Plan),
+    edit: &TreeEdit,
+    tables: Written,
+) -> std::result::Result<bool, String> {
+    if lab.clone().install(plan.stacks, edit, tables.clone()).is_ok() {
+        let mut other = lab.clone();
+        other.install(true, edit, tables)?;
+        let harm = |wrong| format!("{fault:?} in {plan} passes, and {wrong}, from {:?}", lab.version);
+        return other.check_answers().map_err(harm).map(|()| false);
+    }
+    let mut other = lab.clone();
+    let stacked = other.install(true, edit, tables);
+    let harm = |wrong| format!("{fault:?} in {plan} would pass on top, and {wrong}, from {:?}", lab.version);
+    stacked.map_or(Ok(true), |()| other.check_answers().map_err(harm).map(|()| true))
+}
+
 #[test]
 fn i4_no_plan_changes_an_answer_and_no_tampered_one_passes_that_does() {
     let (mut jobs, mut mixed, mut out_of_level0, mut fenced, mut beside, mut intra_l0) = (0, 0, 0, 0, 0, 0);
     let mut refused: BTreeMap<Fault, u32> = BTreeMap::new();
     for seed in 0..560 {
         let mut dice = Dice(seed);
-        let mut lab = Lab::random(&mut dice);
+        // A store of another layout that was opened with this one has several runs here and there.
+        let levels = if seed % 4 == 3 { Levels::Stacked } else { Levels::Merged };
+        let mut lab = Lab::random(levels, &mut dice);
         lab.check_answers().unwrap_or_else(|wrong| panic!("seed {seed}: at first {wrong}"));
         let (picker, cutter) = random_policies(&mut dice);
         for _ in 0..4 {
@@ -520,16 +572,9 @@ fn i4_no_plan_changes_an_answer_and_no_tampered_one_passes_that_does() {
                 for fault in FAULTS {
                     let Some(plan) = tampered(&plan, fault, &mut dice) else { continue };
                     let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
-                    let mut other = lab.clone();
-                    match other.install(&edit, tables) {
-                        Ok(()) => other.check_answers().unwrap_or_else(|wrong| {
-                            panic!(
-                                "seed {seed}: {fault:?} in {plan} passes, and {wrong}, from {:?}",
-                                lab.version
-                            )
-                        }),
-                        Err(_) => *refused.entry(fault).or_default() += 1,
-                    }
+                    check_tampered(&lab, (fault, &plan), &edit, tables)
+                        .unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"))
+                        .then(|| *refused.entry(fault).or_default() += 1);
                 }
                 running.push((plan, edit, tables));
             }
@@ -541,7 +586,7 @@ fn i4_no_plan_changes_an_answer_and_no_tampered_one_passes_that_does() {
                     assert_eq!(inside, 1, "seed {seed}: {plan} writes {record:?} outside of its claims");
                 }
                 let was = lab.version.clone();
-                let result = lab.install(&edit, tables).and_then(|()| lab.check_answers());
+                let result = lab.install(plan.stacks, &edit, tables).and_then(|()| lab.check_answers());
                 result.unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}, from {was:?}"));
                 let moves_beside_compaction = !plan.moves.is_empty() && !plan.inputs.is_empty();
                 jobs += 1;
@@ -572,12 +617,14 @@ fn i4_what_readers_held_goes_after_them_and_no_answer_changes() {
     let (mut jobs, mut records, mut in_level0, mut above) = (0, 0, 0, 0);
     for seed in 0..400 {
         let mut dice = Dice(1000 + seed);
-        let mut lab = Lab::random(&mut dice);
+        let levels = if seed % 4 == 3 { Levels::Stacked } else { Levels::Merged };
+        let mut lab = Lab::random(levels, &mut dice);
         let (picker, cutter) = random_policies(&mut dice);
         for _ in 0..6 {
             let Some(plan) = random_plans(&lab, &picker, &mut dice).into_iter().next() else { continue };
             let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
-            lab.install(&edit, tables).unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}"));
+            lab.install(plan.stacks, &edit, tables)
+                .unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}"));
         }
         while !lab.snapshots.is_empty() {
             let gone = lab.snapshots.remove(dice.below(lab.snapshots.len() as u64) as usize);
@@ -597,7 +644,7 @@ fn i4_what_readers_held_goes_after_them_and_no_answer_changes() {
                 }
                 tables_left = tables_left.checked_sub(plan.inputs.len()).expect("no table is due twice");
                 let deepest = lab.version.deepest();
-                lab.install(&edit, tables)
+                lab.install(plan.stacks, &edit, tables)
                     .and_then(|()| lab.check_answers())
                     .unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}"));
                 jobs += 1;
@@ -610,4 +657,100 @@ fn i4_what_readers_held_goes_after_them_and_no_answer_changes() {
     let counts = [jobs, records as u32, in_level0, above];
     let enough = counts.iter().zip([200, 1000, 10, 30]).all(|(count, least)| *count >= least);
     assert!(enough, "{counts:?}");
+}
+
+/// A change as a layout of many runs makes it: some tables of a level and all older ones that overlap them go down on top
+/// of the next level, those between which `merged` chooses as one run, the others as they are.
+fn stacked_plan(lab: &Lab, level: u8, dice: &mut Dice) -> Option<Plan> {
+    let state = lab.version.level(level);
+    let drawn = |dice: &mut Dice, odds| state.tables().filter(|_| dice.below(odds) == 0).collect::<Vec<_>>();
+    let (mut victims, merged) = (drawn(dice, 4), drawn(dice, 4));
+    let merged = if dice.below(4) > 0 { convex(state, &merged) } else { Vec::new() };
+    victims.extend(&merged);
+    let victims = downward(state, &victims);
+    let inputs = merged.iter().map(|table| PlanInput { level, table: table.id });
+    let moved = victims.iter().filter(|table| merged.iter().all(|input| input.id != table.id));
+    let plan = Plan {
+        inputs: inputs.collect(),
+        moves: moved.map(|table| table.id).collect(),
+        stacks: true,
+        ..plan_of(level, level + 1, &victims)?
+    };
+    let kind = if plan.inputs.is_empty() { PlanKind::Move } else { PlanKind::Compact };
+    Some(Plan { kind, ..plan })
+}
+
+/// Some tables of one level below level 0 become one run there.
+fn plan_within(lab: &Lab, level: u8, dice: &mut Dice) -> Option<Plan> {
+    let state = lab.version.level(level);
+    let seed: Vec<_> = state.tables().filter(|_| dice.below(4) == 0).collect();
+    plan_of(level, level, &convex(state, &seed))
+}
+
+/// The compaction of `tables` of `source` into `target`, if there are any.
+fn plan_of(source: u8, target: u8, tables: &[&Arc<TableMeta>]) -> Option<Plan> {
+    let range = tables.iter().map(|table| table.range.clone()).reduce(|hull, range| hull.hull(&range))?;
+    Some(Plan {
+        keyspace: KeyspaceId(0),
+        kind: PlanKind::Compact,
+        source,
+        target,
+        stacks: false,
+        inputs: tables.iter().map(|table| PlanInput { level: source, table: table.id }).collect(),
+        moves: Vec::new(),
+        fences: Vec::new(),
+        claims: vec![range.clone()],
+        range,
+        bytes: tables.iter().map(|table| table.bytes()).sum(),
+        cursor: None,
+        reason: Reason::Manual,
+    })
+}
+
+#[test]
+fn i4_what_comes_to_lie_on_top_hides_nothing_newer() {
+    let (mut jobs, mut moved, mut mixed, mut within, mut beside, mut depth) = (0, 0, 0, 0, 0, 0);
+    let mut refused: BTreeMap<Fault, u32> = BTreeMap::new();
+    for seed in 0..400 {
+        let mut dice = Dice(5000 + seed);
+        let mut lab = Lab::random(Levels::Stacked, &mut dice);
+        let (_, cutter) = random_policies(&mut dice);
+        for _ in 0..6 {
+            let mut running: Vec<(Plan, TreeEdit, Written)> = Vec::new();
+            let mut busy = Claims::default();
+            for number in 1..4 {
+                let level = dice.below(u64::from(DEEPEST) + 1) as u8;
+                let plan = match level {
+                    1.. if dice.below(3) == 0 => plan_within(&lab, level, &mut dice),
+                    _ => stacked_plan(&lab, level, &mut dice),
+                };
+                let Some(plan) = plan.filter(|plan| !busy.conflicts_with(plan)) else { continue };
+                busy.claim(&plan);
+                let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id + 1000 * number);
+                for fault in [Fault::NoVictim, Fault::MovedThoughCompacted] {
+                    let Some(plan) = tampered(&plan, fault, &mut dice) else { continue };
+                    let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
+                    check_tampered(&lab, (fault, &plan), &edit, tables)
+                        .unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"))
+                        .then(|| *refused.entry(fault).or_default() += 1);
+                }
+                running.push((plan, edit, tables));
+            }
+            beside += u32::from(running.len() > 1);
+            while !running.is_empty() {
+                let (plan, edit, tables) = running.remove(dice.below(running.len() as u64) as usize);
+                let was = lab.version.clone();
+                let result = lab.install(plan.stacks, &edit, tables).and_then(|()| lab.check_answers());
+                result.unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}, from {was:?}"));
+                jobs += 1;
+                moved += u32::from(plan.kind == PlanKind::Move);
+                mixed += u32::from(!plan.moves.is_empty() && !plan.inputs.is_empty());
+                within += u32::from(plan.source == plan.target);
+                depth = depth.max((1..8).map(|level| lab.version.level(level).depth()).max().unwrap_or(0));
+            }
+        }
+    }
+    let counts = [jobs, moved, mixed, within, beside, depth as u32];
+    let enough = counts.iter().zip([2000, 200, 200, 300, 300, 8]).all(|(count, least)| *count >= least);
+    assert!(enough && refused.values().all(|count| *count >= 40), "{counts:?}, refused {refused:?}");
 }
