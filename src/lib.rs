@@ -81,9 +81,9 @@ pub use types::Prefix;
 /// ```
 pub mod tree {
     pub use crate::options::{
-        Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout,
-        Leveled, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk,
-        SoftSleep, Steady, TableSize,
+        Adaptive, Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded,
+        Layout, Leveled, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Prefixed,
+        Retainer, Silk, SoftSleep, Steady, TableSize,
     };
 }
 

@@ -23,6 +23,10 @@ pub enum Layout {
     /// from above is added there, not merged with it: fewer bytes are written, and lookups ask several tables of a level.
     /// It goes with [`Picker::Guards`](super::Picker::Guards) and [`Cutter::Guards`](super::Cutter::Guards) alone.
     Guarded(Guarded),
+    /// PTierDB's: what comes from above is put on top of a level, not merged with what is there, so a byte is written about
+    /// once for each level or not at all, and lookups ask several tables of a level. It goes with
+    /// [`Picker::Components`](super::Picker::Components) alone, and is made for [`Cutter::Prefix`](super::Cutter::Prefix).
+    Prefixed(Prefixed),
 }
 
 /// Limits of [`Layout::Adaptive`].
@@ -86,6 +90,23 @@ pub struct Guarded {
     pub guard_bytes: u64,
 }
 
+/// Limits of [`Layout::Prefixed`]. The defaults are the paper's ("PTierDB", section IV-A): LevelDB's.
+///
+/// ```
+/// use terrace::tree::Prefixed;
+/// let motivation = Prefixed { ratio: 6, ..Prefixed::default() };
+/// assert_eq!((motivation.level1_bytes, motivation.l0_trigger), (10 << 20, 4));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Prefixed {
+    /// Bytes at which level 1 is due; 4 KiB to 1 PiB. Default: 10 MiB.
+    pub level1_bytes: u64,
+    /// How many times larger each further level may be; 2 to 100. Default: 10.
+    pub ratio: u32,
+    /// Flushed runs in level 0 that start a compaction; 1 to 1000. Default: 4.
+    pub l0_trigger: usize,
+}
+
 impl Default for Layout {
     fn default() -> Self {
         Self::Adaptive(Adaptive::default())
@@ -110,6 +131,12 @@ impl Default for Guarded {
     }
 }
 
+impl Default for Prefixed {
+    fn default() -> Self {
+        Self { level1_bytes: 10 << 20, ratio: 10, l0_trigger: 4 }
+    }
+}
+
 impl Layout {
     pub(super) fn validate(&self) -> Result<()> {
         let level_bytes = |name, bytes| range(name, bytes, 4 << 10, 1 << 50);
@@ -119,7 +146,8 @@ impl Layout {
                 level_bytes("tree.layout.l0_bytes", *l0_bytes)?;
                 runs("tree.layout.l0_runs", *l0_runs)
             }
-            Self::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
+            Self::Leveled(Leveled { level1_bytes, ratio, l0_trigger })
+            | Self::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger }) => {
                 level_bytes("tree.layout.level1_bytes", *level1_bytes)?;
                 range("tree.layout.ratio", (*ratio).into(), 2, 100)?;
                 runs("tree.layout.l0_trigger", *l0_trigger)

@@ -21,6 +21,10 @@ pub enum Picker {
     /// What lies between two guards goes down together, the fullest first (PebblesDB: `PickCompactionForGuards`). Level 0 goes
     /// down as a whole. For [`Layout::Guarded`](super::Layout::Guarded) alone.
     Guards,
+    /// Tables that overlap each other, directly or through others, are merged where they overlap much, and the others move
+    /// (PTierDB, section III-B2: coexisted merge and move). In the deepest level, tables are merged that readers ask often. Level 0
+    /// goes down as a whole. For [`Layout::Prefixed`](super::Layout::Prefixed) alone.
+    Components(Components),
 }
 
 /// How many tables a compaction takes from its level, and what becomes of those that need no compaction.
@@ -45,6 +49,34 @@ pub struct Group {
     /// level that overlap none of the group stay as they are. Otherwise a group sinks as a whole or not at all, and is
     /// compacted with all that lies between its first key and its last. Default: true.
     pub settle: bool,
+}
+
+/// Which tables [`Picker::Components`] merges.
+///
+/// ```
+/// use terrace::tree::Components;
+/// // Tiering: all that overlaps is merged, and nothing but that.
+/// let split = Components { moves: false, access_bytes: 0, ..Components::default() };
+/// assert_ne!(split, Components::default());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Components {
+    /// Whether tables that overlap little go down unread: one that overlaps none, and of two that overlap each other the two
+    /// if one has a single prefix and the other has several. Otherwise all that overlaps is merged. Default: true.
+    pub moves: bool,
+    /// A table of the deepest level is merged with those that overlap it once lookups have searched it this often: its size
+    /// divided by this number of bytes, but at least 100 times; 1 KiB to 1 GiB, or 0 for never. Default: 16 KiB (LevelDB's
+    /// seeks, `db/version_set.cc`).
+    pub access_bytes: u64,
+    /// Bytes that one job takes of tables that overlap each other, about; 4 KiB to 1 TiB. A small number means jobs that take
+    /// little space and time. A large one leaves fewer tables that overlap each other. Default: 256 MiB.
+    pub job_bytes: u64,
+}
+
+impl Default for Components {
+    fn default() -> Self {
+        Self { moves: true, access_bytes: 16 << 10, job_bytes: 256 << 20 }
+    }
 }
 
 impl Group {
@@ -73,6 +105,12 @@ impl Picker {
                 range("tree.picker.parts", parts.into(), 1, 1000)
             }
             Self::Guards => Ok(()),
+            Self::Components(Components { moves: _, access_bytes, job_bytes }) => {
+                if *access_bytes > 0 {
+                    range("tree.picker.access_bytes", *access_bytes, 1 << 10, 1 << 30)?;
+                }
+                range("tree.picker.job_bytes", *job_bytes, 4 << 10, 1 << 40)
+            }
         }
     }
 }

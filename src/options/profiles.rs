@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{
-    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled,
-    LoadEstimator, OneDevice, Options, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep,
-    TableSize, TreeOptions,
+    Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout,
+    Leveled, LoadEstimator, OneDevice, Options, Pacer, PackLayout, Peak, Picker, Placer, Prefixed, Retainer,
+    Silk, SoftSleep, TableSize, TreeOptions,
 };
 
 /// The names, the default first.
@@ -31,6 +31,9 @@ pub(super) const NAMES: &[&str] = &[
     "dlc-burst-full",
     "dlc-burst-part",
     "pebblesdb",
+    "ptier-split",
+    "ptier-move",
+    "ptier",
 ];
 
 pub(super) fn named(name: &str) -> Option<Options> {
@@ -62,6 +65,9 @@ pub(super) fn named(name: &str) -> Option<Options> {
         "dlc-burst-full" => myrocks(Pacer::Dlc(Dlc { burst: Burst::Full { runs: 20 }, ..dlc() })),
         "dlc-burst-part" => myrocks(Pacer::Dlc(Dlc { burst: Burst::Part { runs: 20, parts: 4 }, ..dlc() })),
         "pebblesdb" => pebblesdb(),
+        "ptier-split" => ptier(Components { moves: false, access_bytes: 0, ..Components::default() }),
+        "ptier-move" => ptier(Components { access_bytes: 0, ..Components::default() }),
+        "ptier" => ptier(Components::default()),
         _ => return None,
     })
 }
@@ -160,6 +166,18 @@ fn pebblesdb() -> Options {
         ..base.tree
     };
     Options { tree, ..base }
+}
+
+/// PTierDB, on LevelDB 1.22 as its authors set it up (section IV-A): tables of 4 MB (T_s), memtables of 32 MB.
+fn ptier(components: Components) -> Options {
+    let base = leveldb(4 << 20);
+    let tree = TreeOptions {
+        layout: Layout::Prefixed(Prefixed::default()),
+        picker: Picker::Components(components),
+        cutter: Cutter::Prefix(TableSize { table_bytes: 4 << 20, flushes: Flushes::Whole }),
+        ..base.tree
+    };
+    Options { tree, memtable_bytes: 32 << 20, ..base }
 }
 
 /// BoLT's +GC: groups of 64 MB; in a smaller level, the whole level.

@@ -1,7 +1,7 @@
 //! Options of the trees: one value for each decision, and which values go together.
 
 use super::cutter::Cutter;
-use super::layout::{Adaptive, Guarded, Layout, Leveled};
+use super::layout::{Adaptive, Guarded, Layout, Leveled, Prefixed};
 use super::pacer::Pacer;
 use super::picker::Picker;
 use super::placer::Placer;
@@ -78,8 +78,8 @@ impl TreeOptions {
         // These go with every other one: each takes a run below level 0 for what it is.
         match (picker, cutter, retainer, placer) {
             (
-                Picker::Cursor(_) | Picker::LeastOverlap(_) | Picker::Guards,
-                Cutter::Size(_) | Cutter::Guards(_),
+                Picker::Cursor(_) | Picker::LeastOverlap(_) | Picker::Guards | Picker::Components(_),
+                Cutter::Size(_) | Cutter::Guards(_) | Cutter::Prefix(_),
                 Retainer::Drop,
                 Placer::OneDevice(_),
             ) => {}
@@ -90,9 +90,9 @@ impl TreeOptions {
         }
         let (name, l0_due) = match layout {
             Layout::Adaptive(Adaptive { l0_runs, .. }) => ("l0_runs", *l0_runs),
-            Layout::Leveled(Leveled { l0_trigger, .. }) | Layout::Guarded(Guarded { l0_trigger, .. }) => {
-                ("l0_trigger", *l0_trigger)
-            }
+            Layout::Leveled(Leveled { l0_trigger, .. })
+            | Layout::Prefixed(Prefixed { l0_trigger, .. })
+            | Layout::Guarded(Guarded { l0_trigger, .. }) => ("l0_trigger", *l0_trigger),
         };
         let are_guards = [
             matches!(layout, Layout::Guarded(_)),
@@ -104,6 +104,23 @@ impl TreeOptions {
                 "options tree.layout, tree.picker and tree.cutter must all be of guards, or none: outputs are cut at the guards that the \
                  layout has, and only Picker::Guards puts them beside what is there",
             ));
+        }
+        match (layout, picker) {
+            (Layout::Guarded(_), _) | (_, Picker::Guards) => {}
+            (Layout::Prefixed(_), Picker::Components(_))
+            | (Layout::Adaptive(_) | Layout::Leveled(_), Picker::Cursor(_) | Picker::LeastOverlap(_)) => {}
+            (Layout::Prefixed(_), Picker::Cursor(_) | Picker::LeastOverlap(_)) => {
+                return Err(refused(
+                    "option tree.layout is prefixed, and tree.picker merges with what lies in the next level: nothing would be put on \
+                     top of it; it goes with Picker::Components",
+                ));
+            }
+            (Layout::Adaptive(_) | Layout::Leveled(_), Picker::Components(_)) => {
+                return Err(refused(
+                    "option tree.picker is components, and tree.layout has one run in each level: what the picker puts on top would \
+                     be another one; it goes with Layout::Prefixed",
+                ));
+            }
         }
         due_before_slow(name, l0_due, pacer.l0_slow())
     }
@@ -128,7 +145,7 @@ fn refused(message: &str) -> Error {
 mod tests {
     use super::super::cutter::{Flushes, TableSize};
     use super::super::pacer::Governor;
-    use super::super::picker::Group;
+    use super::super::picker::{Components, Group};
     use super::super::placer::{Descriptors, OneDevice, PackLayout};
     use super::*;
 
@@ -149,6 +166,14 @@ mod tests {
         ]
     }
 
+    fn prefixed(l0_due: usize) -> TreeOptions {
+        TreeOptions {
+            layout: Layout::Prefixed(Prefixed { l0_trigger: l0_due, ..Prefixed::default() }),
+            picker: Picker::Components(Components::default()),
+            ..TreeOptions::default()
+        }
+    }
+
     fn placers() -> Vec<Placer> {
         let packs = [PackLayout::OneTable, PackLayout::default()];
         let descriptors = [Descriptors::PerPack, Descriptors::PerTable];
@@ -159,15 +184,16 @@ mod tests {
     /// BoLT's parts among them, each without the others.
     #[test]
     fn every_variant_goes_with_every_other() {
-        let cutters = [Flushes::Cut, Flushes::Whole]
-            .map(|flushes| Cutter::Size(TableSize { flushes, ..TableSize::default() }));
-        for layout in layouts(4) {
-            for picker in pickers() {
-                for cutter in cutters {
-                    for placer in placers() {
-                        let tree = TreeOptions { layout, picker, cutter, placer, ..TreeOptions::default() };
-                        assert_eq!(tree.validate().map_err(|error| error.to_string()), Ok(()), "{tree:?}");
-                    }
+        let sizes =
+            [Flushes::Cut, Flushes::Whole].map(|flushes| TableSize { flushes, ..TableSize::default() });
+        let cutters = || sizes.into_iter().flat_map(|size| [Cutter::Size(size), Cutter::Prefix(size)]);
+        let leveled = layouts(4).into_iter().flat_map(|layout| pickers().map(|picker| (layout, picker)));
+        let prefixed = prefixed(4);
+        for (layout, picker) in leveled.chain([(prefixed.layout, prefixed.picker)]) {
+            for cutter in cutters() {
+                for placer in placers() {
+                    let tree = TreeOptions { layout, picker, cutter, placer, ..TreeOptions::default() };
+                    assert_eq!(tree.validate().map_err(|error| error.to_string()), Ok(()), "{tree:?}");
                 }
             }
         }
@@ -200,6 +226,7 @@ mod tests {
             ..TreeOptions::default()
         };
         let half = "must all be of guards, or none";
+        let components = Picker::Components(Components::default());
         let others = [
             (guarded.clone(), None),
             (
@@ -209,6 +236,19 @@ mod tests {
             (TreeOptions { layout: leveled, ..guarded.clone() }, Some(half)),
             (TreeOptions { picker: Picker::default(), ..guarded.clone() }, Some(half)),
             (TreeOptions { cutter: Cutter::default(), ..guarded }, Some(half)),
+            (prefixed(8), None),
+            (
+                TreeOptions { pacer: governor(7), ..prefixed(8) },
+                Some("l0_slow is 7, below tree.layout.l0_trigger, which is 8: writers would"),
+            ),
+            (
+                TreeOptions { picker: Picker::default(), ..prefixed(4) },
+                Some("it goes with Picker::Components"),
+            ),
+            (
+                TreeOptions { picker: components, ..TreeOptions::default() },
+                Some("it goes with Layout::Prefixed"),
+            ),
         ];
         for (tree, reason) in cases.into_iter().chain(others) {
             match (tree.validate(), reason) {

@@ -19,7 +19,6 @@ use crate::types::{KeyRange, TableId};
 
 /// `seed` and every table of the level that overlaps one of the result and is older. Newest run first, in key order
 /// within a run.
-#[cfg_attr(not(test), expect(dead_code, reason = "layouts of many runs pick by it"))]
 #[must_use]
 pub fn downward<'a>(state: &'a LevelState, seed: &[&'a Arc<TableMeta>]) -> Vec<&'a Arc<TableMeta>> {
     let mut taken: Vec<&Arc<TableMeta>> = Vec::new();

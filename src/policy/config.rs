@@ -7,18 +7,21 @@
 use std::time::Duration;
 
 use super::{
-    Cutter, DlcConfig, GovernorConfig, GuardedConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig,
-    Placer, Retainer, SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig,
+    ComponentsConfig, Cutter, DlcConfig, GovernorConfig, GuardedConfig, Layout, LeveledConfig, Pacer, Picker,
+    PickerConfig, Placer, Retainer, SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig,
 };
 use crate::options::{
-    self, Adaptive, Dlc, Flushes, Governor, Group, Guarded, Leveled, Silk, SoftSleep, Steady, TableSize,
-    TreeOptions,
+    self, Adaptive, Components, Dlc, Flushes, Governor, Group, Guarded, Leveled, Prefixed, Silk, SoftSleep,
+    Steady, TableSize, TreeOptions,
 };
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
 /// `ExpandedCompactionByteSizeLimit`).
 const GRANDPARENT_TABLES_MAX: u64 = 10;
 const EXPANSION_TABLES_MAX: u64 = 25;
+
+/// A level that prefixes part: tables that are compacted alone go together up to this many times their size.
+const ALONE_TABLES_MAX: u64 = 4;
 
 /// Slowed writers get at least this rate together, in bytes per second. It is slow enough for any disk to keep up
 /// with, and fast enough that no writer takes the store for dead.
@@ -62,7 +65,9 @@ impl PolicyConfig {
     pub fn new(tree: &TreeOptions, sealed_memtables_max: u64) -> Self {
         let l0_slow = tree.pacer.l0_slow() as u64;
         let table_bytes = match &tree.cutter {
-            options::Cutter::Size(size) | options::Cutter::Guards(size) => size.table_bytes,
+            options::Cutter::Size(size) | options::Cutter::Guards(size) | options::Cutter::Prefix(size) => {
+                size.table_bytes
+            }
         };
         Self {
             layout: layout(&tree.layout, l0_slow),
@@ -81,16 +86,21 @@ impl PolicyConfig {
 
 /// `l0_slow` runs of level 0 slow writers down.
 fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
-    let (level1_bytes, ratio, l0_trigger) = match *layout {
+    let of = |level1_bytes, ratio: Option<u32>, l0_trigger: usize| (level1_bytes, ratio, l0_trigger as u64);
+    let leveled: fn(LeveledConfig) -> Layout = Layout::Leveled;
+    let (made, (level1_bytes, ratio, l0_trigger)) = match *layout {
         options::Layout::Guarded(_) => return Layout::Guarded(guarded(layout)),
-        options::Layout::Adaptive(Adaptive { l0_bytes, l0_runs }) => (l0_bytes, None, l0_runs as u64),
+        options::Layout::Adaptive(Adaptive { l0_bytes, l0_runs }) => (leveled, of(l0_bytes, None, l0_runs)),
         options::Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
-            (level1_bytes, Some(ratio.into()), l0_trigger as u64)
+            (leveled, of(level1_bytes, Some(ratio), l0_trigger))
+        }
+        options::Layout::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger }) => {
+            (Layout::Prefixed as fn(_) -> _, of(level1_bytes, Some(ratio), l0_trigger))
         }
     };
-    Layout::Leveled(LeveledConfig {
+    made(LeveledConfig {
         level1_bytes,
-        ratio,
+        ratio: ratio.map(u64::from),
         l0_trigger,
         l0_full_max: LEVEL0_GROWTH * l0_trigger,
         // Compactions that keep up leave writers alone.
@@ -104,7 +114,9 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
 fn guarded(layout: &options::Layout) -> GuardedConfig {
     let Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes } = match *layout {
         options::Layout::Guarded(guarded) => guarded,
-        options::Layout::Adaptive(_) | options::Layout::Leveled(_) => Guarded::default(),
+        options::Layout::Adaptive(_) | options::Layout::Leveled(_) | options::Layout::Prefixed(_) => {
+            Guarded::default()
+        }
     };
     GuardedConfig {
         l0_trigger: l0_trigger as u64,
@@ -128,25 +140,30 @@ fn picker(picker: &options::Picker, layout: &options::Layout, table_bytes: u64) 
         options::Picker::LeastOverlap(group) => Picker::LeastOverlap(config(group)),
         // The limits are those of manual compactions.
         options::Picker::Guards => Picker::Guards(config(Group::SINGLE), guarded(layout)),
+        options::Picker::Components(Components { moves, access_bytes, job_bytes }) => {
+            let group = Group { bytes: table_bytes.saturating_mul(ALONE_TABLES_MAX), ..Group::SINGLE };
+            Picker::Components(ComponentsConfig { base: config(group), moves, access_bytes, job_bytes })
+        }
     }
 }
 
 fn cutter(cutter: &options::Cutter, layout: &options::Layout) -> Cutter {
-    let size = |TableSize { table_bytes, flushes }| SizeConfig {
+    let size = |TableSize { table_bytes, flushes }, grandparent_bytes_max| SizeConfig {
         table_bytes,
-        grandparent_bytes_max: grandparent_bytes_max(table_bytes),
+        grandparent_bytes_max,
         cuts_flushes: match flushes {
             Flushes::Cut => true,
             Flushes::Whole => false,
         },
     };
     match *cutter {
-        options::Cutter::Size(tables) => Cutter::Size(size(tables)),
         // What an output overlaps further down is not written again when it goes there.
-        options::Cutter::Guards(tables) => {
-            let tables = SizeConfig { grandparent_bytes_max: u64::MAX, ..size(tables) };
-            Cutter::Guards(tables, guarded(layout))
+        options::Cutter::Guards(tables) => Cutter::Guards(size(tables, u64::MAX), guarded(layout)),
+        options::Cutter::Size(tables) => {
+            Cutter::Size(size(tables, grandparent_bytes_max(tables.table_bytes)))
         }
+        // What lies below is not compacted with a table, however much of it the table spans.
+        options::Cutter::Prefix(tables) => Cutter::Prefix(size(tables, u64::MAX)),
     }
 }
 
@@ -230,7 +247,7 @@ mod tests {
                     ..TreeOptions::default()
                 };
                 let policy = PolicyConfig::new(&tree, 2);
-                let Layout::Leveled(layout) = policy.layout else { panic!("{policy:?}") };
+                let Layout::Leveled(layout) = policy.layout else { panic!("an adaptive one is leveled") };
                 assert!(layout.l0_runs_max <= l0_slow as u64, "{layout:?}");
                 for overwrite_ratio in [0.0, 0.3, 1.0, f64::NAN] {
                     // An empty tree is due at what it may hold.

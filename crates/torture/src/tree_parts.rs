@@ -45,6 +45,7 @@ impl TreeParts for TreeOptions {
             Layout::Adaptive(adaptive) => &mut adaptive.l0_runs,
             Layout::Leveled(leveled) => &mut leveled.l0_trigger,
             Layout::Guarded(guarded) => &mut guarded.l0_trigger,
+            Layout::Prefixed(prefixed) => &mut prefixed.l0_trigger,
             other => panic!("{other:?} does not count runs"),
         }
     }
@@ -66,7 +67,7 @@ impl TreeParts for TreeOptions {
 
     fn tables(&mut self) -> &mut TableSize {
         match &mut self.cutter {
-            Cutter::Size(size) | Cutter::Guards(size) => size,
+            Cutter::Size(size) | Cutter::Guards(size) | Cutter::Prefix(size) => size,
             other => panic!("{other:?} does not cut by size"),
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::path::ReadPath;
 use super::tree::{Tree, View};
-use crate::catalog::TableMeta;
+use crate::catalog::{TableMeta, Version};
 use crate::error::Result;
 use crate::format::filter;
 use crate::merge::newest_over;
@@ -76,7 +76,7 @@ impl ReadPath {
             for &place in &abreast {
                 let Some((level, table)) = place else { return Ok((None, asked_in_level0 > 1)) };
                 *tables += 1;
-                if let Some(found) = self.get_from(table, Unit::of_level(level), (hash, key), upto)? {
+                if let Some(found) = self.get_from(&view.version, (level, table), (hash, key), upto)? {
                     return Ok((found, level > 0 && asked_in_level0 > 1));
                 }
                 asked_in_level0 += u32::from(level == 0);
@@ -87,8 +87,8 @@ impl ReadPath {
     /// The answer of one table for `key` at `upto`; `None` if older tables must be asked.
     fn get_from(
         &self,
-        meta: &Arc<TableMeta>,
-        unit: Unit,
+        version: &Version,
+        (level, meta): (u8, &Arc<TableMeta>),
         (hash, key): (u64, &[u8]),
         upto: Seq,
     ) -> Result<Option<Option<Slice>>> {
@@ -97,13 +97,21 @@ impl ReadPath {
         }
         let table = self.cache.table(meta)?;
         let over = newest_over(table.range_tombstones(), key, upto);
-        let newest = if !table.may_contain(hash) {
+        let may_contain = table.may_contain(hash);
+        if may_contain {
+            self.count_search(version, (level, meta), key);
+        }
+        let newest = if !may_contain {
             None
         } else if TableCache::has_rows(meta, upto) {
-            self.newest_row(&table, unit, (hash, key), upto)?
+            self.newest_row(&table, Unit::of_level(level), (hash, key), upto)?
         } else {
             self.newest_in(&table, key, upto)?
         };
+        #[cfg(debug_assertions)]
+        if let Some((stamp, _)) = &newest {
+            self.assert_newest(version, (level, meta), (hash, key), (stamp.seq(), upto));
+        }
         Ok(decide(newest, over))
     }
 

@@ -19,6 +19,7 @@ impl Layout {
         let config = match self {
             Self::Leveled(config) => config,
             Self::Guarded(config) => return config.debt(version),
+            Self::Prefixed(config) => return config.debt_of_stacks(version),
         };
         let limits = config.limits(version);
         let l0 = version.level(0);

@@ -1,6 +1,7 @@
 //! Layouts: how the levels of a tree are built, and when one is too large.
 //!
-//! There is one kind, [`Layout::Leveled`]: runs of flushed tables in level 0, one run in every deeper level. A level
+//! [`Layout::Leveled`] has runs of flushed tables in level 0, and one run in every deeper level. In
+//! [`Layout::Prefixed`] (`prefixed`) a deeper level has several, too. A level
 //! is due at score 1: level 0 by its own rules (`level0`), a deeper one by its bytes. The deepest level has nowhere
 //! to go and is never due. The limits come from two files. `leveled` has LevelDB's, which grow by a given ratio, and
 //! the debt that follows from any limits. `adaptive` has those that follow the tree.
@@ -11,13 +12,14 @@
 mod adaptive;
 mod guarded;
 mod leveled;
+mod prefixed;
 
 pub(super) use adaptive::data_bytes;
 pub use guarded::GuardedConfig;
 pub(super) use guarded::{GuardGroup, GuardKeys};
 
 use crate::catalog::Version;
-use crate::types::{KeyRange, LEVELS};
+use crate::types::{KeyRange, LEVELS, Prefix, TableId};
 
 use super::expiry::Expiring;
 
@@ -28,6 +30,8 @@ pub enum Layout {
     Leveled(LeveledConfig),
     /// Levels that guards part, with several runs in each part.
     Guarded(GuardedConfig),
+    /// Any number of runs per level: what comes from above lies on top.
+    Prefixed(LeveledConfig),
 }
 
 /// Limits of a leveled tree.
@@ -65,7 +69,15 @@ pub struct TreeShape {
     pub expiring: Option<Expiring>,
     /// Whether no table is compacted alone (unless a caller asks for it), because that failed a while ago.
     pub put_off: bool,
+    /// The rule by which tables are cut, if they are cut between prefixes.
+    pub prefix: Option<Prefix>,
+    /// Tables of the deepest level that lookups have searched as often as [`super::Picker::accesses_max`] says, those with most
+    /// searches first.
+    pub searched: [Option<TableId>; SEARCHED_MAX],
 }
+
+/// Requests for merges within the deepest level that are known at a time. The others are found when these are done.
+pub const SEARCHED_MAX: usize = 8;
 
 impl Layout {
     /// Measures `version`.
@@ -79,6 +91,8 @@ impl Layout {
             overwrite_ratio: 1.0,
             expiring: None,
             put_off: false,
+            prefix: None,
+            searched: [None; SEARCHED_MAX],
         }
     }
 
@@ -86,7 +100,7 @@ impl Layout {
     #[must_use]
     pub fn limits(&self, version: &Version) -> [u64; LEVELS] {
         match self {
-            Self::Leveled(config) => config.limits(version),
+            Self::Leveled(config) | Self::Prefixed(config) => config.limits(version),
             // By its guards alone.
             Self::Guarded(_) => {
                 let mut limits = [u64::MAX; LEVELS];
@@ -100,7 +114,7 @@ impl Layout {
     #[must_use]
     pub fn scores(&self, version: &Version) -> [f64; LEVELS] {
         let config = match self {
-            Self::Leveled(config) => config,
+            Self::Leveled(config) | Self::Prefixed(config) => config,
             Self::Guarded(config) => return config.scores(version),
         };
         let (mut scores, limits) = ([0.0; LEVELS], config.limits(version));

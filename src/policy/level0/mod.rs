@@ -107,7 +107,7 @@ impl Layout {
     /// The limits of a leveled tree.
     fn leveled(&self) -> Option<&LeveledConfig> {
         match self {
-            Self::Leveled(config) => Some(config),
+            Self::Leveled(config) | Self::Prefixed(config) => Some(config),
             Self::Guarded(_) => None,
         }
     }

@@ -22,15 +22,19 @@
 //! * With `settle` (BoLT's settled compaction) victims are judged one by one (`choice`). Target inputs are what
 //!   overlaps a victim, not what lies between victims. A victim that step 5 would move by itself moves.
 //!
-//! `LeastOverlap` takes the group's other victims wherever their compaction costs least (`overlap`). `Guards` takes what lies
-//! between the guards of a level (`guards`).
+//! `LeastOverlap` takes the group's other victims wherever their compaction costs least (`overlap`).
+//!
+//! `Components` puts on top of the target what it takes, and merges nothing with what is there (`components`). `Guards` takes
+//! what lies between the guards of a level (`guards`).
 
 mod choice;
+mod components;
 mod cursor;
 mod guards;
 mod intra_l0;
 mod level0;
 mod overlap;
+mod within;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,6 +46,7 @@ use crate::catalog::{LevelState, TableMeta};
 use crate::types::KeyRange;
 
 use choice::Choice;
+pub use components::ComponentsConfig;
 pub use intra_l0::Evenness;
 
 /// The pickers.
@@ -53,6 +58,8 @@ pub enum Picker {
     LeastOverlap(PickerConfig),
     /// The fullest guards of a level; the limits are those of manual compactions.
     Guards(PickerConfig, GuardedConfig),
+    /// Tables that overlap each other, which go on top of the target.
+    Components(ComponentsConfig),
 }
 
 /// Limits of the pickers.
@@ -92,6 +99,7 @@ impl Picker {
         let reason = if level == 0 { Reason::Level0Runs } else { Reason::LevelBytes };
         let with_cursor = |(choice, cursor)| (choice, Some(cursor));
         let (choice, cursor) = match self {
+            Self::Components(components) => return components::choose(source, components),
             _ if level == 0 => (level0::choose(source)?, None),
             Self::LeastOverlap(_) => overlap::choose(source).map(with_cursor)?,
             Self::Cursor(_) | Self::Guards(..) => cursor::choose(source).map(with_cursor)?,
@@ -177,16 +185,38 @@ impl Picker {
         }
     }
 
+    /// The next merge within the deepest level, if there is one that no running job is in the way of: of tables that
+    /// readers search often, or of those that hold many tombstones.
+    #[must_use]
+    pub fn pick_within(&self, view: &TreeView<'_>) -> Option<Plan> {
+        match self {
+            Self::Components(components) => within::choose(view, components),
+            Self::Cursor(_) | Self::LeastOverlap(_) | Self::Guards(..) => None,
+        }
+    }
+
+    /// How often a table of so many bytes of the deepest level is searched by lookups before it is merged with those that
+    /// overlap it; `None` for never.
+    #[must_use]
+    pub fn accesses_max(&self, bytes: u64) -> Option<u64> {
+        match self {
+            Self::Components(components) => components.accesses_max(bytes),
+            Self::Cursor(_) | Self::LeastOverlap(_) | Self::Guards(..) => None,
+        }
+    }
+
+    /// The limits that all pickers have.
+    fn config(&self) -> &PickerConfig {
+        match self {
+            Self::Cursor(config) | Self::LeastOverlap(config) | Self::Guards(config, _) => config,
+            Self::Components(components) => &components.base,
+        }
+    }
+
     /// Bytes of a group, at most.
     #[must_use]
     pub fn group_bytes(&self) -> u64 {
         self.config().group_bytes
-    }
-
-    fn config(&self) -> &PickerConfig {
-        match self {
-            Self::Cursor(config) | Self::LeastOverlap(config) | Self::Guards(config, _) => config,
-        }
     }
 
     /// Nothing for the deepest level, which has no target.

@@ -37,14 +37,32 @@ struct Growing {
     epoch: u64,
     id: u64,
     busy: Claims,
+    counts: Counts,
     /// Each with its epoch, and the guards of its target that were known when it began.
     running: Vec<(Plan, u64, Vec<Key>)>,
+}
+
+/// Numbers of jobs: beside others, in place, with inputs of the target.
+#[derive(Default)]
+struct Counts {
+    beside: u32,
+    in_place: u32,
+    parted: u32,
 }
 
 impl Growing {
     fn new(config: PolicyConfig) -> Self {
         let (tree, busy) = (Version::empty(), Claims::default());
-        Self { config, tree, keys: BTreeMap::new(), epoch: 0, id: 0, busy, running: Vec::new() }
+        Self {
+            config,
+            tree,
+            keys: BTreeMap::new(),
+            epoch: 0,
+            id: 0,
+            busy,
+            counts: Counts::default(),
+            running: Vec::new(),
+        }
     }
 
     fn apply(&mut self, edit: &TreeEdit, why: &dyn std::fmt::Display) {
@@ -81,6 +99,10 @@ impl Growing {
         let guards = GUARDED.guards(&self.tree).of_level(plan.target).into_iter().cloned().collect();
         self.busy.claim(&plan);
         self.epoch += 1;
+        let from_target = plan.inputs.iter().any(|input| input.level == plan.target);
+        self.counts.beside += u32::from(!self.running.is_empty());
+        self.counts.in_place += u32::from(plan.source == plan.target);
+        self.counts.parted += u32::from(plan.stacks && from_target);
         self.running.push((plan, self.epoch, guards));
         true
     }
@@ -122,7 +144,7 @@ impl Growing {
 
 #[test]
 fn i2_i3_i12_jobs_of_guards_are_closed_and_leave_no_level_due() {
-    let (mut beside, mut in_place, mut parted, mut deepest) = (0, 0, 0, 0);
+    let (mut all, mut deepest) = (Counts::default(), 0);
     for seed in 0..40 {
         let mut dice = Dice(seed);
         let guard_bytes = [4 << 10, 64 << 10, 1 << 20][seed as usize % 3];
@@ -130,12 +152,6 @@ fn i2_i3_i12_jobs_of_guards_are_closed_and_leave_no_level_due() {
         for _ in 0..60 {
             growing.flush(&mut dice);
             while growing.running.len() < 3 && growing.start() {}
-            beside += u32::from(growing.running.len() > 1);
-            for (plan, ..) in &growing.running {
-                in_place += u32::from(plan.source == plan.target);
-                let from_target = plan.inputs.iter().any(|input| input.level == plan.target);
-                parted += u32::from(plan.stacks && from_target);
-            }
             while !growing.running.is_empty() && dice.below(4) > 0 {
                 growing.end(dice.below(growing.running.len() as u64) as usize);
             }
@@ -151,8 +167,13 @@ fn i2_i3_i12_jobs_of_guards_are_closed_and_leave_no_level_due() {
         assert!(growing.busy.is_empty());
         let scores = growing.config.layout.scores(&growing.tree);
         assert!(scores.iter().all(|score| *score < 1.0), "seed {seed}: {scores:?} of {:?}", growing.tree);
+        let Counts { beside, in_place, parted } = growing.counts;
+        all.beside += beside;
+        all.in_place += in_place;
+        all.parted += parted;
         deepest += u32::from(growing.tree.deepest() == Some(LAST));
     }
+    let Counts { beside, in_place, parted } = all;
     assert!(
         beside > 50 && in_place > 20 && parted > 20 && deepest > 5,
         "{beside} {in_place} {parted} {deepest}"

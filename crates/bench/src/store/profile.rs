@@ -133,7 +133,7 @@ fn group(tree: &mut TreeOptions) -> Result<&mut Group> {
 
 fn tables(tree: &mut TreeOptions) -> Result<&mut TableSize> {
     match &mut tree.cutter {
-        Cutter::Size(size) | Cutter::Guards(size) => Ok(size),
+        Cutter::Size(size) | Cutter::Guards(size) | Cutter::Prefix(size) => Ok(size),
         _ => Err("only where tables are cut by size".into()),
     }
 }

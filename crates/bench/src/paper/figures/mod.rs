@@ -70,6 +70,9 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
         Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
             (bytes(level1_bytes), ratio.to_string(), l0_trigger.to_string())
         }
+        Layout::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger }) => {
+            (bytes(level1_bytes), ratio.to_string(), l0_trigger.to_string())
+        }
         Layout::Guarded(Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes }) => (
             format!("guards of {top_bits} bits, {bits_step} fewer by level"),
             format!("{runs_max} runs, or {} and twice as many by level", bytes(guard_bytes)),

@@ -16,6 +16,7 @@ pub(super) fn scale_tree(setting: &Setting, tree: &mut TreeOptions) {
     match &mut tree.layout {
         Layout::Adaptive(adaptive) => adaptive.l0_bytes = level_bytes(adaptive.l0_bytes),
         Layout::Leveled(leveled) => leveled.level1_bytes = level_bytes(leveled.level1_bytes),
+        Layout::Prefixed(prefixed) => prefixed.level1_bytes = level_bytes(prefixed.level1_bytes),
         Layout::Guarded(guarded) => {
             guarded.guard_bytes = level_bytes(guarded.guard_bytes);
             // As many guards for as many keys less.
@@ -30,7 +31,10 @@ pub(super) fn scale_tree(setting: &Setting, tree: &mut TreeOptions) {
     {
         group.bytes = setting.scaled(group.bytes);
     }
-    if let Cutter::Size(size) | Cutter::Guards(size) = &mut tree.cutter {
+    if let Picker::Components(components) = &mut tree.picker {
+        components.job_bytes = level_bytes(components.job_bytes);
+    }
+    if let Cutter::Size(size) | Cutter::Guards(size) | Cutter::Prefix(size) = &mut tree.cutter {
         size.table_bytes = setting.scaled(size.table_bytes).max(TABLE_BYTES_MIN);
     }
     if let Pacer::Governor(governor) = &mut tree.pacer {

@@ -120,7 +120,7 @@ fn options(setting: &Setting, row: &str, data_bytes: u64, cache: Cache) -> Resul
     options.memtable_bytes = setting.scaled(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN);
     options.memory_bytes = Some(memory_for(cache.bytes(data_bytes), options.memtable_bytes));
     scale_tree(setting, &mut options.tree);
-    if let Cutter::Size(size) | Cutter::Guards(size) = &mut options.tree.cutter {
+    if let Cutter::Size(size) | Cutter::Guards(size) | Cutter::Prefix(size) = &mut options.tree.cutter {
         size.table_bytes = size.table_bytes.max(TABLE_BYTES_MIN);
     }
     Ok(options)
