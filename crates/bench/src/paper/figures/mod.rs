@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use terrace::tree::{
     Adaptive, Cutter, Flushes, Guarded, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker, Placer,
-    TableSize,
+    Prefixed, TableSize,
 };
 use terrace::{Db, Options, TreeOptions};
 

@@ -43,6 +43,17 @@ const TABLE_BYTES_MIN: u64 = 64 << 10;
 /// The stores that the paper compares, and the default.
 const ROWS: [&str; 7] = ["l-lsm", "t-lsm", "ll-lsm", "pebblesdb", "silk", "ptier", "default"];
 
+/// Those of `rows` whose profile there is.
+fn known(rows: &[&'static str]) -> impl Iterator<Item = &'static str> + Clone {
+    rows.iter().copied().filter(|row| *row == "leveldb" || Options::profile(row).is_some())
+}
+
+/// Of `relations` those between rows that there are.
+fn judged(mut relations: Vec<Relation>) -> Vec<Relation> {
+    relations.retain(|relation| !relation.measured.contains("NaN"));
+    relations
+}
+
 /// RocksDB's level 1, which SILK's code has, for the authors of PTierDB set none.
 const SILK_LEVEL1_BYTES: u64 = 256 << 20;
 const SILK_INTERVAL: Duration = Duration::from_millis(10);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use terrace::Db;
 
-use super::{Cache, DEVIATIONS, KEY_BYTES, Phase, Store, at_least, at_most, lines, of, options, testbed};
+use super::{
+    Cache, DEVIATIONS, KEY_BYTES, Phase, Store, at_least, at_most, judged, known, lines, of, options, testbed,
+};
 use crate::Result;
 use crate::generator::Rng;
 use crate::paper::client::Records;
@@ -60,7 +62,8 @@ fn read_only(setting: &Setting, row: &'static str, cache: Cache) -> Result<Store
 
 /// Reads alone after a load.
 pub fn figure_reads(setting: &Setting) -> Result<Findings> {
-    let each = Cache::BOTH.into_iter().flat_map(|cache| ["ptier", "t-lsm"].map(|row| (row, cache)));
+    let each =
+        Cache::BOTH.into_iter().flat_map(|cache| known(&["ptier", "t-lsm"]).map(move |row| (row, cache)));
     let stores = each.map(|(row, cache)| read_only(setting, row, cache)).collect::<Result<Vec<_>>>()?;
     let mut relations = Vec::new();
     for cache in Cache::BOTH {
@@ -102,7 +105,7 @@ pub fn figure_reads(setting: &Setting) -> Result<Findings> {
     Ok(Findings {
         x: Axis::linear("part of the reads, each half as many as records", ""),
         series,
-        relations,
+        relations: judged(relations),
         deviations: DEVIATIONS.to_vec(),
         machine: testbed(setting, Cache::Tenth).machine,
     })
@@ -133,7 +136,7 @@ fn deletes(setting: &Setting, row: &'static str) -> Result<(Store, f64)> {
 /// Space after deletes.
 pub fn figure_deletes(setting: &Setting) -> Result<Findings> {
     let (mut stores, mut data) = (Vec::new(), 0.0);
-    for row in ["ptier", "l-lsm", "t-lsm"] {
+    for row in known(&["ptier", "l-lsm", "t-lsm"]) {
         let (store, bytes) = deletes(setting, row)?;
         stores.push(store);
         data = bytes;
@@ -151,7 +154,7 @@ pub fn figure_deletes(setting: &Setting) -> Result<Findings> {
     Ok(Findings {
         x: Axis::named("phase", &["load", "30 % deletes"]),
         series,
-        relations,
+        relations: judged(relations),
         deviations: DEVIATIONS.to_vec(),
         machine: testbed(setting, Cache::Whole).machine,
     })
