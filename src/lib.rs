@@ -82,8 +82,8 @@ pub use types::Prefix;
 pub mod tree {
     pub use crate::options::{
         Adaptive, Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded,
-        Layout, Leveled, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Prefixed,
-        Retainer, Silk, SoftSleep, Steady, TableSize,
+        Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Prefixed,
+        Retainer, Silk, SoftSleep, Steady, TableSize, Tiered,
     };
 }
 

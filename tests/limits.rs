@@ -10,8 +10,9 @@ use crate::common::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled,
+    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled, Levels,
     LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
+    Tiered,
 };
 use terrace::{
     Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, Prefix, TreeOptions, WriteBatch,
@@ -263,6 +264,14 @@ fn each_setting_out_of_its_range_is_named() {
         ("tree.picker.bytes", |o| o.tree.group().bytes = (4 << 30) + 1),
         ("tree.picker.parts", |o| o.tree.group().parts = 0),
         ("tree.picker.parts", |o| o.tree.group().parts = 1001),
+        ("tree.picker.part_bytes", |o| o.tree.picker = Picker::Levels(Levels { part_bytes: (4 << 30) + 1 })),
+        ("tree.picker is Levels", |o| o.tree.picker = Picker::Levels(Levels::default())),
+        ("tree.layout is Tiered", |o| o.tree.layout = Layout::Tiered(Tiered::default())),
+        ("tree.layout.level1_bytes", |o| o.tree.layout = tiered(|tiered| tiered.level1_bytes = 4095)),
+        ("tree.layout.ratio", |o| o.tree.layout = tiered(|tiered| tiered.ratio = 101)),
+        ("tree.layout.runs", |o| o.tree.layout = tiered(|tiered| tiered.runs = 0)),
+        ("tree.layout.last_runs", |o| o.tree.layout = tiered(|tiered| tiered.last_runs = 1001)),
+        ("tree.layout.l0_trigger", |o| o.tree.layout = tiered(|tiered| tiered.l0_trigger = 0)),
         ("tree.block_bytes", |o| o.tree.block_bytes = 255),
         ("tree.block_bytes", |o| o.tree.block_bytes = (1 << 20) + 1),
         ("tree.layout.l0_bytes", |o| *o.tree.level1_bytes() = 4095),
@@ -384,6 +393,12 @@ fn guarded(change: fn(&mut Guarded)) -> Layout {
     let mut guarded = Guarded::default();
     change(&mut guarded);
     Layout::Guarded(guarded)
+}
+
+fn tiered(change: impl FnOnce(&mut Tiered)) -> Layout {
+    let mut tiered = Tiered::default();
+    change(&mut tiered);
+    Layout::Tiered(tiered)
 }
 
 fn smallest_tree() -> TreeOptions {

@@ -13,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
 use terrace::tree::{
     Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, Silk, SoftSleep, TableSize,
+    Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, Silk, SoftSleep, TableSize, Tiered,
 };
 use terrace::{
     Compression, Db, Durability, Iter, Keyspace, KeyspaceOptions, Options, Prefix, Slice, Snapshot,
@@ -489,15 +489,22 @@ impl Input {
         let flushes = if self.coin() { Flushes::Whole } else { Flushes::Cut };
         let block_bytes = self.pick(&[256, 4 << 10]);
         let (is_leveled, l0_due) = (self.pick(&[true, false]), self.pick(&[1, 2]));
+        let (pacer, keyspace) = (self.pacer(), self.keyspace_options());
+        let (level1_bytes, ratio, l0_trigger) = (4 << 10, 2, l0_due);
+        let tiered = self.pick(&[None, Some((1, 1)), Some((2, 2)), Some((2, 1)), Some((2, 1000))]);
+        let (layout, picker) = match tiered {
+            Some((runs, last_runs)) => {
+                let tiered = Tiered { level1_bytes, ratio, runs, last_runs, l0_trigger };
+                (Layout::Tiered(tiered), Picker::Levels(Levels { part_bytes: bytes }))
+            }
+            None if is_leveled => (Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }), picker),
+            None => (Layout::Adaptive(Adaptive { l0_bytes: level1_bytes, l0_runs: l0_due }), picker),
+        };
         let tree = TreeOptions {
-            layout: if is_leveled {
-                Layout::Leveled(Leveled { level1_bytes: 4 << 10, ratio: 2, l0_trigger: l0_due })
-            } else {
-                Layout::Adaptive(Adaptive { l0_bytes: 4 << 10, l0_runs: l0_due })
-            },
+            layout,
             picker,
             cutter: Cutter::Size(TableSize { table_bytes, flushes }),
-            pacer: self.pacer(),
+            pacer,
             placer: Placer::OneDevice(OneDevice { packs, descriptors }),
             block_bytes,
             ..TreeOptions::default()
@@ -507,7 +514,7 @@ impl Input {
             memtable_bytes: 4 << 10,
             wal_bytes_max: 64 << 10,
             background_threads: Some(1),
-            keyspace: self.keyspace_options(),
+            keyspace,
             tree,
             ..Options::default()
         };

@@ -27,6 +27,9 @@ pub enum Layout {
     /// once for each level or not at all, and lookups ask several tables of a level. It goes with
     /// [`Picker::Components`](super::Picker::Components) alone, and is made for [`Cutter::Prefix`](super::Cutter::Prefix).
     Prefixed(Prefixed),
+    /// Several runs in a level, or one, merged level by level (`docs/mechanisms/layouts.md`): tiering, lazy leveling, and
+    /// leveling by whole levels. Goes with [`Picker::Levels`](super::Picker::Levels).
+    Tiered(Tiered),
 }
 
 /// Limits of [`Layout::Adaptive`].
@@ -107,6 +110,58 @@ pub struct Prefixed {
     pub l0_trigger: usize,
 }
 
+/// Limits of [`Layout::Tiered`]. The members of the family differ by `runs` and `last_runs` (the K and Z of fluid LSM:
+/// Dayan and Idreos, "Dostoevsky").
+///
+/// * Leveling keeps one run in each level ([`Tiered::LEVELING`]).
+/// * Tiering keeps as many runs in each level as it is larger than the one above ([`Tiered::TIERING`]).
+/// * Lazy leveling does so above the last level, the deepest one that holds anything ([`Tiered::LAZY_LEVELING`]).
+/// * Stepped merge is tiering that merges its last level only when it is full ([`Tiered::STEPPED_MERGE`]).
+///
+/// A level that keeps several runs is due by their number; a level that keeps one, and a last level that keeps another
+/// number than the others do, by its bytes.
+///
+/// ```
+/// use terrace::tree::Tiered;
+/// let small = Tiered { level1_bytes: 1 << 20, ..Tiered::LAZY_LEVELING };
+/// assert_eq!((small.runs, small.last_runs), (10, 1));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tiered {
+    /// Bytes at which a level 1 that is due by its bytes is merged; 4 KiB to 1 PiB. Default: 10 MiB.
+    pub level1_bytes: u64,
+    /// How many times that it is for each further level; 2 to 100. Default: 10.
+    pub ratio: u32,
+    /// Runs at which a level above the last one is due; 1 to 1000. 1 means that what arrives is merged with what is there.
+    /// Default: 10.
+    pub runs: u32,
+    /// The same for the last level; 1 to 1000. Default: 10.
+    pub last_runs: u32,
+    /// Flushed runs in level 0 that start a merge; 1 to 1000. Default: 4.
+    pub l0_trigger: usize,
+}
+
+impl Tiered {
+    /// Leveling, by whole levels.
+    pub const LEVELING: Self = Self { runs: 1, last_runs: 1, ..Self::TIERING };
+
+    /// Tiering.
+    pub const TIERING: Self =
+        Self { level1_bytes: 10 << 20, ratio: 10, runs: 10, last_runs: 10, l0_trigger: 4 };
+
+    /// Tiering above the last level, and one run in it.
+    pub const LAZY_LEVELING: Self = Self { last_runs: 1, ..Self::TIERING };
+
+    /// Tiering, and a last level that is merged only when it is full by its bytes.
+    pub const STEPPED_MERGE: Self = Self { last_runs: 1000, ..Self::TIERING };
+}
+
+impl Default for Tiered {
+    fn default() -> Self {
+        Self::TIERING
+    }
+}
+
 impl Default for Layout {
     fn default() -> Self {
         Self::Adaptive(Adaptive::default())
@@ -160,6 +215,13 @@ impl Layout {
                 range("tree.layout.top_bits", (*top_bits).into(), least, 63)?;
                 range("tree.layout.runs_max", *runs_max as u64, 1, 100)?;
                 level_bytes("tree.layout.guard_bytes", *guard_bytes)
+            }
+            Self::Tiered(Tiered { level1_bytes, ratio, runs: inner, last_runs, l0_trigger }) => {
+                level_bytes("tree.layout.level1_bytes", *level1_bytes)?;
+                range("tree.layout.ratio", (*ratio).into(), 2, 100)?;
+                runs("tree.layout.runs", *inner as usize)?;
+                runs("tree.layout.last_runs", *last_runs as usize)?;
+                runs("tree.layout.l0_trigger", *l0_trigger)
             }
         }
     }

@@ -3,8 +3,8 @@
 use super::range;
 use crate::error::Result;
 
-/// Which tables a compaction takes together from a level below level 0. Level 0 is compacted by sections, oldest runs first, with
-/// either.
+/// Which tables a compaction takes together. With `Cursor` and `LeastOverlap`, that is about levels below level 0: level 0
+/// is compacted by sections, oldest runs first.
 ///
 /// ```
 /// use terrace::tree::{Group, Picker};
@@ -25,6 +25,22 @@ pub enum Picker {
     /// (PTierDB, section III-B2: coexisted merge and move). In the deepest level, tables are merged that readers ask often. Level 0
     /// goes down as a whole. For [`Layout::Prefixed`](super::Layout::Prefixed) alone.
     Components(Components),
+    /// Whole levels: goes with [`Layout::Tiered`](super::Layout::Tiered), and with no other layout.
+    Levels(Levels),
+}
+
+/// How much of a level is merged at a time.
+///
+/// ```
+/// use terrace::tree::Levels;
+/// assert_eq!(Levels::default(), Levels { part_bytes: 0 });
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Levels {
+    /// Bytes of its level that a merge takes together, about; 0 to 4 GiB, 0 for the whole level, as the tiered stores of
+    /// the literature have it. In parts, each merge is durable and gives back its space by itself, and several run at the
+    /// same time. A part is larger where the tables that overlap each other are. Default: 0.
+    pub part_bytes: u64,
 }
 
 /// How many tables a compaction takes from its level, and what becomes of those that need no compaction.
@@ -111,6 +127,7 @@ impl Picker {
                 }
                 range("tree.picker.job_bytes", *job_bytes, 4 << 10, 1 << 40)
             }
+            Self::Levels(Levels { part_bytes }) => range("tree.picker.part_bytes", *part_bytes, 0, 4 << 30),
         }
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{
     Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout,
-    Leveled, LoadEstimator, OneDevice, Options, Pacer, PackLayout, Peak, Picker, Placer, Prefixed, Retainer,
-    Silk, SoftSleep, TableSize, TreeOptions,
+    Leveled, Levels, LoadEstimator, OneDevice, Options, Pacer, PackLayout, Peak, Picker, Placer, Prefixed,
+    Retainer, Silk, SoftSleep, TableSize, Tiered, TreeOptions,
 };
 
 /// The names, the default first.
@@ -34,6 +34,10 @@ pub(super) const NAMES: &[&str] = &[
     "ptier-split",
     "ptier-move",
     "ptier",
+    "l-lsm",
+    "t-lsm",
+    "ll-lsm",
+    "sm",
 ];
 
 pub(super) fn named(name: &str) -> Option<Options> {
@@ -68,8 +72,25 @@ pub(super) fn named(name: &str) -> Option<Options> {
         "ptier-split" => ptier(Components { moves: false, access_bytes: 0, ..Components::default() }),
         "ptier-move" => ptier(Components { access_bytes: 0, ..Components::default() }),
         "ptier" => ptier(Components::default()),
+        "l-lsm" => whole_levels(Tiered::LEVELING),
+        "t-lsm" => whole_levels(Tiered::TIERING),
+        "ll-lsm" => whole_levels(Tiered::LAZY_LEVELING),
+        // LSbM's level 1 is that of its other stores (section VI).
+        "sm" => whole_levels(Tiered { level1_bytes: 100 << 20, ..Tiered::STEPPED_MERGE }),
         _ => return None,
     })
+}
+
+/// PTierDB's baselines (sections II and IV), built on LevelDB: whole levels of runs of one table each, memtables of 32 MB. The
+/// largest table there is stands for one without a limit.
+fn whole_levels(layout: Tiered) -> Options {
+    let base = leveldb(1 << 30);
+    let tree = TreeOptions {
+        layout: Layout::Tiered(layout),
+        picker: Picker::Levels(Levels::default()),
+        ..base.tree
+    };
+    Options { tree, memtable_bytes: 32 << 20, ..base }
 }
 
 /// MyRocks as DLC's authors set it up (section 6.1): level 1 of 2 GB, and limits of level 0 out of the way of all pacers. Two

@@ -1,7 +1,7 @@
 //! Options of the trees: one value for each decision, and which values go together.
 
 use super::cutter::Cutter;
-use super::layout::{Adaptive, Guarded, Layout, Leveled, Prefixed};
+use super::layout::{Adaptive, Guarded, Layout, Leveled, Prefixed, Tiered};
 use super::pacer::Pacer;
 use super::picker::Picker;
 use super::placer::Placer;
@@ -76,9 +76,8 @@ impl TreeOptions {
     fn go_together(&self) -> Result<()> {
         let Self { layout, picker, cutter, retainer, pacer, placer, block_bytes: _ } = self;
         // These go with every other one: each takes a run below level 0 for what it is.
-        match (picker, cutter, retainer, placer) {
+        match (cutter, retainer, placer) {
             (
-                Picker::Cursor(_) | Picker::LeastOverlap(_) | Picker::Guards | Picker::Components(_),
                 Cutter::Size(_) | Cutter::Guards(_) | Cutter::Prefix(_),
                 Retainer::Drop,
                 Placer::OneDevice(_),
@@ -91,6 +90,7 @@ impl TreeOptions {
         let (name, l0_due) = match layout {
             Layout::Adaptive(Adaptive { l0_runs, .. }) => ("l0_runs", *l0_runs),
             Layout::Leveled(Leveled { l0_trigger, .. })
+            | Layout::Tiered(Tiered { l0_trigger, .. })
             | Layout::Prefixed(Prefixed { l0_trigger, .. })
             | Layout::Guarded(Guarded { l0_trigger, .. }) => ("l0_trigger", *l0_trigger),
         };
@@ -106,9 +106,23 @@ impl TreeOptions {
             ));
         }
         match (layout, picker) {
+            // All three or none, as has been seen.
             (Layout::Guarded(_), _) | (_, Picker::Guards) => {}
-            (Layout::Prefixed(_), Picker::Components(_))
-            | (Layout::Adaptive(_) | Layout::Leveled(_), Picker::Cursor(_) | Picker::LeastOverlap(_)) => {}
+            (Layout::Adaptive(_) | Layout::Leveled(_), Picker::Cursor(_) | Picker::LeastOverlap(_))
+            | (Layout::Tiered(_), Picker::Levels(_))
+            | (Layout::Prefixed(_), Picker::Components(_)) => {}
+            (Layout::Adaptive(_) | Layout::Leveled(_) | Layout::Prefixed(_), Picker::Levels(_)) => {
+                return Err(refused(
+                    "option tree.picker is Levels, which only a tree.layout of Tiered goes with; leveling by whole \
+                     levels is Tiered with one run for each",
+                ));
+            }
+            (Layout::Tiered(_), Picker::Cursor(_) | Picker::LeastOverlap(_) | Picker::Components(_)) => {
+                return Err(refused(
+                    "option tree.layout is Tiered, which only a tree.picker of Levels goes with: a table that is taken \
+                     from below others leaves as many runs",
+                ));
+            }
             (Layout::Prefixed(_), Picker::Cursor(_) | Picker::LeastOverlap(_)) => {
                 return Err(refused(
                     "option tree.layout is prefixed, and tree.picker merges with what lies in the next level: nothing would be put on \
@@ -145,7 +159,7 @@ fn refused(message: &str) -> Error {
 mod tests {
     use super::super::cutter::{Flushes, TableSize};
     use super::super::pacer::Governor;
-    use super::super::picker::{Components, Group};
+    use super::super::picker::{Components, Group, Levels};
     use super::super::placer::{Descriptors, OneDevice, PackLayout};
     use super::*;
 
@@ -179,6 +193,20 @@ mod tests {
         let descriptors = [Descriptors::PerPack, Descriptors::PerTable];
         let pairs = packs.iter().flat_map(|packs| descriptors.iter().map(move |kept| (*packs, *kept)));
         pairs.map(|(packs, descriptors)| Placer::OneDevice(OneDevice { packs, descriptors })).collect()
+    }
+
+    #[test]
+    fn whole_levels_go_with_tiers_alone() {
+        let tree = |layout, picker| TreeOptions { layout, picker, ..TreeOptions::default() }.validate();
+        let (tiered, levels) = (Layout::Tiered(Tiered::default()), Picker::Levels(Levels::default()));
+        tree(tiered, levels).unwrap();
+        let reason = |error: Result<()>| error.unwrap_err().to_string();
+        for picker in pickers() {
+            assert!(reason(tree(tiered, picker)).contains("leaves as many runs"));
+        }
+        for layout in layouts(4) {
+            assert!(reason(tree(layout, levels)).contains("Tiered with one run for each"));
+        }
     }
 
     /// BoLT's parts among them, each without the others.

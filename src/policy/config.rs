@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use super::{
     ComponentsConfig, Cutter, DlcConfig, GovernorConfig, GuardedConfig, Layout, LeveledConfig, Pacer, Picker,
-    PickerConfig, Placer, Retainer, SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig,
+    PickerConfig, Placer, Retainer, SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig, TieredConfig,
 };
 use crate::options::{
-    self, Adaptive, Components, Dlc, Flushes, Governor, Group, Guarded, Leveled, Prefixed, Silk, SoftSleep,
-    Steady, TableSize, TreeOptions,
+    self, Adaptive, Components, Dlc, Flushes, Governor, Group, Guarded, Leveled, Levels, Prefixed, Silk,
+    SoftSleep, Steady, TableSize, Tiered, TreeOptions,
 };
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
@@ -97,6 +97,15 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
         options::Layout::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger }) => {
             (Layout::Prefixed as fn(_) -> _, of(level1_bytes, Some(ratio), l0_trigger))
         }
+        options::Layout::Tiered(Tiered { level1_bytes, ratio, runs, last_runs, l0_trigger }) => {
+            return Layout::Tiered(TieredConfig {
+                level1_bytes,
+                ratio: ratio.into(),
+                runs: runs.into(),
+                last_runs: last_runs.into(),
+                l0_trigger: l0_trigger as u64,
+            });
+        }
     };
     made(LeveledConfig {
         level1_bytes,
@@ -114,9 +123,10 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
 fn guarded(layout: &options::Layout) -> GuardedConfig {
     let Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes } = match *layout {
         options::Layout::Guarded(guarded) => guarded,
-        options::Layout::Adaptive(_) | options::Layout::Leveled(_) | options::Layout::Prefixed(_) => {
-            Guarded::default()
-        }
+        options::Layout::Adaptive(_)
+        | options::Layout::Leveled(_)
+        | options::Layout::Tiered(_)
+        | options::Layout::Prefixed(_) => Guarded::default(),
     };
     GuardedConfig {
         l0_trigger: l0_trigger as u64,
@@ -144,6 +154,12 @@ fn picker(picker: &options::Picker, layout: &options::Layout, table_bytes: u64) 
             let group = Group { bytes: table_bytes.saturating_mul(ALONE_TABLES_MAX), ..Group::SINGLE };
             Picker::Components(ComponentsConfig { base: config(group), moves, access_bytes, job_bytes })
         }
+        // A level is merged or moved as one; in parts, each cluster of tables by itself. A table moves whatever it overlaps
+        // in the level after the target, for that is merged with whole levels, too.
+        options::Picker::Levels(Levels { part_bytes }) => Picker::Levels(PickerConfig {
+            grandparent_bytes_max: u64::MAX,
+            ..config(Group { bytes: part_bytes, parts: 1, settle: part_bytes > 0 })
+        }),
     }
 }
 

@@ -34,7 +34,7 @@ pub use config::PolicyConfig;
 pub use costs::{BlocksAsked, Costs, Measured};
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
 pub use expiry::Expiring;
-pub use layout::{GuardedConfig, Layout, LeveledConfig, SEARCHED_MAX, TreeShape};
+pub use layout::{GuardedConfig, Layout, LeveledConfig, SEARCHED_MAX, TieredConfig, TreeShape};
 pub use pacer::{
     Admission, Budget, Deferral, DlcConfig, GovernorConfig, JobClass, LoadClass, Pace, Pacer, Pressure,
     RunningJobs, SilkConfig, Slowdown, SoftSleepConfig, SteadyConfig, UserLoad, WriterVerdict,

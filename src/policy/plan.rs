@@ -72,6 +72,8 @@ pub enum Reason {
     Level0Runs,
     /// The level has as many bytes as the layout allows.
     LevelBytes,
+    /// A level below level 0 has as many runs as the layout allows.
+    LevelRuns,
     /// Level 0 has many runs, and the pacer lets none of it be compacted away: flushed ones become one.
     Part,
     /// Readers have paid for fewer runs in level 0.
@@ -97,6 +99,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Level0Runs => "level 0 runs",
             Self::LevelBytes => "level bytes",
+            Self::LevelRuns => "level runs",
             Self::Part => "part",
             Self::Readers => "readers",
             Self::Searched => "searched",

@@ -39,6 +39,7 @@ mod level0;
 mod properties;
 mod recency;
 mod release;
+mod tiered;
 mod volume;
 
 impl PolicyConfig {
@@ -112,7 +113,10 @@ impl PolicyConfig {
     /// The limits of the picker, whichever it is.
     fn picker_mut(&mut self) -> &mut PickerConfig {
         match &mut self.picker {
-            Picker::Cursor(config) | Picker::LeastOverlap(config) | Picker::Guards(config, _) => config,
+            Picker::Cursor(config)
+            | Picker::LeastOverlap(config)
+            | Picker::Levels(config)
+            | Picker::Guards(config, _) => config,
             Picker::Components(components) => &mut components.base,
         }
     }

@@ -6,6 +6,7 @@
 mod document;
 mod golden;
 mod samples;
+mod store;
 
 use golden::check;
 use samples::{FIRST, RULE, SECOND};

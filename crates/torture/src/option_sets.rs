@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use terrace::tree::{
     Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep, Steady,
-    TableSize,
+    Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Retainer, Silk, SoftSleep,
+    Steady, TableSize, Tiered,
 };
 use terrace::{Compression, KeyspaceOptions, Options, Prefix, TreeOptions};
 
@@ -54,9 +54,18 @@ pub fn random(seed: u64) -> (String, Options) {
     let flushes = if rng.percent(30) { Flushes::Whole } else { Flushes::Cut };
     let block_bytes = *rng.pick(&[256, 512, 4 << 10]);
     let level_bytes = *rng.pick(&[4 << 10, 16 << 10, 64 << 10, 256 << 10]);
-    let layout = match *rng.pick(&[None, Some(2), Some(4), Some(10)]) {
-        None => Layout::Adaptive(Adaptive { l0_bytes: level_bytes, l0_runs: l0_due }),
-        Some(ratio) => Layout::Leveled(Leveled { level1_bytes: level_bytes, ratio, l0_trigger: l0_due }),
+    let (layout, picker) = match *rng.pick(&[None, Some(2), Some(4), Some(10)]) {
+        None => (Layout::Adaptive(Adaptive { l0_bytes: level_bytes, l0_runs: l0_due }), picker),
+        Some(ratio) if rng.percent(60) => {
+            (Layout::Leveled(Leveled { level1_bytes: level_bytes, ratio, l0_trigger: l0_due }), picker)
+        }
+        Some(ratio) => {
+            let (runs, last_runs) = (*rng.pick(&[1, 2, 3]), *rng.pick(&[1, 2, 1000]));
+            let (level1_bytes, l0_trigger) = (level_bytes, l0_due);
+            let part_bytes = *rng.pick(&[0, 4 << 10, 16 << 10]);
+            let tiered = Tiered { level1_bytes, ratio, runs, last_runs, l0_trigger };
+            (Layout::Tiered(tiered), Picker::Levels(Levels { part_bytes }))
+        }
     };
     let governor = Governor {
         l0_slow,
@@ -169,6 +178,10 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "SILK's pace", options: silk },
     Shape { name: "DLC's pace, in parts", options: dlc },
     Shape { name: "PebblesDB's guards", options: guarded },
+    Shape { name: "leveling, whole levels", options: leveling },
+    Shape { name: "tiering", options: tiering },
+    Shape { name: "lazy leveling, in parts", options: lazy_leveling },
+    Shape { name: "stepped merge", options: stepped_merge },
 ];
 
 fn smallest() -> Options {
@@ -286,6 +299,32 @@ fn guarded() -> Options {
         });
     });
     Options { memtable_bytes: 6 << 10, background_threads: Some(2), tree, ..tiny() }
+}
+
+/// Whole levels, or parts of them, under a level 1 of 8 KiB.
+fn tiers(layout: Tiered, part_bytes: u64) -> Options {
+    let tree = tiny().tree.with(|tree| {
+        tree.layout = Layout::Tiered(Tiered { level1_bytes: 8 << 10, ratio: 3, l0_trigger: 2, ..layout });
+        tree.tables().table_bytes = 2 << 10;
+        tree.picker = Picker::Levels(Levels { part_bytes });
+    });
+    Options { background_threads: Some(2), tree, ..tiny() }
+}
+
+fn leveling() -> Options {
+    tiers(Tiered::LEVELING, 0)
+}
+
+pub(crate) fn tiering() -> Options {
+    tiers(Tiered { runs: 3, last_runs: 3, ..Tiered::TIERING }, 0)
+}
+
+pub(crate) fn lazy_leveling() -> Options {
+    tiers(Tiered { runs: 3, ..Tiered::LAZY_LEVELING }, 6 << 10)
+}
+
+fn stepped_merge() -> Options {
+    tiers(Tiered { runs: 2, ..Tiered::STEPPED_MERGE }, 0)
 }
 
 fn default_trees() -> Options {

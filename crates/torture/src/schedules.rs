@@ -11,6 +11,7 @@ use terrace::env::simulated::SimEnv;
 use terrace::tree::PackLayout;
 
 use crate::client::{Client, DIR, Jobs, Step};
+use crate::option_sets::{lazy_leveling, tiering};
 use crate::options::tiny;
 
 /// A schedule, and a check that it really does what its name says.
@@ -62,6 +63,18 @@ pub const SCHEDULES: &[Schedule] = &[
         options: tiny,
         run: scripts::moves_beside_compactions,
         proof: |jobs, _| jobs.moves >= 2 && jobs.compactions >= 2,
+    },
+    Schedule {
+        name: "tiers",
+        options: tiering,
+        run: scripts::moves_beside_compactions,
+        proof: |jobs, _| jobs.moves >= 2 && jobs.compactions >= 2,
+    },
+    Schedule {
+        name: "lazy tiers in parts",
+        options: lazy_leveling,
+        run: scripts::moves_beside_compactions,
+        proof: |jobs, _| jobs.moves >= 2 && jobs.compactions >= 1,
     },
     Schedule {
         name: "manifest",

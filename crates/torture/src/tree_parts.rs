@@ -3,7 +3,7 @@
 use terrace::TreeOptions;
 use terrace::tree::{
     Adaptive, Cutter, Dlc, Governor, Group, Layout, Leveled, OneDevice, Pacer, Picker, Placer, Silk, Steady,
-    TableSize,
+    TableSize, Tiered,
 };
 
 /// Access to the parameters of the variants that a tree has. Each panics where it has one without such a parameter.
@@ -35,7 +35,9 @@ impl TreeParts for TreeOptions {
     fn level1_bytes(&mut self) -> &mut u64 {
         match &mut self.layout {
             Layout::Adaptive(adaptive) => &mut adaptive.l0_bytes,
-            Layout::Leveled(leveled) => &mut leveled.level1_bytes,
+            Layout::Leveled(Leveled { level1_bytes, .. }) | Layout::Tiered(Tiered { level1_bytes, .. }) => {
+                level1_bytes
+            }
             other => panic!("{other:?} has no such limit"),
         }
     }
@@ -43,7 +45,9 @@ impl TreeParts for TreeOptions {
     fn l0_trigger(&mut self) -> &mut usize {
         match &mut self.layout {
             Layout::Adaptive(adaptive) => &mut adaptive.l0_runs,
-            Layout::Leveled(leveled) => &mut leveled.l0_trigger,
+            Layout::Leveled(Leveled { l0_trigger, .. }) | Layout::Tiered(Tiered { l0_trigger, .. }) => {
+                l0_trigger
+            }
             Layout::Guarded(guarded) => &mut guarded.l0_trigger,
             Layout::Prefixed(prefixed) => &mut prefixed.l0_trigger,
             other => panic!("{other:?} does not count runs"),

@@ -259,6 +259,52 @@ fn random_edit(catalog: &Catalog, dice: &mut Dice) -> Edit {
     edit
 }
 
+/// Bits flip in the snapshot of a tree of many runs. Whatever still decodes is refused, or makes a tree whose levels are
+/// in order.
+#[test]
+fn a_damaged_snapshot_of_many_runs_is_refused_or_in_order() {
+    let (mut refused, mut in_order, mut deepest) = (0, 0, 0);
+    for seed in 0..40 {
+        let mut dice = Dice(seed);
+        let key = |n: u64| format!("{n:02}");
+        let tables = (1..=12).map(|id| {
+            let (from, level) = (dice.below(40), dice.below(3) as u8);
+            let mut record = within(1, id, record(id, &key(from), &key(from + dice.below(12))));
+            (record.epoch, record.min_seq, record.max_seq) = (Epoch(id), Seq(10 * id), Seq(10 * id + 9));
+            (level, record)
+        });
+        let tree = TreeEdit { keyspace: KeyspaceId(1), add: tables.collect(), ..TreeEdit::default() };
+        let (keyspaces, packs) = (vec![keyspace(1, "a")], vec![pack(1, 1 << 20)]);
+        let edit = Edit { keyspaces, packs, trees: vec![tree], ..numbered(1) };
+        let mut bytes = Vec::new();
+        edit.encode(&mut bytes);
+        for _ in 0..400 {
+            let mut damaged = bytes.clone();
+            for _ in 0..1 + dice.below(3) {
+                let at = dice.below(damaged.len() as u64) as usize;
+                damaged[at] ^= 1 << dice.below(8);
+            }
+            let Ok(edit) = Edit::decode(&damaged) else { continue };
+            let Ok(catalog) = Catalog::empty().apply(&edit, &mut none) else {
+                refused += 1;
+                continue;
+            };
+            for keyspace in catalog.keyspaces.values() {
+                let levels = keyspace.version.levels().skip(1);
+                deepest = deepest.max(levels.map(|(_, state)| state.depth()).max().unwrap_or(0));
+                let checked = check::check_version(&keyspace.version);
+                let told = checked.map_or_else(|error| error.to_string(), |()| String::new());
+                assert!(!told.contains("lies in a"), "seed {seed}: {told}");
+            }
+            in_order += 1;
+        }
+    }
+    assert!(
+        refused > 100 && in_order > 1000 && deepest > 3,
+        "{refused} refused, {in_order} in order, {deepest}"
+    );
+}
+
 #[test]
 fn a_snapshot_rebuilds_the_catalog() {
     for seed in 0..8 {

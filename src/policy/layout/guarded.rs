@@ -146,11 +146,10 @@ impl GuardedConfig {
         self.guard_bytes.saturating_mul(1 << level.min(DOUBLINGS))
     }
 
-    /// Fill of each level; due from 1 on.
+    /// Fill of each level below level 0; due from 1 on.
     pub(super) fn scores(&self, version: &Version) -> [f64; LEVELS] {
         let guards = self.guards(version);
         let mut scores = [0.0; LEVELS];
-        scores[0] = version.level(0).runs.len() as f64 / self.l0_trigger as f64;
         for level in 1..=LAST {
             let groups = self.groups(version, &guards, level);
             let worst = groups.iter().map(|group| self.group_score(version, level, group));

@@ -1,10 +1,13 @@
 //! Layouts: how the levels of a tree are built, and when one is too large.
 //!
-//! [`Layout::Leveled`] has runs of flushed tables in level 0, and one run in every deeper level. In
-//! [`Layout::Prefixed`] (`prefixed`) a deeper level has several, too. A level
-//! is due at score 1: level 0 by its own rules (`level0`), a deeper one by its bytes. The deepest level has nowhere
-//! to go and is never due. The limits come from two files. `leveled` has LevelDB's, which grow by a given ratio, and
-//! the debt that follows from any limits. `adaptive` has those that follow the tree.
+//! All have runs of flushed tables in level 0, which is due by its own rules (`level0`). A level is due at score 1.
+//!
+//! * [`Layout::Leveled`]: one run in every deeper level, due by its bytes. The deepest level has nowhere to go and is
+//!   never due. The limits come from two files. `leveled` has LevelDB's, which grow by a given ratio, and the debt that
+//!   follows from any limits. `adaptive` has those that follow the tree.
+//! * [`Layout::Tiered`]: one run or several in a deeper level, due by their number or by their bytes (`tiered`).
+//! * [`Layout::Prefixed`]: several in a deeper level, due by its bytes (`prefixed`).
+//! * [`Layout::Guarded`]: several between any two guards of a deeper level, due by the fullest of these (`guarded`).
 //!
 //! A layout looks only at a [`Version`] and its own limits. Others add to the [`TreeShape`] what the machine costs
 //! and who reads or writes at the moment.
@@ -13,10 +16,12 @@ mod adaptive;
 mod guarded;
 mod leveled;
 mod prefixed;
+mod tiered;
 
 pub(super) use adaptive::data_bytes;
 pub use guarded::GuardedConfig;
 pub(super) use guarded::{GuardGroup, GuardKeys};
+pub use tiered::TieredConfig;
 
 use crate::catalog::Version;
 use crate::types::{KeyRange, LEVELS, Prefix, TableId};
@@ -32,6 +37,8 @@ pub enum Layout {
     Guarded(GuardedConfig),
     /// Any number of runs per level: what comes from above lies on top.
     Prefixed(LeveledConfig),
+    /// Several, merged level by level.
+    Tiered(TieredConfig),
 }
 
 /// Limits of a leveled tree.
@@ -56,6 +63,10 @@ pub struct LeveledConfig {
 pub struct TreeShape {
     /// Fill of each level; due from 1 on.
     pub scores: [f64; LEVELS],
+    /// Of each level, whether what comes there from above lies on top of it.
+    pub stacks: [bool; LEVELS],
+    /// Of each level, whether it becomes one run in its place when it is due, instead of going to the next level.
+    pub merges_within: [bool; LEVELS],
     /// Bytes to compact until no level is due, as far as can be told.
     pub debt_bytes: u64,
     /// What readers have paid for each run of level 0, in bytes of compaction ([`super::Costs::seeks_worth`],
@@ -85,6 +96,8 @@ impl Layout {
     pub fn measure(&self, version: &Version) -> TreeShape {
         TreeShape {
             scores: self.scores(version),
+            stacks: std::array::from_fn(|level| self.stacks_at(version, level as u8)),
+            merges_within: std::array::from_fn(|level| self.merges_within(version, level as u8)),
             debt_bytes: self.debt(version),
             read_debt_bytes: 0,
             idle: false,
@@ -101,6 +114,7 @@ impl Layout {
     pub fn limits(&self, version: &Version) -> [u64; LEVELS] {
         match self {
             Self::Leveled(config) | Self::Prefixed(config) => config.limits(version),
+            Self::Tiered(config) => config.limits(version),
             // By its guards alone.
             Self::Guarded(_) => {
                 let mut limits = [u64::MAX; LEVELS];
@@ -110,20 +124,45 @@ impl Layout {
         }
     }
 
+    /// Whether what comes to `level` from above lies on top of what is there. Otherwise it is merged with what it
+    /// overlaps.
+    #[must_use]
+    pub fn stacks_at(&self, version: &Version, level: u8) -> bool {
+        match self {
+            Self::Leveled(_) => false,
+            Self::Tiered(config) => config.stacks_at(version, level),
+            Self::Prefixed(_) | Self::Guarded(_) => level > 0,
+        }
+    }
+
+    /// Whether `level` becomes one run in its place when it is due.
+    fn merges_within(&self, version: &Version, level: u8) -> bool {
+        match self {
+            Self::Leveled(_) | Self::Prefixed(_) => false,
+            Self::Tiered(config) => config.merges_within(version, level),
+            Self::Guarded(config) => config.is_in_place(version, level),
+        }
+    }
+
     /// Fill of each level; due from 1 on.
     #[must_use]
     pub fn scores(&self, version: &Version) -> [f64; LEVELS] {
-        let config = match self {
-            Self::Leveled(config) | Self::Prefixed(config) => config,
-            Self::Guarded(config) => return config.scores(version),
-        };
-        let (mut scores, limits) = ([0.0; LEVELS], config.limits(version));
-        for (level, state) in version.levels().take(LEVELS - 1) {
-            scores[usize::from(level)] = match level {
-                0 => config.level0(version).score(state),
-                _ => state.bytes() as f64 / limits[usize::from(level)] as f64,
-            };
+        let mut scores = [0.0; LEVELS];
+        match self {
+            Self::Leveled(config) | Self::Prefixed(config) => {
+                let limits = config.limits(version);
+                for (level, state) in version.levels().take(LEVELS - 1).skip(1) {
+                    scores[usize::from(level)] = state.bytes() as f64 / limits[usize::from(level)] as f64;
+                }
+            }
+            Self::Tiered(config) => {
+                for (level, _) in version.levels().skip(1) {
+                    scores[usize::from(level)] = config.score(version, level);
+                }
+            }
+            Self::Guarded(config) => scores = config.scores(version),
         }
+        scores[0] = self.level0(version).score(version.level(0));
         scores
     }
 
@@ -133,7 +172,11 @@ impl Layout {
     pub fn level_for_new(&self, version: &Version, range: &KeyRange, bytes: u64) -> u8 {
         let overlaps =
             |level: u8| version.level(level).runs.iter().any(|run| run.overlapping(range).next().is_some());
-        let limits = self.limits(version);
+        let limits = match self {
+            // What lies beside the rest makes no further run, but a level is to hold no more for it than it is made for.
+            Self::Tiered(config) => std::array::from_fn(|level| config.level_bytes(level as u8)),
+            Self::Leveled(_) | Self::Prefixed(_) | Self::Guarded(_) => self.limits(version),
+        };
         let fits = |level: &u8| version.bytes(*level).saturating_add(bytes) < limits[usize::from(*level)];
         let last = LEVELS as u8 - 1;
         let passes = |level: &u8| planted!("ingest-below-what-is-older") || !overlaps(*level);

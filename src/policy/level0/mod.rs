@@ -48,7 +48,7 @@ impl Layout {
     pub fn level0_runs(&self, version: &Version, overwrite_ratio: f64) -> u64 {
         let runs = &version.level(0).runs;
         let (Some(config), Some(run_bytes)) =
-            (self.leveled(), self.level0_run_bytes(version, overwrite_ratio))
+            (self.following(), self.level0_run_bytes(version, overwrite_ratio))
         else {
             return runs.len() as u64;
         };
@@ -63,11 +63,11 @@ impl Layout {
     /// Bytes of level 0 that count as one run; `None` with a given ratio, where only runs count.
     #[must_use]
     pub fn level0_run_bytes(&self, version: &Version, overwrite_ratio: f64) -> Option<u64> {
-        let config = self.leveled()?;
+        let config = self.following()?;
         let due_bytes = config.level0_bytes(version);
         let full_bytes = (due_bytes as f64 / overwrite_ratio) as u64;
         let full_bytes = full_bytes.clamp(due_bytes, config.level0_bytes_max());
-        config.ratio.is_none().then(|| config.level0_counted_bytes(full_bytes))
+        Some(config.level0_counted_bytes(full_bytes))
     }
 
     /// What readers must have paid for each run of level 0 before it is compacted although it is not full, in bytes
@@ -85,7 +85,7 @@ impl Layout {
     /// ratio: only scans pay there.
     #[must_use]
     pub fn filter_probes_worth(&self, looks: u64, costs: &Costs) -> u64 {
-        if !self.has_intra_l0() { 0 } else { costs.filter_probes_worth(looks) }
+        if self.has_intra_l0() { costs.filter_probes_worth(looks) } else { 0 }
     }
 
     /// Divisor: in idle time, those parts of level 0 are compacted that hold at least this part of what lies below
@@ -99,19 +99,28 @@ impl Layout {
     /// Whether there is intra-L0 compaction: without a given ratio.
     #[must_use]
     pub fn has_intra_l0(&self) -> bool {
-        self.leveled().is_some_and(|config| config.ratio.is_none())
+        self.following().is_some()
+    }
+
+    /// The limits that follow the tree, unless the layout has a given ratio.
+    fn following(&self) -> Option<&LeveledConfig> {
+        match self {
+            Self::Leveled(config) => Some(config).filter(|config| config.ratio.is_none()),
+            Self::Tiered(_) | Self::Prefixed(_) | Self::Guarded(_) => None,
+        }
+    }
+
+    /// When level 0 is due.
+    pub(super) fn level0(&self, version: &Version) -> Level0Limits {
+        match self {
+            Self::Leveled(config) | Self::Prefixed(config) => config.level0(version),
+            Self::Tiered(config) => Level0Limits::of_runs(config.l0_trigger),
+            Self::Guarded(config) => Level0Limits::of_runs(config.l0_trigger),
+        }
     }
 }
 
 impl Layout {
-    /// The limits of a leveled tree.
-    fn leveled(&self) -> Option<&LeveledConfig> {
-        match self {
-            Self::Leveled(config) | Self::Prefixed(config) => Some(config),
-            Self::Guarded(_) => None,
-        }
-    }
-
     /// Measures `version`. Readers have paid `read_debt_bytes` for each run of level 0; once that is the price of its
     /// compaction, it is due.
     #[must_use]
@@ -164,6 +173,11 @@ pub(super) struct Level0Limits {
 }
 
 impl Level0Limits {
+    /// LevelDB's: by the number of runs, and all of them go.
+    fn of_runs(runs: u64) -> Self {
+        Self { runs, bytes: u64::MAX, left_bytes: 0 }
+    }
+
     pub(super) fn score(&self, level: &LevelState) -> f64 {
         (level.runs.len() as f64 / self.runs as f64).max(level.bytes() as f64 / self.bytes as f64)
     }
@@ -173,7 +187,7 @@ impl LeveledConfig {
     /// When level 0 is due.
     pub(super) fn level0(&self, version: &Version) -> Level0Limits {
         if self.ratio.is_some() {
-            return Level0Limits { runs: self.l0_trigger, bytes: u64::MAX, left_bytes: 0 };
+            return Level0Limits::of_runs(self.l0_trigger);
         }
         let bytes = self.level0_bytes(version);
         let full_runs = bytes.div_ceil(self.run_bytes());

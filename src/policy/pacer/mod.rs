@@ -85,13 +85,16 @@ impl JobClass {
             Reason::Manual => Self::Manual,
             Reason::Searched | Reason::Tombstones => Self::IntraLevel,
             Reason::Expiry | Reason::Released | Reason::DeadSpace => Self::Upkeep,
-            Reason::Level0Runs | Reason::LevelBytes | Reason::Readers | Reason::Idle | Reason::Part => {
-                match (plan.source, plan.target) {
-                    (0, 0) => Self::IntraLevel0,
-                    (0, _) => Self::Level0,
-                    _ => Self::Deep,
-                }
-            }
+            Reason::Level0Runs
+            | Reason::LevelBytes
+            | Reason::LevelRuns
+            | Reason::Readers
+            | Reason::Idle
+            | Reason::Part => match (plan.source, plan.target) {
+                (0, 0) => Self::IntraLevel0,
+                (0, _) => Self::Level0,
+                _ => Self::Deep,
+            },
         }
     }
 }

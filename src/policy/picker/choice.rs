@@ -179,7 +179,7 @@ impl<'a> Choice<'a> {
             kind: if inputs.is_empty() { PlanKind::Move } else { PlanKind::Compact },
             source: level,
             target,
-            stacks: false,
+            stacks: self.source.stacks,
             inputs,
             moves: self.moves.iter().map(|table| table.id).collect(),
             fences: islands.iter().skip(1).map(|island| island.start.clone()).collect(),

@@ -25,7 +25,8 @@
 //! `LeastOverlap` takes the group's other victims wherever their compaction costs least (`overlap`).
 //!
 //! `Components` puts on top of the target what it takes, and merges nothing with what is there (`components`). `Guards` takes
-//! what lies between the guards of a level (`guards`).
+//! what lies between the guards of a level (`guards`). `Levels` merges whole levels, or all that lies in a part of one
+//! (`levels`).
 
 mod choice;
 mod components;
@@ -33,6 +34,7 @@ mod cursor;
 mod guards;
 mod intra_l0;
 mod level0;
+mod levels;
 mod overlap;
 mod within;
 
@@ -60,6 +62,8 @@ pub enum Picker {
     Guards(PickerConfig, GuardedConfig),
     /// Tables that overlap each other, which go on top of the target.
     Components(ComponentsConfig),
+    /// Whole levels, as one if a group is of 0 bytes, or else in parts of about that many.
+    Levels(PickerConfig),
 }
 
 /// Limits of the pickers.
@@ -95,11 +99,17 @@ impl Picker {
         if let Self::Guards(_, guarded) = self {
             return guards::choose(guarded, view, level);
         }
+        if let Self::Levels(config) = self
+            && view.shape.merges_within[usize::from(level)]
+        {
+            return levels::within(view, config, level);
+        }
         let source = self.source(view, level)?;
         let reason = if level == 0 { Reason::Level0Runs } else { Reason::LevelBytes };
         let with_cursor = |(choice, cursor)| (choice, Some(cursor));
         let (choice, cursor) = match self {
             Self::Components(components) => return components::choose(source, components),
+            Self::Levels(_) => return levels::next(source),
             _ if level == 0 => (level0::choose(source)?, None),
             Self::LeastOverlap(_) => overlap::choose(source).map(with_cursor)?,
             Self::Cursor(_) | Self::Guards(..) => cursor::choose(source).map(with_cursor)?,
@@ -191,7 +201,7 @@ impl Picker {
     pub fn pick_within(&self, view: &TreeView<'_>) -> Option<Plan> {
         match self {
             Self::Components(components) => within::choose(view, components),
-            Self::Cursor(_) | Self::LeastOverlap(_) | Self::Guards(..) => None,
+            Self::Cursor(_) | Self::LeastOverlap(_) | Self::Levels(_) | Self::Guards(..) => None,
         }
     }
 
@@ -201,14 +211,17 @@ impl Picker {
     pub fn accesses_max(&self, bytes: u64) -> Option<u64> {
         match self {
             Self::Components(components) => components.accesses_max(bytes),
-            Self::Cursor(_) | Self::LeastOverlap(_) | Self::Guards(..) => None,
+            Self::Cursor(_) | Self::LeastOverlap(_) | Self::Levels(_) | Self::Guards(..) => None,
         }
     }
 
     /// The limits that all pickers have.
     fn config(&self) -> &PickerConfig {
         match self {
-            Self::Cursor(config) | Self::LeastOverlap(config) | Self::Guards(config, _) => config,
+            Self::Cursor(config)
+            | Self::LeastOverlap(config)
+            | Self::Levels(config)
+            | Self::Guards(config, _) => config,
             Self::Components(components) => &components.base,
         }
     }
@@ -225,7 +238,8 @@ impl Picker {
         let scattered = matches!(self, Self::LeastOverlap(_)) && level > 0;
         let (_, target) = view.version.levels().nth(usize::from(level) + 1)?;
         let state = view.version.level(level);
-        Some(Source { view, level, state, target, one_by_one: config.settle || scattered, config })
+        let one_by_one = config.settle || scattered;
+        Some(Source { view, level, state, target, stacks: false, one_by_one, config })
     }
 }
 
@@ -235,8 +249,10 @@ struct Source<'a> {
     view: &'a TreeView<'a>,
     level: u8,
     state: &'a LevelState,
-    /// The next level.
+    /// The next level; nothing if what comes there lies on top of it.
     target: &'a LevelState,
+    /// Whether it does.
+    stacks: bool,
     config: &'a PickerConfig,
     /// Whether target inputs are sought for each victim, or else for all that lies between the first and the last.
     one_by_one: bool,

@@ -12,7 +12,7 @@ fn random_tree(dice: &mut Dice) -> Version {
 }
 
 /// The same, but levels 1 to 3 have up to `runs` such runs, on top of each other.
-fn random_tree_of(runs: u64, dice: &mut Dice) -> Version {
+pub(super) fn random_tree_of(runs: u64, dice: &mut Dice) -> Version {
     let mut tables = Vec::new();
     let mut id = 0;
     let key = |n: u64| format!("{n:03}");
@@ -40,7 +40,7 @@ fn random_tree_of(runs: u64, dice: &mut Dice) -> Version {
 }
 
 /// All that an install checks of the edit of `plan`.
-fn check_step(plan: &Plan, tree: &Version, edit: &TreeEdit) -> Result<(), Inconsistent> {
+pub(super) fn check_step(plan: &Plan, tree: &Version, edit: &TreeEdit) -> Result<(), Inconsistent> {
     check_edit(tree, edit)?;
     if plan.stacks { Ok(()) } else { check_merged(tree, edit) }
 }
@@ -98,17 +98,37 @@ fn random_window(tree: &Version, dice: &mut Dice) -> std::ops::Range<usize> {
     from..(from + 2 + dice.below(5) as usize).min(tree.level(0).runs.len()).max(from)
 }
 
+/// New epochs for what `plan` puts on top of its target, by the old ones; none if it merges. Outputs come after what
+/// moves.
+fn new_epochs(plan: &Plan, tree: &Version, id: u64) -> BTreeMap<(u64, bool), u64> {
+    let epoch = |id: TableId| tree.table(id).unwrap().1.epoch.0;
+    let mut ages: BTreeMap<(u64, bool), u64> = BTreeMap::new();
+    if plan.stacks {
+        ages.extend(plan.moves.iter().map(|id| ((epoch(*id), false), 0)));
+        ages.extend(
+            plan.inputs.iter().map(|input| epoch(input.table)).max().map(|newest| ((newest, true), 0)),
+        );
+    }
+    ages.values_mut().zip(1_000_000 * (1 + id)..).for_each(|(epoch, new)| *epoch = new);
+    ages
+}
+
 /// The edit that carries `plan` out: an output over each island, as wide as any can be; moves as they are.
-fn carried_out(plan: &Plan, tree: &Version, id: u64) -> TreeEdit {
+pub(super) fn carried_out(plan: &Plan, tree: &Version, id: u64) -> TreeEdit {
     let drop: Vec<_> = (plan.inputs.iter().map(|input| (input.level, input.table)))
         .chain(plan.moves.iter().map(|id| (plan.source, *id)))
         .collect();
-    let moved = plan.moves.iter().map(|id| (plan.target, tree.table(*id).unwrap().1.record()));
+    let epochs = new_epochs(plan, tree, id);
+    let moved = plan.moves.iter().map(|id| {
+        let record = tree.table(*id).unwrap().1.record();
+        let epoch = epochs.get(&(record.epoch.0, false)).map_or(record.epoch, |new| Epoch(*new));
+        (plan.target, TableRecord { epoch, ..record })
+    });
     let compacted: Vec<_> = if plan.target == 0 {
         compacted_in_l0(plan, tree, id)
     } else {
-        let epochs = plan.inputs.iter().map(|input| tree.table(input.table).unwrap().1.epoch.0);
-        let epoch = epochs.max().unwrap_or(0);
+        let newest = plan.inputs.iter().map(|input| tree.table(input.table).unwrap().1.epoch.0).max();
+        let epoch = newest.map_or(0, |newest| epochs.get(&(newest, true)).copied().unwrap_or(newest));
         let outputs = islands(plan, tree).into_iter().zip(1000 * id..).map(|((range, bytes), id)| {
             assert_eq!(plan.claims.iter().filter(|claim| claim.covers(&range)).count(), 1, "{plan}");
             (plan.target, table(id, epoch, range, bytes.min(5 << 20)))
@@ -223,14 +243,17 @@ fn a_manual_compaction_merges_whatever_runs_there_are() {
 
 /// Numbers of plans, of those beside running jobs, of those that both compaction and move, and of intra-L0 compactions.
 #[derive(Default)]
-struct Counts {
-    plans: u32,
-    beside: u32,
+pub(super) struct Counts {
+    pub(super) plans: u32,
+    pub(super) beside: u32,
     mixed: u32,
     intra_l0: u32,
 }
 
-fn plans_beside_each_other(config: &PolicyConfig, random_tree: impl Fn(&mut Dice) -> Version) -> Counts {
+pub(super) fn plans_beside_each_other(
+    config: &PolicyConfig,
+    random_tree: impl Fn(&mut Dice) -> Version,
+) -> Counts {
     let mut counts = Counts::default();
     for seed in 0..200 {
         let mut dice = Dice(seed);

@@ -5,7 +5,7 @@
 
 use super::*;
 use crate::catalog::{Lease, check_version};
-use crate::types::UpperBound;
+use crate::types::{TableId, UpperBound};
 
 /// Places that keys may have.
 const PLACES: u64 = 1_000_000_000_000;
@@ -98,20 +98,33 @@ impl Load {
         for input in &plan.inputs {
             let (level, table) = self.tree.table(input.table).unwrap();
             let island = plan.fences.partition_point(|fence| *fence <= table.range.start);
-            let epoch = if level == 0 { table.epoch.0 } else { 0 };
+            let state = self.tree.level(level);
+            let epoch = match level {
+                0 => table.epoch.0,
+                _ => (state.depth() - state.run_of(table).unwrap()) as u64,
+            };
             runs.entry((island, level, epoch)).or_insert_with(|| (table.range.clone(), 0)).1 += table.bytes();
             let hull = hulls.entry(island).or_insert_with(|| table.range.clone());
             *hull = hull.hull(&table.range);
         }
-        // Within level 0, outputs are as new as the newest input (I3).
+        // Within level 0, outputs are as new as the newest input (I3). Below it the epochs of what merges mean nothing.
         let newest = runs.keys().map(|(_, _, epoch)| *epoch).max().unwrap_or(1);
-        let epoch = if plan.target == 0 { newest } else { 1 };
+        self.epoch += u64::from(plan.stacks);
+        let epoch = match plan.target {
+            0 => newest,
+            _ if plan.stacks => self.epoch,
+            _ => 1,
+        };
+        let moved = |id: &TableId| {
+            let record = self.tree.table(*id).unwrap().1.record();
+            // Whole levels move, and of these only disjoint ones do.
+            TableRecord { epoch: if plan.stacks { Epoch(epoch) } else { record.epoch }, ..record }
+        };
         let mut edit = TreeEdit {
             drop: (plan.inputs.iter().map(|input| (input.level, input.table)))
                 .chain(plan.moves.iter().map(|id| (plan.source, *id)))
                 .collect(),
-            add: (plan.moves.iter().map(|id| (plan.target, self.tree.table(*id).unwrap().1.record())))
-                .collect(),
+            add: plan.moves.iter().map(|id| (plan.target, moved(id))).collect(),
             cursors: plan.cursor.iter().map(|key| (plan.source, key.clone())).collect(),
             ..TreeEdit::default()
         };
@@ -228,5 +241,64 @@ fn limits_that_follow_the_tree_write_less() {
         let (grown, steady) = amplifications(None, gib);
         let (grown_fixed, steady_fixed) = amplifications(Some(10), gib);
         assert!(grown <= part * grown_fixed && steady <= part * steady_fixed, "{gib} GiB");
+    }
+}
+
+/// What a load of whole levels came to.
+struct WholeLevels {
+    /// Bytes written for each that was put: records of `gib`, and as much again over the same ones.
+    written: f64,
+    /// Bytes of the largest job.
+    largest: u64,
+    /// Runs of each level that holds any.
+    runs: Vec<usize>,
+}
+
+fn whole_levels((runs, last_runs): (u64, u64), part_bytes: u64, gib: u64) -> WholeLevels {
+    let mut config = config(Some(10));
+    let (level1_bytes, ratio, l0_trigger) = (256 << 20, 4, 4);
+    config.layout = Layout::Tiered(TieredConfig { level1_bytes, ratio, runs, last_runs, l0_trigger });
+    config.picker = Picker::Levels(PickerConfig {
+        group_bytes: part_bytes,
+        settle: part_bytes > 0,
+        grandparent_bytes_max: u64::MAX,
+        ..*config.picker_mut()
+    });
+    let mut load = Load::new(config);
+    load.put(gib << 30);
+    load.records = Some(gib << 30);
+    load.put(gib << 30);
+    check_version(&load.tree).unwrap();
+    let deep = load.tree.levels().skip(1).filter(|(_, state)| state.depth() > 0);
+    let runs = deep.map(|(_, state)| state.depth()).collect();
+    let (written, largest) = (load.amplification(), load.largest);
+    println!(
+        "{:?}, parts of {}: {written:.2} written, {:.2} of the space, largest job {}, {runs:?} runs; {}",
+        load.config.layout,
+        show_bytes(part_bytes),
+        load.bytes() as f64 / (gib << 30) as f64,
+        show_bytes(largest),
+        load.shape()
+    );
+    WholeLevels { written, largest, runs }
+}
+
+/// PTierDB, table I and figure 2: leveling writes most, layouts of many runs a half to three quarters of that.
+#[test]
+fn layouts_of_many_runs_write_less_than_leveling() {
+    let kept = [(1, 1), (4, 4), (4, 1), (4, 1000)];
+    let whole = kept.map(|kept| whole_levels(kept, 0, 4));
+    let [leveling, others @ ..] = &whole;
+    assert!(leveling.runs.iter().all(|runs| *runs == 1), "{:?}", leveling.runs);
+    for other in others {
+        assert!(other.written <= 0.75 * leveling.written, "{} of {}", other.written, leveling.written);
+    }
+    let [_, _, lazy, _] = &whole;
+    assert_eq!(lazy.runs.last(), Some(&1), "{:?}", lazy.runs);
+    // In parts, no more is written, and no job is as large as a level.
+    for (kept, whole) in kept.into_iter().zip(&whole) {
+        let parts = whole_levels(kept, 64 << 20, 4);
+        assert!(parts.written <= 1.25 * whole.written, "{kept:?}: {} for {}", parts.written, whole.written);
+        assert!(parts.largest <= whole.largest / 2, "{kept:?}: {}", show_bytes(parts.largest));
     }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use terrace::tree::{
     Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout, Leveled,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Silk, SoftSleep, Steady, TableSize,
+    Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Silk, SoftSleep, Steady,
+    TableSize, Tiered,
 };
 use terrace::{Options, TreeOptions};
 
@@ -12,8 +13,8 @@ use crate::Result;
 
 /// The options of a profile, with those parts of its tree set otherwise that are named behind it, one after the other.
 ///
-/// A part is a decision (`layout`, which is `adaptive`, `leveled` or `guarded`, each with its defaults; `picker`, which is `cursor` or
-/// `least-overlap`, each with the group that there is, or `guards`; `cutter`, which is `size` or `guards`), or a parameter by the name of its field in [`terrace::tree`]; those of a group
+/// A part is a decision (`layout`, which is `adaptive`, `leveled`, `tiered` or `guarded`, each with its defaults; `picker`, which is `cursor` or
+/// `least-overlap`, each with the group that there is, `levels` or `guards`; `cutter`, which is `size` or `guards`), or a parameter by the name of its field in [`terrace::tree`]; those of a group
 /// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk` or `dlc`, each with the limits for writers that
 /// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
 /// `GET_BYTES+SCAN_BYTES`; `peak` is `delay-full` or `delay-part`; `burst` is `never`, a number of runs, or `RUNSxPARTS`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
@@ -51,16 +52,19 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "cutter" => tree.cutter = cutter(value, *tables(tree)?)?,
         "l0_bytes" => adaptive(tree)?.l0_bytes = size(value)?,
         "l0_runs" => adaptive(tree)?.l0_runs = value.parse()?,
-        "level1_bytes" => leveled(tree)?.level1_bytes = size(value)?,
-        "ratio" => leveled(tree)?.ratio = value.parse()?,
+        "level1_bytes" => *level_limits(tree)?.0 = size(value)?,
+        "ratio" => *level_limits(tree)?.1 = value.parse()?,
         "l0_trigger" => *l0_trigger(tree)? = value.parse()?,
+        "runs" => tiered(tree)?.runs = value.parse()?,
+        "last_runs" => tiered(tree)?.last_runs = value.parse()?,
+        "picker" => {
+            tree.picker = picker(value, group(tree).map_or_else(|_| Group::default(), |group| *group))?
+        }
+        "part_bytes" => levels(tree)?.part_bytes = size(value)?,
         "top_bits" => guarded(tree)?.top_bits = value.parse()?,
         "bits_step" => guarded(tree)?.bits_step = value.parse()?,
         "runs_max" => guarded(tree)?.runs_max = value.parse()?,
         "guard_bytes" => guarded(tree)?.guard_bytes = size(value)?,
-        "picker" => {
-            tree.picker = picker(value, group(tree).map_or_else(|_| Group::default(), |group| *group))?;
-        }
         "group_bytes" => group(tree)?.bytes = size(value)?,
         "group_parts" => group(tree)?.parts = value.parse()?,
         "settle" => group(tree)?.settle = is_on(value)?,
@@ -102,10 +106,26 @@ fn adaptive(tree: &mut TreeOptions) -> Result<&mut Adaptive> {
     }
 }
 
-fn leveled(tree: &mut TreeOptions) -> Result<&mut Leveled> {
+/// The bytes of level 1, and the ratio.
+fn level_limits(tree: &mut TreeOptions) -> Result<(&mut u64, &mut u32)> {
     match &mut tree.layout {
-        Layout::Leveled(leveled) => Ok(leveled),
-        _ => Err("only with layout=leveled".into()),
+        Layout::Leveled(Leveled { level1_bytes, ratio, .. })
+        | Layout::Tiered(Tiered { level1_bytes, ratio, .. }) => Ok((level1_bytes, ratio)),
+        _ => Err("only with layout=leveled or layout=tiered".into()),
+    }
+}
+
+fn tiered(tree: &mut TreeOptions) -> Result<&mut Tiered> {
+    match &mut tree.layout {
+        Layout::Tiered(tiered) => Ok(tiered),
+        _ => Err("only with layout=tiered".into()),
+    }
+}
+
+fn levels(tree: &mut TreeOptions) -> Result<&mut Levels> {
+    match &mut tree.picker {
+        Picker::Levels(levels) => Ok(levels),
+        _ => Err("only with picker=levels".into()),
     }
 }
 
@@ -119,6 +139,7 @@ fn guarded(tree: &mut TreeOptions) -> Result<&mut Guarded> {
 fn l0_trigger(tree: &mut TreeOptions) -> Result<&mut usize> {
     match &mut tree.layout {
         Layout::Leveled(leveled) => Ok(&mut leveled.l0_trigger),
+        Layout::Tiered(tiered) => Ok(&mut tiered.l0_trigger),
         Layout::Guarded(guarded) => Ok(&mut guarded.l0_trigger),
         _ => Err("not with layout=adaptive".into()),
     }
@@ -249,8 +270,9 @@ fn layout(value: &str) -> Result<Layout> {
     match value {
         "adaptive" => Ok(Layout::Adaptive(Adaptive::default())),
         "leveled" => Ok(Layout::Leveled(Leveled::default())),
+        "tiered" => Ok(Layout::Tiered(Tiered::default())),
         "guarded" => Ok(Layout::Guarded(Guarded::default())),
-        _ => Err("a layout is adaptive, leveled or guarded".into()),
+        _ => Err("a layout is adaptive, leveled, tiered or guarded".into()),
     }
 }
 
@@ -258,8 +280,9 @@ fn picker(value: &str, group: Group) -> Result<Picker> {
     match value {
         "cursor" => Ok(Picker::Cursor(group)),
         "least-overlap" => Ok(Picker::LeastOverlap(group)),
+        "levels" => Ok(Picker::Levels(Levels::default())),
         "guards" => Ok(Picker::Guards),
-        _ => Err("a picker is cursor, least-overlap or guards".into()),
+        _ => Err("a picker is cursor, least-overlap, levels or guards".into()),
     }
 }
 
@@ -352,6 +375,13 @@ mod tests {
         let expected =
             Guarded { l0_trigger: 3, top_bits: 20, bits_step: 1, runs_max: 4, guard_bytes: 1 << 20 };
         assert_eq!(guarded.unwrap().tree.layout, Layout::Guarded(expected));
+        let tiered = options(
+            "default:layout=tiered:level1_bytes=12M:ratio=6:runs=3:last_runs=1:l0_trigger=2:picker=levels:part_bytes=8M",
+        );
+        let tiered = tiered.unwrap().tree;
+        let limits = Tiered { level1_bytes: 12 << 20, ratio: 6, runs: 3, last_runs: 1, l0_trigger: 2 };
+        assert_eq!(tiered.layout, Layout::Tiered(limits));
+        assert_eq!(tiered.picker, Picker::Levels(Levels { part_bytes: 8 << 20 }));
         let separate = OneDevice { packs: PackLayout::OneTable, ..OneDevice::default() };
         let tree = options("default:packs=one-table:picker=cursor:flushes=cut:settle=on").unwrap().tree;
         assert_eq!(tree, TreeOptions { placer: Placer::OneDevice(separate), ..TreeOptions::default() });
@@ -414,7 +444,7 @@ mod tests {
             ("leveldb-2m:ratio=1", "tree.layout.ratio"),
             ("default:ratio=4", "layout=leveled"),
             ("leveldb-2m:l0_runs=4", "layout=adaptive"),
-            ("default:layout=striped", "leveled or guarded"),
+            ("default:layout=striped", "tiered or guarded"),
             ("default:top_bits=9", "layout=guarded"),
             ("default:picker=least-overlap:layout=guarded", "all be of guards"),
             ("default:cutter=knife", "size or guards"),

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use terrace::tree::{
     Adaptive, Cutter, Flushes, Guarded, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker, Placer,
-    Prefixed, TableSize,
+    Prefixed, TableSize, Tiered,
 };
 use terrace::{Db, Options, TreeOptions};
 
@@ -73,6 +73,11 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
         Layout::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger }) => {
             (bytes(level1_bytes), ratio.to_string(), l0_trigger.to_string())
         }
+        Layout::Tiered(Tiered { level1_bytes, ratio, runs, last_runs, l0_trigger }) => (
+            bytes(level1_bytes),
+            format!("{ratio}; {runs} runs, {last_runs} in the last level"),
+            l0_trigger.to_string(),
+        ),
         Layout::Guarded(Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes }) => (
             format!("guards of {top_bits} bits, {bits_step} fewer by level"),
             format!("{runs_max} runs, or {} and twice as many by level", bytes(guard_bytes)),

@@ -10,12 +10,16 @@ use crate::paper::experiment::Setting;
 pub(super) const TABLE_BYTES_MIN: u64 = 1 << 10;
 const PACK_BYTES_MIN: u64 = 1 << 20;
 
+/// The largest table: profiles that have one table in a run have tables of this size.
+const NEVER_CUT_BYTES: u64 = 1 << 30;
+
 /// Divides the sizes of `tree` by the scale.
 pub(super) fn scale_tree(setting: &Setting, tree: &mut TreeOptions) {
     let level_bytes = |bytes: u64| setting.scaled(bytes).max(LEVEL1_BYTES_MIN);
     match &mut tree.layout {
         Layout::Adaptive(adaptive) => adaptive.l0_bytes = level_bytes(adaptive.l0_bytes),
         Layout::Leveled(leveled) => leveled.level1_bytes = level_bytes(leveled.level1_bytes),
+        Layout::Tiered(tiered) => tiered.level1_bytes = level_bytes(tiered.level1_bytes),
         Layout::Prefixed(prefixed) => prefixed.level1_bytes = level_bytes(prefixed.level1_bytes),
         Layout::Guarded(guarded) => {
             guarded.guard_bytes = level_bytes(guarded.guard_bytes);
@@ -35,7 +39,10 @@ pub(super) fn scale_tree(setting: &Setting, tree: &mut TreeOptions) {
         components.job_bytes = level_bytes(components.job_bytes);
     }
     if let Cutter::Size(size) | Cutter::Guards(size) | Cutter::Prefix(size) = &mut tree.cutter {
-        size.table_bytes = setting.scaled(size.table_bytes).max(TABLE_BYTES_MIN);
+        // A table that is never cut stays so.
+        if size.table_bytes < NEVER_CUT_BYTES {
+            size.table_bytes = setting.scaled(size.table_bytes).max(TABLE_BYTES_MIN);
+        }
     }
     if let Pacer::Governor(governor) = &mut tree.pacer {
         for bytes in [&mut governor.debt_slow_bytes, &mut governor.debt_stop_bytes] {

@@ -29,8 +29,18 @@ const ROWS: [&str; 4] = ["leveldb", "l-lsm", "t-lsm", "ll-lsm"];
 
 /// The ratio of this test.
 fn set_ratio(options: &mut Options) {
-    if let Layout::Leveled(leveled) = &mut options.tree.layout {
-        leveled.ratio = LEVEL_RATIO;
+    match &mut options.tree.layout {
+        Layout::Leveled(leveled) => leveled.ratio = LEVEL_RATIO,
+        Layout::Tiered(tiered) => {
+            tiered.ratio = LEVEL_RATIO;
+            // As many runs as a level is larger than the one above.
+            for runs in [&mut tiered.runs, &mut tiered.last_runs] {
+                if *runs > 1 {
+                    *runs = LEVEL_RATIO;
+                }
+            }
+        }
+        _ => {}
     }
 }
 

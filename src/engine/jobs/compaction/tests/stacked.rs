@@ -1,0 +1,180 @@
+//! Jobs that put tables on top of others: whatever order plans of many runs give them, no answer changes.
+
+use super::*;
+use crate::policy::{Layout, TieredConfig, convex, downward};
+
+/// A change as a layout of many runs makes it: some tables of a level and all older ones that overlap them go down on top
+/// of the next level, those between which `merged` chooses as one run, the others as they are.
+fn stacked_plan(lab: &Lab, level: u8, dice: &mut Dice) -> Option<Plan> {
+    let state = lab.version.level(level);
+    let drawn = |dice: &mut Dice, odds| state.tables().filter(|_| dice.below(odds) == 0).collect::<Vec<_>>();
+    let (mut victims, merged) = (drawn(dice, 4), drawn(dice, 4));
+    let merged = if dice.below(4) > 0 { convex(state, &merged) } else { Vec::new() };
+    victims.extend(&merged);
+    let victims = downward(state, &victims);
+    let inputs = merged.iter().map(|table| PlanInput { level, table: table.id });
+    let moved = victims.iter().filter(|table| merged.iter().all(|input| input.id != table.id));
+    let plan = Plan {
+        inputs: inputs.collect(),
+        moves: moved.map(|table| table.id).collect(),
+        stacks: true,
+        ..plan_of(level, level + 1, &victims)?
+    };
+    let kind = if plan.inputs.is_empty() { PlanKind::Move } else { PlanKind::Compact };
+    Some(Plan { kind, ..plan })
+}
+
+/// Some tables of one level below level 0 become one run there.
+fn plan_within(lab: &Lab, level: u8, dice: &mut Dice) -> Option<Plan> {
+    let state = lab.version.level(level);
+    let seed: Vec<_> = state.tables().filter(|_| dice.below(4) == 0).collect();
+    plan_of(level, level, &convex(state, &seed))
+}
+
+/// The compaction of `tables` of `source` into `target`, if there are any.
+fn plan_of(source: u8, target: u8, tables: &[&Arc<TableMeta>]) -> Option<Plan> {
+    let range = tables.iter().map(|table| table.range.clone()).reduce(|hull, range| hull.hull(&range))?;
+    Some(Plan {
+        keyspace: KeyspaceId(0),
+        kind: PlanKind::Compact,
+        source,
+        target,
+        stacks: false,
+        inputs: tables.iter().map(|table| PlanInput { level: source, table: table.id }).collect(),
+        moves: Vec::new(),
+        fences: Vec::new(),
+        claims: vec![range.clone()],
+        range,
+        bytes: tables.iter().map(|table| table.bytes()).sum(),
+        cursor: None,
+        reason: Reason::Manual,
+    })
+}
+
+#[test]
+fn i4_what_comes_to_lie_on_top_hides_nothing_newer() {
+    let (mut jobs, mut moved, mut mixed, mut within, mut beside, mut depth) = (0, 0, 0, 0, 0, 0);
+    let mut refused: BTreeMap<Fault, u32> = BTreeMap::new();
+    for seed in 0..400 {
+        let mut dice = Dice(5000 + seed);
+        let mut lab = Lab::random(Levels::Stacked, &mut dice);
+        let (_, cutter) = random_policies(&mut dice);
+        for _ in 0..6 {
+            let mut running: Vec<(Plan, TreeEdit, Written)> = Vec::new();
+            let mut busy = Claims::default();
+            for number in 1..4 {
+                let level = dice.below(u64::from(DEEPEST) + 1) as u8;
+                let plan = match level {
+                    1.. if dice.below(3) == 0 => plan_within(&lab, level, &mut dice),
+                    _ => stacked_plan(&lab, level, &mut dice),
+                };
+                let Some(plan) = plan.filter(|plan| !busy.conflicts_with(plan)) else { continue };
+                busy.claim(&plan);
+                let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id + 1000 * number);
+                for fault in [Fault::NoVictim, Fault::MovedThoughCompacted] {
+                    let Some(plan) = tampered(&plan, fault, &mut dice) else { continue };
+                    let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
+                    check_tampered(&lab, (fault, &plan), &edit, tables)
+                        .unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"))
+                        .then(|| *refused.entry(fault).or_default() += 1);
+                }
+                running.push((plan, edit, tables));
+            }
+            beside += u32::from(running.len() > 1);
+            while !running.is_empty() {
+                let (plan, edit, tables) = running.remove(dice.below(running.len() as u64) as usize);
+                let was = lab.version.clone();
+                let result = lab.install(plan.stacks, &edit, tables).and_then(|()| lab.check_answers());
+                result.unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}, from {was:?}"));
+                jobs += 1;
+                moved += u32::from(plan.kind == PlanKind::Move);
+                mixed += u32::from(!plan.moves.is_empty() && !plan.inputs.is_empty());
+                within += u32::from(plan.source == plan.target);
+                depth = depth.max((1..8).map(|level| lab.version.level(level).depth()).max().unwrap_or(0));
+            }
+        }
+    }
+    let counts = [jobs, moved, mixed, within, beside, depth as u32];
+    let enough = counts.iter().zip([2000, 200, 200, 300, 300, 8]).all(|(count, least)| *count >= least);
+    assert!(enough && refused.values().all(|count| *count >= 40), "{counts:?}, refused {refused:?}");
+}
+
+/// A layout of small levels, of every kind.
+fn random_layout(dice: &mut Dice) -> TieredConfig {
+    TieredConfig {
+        level1_bytes: 60 + dice.below(200),
+        ratio: 2 + dice.below(2),
+        runs: 1 + dice.below(3),
+        last_runs: [1, 2, 3, 1000][dice.below(4) as usize],
+        l0_trigger: 1 + dice.below(2),
+    }
+}
+
+#[test]
+fn i4_merges_of_whole_levels_and_of_parts_change_no_answer() {
+    let (mut jobs, mut stacked, mut merged, mut within, mut moved, mut beside) = (0, 0, 0, 0, 0, 0);
+    let mut refused: BTreeMap<Fault, u32> = BTreeMap::new();
+    for seed in 0..400 {
+        let mut dice = Dice(9000 + seed);
+        let levels = if seed % 3 == 0 { Levels::Merged } else { Levels::Stacked };
+        let mut lab = Lab::random(levels, &mut dice);
+        let (_, cutter) = random_policies(&mut dice);
+        let (layout, part_bytes) = (random_layout(&mut dice), [0, 0, 60, 150][dice.below(4) as usize]);
+        let picker = Picker::Levels(PickerConfig {
+            group_bytes: part_bytes,
+            group_parts: 1,
+            settle: part_bytes > 0,
+            expansion_bytes_max: 1000,
+            grandparent_bytes_max: u64::MAX,
+        });
+        let config = PolicyConfig { layout: Layout::Tiered(layout), picker, ..PolicyConfig::leveldb() };
+        for _ in 0..5 {
+            let mut running: Vec<(Plan, TreeEdit, Written)> = Vec::new();
+            let (mut busy, shape) = (Claims::default(), config.layout.measure(&lab.version));
+            for number in 1..4 {
+                let version = &lab.version;
+                let view =
+                    TreeView { keyspace: KeyspaceId(0), version, busy: &busy, shape: &shape, pins: &[] };
+                let range = Some(&random_range(&mut dice)).cloned();
+                let level = dice.below(u64::from(DEEPEST) + 1) as u8;
+                let plan = match dice.below(8) {
+                    0 => match picker.pick_range(&view, level, range.as_ref()) {
+                        RangePick::Plan(plan) => Some(plan),
+                        RangePick::Busy | RangePick::Done => None,
+                    },
+                    1..3 => picker.pick(&view, level),
+                    _ => next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config),
+                };
+                let Some(plan) = plan else { continue };
+                let inputs = Inputs::of(&lab.version, &plan).unwrap();
+                assert!(inputs.lie_in(&plan.claims), "I5: seed {seed}: {plan} reads outside of its claims");
+                busy.claim(&plan);
+                let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id + 1000 * number);
+                for fault in FAULTS {
+                    let Some(plan) = tampered(&plan, fault, &mut dice) else { continue };
+                    let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
+                    check_tampered(&lab, (fault, &plan), &edit, tables)
+                        .unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"))
+                        .then(|| *refused.entry(fault).or_default() += 1);
+                }
+                running.push((plan, edit, tables));
+            }
+            beside += u32::from(running.len() > 1);
+            while !running.is_empty() {
+                let (plan, edit, tables) = running.remove(dice.below(running.len() as u64) as usize);
+                let was = lab.version.clone();
+                let result = lab.install(plan.stacks, &edit, tables).and_then(|()| lab.check_answers());
+                result
+                    .unwrap_or_else(|wrong| panic!("seed {seed}: {layout:?}: {plan}: {wrong}, from {was:?}"));
+                jobs += 1;
+                stacked += u32::from(plan.stacks);
+                merged += u32::from(!plan.stacks && plan.source < plan.target);
+                within += u32::from(plan.source == plan.target);
+                moved += u32::from(!plan.moves.is_empty());
+            }
+        }
+    }
+    let counts = [jobs, stacked, merged, within, moved, beside];
+    let enough = counts.iter().zip([1000, 200, 200, 50, 100, 50]).all(|(count, least)| *count >= least);
+    assert!(enough && refused.values().sum::<u32>() >= 100, "{counts:?}, refused {refused:?}");
+}
