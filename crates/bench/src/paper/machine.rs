@@ -89,11 +89,11 @@ impl ReadCosts {
     /// `terrace bench paper calibrate` measures them, on a machine with two cores
     /// (`docs/benchmarks/ptier.md`, "What a read takes of the processor").
     pub const MEASURED: Self = Self {
-        lookup: Duration::from_nanos(400),
-        table: Duration::from_nanos(60),
-        block: Duration::from_nanos(900),
-        run: Duration::from_nanos(1200),
-        row: Duration::from_nanos(120),
+        lookup: Duration::from_nanos(100),
+        table: Duration::from_nanos(36),
+        block: Duration::from_nanos(1000),
+        run: Duration::from_nanos(250),
+        row: Duration::from_nanos(50),
     };
 
     /// On a processor that takes `factor` times as long.
