@@ -82,9 +82,9 @@ pub use types::Prefix;
 /// ```
 pub mod tree {
     pub use crate::options::{
-        Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout,
-        Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow,
-        Retainer, Silk, SoftSleep, Steady, TableSize, Tiered,
+        Adaptive, Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group,
+        Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer,
+        Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady, TableSize, Tiered,
     };
 }
 

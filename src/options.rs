@@ -15,9 +15,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::types::Prefix;
 
 pub use cutter::{Cutter, Flushes, TableSize};
-pub use layout::{Adaptive, Layout, Leveled, Tiered};
+pub use layout::{Adaptive, Guarded, Layout, Leveled, Prefixed, Tiered};
 pub use pacer::{Bandwidth, Burst, Dlc, Gear, Governor, LoadEstimator, Pacer, Peak, Silk, SoftSleep, Steady};
-pub use picker::{Group, Levels, Picker, RatioWindow};
+pub use picker::{Components, Group, Levels, Picker, RatioWindow};
 pub use placer::{Descriptors, OneDevice, PackLayout, Placer};
 pub use retainer::Retainer;
 pub use tree::TreeOptions;
@@ -209,6 +209,10 @@ impl Options {
     ///   1 MB in files of up to 128 MB, one for each flush or compaction; +GC, groups of 64 MB, in a smaller level all of it;
     ///   +STL, settled compaction; +FC, a descriptor for each file.
     /// * `hyperbolt-ls`, `hyperbolt-gc`, `hyperbolt-stl`, `hyperbolt`: the same on HyperLevelDB's.
+    /// * `ptier-split`, `ptier-move`, `ptier`: PTierDB by its parts, each on top of those before it: levels of tables that
+    ///   overlap, cut between prefixes from 4 MB on; tables that overlap little move; in the deepest level, what lookups search
+    ///   often is merged.
+    /// * `pebblesdb`: PebblesDB's guards, at its sizes, with HyperLevelDB's pace (`docs/mechanisms/guards.md`).
     /// * `l-lsm`, `t-lsm`, `ll-lsm`, `sm`: PTierDB's baselines on LevelDB's: whole levels of runs of one table each; leveling,
     ///   tiering and lazy leveling with up to 10 runs, and LSbM's stepped merge (`docs/mechanisms/layouts.md`).
     ///

@@ -97,6 +97,7 @@ impl Stats {
 /// db.iter()?.count();
 /// let reads = db.stats().user_reads;
 /// assert_eq!((reads.gets, reads.multi_get_keys, reads.found), (2, 2, 2));
+/// assert_eq!(reads.tables_asked, 0, "all is in the memtable");
 /// assert_eq!((reads.seeks, reads.steps, reads.bytes), (1, 1, 5 + 5 + 8));
 /// # Ok::<(), terrace::Error>(())
 /// ```
@@ -105,6 +106,9 @@ impl Stats {
 pub struct UserReads {
     /// Lookups of a single key: `get`, `contains`, `update`.
     pub gets: u64,
+    /// Tables that these have asked: whether their filters know the key, and for a block if so. Each lookup asks the tables
+    /// whose range has the key, newest first, until one has the key.
+    pub tables_asked: u64,
     /// Keys that `multi_get` was asked for.
     pub multi_get_keys: u64,
     /// Keys of both that had a value.

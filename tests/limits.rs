@@ -10,9 +10,9 @@ use crate::common::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout, Leveled, Levels,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Retainer, Silk, SoftSleep,
-    TableSize, Tiered,
+    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Guarded, Layout, Leveled,
+    Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Retainer, Silk,
+    SoftSleep, TableSize, Tiered,
 };
 use terrace::{
     Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, Prefix, TreeOptions, WriteBatch,
@@ -288,6 +288,14 @@ fn each_setting_out_of_its_range_is_named() {
         ("tree.layout.ratio", |o| o.tree.layout = leveled(1 << 20, 101, 4)),
         ("tree.layout.l0_trigger", |o| o.tree.layout = leveled(1 << 20, 10, 0)),
         ("tree.layout.l0_trigger", |o| o.tree.layout = leveled(1 << 20, 10, 1001)),
+        ("tree.layout.l0_trigger", |o| o.tree.layout = guarded(|guarded| guarded.l0_trigger = 0)),
+        ("tree.layout.bits_step", |o| o.tree.layout = guarded(|guarded| guarded.bits_step = 0)),
+        ("tree.layout.bits_step", |o| o.tree.layout = guarded(|guarded| guarded.bits_step = 9)),
+        ("tree.layout.top_bits", |o| o.tree.layout = guarded(|guarded| guarded.top_bits = 14)),
+        ("tree.layout.top_bits", |o| o.tree.layout = guarded(|guarded| guarded.top_bits = 64)),
+        ("tree.layout.runs_max", |o| o.tree.layout = guarded(|guarded| guarded.runs_max = 0)),
+        ("tree.layout.runs_max", |o| o.tree.layout = guarded(|guarded| guarded.runs_max = 101)),
+        ("tree.layout.guard_bytes", |o| o.tree.layout = guarded(|guarded| guarded.guard_bytes = 4095)),
         ("tree.pacer.l0_slow", |o| o.tree.governor().l0_slow = *o.tree.l0_trigger() - 1),
         ("tree.pacer.l0_slow", |o| o.tree.governor().l0_slow = 0),
         ("tree.pacer.l0_slow", |o| o.tree.governor().l0_slow = usize::MAX),
@@ -398,6 +406,12 @@ fn keyspace(compression: Compression, filter_bits_per_key: u8, prefix_bytes: u16
 
 fn leveled(level1_bytes: u64, ratio: u32, l0_trigger: usize) -> Layout {
     Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger })
+}
+
+fn guarded(change: fn(&mut Guarded)) -> Layout {
+    let mut guarded = Guarded::default();
+    change(&mut guarded);
+    Layout::Guarded(guarded)
 }
 
 fn tiered(change: impl FnOnce(&mut Tiered)) -> Layout {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Silk, SoftSleep, TableSize, Tiered,
+    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Silk, SoftSleep, TableSize, Tiered,
 };
 use terrace::{
     Compression, Db, Durability, Iter, Keyspace, KeyspaceOptions, Options, Prefix, Slice, Snapshot,
@@ -509,7 +509,7 @@ impl Input {
             block_bytes,
             ..TreeOptions::default()
         };
-        Options {
+        let mut options = Options {
             memory_bytes: Some(1 << 20),
             memtable_bytes: 4 << 10,
             wal_bytes_max: 64 << 10,
@@ -517,7 +517,15 @@ impl Input {
             keyspace,
             tree,
             ..Options::default()
+        };
+        // One byte in four, so that most inputs of the corpus keep their layout.
+        if self.byte() % 4 == 3 {
+            let guards = Guarded { l0_trigger: l0_due, top_bits: 8, bits_step: 1, ..Guarded::default() };
+            options.tree.layout = Layout::Guarded(Guarded { guard_bytes: 4 << 10, ..guards });
+            options.tree.picker = Picker::Guards;
+            options.tree.cutter = Cutter::Guards(TableSize { table_bytes, flushes });
         }
+        options
     }
 
     fn pacer(&mut self) -> Pacer {

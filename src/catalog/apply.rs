@@ -148,7 +148,7 @@ fn moved_table(
         return Ok(if same { Arc::clone(table) } else { Arc::new(table.with_epoch(record.epoch)) });
     }
     ensure!(record.extent.length == table.extent.length, "I9: table {} changed its length", record.id);
-    Ok(Arc::new(TableMeta::new(record, adopt(record))))
+    Ok(Arc::new(table.relocated(record, adopt(record))))
 }
 
 /// Most bytes and entries that a table may claim to have: sums over many tables stay within a word.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Attachment, Lease};
+use super::{Attachment, Lease, Searches};
 use crate::format::edit::TableRecord;
 use crate::types::{Epoch, Extent, Holds, KeyRange, Seq, TableId, Timestamps};
 
@@ -36,6 +36,8 @@ pub struct TableMeta {
     pub holds: Holds,
     /// What the layers above keep with the table.
     pub attachment: Attachment,
+    /// How often lookups have searched it.
+    pub searches: Searches,
     lease: Lease,
 }
 
@@ -56,6 +58,7 @@ impl TableMeta {
             timestamps: record.timestamps,
             holds: record.holds.clone(),
             attachment: Attachment::default(),
+            searches: Searches::default(),
             lease,
         }
     }
@@ -64,7 +67,17 @@ impl TableMeta {
     #[must_use]
     pub fn with_epoch(&self, epoch: Epoch) -> Self {
         let record = TableRecord { epoch, ..self.record() };
-        Self { attachment: self.attachment.clone(), ..Self::new(&record, self.lease.clone()) }
+        Self {
+            attachment: self.attachment.clone(),
+            searches: self.searches.clone(),
+            ..Self::new(&record, self.lease.clone())
+        }
+    }
+
+    /// The same table, at the place of `record`.
+    #[must_use]
+    pub fn relocated(&self, record: &TableRecord, lease: Lease) -> Self {
+        Self { searches: self.searches.clone(), ..Self::new(record, lease) }
     }
 
     /// The manifest's record of the table.

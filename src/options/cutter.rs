@@ -14,6 +14,14 @@ use crate::error::Result;
 pub enum Cutter {
     /// By size, and earlier where a table overlaps much of the level after the next one (LevelDB: `ShouldStopBefore`).
     Size(TableSize),
+    /// By size, and at the guards of the level that receives them (PebblesDB). For [`Layout::Guarded`](super::Layout::Guarded)
+    /// alone.
+    Guards(TableSize),
+    /// Between two prefixes, once a table has its size (PTierDB, section III-B1: prefix-based data split). So a table holds whole
+    /// prefixes, unless one alone has more than eight times that size, and no small rest is left. Prefixes are those of the
+    /// keyspace ([`KeyspaceOptions::prefix`](crate::KeyspaceOptions::prefix)). Where it has no rule, a length is chosen for which
+    /// most prefixes take up to a quarter of a table: at the opening, and again as the data grow.
+    Prefix(TableSize),
 }
 
 /// How large tables are.
@@ -63,7 +71,9 @@ impl Default for TableSize {
 impl Cutter {
     pub(super) fn validate(&self) -> Result<()> {
         match self {
-            Self::Size(TableSize { table_bytes, flushes: Flushes::Cut | Flushes::Whole }) => {
+            Self::Size(TableSize { table_bytes, flushes: Flushes::Cut | Flushes::Whole })
+            | Self::Guards(TableSize { table_bytes, flushes: Flushes::Cut | Flushes::Whole })
+            | Self::Prefix(TableSize { table_bytes, flushes: Flushes::Cut | Flushes::Whole }) => {
                 range("tree.cutter.table_bytes", *table_bytes, 1 << 10, 1 << 30)
             }
         }

@@ -2,6 +2,7 @@
 
 use super::range;
 use crate::error::Result;
+use crate::types::LEVELS;
 
 /// How the levels of a tree are built, and when one is too large.
 ///
@@ -18,6 +19,14 @@ pub enum Layout {
     /// LevelDB's: one run in each level below level 0, each level larger than the one above by a given ratio. Level 0
     /// is due by its number of runs.
     Leveled(Leveled),
+    /// PebblesDB's: some keys, drawn by their hash, part each level into ranges within which tables may overlap. What comes
+    /// from above is added there, not merged with it: fewer bytes are written, and lookups ask several tables of a level.
+    /// It goes with [`Picker::Guards`](super::Picker::Guards) and [`Cutter::Guards`](super::Cutter::Guards) alone.
+    Guarded(Guarded),
+    /// PTierDB's: what comes from above is put on top of a level, not merged with what is there, so a byte is written about
+    /// once for each level or not at all, and lookups ask several tables of a level. It goes with
+    /// [`Picker::Components`](super::Picker::Components) alone, and is made for [`Cutter::Prefix`](super::Cutter::Prefix).
+    Prefixed(Prefixed),
     /// Several runs in a level, or one, merged level by level (`docs/mechanisms/layouts.md`): tiering, lazy leveling, and
     /// leveling by whole levels. Goes with [`Picker::Levels`](super::Picker::Levels).
     Tiered(Tiered),
@@ -54,6 +63,48 @@ pub struct Leveled {
     pub level1_bytes: u64,
     /// How many times larger each further level is; 2 to 100. A large ratio means fewer levels for readers, and more
     /// bytes written for each byte that sinks. Default: 10.
+    pub ratio: u32,
+    /// Flushed runs in level 0 that start a compaction; 1 to 1000. Default: 4.
+    pub l0_trigger: usize,
+}
+
+/// Limits of [`Layout::Guarded`]. The defaults are PebblesDB's (`src/db/write_batch.cc`, `src/db/version_set.cc`).
+///
+/// ```
+/// use terrace::tree::Guarded;
+/// // For a hundredth of the data: about one guard of level 1 in 500,000 keys.
+/// let small = Guarded { top_bits: 21, guard_bytes: 1 << 20, ..Guarded::default() };
+/// assert_eq!((small.bits_step, small.runs_max, small.l0_trigger), (2, 2, 2));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Guarded {
+    /// Flushed runs in level 0 that start a compaction; 1 to 1000. Default: 2.
+    pub l0_trigger: usize,
+    /// A key is a guard of level `L` if its hash ends in `top_bits - L * bits_step` ones, so about one key in two to that
+    /// power is one; more than seven times `bits_step`, to 63. Default: 27.
+    pub top_bits: u32,
+    /// How many ones fewer each further level takes; 1 to 8. Default: 2, four times as many guards.
+    pub bits_step: u32,
+    /// Runs that the range of a guard may have; it is compacted when it has more; 1 to 100. More runs mean fewer bytes
+    /// written, and more tables to ask. Default: 2.
+    pub runs_max: usize,
+    /// Half of the bytes at which the range of a guard of level 1 is compacted; each deeper level may have twice as many, up
+    /// to 32 times this; 4 KiB to 1 PiB. Default: 64 MiB.
+    pub guard_bytes: u64,
+}
+
+/// Limits of [`Layout::Prefixed`]. The defaults are the paper's ("PTierDB", section IV-A): LevelDB's.
+///
+/// ```
+/// use terrace::tree::Prefixed;
+/// let motivation = Prefixed { ratio: 6, ..Prefixed::default() };
+/// assert_eq!((motivation.level1_bytes, motivation.l0_trigger), (10 << 20, 4));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Prefixed {
+    /// Bytes at which level 1 is due; 4 KiB to 1 PiB. Default: 10 MiB.
+    pub level1_bytes: u64,
+    /// How many times larger each further level may be; 2 to 100. Default: 10.
     pub ratio: u32,
     /// Flushed runs in level 0 that start a compaction; 1 to 1000. Default: 4.
     pub l0_trigger: usize,
@@ -129,6 +180,18 @@ impl Default for Leveled {
     }
 }
 
+impl Default for Guarded {
+    fn default() -> Self {
+        Self { l0_trigger: 2, top_bits: 27, bits_step: 2, runs_max: 2, guard_bytes: 64 << 20 }
+    }
+}
+
+impl Default for Prefixed {
+    fn default() -> Self {
+        Self { level1_bytes: 10 << 20, ratio: 10, l0_trigger: 4 }
+    }
+}
+
 impl Layout {
     pub(super) fn validate(&self) -> Result<()> {
         let level_bytes = |name, bytes| range(name, bytes, 4 << 10, 1 << 50);
@@ -138,10 +201,20 @@ impl Layout {
                 level_bytes("tree.layout.l0_bytes", *l0_bytes)?;
                 runs("tree.layout.l0_runs", *l0_runs)
             }
-            Self::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
+            Self::Leveled(Leveled { level1_bytes, ratio, l0_trigger })
+            | Self::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger }) => {
                 level_bytes("tree.layout.level1_bytes", *level1_bytes)?;
                 range("tree.layout.ratio", (*ratio).into(), 2, 100)?;
                 runs("tree.layout.l0_trigger", *l0_trigger)
+            }
+            Self::Guarded(Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes }) => {
+                runs("tree.layout.l0_trigger", *l0_trigger)?;
+                range("tree.layout.bits_step", (*bits_step).into(), 1, 8)?;
+                // In the deepest level not every key may be a guard.
+                let least = u64::from(*bits_step) * (LEVELS as u64 - 1) + 1;
+                range("tree.layout.top_bits", (*top_bits).into(), least, 63)?;
+                range("tree.layout.runs_max", *runs_max as u64, 1, 100)?;
+                level_bytes("tree.layout.guard_bytes", *guard_bytes)
             }
             Self::Tiered(Tiered { level1_bytes, ratio, runs: inner, last_runs, l0_trigger }) => {
                 level_bytes("tree.layout.level1_bytes", *level1_bytes)?;

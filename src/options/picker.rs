@@ -21,6 +21,13 @@ pub enum Picker {
     /// Neighbours that hold most for each byte of the next level that they overlap; of level 0 its oldest runs, all of them
     /// (HyperLevelDB: `PickCompaction`).
     RatioWindow(RatioWindow),
+    /// What lies between two guards goes down together, the fullest first (PebblesDB: `PickCompactionForGuards`). Level 0 goes
+    /// down as a whole. For [`Layout::Guarded`](super::Layout::Guarded) alone.
+    Guards,
+    /// Tables that overlap each other, directly or through others, are merged where they overlap much, and the others move
+    /// (PTierDB, section III-B2: coexisted merge and move). In the deepest level, tables are merged that readers ask often. Level 0
+    /// goes down as a whole. For [`Layout::Prefixed`](super::Layout::Prefixed) alone.
+    Components(Components),
     /// Whole levels: goes with [`Layout::Tiered`](super::Layout::Tiered), and with no other layout.
     Levels(Levels),
 }
@@ -89,6 +96,34 @@ pub struct Group {
     pub settle: bool,
 }
 
+/// Which tables [`Picker::Components`] merges.
+///
+/// ```
+/// use terrace::tree::Components;
+/// // Tiering: all that overlaps is merged, and nothing but that.
+/// let split = Components { moves: false, access_bytes: 0, ..Components::default() };
+/// assert_ne!(split, Components::default());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Components {
+    /// Whether tables that overlap little go down unread: one that overlaps none, and of two that overlap each other the two
+    /// if one has a single prefix and the other has several. Otherwise all that overlaps is merged. Default: true.
+    pub moves: bool,
+    /// A table of the deepest level is merged with those that overlap it once lookups have searched it this often: its size
+    /// divided by this number of bytes, but at least 100 times; 1 KiB to 1 GiB, or 0 for never. Default: 16 KiB (LevelDB's
+    /// seeks, `db/version_set.cc`).
+    pub access_bytes: u64,
+    /// Bytes that one job takes of tables that overlap each other, about; 4 KiB to 1 TiB. A small number means jobs that take
+    /// little space and time. A large one leaves fewer tables that overlap each other. Default: 256 MiB.
+    pub job_bytes: u64,
+}
+
+impl Default for Components {
+    fn default() -> Self {
+        Self { moves: true, access_bytes: 16 << 10, job_bytes: 256 << 20 }
+    }
+}
+
 impl Group {
     /// One table for each compaction, as LevelDB has it.
     pub const SINGLE: Self = Self { bytes: 0, parts: 1, settle: false };
@@ -120,6 +155,13 @@ impl Picker {
                 group.validate()?;
                 range("tree.picker.window_tables", (*window_tables).into(), 2, 1000)?;
                 range("tree.picker.oldest_runs", *oldest_runs as u64, 1, 10_000)
+            }
+            Self::Guards => Ok(()),
+            Self::Components(Components { moves: _, access_bytes, job_bytes }) => {
+                if *access_bytes > 0 {
+                    range("tree.picker.access_bytes", *access_bytes, 1 << 10, 1 << 30)?;
+                }
+                range("tree.picker.job_bytes", *job_bytes, 4 << 10, 1 << 40)
             }
             Self::Levels(Levels { part_bytes }) => range("tree.picker.part_bytes", *part_bytes, 0, 4 << 30),
         }

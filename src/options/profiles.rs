@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{
-    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled, Levels,
-    LoadEstimator, OneDevice, Options, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Retainer, Silk,
-    SoftSleep, TableSize, Tiered, TreeOptions,
+    Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Guarded, Layout,
+    Leveled, Levels, LoadEstimator, OneDevice, Options, Pacer, PackLayout, Peak, Picker, Placer, Prefixed,
+    RatioWindow, Retainer, Silk, SoftSleep, TableSize, Tiered, TreeOptions,
 };
 
 /// The names, the default first.
@@ -30,6 +30,10 @@ pub(super) const NAMES: &[&str] = &[
     "dlc-part",
     "dlc-burst-full",
     "dlc-burst-part",
+    "pebblesdb",
+    "ptier-split",
+    "ptier-move",
+    "ptier",
     "l-lsm",
     "t-lsm",
     "ll-lsm",
@@ -63,6 +67,10 @@ pub(super) fn named(name: &str) -> Option<Options> {
         "dlc-part" => myrocks(Pacer::Dlc(Dlc { peak: Peak::DelayPart, ..dlc() })),
         "dlc-burst-full" => myrocks(Pacer::Dlc(Dlc { burst: Burst::Full { runs: 20 }, ..dlc() })),
         "dlc-burst-part" => myrocks(Pacer::Dlc(Dlc { burst: Burst::Part { runs: 20, parts: 4 }, ..dlc() })),
+        "pebblesdb" => pebblesdb(),
+        "ptier-split" => ptier(Components { moves: false, access_bytes: 0, ..Components::default() }),
+        "ptier-move" => ptier(Components { access_bytes: 0, ..Components::default() }),
+        "ptier" => ptier(Components::default()),
         "l-lsm" => whole_levels(Tiered::LEVELING),
         "t-lsm" => whole_levels(Tiered::TIERING),
         "ll-lsm" => whole_levels(Tiered::LAZY_LEVELING),
@@ -170,6 +178,30 @@ fn hyperleveldb() -> Options {
 /// HyperLevelDB's choice of levels and victims, with groups.
 fn window(group: Group) -> Picker {
     Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() })
+}
+
+/// PebblesDB, a fork of HyperLevelDB, whose pace it has. Its tables have 64 to 512 MB by level; here one size stands for these.
+fn pebblesdb() -> Options {
+    let base = hyperleveldb();
+    let tree = TreeOptions {
+        layout: Layout::Guarded(Guarded::default()),
+        picker: Picker::Guards,
+        cutter: Cutter::Guards(TableSize { table_bytes: 64 << 20, flushes: Flushes::Whole }),
+        ..base.tree
+    };
+    Options { tree, ..base }
+}
+
+/// PTierDB, on LevelDB 1.22 as its authors set it up (section IV-A): tables of 4 MB (T_s), memtables of 32 MB.
+fn ptier(components: Components) -> Options {
+    let base = leveldb(4 << 20);
+    let tree = TreeOptions {
+        layout: Layout::Prefixed(Prefixed::default()),
+        picker: Picker::Components(components),
+        cutter: Cutter::Prefix(TableSize { table_bytes: 4 << 20, flushes: Flushes::Whole }),
+        ..base.tree
+    };
+    Options { tree, memtable_bytes: 32 << 20, ..base }
 }
 
 /// BoLT's +GC: groups of 64 MB; in a smaller level, the whole level.

@@ -1,7 +1,7 @@
 //! Options of the trees: one value for each decision, and which values go together.
 
 use super::cutter::Cutter;
-use super::layout::{Adaptive, Layout, Leveled, Tiered};
+use super::layout::{Adaptive, Guarded, Layout, Leveled, Prefixed, Tiered};
 use super::pacer::Pacer;
 use super::picker::Picker;
 use super::placer::Placer;
@@ -77,26 +77,11 @@ impl TreeOptions {
         let Self { layout, picker, cutter, retainer, pacer, placer, block_bytes: _ } = self;
         // These go with every other one: each takes a run below level 0 for what it is.
         match (cutter, retainer, placer) {
-            (Cutter::Size(_), Retainer::Drop, Placer::OneDevice(_)) => {}
-        }
-        match (layout, picker) {
             (
-                Layout::Adaptive(_) | Layout::Leveled(_),
-                Picker::Cursor(_) | Picker::LeastOverlap(_) | Picker::RatioWindow(_),
-            )
-            | (Layout::Tiered(_), Picker::Levels(_)) => {}
-            (Layout::Adaptive(_) | Layout::Leveled(_), Picker::Levels(_)) => {
-                return Err(refused(
-                    "option tree.picker is Levels, which only a tree.layout of Tiered goes with; leveling by whole \
-                     levels is Tiered with one run for each",
-                ));
-            }
-            (Layout::Tiered(_), Picker::Cursor(_) | Picker::LeastOverlap(_) | Picker::RatioWindow(_)) => {
-                return Err(refused(
-                    "option tree.layout is Tiered, which only a tree.picker of Levels goes with: a table that is taken \
-                     from below others leaves as many runs",
-                ));
-            }
+                Cutter::Size(_) | Cutter::Guards(_) | Cutter::Prefix(_),
+                Retainer::Drop,
+                Placer::OneDevice(_),
+            ) => {}
         }
         match pacer {
             // Each goes with every layout.
@@ -109,10 +94,59 @@ impl TreeOptions {
         }
         let (name, l0_due) = match layout {
             Layout::Adaptive(Adaptive { l0_runs, .. }) => ("l0_runs", *l0_runs),
-            Layout::Leveled(Leveled { l0_trigger, .. }) | Layout::Tiered(Tiered { l0_trigger, .. }) => {
-                ("l0_trigger", *l0_trigger)
-            }
+            Layout::Leveled(Leveled { l0_trigger, .. })
+            | Layout::Tiered(Tiered { l0_trigger, .. })
+            | Layout::Prefixed(Prefixed { l0_trigger, .. })
+            | Layout::Guarded(Guarded { l0_trigger, .. }) => ("l0_trigger", *l0_trigger),
         };
+        let are_guards = [
+            matches!(layout, Layout::Guarded(_)),
+            *picker == Picker::Guards,
+            matches!(cutter, Cutter::Guards(_)),
+        ];
+        if are_guards.contains(&true) && are_guards.contains(&false) {
+            return Err(refused(
+                "options tree.layout, tree.picker and tree.cutter must all be of guards, or none: outputs are cut at the guards that the \
+                 layout has, and only Picker::Guards puts them beside what is there",
+            ));
+        }
+        match (layout, picker) {
+            // All three or none, as has been seen.
+            (Layout::Guarded(_), _) | (_, Picker::Guards) => {}
+            (
+                Layout::Adaptive(_) | Layout::Leveled(_),
+                Picker::Cursor(_) | Picker::LeastOverlap(_) | Picker::RatioWindow(_),
+            )
+            | (Layout::Tiered(_), Picker::Levels(_))
+            | (Layout::Prefixed(_), Picker::Components(_)) => {}
+            (Layout::Adaptive(_) | Layout::Leveled(_) | Layout::Prefixed(_), Picker::Levels(_)) => {
+                return Err(refused(
+                    "option tree.picker is Levels, which only a tree.layout of Tiered goes with; leveling by whole \
+                     levels is Tiered with one run for each",
+                ));
+            }
+            (
+                Layout::Tiered(_),
+                Picker::Cursor(_) | Picker::LeastOverlap(_) | Picker::RatioWindow(_) | Picker::Components(_),
+            ) => {
+                return Err(refused(
+                    "option tree.layout is Tiered, which only a tree.picker of Levels goes with: a table that is taken \
+                     from below others leaves as many runs",
+                ));
+            }
+            (Layout::Prefixed(_), Picker::Cursor(_) | Picker::LeastOverlap(_) | Picker::RatioWindow(_)) => {
+                return Err(refused(
+                    "option tree.layout is prefixed, and tree.picker merges with what lies in the next level: nothing would be put on \
+                     top of it; it goes with Picker::Components",
+                ));
+            }
+            (Layout::Adaptive(_) | Layout::Leveled(_), Picker::Components(_)) => {
+                return Err(refused(
+                    "option tree.picker is components, and tree.layout has one run in each level: what the picker puts on top would \
+                     be another one; it goes with Layout::Prefixed",
+                ));
+            }
+        }
         due_before_slow(name, l0_due, pacer.l0_slow())
     }
 }
@@ -136,7 +170,7 @@ fn refused(message: &str) -> Error {
 mod tests {
     use super::super::cutter::{Flushes, TableSize};
     use super::super::pacer::Governor;
-    use super::super::picker::{Group, Levels, RatioWindow};
+    use super::super::picker::{Components, Group, Levels, RatioWindow};
     use super::super::placer::{Descriptors, OneDevice, PackLayout};
     use super::*;
 
@@ -157,6 +191,14 @@ mod tests {
             Picker::RatioWindow(RatioWindow::default()),
             Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() }),
         ]
+    }
+
+    fn prefixed(l0_due: usize) -> TreeOptions {
+        TreeOptions {
+            layout: Layout::Prefixed(Prefixed { l0_trigger: l0_due, ..Prefixed::default() }),
+            picker: Picker::Components(Components::default()),
+            ..TreeOptions::default()
+        }
     }
 
     fn placers() -> Vec<Placer> {
@@ -183,15 +225,16 @@ mod tests {
     /// BoLT's parts among them, each without the others.
     #[test]
     fn every_variant_goes_with_every_other() {
-        let cutters = [Flushes::Cut, Flushes::Whole]
-            .map(|flushes| Cutter::Size(TableSize { flushes, ..TableSize::default() }));
-        for layout in layouts(4) {
-            for picker in pickers() {
-                for cutter in cutters {
-                    for placer in placers() {
-                        let tree = TreeOptions { layout, picker, cutter, placer, ..TreeOptions::default() };
-                        assert_eq!(tree.validate().map_err(|error| error.to_string()), Ok(()), "{tree:?}");
-                    }
+        let sizes =
+            [Flushes::Cut, Flushes::Whole].map(|flushes| TableSize { flushes, ..TableSize::default() });
+        let cutters = || sizes.into_iter().flat_map(|size| [Cutter::Size(size), Cutter::Prefix(size)]);
+        let leveled = layouts(4).into_iter().flat_map(|layout| pickers().map(|picker| (layout, picker)));
+        let prefixed = prefixed(4);
+        for (layout, picker) in leveled.chain([(prefixed.layout, prefixed.picker)]) {
+            for cutter in cutters() {
+                for placer in placers() {
+                    let tree = TreeOptions { layout, picker, cutter, placer, ..TreeOptions::default() };
+                    assert_eq!(tree.validate().map_err(|error| error.to_string()), Ok(()), "{tree:?}");
                 }
             }
         }
@@ -215,15 +258,47 @@ mod tests {
                 Some("l0_slow is 7, below tree.layout.l0_trigger, which is 8: writers would"),
             ),
         ];
-        for (layout, pacer, reason) in cases {
-            let tree = TreeOptions { layout, pacer, ..TreeOptions::default() };
+        let cases = cases
+            .map(|(layout, pacer, reason)| (TreeOptions { layout, pacer, ..TreeOptions::default() }, reason));
+        let guarded = TreeOptions {
+            layout: Layout::Guarded(Guarded::default()),
+            picker: Picker::Guards,
+            cutter: Cutter::Guards(TableSize::default()),
+            ..TreeOptions::default()
+        };
+        let half = "must all be of guards, or none";
+        let components = Picker::Components(Components::default());
+        let others = [
+            (guarded.clone(), None),
+            (
+                TreeOptions { pacer: governor(1), ..guarded.clone() },
+                Some("l0_slow is 1, below tree.layout.l0_trigger"),
+            ),
+            (TreeOptions { layout: leveled, ..guarded.clone() }, Some(half)),
+            (TreeOptions { picker: Picker::default(), ..guarded.clone() }, Some(half)),
+            (TreeOptions { cutter: Cutter::default(), ..guarded }, Some(half)),
+            (prefixed(8), None),
+            (
+                TreeOptions { pacer: governor(7), ..prefixed(8) },
+                Some("l0_slow is 7, below tree.layout.l0_trigger, which is 8: writers would"),
+            ),
+            (
+                TreeOptions { picker: Picker::default(), ..prefixed(4) },
+                Some("it goes with Picker::Components"),
+            ),
+            (
+                TreeOptions { picker: components, ..TreeOptions::default() },
+                Some("it goes with Layout::Prefixed"),
+            ),
+        ];
+        for (tree, reason) in cases.into_iter().chain(others) {
             match (tree.validate(), reason) {
                 (Ok(()), None) => {}
                 (Err(error), Some(reason)) => {
                     assert_eq!(error.kind(), ErrorKind::InvalidInput);
                     assert!(error.to_string().contains(reason), "{error}");
                 }
-                (verdict, _) => panic!("{verdict:?} for {layout:?} and {pacer:?}"),
+                (verdict, _) => panic!("{verdict:?} for {tree:?}"),
             }
         }
     }

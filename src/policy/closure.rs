@@ -35,7 +35,6 @@ pub fn downward<'a>(state: &'a LevelState, seed: &[&'a Arc<TableMeta>]) -> Vec<&
 
 /// `seed` and every table of the level that overlaps the hull of the result and is of middle age: newer than the oldest
 /// table of the result and older than its newest, or as old as the newest. Newest run first, in key order within a run.
-#[cfg_attr(not(test), expect(dead_code, reason = "layouts of many runs pick by it"))]
 #[must_use]
 pub fn convex<'a>(state: &'a LevelState, seed: &[&'a Arc<TableMeta>]) -> Vec<&'a Arc<TableMeta>> {
     let mut taken: Vec<&Arc<TableMeta>> = seed.to_vec();

@@ -7,18 +7,22 @@
 use std::time::Duration;
 
 use super::{
-    Cutter, DlcConfig, GearConfig, GovernorConfig, Layout, LeveledConfig, Pacer, Picker, PickerConfig,
-    Placer, Retainer, SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig, TieredConfig, WindowConfig,
+    ComponentsConfig, Cutter, DlcConfig, GearConfig, GovernorConfig, GuardedConfig, Layout, LeveledConfig,
+    Pacer, Picker, PickerConfig, Placer, Retainer, SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig,
+    TieredConfig, WindowConfig,
 };
 use crate::options::{
-    self, Adaptive, Dlc, Flushes, Gear, Governor, Group, Leveled, Levels, RatioWindow, Silk, SoftSleep,
-    Steady, TableSize, Tiered, TreeOptions,
+    self, Adaptive, Components, Dlc, Flushes, Gear, Governor, Group, Guarded, Leveled, Levels, Prefixed,
+    RatioWindow, Silk, SoftSleep, Steady, TableSize, Tiered, TreeOptions,
 };
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
 /// `ExpandedCompactionByteSizeLimit`).
 const GRANDPARENT_TABLES_MAX: u64 = 10;
 const EXPANSION_TABLES_MAX: u64 = 25;
+
+/// A level that prefixes part: tables that are compacted alone go together up to this many times their size.
+const ALONE_TABLES_MAX: u64 = 4;
 
 /// Slowed writers get at least this rate together, in bytes per second. It is slow enough for any disk to keep up
 /// with, and fast enough that no writer takes the store for dead.
@@ -62,12 +66,14 @@ impl PolicyConfig {
     pub fn new(tree: &TreeOptions, sealed_memtables_max: u64) -> Self {
         let l0_slow = tree.pacer.l0_slow() as u64;
         let table_bytes = match &tree.cutter {
-            options::Cutter::Size(size) => size.table_bytes,
+            options::Cutter::Size(size) | options::Cutter::Guards(size) | options::Cutter::Prefix(size) => {
+                size.table_bytes
+            }
         };
         Self {
             layout: layout(&tree.layout, l0_slow),
-            picker: picker(&tree.picker, table_bytes),
-            cutter: cutter(&tree.cutter),
+            picker: picker(&tree.picker, &tree.layout, table_bytes),
+            cutter: cutter(&tree.cutter, &tree.layout),
             retainer: match tree.retainer {
                 options::Retainer::Drop => Retainer::Drop,
             },
@@ -81,10 +87,16 @@ impl PolicyConfig {
 
 /// `l0_slow` runs of level 0 slow writers down.
 fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
-    let (level1_bytes, ratio, l0_trigger) = match *layout {
-        options::Layout::Adaptive(Adaptive { l0_bytes, l0_runs }) => (l0_bytes, None, l0_runs as u64),
+    let of = |level1_bytes, ratio: Option<u32>, l0_trigger: usize| (level1_bytes, ratio, l0_trigger as u64);
+    let leveled: fn(LeveledConfig) -> Layout = Layout::Leveled;
+    let (made, (level1_bytes, ratio, l0_trigger)) = match *layout {
+        options::Layout::Guarded(_) => return Layout::Guarded(guarded(layout)),
+        options::Layout::Adaptive(Adaptive { l0_bytes, l0_runs }) => (leveled, of(l0_bytes, None, l0_runs)),
         options::Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
-            (level1_bytes, Some(ratio.into()), l0_trigger as u64)
+            (leveled, of(level1_bytes, Some(ratio), l0_trigger))
+        }
+        options::Layout::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger }) => {
+            (Layout::Prefixed as fn(_) -> _, of(level1_bytes, Some(ratio), l0_trigger))
         }
         options::Layout::Tiered(Tiered { level1_bytes, ratio, runs, last_runs, l0_trigger }) => {
             return Layout::Tiered(TieredConfig {
@@ -96,9 +108,9 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
             });
         }
     };
-    Layout::Leveled(LeveledConfig {
+    made(LeveledConfig {
         level1_bytes,
-        ratio,
+        ratio: ratio.map(u64::from),
         l0_trigger,
         l0_full_max: LEVEL0_GROWTH * l0_trigger,
         // Compactions that keep up leave writers alone.
@@ -108,7 +120,25 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
     })
 }
 
-fn picker(picker: &options::Picker, table_bytes: u64) -> Picker {
+/// The guards of a layout. (Options of guards go together: what stands for another layout here is never asked.)
+fn guarded(layout: &options::Layout) -> GuardedConfig {
+    let Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes } = match *layout {
+        options::Layout::Guarded(guarded) => guarded,
+        options::Layout::Adaptive(_)
+        | options::Layout::Leveled(_)
+        | options::Layout::Tiered(_)
+        | options::Layout::Prefixed(_) => Guarded::default(),
+    };
+    GuardedConfig {
+        l0_trigger: l0_trigger as u64,
+        top_bits,
+        bits_step,
+        runs_max: runs_max as u64,
+        guard_bytes,
+    }
+}
+
+fn picker(picker: &options::Picker, layout: &options::Layout, table_bytes: u64) -> Picker {
     let config = |Group { bytes, parts, settle }: Group| PickerConfig {
         group_bytes: bytes,
         group_parts: parts.into(),
@@ -127,6 +157,12 @@ fn picker(picker: &options::Picker, table_bytes: u64) -> Picker {
                 oldest_runs: oldest_runs as u64,
             })
         }
+        // The limits are those of manual compactions.
+        options::Picker::Guards => Picker::Guards(config(Group::SINGLE), guarded(layout)),
+        options::Picker::Components(Components { moves, access_bytes, job_bytes }) => {
+            let group = Group { bytes: table_bytes.saturating_mul(ALONE_TABLES_MAX), ..Group::SINGLE };
+            Picker::Components(ComponentsConfig { base: config(group), moves, access_bytes, job_bytes })
+        }
         // A level is merged or moved as one; in parts, each cluster of tables by itself. A table moves whatever it overlaps
         // in the level after the target, for that is merged with whole levels, too.
         options::Picker::Levels(Levels { part_bytes }) => Picker::Levels(PickerConfig {
@@ -136,16 +172,23 @@ fn picker(picker: &options::Picker, table_bytes: u64) -> Picker {
     }
 }
 
-fn cutter(cutter: &options::Cutter) -> Cutter {
+fn cutter(cutter: &options::Cutter, layout: &options::Layout) -> Cutter {
+    let size = |TableSize { table_bytes, flushes }, grandparent_bytes_max| SizeConfig {
+        table_bytes,
+        grandparent_bytes_max,
+        cuts_flushes: match flushes {
+            Flushes::Cut => true,
+            Flushes::Whole => false,
+        },
+    };
     match *cutter {
-        options::Cutter::Size(TableSize { table_bytes, flushes }) => Cutter::Size(SizeConfig {
-            table_bytes,
-            grandparent_bytes_max: grandparent_bytes_max(table_bytes),
-            cuts_flushes: match flushes {
-                Flushes::Cut => true,
-                Flushes::Whole => false,
-            },
-        }),
+        // What an output overlaps further down is not written again when it goes there.
+        options::Cutter::Guards(tables) => Cutter::Guards(size(tables, u64::MAX), guarded(layout)),
+        options::Cutter::Size(tables) => {
+            Cutter::Size(size(tables, grandparent_bytes_max(tables.table_bytes)))
+        }
+        // What lies below is not compacted with a table, however much of it the table spans.
+        options::Cutter::Prefix(tables) => Cutter::Prefix(size(tables, u64::MAX)),
     }
 }
 
@@ -232,7 +275,7 @@ mod tests {
                     ..TreeOptions::default()
                 };
                 let policy = PolicyConfig::new(&tree, 2);
-                let Layout::Leveled(layout) = policy.layout else { panic!("leveled") };
+                let Layout::Leveled(layout) = policy.layout else { panic!("an adaptive one is leveled") };
                 assert!(layout.l0_runs_max <= l0_slow as u64, "{layout:?}");
                 for overwrite_ratio in [0.0, 0.3, 1.0, f64::NAN] {
                     // An empty tree is due at what it may hold.

@@ -13,6 +13,14 @@
 //! guards: "PebblesDB: Building Key-Value Stores using Fragmented Log-Structured Compaction Trees", section 3.)
 //! Guards change where level 1 is compacted, and that compaction takes from level 0 what was cut there before.
 //!
+//! **Guards of a level.** `Guards` also cuts at each key that is a guard of the target by its hash: so a table begins at each guard
+//! that there is (`layout/guarded.rs`).
+//!
+//! **Prefixes.** `Prefix` is PTierDB's prefix-based data split (section III-B1). A table ends where a prefix does, once
+//! it has its size and unless less than that is still to come. So tables hold whole prefixes, and those of different
+//! jobs meet at the same places. What is to come is an estimate: the bytes of the inputs less those of the outputs. A
+//! prefix alone may have more than any table should. From [`GIANT_TABLES`] times the size on, a table is cut inside it.
+//!
 //! # Invariants
 //!
 //! * A cut falls between user keys only (I1): the compaction asks once per user key, before its first entry.
@@ -23,8 +31,9 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::GuardedConfig;
 use crate::catalog::{Run, TableMeta};
-use crate::types::{Key, UpperBound};
+use crate::types::{Key, Prefix, UpperBound};
 
 /// The number of guards, or up to twice as many, unless the flush is small. A full level 0 makes about as many
 /// sections of 20 MiB, and a full memtable about as many tables.
@@ -33,11 +42,18 @@ const GUARDS: u64 = 48;
 /// Divisor: guards part a small flush into pieces of at least about this part of a table.
 const GUARDED_PARTS: u64 = 8;
 
+/// A table is cut inside a prefix once it has this many times the size of a table.
+const GIANT_TABLES: u64 = 8;
+
 /// The cutters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cutter {
     /// By size and by overlap with the level after the target.
     Size(SizeConfig),
+    /// By size and at the guards of the target.
+    Guards(SizeConfig, GuardedConfig),
+    /// By size, between two prefixes.
+    Prefix(SizeConfig),
 }
 
 /// Limits of an output table.
@@ -67,6 +83,8 @@ pub struct CutState {
     // The level after the target, or the run to be cut alike.
     beside: Run,
     alike: bool,
+    // And the level whose guards cut.
+    guards: Option<(GuardedConfig, u8)>,
     // Index behind `current`, the first table of `beside` that is not wholly before the last key.
     next: usize,
     current: Option<Arc<TableMeta>>,
@@ -74,21 +92,47 @@ pub struct CutState {
     passed_bytes: u64,
     // Those that no key has reached, the next one last.
     fences: Vec<UpperBound>,
+    // Where tables hold whole prefixes.
+    prefixes: Option<Prefixes>,
+}
+
+/// Where a stream of keys may be cut between two prefixes.
+#[derive(Clone, Debug)]
+struct Prefixes {
+    /// Without one, every key is a prefix.
+    rule: Option<Prefix>,
+    /// That of the last key; `None` if it had none.
+    last: Option<Vec<u8>>,
+    /// Bytes that are still to be written behind the current output, about.
+    rest_bytes: u64,
 }
 
 impl Cutter {
     /// Whether a flush is cut, by [`Cutter::start_like`], or else is one table.
     #[must_use]
     pub fn cuts_flushes(&self) -> bool {
-        let Self::Size(config) = self;
-        config.cuts_flushes
+        self.size().cuts_flushes
     }
 
     /// Bytes of a table, about.
     #[must_use]
     pub fn table_bytes(&self) -> u64 {
-        let Self::Size(config) = self;
-        config.table_bytes
+        self.size().table_bytes
+    }
+
+    /// Whether tables are cut between prefixes, by [`CutState::with_prefixes`].
+    #[must_use]
+    pub fn cuts_between_prefixes(&self) -> bool {
+        match self {
+            Self::Size(_) | Self::Guards(..) => false,
+            Self::Prefix(_) => true,
+        }
+    }
+
+    fn size(&self) -> &SizeConfig {
+        match self {
+            Self::Size(config) | Self::Guards(config, _) | Self::Prefix(config) => config,
+        }
     }
 
     /// Starts to cut a stream of keys, in order. `grandparents` is the run of the level after the target; `fences` are
@@ -96,10 +140,34 @@ impl Cutter {
     #[must_use]
     pub fn start(&self, grandparents: Run, fences: &[Key]) -> CutState {
         debug_assert!(fences.is_sorted(), "fences must ascend");
-        let Self::Size(config) = *self;
+        let config = *self.size();
         let fences = fences.iter().rev().cloned().map(UpperBound::Excluded).collect();
         let current = grandparents.first().cloned();
-        CutState { config, beside: grandparents, alike: false, next: 1, current, passed_bytes: 0, fences }
+        let prefixes = match self {
+            Self::Size(_) | Self::Guards(..) => None,
+            Self::Prefix(_) => Some(Prefixes { rule: None, last: None, rest_bytes: u64::MAX }),
+        };
+        CutState {
+            config,
+            beside: grandparents,
+            alike: false,
+            guards: None,
+            next: 1,
+            current,
+            passed_bytes: 0,
+            fences,
+            prefixes,
+        }
+    }
+
+    /// The same for outputs that go into level `target`: also at its guards, where it has some.
+    #[must_use]
+    pub fn start_into(&self, target: u8, grandparents: Run, fences: &[Key]) -> CutState {
+        let guards = match self {
+            Self::Size(_) | Self::Prefix(_) => None,
+            Self::Guards(_, guards) => Some((*guards, target)),
+        };
+        CutState { guards, ..self.start(grandparents, fences) }
     }
 
     /// Starts to cut a stream of keys, in order, at the places where `run`, the run below, is cut, and at `guards`,
@@ -113,7 +181,7 @@ impl Cutter {
     /// The guards for a flush of this many bytes over `level1`. They include those for a smaller flush.
     #[must_use]
     pub fn guards(&self, level1: &Run, bytes: u64) -> Vec<Key> {
-        let Self::Size(config) = self;
+        let config = self.size();
         let count = (bytes.saturating_mul(GUARDED_PARTS) / config.table_bytes.max(1)).min(GUARDS);
         if count == 0 {
             return Vec::new();
@@ -133,6 +201,15 @@ impl Cutter {
 }
 
 impl CutState {
+    /// The same, for inputs of `bytes` whose prefixes are those of `rule`. It matters where prefixes are not cut.
+    #[must_use]
+    pub fn with_prefixes(mut self, rule: Option<Prefix>, bytes: u64) -> Self {
+        if let Some(prefixes) = &mut self.prefixes {
+            (prefixes.rule, prefixes.rest_bytes) = (rule, bytes);
+        }
+        self
+    }
+
     /// The next place at which the output ends whether or not a key follows.
     #[must_use]
     pub fn next_fence(&self) -> Option<&UpperBound> {
@@ -161,17 +238,27 @@ impl CutState {
         while self.fences.pop_if(|fence| !fence.admits(view.next_key)).is_some() {
             fenced = true;
         }
-        let full = if self.alike && !planted!("flush-cut-out-of-step") {
+        let full = if let Some(prefixes) = &mut self.prefixes {
+            prefixes.cut(&self.config, view)
+        } else if self.alike && !planted!("flush-cut-out-of-step") {
             view.output_bytes >= self.full_bytes(view.next_key, self.next > before)
         } else {
             view.output_bytes >= self.config.table_bytes
                 || self.passed_bytes > self.config.grandparent_bytes_max
+                || self.is_guard(view.next_key)
         };
         let cut = fenced || full && view.output_bytes > 0;
         if cut {
             self.passed_bytes = 0;
+            if let Some(prefixes) = &mut self.prefixes {
+                prefixes.rest_bytes = prefixes.rest_bytes.saturating_sub(view.output_bytes);
+            }
         }
         cut
+    }
+
+    fn is_guard(&self, key: &[u8]) -> bool {
+        !planted!("guard-not-cut") && self.guards.is_some_and(|(guards, level)| guards.is_guard(key, level))
     }
 
     /// Bytes at which an output that is to be cut like `beside` is complete, where a table of that ends or elsewhere.
@@ -182,5 +269,20 @@ impl CutState {
             Some(table) if &*table.range.start <= next_key => size + size / 2,
             _ => size,
         }
+    }
+}
+
+impl Prefixes {
+    /// Whether an output of `view.output_bytes` is complete before the next key.
+    fn cut(&mut self, config: &SizeConfig, view: &CutView<'_>) -> bool {
+        let next = self.rule.and_then(|rule| rule.of(view.next_key));
+        let begins = next.is_none() || next != self.last.as_deref();
+        if begins {
+            self.last = next.map(<[u8]>::to_vec);
+        }
+        let is_giant = view.output_bytes >= config.table_bytes.saturating_mul(GIANT_TABLES);
+        let rest_bytes = self.rest_bytes.saturating_sub(view.output_bytes);
+        let between = (begins || planted!("cut-inside-a-prefix")) && rest_bytes >= config.table_bytes;
+        view.output_bytes >= config.table_bytes && between || is_giant
     }
 }

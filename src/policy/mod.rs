@@ -22,6 +22,7 @@ mod picker;
 mod placer;
 mod plan;
 mod planner;
+mod prefixes;
 mod release;
 mod retainer;
 mod rewriter;
@@ -33,18 +34,19 @@ pub use config::PolicyConfig;
 pub use costs::{BlocksAsked, Costs, Measured};
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
 pub use expiry::Expiring;
-pub use layout::{Layout, LeveledConfig, TieredConfig, TreeShape};
+pub use layout::{GuardedConfig, Layout, LeveledConfig, SEARCHED_MAX, TieredConfig, TreeShape};
 pub use pacer::{
     Admission, Budget, Deferral, DlcConfig, GearConfig, GovernorConfig, JobClass, LoadClass, Pace, Pacer,
     Pressure, Round, RunningJobs, SilkConfig, Slowdown, SoftSleepConfig, SteadyConfig, UserLoad, Verdict,
     WriterVerdict, flushed_and_parts,
 };
-pub use picker::{Evenness, Picker, PickerConfig, RangePick, WindowConfig};
+pub use picker::{ComponentsConfig, Evenness, Picker, PickerConfig, RangePick, WindowConfig};
 pub use placer::{PlaceView, Placer};
 pub use plan::{Plan, PlanInput, PlanKind, Reason};
 #[cfg(test)]
 pub use planner::next_plan;
 pub use planner::{Planned, decide};
+pub use prefixes::prefix_length;
 pub use release::is_released;
 pub use retainer::{Fate, Retainer};
 pub use rewriter::next_rewrite;

@@ -78,6 +78,10 @@ pub enum Reason {
     Part,
     /// Readers have paid for fewer runs in level 0.
     Readers,
+    /// Lookups search tables of the deepest level often that overlap each other.
+    Searched,
+    /// A table of the deepest level holds many tombstones, and others there what they hide.
+    Tombstones,
     /// Nobody is there.
     Idle,
     /// Values have expired.
@@ -98,6 +102,8 @@ impl fmt::Display for Reason {
             Self::LevelRuns => "level runs",
             Self::Part => "part",
             Self::Readers => "readers",
+            Self::Searched => "searched",
+            Self::Tombstones => "tombstones",
             Self::Idle => "idle",
             Self::Expiry => "expiry",
             Self::Released => "released",

@@ -9,7 +9,8 @@
 //!    space under writers that never rest (I11).
 //! 5. Every other level that is due, by score, or in the picker's order if it has one; level 0 before the others if the
 //!    pacer says so.
-//! 6. Tables of which much has expired, then those that hold much for readers that have gone.
+//! 6. Tables of which much has expired, then those that hold much for readers that have gone; then merges within the deepest
+//!    level, where the layout has several runs there.
 //! 7. In a level 0 that is not due: in idle time its dense parts; then intra-L0 compactions that readers have paid
 //!    for, or that idle time is used for. (A level 0 that is due is compacted away.)
 //! 8. Rewrites that can wait.
@@ -133,6 +134,10 @@ fn admitted_plan(
     let mut for_readers = views.iter().flat_map(|view| for_readers(view, &load.costs, config));
     (late_rewrite.or_else(|| expiry_compaction(next_expiry_compaction)))
         .or_else(|| expiry_compaction(next_release))
+        .or_else(|| {
+            let mut free = views.iter().filter(|view| !waiting.contains(&view.keyspace));
+            free.find_map(|view| config.picker.pick_within(view)).filter(&admitted)
+        })
         .or_else(|| for_readers.find(&admitted))
         .or_else(|| rewrite(&waiting))
 }

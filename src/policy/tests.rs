@@ -29,12 +29,16 @@ use crate::catalog::testing::{Dice, record, version};
 use crate::catalog::{Run, Version};
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::options::OneDevice;
-use crate::types::{Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PackId, Seq, successor};
+use crate::types::{
+    Epoch, Extent, Key, KeyRange, KeyspaceId, LEVELS, PackId, Prefix, Seq, TableId, successor,
+};
 
 mod costs;
 mod expiry;
+mod guarded;
 mod level0;
 mod properties;
+mod recency;
 mod release;
 mod tiered;
 mod volume;
@@ -80,6 +84,21 @@ impl PolicyConfig {
         }
     }
 
+    /// PTierDB's layout, picker and cutter, with these sizes. A job takes any number of bytes.
+    pub fn prefixed(&mut self) {
+        let Layout::Leveled(layout) = self.layout else { return };
+        let (Picker::Cursor(base) | Picker::LeastOverlap(base)) = self.picker else { return };
+        let Cutter::Size(size) = self.cutter else { return };
+        self.layout = Layout::Prefixed(layout);
+        self.picker = Picker::Components(ComponentsConfig {
+            base,
+            moves: true,
+            access_bytes: 16 << 10,
+            job_bytes: u64::MAX,
+        });
+        self.cutter = Cutter::Prefix(SizeConfig { grandparent_bytes_max: u64::MAX, ..size });
+    }
+
     /// The default's limits of the levels.
     fn let_limits_follow_the_tree(&mut self) {
         self.layout = Layout::Leveled(LeveledConfig {
@@ -94,11 +113,14 @@ impl PolicyConfig {
 
     /// The limits of the picker, whichever it is.
     fn picker_mut(&mut self) -> &mut PickerConfig {
-        let (Picker::Cursor(config)
-        | Picker::LeastOverlap(config)
-        | Picker::Levels(config)
-        | Picker::RatioWindow(WindowConfig { victims: config, .. })) = &mut self.picker;
-        config
+        match &mut self.picker {
+            Picker::Cursor(config)
+            | Picker::LeastOverlap(config)
+            | Picker::Levels(config)
+            | Picker::Guards(config, _)
+            | Picker::RatioWindow(WindowConfig { victims: config, .. }) => config,
+            Picker::Components(components) => &mut components.base,
+        }
     }
 }
 
@@ -140,6 +162,10 @@ fn run_file(text: &str) -> String {
                 case.space.extend(settings.iter().map(|word| parse_setting(word)))
             }
             ["pack", pack, length, ref settings @ ..] => case.add_pack(pack, length, settings),
+            ["prefix", length] => case.prefix = length.parse().unwrap(),
+            ["searched", ref ids @ ..] => {
+                case.searched.extend(ids.iter().map(|id| id.parse::<u64>().unwrap()))
+            }
             ["busy", level, range] => case.busy.push((parse_level(level), parse_range(range))),
             [level, ref tables @ ..] => case.add_level(parse_level(level), tables),
         }
@@ -155,6 +181,9 @@ struct Case {
     packs: Vec<PackView>,
     space: BTreeMap<String, u64>,
     config: PolicyConfig,
+    /// Length of prefixes; 0 for no rule.
+    prefix: u16,
+    searched: Vec<u64>,
 }
 
 impl Default for Case {
@@ -167,6 +196,8 @@ impl Default for Case {
             packs: Vec::new(),
             space: BTreeMap::new(),
             config,
+            prefix: 0,
+            searched: Vec::new(),
         }
     }
 }
@@ -196,8 +227,12 @@ impl Case {
         let value = parse_bytes(value);
         let mut picker = *self.config.picker_mut();
         let PolicyConfig { layout, cutter, pacer, .. } = &mut self.config;
-        let Layout::Leveled(layout) = layout else { panic!("only a leveled tree has such settings") };
-        let Cutter::Size(cutter) = cutter;
+        let (Layout::Leveled(layout) | Layout::Prefixed(layout)) = layout else {
+            panic!("guards have no such settings")
+        };
+        let (Cutter::Size(cutter) | Cutter::Prefix(cutter)) = cutter else {
+            panic!("guards have no such settings")
+        };
         let Pacer::Governor(pacer) = pacer else { panic!("only a governor has such settings") };
         match name {
             "level1" => layout.level1_bytes = value,
@@ -220,6 +255,16 @@ impl Case {
             "grandparents" => {
                 picker.grandparent_bytes_max = value;
                 cutter.grandparent_bytes_max = value;
+            }
+            "prefixed" => return self.config.prefixed(),
+            "moves" | "job" | "access" => {
+                let Picker::Components(components) = &mut self.config.picker else { panic!("of components") };
+                match name {
+                    "moves" => components.moves = value > 0,
+                    "job" => components.job_bytes = value,
+                    _ => components.access_bytes = value,
+                }
+                return;
             }
             "debt_slow" => pacer.debt_slow_bytes = value,
             "debt_stop" => pacer.debt_stop_bytes = value,
@@ -265,7 +310,11 @@ impl Case {
 
     fn run(&self, command: &str, arguments: &[&str]) -> String {
         let version = self.version();
-        let shape = self.config.layout.measure(&version);
+        let mut shape = self.config.layout.measure(&version);
+        shape.prefix = Some(self.prefix).filter(|length| *length > 0).map(Prefix::Fixed);
+        for (place, id) in shape.searched.iter_mut().zip(&self.searched) {
+            *place = Some(TableId(*id));
+        }
         let mut busy = Claims::default();
         self.busy.iter().for_each(|(level, range)| busy.claim(&claim_of(*level, range.clone())));
         let view =
@@ -273,6 +322,7 @@ impl Case {
         let show = |plan: Option<Plan>| plan.map_or("nothing".into(), |plan| show_plan(&version, &plan));
         match (command, arguments) {
             ("pick", []) => show(next_plan(&[view], &self.space(&version), &self.sample(), &self.config)),
+            ("within", []) => show(self.config.picker.pick_within(&view)),
             ("pick", [level]) => show(self.config.picker.pick(&view, parse_level(level))),
             ("range", [level, range @ ..]) => {
                 let range = range.first().map(|range| parse_range(range));
@@ -310,7 +360,7 @@ impl Case {
             ("writer", [sweep]) => self.writer(sweep),
             ("cut", [level, entries @ ..]) => {
                 let run = version.level(parse_level(level)).runs.first().cloned().unwrap_or_default();
-                cut(&self.config.cutter, parse_level(level), run, entries)
+                cut((&self.config.cutter, shape.prefix), parse_level(level), run, entries)
             }
             _ => panic!("no command {command} {arguments:?}"),
         }
@@ -362,11 +412,13 @@ impl Case {
 }
 
 /// The outputs of a compaction, or of a flush over a run of level 0: their keys, a line each.
-fn cut(cutter: &Cutter, level: u8, beside: Run, entries: &[&str]) -> String {
+fn cut((cutter, rule): (&Cutter, Option<Prefix>), level: u8, beside: Run, entries: &[&str]) -> String {
     let fences: Vec<Key> =
         entries.iter().filter_map(|entry| Some(entry.strip_prefix('|')?.as_bytes().into())).collect();
     let mut state =
         if level == 0 { cutter.start_like(beside, &fences) } else { cutter.start(beside, &fences) };
+    let sizes = entries.iter().filter_map(|entry| Some(parse_bytes(entry.split_once(':')?.1)));
+    state = state.with_prefixes(rule, sizes.sum());
     let (mut lines, mut output_bytes) = (String::new(), 0);
     for (key, bytes) in entries.iter().filter_map(|entry| entry.split_once(':')) {
         if state.cut(&CutView { output_bytes, next_key: key.as_bytes() }) && output_bytes > 0 {

@@ -4,9 +4,9 @@ use crate::tree_parts::TreeParts as _;
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout, Leveled,
-    Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Retainer, Silk,
-    SoftSleep, Steady, TableSize, Tiered,
+    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Guarded, Layout,
+    Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow,
+    Retainer, Silk, SoftSleep, Steady, TableSize, Tiered,
 };
 use terrace::{Compression, KeyspaceOptions, Options, Prefix, TreeOptions};
 
@@ -90,7 +90,7 @@ pub fn random(seed: u64) -> (String, Options) {
         placer: Placer::OneDevice(OneDevice { packs, descriptors }),
         block_bytes,
     };
-    let options = Options {
+    let mut options = Options {
         memory_bytes: Some(*rng.pick(&[1 << 20, 2 << 20, 8 << 20])),
         memtable_bytes: *rng.pick(&[4 << 10, 6 << 10, 16 << 10, 48 << 10]),
         wal_bytes_max: *rng.pick(&[64 << 10, 128 << 10, 1 << 20]),
@@ -100,7 +100,27 @@ pub fn random(seed: u64) -> (String, Options) {
         tree,
         ..Options::default()
     };
+    // Last, so that what a seed draws besides does not depend on it.
+    if rng.percent(20) {
+        set_guarded(rng, &mut options.tree, l0_due);
+    }
     (format!("random by {seed}"), options)
+}
+
+/// Changes to guards: so many of them that a few hundred keys have some in every level.
+fn set_guarded(rng: &mut Rng, tree: &mut TreeOptions, l0_trigger: usize) {
+    tree.picker = Picker::Guards;
+    tree.cutter = Cutter::Guards(*tree.tables());
+    tree.layout = Layout::Guarded(Guarded {
+        l0_trigger,
+        top_bits: *rng.pick(&[8, 10, 16]),
+        bits_step: *rng.pick(&[1, 1, 2]),
+        runs_max: *rng.pick(&[1, 2, 4]),
+        guard_bytes: *rng.pick(&[4 << 10, 16 << 10, 1 << 20]),
+    });
+    if let Layout::Guarded(guarded) = &mut tree.layout {
+        guarded.top_bits = guarded.top_bits.max(7 * guarded.bits_step + 1);
+    }
 }
 
 /// One of the pacers, with `limits` where it has some. Bandwidths are so small that jobs wait for them, and intervals so short
@@ -171,6 +191,7 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "SILK's pace", options: silk },
     Shape { name: "DLC's pace, in parts", options: dlc },
     Shape { name: "bLSM's pace", options: gear },
+    Shape { name: "PebblesDB's guards", options: guarded },
     Shape { name: "leveling, whole levels", options: leveling },
     Shape { name: "tiering", options: tiering },
     Shape { name: "lazy leveling, in parts", options: lazy_leveling },
@@ -291,6 +312,21 @@ fn gear() -> Options {
         tree.pacer = Pacer::Gear(Gear { limits, spring_percent: 50, spring: Duration::from_millis(10) });
     });
     Options { background_threads: Some(2), tree, ..tiny() }
+}
+
+/// One key in 128 is a guard of level 1, and one in 64, 32, .. of the next ones.
+fn guarded() -> Options {
+    let tree = tiny().tree.with(|tree| {
+        (tree.picker, tree.cutter) = (Picker::Guards, Cutter::Guards(*tree.tables()));
+        tree.layout = Layout::Guarded(Guarded {
+            l0_trigger: 2,
+            top_bits: 8,
+            bits_step: 1,
+            runs_max: 2,
+            guard_bytes: 8 << 10,
+        });
+    });
+    Options { memtable_bytes: 6 << 10, background_threads: Some(2), tree, ..tiny() }
 }
 
 /// Whole levels, or parts of them, under a level 1 of 8 KiB.

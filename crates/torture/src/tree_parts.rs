@@ -48,6 +48,8 @@ impl TreeParts for TreeOptions {
             Layout::Leveled(Leveled { l0_trigger, .. }) | Layout::Tiered(Tiered { l0_trigger, .. }) => {
                 l0_trigger
             }
+            Layout::Guarded(guarded) => &mut guarded.l0_trigger,
+            Layout::Prefixed(prefixed) => &mut prefixed.l0_trigger,
             other => panic!("{other:?} does not count runs"),
         }
     }
@@ -71,7 +73,7 @@ impl TreeParts for TreeOptions {
 
     fn tables(&mut self) -> &mut TableSize {
         match &mut self.cutter {
-            Cutter::Size(size) => size,
+            Cutter::Size(size) | Cutter::Guards(size) | Cutter::Prefix(size) => size,
             other => panic!("{other:?} does not cut by size"),
         }
     }

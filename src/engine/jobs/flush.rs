@@ -97,7 +97,8 @@ impl JobContext {
         let cutting = policy.cutter.cuts_flushes().then(|| {
             let level1 = view.version.level(1).largest().filter(|_| policy.layout.has_intra_l0());
             let guards = level1.map(|run| policy.cutter.guards(run, memtable.bytes())).unwrap_or_default();
-            policy.cutter.start_like(newest, &guards)
+            let cutting = policy.cutter.start_like(newest, &guards);
+            cutting.with_prefixes(self.cut_prefix(tree), memtable.bytes())
         });
         let ignored = planted!("snapshots-ignored-by-a-flush");
         let snapshots = if ignored { Vec::new() } else { self.snapshots.list() };

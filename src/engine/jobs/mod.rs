@@ -13,4 +13,5 @@ pub(super) mod flush;
 pub(super) mod ingest;
 pub(super) mod install;
 pub(super) mod output;
+pub(super) mod prefixes;
 pub(super) mod rewrite;

@@ -22,6 +22,8 @@ struct Counters {
     /// Single lookups. Each counts in one of the two.
     found: AtomicU64,
     missed: AtomicU64,
+    /// Tables that single lookups have asked.
+    tables: AtomicU64,
     many: AtomicU64,
     found_of_many: AtomicU64,
     seeks: AtomicU64,
@@ -47,10 +49,13 @@ impl Walked {
 }
 
 impl Reads {
-    /// A lookup of a key of this `hash` has found a value of this many bytes, or none.
+    /// A lookup of a key of this `hash` has found a value of this many bytes, or none, and asked so many tables.
     #[inline]
-    pub(in crate::engine) fn looked(&self, hash: u64, found: Option<usize>) {
+    pub(in crate::engine) fn looked(&self, hash: u64, found: Option<usize>, tables: u64) {
         let counters = self.stripes.at(hash);
+        if tables > 0 {
+            counters.tables.fetch_add(tables, Relaxed);
+        }
         match found {
             Some(bytes) => {
                 counters.found.fetch_add(1, Relaxed);
@@ -103,6 +108,7 @@ impl Reads {
             let load = |counter: &AtomicU64| counter.load(Relaxed);
             let found = load(&counters.found);
             sum.gets += found + load(&counters.missed);
+            sum.tables_asked += load(&counters.tables);
             sum.multi_get_keys += load(&counters.many);
             sum.found += found + load(&counters.found_of_many);
             sum.seeks += load(&counters.seeks);

@@ -137,6 +137,7 @@ fn words_of(class: JobClass) -> &'static str {
         JobClass::Level0 => "level 0",
         JobClass::IntraLevel0 => "within level 0",
         JobClass::Deep => "deep",
+        JobClass::IntraLevel => "within a level",
         JobClass::Upkeep => "upkeep",
         JobClass::Manual => "manual",
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::path::ReadPath;
 use super::tree::{Tree, View};
-use crate::catalog::TableMeta;
+use crate::catalog::{TableMeta, Version};
 use crate::error::Result;
 use crate::format::filter;
 use crate::merge::newest_over;
@@ -32,7 +32,8 @@ impl ReadPath {
         tree.check_exists()?;
         let upto = upto.unwrap_or_else(|| self.visible());
         let hash = filter::hash(key);
-        let (value, has_passed) = self.get_in(&view, (hash, key), upto)?;
+        let mut tables = 0;
+        let (value, has_passed) = self.get_in(&view, (hash, key), upto, &mut tables)?;
         if has_passed && self.lookups.count(hash) {
             let costs = self.pressure.load().costs;
             if tree.read_debt.looked(&self.settings.load().policy.layout, &costs) {
@@ -43,12 +44,18 @@ impl ReadPath {
             Some(expiry) => value.and_then(|value| expiry.keep(value)),
             None => value,
         };
-        self.reads.looked(hash, value.as_ref().map(|value| value.len()));
+        self.reads.looked(hash, value.as_ref().map(|value| value.len()), tables);
         Ok(value)
     }
 
-    /// The value of `key` in `view`, and whether several tables of level 0 were asked in vain.
-    fn get_in(&self, view: &View, (hash, key): (u64, &[u8]), upto: Seq) -> Result<(Option<Slice>, bool)> {
+    /// The value of `key` in `view`, and whether several tables of level 0 were asked in vain. Counts the `tables` that it asks.
+    fn get_in(
+        &self,
+        view: &View,
+        (hash, key): (u64, &[u8]),
+        upto: Seq,
+        tables: &mut u64,
+    ) -> Result<(Option<Slice>, bool)> {
         for memtable in view.memtables() {
             let over = memtable.newest_over(key, upto);
             if let Some(found) = decide(memtable.get(key, hash, upto), over) {
@@ -56,11 +63,11 @@ impl ReadPath {
             }
         }
         // Runs come newest first: the first version met is the newest that is visible (I2).
-        let mut tables = view.version.runs().filter_map(|(level, run)| Some((level, run.find(key)?)));
+        let mut covering = view.version.runs().filter_map(|(level, run)| Some((level, run.find(key)?)));
         let mut asked_in_level0 = 0;
         loop {
             let mut abreast = [None; ABREAST];
-            for (place, (level, table)) in abreast.iter_mut().zip(tables.by_ref()) {
+            for (place, (level, table)) in abreast.iter_mut().zip(covering.by_ref()) {
                 if let Some(reader) = table.attachment.get::<TableReader>() {
                     reader.prefetch_filter(hash);
                 }
@@ -68,7 +75,8 @@ impl ReadPath {
             }
             for &place in &abreast {
                 let Some((level, table)) = place else { return Ok((None, asked_in_level0 > 1)) };
-                if let Some(found) = self.get_from(table, Unit::of_level(level), (hash, key), upto)? {
+                *tables += 1;
+                if let Some(found) = self.get_from(&view.version, (level, table), (hash, key), upto)? {
                     return Ok((found, level > 0 && asked_in_level0 > 1));
                 }
                 asked_in_level0 += u32::from(level == 0);
@@ -79,8 +87,8 @@ impl ReadPath {
     /// The answer of one table for `key` at `upto`; `None` if older tables must be asked.
     fn get_from(
         &self,
-        meta: &Arc<TableMeta>,
-        unit: Unit,
+        version: &Version,
+        (level, meta): (u8, &Arc<TableMeta>),
         (hash, key): (u64, &[u8]),
         upto: Seq,
     ) -> Result<Option<Option<Slice>>> {
@@ -89,13 +97,21 @@ impl ReadPath {
         }
         let table = self.cache.table(meta)?;
         let over = newest_over(table.range_tombstones(), key, upto);
-        let newest = if !table.may_contain(hash) {
+        let may_contain = table.may_contain(hash);
+        if may_contain {
+            self.count_search(version, (level, meta), key);
+        }
+        let newest = if !may_contain {
             None
         } else if TableCache::has_rows(meta, upto) {
-            self.newest_row(&table, unit, (hash, key), upto)?
+            self.newest_row(&table, Unit::of_level(level), (hash, key), upto)?
         } else {
             self.newest_in(&table, key, upto)?
         };
+        #[cfg(debug_assertions)]
+        if let Some((stamp, _)) = &newest {
+            self.assert_newest(version, (level, meta), (hash, key), (stamp.seq(), upto));
+        }
         Ok(decide(newest, over))
     }
 

@@ -9,5 +9,6 @@ pub(super) mod get;
 pub(super) mod multi_get;
 pub(super) mod path;
 pub(crate) mod scan;
+mod searches;
 pub(super) mod snapshots;
 pub(crate) mod tree;

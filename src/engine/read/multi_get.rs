@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::get::decide;
 use super::path::ReadPath;
 use super::tree::Tree;
-use crate::catalog::{Run, TableMeta};
+use crate::catalog::{Run, TableMeta, Version};
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::filter;
@@ -48,8 +48,9 @@ impl ReadPath {
                 decided.is_none()
             });
         }
-        for (_, run) in view.version.runs() {
-            let mut finger = Finger { path: self, run, upto, table: None };
+        for (level, run) in view.version.runs() {
+            let place = (&*view.version, level, run);
+            let mut finger = Finger { path: self, place, upto, table: None };
             let mut left = Vec::with_capacity(undecided.len());
             for sought in undecided {
                 match finger.find(&sought)? {
@@ -83,7 +84,8 @@ impl<'a> Sought<'a> {
 /// The position in a run at which the last key was looked for.
 struct Finger<'a> {
     path: &'a ReadPath,
-    run: &'a Run,
+    /// The version, the level, and the run.
+    place: (&'a Version, u8, &'a Run),
     upto: Seq,
     table: Option<(Arc<TableMeta>, Opened)>,
 }
@@ -104,23 +106,35 @@ impl Finger<'_> {
                 (meta, opened)
             }
             _ => {
-                let Some(meta) = self.run.find(key).filter(|meta| meta.min_seq <= self.upto) else {
+                let Some(meta) = self.place.2.find(key).filter(|meta| meta.min_seq <= self.upto) else {
                     return Ok(None);
                 };
                 let reader = self.path.cache.table_arc(meta)?;
                 (meta.clone(), Opened { reader, block: None })
             }
         };
-        let found = opened.find(self.path, sought, self.upto);
+        let found = opened.find(self.path, sought, self.upto, |path| {
+            path.count_search(self.place.0, (self.place.1, &meta), key);
+        });
         self.table = Some((meta, opened));
         found
     }
 }
 
 impl Opened {
-    fn find(&mut self, path: &ReadPath, sought: &Sought<'_>, upto: Seq) -> Result<Option<Option<Slice>>> {
+    /// The table's answer. `tell` hears of it if the filter lets the key pass.
+    fn find(
+        &mut self,
+        path: &ReadPath,
+        sought: &Sought<'_>,
+        upto: Seq,
+        tell: impl FnOnce(&ReadPath),
+    ) -> Result<Option<Option<Slice>>> {
         let over = newest_over(self.reader.range_tombstones(), sought.key, upto);
         let may_contain = self.reader.may_contain(sought.hash);
+        if may_contain {
+            tell(path);
+        }
         let newest = if may_contain { self.newest(path, sought.key, upto)? } else { None };
         Ok(decide(newest, over))
     }

@@ -12,6 +12,7 @@ use arc_swap::{ArcSwap, Guard};
 
 use crate::catalog::Version;
 use crate::engine::jobs::expiry::AtomicTtl;
+use crate::engine::jobs::prefixes::FittingPrefix;
 use crate::engine::schedule::overwrite_ratio::OverwriteRatio;
 use crate::engine::schedule::read_triggered::ReadDebt;
 use crate::env::sync::before_look;
@@ -34,6 +35,8 @@ pub(crate) struct Tree {
     dropped: AtomicBool,
     pub(in crate::engine) read_debt: ReadDebt,
     pub(in crate::engine) overwrite_ratio: OverwriteRatio,
+    /// The length of prefixes where the keyspace has no rule.
+    pub(in crate::engine) fitting_prefix: FittingPrefix,
     /// Time to live of values.
     pub(in crate::engine) ttl: AtomicTtl,
     /// Until this moment none of its tables is compacted alone; by the monotonic clock, in nanoseconds.
@@ -97,6 +100,7 @@ impl Tree {
             dropped: AtomicBool::new(false),
             read_debt: ReadDebt::default(),
             overwrite_ratio: OverwriteRatio::default(),
+            fitting_prefix: FittingPrefix::default(),
             put_off_until: AtomicU64::new(0),
         }
     }

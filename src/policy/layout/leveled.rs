@@ -18,6 +18,8 @@ impl Layout {
     pub fn debt(&self, version: &Version) -> u64 {
         let config = match self {
             Self::Leveled(config) => config,
+            Self::Guarded(config) => return config.debt(version),
+            Self::Prefixed(config) => return config.debt_of_stacks(version),
             Self::Tiered(config) => return config.debt(version),
         };
         let limits = config.limits(version);

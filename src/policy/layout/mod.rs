@@ -6,19 +6,25 @@
 //!   never due. The limits come from two files. `leveled` has LevelDB's, which grow by a given ratio, and the debt that
 //!   follows from any limits. `adaptive` has those that follow the tree.
 //! * [`Layout::Tiered`]: one run or several in a deeper level, due by their number or by their bytes (`tiered`).
+//! * [`Layout::Prefixed`]: several in a deeper level, due by its bytes (`prefixed`).
+//! * [`Layout::Guarded`]: several between any two guards of a deeper level, due by the fullest of these (`guarded`).
 //!
 //! A layout looks only at a [`Version`] and its own limits. Others add to the [`TreeShape`] what the machine costs
 //! and who reads or writes at the moment.
 
 mod adaptive;
+mod guarded;
 mod leveled;
+mod prefixed;
 mod tiered;
 
 pub(super) use adaptive::data_bytes;
+pub use guarded::GuardedConfig;
+pub(super) use guarded::{GuardGroup, GuardKeys};
 pub use tiered::TieredConfig;
 
 use crate::catalog::Version;
-use crate::types::{KeyRange, LEVELS};
+use crate::types::{KeyRange, LEVELS, Prefix, TableId};
 
 use super::expiry::Expiring;
 
@@ -27,6 +33,10 @@ use super::expiry::Expiring;
 pub enum Layout {
     /// One run per level below level 0.
     Leveled(LeveledConfig),
+    /// Levels that guards part, with several runs in each part.
+    Guarded(GuardedConfig),
+    /// Any number of runs per level: what comes from above lies on top.
+    Prefixed(LeveledConfig),
     /// Several, merged level by level.
     Tiered(TieredConfig),
 }
@@ -70,7 +80,15 @@ pub struct TreeShape {
     pub expiring: Option<Expiring>,
     /// Whether no table is compacted alone (unless a caller asks for it), because that failed a while ago.
     pub put_off: bool,
+    /// The rule by which tables are cut, if they are cut between prefixes.
+    pub prefix: Option<Prefix>,
+    /// Tables of the deepest level that lookups have searched as often as [`super::Picker::accesses_max`] says, those with most
+    /// searches first.
+    pub searched: [Option<TableId>; SEARCHED_MAX],
 }
+
+/// Requests for merges within the deepest level that are known at a time. The others are found when these are done.
+pub const SEARCHED_MAX: usize = 8;
 
 impl Layout {
     /// Measures `version`.
@@ -86,6 +104,8 @@ impl Layout {
             overwrite_ratio: 1.0,
             expiring: None,
             put_off: false,
+            prefix: None,
+            searched: [None; SEARCHED_MAX],
         }
     }
 
@@ -93,8 +113,14 @@ impl Layout {
     #[must_use]
     pub fn limits(&self, version: &Version) -> [u64; LEVELS] {
         match self {
-            Self::Leveled(config) => config.limits(version),
+            Self::Leveled(config) | Self::Prefixed(config) => config.limits(version),
             Self::Tiered(config) => config.limits(version),
+            // By its guards alone.
+            Self::Guarded(_) => {
+                let mut limits = [u64::MAX; LEVELS];
+                limits[0] = 0;
+                limits
+            }
         }
     }
 
@@ -105,14 +131,16 @@ impl Layout {
         match self {
             Self::Leveled(_) => false,
             Self::Tiered(config) => config.stacks_at(version, level),
+            Self::Prefixed(_) | Self::Guarded(_) => level > 0,
         }
     }
 
     /// Whether `level` becomes one run in its place when it is due.
     fn merges_within(&self, version: &Version, level: u8) -> bool {
         match self {
-            Self::Leveled(_) => false,
+            Self::Leveled(_) | Self::Prefixed(_) => false,
             Self::Tiered(config) => config.merges_within(version, level),
+            Self::Guarded(config) => config.is_in_place(version, level),
         }
     }
 
@@ -120,9 +148,8 @@ impl Layout {
     #[must_use]
     pub fn scores(&self, version: &Version) -> [f64; LEVELS] {
         let mut scores = [0.0; LEVELS];
-        scores[0] = self.level0(version).score(version.level(0));
         match self {
-            Self::Leveled(config) => {
+            Self::Leveled(config) | Self::Prefixed(config) => {
                 let limits = config.limits(version);
                 for (level, state) in version.levels().take(LEVELS - 1).skip(1) {
                     scores[usize::from(level)] = state.bytes() as f64 / limits[usize::from(level)] as f64;
@@ -133,7 +160,9 @@ impl Layout {
                     scores[usize::from(level)] = config.score(version, level);
                 }
             }
+            Self::Guarded(config) => scores = config.scores(version),
         }
+        scores[0] = self.level0(version).score(version.level(0));
         scores
     }
 
@@ -144,9 +173,9 @@ impl Layout {
         let overlaps =
             |level: u8| version.level(level).runs.iter().any(|run| run.overlapping(range).next().is_some());
         let limits = match self {
-            Self::Leveled(config) => config.limits(version),
             // What lies beside the rest makes no further run, but a level is to hold no more for it than it is made for.
             Self::Tiered(config) => std::array::from_fn(|level| config.level_bytes(level as u8)),
+            Self::Leveled(_) | Self::Prefixed(_) | Self::Guarded(_) => self.limits(version),
         };
         let fits = |level: &u8| version.bytes(*level).saturating_add(bytes) < limits[usize::from(*level)];
         let last = LEVELS as u8 - 1;

@@ -106,15 +106,16 @@ impl Layout {
     fn following(&self) -> Option<&LeveledConfig> {
         match self {
             Self::Leveled(config) => Some(config).filter(|config| config.ratio.is_none()),
-            Self::Tiered(_) => None,
+            Self::Tiered(_) | Self::Prefixed(_) | Self::Guarded(_) => None,
         }
     }
 
     /// When level 0 is due.
     pub(super) fn level0(&self, version: &Version) -> Level0Limits {
         match self {
-            Self::Leveled(config) => config.level0(version),
+            Self::Leveled(config) | Self::Prefixed(config) => config.level0(version),
             Self::Tiered(config) => Level0Limits::of_runs(config.l0_trigger),
+            Self::Guarded(config) => Level0Limits::of_runs(config.l0_trigger),
         }
     }
 }

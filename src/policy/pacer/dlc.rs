@@ -72,7 +72,11 @@ impl DlcConfig {
             JobClass::IntraLevel0 if self.peak == Peak::DelayPart || plan.reason == Reason::Part => {
                 Admission::Run
             }
-            JobClass::Level0 | JobClass::IntraLevel0 => Admission::Defer(Deferral::Peak),
+            // Reads are what makes a merge within a level due, so it would come at the peak. The request is kept: tables stay
+            // as often searched as they are.
+            JobClass::Level0 | JobClass::IntraLevel0 | JobClass::IntraLevel => {
+                Admission::Defer(Deferral::Peak)
+            }
             JobClass::Deep | JobClass::Upkeep => {
                 let running = load.running.of(JobClass::Deep) + load.running.of(JobClass::Upkeep);
                 if running == 0 { Admission::Run } else { Admission::Defer(Deferral::OneAtAPeak) }
@@ -251,7 +255,7 @@ mod tests {
             pace,
             l0_flushed_runs,
             l0_part_runs,
-            running: RunningJobs([0, 0, deep, 0, 0]),
+            running: RunningJobs([0, 0, deep, 0, 0, 0]),
             ..LoadState::default()
         };
         let admit =

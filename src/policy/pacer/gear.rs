@@ -78,7 +78,9 @@ impl GearConfig {
     pub(super) fn admit(&self, load: &LoadState, plan: &Plan) -> Admission {
         match JobClass::of(plan) {
             JobClass::Level0 | JobClass::Deep => {}
-            JobClass::IntraLevel0 | JobClass::Upkeep | JobClass::Manual => return Admission::Run,
+            JobClass::IntraLevel0 | JobClass::IntraLevel | JobClass::Upkeep | JobClass::Manual => {
+                return Admission::Run;
+            }
         }
         // Nothing comes in any more, so nothing would ever be owed.
         if load.users.written_bytes == 0 && !planted!("gear-holds-what-is-due-at-rest") {

@@ -74,6 +74,8 @@ pub enum JobClass {
     IntraLevel0,
     /// A level below level 0 into the next one.
     Deep,
+    /// Within the deepest level, for readers.
+    IntraLevel,
     /// What makes space: rewrites, and compactions of what has expired or was released.
     Upkeep,
     /// A caller asked for it and waits.
@@ -89,6 +91,7 @@ impl JobClass {
     pub fn of(plan: &Plan) -> Self {
         match plan.reason {
             Reason::Manual => Self::Manual,
+            Reason::Searched | Reason::Tombstones => Self::IntraLevel,
             Reason::Expiry | Reason::Released | Reason::DeadSpace => Self::Upkeep,
             Reason::Level0Runs
             | Reason::LevelBytes

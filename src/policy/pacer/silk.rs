@@ -49,11 +49,14 @@ impl SilkConfig {
 
     pub(super) fn admit(&self, load: &LoadState, class: JobClass) -> Admission {
         match class {
-            JobClass::Deep if load.pace.class == LoadClass::High => Admission::Defer(Deferral::Peak),
+            JobClass::Deep | JobClass::IntraLevel if load.pace.class == LoadClass::High => {
+                Admission::Defer(Deferral::Peak)
+            }
             // Upkeep bounds space, and waits for nobody; it is limited as all jobs are.
             JobClass::Level0
             | JobClass::IntraLevel0
             | JobClass::Deep
+            | JobClass::IntraLevel
             | JobClass::Upkeep
             | JobClass::Manual => Admission::Run,
         }
@@ -62,9 +65,10 @@ impl SilkConfig {
 
 /// How fast jobs of `class` may go on.
 pub(super) fn budget(load: &LoadState, class: JobClass) -> Budget {
-    let is_preempted = load.running.of(JobClass::Level0) > 0
-        && load.running.of(JobClass::Deep) >= load.compaction_threads.max(1);
-    let is_suspended = class == JobClass::Deep && (load.pace.class == LoadClass::High || is_preempted);
+    let deep = load.running.of(JobClass::Deep) + load.running.of(JobClass::IntraLevel);
+    let is_preempted = load.running.of(JobClass::Level0) > 0 && deep >= load.compaction_threads.max(1);
+    let is_deep = matches!(class, JobClass::Deep | JobClass::IntraLevel);
+    let is_suspended = is_deep && (load.pace.class == LoadClass::High || is_preempted);
     Budget {
         bytes_per_second: load.pace.background_bytes_per_second,
         is_suspended,
@@ -107,7 +111,7 @@ mod tests {
     fn deep_jobs_pause_at_a_peak_and_where_they_take_every_thread_from_level_0() {
         let load = |class, level0, deep| LoadState {
             pace: Pace { class, ..Pace::default() },
-            running: RunningJobs([level0, 0, deep, 0, 0]),
+            running: RunningJobs([level0, 0, deep, 0, 0, 0]),
             compaction_threads: 2,
             ..LoadState::default()
         };

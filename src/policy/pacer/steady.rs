@@ -75,7 +75,7 @@ mod tests {
     }
 
     fn load(processors: u64, compactions: u64, is_flushing: bool) -> LoadState {
-        let running = RunningJobs([0, 0, compactions, 0, 0]);
+        let running = RunningJobs([0, 0, compactions, 0, 0, 0]);
         LoadState { processors, running, is_flushing, active_bytes_max: 1 << 20, ..LoadState::default() }
     }
 

@@ -17,8 +17,14 @@ pub struct Verdict {
     pub jobs: [(JobClass, Admission, Budget); JobClass::COUNT],
 }
 
-const CLASSES: [JobClass; JobClass::COUNT] =
-    [JobClass::Level0, JobClass::IntraLevel0, JobClass::Deep, JobClass::Upkeep, JobClass::Manual];
+const CLASSES: [JobClass; JobClass::COUNT] = [
+    JobClass::Level0,
+    JobClass::IntraLevel0,
+    JobClass::Deep,
+    JobClass::IntraLevel,
+    JobClass::Upkeep,
+    JobClass::Manual,
+];
 
 impl Pacer {
     /// What it says when users have done `load.users` since a moment at which they had done `before` and it had made `pace` of
@@ -50,6 +56,7 @@ fn example(class: JobClass, load: &LoadState) -> Plan {
             let source = fullest.unwrap_or(1);
             (source, source + 1, Reason::LevelBytes)
         }
+        JobClass::IntraLevel => (1, 1, Reason::Searched),
         JobClass::Upkeep => (1, 1, Reason::Expiry),
         JobClass::Manual => (0, 1, Reason::Manual),
     };

@@ -25,26 +25,32 @@
 //! `LeastOverlap` takes the group's other victims wherever their compaction costs least (`overlap`). `RatioWindow` is
 //! HyperLevelDB's (`window`): it takes level 0 by whole runs, and chooses the level by itself.
 //!
-//! `Levels` merges whole levels, or all that lies in a part of one (`levels`).
+//! `Components` puts on top of the target what it takes, and merges nothing with what is there (`components`). `Guards` takes
+//! what lies between the guards of a level (`guards`). `Levels` merges whole levels, or all that lies in a part of one
+//! (`levels`).
 
 mod choice;
+mod components;
 mod cursor;
+mod guards;
 mod intra_l0;
 mod level0;
 mod levels;
 mod overlap;
 mod window;
+mod within;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::closure::{components, connected};
 use super::expiry::{alone, within_level};
-use super::{Plan, PlanKind, Reason, TreeView};
+use super::{GuardedConfig, Plan, PlanKind, Reason, TreeView};
 use crate::catalog::{LevelState, TableMeta};
 use crate::types::{KeyRange, LEVELS};
 
 use choice::Choice;
+pub use components::ComponentsConfig;
 pub use intra_l0::Evenness;
 pub use window::WindowConfig;
 
@@ -57,6 +63,10 @@ pub enum Picker {
     LeastOverlap(PickerConfig),
     /// The window of neighbours that holds most for each byte that it overlaps.
     RatioWindow(WindowConfig),
+    /// The fullest guards of a level; the limits are those of manual compactions.
+    Guards(PickerConfig, GuardedConfig),
+    /// Tables that overlap each other, which go on top of the target.
+    Components(ComponentsConfig),
     /// Whole levels, as one if a group is of 0 bytes, or else in parts of about that many.
     Levels(PickerConfig),
 }
@@ -91,6 +101,9 @@ impl Picker {
     /// The next plan for `level`, if there is work that no running job is in the way of.
     #[must_use]
     pub fn pick(&self, view: &TreeView<'_>, level: u8) -> Option<Plan> {
+        if let Self::Guards(_, guarded) = self {
+            return guards::choose(guarded, view, level);
+        }
         if let Self::Levels(config) = self
             && view.shape.merges_within[usize::from(level)]
         {
@@ -101,10 +114,11 @@ impl Picker {
         let with_cursor = |(choice, cursor)| (choice, Some(cursor));
         let (choice, cursor) = match self {
             Self::RatioWindow(config) => (window::choose(source, config)?, None),
+            Self::Components(components) => return components::choose(source, components),
             Self::Levels(_) => return levels::next(source),
             _ if level == 0 => (level0::choose(source)?, None),
             Self::LeastOverlap(_) => overlap::choose(source).map(with_cursor)?,
-            Self::Cursor(_) => cursor::choose(source).map(with_cursor)?,
+            Self::Cursor(_) | Self::Guards(..) => cursor::choose(source).map(with_cursor)?,
         };
         Some(choice.plan(reason, cursor))
     }
@@ -113,7 +127,11 @@ impl Picker {
     #[must_use]
     pub fn turns(&self, scores: &[f64; LEVELS]) -> Option<Vec<u8>> {
         match self {
-            Self::Cursor(_) | Self::LeastOverlap(_) | Self::Levels(_) => None,
+            Self::Cursor(_)
+            | Self::LeastOverlap(_)
+            | Self::Levels(_)
+            | Self::Guards(..)
+            | Self::Components(_) => None,
             Self::RatioWindow(_) => Some(window::turns(scores)),
         }
     }
@@ -196,19 +214,50 @@ impl Picker {
         }
     }
 
-    /// Bytes of a group, at most.
+    /// The next merge within the deepest level, if there is one that no running job is in the way of: of tables that
+    /// readers search often, or of those that hold many tombstones.
     #[must_use]
-    pub fn group_bytes(&self) -> u64 {
-        self.config().group_bytes
+    pub fn pick_within(&self, view: &TreeView<'_>) -> Option<Plan> {
+        match self {
+            Self::Components(components) => within::choose(view, components),
+            Self::Cursor(_)
+            | Self::LeastOverlap(_)
+            | Self::RatioWindow(_)
+            | Self::Levels(_)
+            | Self::Guards(..) => None,
+        }
     }
 
+    /// How often a table of so many bytes of the deepest level is searched by lookups before it is merged with those that
+    /// overlap it; `None` for never.
+    #[must_use]
+    pub fn accesses_max(&self, bytes: u64) -> Option<u64> {
+        match self {
+            Self::Components(components) => components.accesses_max(bytes),
+            Self::Cursor(_)
+            | Self::LeastOverlap(_)
+            | Self::RatioWindow(_)
+            | Self::Levels(_)
+            | Self::Guards(..) => None,
+        }
+    }
+
+    /// The limits that all pickers have.
     fn config(&self) -> &PickerConfig {
         match self {
             Self::Cursor(config)
             | Self::LeastOverlap(config)
             | Self::Levels(config)
+            | Self::Guards(config, _)
             | Self::RatioWindow(WindowConfig { victims: config, .. }) => config,
+            Self::Components(components) => &components.base,
         }
+    }
+
+    /// Bytes of a group, at most.
+    #[must_use]
+    pub fn group_bytes(&self) -> u64 {
+        self.config().group_bytes
     }
 
     /// Nothing for the deepest level, which has no target.

@@ -247,7 +247,7 @@ fn level_0_counts_for_its_runs_or_for_what_they_hold_of_what_it_is_due_at() {
         [0.5, 0.1, 0.0].map(|overwrite_ratio| counts(&config, &[50; 4], 2000, overwrite_ratio).0),
         [13, 9, 9]
     );
-    let Layout::Leveled(layout) = &mut config.layout else { panic!("leveled") };
+    let Layout::Leveled(layout) = &mut config.layout else { panic!("a leveled tree") };
     layout.ratio = Some(10);
     assert_eq!(counts(&config, &[4000; 3], 0, 1.0), (3, None));
 }

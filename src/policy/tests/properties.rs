@@ -61,7 +61,7 @@ fn configs() -> [PolicyConfig; 7] {
         config
     };
     let mut even = with(true, false);
-    let Layout::Leveled(layout) = &mut even.layout else { panic!("leveled") };
+    let Layout::Leveled(layout) = &mut even.layout else { panic!("a leveled tree") };
     layout.ratio = None;
     [
         leveldb,
@@ -314,7 +314,7 @@ pub(super) fn plans_beside_each_other(
 fn with_intra_l0() -> PolicyConfig {
     let mut config = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
     config.picker_mut().group_bytes = 16 << 20;
-    let Layout::Leveled(layout) = &mut config.layout else { panic!("leveled") };
+    let Layout::Leveled(layout) = &mut config.layout else { panic!("a leveled tree") };
     layout.ratio = None;
     config
 }

@@ -62,7 +62,7 @@ impl Load {
 
     /// Tables of `bytes` together over `places`, side by side.
     fn tables(&mut self, epoch: u64, places: std::ops::Range<u64>, bytes: u64) -> Vec<TableRecord> {
-        let Cutter::Size(SizeConfig { table_bytes, .. }) = self.config.cutter;
+        let table_bytes = self.config.cutter.table_bytes();
         let count = bytes.div_ceil(table_bytes).max(1);
         let width = places.end - places.start;
         let at = |n: u64| places.start + (u128::from(width) * u128::from(n) / u128::from(count)) as u64;

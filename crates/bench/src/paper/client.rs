@@ -6,7 +6,7 @@ use std::time::Duration;
 use terrace::Db;
 use terrace::env::Env;
 
-use super::machine::{Costs, Lab};
+use super::machine::{Costs, Lab, ReadCosts};
 use crate::Result;
 use crate::workload::Action;
 use crate::ycsb::keys::{InsertOrder, KeyFormat};
@@ -14,6 +14,53 @@ use crate::ycsb::values::ValueFormat;
 
 /// Processor time that a client may be behind before it catches up with the clock.
 const OWED_MAX: Duration = Duration::from_micros(50);
+
+/// What reads take is charged by the averages of so many of them.
+const METERED: u32 = 256;
+
+/// What reads take of the processor, by what the store has searched for the last ones.
+struct ReadMeter {
+    costs: ReadCosts,
+    /// Reads until the next look.
+    left: u32,
+    /// Lookups, tables asked and blocks searched until the last look.
+    seen: [u64; 3],
+    lookup: Duration,
+    scan: Duration,
+}
+
+impl ReadMeter {
+    fn new(db: &Db, costs: ReadCosts) -> Self {
+        let lookup = costs.lookup + costs.table + costs.block;
+        let mut meter = Self { costs, left: 0, seen: [0; 3], lookup, scan: costs.run };
+        meter.look(db);
+        // The first looks back on nothing of this client.
+        Self { lookup, ..meter }
+    }
+
+    /// One read more.
+    fn count(&mut self, db: &Db) {
+        self.left -= 1;
+        if self.left == 0 {
+            self.look(db);
+        }
+    }
+
+    fn look(&mut self, db: &Db) {
+        let stats = db.stats();
+        let now =
+            [stats.user_reads.gets, stats.user_reads.tables_asked, stats.cache.hits + stats.cache.misses];
+        let [lookups, tables, blocks] = [0, 1, 2].map(|at| (now[at] - self.seen[at]) as f64);
+        if lookups > 0.0 {
+            let ReadCosts { lookup, table, block, .. } = self.costs;
+            self.lookup = lookup + table.mul_f64(tables / lookups) + block.mul_f64(blocks / lookups);
+        }
+        let runs: usize =
+            stats.keyspaces.iter().flat_map(|keyspace| &keyspace.shape.levels).map(|level| level.runs).sum();
+        self.scan = self.costs.run * u32::try_from(runs.max(1)).unwrap_or(u32::MAX);
+        (self.left, self.seen) = (METERED, now);
+    }
+}
 
 /// The keys and values of a workload.
 #[derive(Clone, Debug)]
@@ -53,6 +100,8 @@ pub struct Client {
     db: Db,
     env: Arc<dyn Env>,
     costs: Costs,
+    /// In place of what `costs` has for reads.
+    meter: Option<ReadMeter>,
     records: Arc<Records>,
     version: u32,
     key: Vec<u8>,
@@ -69,6 +118,7 @@ impl Client {
             db: db.clone(),
             env: lab.env().clone(),
             costs: lab.costs(),
+            meter: lab.read_costs().map(|costs| ReadMeter::new(db, costs)),
             records,
             version: 0,
             key: Vec::new(),
@@ -126,7 +176,13 @@ impl Client {
         if let Some(value) = self.db.get(&self.key)? {
             check(&self.records, record, &value)?;
         }
-        Ok(self.costs.get)
+        Ok(match &mut self.meter {
+            Some(meter) => {
+                meter.count(&self.db);
+                meter.lookup
+            }
+            None => self.costs.get,
+        })
     }
 
     fn put(&mut self, record: u64) -> Result<Duration> {
@@ -151,7 +207,13 @@ impl Client {
             }
             found += 1;
         }
-        let (start, each) = self.costs.scan;
+        let (start, each) = match &mut self.meter {
+            Some(meter) => {
+                meter.count(&self.db);
+                (meter.scan, meter.costs.row)
+            }
+            None => self.costs.scan,
+        };
         Ok(start + each * u32::try_from(found).unwrap_or(u32::MAX))
     }
 }

@@ -10,7 +10,8 @@
 //!   full, and of every sync, by the [`DeviceModel`];
 //! * copies to the page cache, at the model's speed;
 //! * waiting: for locks, for other threads, for the pacer that slows writers down;
-//! * the processor time of clients' calls, by [`Costs`];
+//! * the processor time of clients' calls, by [`Costs`]; of reads by what they search, if the figure asks for that
+//!   ([`ReadCosts`]);
 //! * the processor time of flushes and compactions, by the records and bytes that they read ([`PROCESSOR`]).
 //!
 //! # What it does not contain
@@ -69,6 +70,52 @@ impl Costs {
     }
 }
 
+/// Processor time of reads that find everything in memory, by what the store searches for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadCosts {
+    /// Of a lookup, besides the tables.
+    pub lookup: Duration,
+    /// Of each table that a lookup asks: to find it, and to ask its filter.
+    pub table: Duration,
+    /// Of each block that a lookup searches.
+    pub block: Duration,
+    /// Of each run that a scan searches.
+    pub run: Duration,
+    /// Of each record that a scan returns.
+    pub row: Duration,
+}
+
+impl ReadCosts {
+    /// `terrace bench paper calibrate` measures them, on a machine with two cores
+    /// (`docs/benchmarks/ptier.md`, "What a read takes of the processor").
+    pub const MEASURED: Self = Self {
+        lookup: Duration::from_nanos(100),
+        table: Duration::from_nanos(36),
+        block: Duration::from_nanos(1000),
+        run: Duration::from_nanos(250),
+        row: Duration::from_nanos(50),
+    };
+
+    /// On a processor that takes `factor` times as long.
+    fn slowed(self, factor: f64) -> Self {
+        let [lookup, table, block, run, row] =
+            [self.lookup, self.table, self.block, self.run, self.row].map(|cost| cost.mul_f64(factor));
+        Self { lookup, table, block, run, row }
+    }
+
+    /// With units, for a report.
+    fn entries(self) -> [(String, String); 5] {
+        [
+            ("processor, per lookup", self.lookup),
+            ("processor, per table asked", self.table),
+            ("processor, per block searched", self.block),
+            ("processor, per run of a scan", self.run),
+            ("processor, per row of a scan", self.row),
+        ]
+        .map(|(name, cost)| (name.into(), format!("{} ns", cost.as_nanos())))
+    }
+}
+
 /// Processor time of a flush or compaction, for each record and for each KiB that it reads.
 ///
 /// `terrace bench paper calibrate` measures it, on a machine with two cores
@@ -86,6 +133,8 @@ pub enum Machine {
         model: DeviceModel,
         /// What clients' calls take of a processor.
         costs: Costs,
+        /// What reads take in place of that, where it depends on the tree.
+        reads: Option<ReadCosts>,
         /// What flushes and compactions take of one.
         processor: ProcessorModel,
     },
@@ -106,16 +155,34 @@ impl Machine {
             let names: Vec<_> = DeviceModel::presets().collect();
             format!("unknown device {name:?}: there are {}", names.join(", "))
         })?;
-        Ok(Self::Simulated { name: name.into(), model, costs: Costs::MEASURED, processor: PROCESSOR })
+        Ok(Self::Simulated {
+            name: name.into(),
+            model,
+            costs: Costs::MEASURED,
+            reads: None,
+            processor: PROCESSOR,
+        })
     }
 
     /// The machine with a simulated device changed by `change`; a real one stays what it is.
     #[must_use]
     pub fn with(self, what: &str, change: impl FnOnce(&mut DeviceModel)) -> Self {
         match self {
-            Self::Simulated { name, mut model, costs, processor } => {
+            Self::Simulated { name, mut model, costs, reads, processor } => {
                 change(&mut model);
-                Self::Simulated { name: format!("{name}, {what}"), model, costs, processor }
+                Self::Simulated { name: format!("{name}, {what}"), model, costs, reads, processor }
+            }
+            real @ Self::Real { .. } => real,
+        }
+    }
+
+    /// The simulated machine on which reads take as much of the processor as they search; a real one stays what it is.
+    #[must_use]
+    pub fn with_read_costs(self) -> Self {
+        match self {
+            Self::Simulated { name, model, costs, reads: _, processor } => {
+                let reads = Some(ReadCosts::MEASURED);
+                Self::Simulated { name, model, costs, reads, processor }
             }
             real @ Self::Real { .. } => real,
         }
@@ -129,13 +196,14 @@ impl Machine {
     #[must_use]
     pub fn slowed(self, factor: f64) -> Self {
         match self.with(&format!("{factor:.1} times as slow"), |model| slow_down(model, factor)) {
-            Self::Simulated { name, model, costs, processor } => {
+            Self::Simulated { name, model, costs, reads, processor } => {
                 let nanos = |nanos: u64| (nanos as f64 * factor) as u64;
                 let processor = ProcessorModel {
                     record_nanos: nanos(processor.record_nanos),
                     kibibyte_nanos: nanos(processor.kibibyte_nanos),
                 };
-                Self::Simulated { name, model, costs: costs.slowed(factor), processor }
+                let reads = reads.map(|reads| reads.slowed(factor));
+                Self::Simulated { name, model, costs: costs.slowed(factor), reads, processor }
             }
             real @ Self::Real { .. } => real,
         }
@@ -145,11 +213,11 @@ impl Machine {
     #[must_use]
     pub fn record(&self) -> DeviceRecord {
         match self {
-            Self::Simulated { name, model, costs: _, processor } => {
+            Self::Simulated { name, model, costs: _, reads, processor } => {
                 let entry = |name: &str, value: String| (name.to_owned(), value);
                 let micros = |time: Duration| format!("{} us", time.as_secs_f64() * 1e6);
                 let megabytes = |bytes: u64| format!("{} MB/s", bytes / 1_000_000);
-                let model = BTreeMap::from([
+                let mut model = BTreeMap::from([
                     entry("read latency", micros(model.read_latency)),
                     entry("flush latency", micros(model.flush_latency)),
                     entry("read bandwidth", megabytes(model.read_bandwidth)),
@@ -159,6 +227,7 @@ impl Machine {
                     entry("processor, per record compacted", format!("{} ns", processor.record_nanos)),
                     entry("processor, per KiB compacted", format!("{} ns", processor.kibibyte_nanos)),
                 ]);
+                model.extend(reads.iter().copied().flat_map(ReadCosts::entries));
                 DeviceRecord { kind: DeviceKind::Simulated, name: name.clone(), model }
             }
             Self::Real { .. } => {
@@ -190,16 +259,16 @@ impl Machine {
         body: impl FnOnce(&Lab) -> Result<R> + Send + 'static,
     ) -> Result<R> {
         match self {
-            Self::Simulated { model, costs, processor, .. } => {
+            Self::Simulated { model, costs, reads, processor, .. } => {
                 // Threads take turns where they wait; no bug is looked for here that preemption would show.
-                let (model, costs, processor) = (*model, *costs, *processor);
+                let (model, costs, reads, processor) = (*model, *costs, *reads, *processor);
                 let config = SimConfig { seed, device: model, processor, ..SimConfig::default() };
                 let config = SimConfig { preemption_percent: 0, ..config };
                 let dir = PathBuf::from(SIMULATED_DIR);
                 let env = kept.map_or_else(|| SimEnv::new(config), |kept| kept.0.crash(Survival::Everything));
                 env.simulate(move |env| {
                     let simulated = Some((env.clone(), model));
-                    body(&Lab { env, simulated, dir, costs })
+                    body(&Lab { env, simulated, dir, costs, reads })
                 })
             }
             Self::Real { dir } => {
@@ -208,7 +277,7 @@ impl Machine {
                 let temporary =
                     dir.as_ref().map_or_else(|| builder.tempdir(), |dir| builder.tempdir_in(dir))?;
                 let dir = temporary.path().join("store");
-                body(&Lab { env: PosixEnv::shared(), simulated: None, dir, costs: Costs::NONE })
+                body(&Lab { env: PosixEnv::shared(), simulated: None, dir, costs: Costs::NONE, reads: None })
             }
         }
     }
@@ -225,6 +294,7 @@ pub struct Lab {
     simulated: Option<(Arc<SimEnv>, DeviceModel)>,
     dir: PathBuf,
     costs: Costs,
+    reads: Option<ReadCosts>,
 }
 
 impl Lab {
@@ -244,6 +314,12 @@ impl Lab {
     #[must_use]
     pub fn costs(&self) -> Costs {
         self.costs
+    }
+
+    /// What reads take of the processor where it depends on the tree.
+    #[must_use]
+    pub fn read_costs(&self) -> Option<ReadCosts> {
+        self.reads
     }
 
     /// The files as they are now, on a simulated device. A real one keeps none.

@@ -6,7 +6,7 @@
 //!
 //! The parts: `machine` provides time, threads and files, virtual or real; `client` carries out the actions of
 //! [`crate::workload`] and checks every value; `timeline` sorts events by time; `figures` has the experiments that
-//! can be run, and `relation` their checks; `calibrate` measures what virtual time charges to compactions.
+//! can be run, and `relation` their checks; `calibrate` measures what virtual time charges to compactions and reads.
 //!
 //! Sizes are the papers', divided by a scale. The store never knows that it is in an experiment.
 
@@ -24,7 +24,7 @@ mod timeline;
 pub use calibrate::{Calibration, calibrate};
 pub use catalogue::experiments;
 pub use experiment::{Experiment, Need, State};
-pub use machine::{Costs, Machine};
+pub use machine::{Costs, Machine, ReadCosts};
 pub use text::{details, list, text};
 
 use std::time::Duration;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Layout, Leveled,
-    Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Silk, SoftSleep,
-    Steady, TableSize, Tiered,
+    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Guarded, Layout,
+    Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Silk,
+    SoftSleep, Steady, TableSize, Tiered,
 };
 use terrace::{Options, TreeOptions};
 
@@ -13,8 +13,8 @@ use crate::Result;
 
 /// The options of a profile, with those parts of its tree set otherwise that are named behind it, one after the other.
 ///
-/// A part is a decision (`layout`, which is `adaptive`, `leveled` or `tiered`, each with its defaults; `picker`, which is `cursor`,
-/// `least-overlap` or `ratio-window`, each with the group that there is, or `levels`), or a parameter by the name of its field in [`terrace::tree`]; those of a group
+/// A part is a decision (`layout`, which is `adaptive`, `leveled`, `tiered` or `guarded`, each with its defaults; `picker`, which is `cursor`,
+/// `least-overlap` or `ratio-window`, each with the group that there is, `levels` or `guards`; `cutter`, which is `size` or `guards`), or a parameter by the name of its field in [`terrace::tree`]; those of a group
 /// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk`, `dlc` or `gear`, each with the limits for writers that
 /// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
 /// `GET_BYTES+SCAN_BYTES`; `peak` is `delay-full` or `delay-part`; `burst` is `never`, a number of runs, or `RUNSxPARTS`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
@@ -49,17 +49,22 @@ pub fn options(text: &str) -> Result<Options> {
 fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
     match part {
         "layout" => tree.layout = layout(value)?,
+        "cutter" => tree.cutter = cutter(value, *tables(tree)?)?,
         "l0_bytes" => adaptive(tree)?.l0_bytes = size(value)?,
         "l0_runs" => adaptive(tree)?.l0_runs = value.parse()?,
         "level1_bytes" => *level_limits(tree)?.0 = size(value)?,
         "ratio" => *level_limits(tree)?.1 = value.parse()?,
-        "l0_trigger" => *level_limits(tree)?.2 = value.parse()?,
+        "l0_trigger" => *l0_trigger(tree)? = value.parse()?,
         "runs" => tiered(tree)?.runs = value.parse()?,
         "last_runs" => tiered(tree)?.last_runs = value.parse()?,
         "picker" => {
             tree.picker = picker(value, group(tree).map_or_else(|_| Group::default(), |group| *group))?
         }
         "part_bytes" => levels(tree)?.part_bytes = size(value)?,
+        "top_bits" => guarded(tree)?.top_bits = value.parse()?,
+        "bits_step" => guarded(tree)?.bits_step = value.parse()?,
+        "runs_max" => guarded(tree)?.runs_max = value.parse()?,
+        "guard_bytes" => guarded(tree)?.guard_bytes = size(value)?,
         "group_bytes" => group(tree)?.bytes = size(value)?,
         "group_parts" => group(tree)?.parts = value.parse()?,
         "settle" => group(tree)?.settle = is_on(value)?,
@@ -105,13 +110,11 @@ fn adaptive(tree: &mut TreeOptions) -> Result<&mut Adaptive> {
     }
 }
 
-/// The bytes of level 1, the ratio, and the runs at which level 0 is due.
-fn level_limits(tree: &mut TreeOptions) -> Result<(&mut u64, &mut u32, &mut usize)> {
+/// The bytes of level 1, and the ratio.
+fn level_limits(tree: &mut TreeOptions) -> Result<(&mut u64, &mut u32)> {
     match &mut tree.layout {
-        Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger })
-        | Layout::Tiered(Tiered { level1_bytes, ratio, l0_trigger, .. }) => {
-            Ok((level1_bytes, ratio, l0_trigger))
-        }
+        Layout::Leveled(Leveled { level1_bytes, ratio, .. })
+        | Layout::Tiered(Tiered { level1_bytes, ratio, .. }) => Ok((level1_bytes, ratio)),
         _ => Err("only with layout=leveled or layout=tiered".into()),
     }
 }
@@ -127,6 +130,22 @@ fn levels(tree: &mut TreeOptions) -> Result<&mut Levels> {
     match &mut tree.picker {
         Picker::Levels(levels) => Ok(levels),
         _ => Err("only with picker=levels".into()),
+    }
+}
+
+fn guarded(tree: &mut TreeOptions) -> Result<&mut Guarded> {
+    match &mut tree.layout {
+        Layout::Guarded(guarded) => Ok(guarded),
+        _ => Err("only with layout=guarded".into()),
+    }
+}
+
+fn l0_trigger(tree: &mut TreeOptions) -> Result<&mut usize> {
+    match &mut tree.layout {
+        Layout::Leveled(leveled) => Ok(&mut leveled.l0_trigger),
+        Layout::Tiered(tiered) => Ok(&mut tiered.l0_trigger),
+        Layout::Guarded(guarded) => Ok(&mut guarded.l0_trigger),
+        _ => Err("not with layout=adaptive".into()),
     }
 }
 
@@ -148,7 +167,7 @@ fn window(tree: &mut TreeOptions) -> Result<&mut RatioWindow> {
 
 fn tables(tree: &mut TreeOptions) -> Result<&mut TableSize> {
     match &mut tree.cutter {
-        Cutter::Size(size) => Ok(size),
+        Cutter::Size(size) | Cutter::Guards(size) | Cutter::Prefix(size) => Ok(size),
         _ => Err("only where tables are cut by size".into()),
     }
 }
@@ -274,7 +293,8 @@ fn layout(value: &str) -> Result<Layout> {
         "adaptive" => Ok(Layout::Adaptive(Adaptive::default())),
         "leveled" => Ok(Layout::Leveled(Leveled::default())),
         "tiered" => Ok(Layout::Tiered(Tiered::default())),
-        _ => Err("a layout is adaptive, leveled or tiered".into()),
+        "guarded" => Ok(Layout::Guarded(Guarded::default())),
+        _ => Err("a layout is adaptive, leveled, tiered or guarded".into()),
     }
 }
 
@@ -284,7 +304,16 @@ fn picker(value: &str, group: Group) -> Result<Picker> {
         "least-overlap" => Ok(Picker::LeastOverlap(group)),
         "ratio-window" => Ok(Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() })),
         "levels" => Ok(Picker::Levels(Levels::default())),
-        _ => Err("a picker is cursor, least-overlap, ratio-window or levels".into()),
+        "guards" => Ok(Picker::Guards),
+        _ => Err("a picker is cursor, least-overlap, ratio-window, levels or guards".into()),
+    }
+}
+
+fn cutter(value: &str, tables: TableSize) -> Result<Cutter> {
+    match value {
+        "size" => Ok(Cutter::Size(tables)),
+        "guards" => Ok(Cutter::Guards(tables)),
+        _ => Err("a cutter is size or guards".into()),
     }
 }
 
@@ -363,6 +392,12 @@ mod tests {
         assert_eq!(adaptive.layout, Layout::Adaptive(Adaptive { l0_bytes: 12 << 20, l0_runs: 5 }));
         let (packs, descriptors) = (PackLayout::Many { bytes_max: 1 << 30 }, Descriptors::PerTable);
         assert_eq!(adaptive.placer, Placer::OneDevice(OneDevice { packs, descriptors }));
+        let guarded = options(
+            "default:layout=guarded:picker=guards:cutter=guards:l0_trigger=3:top_bits=20:bits_step=1:runs_max=4:guard_bytes=1M",
+        );
+        let expected =
+            Guarded { l0_trigger: 3, top_bits: 20, bits_step: 1, runs_max: 4, guard_bytes: 1 << 20 };
+        assert_eq!(guarded.unwrap().tree.layout, Layout::Guarded(expected));
         let tiered = options(
             "default:layout=tiered:level1_bytes=12M:ratio=6:runs=3:last_runs=1:l0_trigger=2:picker=levels:part_bytes=8M",
         );
@@ -446,7 +481,10 @@ mod tests {
             ("default:ratio=4", "layout=leveled"),
             ("leveldb-2m:l0_runs=4", "layout=adaptive"),
             ("default:oldest_runs=4", "picker=ratio-window"),
-            ("default:layout=tiered", "adaptive or leveled"),
+            ("default:layout=striped", "tiered or guarded"),
+            ("default:top_bits=9", "layout=guarded"),
+            ("default:picker=least-overlap:layout=guarded", "all be of guards"),
+            ("default:cutter=knife", "size or guards"),
             ("default:l0_slow=2", "tree.layout.l0_runs"),
             ("default:memory_bytes=1G", "terrace::tree"),
             ("default:burst=20", "pacer=dlc"),

@@ -383,7 +383,7 @@ impl Lab {
         }
         let iterator = CompactionIterator {
             output: Tables::new(arriving.outputs, id),
-            cutting: Some(cutter.start(grandparents(version, plan), &plan.fences)),
+            cutting: Some(cutter.start_into(plan.target, grandparents(version, plan), &plan.fences)),
             snapshots: snapshots.clone(),
             coverage,
             outside: Outside { version, inputs: &inputs.ids },

@@ -6,14 +6,15 @@
 //!
 //! It touches what [`Background`] holds.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Background;
 use crate::catalog::Version;
 use crate::engine::read::tree::Tree;
-use crate::policy::{Claims, Planned, SpaceView, TreeShape, TreeView, decide};
-use crate::types::{KeyspaceId, Seq};
+use crate::policy::{Claims, Picker, Planned, SEARCHED_MAX, SpaceView, TreeShape, TreeView, decide};
+use crate::types::{KeyspaceId, Seq, TableId};
 
 impl Background {
     /// The tree whose sealed memtable has waited longest, and the number of that memtable's oldest entry. Looks at
@@ -65,6 +66,8 @@ impl Background {
                 shape.expiring = self.jobs.expiring(tree);
                 shape.put_off = self.jobs.is_put_off(tree);
                 shape.overwrite_ratio = tree.overwrite_ratio.share();
+                shape.prefix = tree.record.prefix.or_else(|| tree.fitting_prefix.rule());
+                shape.searched = searched(&version, &self.jobs.settings.load().policy.picker);
                 // Others need the space more.
                 if self.jobs.storage.is_short_of_space() {
                     shape.read_debt_bytes = 0;
@@ -86,4 +89,18 @@ impl Background {
             .collect();
         plan(&views)
     }
+}
+
+/// The tables of the deepest level that lookups have searched so often that `picker` may merge them, those with most searches
+/// first.
+fn searched(version: &Version, picker: &Picker) -> [Option<TableId>; SEARCHED_MAX] {
+    let mut first = [None; SEARCHED_MAX];
+    let deepest = version.deepest().map(|level| version.level(level)).filter(|state| state.depth() > 1);
+    let is_due = |count: u64, bytes| picker.accesses_max(bytes).is_some_and(|max| count >= max);
+    let tables = deepest.into_iter().flat_map(|state| state.tables());
+    let counts = tables.map(|table| (table.searches.get(), table)).filter(|(count, _)| *count > 0);
+    let mut due: Vec<_> = counts.filter(|(count, table)| is_due(*count, table.bytes())).collect();
+    due.sort_by_key(|(count, table)| (Reverse(*count), table.id));
+    first.iter_mut().zip(due).for_each(|(place, (_, table))| *place = Some(table.id));
+    first
 }

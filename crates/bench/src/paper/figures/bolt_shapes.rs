@@ -1,65 +1,23 @@
 //! The stores that BoLT's authors compare: profiles of Terrace at the scale of a run.
 
-use terrace::tree::{Cutter, Group, Layout, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow};
+use terrace::tree::{Cutter, Pacer};
 use terrace::{Options, TreeOptions};
 
-use super::{LEVEL1_BYTES_MIN, MEMTABLE_BYTES_MIN, memory_for};
+use super::scaled::{TABLE_BYTES_MIN, group, scale_tree};
+use super::{MEMTABLE_BYTES_MIN, memory_for};
 use crate::paper::experiment::Setting;
 
 /// The paper's machine and memtables.
 pub(super) const MEMORY_BYTES: u64 = 8_000_000_000;
 const MEMTABLE_BYTES: u64 = 64 << 20;
 
-/// The least table and pack that the store takes.
-const TABLE_BYTES_MIN: u64 = 1 << 10;
-const PACK_BYTES_MIN: u64 = 1 << 20;
-
 /// A profile, all of its sizes divided by the scale but for that of a block.
 pub(super) fn profile(setting: &Setting, name: &str) -> Options {
     let mut options = Options::profile(name).unwrap_or_default();
     options.memtable_bytes = setting.scaled(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN);
     options.memory_bytes = Some(memory_for(setting.scaled(MEMORY_BYTES), options.memtable_bytes));
-    scale(setting, &mut options.tree);
+    scale_tree(setting, &mut options.tree);
     options
-}
-
-/// Divides the sizes of `tree` by the scale.
-fn scale(setting: &Setting, tree: &mut TreeOptions) {
-    let level_bytes = |bytes: u64| setting.scaled(bytes).max(LEVEL1_BYTES_MIN);
-    match &mut tree.layout {
-        Layout::Adaptive(adaptive) => adaptive.l0_bytes = level_bytes(adaptive.l0_bytes),
-        Layout::Leveled(leveled) => leveled.level1_bytes = level_bytes(leveled.level1_bytes),
-        Layout::Tiered(tiered) => tiered.level1_bytes = level_bytes(tiered.level1_bytes),
-        _ => {}
-    }
-    if let Some(group) = group(tree)
-        && group.bytes > 0
-    {
-        group.bytes = setting.scaled(group.bytes);
-    }
-    if let Cutter::Size(size) = &mut tree.cutter {
-        size.table_bytes = setting.scaled(size.table_bytes).max(TABLE_BYTES_MIN);
-    }
-    if let Pacer::Governor(governor) = &mut tree.pacer {
-        for bytes in [&mut governor.debt_slow_bytes, &mut governor.debt_stop_bytes] {
-            // What is next to no limit stays so.
-            if *bytes < u64::MAX / 2 {
-                *bytes = setting.scaled(*bytes);
-            }
-        }
-    }
-    if let Placer::OneDevice(OneDevice { packs: PackLayout::Many { bytes_max }, .. }) = &mut tree.placer {
-        *bytes_max = setting.scaled(*bytes_max).max(PACK_BYTES_MIN);
-    }
-}
-
-fn group(tree: &mut TreeOptions) -> Option<&mut Group> {
-    match &mut tree.picker {
-        Picker::Cursor(group)
-        | Picker::LeastOverlap(group)
-        | Picker::RatioWindow(RatioWindow { group, .. }) => Some(group),
-        _ => None,
-    }
 }
 
 /// Tables of another size.

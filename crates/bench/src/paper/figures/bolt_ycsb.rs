@@ -11,31 +11,24 @@
 //! tables of scaled size. In the other phases blocks are read, whose size is not scaled.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use terrace::{Db, Options};
 
 use super::bolt::{KEY_BYTES, THREADS};
 use super::bolt_shapes::{MEMORY_BYTES, Shape};
+use super::ycsb::{Draw, Size, draw};
 use super::{closed_loop, memory_for, seconds, series};
 use crate::Result;
-use crate::generator::{Rng, ScrambledZipfian, Zipfian};
 use crate::paper::client::Records;
 use crate::paper::experiment::Setting;
 use crate::paper::machine::{Kept, Lab};
 use crate::paper::record::{Axis, Series};
 use crate::paper::timeline::Latencies;
-use crate::workload::Action;
 use crate::workload::order::Order;
 use crate::ycsb::keys::InsertOrder;
 
 const OPERATIONS: u64 = 10_000_000;
-
-/// Rows of a scan, at most.
-const SCAN_ROWS: u64 = 100;
-
-/// YCSB's skew.
-const THETA: f64 = 0.99;
 
 /// The phases of the paper's order; E has a store and a load of its own.
 pub(super) const PHASES: [&str; 8] = ["LA", "A", "B", "C", "F", "D", "LE", "E"];
@@ -88,7 +81,7 @@ fn load(setting: &Setting, (name, options): Shape, data: Data) -> Result<Loaded>
     let memory = setting.scaled(MEMORY_BYTES.min(bytes / 6));
     options.memory_bytes = Some(memory_for(memory, options.memtable_bytes));
     let (opened, scale) = (options.clone(), setting.scale);
-    let size = Size::of(setting, data);
+    let size = size(setting, data);
     let (load, kept) = setting.machine.run(setting.seed, move |lab| {
         let db = lab.open(opened)?;
         let load = run_phases(lab, &db, data, size, scale, &["load"])?.remove(0);
@@ -100,7 +93,7 @@ fn load(setting: &Setting, (name, options): Shape, data: Data) -> Result<Loaded>
 
 /// Runs the phases of `order`, the paper's or a part of it, of which each list begins with a load.
 fn run(setting: &Setting, loaded: &Loaded, data: Data, order: Order) -> Result<Store> {
-    let (size, scale) = (Size::of(setting, data), setting.scale);
+    let (size, scale) = (size(setting, data), setting.scale);
     let mut all = Vec::new();
     for &phases in order {
         all.push(loaded.load.clone());
@@ -157,31 +150,14 @@ pub(super) fn run_both(
     Ok([popular, all_alike])
 }
 
-/// A data set at the scale of a run.
-#[derive(Clone, Copy)]
-struct Size {
-    records: u64,
-    operations: u64,
-    uniform: bool,
-    seed: u64,
-}
-
-impl Size {
-    fn of(setting: &Setting, data: Data) -> Self {
-        Self {
-            records: setting.scaled(data.records),
-            operations: setting.scaled(OPERATIONS),
-            uniform: data.uniform,
-            seed: setting.seed,
-        }
+/// The data at the scale of a run.
+fn size(setting: &Setting, data: Data) -> Size {
+    Size {
+        records: setting.scaled(data.records),
+        operations: setting.scaled(OPERATIONS),
+        uniform: data.uniform,
+        seed: setting.seed,
     }
-}
-
-/// What clients do in a phase.
-struct Draw {
-    action: Arc<super::Draw>,
-    actions: u64,
-    operations: u64,
 }
 
 fn measure(lab: &Lab, db: &Db, records: &Arc<Records>, size: Size, draw: Draw) -> Result<Phase> {
@@ -194,54 +170,6 @@ fn measure(lab: &Lab, db: &Db, records: &Arc<Records>, size: Size, draw: Draw) -
     db.wait_idle()?;
     let rate = draw.operations as f64 / seconds(lab.env().now() - started);
     Ok(Phase { rate, latencies, written: written() - before })
-}
-
-fn draw(phase: &str, size: Size, inserted: &Arc<AtomicU64>) -> Draw {
-    let Size { records, operations, uniform, seed } = size;
-    let popular = ScrambledZipfian::new(0, records);
-    let any = Arc::new(move |rng: &mut Rng| if uniform { rng.below(records) } else { popular.next(rng) });
-    let inserted = inserted.clone();
-    let insert = {
-        let inserted = inserted.clone();
-        move || Action::Put(inserted.fetch_add(1, Ordering::Relaxed))
-    };
-    let mixed = |action| Draw { action, actions: operations, operations };
-    let updates = |percent: u64| -> Arc<super::Draw> {
-        let any = any.clone();
-        Arc::new(move |_, rng| {
-            let record = any(rng);
-            if rng.below(100) < percent { Action::Put(record) } else { Action::Get(record) }
-        })
-    };
-    match phase {
-        "load" => {
-            Draw { action: Arc::new(|number, _| Action::Put(number)), actions: records, operations: records }
-        }
-        "a" => mixed(updates(50)),
-        "b" => mixed(updates(5)),
-        "c" => mixed(updates(0)),
-        "d" => {
-            let ages = Zipfian::new(records, THETA);
-            mixed(Arc::new(move |_, rng| match rng.below(100) {
-                0..5 => insert(),
-                _ => Action::Get(inserted.load(Ordering::Relaxed).saturating_sub(1 + ages.next(rng))),
-            }))
-        }
-        "e" => mixed(Arc::new(move |_, rng| match rng.below(100) {
-            0..5 => insert(),
-            _ => Action::Scan { from: any(rng), records: 1 + rng.below(SCAN_ROWS) },
-        })),
-        // Half of the operations read, half write what they have read: three actions in two operations.
-        _ => Draw {
-            action: Arc::new(move |number, _| {
-                let (pair, action) = (number / 3, number % 3);
-                let record = any(&mut Rng::stream(seed, 2 * pair + action.min(1)));
-                if action == 2 { Action::Put(record) } else { Action::Get(record) }
-            }),
-            actions: operations / 2 * 3,
-            operations,
-        },
-    }
 }
 
 fn bars(stores: &[Store], y: &Axis, measure: impl Fn(&Phase) -> f64) -> Vec<Series> {
@@ -295,46 +223,6 @@ mod tests {
 
     fn setting(scale: f64) -> Setting {
         Setting { machine: Machine::preset("laptop-sata-ssd").unwrap(), scale, seed: 1 }
-    }
-
-    #[test]
-    fn every_phase_does_what_ycsb_says() {
-        let size = Size { records: 1000, operations: 600, uniform: false, seed: 1 };
-        for (phase, shares) in [
-            ("load", [0.0, 1.0, 0.0]),
-            ("a", [0.5, 0.5, 0.0]),
-            ("b", [0.95, 0.05, 0.0]),
-            ("c", [1.0, 0.0, 0.0]),
-            ("d", [0.95, 0.05, 0.0]),
-            ("e", [0.0, 0.05, 0.95]),
-            ("f", [2.0 / 3.0, 1.0 / 3.0, 0.0]),
-        ] {
-            let draw = draw(phase, size, &Arc::new(AtomicU64::new(1000)));
-            let mut rng = Rng::new(1);
-            let mut found = [0.0; 3];
-            for number in 0..draw.actions {
-                let kind = match (draw.action)(number, &mut rng) {
-                    Action::Get(_) => 0,
-                    Action::Put(_) | Action::Delete(_) => 1,
-                    Action::Scan { .. } => 2,
-                };
-                found[kind] += 1.0 / draw.actions as f64;
-            }
-            for (found, share) in found.iter().zip(shares) {
-                assert!((found - share).abs() < 0.06, "{phase}: {found} for {share}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_written_in_f_has_just_been_read() {
-        let size = Size { records: 1000, operations: 600, uniform: true, seed: 1 };
-        let draw = draw("f", size, &Arc::new(AtomicU64::new(1000)));
-        for pair in 0..100 {
-            let action = |at: u64| (draw.action)(3 * pair + at, &mut Rng::new(7));
-            let Action::Get(read) = action(1) else { panic!("nothing is read first") };
-            assert_eq!(action(2), Action::Put(read));
-        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ mod bolt_ycsb;
 pub mod dlc;
 pub mod lsbm;
 pub mod ptier;
+mod scaled;
+mod ycsb;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Cutter, Flushes, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow,
-    TableSize,
+    Adaptive, Cutter, Flushes, Guarded, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker, Placer,
+    Prefixed, RatioWindow, TableSize, Tiered,
 };
 use terrace::{Db, Options, TreeOptions};
 
@@ -68,6 +70,19 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
         Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
             (bytes(level1_bytes), ratio.to_string(), l0_trigger.to_string())
         }
+        Layout::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger }) => {
+            (bytes(level1_bytes), ratio.to_string(), l0_trigger.to_string())
+        }
+        Layout::Tiered(Tiered { level1_bytes, ratio, runs, last_runs, l0_trigger }) => (
+            bytes(level1_bytes),
+            format!("{ratio}; {runs} runs, {last_runs} in the last level"),
+            l0_trigger.to_string(),
+        ),
+        Layout::Guarded(Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes }) => (
+            format!("guards of {top_bits} bits, {bits_step} fewer by level"),
+            format!("{runs_max} runs, or {} and twice as many by level", bytes(guard_bytes)),
+            l0_trigger.to_string(),
+        ),
         other => (format!("{other:?}"), String::new(), String::new()),
     };
     let mut entries = vec![("level 1", level1), ("level ratio", ratio)];
@@ -95,7 +110,8 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
         ]);
     }
     match tree.cutter {
-        Cutter::Size(TableSize { table_bytes, flushes }) => entries.extend([
+        Cutter::Size(TableSize { table_bytes, flushes })
+        | Cutter::Guards(TableSize { table_bytes, flushes }) => entries.extend([
             ("table", bytes(table_bytes)),
             ("one table per flush", (flushes == Flushes::Whole).to_string()),
         ]),
