@@ -109,18 +109,19 @@ impl<'a> Level<'a> {
 
     /// Whether `table` overlaps a table of a lower epoch in run `number`.
     fn meets(&self, number: usize, table: &TableMeta) -> Result<bool, Inconsistent> {
-        let placed = self.placed.get(number).and_then(|placed| {
-            // The last one that begins before the end: what is before that ends before it begins.
+        let placed = self.placed.get(number).into_iter().flat_map(|placed| {
+            // From the last one that begins before the end, back to the first that does not overlap.
             let to = match &table.range.end {
                 UpperBound::Excluded(end) => Bound::Excluded(&**end),
                 UpperBound::Unbounded => Bound::Unbounded,
             };
-            placed.range::<[u8], _>((Bound::Unbounded, to)).next_back().map(|(_, last)| last)
+            let back = placed.range::<[u8], _>((Bound::Unbounded, to)).rev().map(|(_, placed)| placed);
+            back.take_while(|other| other.range.overlaps(&table.range))
         });
         let before = self.run(number).into_iter().flat_map(|run| run.overlapping(&table.range));
         let before = before.filter(|other| !self.left.contains_key(&other.id) && other.id != table.id);
         let mut meets = false;
-        for other in before.chain(placed.filter(|other| other.range.overlaps(&table.range))) {
+        for other in before.chain(placed) {
             // INVARIANT(I1): tables of one epoch share no user key.
             ensure!(other.epoch != table.epoch, "I1: {other:?} and {table:?} overlap and have one epoch");
             meets |= other.epoch < table.epoch;

@@ -12,6 +12,7 @@
 //! In level 0, runs stand for ages as they do below, and the tables of a run have one epoch.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::catalog::{LevelState, Run, TableMeta};
@@ -63,15 +64,35 @@ pub fn connected<'a>(state: &'a LevelState, range: &KeyRange) -> Vec<&'a Arc<Tab
         return run.overlapping(range).collect();
     }
     let mut reach = range.clone();
-    loop {
-        let wider = state.runs.iter().flat_map(|run| run.overlapping(&reach)).map(|table| &table.range);
-        // Together they leave no gap, so what overlaps their hull overlaps one of them, or `range`.
-        let wider = wider.fold(reach.clone(), |hull, range| hull.hull(range));
-        if wider == reach {
-            return state.runs.iter().flat_map(|run| run.overlapping(&reach)).collect();
+    // In each run, the places of the tables that are in reach. They grow outwards, so each table is looked at once.
+    let mut places: Vec<Range<usize>> =
+        (state.runs.iter()).map(|run| run.lower_bound(&range.start)).map(|first| first..first).collect();
+    let mut is_growing = true;
+    while is_growing {
+        is_growing = false;
+        for (run, places) in state.runs.iter().zip(&mut places) {
+            let before = |places: &Range<usize>| run.get(places.start.checked_sub(1)?);
+            while let Some(table) = before(places).filter(|table| table.range.end.admits(&reach.start)) {
+                places.start -= 1;
+                is_growing |= extend(&mut reach, &table.range);
+            }
+            while let Some(table) = run.get(places.end).filter(|table| reach.end.admits(&table.range.start)) {
+                places.end += 1;
+                is_growing |= extend(&mut reach, &table.range);
+            }
         }
-        reach = wider;
     }
+    let in_reach = |(run, places): (&'a Run, Range<usize>)| run.iter_from(places.start).take(places.len());
+    state.runs.iter().zip(places).flat_map(in_reach).collect()
+}
+
+/// Extends `reach` by `range`, which overlaps it; whether it is wider now.
+fn extend(reach: &mut KeyRange, range: &KeyRange) -> bool {
+    let is_wider = range.start < reach.start || range.end > reach.end;
+    if is_wider {
+        *reach = reach.hull(range);
+    }
+    is_wider
 }
 
 /// The components of the level, in key order; each by the starts of its tables.

@@ -95,3 +95,14 @@ fn tables_of_one_epoch_that_overlap_are_refused() {
     assert!(place(&[], &[], vec![aged(1, 5, 0, 9), aged(2, 5, 9, 20)]).is_err());
     assert!(place(&runs, &[aged(7, 5, 0, 9)], Vec::new()).unwrap_err().to_string().contains("in no run"));
 }
+
+/// Also where one of them has just been placed, and another table lies beside it in its run.
+#[test]
+fn tables_of_one_epoch_that_overlap_are_refused_whatever_lies_beside_them() {
+    let (older, tied) = (aged(2, 4, 4, 6), [aged(1, 5, 0, 2), aged(3, 5, 1, 5)]);
+    assert!(place(&[], &[], vec![older.clone(), tied[0].clone(), tied[1].clone()]).is_err());
+    // The first of the two is placed again, since what lay below it goes.
+    let below = aged(4, 1, 0, 2);
+    let runs = place(&[], &[], vec![below.clone(), tied[0].clone()]).unwrap();
+    assert!(place(&runs, &[below], vec![older, tied[1].clone()]).is_err());
+}

@@ -178,3 +178,72 @@ fn i4_merges_of_whole_levels_and_of_parts_change_no_answer() {
     let enough = counts.iter().zip([1000, 200, 200, 50, 100, 50]).all(|(count, least)| *count >= least);
     assert!(enough && refused.values().sum::<u32>() >= 100, "{counts:?}, refused {refused:?}");
 }
+
+/// Any tables of a level, closed or not, go to any level not far below, with any of the tables there or none. They get
+/// new epochs, their old ones, or those of others.
+fn any_step(lab: &Lab, cutter: &Cutter, dice: &mut Dice) -> Option<(Plan, TreeEdit, Written)> {
+    let source = dice.below(u64::from(DEEPEST) + 1) as u8;
+    let target = source + dice.below(3) as u8;
+    let drawn = |level: u8, odds: u64, dice: &mut Dice| -> Vec<&Arc<TableMeta>> {
+        lab.version.level(level).tables().filter(|_| dice.below(odds) == 0).collect()
+    };
+    let odds = 1 + dice.below(6);
+    let seed = drawn(source, odds, dice);
+    let state = lab.version.level(source);
+    let victims = match dice.below(4) {
+        0 => seed,
+        1 if source == target => convex(state, &seed),
+        _ => downward(state, &seed),
+    };
+    let moved = if source == target { 0 } else { dice.below(4) };
+    let (moves, compacted): (Vec<_>, Vec<_>) = victims.iter().partition(|_| dice.below(3) < moved);
+    let odds = 1 + dice.below(6);
+    let others = if source == target || dice.below(2) == 0 { Vec::new() } else { drawn(target, odds, dice) };
+    let all: Vec<_> = victims.iter().chain(&others).copied().collect();
+    let input = |level| move |table: &&Arc<TableMeta>| PlanInput { level, table: table.id };
+    let inputs: Vec<_> =
+        compacted.into_iter().map(input(source)).chain(others.iter().map(input(target))).collect();
+    let kind = if inputs.is_empty() { PlanKind::Move } else { PlanKind::Compact };
+    let moves = moves.iter().map(|table| table.id).collect();
+    let plan = Plan { kind, inputs, moves, stacks: dice.below(2) == 0, ..plan_of(source, target, &all)? };
+    let (mut edit, tables) = lab.carry_out(&plan, cutter, lab.next_id);
+    let epochs: Vec<Epoch> = lab.version.tables().map(|(_, table)| table.epoch).collect();
+    let (fresh, any) = (lab.next_epoch(), epochs[dice.below(epochs.len() as u64) as usize]);
+    let of_outputs = [None, None, Some(fresh), Some(any)][dice.below(4) as usize];
+    for (_, record) in &mut edit.add {
+        let is_moved = plan.moves.contains(&record.id);
+        let old = lab.version.table(record.id).map(|(_, table)| table.epoch);
+        let of_moved = [None, None, old, Some(any), Some(lab.next_epoch())][dice.below(5) as usize];
+        let other = if is_moved { of_moved } else { of_outputs };
+        record.epoch = other.unwrap_or(record.epoch);
+    }
+    Some((plan, edit, tables))
+}
+
+/// The checks of an install are enough by themselves, whatever a layout comes to think of.
+#[test]
+fn i4_whatever_edit_passes_the_checks_changes_no_answer() {
+    let (mut tried, mut passed, mut mixed, mut partly, mut within) = (0, 0, 0, 0, 0);
+    for seed in 0..300 {
+        let mut dice = Dice(20_000 + seed);
+        let mut lab = Lab::random(Levels::Stacked, &mut dice);
+        let (_, cutter) = random_policies(&mut dice);
+        for _ in 0..40 {
+            let Some((plan, edit, tables)) = any_step(&lab, &cutter, &mut dice) else { continue };
+            let was = lab.version.clone();
+            tried += 1;
+            if lab.install(true, &edit, tables).is_err() {
+                continue;
+            }
+            lab.check_answers()
+                .unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {edit:?}: {wrong}, from {was:?}"));
+            passed += 1;
+            mixed += u32::from(!plan.moves.is_empty() && !plan.inputs.is_empty());
+            let others = plan.inputs.iter().any(|input| input.level != plan.source);
+            partly += u32::from(others && check_merged(&was, &edit).is_err());
+            within += u32::from(plan.source == plan.target && plan.inputs.len() > 1);
+        }
+    }
+    let counts = [passed, mixed, partly, within];
+    assert!(counts.iter().all(|count| *count >= 100), "{tried} tried, {counts:?}");
+}
