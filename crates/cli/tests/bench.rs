@@ -156,7 +156,8 @@ fn runs_are_drawn_on_pages() {
 #[test]
 fn a_recorded_load_is_judged_by_its_own_and_by_another_pacer() {
     let place = Workplace::new();
-    let run = "--phases load,a --records 3000 --seconds 1 --value-bytes 100 --profile dlc-full:interval_ms=20";
+    let run =
+        "--phases load,a --records 3000 --seconds 1 --value-bytes 100 --profile dlc-full:interval_ms=20";
     place.succeed(&format!("bench ycsb {run} --json run.json"));
     let own = place.succeed("bench replay run.json --phase a");
     assert!(own.starts_with("a, dlc-full:interval_ms=20: ") && own.contains("within level 0"), "{own}");
