@@ -7,30 +7,34 @@ use terrace::{Db, Options};
 /// Writes the files of the golden store into `dir`.
 fn write_files(dir: &Path) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format/v1/store.hex");
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = std::fs::read_to_string(path).expect("the golden store");
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
-            ["file", name, length] => files.push((name.into(), vec![0; length.parse().unwrap()])),
+            ["file", name, length] => files.push((name.into(), vec![0; length.parse().expect("a length")])),
             [offset, hex] => {
-                let offset: usize = offset.parse().unwrap();
-                let bytes =
-                    (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap());
-                let (_, file) = files.last_mut().unwrap();
+                let offset: usize = offset.parse().expect("an offset");
+                let bytes = (0..hex.len() / 2)
+                    .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex digits"));
+                let (_, file) = files.last_mut().expect("a file comes first");
                 bytes.enumerate().for_each(|(at, byte)| file[offset + at] = byte);
             }
             _ => panic!("{line}"),
         }
     }
     for (name, bytes) in files {
-        std::fs::write(dir.join(name), bytes).unwrap();
+        std::fs::write(dir.join(name), bytes).expect("a file");
     }
 }
 
 fn contents(db: &Db) -> Vec<(String, String)> {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    db.iter().unwrap().map(|entry| entry.unwrap()).map(|(key, value)| (text(&key), text(&value))).collect()
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    db.iter()
+        .expect("a scan")
+        .map(|entry| entry.expect("an entry"))
+        .map(|(key, value)| (text(&key), text(&value)))
+        .collect()
 }
 
 fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {

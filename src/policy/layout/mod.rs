@@ -109,7 +109,8 @@ impl Layout {
         }
     }
 
-    /// Bytes at which each level is due: 0 for level 0, whose runs are counted, and [`u64::MAX`] for one that never is.
+    /// Bytes at which each level is due: 0 for one whose runs are counted, as those of level 0 are, and [`u64::MAX`] for one
+    /// that never is.
     #[must_use]
     pub fn limits(&self, version: &Version) -> [u64; LEVELS] {
         match self {

@@ -89,12 +89,11 @@ impl TieredConfig {
         by(state.depth() as u64, runs).max(by(state.bytes(), bytes))
     }
 
-    /// Bytes at which each level is due; [`u64::MAX`] where they do not count.
+    /// Bytes at which each level is due; 0 where its runs are counted alone.
     pub(super) fn limits(&self, version: &Version) -> [u64; LEVELS] {
-        let mut limits = [u64::MAX; LEVELS];
-        limits[0] = 0;
+        let mut limits = [0; LEVELS];
         for (level, _) in version.levels().skip(1) {
-            limits[usize::from(level)] = self.full(version, level).bytes.unwrap_or(u64::MAX);
+            limits[usize::from(level)] = self.full(version, level).bytes.unwrap_or(0);
         }
         limits
     }

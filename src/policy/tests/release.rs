@@ -83,6 +83,16 @@ fn neighbours_go_together_but_one_by_one_in_level_0_and_the_deepest_first() {
     assert_eq!(next(&deep, &busy, &[]), "Compact L3 3 (released)");
 }
 
+/// Table 5 lies on table 3, and is older than table 7: outputs of both as new as table 7 would hide what table 5 has.
+#[test]
+fn neighbours_of_a_level_of_several_runs_go_one_by_one() {
+    let held = (50, 2 * QUARTER);
+    let below = [(3, holding(7, ("a", "b"), 7, held)), (3, holding(3, ("d", "f"), 7, held))];
+    assert_eq!(next(&below, &Claims::default(), &[]), "Compact L3 7 3 (released)");
+    let over = [(3, table(5, 5, KeyRange::new(*b"e", *b"h"), 1 << 20))];
+    assert_eq!(next(&[&below[..], &over].concat(), &Claims::default(), &[]), "Compact L3 7 (released)");
+}
+
 #[test]
 fn levels_that_are_due_go_first_and_a_failure_is_waited_for() {
     let free = Claims::default();

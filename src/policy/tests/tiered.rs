@@ -89,6 +89,10 @@ fn a_level_is_due_by_its_runs_or_its_bytes_as_it_keeps_several_or_one() {
     assert_eq!(scores(tiered(4, 1), [(2, 50), (1, 50)]), [0.5, 0.5]);
     // Stepped merge: the last level is full by its bytes.
     assert_eq!(scores(tiered(4, 1000), [(4, 1), (5, 10)]), [1.0, 0.5]);
+    let limits = |layout: Layout| layout.limits(&tree_of([(2, 1), (1, 1)]))[..4].to_vec();
+    assert_eq!(limits(tiered(1, 1)), [0, 10 << 20, 100 << 20, 1000 << 20]);
+    assert_eq!(limits(tiered(4, 4)), [0; 4]);
+    assert_eq!(limits(tiered(4, 1)), [0, 0, 100 << 20, 1000 << 20]);
     // The last level is whichever is.
     assert_eq!(scores(tiered(4, 1), [(1, 5), (0, 0)]), [0.5, 0.0]);
 }
