@@ -138,9 +138,7 @@ fn small<'a>(group: &GuardGroup<'a>) -> Vec<&'a Arc<TableMeta>> {
 }
 
 fn is_busy(view: &TreeView<'_>, level: u8, range: &KeyRange) -> bool {
-    let busy = view.busy;
-    !planted!("running-jobs-not-avoided")
-        && (busy.conflicts(level, range) || busy.conflicts(level + 1, range))
+    view.busy.conflicts(level, range) || view.busy.conflicts(level + 1, range)
 }
 
 /// The union of `ranges`: disjoint, ascending.
