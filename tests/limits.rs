@@ -10,8 +10,9 @@ use crate::common::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled, LoadEstimator,
-    OneDevice, Pacer, PackLayout, Picker, Placer, Retainer, Silk, SoftSleep, TableSize,
+    Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
+    LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, Prefixed, Retainer, Silk, SoftSleep,
+    TableSize,
 };
 use terrace::{
     Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, Prefix, TreeOptions, WriteBatch,
@@ -453,7 +454,23 @@ fn settings_at_the_ends_of_their_ranges_work() {
         (dlc.high_percent, dlc.low_percent, dlc.softness, dlc.high_softness) = (100, 99, 1000, 1000);
         dlc.burst = Burst::Part { runs: 10_000, parts: 1000 };
     });
+    let prefixed = |options: &Options, limits: Prefixed, components: Components, table_bytes| {
+        let mut options = options.clone();
+        options.tree.layout = Layout::Prefixed(limits);
+        options.tree.picker = Picker::Components(components);
+        options.tree.cutter = Cutter::Prefix(TableSize { table_bytes, flushes: Flushes::Whole });
+        options
+    };
+    let (least_ratio, most_ratio) = (
+        Prefixed { level1_bytes: 4 << 10, ratio: 2, l0_trigger: 1 },
+        Prefixed { level1_bytes: 1 << 50, ratio: 100, l0_trigger: 1000 },
+    );
+    let hasty = Components { moves: true, access_bytes: 1 << 30, job_bytes: 4 << 10 };
+    let patient = Components { moves: false, access_bytes: 1 << 10, job_bytes: 1 << 40 };
     let paced = [
+        prefixed(&smallest, least_ratio, hasty, 1 << 10),
+        prefixed(&largest, most_ratio, patient, 1 << 30),
+        prefixed(&smallest, least_ratio, patient, 1 << 10),
         with(&smallest, soft_sleep(1, 1_000_000)),
         with(&largest, soft_sleep(10_000, 1)),
         with(&smallest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (first, least, 1))),

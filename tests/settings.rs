@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use crate::common::{Seed, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
-use terrace::tree::{Descriptors, Flushes, PackLayout, Picker};
+use terrace::tree::{
+    Components, Cutter, Descriptors, Flushes, Layout, Leveled, PackLayout, Picker, Prefixed,
+};
 use terrace::{Compression, Db, Durability, ErrorKind, KeyspaceOptions, Options, Prefix};
 use terrace_torture::TreeParts as _;
 use terrace_torture::sealed_packs;
@@ -406,6 +408,10 @@ fn answers_stay_whatever_changes() {
         if round % 50 == 0 {
             let mut roll = |end| random.below(end);
             db.set_options(|options| {
+                if let Layout::Prefixed(_) = options.tree.layout {
+                    options.tree.layout = Layout::Leveled(Leveled::default());
+                    options.tree.picker = Picker::default();
+                }
                 options.memtable_bytes = (4 << 10) << roll(4);
                 options.background_threads = Some(1 + roll(3) as usize);
                 options.memory_bytes = Some((1 + roll(4)) << 20);
@@ -421,6 +427,19 @@ fn answers_stay_whatever_changes() {
                 let group = *options.tree.group();
                 options.tree.picker =
                     if roll(2) == 0 { Picker::Cursor(group) } else { Picker::LeastOverlap(group) };
+                if roll(3) == 0 {
+                    let (level1_bytes, l0_trigger) =
+                        (*options.tree.level1_bytes(), *options.tree.l0_trigger());
+                    let ratio = 2 + roll(9) as u32;
+                    options.tree.layout = Layout::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger });
+                    options.tree.picker = Picker::Components(Components {
+                        moves: roll(3) > 0,
+                        access_bytes: roll(3) << 10,
+                        job_bytes: (16 << 10) << roll(6),
+                    });
+                }
+                let size = *options.tree.tables();
+                options.tree.cutter = if roll(2) == 0 { Cutter::Size(size) } else { Cutter::Prefix(size) };
                 options.tree.device().packs =
                     if roll(2) == 0 { PackLayout::OneTable } else { PackLayout::Many { bytes_max: 1 << 20 } };
             })

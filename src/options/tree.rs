@@ -205,9 +205,8 @@ mod tests {
                 Some("l0_slow is 7, below tree.layout.l0_trigger, which is 8: writers would"),
             ),
         ];
-        let cases = cases.map(|(layout, pacer, reason)| {
-            (TreeOptions { layout, pacer, ..TreeOptions::default() }, reason)
-        });
+        let cases = cases
+            .map(|(layout, pacer, reason)| (TreeOptions { layout, pacer, ..TreeOptions::default() }, reason));
         let components = Picker::Components(Components::default());
         let others = [
             (prefixed(8), None),

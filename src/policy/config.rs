@@ -137,7 +137,9 @@ fn cutter(cutter: &options::Cutter) -> Cutter {
         },
     };
     match *cutter {
-        options::Cutter::Size(tables) => Cutter::Size(size(tables, grandparent_bytes_max(tables.table_bytes))),
+        options::Cutter::Size(tables) => {
+            Cutter::Size(size(tables, grandparent_bytes_max(tables.table_bytes)))
+        }
         // What lies below is not compacted with a table, however much of it the table spans.
         options::Cutter::Prefix(tables) => Cutter::Prefix(size(tables, u64::MAX)),
     }

@@ -21,7 +21,9 @@ pub type Sample = (Vec<u8>, u64);
 pub fn prefix_length(tables: &[Vec<Sample>], table_bytes: u64) -> u16 {
     let longest = tables.iter().flatten().map(|(key, _)| key.len()).max().unwrap_or(1);
     let longest = u16::try_from(longest).unwrap_or(LENGTH_MAX).clamp(1, LENGTH_MAX);
-    (1..longest).find(|length| typical_bytes(tables, *length) <= table_bytes / PREFIX_PARTS).unwrap_or(longest)
+    (1..longest)
+        .find(|length| typical_bytes(tables, *length) <= table_bytes / PREFIX_PARTS)
+        .unwrap_or(longest)
 }
 
 /// Half of the bytes lie in prefixes of this length with at most so many bytes.

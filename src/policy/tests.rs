@@ -156,7 +156,9 @@ fn run_file(text: &str) -> String {
             }
             ["pack", pack, length, ref settings @ ..] => case.add_pack(pack, length, settings),
             ["prefix", length] => case.prefix = length.parse().unwrap(),
-            ["searched", ref ids @ ..] => case.searched.extend(ids.iter().map(|id| id.parse::<u64>().unwrap())),
+            ["searched", ref ids @ ..] => {
+                case.searched.extend(ids.iter().map(|id| id.parse::<u64>().unwrap()))
+            }
             ["busy", level, range] => case.busy.push((parse_level(level), parse_range(range))),
             [level, ref tables @ ..] => case.add_level(parse_level(level), tables),
         }
@@ -391,12 +393,7 @@ impl Case {
 }
 
 /// The outputs of a compaction, or of a flush over a run of level 0: their keys, a line each.
-fn cut(
-    (cutter, rule): (&Cutter, Option<Prefix>),
-    level: u8,
-    beside: Run,
-    entries: &[&str],
-) -> String {
+fn cut((cutter, rule): (&Cutter, Option<Prefix>), level: u8, beside: Run, entries: &[&str]) -> String {
     let fences: Vec<Key> =
         entries.iter().filter_map(|entry| Some(entry.strip_prefix('|')?.as_bytes().into())).collect();
     let mut state =

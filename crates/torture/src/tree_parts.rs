@@ -2,8 +2,8 @@
 
 use terrace::TreeOptions;
 use terrace::tree::{
-    Adaptive, Cutter, Dlc, Governor, Group, Layout, Leveled, OneDevice, Pacer, Picker, Placer, Silk, Steady,
-    TableSize,
+    Adaptive, Cutter, Dlc, Governor, Group, Layout, Leveled, OneDevice, Pacer, Picker, Placer, Prefixed,
+    Silk, Steady, TableSize,
 };
 
 /// Access to the parameters of the variants that a tree has. Each panics where it has one without such a parameter.
@@ -36,6 +36,7 @@ impl TreeParts for TreeOptions {
         match &mut self.layout {
             Layout::Adaptive(adaptive) => &mut adaptive.l0_bytes,
             Layout::Leveled(leveled) => &mut leveled.level1_bytes,
+            Layout::Prefixed(prefixed) => &mut prefixed.level1_bytes,
             other => panic!("{other:?} has no such limit"),
         }
     }
@@ -44,6 +45,7 @@ impl TreeParts for TreeOptions {
         match &mut self.layout {
             Layout::Adaptive(adaptive) => &mut adaptive.l0_runs,
             Layout::Leveled(leveled) => &mut leveled.l0_trigger,
+            Layout::Prefixed(prefixed) => &mut prefixed.l0_trigger,
             other => panic!("{other:?} does not count runs"),
         }
     }
@@ -51,6 +53,9 @@ impl TreeParts for TreeOptions {
     fn set_ratio(&mut self, ratio: Option<u32>) {
         let (bytes, runs) = (*self.level1_bytes(), *self.l0_trigger());
         self.layout = match ratio {
+            Some(ratio) if matches!(self.layout, Layout::Prefixed(_)) => {
+                Layout::Prefixed(Prefixed { level1_bytes: bytes, ratio, l0_trigger: runs })
+            }
             Some(ratio) => Layout::Leveled(Leveled { level1_bytes: bytes, ratio, l0_trigger: runs }),
             None => Layout::Adaptive(Adaptive { l0_bytes: bytes, l0_runs: runs }),
         };
@@ -65,7 +70,7 @@ impl TreeParts for TreeOptions {
 
     fn tables(&mut self) -> &mut TableSize {
         match &mut self.cutter {
-            Cutter::Size(size) => size,
+            Cutter::Size(size) | Cutter::Prefix(size) => size,
             other => panic!("{other:?} does not cut by size"),
         }
     }

@@ -115,8 +115,7 @@ impl JobContext {
         let record_filter = self.record_filter(tree, true);
         let arriving = self.arriving(version, plan)?;
         let settings = self.table_settings(tree, plan.target, arriving.outputs);
-        let cutting =
-            self.settings.load().policy.cutter.start(grandparents(version, plan), &plan.fences);
+        let cutting = self.settings.load().policy.cutter.start(grandparents(version, plan), &plan.fences);
         let iterator = CompactionIterator {
             output: Output::new(self, Writing::Compaction { bytes: inputs.bytes }, settings),
             cutting: Some(cutting.with_prefixes(self.cut_prefix(tree), inputs.bytes)),

@@ -74,7 +74,9 @@ impl DlcConfig {
             }
             // Reads are what makes a merge within a level due, so it would come at the peak. The request is kept: tables stay
             // as often searched as they are.
-            JobClass::Level0 | JobClass::IntraLevel0 | JobClass::IntraLevel => Admission::Defer(Deferral::Peak),
+            JobClass::Level0 | JobClass::IntraLevel0 | JobClass::IntraLevel => {
+                Admission::Defer(Deferral::Peak)
+            }
             JobClass::Deep | JobClass::Upkeep => {
                 let running = load.running.of(JobClass::Deep) + load.running.of(JobClass::Upkeep);
                 if running == 0 { Admission::Run } else { Admission::Defer(Deferral::OneAtAPeak) }

@@ -129,8 +129,8 @@ impl<'a> Source<'a> {
         let (merged, moved): (Vec<_>, Vec<_>) = closed.into_iter().partition(is_of_group);
         let oldest = merged.iter().map(|table| table.epoch).min();
         debug_assert!(
-            moved.iter().all(|table| Some(table.epoch) < oldest),
-            "I3: what moves below a group is older than all of it"
+            oldest.is_none() || moved.iter().all(|table| Some(table.epoch) <= oldest),
+            "I3: what moves below a group is as old as its oldest table, or older"
         );
         match merged[..] {
             // A table alone is not worth writing.
@@ -160,7 +160,8 @@ fn groups<'a>(
             _ => here.iter().for_each(|other| _ = sets.join(*other, at)),
         }
     }
-    let places: BTreeMap<TableId, usize> = tables.iter().enumerate().map(|(at, table)| (table.id, at)).collect();
+    let places: BTreeMap<TableId, usize> =
+        tables.iter().enumerate().map(|(at, table)| (table.id, at)).collect();
     loop {
         let mut is_closed = true;
         for members in sets.members().into_iter().filter(|members| members.len() > 1) {
@@ -191,11 +192,17 @@ fn part<'a>(state: &LevelState, closed: &[&'a Arc<TableMeta>], bytes_max: u64) -
     let fitting = ends.partition_point(fits);
     let (fit, larger) = ends.split_at(fitting);
     let ends = fit.last().into_iter().chain(larger);
-    ends.map(|end| before(state, closed, end)).find(|part| !part.is_empty()).unwrap_or_else(|| closed.to_vec())
+    ends.map(|end| before(state, closed, end))
+        .find(|part| !part.is_empty())
+        .unwrap_or_else(|| closed.to_vec())
 }
 
 /// Those of `closed` that end at `end` or before, and lie over no table that is not among them.
-fn before<'a>(state: &LevelState, closed: &[&'a Arc<TableMeta>], end: &UpperBound) -> Vec<&'a Arc<TableMeta>> {
+fn before<'a>(
+    state: &LevelState,
+    closed: &[&'a Arc<TableMeta>],
+    end: &UpperBound,
+) -> Vec<&'a Arc<TableMeta>> {
     let mut taken: BTreeMap<TableId, Epoch> = BTreeMap::new();
     // Oldest run first.
     for table in closed.iter().rev().filter(|table| table.range.end <= *end) {

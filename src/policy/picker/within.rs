@@ -49,8 +49,7 @@ pub(super) fn choose(view: &TreeView<'_>, config: &ComponentsConfig) -> Option<P
 /// Whether so much of `table` is tombstones that it is merged for them.
 fn is_dying(table: &TableMeta) -> bool {
     let tombstones = table.tombstones + table.range_tombstones;
-    tombstones > 0
-        && tombstones.saturating_mul(TOMBSTONE_PARTS) >= table.entries + table.range_tombstones
+    tombstones > 0 && tombstones.saturating_mul(TOMBSTONE_PARTS) >= table.entries + table.range_tombstones
 }
 
 /// Whether all tombstones of `table` go if it is merged with what overlaps it in its level, the deepest.

@@ -94,7 +94,8 @@ impl Paper {
     /// Merges tables, and cuts the result between prefixes. All parts have the newest number of the inputs.
     fn merge(tables: Vec<(u64, Entries)>) -> Vec<(u64, Entries)> {
         let number = tables.iter().map(|(number, _)| *number).max().unwrap_or(0);
-        let entries: Vec<_> = tables.into_iter().flat_map(|(_, entries)| entries).collect::<Entries>().into_iter().collect();
+        let entries: Vec<_> =
+            tables.into_iter().flat_map(|(_, entries)| entries).collect::<Entries>().into_iter().collect();
         let mut parts: Vec<Entries> = Vec::new();
         for prefix in entries.chunk_by(|one, other| prefix_of(&one.0) == prefix_of(&other.0)) {
             match parts.last_mut().filter(|part| part.len() < TABLE_ENTRIES) {
@@ -146,7 +147,8 @@ impl Paper {
             1 => vec![false],
             2 => vec![singles != 1; 2],
             _ => {
-                let often = |prefix: &String| prefixes.iter().filter(|other| other.contains(prefix)).count() >= 3;
+                let often =
+                    |prefix: &String| prefixes.iter().filter(|other| other.contains(prefix)).count() >= 3;
                 prefixes.iter().map(|prefixes| prefixes.iter().any(often)).collect()
             }
         }
@@ -224,7 +226,8 @@ impl Ours {
     }
 
     fn apply(&mut self, edit: &TreeEdit) {
-        check_edit(&self.version, edit).unwrap_or_else(|error| panic!("{error}: {edit:?} on {:?}", self.version));
+        check_edit(&self.version, edit)
+            .unwrap_or_else(|error| panic!("{error}: {edit:?} on {:?}", self.version));
         self.version = self.version.apply(edit, &mut |_| Lease::none()).unwrap();
         check_version(&self.version).unwrap();
     }
@@ -235,10 +238,14 @@ impl Ours {
         shape.prefix = Some(RULE);
         let ids: Vec<TableId> = self.version.tables().map(|(_, table)| table.id).collect();
         if !ids.is_empty() {
-            shape.searched.iter_mut().for_each(|place| *place = Some(ids[dice.below(ids.len() as u64) as usize]));
+            shape
+                .searched
+                .iter_mut()
+                .for_each(|place| *place = Some(ids[dice.below(ids.len() as u64) as usize]));
         }
         let (busy, version) = (self.busy.clone(), self.version.clone());
-        let view = TreeView { keyspace: KeyspaceId(0), version: &version, busy: &busy, shape: &shape, pins: &[] };
+        let view =
+            TreeView { keyspace: KeyspaceId(0), version: &version, busy: &busy, shape: &shape, pins: &[] };
         let picker = &self.config.picker;
         let plan = match dice.below(4) {
             3 => picker.pick_within(&view),
@@ -262,7 +269,8 @@ impl Ours {
         let epoch = if plan.stacks { self.epoch() } else { newest };
         let mut edit = TreeEdit::default();
         for id in &plan.moves {
-            let record = TableRecord { epoch: Epoch(new[&epoch_of(id)]), ..version.table(*id).unwrap().1.record() };
+            let record =
+                TableRecord { epoch: Epoch(new[&epoch_of(id)]), ..version.table(*id).unwrap().1.record() };
             edit.drop.push((plan.source, *id));
             edit.add.push((plan.target, record));
         }
@@ -282,7 +290,9 @@ impl Ours {
         let (mut parts, mut part, mut last) = (Vec::new(), Entries::new(), None);
         for (key, seq) in entries {
             let output_bytes = part.len() as u64 * ENTRY_BYTES;
-            if last.replace(key) != Some(key) && state.cut(&CutView { output_bytes, next_key: key.as_bytes() }) {
+            if last.replace(key) != Some(key)
+                && state.cut(&CutView { output_bytes, next_key: key.as_bytes() })
+            {
                 let is_within = part.last().is_some_and(|(last, _)| prefix_of(last) == prefix_of(key));
                 assert!(!is_within || part.len() >= 8 * TABLE_ENTRIES, "cut inside a prefix: {part:?}");
                 parts.push(std::mem::take(&mut part));

@@ -200,9 +200,9 @@ impl TableReader {
     /// For each block, a key that is not before any of its own, and its bytes.
     pub(crate) fn index_keys(&self) -> impl Iterator<Item = (Vec<u8>, u64)> {
         let index = self.index.iter().flat_map(|index| (0..index.len()).map(move |at| (index, at)));
-        index.zip(&self.handles).map(|((index, at), handle)| {
-            ([index.prefix(), index.suffix(at)].concat(), handle.length.into())
-        })
+        index
+            .zip(&self.handles)
+            .map(|((index, at), handle)| ([index.prefix(), index.suffix(at)].concat(), handle.length.into()))
     }
 
     /// Finds the newest version of `key` at or below `stamp`: its block, read by `fetch`, and its index there.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout, Leveled,
-    LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Silk, SoftSleep, Steady, TableSize,
+    Adaptive, Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Governor, Group, Layout,
+    Leveled, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, Prefixed, Silk, SoftSleep,
+    Steady, TableSize,
 };
 use terrace::{Options, TreeOptions};
 
@@ -12,8 +13,9 @@ use crate::Result;
 
 /// The options of a profile, with those parts of its tree set otherwise that are named behind it, one after the other.
 ///
-/// A part is a decision (`layout`, which is `adaptive` or `leveled`, each with its defaults; `picker`, which is `cursor` or
-/// `least-overlap`, each with the group that there is), or a parameter by the name of its field in [`terrace::tree`]; those of a group
+/// A part is a decision (`layout`, which is `adaptive`, `leveled` or `prefixed`, each with its defaults; `picker`, which is `cursor` or
+/// `least-overlap`, each with the group that there is, or `components` with its defaults; `cutter`, which is `size` or `prefix`, each
+/// with the tables that there are), or a parameter by the name of its field in [`terrace::tree`]; those of a group
 /// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk` or `dlc`, each with the limits for writers that
 /// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
 /// `GET_BYTES+SCAN_BYTES`; `peak` is `delay-full` or `delay-part`; `burst` is `never`, a number of runs, or `RUNSxPARTS`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
@@ -50,13 +52,17 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "layout" => tree.layout = layout(value)?,
         "l0_bytes" => adaptive(tree)?.l0_bytes = size(value)?,
         "l0_runs" => adaptive(tree)?.l0_runs = value.parse()?,
-        "level1_bytes" => leveled(tree)?.level1_bytes = size(value)?,
-        "ratio" => leveled(tree)?.ratio = value.parse()?,
-        "l0_trigger" => leveled(tree)?.l0_trigger = value.parse()?,
-        "picker" => tree.picker = picker(value, *group(tree)?)?,
+        "level1_bytes" => *leveled(tree)?.0 = size(value)?,
+        "ratio" => *leveled(tree)?.1 = value.parse()?,
+        "l0_trigger" => *leveled(tree)?.2 = value.parse()?,
+        "picker" => tree.picker = picker(value, tree)?,
         "group_bytes" => group(tree)?.bytes = size(value)?,
         "group_parts" => group(tree)?.parts = value.parse()?,
         "settle" => group(tree)?.settle = is_on(value)?,
+        "moves" => components(tree)?.moves = is_on(value)?,
+        "access_bytes" => components(tree)?.access_bytes = size(value)?,
+        "job_bytes" => components(tree)?.job_bytes = size(value)?,
+        "cutter" => tree.cutter = cutter(value, *tables(tree)?)?,
         "table_bytes" => tables(tree)?.table_bytes = size(value)?,
         "flushes" => tables(tree)?.flushes = flushes(value)?,
         "l0_slow" => governor(tree)?.l0_slow = value.parse()?,
@@ -95,10 +101,21 @@ fn adaptive(tree: &mut TreeOptions) -> Result<&mut Adaptive> {
     }
 }
 
-fn leveled(tree: &mut TreeOptions) -> Result<&mut Leveled> {
+/// Bytes of level 1, the ratio of the levels, and the runs at which level 0 is due.
+fn leveled(tree: &mut TreeOptions) -> Result<(&mut u64, &mut u32, &mut usize)> {
     match &mut tree.layout {
-        Layout::Leveled(leveled) => Ok(leveled),
-        _ => Err("only with layout=leveled".into()),
+        Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger })
+        | Layout::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger }) => {
+            Ok((level1_bytes, ratio, l0_trigger))
+        }
+        _ => Err("only with layout=leveled or layout=prefixed".into()),
+    }
+}
+
+fn components(tree: &mut TreeOptions) -> Result<&mut Components> {
+    match &mut tree.picker {
+        Picker::Components(components) => Ok(components),
+        _ => Err("only with picker=components".into()),
     }
 }
 
@@ -111,7 +128,7 @@ fn group(tree: &mut TreeOptions) -> Result<&mut Group> {
 
 fn tables(tree: &mut TreeOptions) -> Result<&mut TableSize> {
     match &mut tree.cutter {
-        Cutter::Size(size) => Ok(size),
+        Cutter::Size(size) | Cutter::Prefix(size) => Ok(size),
         _ => Err("only where tables are cut by size".into()),
     }
 }
@@ -227,15 +244,27 @@ fn layout(value: &str) -> Result<Layout> {
     match value {
         "adaptive" => Ok(Layout::Adaptive(Adaptive::default())),
         "leveled" => Ok(Layout::Leveled(Leveled::default())),
-        _ => Err("a layout is adaptive or leveled".into()),
+        "prefixed" => Ok(Layout::Prefixed(Prefixed::default())),
+        _ => Err("a layout is adaptive, leveled or prefixed".into()),
     }
 }
 
-fn picker(value: &str, group: Group) -> Result<Picker> {
+/// The picker of that name; it keeps the group that there is.
+fn picker(value: &str, tree: &mut TreeOptions) -> Result<Picker> {
+    let group = group(tree).map_or_else(|_| Group::default(), |group| *group);
     match value {
         "cursor" => Ok(Picker::Cursor(group)),
         "least-overlap" => Ok(Picker::LeastOverlap(group)),
-        _ => Err("a picker is cursor or least-overlap".into()),
+        "components" => Ok(Picker::Components(Components::default())),
+        _ => Err("a picker is cursor, least-overlap or components".into()),
+    }
+}
+
+fn cutter(value: &str, tables: TableSize) -> Result<Cutter> {
+    match value {
+        "size" => Ok(Cutter::Size(tables)),
+        "prefix" => Ok(Cutter::Prefix(tables)),
+        _ => Err("a cutter is size or prefix".into()),
     }
 }
 
@@ -314,6 +343,15 @@ mod tests {
         assert_eq!(adaptive.layout, Layout::Adaptive(Adaptive { l0_bytes: 12 << 20, l0_runs: 5 }));
         let (packs, descriptors) = (PackLayout::Many { bytes_max: 1 << 30 }, Descriptors::PerTable);
         assert_eq!(adaptive.placer, Placer::OneDevice(OneDevice { packs, descriptors }));
+        let text = "default:layout=prefixed:level1_bytes=3M:ratio=6:l0_trigger=5:picker=components:moves=off:\
+                    access_bytes=0:job_bytes=1M:cutter=prefix:table_bytes=4M";
+        let prefixed = options(text).unwrap().tree;
+        let limits = Prefixed { level1_bytes: 3 << 20, ratio: 6, l0_trigger: 5 };
+        assert_eq!(prefixed.layout, Layout::Prefixed(limits));
+        let components = Components { moves: false, access_bytes: 0, job_bytes: 1 << 20 };
+        assert_eq!(prefixed.picker, Picker::Components(components));
+        let tables = TableSize { table_bytes: 4 << 20, flushes: Flushes::Cut };
+        assert_eq!(prefixed.cutter, Cutter::Prefix(tables));
         let separate = OneDevice { packs: PackLayout::OneTable, ..OneDevice::default() };
         let tree = options("default:packs=one-table:picker=cursor:flushes=cut:settle=on").unwrap().tree;
         assert_eq!(tree, TreeOptions { placer: Placer::OneDevice(separate), ..TreeOptions::default() });
@@ -376,7 +414,10 @@ mod tests {
             ("leveldb-2m:ratio=1", "tree.layout.ratio"),
             ("default:ratio=4", "layout=leveled"),
             ("leveldb-2m:l0_runs=4", "layout=adaptive"),
-            ("default:layout=tiered", "adaptive or leveled"),
+            ("default:layout=tiered", "adaptive, leveled or prefixed"),
+            ("default:layout=prefixed", "Picker::Components"),
+            ("ptier:picker=cursor", "Picker::Components"),
+            ("default:moves=on", "picker=components"),
             ("default:l0_slow=2", "tree.layout.l0_runs"),
             ("default:memory_bytes=1G", "terrace::tree"),
             ("default:burst=20", "pacer=dlc"),

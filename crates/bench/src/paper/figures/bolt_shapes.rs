@@ -29,6 +29,7 @@ fn scale(setting: &Setting, tree: &mut TreeOptions) {
     match &mut tree.layout {
         Layout::Adaptive(adaptive) => adaptive.l0_bytes = level_bytes(adaptive.l0_bytes),
         Layout::Leveled(leveled) => leveled.level1_bytes = level_bytes(leveled.level1_bytes),
+        Layout::Prefixed(prefixed) => prefixed.level1_bytes = level_bytes(prefixed.level1_bytes),
         _ => {}
     }
     if let Some(group) = group(tree)
@@ -36,7 +37,7 @@ fn scale(setting: &Setting, tree: &mut TreeOptions) {
     {
         group.bytes = setting.scaled(group.bytes);
     }
-    if let Cutter::Size(size) = &mut tree.cutter {
+    if let Cutter::Size(size) | Cutter::Prefix(size) = &mut tree.cutter {
         size.table_bytes = setting.scaled(size.table_bytes).max(TABLE_BYTES_MIN);
     }
     if let Pacer::Governor(governor) = &mut tree.pacer {
@@ -61,14 +62,14 @@ fn group(tree: &mut TreeOptions) -> Option<&mut Group> {
 
 /// Tables of another size.
 pub(super) fn set_table_bytes(options: &mut Options, table_bytes: u64) {
-    if let Cutter::Size(size) = &mut options.tree.cutter {
+    if let Cutter::Size(size) | Cutter::Prefix(size) = &mut options.tree.cutter {
         size.table_bytes = table_bytes;
     }
 }
 
 /// Tables of at least the size that is compared with RocksDB's shape.
 fn with_large_tables(mut options: Options) -> Options {
-    if let Cutter::Size(size) = &mut options.tree.cutter {
+    if let Cutter::Size(size) | Cutter::Prefix(size) = &mut options.tree.cutter {
         size.table_bytes = size.table_bytes.max(LARGE_TABLE_BYTES_MIN);
     }
     options
