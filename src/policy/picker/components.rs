@@ -172,7 +172,7 @@ fn groups<'a>(
                 is_closed &= !sets.join(*at, members[0]);
             }
         }
-        if is_closed {
+        if is_closed || planted!("group-without-tables-of-middle-age") {
             let groups = sets.members().into_iter().filter(|members| members.len() > 1);
             return groups.map(|members| members.iter().map(|at| tables[*at]).collect()).collect();
         }
