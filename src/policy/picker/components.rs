@@ -40,7 +40,7 @@ pub struct ComponentsConfig {
     pub base: PickerConfig,
     /// Whether tables that overlap little move, or else all that overlaps is merged.
     pub moves: bool,
-    /// Bytes of a table of the deepest level for each search by a lookup before it is merged; 0 for never.
+    /// Bytes of a table of the largest level for each search by a lookup before it is merged; 0 for never.
     pub access_bytes: u64,
     /// Bytes that one job takes of a group, about.
     pub job_bytes: u64,
