@@ -413,6 +413,26 @@ fn largest_tree() -> TreeOptions {
     }
 }
 
+/// The ends of the ranges of PTierDB's layout.
+fn prefixed_trees(smallest: &Options, largest: &Options) -> [Options; 3] {
+    let tree = |options: &Options, limits: Prefixed, components: Components, table_bytes| {
+        let mut options = options.clone();
+        options.tree.layout = Layout::Prefixed(limits);
+        options.tree.picker = Picker::Components(components);
+        options.tree.cutter = Cutter::Prefix(TableSize { table_bytes, flushes: Flushes::Whole });
+        options
+    };
+    let least = Prefixed { level1_bytes: 4 << 10, ratio: 2, l0_trigger: 1 };
+    let most = Prefixed { level1_bytes: 1 << 50, ratio: 100, l0_trigger: 1000 };
+    let hasty = Components { moves: true, access_bytes: 1 << 30, job_bytes: 4 << 10 };
+    let patient = Components { moves: false, access_bytes: 1 << 10, job_bytes: 1 << 40 };
+    [
+        tree(smallest, least, hasty, 1 << 10),
+        tree(largest, most, patient, 1 << 30),
+        tree(smallest, least, patient, 1 << 10),
+    ]
+}
+
 #[test]
 fn settings_at_the_ends_of_their_ranges_work() {
     let smallest = Options {
@@ -454,23 +474,7 @@ fn settings_at_the_ends_of_their_ranges_work() {
         (dlc.high_percent, dlc.low_percent, dlc.softness, dlc.high_softness) = (100, 99, 1000, 1000);
         dlc.burst = Burst::Part { runs: 10_000, parts: 1000 };
     });
-    let prefixed = |options: &Options, limits: Prefixed, components: Components, table_bytes| {
-        let mut options = options.clone();
-        options.tree.layout = Layout::Prefixed(limits);
-        options.tree.picker = Picker::Components(components);
-        options.tree.cutter = Cutter::Prefix(TableSize { table_bytes, flushes: Flushes::Whole });
-        options
-    };
-    let (least_ratio, most_ratio) = (
-        Prefixed { level1_bytes: 4 << 10, ratio: 2, l0_trigger: 1 },
-        Prefixed { level1_bytes: 1 << 50, ratio: 100, l0_trigger: 1000 },
-    );
-    let hasty = Components { moves: true, access_bytes: 1 << 30, job_bytes: 4 << 10 };
-    let patient = Components { moves: false, access_bytes: 1 << 10, job_bytes: 1 << 40 };
     let paced = [
-        prefixed(&smallest, least_ratio, hasty, 1 << 10),
-        prefixed(&largest, most_ratio, patient, 1 << 30),
-        prefixed(&smallest, least_ratio, patient, 1 << 10),
         with(&smallest, soft_sleep(1, 1_000_000)),
         with(&largest, soft_sleep(10_000, 1)),
         with(&smallest, silk(|silk| (silk.limits, silk.bandwidth, silk.pause_percent) = (first, least, 1))),
@@ -480,7 +484,8 @@ fn settings_at_the_ends_of_their_ranges_work() {
     ];
     // Each opens what the other has written.
     let env = machine();
-    let all = [&smallest, &largest, &smallest].into_iter().chain(&paced);
+    let prefixed = prefixed_trees(&smallest, &largest);
+    let all = [&smallest, &largest, &smallest].into_iter().chain(&paced).chain(&prefixed);
     for (round, options) in all.enumerate() {
         let db = Db::builder("/db").env(env.clone()).options(options.clone()).open().unwrap();
         for n in 0..500 {

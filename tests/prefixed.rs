@@ -12,7 +12,7 @@ use terrace::{Db, KeyspaceOptions, Options, Prefix};
 /// The layout at a thousandth of the paper's sizes.
 fn prefixed(components: Components) -> Options {
     let mut options = Options { background_threads: Some(2), ..tiny() };
-    options.tree.layout = Layout::Prefixed(Prefixed { level1_bytes: 16 << 10, ratio: 4, l0_trigger: 2 });
+    options.tree.layout = Layout::Prefixed(Prefixed { level1_bytes: 16 << 10, ratio: 10, l0_trigger: 2 });
     options.tree.picker = Picker::Components(components);
     options.tree.cutter = Cutter::Prefix(TableSize { table_bytes: 4 << 10, flushes: Flushes::Whole });
     options.keyspace = KeyspaceOptions { prefix: Some(Prefix::Fixed(2)), ..KeyspaceOptions::default() };
