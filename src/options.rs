@@ -210,7 +210,7 @@ impl Options {
     ///   +STL, settled compaction; +FC, a descriptor for each file.
     /// * `hyperbolt-ls`, `hyperbolt-gc`, `hyperbolt-stl`, `hyperbolt`: the same on HyperLevelDB's.
     /// * `ptier-split`, `ptier-move`, `ptier`: PTierDB by its parts, each on top of those before it: levels of tables that
-    ///   overlap, cut between prefixes from 4 MB on; tables that overlap little move; in the deepest level, what lookups search
+    ///   overlap, cut between prefixes from 4 MB on; tables that overlap little move; in the largest level, what lookups search
     ///   often is merged.
     /// * `pebblesdb`: PebblesDB's guards, at its sizes, with HyperLevelDB's pace (`docs/mechanisms/guards.md`).
     /// * `l-lsm`, `t-lsm`, `ll-lsm`, `sm`: PTierDB's baselines on LevelDB's: whole levels of runs of one table each; leveling,

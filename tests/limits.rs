@@ -10,9 +10,9 @@ use crate::common::{Random, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Guarded, Layout, Leveled,
-    Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Retainer, Silk,
-    SoftSleep, TableSize, Tiered,
+    Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Guarded, Layout,
+    Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, Prefixed, RatioWindow,
+    Retainer, Silk, SoftSleep, TableSize, Tiered,
 };
 use terrace::{
     Compression, Db, Durability, Error, ErrorKind, KeyspaceOptions, Options, Prefix, TreeOptions, WriteBatch,
@@ -503,6 +503,26 @@ fn variants_at_the_ends(smallest: &Options, largest: &Options) -> Vec<Options> {
     ]
 }
 
+/// The ends of the ranges of PTierDB's layout.
+fn prefixed_trees(smallest: &Options, largest: &Options) -> [Options; 3] {
+    let tree = |options: &Options, limits: Prefixed, components: Components, table_bytes| {
+        let mut options = options.clone();
+        options.tree.layout = Layout::Prefixed(limits);
+        options.tree.picker = Picker::Components(components);
+        options.tree.cutter = Cutter::Prefix(TableSize { table_bytes, flushes: Flushes::Whole });
+        options
+    };
+    let least = Prefixed { level1_bytes: 4 << 10, ratio: 2, l0_trigger: 1 };
+    let most = Prefixed { level1_bytes: 1 << 50, ratio: 100, l0_trigger: 1000 };
+    let hasty = Components { moves: true, access_bytes: 1 << 30, job_bytes: 4 << 10 };
+    let patient = Components { moves: false, access_bytes: 1 << 10, job_bytes: 1 << 40 };
+    [
+        tree(smallest, least, hasty, 1 << 10),
+        tree(largest, most, patient, 1 << 30),
+        tree(smallest, least, patient, 1 << 10),
+    ]
+}
+
 #[test]
 fn settings_at_the_ends_of_their_ranges_work() {
     let smallest = Options {
@@ -530,7 +550,8 @@ fn settings_at_the_ends_of_their_ranges_work() {
     let paced = variants_at_the_ends(&smallest, &largest);
     // Each opens what the other has written.
     let env = machine();
-    let all = [&smallest, &largest, &smallest].into_iter().chain(&paced);
+    let prefixed = prefixed_trees(&smallest, &largest);
+    let all = [&smallest, &largest, &smallest].into_iter().chain(&paced).chain(&prefixed);
     for (round, options) in all.enumerate() {
         let db = Db::builder("/db").env(env.clone()).options(options.clone()).open().unwrap();
         for n in 0..500 {

@@ -29,6 +29,7 @@ mod multi_get;
 mod opening;
 mod pacing;
 mod prefix;
+mod prefixed;
 mod properties;
 mod range_delete;
 mod reader;

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use crate::common::{Seed, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
-use terrace::tree::{Descriptors, Flushes, PackLayout, Picker, RatioWindow};
+use terrace::tree::{
+    Components, Cutter, Descriptors, Flushes, Layout, Leveled, PackLayout, Picker, Prefixed, RatioWindow,
+};
 use terrace::{Compression, Db, Durability, ErrorKind, KeyspaceOptions, Options, Prefix};
 use terrace_torture::TreeParts as _;
 use terrace_torture::sealed_packs;
@@ -387,6 +389,28 @@ fn a_smaller_log_flushes_the_keyspace_that_holds_it_back() {
     assert_eq!(db.stats().flush.jobs, 1);
 }
 
+/// Has one run in each level, if there were several.
+fn make_leveled(options: &mut Options) {
+    if let Layout::Prefixed(_) = options.tree.layout {
+        options.tree.layout = Layout::Leveled(Leveled::default());
+        options.tree.picker = Picker::default();
+    }
+}
+
+/// Now and then, PTierDB's layout or cutter.
+fn make_prefixed(options: &mut Options, roll: &mut impl FnMut(u64) -> u64) {
+    let tree = &mut options.tree;
+    if roll(3) == 0 {
+        let (level1_bytes, l0_trigger) = (*tree.level1_bytes(), *tree.l0_trigger());
+        tree.layout = Layout::Prefixed(Prefixed { level1_bytes, ratio: 2 + roll(9) as u32, l0_trigger });
+        let (moves, access_bytes) = (roll(3) > 0, roll(3) << 10);
+        tree.picker =
+            Picker::Components(Components { moves, access_bytes, job_bytes: (16 << 10) << roll(6) });
+    }
+    let size = *tree.tables();
+    tree.cutter = if roll(2) == 0 { Cutter::Size(size) } else { Cutter::Prefix(size) };
+}
+
 #[test]
 fn answers_stay_whatever_changes() {
     let seed = Seed::new(5);
@@ -406,6 +430,7 @@ fn answers_stay_whatever_changes() {
         if round % 50 == 0 {
             let mut roll = |end| random.below(end);
             db.set_options(|options| {
+                make_leveled(options);
                 options.memtable_bytes = (4 << 10) << roll(4);
                 options.background_threads = Some(1 + roll(3) as usize);
                 options.memory_bytes = Some((1 + roll(4)) << 20);
@@ -424,6 +449,7 @@ fn answers_stay_whatever_changes() {
                     1 => Picker::LeastOverlap(group),
                     _ => Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() }),
                 };
+                make_prefixed(options, &mut roll);
                 options.tree.device().packs =
                     if roll(2) == 0 { PackLayout::OneTable } else { PackLayout::Many { bytes_max: 1 << 20 } };
             })

@@ -12,7 +12,7 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use terrace::env::simulated::{Journal, SimConfig, SimEnv, Survival};
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, RatioWindow, Silk, SoftSleep, TableSize, Tiered,
+    Adaptive, Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Picker, Placer, Prefixed, RatioWindow, Silk, SoftSleep, TableSize, Tiered,
 };
 use terrace::{
     Compression, Db, Durability, Iter, Keyspace, KeyspaceOptions, Options, Prefix, Slice, Snapshot,
@@ -500,10 +500,23 @@ impl Input {
             None if is_leveled => (Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }), picker),
             None => (Layout::Adaptive(Adaptive { l0_bytes: level1_bytes, l0_runs: l0_due }), picker),
         };
+        let size = TableSize { table_bytes, flushes };
+        let cutter = self.pick(&[Cutter::Size as fn(TableSize) -> Cutter, Cutter::Prefix])(size);
+        let components = Components {
+            moves: self.pick(&[true, false]),
+            access_bytes: self.pick(&[0, 1 << 10]),
+            job_bytes: self.pick(&[4 << 10, 1 << 20]),
+        };
+        let (layout, picker) = if self.pick(&[false, true]) {
+            let limits = Prefixed { level1_bytes: 4 << 10, ratio: 2, l0_trigger: l0_due };
+            (Layout::Prefixed(limits), Picker::Components(components))
+        } else {
+            (layout, picker)
+        };
         let tree = TreeOptions {
             layout,
             picker,
-            cutter: Cutter::Size(TableSize { table_bytes, flushes }),
+            cutter,
             pacer,
             placer: Placer::OneDevice(OneDevice { packs, descriptors }),
             block_bytes,

@@ -143,6 +143,13 @@ impl Version {
         self.levels().filter(|(_, state)| !state.runs.is_empty()).last().map(|(level, _)| level)
     }
 
+    /// The level below level 0 that has most bytes; of equal ones the deepest. `None` if there is none with tables.
+    #[must_use]
+    pub fn largest(&self) -> Option<u8> {
+        let levels = self.levels().skip(1).filter(|(_, state)| !state.runs.is_empty());
+        levels.max_by_key(|(level, state)| (state.bytes(), *level)).map(|(level, _)| level)
+    }
+
     /// Every table with its level: levels from the top, runs newest first, tables in key order.
     pub fn tables(&self) -> impl Iterator<Item = (u8, &Arc<TableMeta>)> {
         self.levels().flat_map(|(level, state)| state.tables().map(move |table| (level, table)))

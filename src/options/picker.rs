@@ -25,7 +25,7 @@ pub enum Picker {
     /// down as a whole. For [`Layout::Guarded`](super::Layout::Guarded) alone.
     Guards,
     /// Tables that overlap each other, directly or through others, are merged where they overlap much, and the others move
-    /// (PTierDB, section III-B2: coexisted merge and move). In the deepest level, tables are merged that readers ask often. Level 0
+    /// (PTierDB, section III-B2: coexisted merge and move). In the largest level, tables are merged that readers ask often. Level 0
     /// goes down as a whole. For [`Layout::Prefixed`](super::Layout::Prefixed) alone.
     Components(Components),
     /// Whole levels: goes with [`Layout::Tiered`](super::Layout::Tiered), and with no other layout.
@@ -109,7 +109,7 @@ pub struct Components {
     /// Whether tables that overlap little go down unread: one that overlaps none, and of two that overlap each other the two
     /// if one has a single prefix and the other has several. Otherwise all that overlaps is merged. Default: true.
     pub moves: bool,
-    /// A table of the deepest level is merged with those that overlap it once lookups have searched it this often: its size
+    /// A table of the largest level is merged with those that overlap it once lookups have searched it this often: its size
     /// divided by this number of bytes, but at least 100 times; 1 KiB to 1 GiB, or 0 for never. Default: 16 KiB (LevelDB's
     /// seeks, `db/version_set.cc`).
     pub access_bytes: u64,

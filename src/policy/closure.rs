@@ -102,7 +102,9 @@ pub fn components(state: &LevelState) -> Vec<Vec<&Arc<TableMeta>>> {
     for table in in_key_order(state.runs.iter().flat_map(Run::iter).collect()) {
         match components.last_mut().filter(|(range, _)| range.overlaps(&table.range)) {
             Some((range, tables)) => {
-                *range = range.hull(&table.range);
+                if !planted!("component-torn") {
+                    *range = range.hull(&table.range);
+                }
                 tables.push(table);
             }
             None => components.push((table.range.clone(), vec![table])),

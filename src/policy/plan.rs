@@ -78,7 +78,7 @@ pub enum Reason {
     Part,
     /// Readers have paid for fewer runs in level 0.
     Readers,
-    /// Lookups search tables of the deepest level often that overlap each other.
+    /// Lookups search tables of the largest level often that overlap each other.
     Searched,
     /// A table of the deepest level holds many tombstones, and others there what they hide.
     Tombstones,

@@ -4,9 +4,9 @@ use crate::tree_parts::TreeParts as _;
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Guarded, Layout,
-    Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow,
-    Retainer, Silk, SoftSleep, Steady, TableSize, Tiered,
+    Adaptive, Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group,
+    Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer,
+    Prefixed, RatioWindow, Retainer, Silk, SoftSleep, Steady, TableSize, Tiered,
 };
 use terrace::{Compression, KeyspaceOptions, Options, Prefix, TreeOptions};
 
@@ -81,10 +81,14 @@ pub fn random(seed: u64) -> (String, Options) {
         debt_slow_bytes,
         debt_stop_bytes: debt_slow_bytes * 4,
     };
+    let size = TableSize { table_bytes, flushes };
+    let cutter = if rng.percent(30) { Cutter::Prefix(size) } else { Cutter::Size(size) };
+    let (layout, picker) =
+        if rng.percent(25) { prefixed(rng, (level_bytes, l0_due)) } else { (layout, picker) };
     let tree = TreeOptions {
         layout,
         picker,
-        cutter: Cutter::Size(TableSize { table_bytes, flushes }),
+        cutter,
         retainer: Retainer::Drop,
         pacer: pacer(rng, governor),
         placer: Placer::OneDevice(OneDevice { packs, descriptors }),
@@ -121,6 +125,17 @@ fn set_guarded(rng: &mut Rng, tree: &mut TreeOptions, l0_trigger: usize) {
     if let Layout::Guarded(guarded) = &mut tree.layout {
         guarded.top_bits = guarded.top_bits.max(7 * guarded.bits_step + 1);
     }
+}
+
+/// A layout of several runs in a level, and its picker.
+fn prefixed(rng: &mut Rng, (level1_bytes, l0_trigger): (u64, usize)) -> (Layout, Picker) {
+    let layout = Prefixed { level1_bytes, ratio: *rng.pick(&[2, 4, 10]), l0_trigger };
+    let picker = Components {
+        moves: rng.percent(70),
+        access_bytes: *rng.pick(&[0, 1 << 10, 16 << 10]),
+        job_bytes: *rng.pick(&[4 << 10, 64 << 10, 256 << 20]),
+    };
+    (Layout::Prefixed(layout), Picker::Components(picker))
 }
 
 /// One of the pacers, with `limits` where it has some. Bandwidths are so small that jobs wait for them, and intervals so short
@@ -196,6 +211,8 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "tiering", options: tiering },
     Shape { name: "lazy leveling, in parts", options: lazy_leveling },
     Shape { name: "stepped merge", options: stepped_merge },
+    Shape { name: "PTierDB", options: ptier },
+    Shape { name: "PTierDB, any prefixes, in small jobs", options: ptier_in_parts },
 ];
 
 fn smallest() -> Options {
@@ -335,6 +352,30 @@ fn tiers(layout: Tiered, part_bytes: u64) -> Options {
         tree.layout = Layout::Tiered(Tiered { level1_bytes: 8 << 10, ratio: 3, l0_trigger: 2, ..layout });
         tree.tables().table_bytes = 2 << 10;
         tree.picker = Picker::Levels(Levels { part_bytes });
+    });
+    Options { background_threads: Some(2), tree, ..tiny() }
+}
+
+/// PTierDB's settings, at a thousandth of its sizes.
+fn ptier() -> Options {
+    let profile = Options::profile("ptier").expect("a known profile");
+    let tree = profile.tree.with(|tree| {
+        tree.tables().table_bytes = 4 << 10;
+        tree.block_bytes = 512;
+        *tree.level1_bytes() = 10 << 10;
+        tree.set_ratio(Some(4));
+    });
+    let keyspace = KeyspaceOptions { prefix: Some(Prefix::Fixed(2)), ..KeyspaceOptions::default() };
+    Options { keyspace, tree, ..tiny() }
+}
+
+/// The same in packs of several tables, with two threads, and with jobs that take a part of what overlaps.
+fn ptier_in_parts() -> Options {
+    let tree = tiny().tree.with(|tree| {
+        tree.layout = Layout::Prefixed(Prefixed { level1_bytes: 8 << 10, ratio: 2, l0_trigger: 2 });
+        tree.picker =
+            Picker::Components(Components { moves: true, access_bytes: 1 << 10, job_bytes: 16 << 10 });
+        tree.cutter = Cutter::Prefix(TableSize { table_bytes: 2 << 10, flushes: Flushes::Cut });
     });
     Options { background_threads: Some(2), tree, ..tiny() }
 }

@@ -3,7 +3,7 @@
 use terrace::TreeOptions;
 use terrace::tree::{
     Adaptive, Cutter, Dlc, Gear, Governor, Group, Layout, Leveled, OneDevice, Pacer, Picker, Placer,
-    RatioWindow, Silk, Steady, TableSize, Tiered,
+    Prefixed, RatioWindow, Silk, Steady, TableSize, Tiered,
 };
 
 /// Access to the parameters of the variants that a tree has. Each panics where it has one without such a parameter.
@@ -38,6 +38,7 @@ impl TreeParts for TreeOptions {
             Layout::Leveled(Leveled { level1_bytes, .. }) | Layout::Tiered(Tiered { level1_bytes, .. }) => {
                 level1_bytes
             }
+            Layout::Prefixed(prefixed) => &mut prefixed.level1_bytes,
             other => panic!("{other:?} has no such limit"),
         }
     }
@@ -57,6 +58,9 @@ impl TreeParts for TreeOptions {
     fn set_ratio(&mut self, ratio: Option<u32>) {
         let (bytes, runs) = (*self.level1_bytes(), *self.l0_trigger());
         self.layout = match ratio {
+            Some(ratio) if matches!(self.layout, Layout::Prefixed(_)) => {
+                Layout::Prefixed(Prefixed { level1_bytes: bytes, ratio, l0_trigger: runs })
+            }
             Some(ratio) => Layout::Leveled(Leveled { level1_bytes: bytes, ratio, l0_trigger: runs }),
             None => Layout::Adaptive(Adaptive { l0_bytes: bytes, l0_runs: runs }),
         };

@@ -1,6 +1,6 @@
 //! What a search of one table means for the others of its level.
 //!
-//! Lookups count how often they search tables of the deepest level that overlap each other, so that the picker can merge what
+//! Lookups count how often they search tables of the largest level that overlap each other, so that the picker can merge what
 //! is searched often ([`Searches`](crate::catalog::Searches)). Only a search that has got past the filter counts, and only
 //! one of a key that a second run may hold: where one run alone has tables, there is nothing to merge.
 //!
@@ -20,10 +20,11 @@ impl ReadPath {
         key: &[u8],
     ) {
         let state = version.level(level);
-        if level == 0 || state.depth() < 2 || version.deepest() != Some(level) {
+        if level == 0 || state.depth() < 2 {
             return;
         }
-        if state.runs.iter().filter_map(|run| run.find(key)).nth(1).is_none() {
+        let overlaps = state.runs.iter().filter_map(|run| run.find(key)).nth(1).is_some();
+        if !overlaps || version.largest() != Some(level) {
             return;
         }
         let count = table.searches.count();

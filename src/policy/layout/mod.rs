@@ -82,12 +82,12 @@ pub struct TreeShape {
     pub put_off: bool,
     /// The rule by which tables are cut, if they are cut between prefixes.
     pub prefix: Option<Prefix>,
-    /// Tables of the deepest level that lookups have searched as often as [`super::Picker::accesses_max`] says, those with most
+    /// Tables of the largest level that lookups have searched as often as [`super::Picker::accesses_max`] says, those with most
     /// searches first.
     pub searched: [Option<TableId>; SEARCHED_MAX],
 }
 
-/// Requests for merges within the deepest level that are known at a time. The others are found when these are done.
+/// Requests for merges within the largest level that are known at a time. The others are found when these are done.
 pub const SEARCHED_MAX: usize = 8;
 
 impl Layout {

@@ -74,7 +74,7 @@ pub enum JobClass {
     IntraLevel0,
     /// A level below level 0 into the next one.
     Deep,
-    /// Within the deepest level, for readers.
+    /// Within a level below level 0, for readers.
     IntraLevel,
     /// What makes space: rewrites, and compactions of what has expired or was released.
     Upkeep,

@@ -40,7 +40,7 @@ pub struct ComponentsConfig {
     pub base: PickerConfig,
     /// Whether tables that overlap little move, or else all that overlaps is merged.
     pub moves: bool,
-    /// Bytes of a table of the deepest level for each search by a lookup before it is merged; 0 for never.
+    /// Bytes of a table of the largest level for each search by a lookup before it is merged; 0 for never.
     pub access_bytes: u64,
     /// Bytes that one job takes of a group, about.
     pub job_bytes: u64,
@@ -129,8 +129,8 @@ impl<'a> Source<'a> {
         let (merged, moved): (Vec<_>, Vec<_>) = closed.into_iter().partition(is_of_group);
         let oldest = merged.iter().map(|table| table.epoch).min();
         debug_assert!(
-            moved.iter().all(|table| Some(table.epoch) < oldest),
-            "I3: what moves below a group is older than all of it"
+            oldest.is_none() || moved.iter().all(|table| Some(table.epoch) <= oldest),
+            "I3: what moves below a group is as old as its oldest table, or older"
         );
         match merged[..] {
             // A table alone is not worth writing.
@@ -172,7 +172,7 @@ fn groups<'a>(
                 is_closed &= !sets.join(*at, members[0]);
             }
         }
-        if is_closed {
+        if is_closed || planted!("group-without-tables-of-middle-age") {
             let groups = sets.members().into_iter().filter(|members| members.len() > 1);
             return groups.map(|members| members.iter().map(|at| tables[*at]).collect()).collect();
         }

@@ -214,8 +214,8 @@ impl Picker {
         }
     }
 
-    /// The next merge within the deepest level, if there is one that no running job is in the way of: of tables that
-    /// readers search often, or of those that hold many tombstones.
+    /// The next merge within a level, if there is one that no running job is in the way of: of tables of the largest level
+    /// that readers search often, or of those of the deepest that hold many tombstones.
     #[must_use]
     pub fn pick_within(&self, view: &TreeView<'_>) -> Option<Plan> {
         match self {
@@ -228,7 +228,7 @@ impl Picker {
         }
     }
 
-    /// How often a table of so many bytes of the deepest level is searched by lookups before it is merged with those that
+    /// How often a table of so many bytes of the largest level is searched by lookups before it is merged with those that
     /// overlap it; `None` for never.
     #[must_use]
     pub fn accesses_max(&self, bytes: u64) -> Option<u64> {

@@ -1,6 +1,6 @@
-//! Merges within the deepest level: PTierDB's intra-level merge (section III-C), and one for tombstones.
+//! Merges within a level: PTierDB's intra-level merge (section III-C), and one for tombstones.
 //!
-//! Most lookups end in the deepest level, where tables overlap. A table that lookups have searched often is merged there
+//! Most lookups end in the largest level, where tables overlap. A table that lookups have searched often is merged there
 //! with all that overlap it, and with those of middle age that overlap the hull of these: the inputs are convex. (Without
 //! that, the outputs would bring old entries above newer ones of a table of middle age.)
 //!
@@ -34,15 +34,15 @@ pub(super) fn choose(view: &TreeView<'_>, config: &ComponentsConfig) -> Option<P
     if config.access_bytes == 0 || view.shape.put_off {
         return None;
     }
-    let level = view.version.deepest().filter(|level| *level > 0)?;
+    let largest = view.version.largest()?;
+    let level = view.version.deepest()?;
     let state = view.version.level(level);
-    let searched = view.shape.searched.iter().flatten().filter_map(|id| {
-        let (_, table) = view.version.table(*id).filter(|(at, _)| *at == level)?;
-        merge(view, (level, state), table, Reason::Searched)
+    let mut searched = view.shape.searched.iter().flatten().filter_map(|id| {
+        let (_, table) = view.version.table(*id).filter(|(at, _)| *at == largest)?;
+        merge(view, (largest, view.version.level(largest)), table, Reason::Searched)
     });
     let dying = state.tables().filter(|table| is_dying(table) && can_die(view, level, table));
     let mut dying = dying.filter_map(|table| merge(view, (level, state), table, Reason::Tombstones));
-    let mut searched = searched;
     searched.next().or_else(|| dying.next())
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Bandwidth, Burst, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group, Guarded, Layout,
-    Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer, RatioWindow, Silk,
-    SoftSleep, Steady, TableSize, Tiered,
+    Adaptive, Bandwidth, Burst, Components, Cutter, Descriptors, Dlc, Flushes, Gear, Governor, Group,
+    Guarded, Layout, Leveled, Levels, LoadEstimator, OneDevice, Pacer, PackLayout, Peak, Picker, Placer,
+    Prefixed, RatioWindow, Silk, SoftSleep, Steady, TableSize, Tiered,
 };
 use terrace::{Options, TreeOptions};
 
@@ -13,8 +13,9 @@ use crate::Result;
 
 /// The options of a profile, with those parts of its tree set otherwise that are named behind it, one after the other.
 ///
-/// A part is a decision (`layout`, which is `adaptive`, `leveled`, `tiered` or `guarded`, each with its defaults; `picker`, which is `cursor`,
-/// `least-overlap` or `ratio-window`, each with the group that there is, `levels` or `guards`; `cutter`, which is `size` or `guards`), or a parameter by the name of its field in [`terrace::tree`]; those of a group
+/// A part is a decision (`layout`, which is `adaptive`, `leveled`, `tiered`, `prefixed` or `guarded`, each with its defaults; `picker`, which is `cursor`,
+/// `least-overlap` or `ratio-window`, each with the group that there is, `levels`, `components` or `guards`; `cutter`, which is `size`, `prefix` or `guards`, each
+/// with the tables that there are), or a parameter by the name of its field in [`terrace::tree`]; those of a group
 /// are `group_bytes`, `group_parts` and `settle`; `pacer` is `steady`, `governor`, `soft-sleep`, `silk`, `dlc` or `gear`, each with the limits for writers that
 /// there are; `bandwidth` is that of the device, in bytes per second; `estimator` is `operations`, `blocks`, `composite` or
 /// `GET_BYTES+SCAN_BYTES`; `peak` is `delay-full` or `delay-part`; `burst` is `never`, a number of runs, or `RUNSxPARTS`. Sizes are in bytes, or with `K`, `M` or `G` behind the number in
@@ -57,9 +58,7 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "l0_trigger" => *l0_trigger(tree)? = value.parse()?,
         "runs" => tiered(tree)?.runs = value.parse()?,
         "last_runs" => tiered(tree)?.last_runs = value.parse()?,
-        "picker" => {
-            tree.picker = picker(value, group(tree).map_or_else(|_| Group::default(), |group| *group))?
-        }
+        "picker" => tree.picker = picker(value, tree)?,
         "part_bytes" => levels(tree)?.part_bytes = size(value)?,
         "top_bits" => guarded(tree)?.top_bits = value.parse()?,
         "bits_step" => guarded(tree)?.bits_step = value.parse()?,
@@ -70,6 +69,9 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "settle" => group(tree)?.settle = is_on(value)?,
         "window_tables" => window(tree)?.window_tables = value.parse()?,
         "oldest_runs" => window(tree)?.oldest_runs = value.parse()?,
+        "moves" => components(tree)?.moves = is_on(value)?,
+        "access_bytes" => components(tree)?.access_bytes = size(value)?,
+        "job_bytes" => components(tree)?.job_bytes = size(value)?,
         "table_bytes" => tables(tree)?.table_bytes = size(value)?,
         "flushes" => tables(tree)?.flushes = flushes(value)?,
         "l0_slow" => governor(tree)?.l0_slow = value.parse()?,
@@ -114,8 +116,9 @@ fn adaptive(tree: &mut TreeOptions) -> Result<&mut Adaptive> {
 fn level_limits(tree: &mut TreeOptions) -> Result<(&mut u64, &mut u32)> {
     match &mut tree.layout {
         Layout::Leveled(Leveled { level1_bytes, ratio, .. })
-        | Layout::Tiered(Tiered { level1_bytes, ratio, .. }) => Ok((level1_bytes, ratio)),
-        _ => Err("only with layout=leveled or layout=tiered".into()),
+        | Layout::Tiered(Tiered { level1_bytes, ratio, .. })
+        | Layout::Prefixed(Prefixed { level1_bytes, ratio, .. }) => Ok((level1_bytes, ratio)),
+        _ => Err("only with layout=leveled, layout=tiered or layout=prefixed".into()),
     }
 }
 
@@ -145,7 +148,15 @@ fn l0_trigger(tree: &mut TreeOptions) -> Result<&mut usize> {
         Layout::Leveled(leveled) => Ok(&mut leveled.l0_trigger),
         Layout::Tiered(tiered) => Ok(&mut tiered.l0_trigger),
         Layout::Guarded(guarded) => Ok(&mut guarded.l0_trigger),
+        Layout::Prefixed(prefixed) => Ok(&mut prefixed.l0_trigger),
         _ => Err("not with layout=adaptive".into()),
+    }
+}
+
+fn components(tree: &mut TreeOptions) -> Result<&mut Components> {
+    match &mut tree.picker {
+        Picker::Components(components) => Ok(components),
+        _ => Err("only with picker=components".into()),
     }
 }
 
@@ -293,27 +304,32 @@ fn layout(value: &str) -> Result<Layout> {
         "adaptive" => Ok(Layout::Adaptive(Adaptive::default())),
         "leveled" => Ok(Layout::Leveled(Leveled::default())),
         "tiered" => Ok(Layout::Tiered(Tiered::default())),
+        "prefixed" => Ok(Layout::Prefixed(Prefixed::default())),
         "guarded" => Ok(Layout::Guarded(Guarded::default())),
-        _ => Err("a layout is adaptive, leveled, tiered or guarded".into()),
+        _ => Err("a layout is adaptive, leveled, tiered, prefixed or guarded".into()),
     }
 }
 
-fn picker(value: &str, group: Group) -> Result<Picker> {
+/// The picker of that name; it keeps the group that there is.
+fn picker(value: &str, tree: &mut TreeOptions) -> Result<Picker> {
+    let group = group(tree).map_or_else(|_| Group::default(), |group| *group);
     match value {
         "cursor" => Ok(Picker::Cursor(group)),
         "least-overlap" => Ok(Picker::LeastOverlap(group)),
         "ratio-window" => Ok(Picker::RatioWindow(RatioWindow { group, ..RatioWindow::default() })),
         "levels" => Ok(Picker::Levels(Levels::default())),
+        "components" => Ok(Picker::Components(Components::default())),
         "guards" => Ok(Picker::Guards),
-        _ => Err("a picker is cursor, least-overlap, ratio-window, levels or guards".into()),
+        _ => Err("a picker is cursor, least-overlap, ratio-window, levels, components or guards".into()),
     }
 }
 
 fn cutter(value: &str, tables: TableSize) -> Result<Cutter> {
     match value {
         "size" => Ok(Cutter::Size(tables)),
+        "prefix" => Ok(Cutter::Prefix(tables)),
         "guards" => Ok(Cutter::Guards(tables)),
-        _ => Err("a cutter is size or guards".into()),
+        _ => Err("a cutter is size, prefix or guards".into()),
     }
 }
 
@@ -405,6 +421,15 @@ mod tests {
         let limits = Tiered { level1_bytes: 12 << 20, ratio: 6, runs: 3, last_runs: 1, l0_trigger: 2 };
         assert_eq!(tiered.layout, Layout::Tiered(limits));
         assert_eq!(tiered.picker, Picker::Levels(Levels { part_bytes: 8 << 20 }));
+        let text = "default:layout=prefixed:level1_bytes=3M:ratio=6:l0_trigger=5:picker=components:moves=off:\
+                    access_bytes=0:job_bytes=1M:cutter=prefix:table_bytes=4M";
+        let prefixed = options(text).unwrap().tree;
+        let limits = Prefixed { level1_bytes: 3 << 20, ratio: 6, l0_trigger: 5 };
+        assert_eq!(prefixed.layout, Layout::Prefixed(limits));
+        let components = Components { moves: false, access_bytes: 0, job_bytes: 1 << 20 };
+        assert_eq!(prefixed.picker, Picker::Components(components));
+        let tables = TableSize { table_bytes: 4 << 20, flushes: Flushes::Cut };
+        assert_eq!(prefixed.cutter, Cutter::Prefix(tables));
         let separate = OneDevice { packs: PackLayout::OneTable, ..OneDevice::default() };
         let tree = options("default:packs=one-table:picker=cursor:flushes=cut:settle=on").unwrap().tree;
         assert_eq!(tree, TreeOptions { placer: Placer::OneDevice(separate), ..TreeOptions::default() });
@@ -481,10 +506,13 @@ mod tests {
             ("default:ratio=4", "layout=leveled"),
             ("leveldb-2m:l0_runs=4", "layout=adaptive"),
             ("default:oldest_runs=4", "picker=ratio-window"),
-            ("default:layout=striped", "tiered or guarded"),
+            ("default:layout=striped", "prefixed or guarded"),
             ("default:top_bits=9", "layout=guarded"),
             ("default:picker=least-overlap:layout=guarded", "all be of guards"),
-            ("default:cutter=knife", "size or guards"),
+            ("default:cutter=knife", "size, prefix or guards"),
+            ("default:layout=prefixed", "Picker::Components"),
+            ("ptier:picker=cursor", "Picker::Components"),
+            ("default:moves=on", "picker=components"),
             ("default:l0_slow=2", "tree.layout.l0_runs"),
             ("default:memory_bytes=1G", "terrace::tree"),
             ("default:burst=20", "pacer=dlc"),

@@ -9,6 +9,9 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
+mod components;
+mod guards;
+
 use super::*;
 use crate::catalog::testing::Dice;
 use crate::catalog::{Lease, check_edit, check_merged, check_version};
@@ -22,7 +25,7 @@ use crate::policy::{
     SizeConfig, SpaceView, TreeShape, TreeView, WindowConfig, next_plan,
 };
 use crate::types::{
-    DeviceId, Extent, Holders, Holds, KeyspaceId, Kind, PackId, RangeTombstone, Stamp, UpperBound,
+    DeviceId, Extent, Holders, Holds, KeyspaceId, Kind, PackId, Prefix, RangeTombstone, Stamp, UpperBound,
 };
 
 mod stacked;
@@ -249,6 +252,9 @@ fn random_ops(dice: &mut Dice) -> Vec<Op> {
 /// The value of each key.
 type Answers = Vec<Option<Vec<u8>>>;
 
+/// Where cutters cut between prefixes: between tens.
+const RULE: Prefix = Prefix::Fixed(1);
+
 /// A tree with data.
 #[derive(Clone)]
 struct Lab {
@@ -383,7 +389,11 @@ impl Lab {
         }
         let iterator = CompactionIterator {
             output: Tables::new(arriving.outputs, id),
-            cutting: Some(cutter.start_into(plan.target, grandparents(version, plan), &plan.fences)),
+            cutting: Some(
+                cutter
+                    .start_into(plan.target, grandparents(version, plan), &plan.fences)
+                    .with_prefixes(Some(RULE), inputs.bytes),
+            ),
             snapshots: snapshots.clone(),
             coverage,
             outside: Outside { version, inputs: &inputs.ids },

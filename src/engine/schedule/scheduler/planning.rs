@@ -91,13 +91,13 @@ impl Background {
     }
 }
 
-/// The tables of the deepest level that lookups have searched so often that `picker` may merge them, those with most searches
+/// The tables of the largest level that lookups have searched so often that `picker` may merge them, those with most searches
 /// first.
 fn searched(version: &Version, picker: &Picker) -> [Option<TableId>; SEARCHED_MAX] {
     let mut first = [None; SEARCHED_MAX];
-    let deepest = version.deepest().map(|level| version.level(level)).filter(|state| state.depth() > 1);
+    let largest = version.largest().map(|level| version.level(level)).filter(|state| state.depth() > 1);
     let is_due = |count: u64, bytes| picker.accesses_max(bytes).is_some_and(|max| count >= max);
-    let tables = deepest.into_iter().flat_map(|state| state.tables());
+    let tables = largest.into_iter().flat_map(|state| state.tables());
     let counts = tables.map(|table| (table.searches.get(), table)).filter(|(count, _)| *count > 0);
     let mut due: Vec<_> = counts.filter(|(count, table)| is_due(*count, table.bytes())).collect();
     due.sort_by_key(|(count, table)| (Reverse(*count), table.id));

@@ -22,14 +22,14 @@ pub(super) fn profile(setting: &Setting, name: &str) -> Options {
 
 /// Tables of another size.
 pub(super) fn set_table_bytes(options: &mut Options, table_bytes: u64) {
-    if let Cutter::Size(size) = &mut options.tree.cutter {
+    if let Cutter::Size(size) | Cutter::Prefix(size) = &mut options.tree.cutter {
         size.table_bytes = table_bytes;
     }
 }
 
 /// Tables of at least the size that is compared with RocksDB's shape.
 fn with_large_tables(mut options: Options) -> Options {
-    if let Cutter::Size(size) = &mut options.tree.cutter {
+    if let Cutter::Size(size) | Cutter::Prefix(size) = &mut options.tree.cutter {
         size.table_bytes = size.table_bytes.max(LARGE_TABLE_BYTES_MIN);
     }
     options

@@ -35,7 +35,7 @@ impl Jobs {
     pub(super) fn new(options: &Options) -> Arc<Self> {
         let file_bytes = match (&options.tree.placer, &options.tree.cutter) {
             (Placer::OneDevice(OneDevice { packs: PackLayout::Many { bytes_max }, .. }), _) => *bytes_max,
-            (_, Cutter::Size(size)) => size.table_bytes,
+            (_, Cutter::Size(size) | Cutter::Prefix(size)) => size.table_bytes,
             // None of the stores that are compared is of another shape.
             _ => u64::MAX,
         };

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use terrace::tree::{
-    Adaptive, Cutter, Flushes, Guarded, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker, Placer,
-    Prefixed, RatioWindow, TableSize, Tiered,
+    Adaptive, Components, Cutter, Flushes, Guarded, Layout, Leveled, OneDevice, Pacer, PackLayout, Picker,
+    Placer, Prefixed, RatioWindow, TableSize, Tiered,
 };
 use terrace::{Db, Options, TreeOptions};
 
@@ -71,7 +71,7 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
             (bytes(level1_bytes), ratio.to_string(), l0_trigger.to_string())
         }
         Layout::Prefixed(Prefixed { level1_bytes, ratio, l0_trigger }) => {
-            (bytes(level1_bytes), ratio.to_string(), l0_trigger.to_string())
+            (format!("{level1_bytes} B, on top of each other"), ratio.to_string(), l0_trigger.to_string())
         }
         Layout::Tiered(Tiered { level1_bytes, ratio, runs, last_runs, l0_trigger }) => (
             bytes(level1_bytes),
@@ -96,6 +96,15 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
             ]);
             Some(("RatioWindow", group))
         }
+        Picker::Components(Components { moves, access_bytes, job_bytes }) => {
+            entries.extend([
+                ("victims", "Components".to_owned()),
+                ("bytes of a job, about", bytes(job_bytes)),
+                ("tables that overlap little move", moves.to_string()),
+                ("bytes of a table for each search before it is merged", bytes(access_bytes)),
+            ]);
+            None
+        }
         other => {
             entries.push(("victims", format!("{other:?}")));
             None
@@ -113,6 +122,10 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
         Cutter::Size(TableSize { table_bytes, flushes })
         | Cutter::Guards(TableSize { table_bytes, flushes }) => entries.extend([
             ("table", bytes(table_bytes)),
+            ("one table per flush", (flushes == Flushes::Whole).to_string()),
+        ]),
+        Cutter::Prefix(TableSize { table_bytes, flushes }) => entries.extend([
+            ("table", format!("{table_bytes} B and up to the end of a prefix")),
             ("one table per flush", (flushes == Flushes::Whole).to_string()),
         ]),
         other => entries.push(("table", format!("{other:?}"))),

@@ -1,0 +1,168 @@
+//! PTierDB's layout: levels of tables that overlap, through everything that a store can do.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::common::Seed;
+use crate::common::tiny;
+use terrace::env::simulated::{SimConfig, SimEnv};
+use terrace::tree::{Components, Cutter, Flushes, Layout, Leveled, Picker, Prefixed, TableSize};
+use terrace::{Db, KeyspaceOptions, Options, Prefix};
+
+/// The layout at a thousandth of the paper's sizes.
+fn prefixed(components: Components) -> Options {
+    let mut options = Options { background_threads: Some(2), ..tiny() };
+    options.tree.layout = Layout::Prefixed(Prefixed { level1_bytes: 16 << 10, ratio: 10, l0_trigger: 2 });
+    options.tree.picker = Picker::Components(components);
+    options.tree.cutter = Cutter::Prefix(TableSize { table_bytes: 4 << 10, flushes: Flushes::Whole });
+    options.keyspace = KeyspaceOptions { prefix: Some(Prefix::Fixed(2)), ..KeyspaceOptions::default() };
+    options
+}
+
+fn open(env: &Arc<SimEnv>, options: Options) -> Db {
+    Db::builder("/db").env(env.clone()).options(options).open().unwrap()
+}
+
+/// Runs of the level with most bytes.
+fn runs(db: &Db) -> usize {
+    let levels = db.keyspace("default").unwrap().shape().levels;
+    let deeper = levels.iter().filter(|level| level.level > 0);
+    deeper.max_by_key(|level| level.bytes).map_or(0, |level| level.runs)
+}
+
+/// Overwrites keys in no order until several runs lie in the largest level.
+fn load(db: &Db, seed: &Seed) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let (mut random, mut model) = (seed.random(), BTreeMap::new());
+    for round in 0..6000u64 {
+        let key = format!("{:04}", random.below(3000)).into_bytes();
+        let value = vec![round as u8; 40 + random.below(60) as usize];
+        db.put(&key, &value).unwrap();
+        model.insert(key, value);
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    model
+}
+
+fn check(db: &Db, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    let found: BTreeMap<Vec<u8>, Vec<u8>> =
+        db.iter().unwrap().map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect();
+    assert!(found == *model, "{} of {} entries", found.len(), model.len());
+    for (key, value) in model {
+        assert_eq!(db.get(key).unwrap().as_deref(), Some(&value[..]), "{}", key.escape_ascii());
+    }
+    assert!(db.verify().unwrap().problems.is_empty());
+}
+
+#[test]
+fn lookups_have_tables_of_the_largest_level_merged_until_few_overlap() {
+    let seed = Seed::new(1);
+    let db = open(&SimEnv::new(SimConfig::default()), prefixed(Components::default()));
+    let model = load(&db, &seed);
+    let (before, jobs) = (runs(&db), db.stats().compaction.jobs);
+    assert!(before > 2, "{before} runs");
+    for _ in 0..40 {
+        for key in model.keys() {
+            db.get(key).unwrap();
+        }
+        db.multi_get(&model.keys().take(100).collect::<Vec<_>>()).unwrap();
+        db.wait_idle().unwrap();
+    }
+    assert!(runs(&db) < before && db.stats().compaction.jobs > jobs, "{} runs of {before}", runs(&db));
+    check(&db, &model);
+}
+
+#[test]
+fn without_an_access_limit_lookups_change_nothing() {
+    let seed = Seed::new(1);
+    let components = Components { access_bytes: 0, ..Components::default() };
+    let db = open(&SimEnv::new(SimConfig::default()), prefixed(components));
+    let model = load(&db, &seed);
+    let jobs = db.stats().compaction.jobs;
+    for key in model.keys().cycle().take(5 * model.len()) {
+        db.get(key).unwrap();
+    }
+    db.wait_idle().unwrap();
+    assert_eq!(db.stats().compaction.jobs, jobs);
+}
+
+#[test]
+fn tables_of_tombstones_are_merged_with_what_they_hide() {
+    let seed = Seed::new(2);
+    let db = open(&SimEnv::new(SimConfig::default()), prefixed(Components::default()));
+    let mut model = load(&db, &seed);
+    let bytes =
+        |db: &Db| db.keyspace("default").unwrap().shape().levels.iter().map(|level| level.bytes).sum::<u64>();
+    let full = bytes(&db);
+    model.retain(|key, _| {
+        let stays = key.ends_with(b"7");
+        if !stays {
+            db.delete(key).unwrap();
+        }
+        stays
+    });
+    // What comes later pushes the tombstones down.
+    for n in 0..3000 {
+        let (key, value) = (format!("9{n:04}").into_bytes(), vec![7; 60]);
+        db.put(&key, &value).unwrap();
+        model.insert(key, value);
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    assert!(bytes(&db) < 2 * full, "{} of {full} bytes", bytes(&db));
+    check(&db, &model);
+}
+
+/// A store is opened with one layout after the other, and everything of it stays.
+#[test]
+fn a_store_changes_its_layout_at_any_opening() {
+    let seed = Seed::new(3);
+    let env = SimEnv::new(SimConfig::default());
+    let mut leveled = tiny();
+    leveled.tree.layout = Layout::Leveled(Leveled { level1_bytes: 16 << 10, ratio: 4, l0_trigger: 2 });
+    let whole = Components { moves: false, access_bytes: 0, job_bytes: 16 << 10 };
+    let mut any_prefix = prefixed(Components { job_bytes: 16 << 10, ..Components::default() });
+    any_prefix.keyspace = KeyspaceOptions::default();
+    let all = [leveled.clone(), prefixed(Components::default()), leveled, prefixed(whole), any_prefix];
+    let (mut random, mut model) = (seed.random(), BTreeMap::new());
+    for (round, options) in all.into_iter().chain([tiny()]).enumerate() {
+        let db = open(&env, options);
+        check(&db, &model);
+        let snapshot = db.snapshot();
+        let was = model.clone();
+        for n in 0..2000u64 {
+            let key = format!("{:04}", random.below(3000)).into_bytes();
+            match random.below(20) {
+                0..4 => {
+                    db.delete(&key).unwrap();
+                    model.remove(&key);
+                }
+                4 if n % 3 == 0 => {
+                    let end = [&key[..], b"~"].concat();
+                    db.delete_range(&key[..]..&end[..]).unwrap();
+                    model.retain(|other, _| *other < key || *other >= end);
+                }
+                _ => {
+                    let value = vec![round as u8; random.below(90) as usize];
+                    db.put(&key, &value).unwrap();
+                    model.insert(key, value);
+                }
+            }
+        }
+        let seen =
+            snapshot.iter().unwrap().map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap());
+        assert!(seen.eq(was), "round {round}: the snapshot sees something else");
+        drop(snapshot);
+        db.wait_idle().unwrap();
+        check(&db, &model);
+        let copy = format!("/copy{round}");
+        db.checkpoint(&copy).unwrap();
+        if round == 3 {
+            db.compact().unwrap();
+            assert!(runs(&db) <= 1, "a manual compaction leaves one run");
+        }
+        db.close().unwrap();
+        let copied = Db::builder(&copy).env(env.clone()).options(tiny()).open().unwrap();
+        check(&copied, &model);
+    }
+}
