@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::tree_parts::TreeParts as _;
-use terrace::Options;
 use terrace::env::simulated::SimEnv;
-use terrace::tree::PackLayout;
+use terrace::tree::{Components, Cutter, Flushes, Layout, PackLayout, Picker, Prefixed, TableSize};
+use terrace::{KeyspaceOptions, Options, Prefix};
 
 use crate::client::{Client, DIR, Jobs, Step};
 use crate::option_sets::{lazy_leveling, tiering};
@@ -75,6 +75,12 @@ pub const SCHEDULES: &[Schedule] = &[
         options: lazy_leveling,
         run: scripts::moves_beside_compactions,
         proof: |jobs, _| jobs.moves >= 1 && jobs.compactions >= 1,
+    },
+    Schedule {
+        name: "levels on top of each other",
+        options: prefixed,
+        run: scripts::levels_on_top,
+        proof: |jobs, _| jobs.moves >= 2 && jobs.compactions >= 4,
     },
     Schedule {
         name: "manifest",
@@ -194,6 +200,17 @@ pub const SCHEDULES: &[Schedule] = &[
 fn one_table() -> Options {
     let tree = tiny().tree.with(|tree| tree.device().packs = PackLayout::OneTable);
     Options { tree, background_threads: Some(2), ..tiny() }
+}
+
+/// PTierDB's layout: what comes from above lies on top of a level.
+fn prefixed() -> Options {
+    let tree = tiny().tree.with(|tree| {
+        tree.layout = Layout::Prefixed(Prefixed { level1_bytes: 8 << 10, ratio: 2, l0_trigger: 2 });
+        tree.picker = Picker::Components(Components { job_bytes: 16 << 10, ..Components::default() });
+        tree.cutter = Cutter::Prefix(TableSize { table_bytes: 2 << 10, flushes: Flushes::Whole });
+    });
+    let keyspace = KeyspaceOptions { prefix: Some(Prefix::Fixed(1)), ..KeyspaceOptions::default() };
+    Options { keyspace, tree, ..tiny() }
 }
 
 fn small_log() -> Options {

@@ -166,6 +166,9 @@ impl Paper {
     }
 }
 
+/// The tables that a job writes.
+type Written = Vec<(TableId, Entries)>;
+
 /// A tree with the picker's plans carried out.
 struct Ours {
     version: Version,
@@ -174,7 +177,7 @@ struct Ours {
     /// Of the next table, and the next epoch.
     next: (u64, u64),
     busy: Claims,
-    running: Vec<(Plan, TreeEdit, Vec<(TableId, Entries)>)>,
+    running: Vec<(Plan, TreeEdit, Written)>,
     /// Merges, moves, merges that move something besides, merges within a level.
     counts: [u32; 4],
 }
@@ -258,7 +261,7 @@ impl Ours {
     }
 
     /// The edit of a plan that starts now, and what it writes.
-    fn carried_out(&mut self, plan: &Plan) -> (TreeEdit, Vec<(TableId, Entries)>) {
+    fn carried_out(&mut self, plan: &Plan) -> (TreeEdit, Written) {
         let version = self.version.clone();
         let epoch_of = |id: &TableId| version.table(*id).unwrap().1.epoch.0;
         let newest = plan.inputs.iter().map(|input| epoch_of(&input.table)).max().unwrap_or(0);

@@ -148,6 +148,28 @@ pub(super) fn moves(client: &mut Client) -> Step {
     client.close()
 }
 
+/// Rounds that overlap each other in some prefixes and in others do not, so tables are merged and moved on top of others.
+pub(super) fn levels_on_top(client: &mut Client) -> Step {
+    client.open()?;
+    for round in 0..10 {
+        for n in 0..6 {
+            let prefix = if n < 3 { b'a' + (round % 3) as u8 } else { b'm' + round as u8 };
+            let key = format!("{}{:02}", char::from(prefix), (n * 7 + round) % 9);
+            if (n + round) % 7 == 6 {
+                client.delete("default", key)?;
+            } else {
+                client.put("default", key, value(round * 10 + n, 700))?;
+            }
+        }
+        client.flush()?;
+    }
+    client.wait_idle()?;
+    client.check_reads("in levels on top of each other")?;
+    client.reopen()?;
+    client.check_reads("after reopening")?;
+    client.close()
+}
+
 pub(super) fn moves_beside_compactions(client: &mut Client) -> Step {
     client.open()?;
     for round in 0..4 {
