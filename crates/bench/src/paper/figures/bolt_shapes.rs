@@ -24,7 +24,7 @@ pub(super) fn profile(setting: &Setting, name: &str) -> Options {
 }
 
 /// Divides the sizes of `tree` by the scale.
-fn scale(setting: &Setting, tree: &mut TreeOptions) {
+pub(super) fn scale(setting: &Setting, tree: &mut TreeOptions) {
     let level_bytes = |bytes: u64| setting.scaled(bytes).max(LEVEL1_BYTES_MIN);
     match &mut tree.layout {
         Layout::Adaptive(adaptive) => adaptive.l0_bytes = level_bytes(adaptive.l0_bytes),
