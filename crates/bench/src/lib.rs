@@ -4,6 +4,7 @@
 //!   YCSB's core workloads over it and verifies every value that it reads.
 //! * [`db_bench`] runs RocksDB's benchmarks by their names. [`punch`] measures what holes in files cost, without a
 //!   store. [`paper`] runs the experiments of the papers.
+//! * [`layouts`] maps which layout of levels wins where, in virtual time.
 //! * [`calm`] measures whether clients notice the work of the background.
 //! * [`recording`] keeps the course of a phase. [`report`] turns results into figures and pictures.
 //!
@@ -14,6 +15,7 @@ pub mod calm;
 pub mod db_bench;
 pub mod generator;
 mod latency;
+pub mod layouts;
 pub mod paper;
 mod progress;
 pub mod punch;

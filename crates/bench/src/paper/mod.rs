@@ -23,13 +23,19 @@ mod timeline;
 
 pub use calibrate::{Calibration, calibrate};
 pub use catalogue::experiments;
+pub(crate) use client::Records;
+pub(crate) use experiment::Setting;
 pub use experiment::{Experiment, Need, State};
+pub(crate) use figures::{at_scale, closed_loop};
+pub(crate) use machine::{Kept, Lab};
+pub(crate) use timeline::Latencies;
+
 pub use machine::{Costs, Machine, ReadCosts};
 pub use text::{details, list, text};
 
 use std::time::Duration;
 
-use self::experiment::{Figure, MissingPart, Setting, missing_series};
+use self::experiment::{Figure, MissingPart, missing_series};
 use self::record::Run;
 use crate::Result;
 use crate::report::Provenance;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{LatencySummary, Machine, Provenance};
 use crate::Result;
 use crate::calm::EngineReport;
+use crate::layouts::Cell;
 use crate::paper::record;
 use crate::punch::PunchRun;
 use crate::recording::{Curve, Interval, Recording, Span, Tail};
@@ -16,8 +17,8 @@ use crate::recording::{Curve, Interval, Recording, Span, Tail};
 ///
 /// It is read from one JSON object. All of its fields can be missing, but not all of these: `phases`, as `terrace bench
 /// ycsb` and `terrace bench db` write them; `results` and `ratios`, as `terrace-compare` does, with its `turns`; those of a paper's
-/// experiment (`id`, `series`, `relations`); those of `terrace bench punch` (`punches`, `files`, `churn`); or `calm`, of `terrace bench
-/// calm`. An array stands for a run of its phases or experiments. `engines`,
+/// experiment (`id`, `series`, `relations`); those of `terrace bench punch` (`punches`, `files`, `churn`); `layout_map`, of `terrace
+/// bench layouts`; or `calm`, of `terrace bench calm`. An array stands for a run of its phases or experiments. `engines`,
 /// `machine` and `calibration` can be any JSON, and are shown as they are.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -37,6 +38,8 @@ pub struct Stored {
     pub(super) experiments: Vec<record::Run>,
     /// Engines whose calm was measured.
     pub(super) calm: Vec<EngineReport>,
+    /// The map of layouts.
+    pub(super) layout_map: Vec<Cell>,
     /// Courses without figures, which stand in `results`.
     #[serde(rename = "turns", deserialize_with = "courses")]
     pub(super) courses: Vec<Phase>,

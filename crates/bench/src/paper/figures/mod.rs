@@ -23,6 +23,7 @@ use terrace::tree::{
 use terrace::{Db, Options, TreeOptions};
 
 use super::client::{Client, Records};
+use super::experiment::Setting;
 use super::machine::{Body, Lab};
 use super::record::{Axis, Series};
 use super::timeline::Latencies;
@@ -163,10 +164,19 @@ fn series(name: &str, options: &Options, y: Axis, points: Vec<[f64; 2]>) -> Seri
 }
 
 /// The next action of a client that draws from its own stream of random numbers; none when it is done.
-type Draw = dyn Fn(u64, &mut Rng) -> Action + Send + Sync;
+pub(crate) type Draw = dyn Fn(u64, &mut Rng) -> Action + Send + Sync;
+
+/// `options` with all sizes divided by `scale` but for that of a block, and with that much memory.
+pub(crate) fn at_scale(options: &Options, setting: &Setting, memory_bytes: u64) -> Options {
+    let mut options = options.clone();
+    options.memtable_bytes = setting.scaled(options.memtable_bytes).max(MEMTABLE_BYTES_MIN);
+    options.memory_bytes = Some(memory_bytes.max(memory_for(0, options.memtable_bytes)));
+    scaled::scale_tree(setting, &mut options.tree);
+    options
+}
 
 /// Runs `count` actions in a closed loop of `threads` clients: `draw` makes the action of each number. Their latencies.
-fn closed_loop(
+pub(crate) fn closed_loop(
     lab: &Lab,
     db: &Db,
     records: &Arc<Records>,

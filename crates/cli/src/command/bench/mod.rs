@@ -3,6 +3,7 @@
 mod calm;
 mod db;
 mod flags;
+mod layouts;
 mod output;
 mod paper;
 mod punch;
@@ -26,6 +27,7 @@ pub enum Benchmark {
     Paper(paper::Arguments),
     Punch(punch::Arguments),
     Calm(calm::Arguments),
+    Layouts(layouts::Arguments),
 }
 
 pub fn run(benchmark: Benchmark) -> Result<Answer> {
@@ -37,5 +39,6 @@ pub fn run(benchmark: Benchmark) -> Result<Answer> {
         Benchmark::Paper(arguments) => paper::run(&arguments),
         Benchmark::Punch(arguments) => punch::run(arguments),
         Benchmark::Calm(arguments) => calm::run(&arguments),
+        Benchmark::Layouts(arguments) => layouts::run(&arguments),
     }
 }
