@@ -70,7 +70,6 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "moves" => components(tree)?.moves = is_on(value)?,
         "access_bytes" => components(tree)?.access_bytes = size(value)?,
         "job_bytes" => components(tree)?.job_bytes = size(value)?,
-        "cutter" => tree.cutter = cutter(value, *tables(tree)?)?,
         "table_bytes" => tables(tree)?.table_bytes = size(value)?,
         "flushes" => tables(tree)?.flushes = flushes(value)?,
         "l0_slow" => governor(tree)?.l0_slow = value.parse()?,
