@@ -93,7 +93,7 @@ pub fn components(state: &LevelState) -> Vec<Vec<&Arc<TableMeta>>> {
 }
 
 /// Each of `tables` once, by their starts.
-fn in_key_order<'a>(mut tables: Vec<&'a Arc<TableMeta>>) -> Vec<&'a Arc<TableMeta>> {
+fn in_key_order(mut tables: Vec<&Arc<TableMeta>>) -> Vec<&Arc<TableMeta>> {
     tables.sort_by(|one, other| (&one.range.start, one.id).cmp(&(&other.range.start, other.id)));
     tables.dedup_by_key(|table| table.id);
     tables

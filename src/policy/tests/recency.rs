@@ -166,6 +166,9 @@ impl Paper {
     }
 }
 
+/// What tables hold.
+type Contents = Vec<(TableId, Entries)>;
+
 /// A tree with the picker's plans carried out.
 struct Ours {
     version: Version,
@@ -174,7 +177,7 @@ struct Ours {
     /// Of the next table, and the next epoch.
     next: (u64, u64),
     busy: Claims,
-    running: Vec<(Plan, TreeEdit, Vec<(TableId, Entries)>)>,
+    running: Vec<(Plan, TreeEdit, Contents)>,
     /// Merges, moves, merges that move something besides, merges within a level.
     counts: [u32; 4],
 }
