@@ -67,13 +67,7 @@ pub fn random(seed: u64) -> (String, Options) {
         Some(ratio) if rng.percent(60) => {
             (Layout::Leveled(Leveled { level1_bytes: level_bytes, ratio, l0_trigger: l0_due }), picker)
         }
-        Some(ratio) => {
-            let (runs, last_runs) = (*rng.pick(&[1, 2, 3]), *rng.pick(&[1, 2, 1000]));
-            let (level1_bytes, l0_trigger) = (level_bytes, l0_due);
-            let part_bytes = *rng.pick(&[0, 4 << 10, 16 << 10]);
-            let tiered = Tiered { level1_bytes, ratio, runs, last_runs, l0_trigger };
-            (Layout::Tiered(tiered), Picker::Levels(Levels { part_bytes }))
-        }
+        Some(ratio) => tiered(rng, ratio, (level_bytes, l0_due)),
     };
     let governor = Governor {
         l0_slow,
@@ -109,6 +103,14 @@ pub fn random(seed: u64) -> (String, Options) {
         set_guarded(rng, &mut options.tree, l0_due);
     }
     (format!("random by {seed}"), options)
+}
+
+/// Whole levels of several runs, or of one.
+fn tiered(rng: &mut Rng, ratio: u32, (level1_bytes, l0_trigger): (u64, usize)) -> (Layout, Picker) {
+    let (runs, last_runs) = (*rng.pick(&[1, 2, 3]), *rng.pick(&[1, 2, 1000]));
+    let part_bytes = *rng.pick(&[0, 4 << 10, 16 << 10]);
+    let tiered = Tiered { level1_bytes, ratio, runs, last_runs, l0_trigger };
+    (Layout::Tiered(tiered), Picker::Levels(Levels { part_bytes }))
 }
 
 /// Changes to guards: so many of them that a few hundred keys have some in every level.

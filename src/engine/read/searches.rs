@@ -6,6 +6,7 @@
 //!
 //! Debug builds also check that the first version that a lookup finds in a level is the newest there (I2, I3).
 
+#[cfg(debug_assertions)]
 use std::sync::Arc;
 
 use super::path::ReadPath;

@@ -35,6 +35,9 @@ const IN_PLACE_RATIO: u64 = 25;
 /// A guard may have twice the bytes from level to level, so many times.
 const DOUBLINGS: u8 = 5;
 
+/// A table, and the place of its run in the level.
+type InRun<'a> = (usize, &'a Arc<TableMeta>);
+
 /// Limits of a guarded tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GuardedConfig {
@@ -109,7 +112,7 @@ impl GuardedConfig {
             (0..).zip(runs).flat_map(|(run, tables)| tables.iter().map(move |table| (run, table))).collect();
         tables.sort_by(|(_, one): &(usize, _), (_, other)| one.range.start.cmp(&other.range.start));
         // Each with the tables' runs, and how many guards begin before its end.
-        let mut groups: Vec<(usize, Vec<(usize, &Arc<TableMeta>)>)> = Vec::new();
+        let mut groups: Vec<(usize, Vec<InRun<'_>>)> = Vec::new();
         for (run, table) in tables {
             let from = guards.partition_point(|guard| **guard <= table.range.start);
             let to = guards.partition_point(|guard| table.range.end.admits(guard));
@@ -181,7 +184,7 @@ impl<'a> GuardKeys<'a> {
 
 impl<'a> GuardGroup<'a> {
     /// The group of `tables`, each with its run, in the order of their starts; nothing if there are none.
-    fn of(mut tables: Vec<(usize, &'a Arc<TableMeta>)>, guards: &[&Key]) -> Option<Self> {
+    fn of(mut tables: Vec<InRun<'a>>, guards: &[&Key]) -> Option<Self> {
         let ranges = tables.iter().map(|(_, table)| &table.range);
         let range = ranges.fold(None, |hull: Option<KeyRange>, range| {
             Some(hull.map_or_else(|| range.clone(), |hull| hull.hull(range)))
@@ -212,7 +215,7 @@ mod tests {
     fn a_guard_of_a_level_is_one_of_all_deeper_levels() {
         let mut counts = [0; LEVELS];
         for number in 0..20_000_u32 {
-            let key = number.to_be_bytes();
+            let key = number.to_string().into_bytes();
             let first = CONFIG.level_of(&key);
             for level in 1..=LAST {
                 let is_guard = CONFIG.is_guard(&key, level);

@@ -124,6 +124,7 @@ pub const PROCESSOR: ProcessorModel = ProcessorModel { record_nanos: 120, kibiby
 
 /// A machine to run on.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "an experiment has a few of them")]
 pub enum Machine {
     /// A simulated device, under a name.
     Simulated {

@@ -65,7 +65,7 @@ fn a_seed_replays_a_run_to_the_byte() {
 
 #[test]
 fn a_missing_series_is_named_with_what_it_needs() {
-    let run = small_run("ptier-table1", 16384.0);
+    let run = small_run("ptier-table1", 65536.0);
     let missing: Vec<&str> = run.missing.iter().map(|series| series.name.as_str()).collect();
     assert_eq!(missing, ["WiscKey"]);
     assert_eq!(points(&run, "ptier").len(), 6);
@@ -74,7 +74,7 @@ fn a_missing_series_is_named_with_what_it_needs() {
 #[test]
 fn every_figure_of_ptierdb_runs() {
     for experiment in experiments().filter(|experiment| experiment.paper() == "ptier") {
-        let run = small_run(experiment.id, 16384.0);
+        let run = small_run(experiment.id, 65536.0);
         for relation in &run.relations {
             assert!(relation.measured != "NaN", "{}: {relation:?}", experiment.id);
         }

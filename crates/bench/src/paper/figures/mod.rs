@@ -62,9 +62,9 @@ fn bytes(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
-/// The decisions of a tree; those of a variant that has no words here as they are.
-fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
-    let (level1, ratio, l0_trigger) = match tree.layout {
+/// The words for a layout: what level 1 may hold, how levels grow, and when level 0 is due.
+fn levels(layout: Layout) -> (String, String, String) {
+    match layout {
         Layout::Adaptive(Adaptive { l0_bytes, l0_runs }) => {
             (bytes(l0_bytes), "even".to_owned(), l0_runs.to_string())
         }
@@ -85,7 +85,12 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
             l0_trigger.to_string(),
         ),
         other => (format!("{other:?}"), String::new(), String::new()),
-    };
+    }
+}
+
+/// The decisions of a tree; those of a variant that has no words here as they are.
+fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
+    let (level1, ratio, l0_trigger) = levels(tree.layout);
     let mut entries = vec![("level 1", level1), ("level ratio", ratio)];
     let victims = match tree.picker {
         Picker::Cursor(group) => Some(("Cursor", group)),
