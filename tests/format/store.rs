@@ -1,7 +1,5 @@
 //! A store that an earlier version wrote: opened, written on and compacted, in every layout.
 
-#![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
-
 use std::path::Path;
 
 use terrace::{Db, Options};
