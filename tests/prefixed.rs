@@ -62,7 +62,7 @@ fn lookups_have_tables_of_the_largest_level_merged_until_few_overlap() {
     let db = open(&SimEnv::new(SimConfig::default()), prefixed(Components::default()));
     let model = load(&db, &seed);
     let (before, jobs) = (runs(&db), db.stats().compaction.jobs);
-    assert!(before > 2, "{before} runs");
+    assert!(before > 1, "{before} runs");
     for _ in 0..40 {
         for key in model.keys() {
             db.get(key).unwrap();

@@ -110,8 +110,13 @@ impl TreeOptions {
                  layout has, and only Picker::Guards puts them beside what is there",
             ));
         }
-        match (layout, picker) {
-            // All three or none, as has been seen.
+        self.layout_goes_with_picker()?;
+        due_before_slow(name, l0_due, pacer.l0_slow())
+    }
+
+    /// Refuses a picker that does not put tables where the layout has them. Guards are seen to go together.
+    fn layout_goes_with_picker(&self) -> Result<()> {
+        match (&self.layout, &self.picker) {
             (Layout::Guarded(_), _) | (_, Picker::Guards) => {}
             (
                 Layout::Adaptive(_) | Layout::Leveled(_),
@@ -147,7 +152,7 @@ impl TreeOptions {
                 ));
             }
         }
-        due_before_slow(name, l0_due, pacer.l0_slow())
+        Ok(())
     }
 }
 

@@ -49,15 +49,7 @@ pub fn random(seed: u64) -> (String, Options) {
     ]);
     let (bytes, parts) = (*rng.pick(&[0, 4 << 10, 12 << 10, 64 << 10]), *rng.pick(&[1, 2, 10]));
     let group = Group { bytes, parts, settle: rng.percent(70) };
-    let picker = match rng.below(3) {
-        0 => Picker::Cursor(group),
-        1 => Picker::LeastOverlap(group),
-        _ => Picker::RatioWindow(RatioWindow {
-            group,
-            window_tables: *rng.pick(&[2, 4, 16]),
-            oldest_runs: *rng.pick(&[1, 3, 32]),
-        }),
-    };
+    let picker = picker(rng, group);
     let descriptors = *rng.pick(&[Descriptors::PerPack, Descriptors::PerTable]);
     let flushes = if rng.percent(30) { Flushes::Whole } else { Flushes::Cut };
     let block_bytes = *rng.pick(&[256, 512, 4 << 10]);
@@ -103,6 +95,19 @@ pub fn random(seed: u64) -> (String, Options) {
         set_guarded(rng, &mut options.tree, l0_due);
     }
     (format!("random by {seed}"), options)
+}
+
+/// A picker that merges with what lies in the next level.
+fn picker(rng: &mut Rng, group: Group) -> Picker {
+    match rng.below(3) {
+        0 => Picker::Cursor(group),
+        1 => Picker::LeastOverlap(group),
+        _ => Picker::RatioWindow(RatioWindow {
+            group,
+            window_tables: *rng.pick(&[2, 4, 16]),
+            oldest_runs: *rng.pick(&[1, 3, 32]),
+        }),
+    }
 }
 
 /// Whole levels of several runs, or of one.

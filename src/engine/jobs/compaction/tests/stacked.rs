@@ -95,7 +95,7 @@ fn i4_what_comes_to_lie_on_top_hides_nothing_newer() {
         }
     }
     let counts = [jobs, moved, mixed, within, beside, depth as u32];
-    let enough = counts.iter().zip([2000, 200, 200, 300, 300, 8]).all(|(count, least)| *count >= least);
+    let enough = counts.iter().zip([2000, 200, 200, 300, 300, 6]).all(|(count, least)| *count >= least);
     assert!(enough && refused.values().all(|count| *count >= 40), "{counts:?}, refused {refused:?}");
 }
 
