@@ -5,7 +5,7 @@
 //! differs, unless a row names a whole profile. `terrace bench layouts` runs it.
 //!
 //! Sizes are divided by [`SCALE`]: a memtable of 1 MiB stands for one of 64. Each store is loaded once for a shape and a size, in
-//! random order, and every mix starts from those files with cold caches ([`course`]). The load is a mix of its own. What a mix
+//! random order, and every mix starts from those files with cold caches (`course.rs`). The load is a mix of its own. What a mix
 //! leaves to compact is part of its time: a store that puts work off gains nothing by it.
 
 mod course;
