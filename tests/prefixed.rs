@@ -32,6 +32,12 @@ fn runs(db: &Db) -> usize {
     deeper.max_by_key(|level| level.bytes).map_or(0, |level| level.runs)
 }
 
+/// Flushes, and waits until nothing is left to do: what lies where does not depend on which thread was quicker.
+fn settle(db: &Db) {
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+}
+
 /// Overwrites keys in no order until several runs lie in the largest level.
 fn load(db: &Db, seed: &Seed) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let (mut random, mut model) = (seed.random(), BTreeMap::new());
@@ -40,9 +46,11 @@ fn load(db: &Db, seed: &Seed) -> BTreeMap<Vec<u8>, Vec<u8>> {
         let value = vec![round as u8; 40 + random.below(60) as usize];
         db.put(&key, &value).unwrap();
         model.insert(key, value);
+        if round % 80 == 79 {
+            settle(db);
+        }
     }
-    db.flush().unwrap();
-    db.wait_idle().unwrap();
+    settle(db);
     model
 }
 
@@ -63,14 +71,18 @@ fn lookups_have_tables_of_the_largest_level_merged_until_few_overlap() {
     let model = load(&db, &seed);
     let (before, jobs) = (runs(&db), db.stats().compaction.jobs);
     assert!(before > 1, "{before} runs");
-    for _ in 0..40 {
+    for _ in 0..100 {
         for key in model.keys() {
             db.get(key).unwrap();
         }
         db.multi_get(model.keys().take(100).collect::<Vec<_>>()).unwrap();
         db.wait_idle().unwrap();
+        if runs(&db) < before {
+            break;
+        }
     }
-    assert!(runs(&db) < before && db.stats().compaction.jobs > jobs, "{} runs of {before}", runs(&db));
+    let (after, done) = (runs(&db), db.stats().compaction.jobs);
+    assert!(after < before && done > jobs, "{after} runs of {before} after {} jobs", done - jobs);
     check(&db, &model);
 }
 
@@ -103,15 +115,18 @@ fn tables_of_tombstones_are_merged_with_what_they_hide() {
         }
         stays
     });
+    settle(&db);
     // What comes later pushes the tombstones down.
     for n in 0..3000 {
         let (key, value) = (format!("9{n:04}").into_bytes(), vec![7; 60]);
         db.put(&key, &value).unwrap();
         model.insert(key, value);
+        if n % 80 == 79 {
+            settle(&db);
+        }
     }
-    db.flush().unwrap();
-    db.wait_idle().unwrap();
-    assert!(bytes(&db) < 2 * full, "{} of {full} bytes", bytes(&db));
+    settle(&db);
+    assert!(bytes(&db) < full, "{} of {full} bytes", bytes(&db));
     check(&db, &model);
 }
 
