@@ -209,10 +209,10 @@ fn calm_runs_at_each_level_and_is_drawn() {
     let levels = engine["levels"].as_array().expect("levels");
     for (level, share) in levels.iter().zip([0.2, 0.4]) {
         assert!((level["rate"].as_f64().expect("a rate") - share * rate).abs() < 1e-6 * rate, "{level}");
-        assert_eq!(level["course"].as_array().map(Vec::len), Some(3));
-        let windows = &level["windows"];
-        assert_eq!(windows["warm_up"], 1);
-        assert_eq!(windows["stolen"].as_u64().zip(windows["kept"].as_u64()).map(|(a, b)| a + b), Some(2));
+        // Each window is of one kind. How many there are is up to the machine.
+        let kinds = ["warm_up", "stolen", "kept"].map(|kind| level["windows"][kind].as_u64().expect(kind));
+        assert_eq!(level["course"].as_array().map(Vec::len), Some(kinds.iter().sum::<u64>() as usize));
+        assert!(kinds[0] > 0, "{level}");
         assert!(level["floor"]["read"]["count"].as_u64() > Some(0), "{level}");
         let told: Vec<_> =
             level["splits"].as_array().expect("splits").iter().map(|one| &one["told"]).collect();
