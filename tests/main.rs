@@ -22,6 +22,7 @@ mod full_disk;
 mod idle_time;
 mod ingest;
 mod kill;
+mod layouts;
 mod limits;
 mod linearizable;
 mod model;

@@ -12,7 +12,7 @@ use terrace::tree::{Components, Cutter, Flushes, Layout, Leveled, Picker, Prefix
 use terrace::{Db, KeyspaceOptions, Options, Prefix};
 
 /// The layout at a thousandth of the paper's sizes.
-fn prefixed(components: Components) -> Options {
+pub fn prefixed(components: Components) -> Options {
     let mut options = Options { background_threads: Some(2), ..tiny() };
     options.tree.layout = Layout::Prefixed(Prefixed { level1_bytes: 16 << 10, ratio: 10, l0_trigger: 2 });
     options.tree.picker = Picker::Components(components);
@@ -21,7 +21,7 @@ fn prefixed(components: Components) -> Options {
     options
 }
 
-fn open(env: &Arc<SimEnv>, options: Options) -> Db {
+pub fn open(env: &Arc<SimEnv>, options: Options) -> Db {
     Db::builder("/db").env(env.clone()).options(options).open().unwrap()
 }
 
@@ -33,7 +33,7 @@ fn runs(db: &Db) -> usize {
 }
 
 /// Flushes, and waits until nothing is left to do: what lies where does not depend on which thread was quicker.
-fn settle(db: &Db) {
+pub fn settle(db: &Db) {
     db.flush().unwrap();
     db.wait_idle().unwrap();
 }
@@ -54,7 +54,7 @@ fn load(db: &Db, seed: &Seed) -> BTreeMap<Vec<u8>, Vec<u8>> {
     model
 }
 
-fn check(db: &Db, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
+pub fn check(db: &Db, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let found: BTreeMap<Vec<u8>, Vec<u8>> =
         db.iter().unwrap().map(|entry| entry.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect();
     assert!(found == *model, "{} of {} entries", found.len(), model.len());

@@ -21,14 +21,14 @@ impl Place {
     /// Opens the store so that nothing in its directory changes; it must exist, and so must the keyspace.
     pub fn open_to_read(&self) -> Result<(Db, Keyspace)> {
         let db = open_to_read(&self.db)?;
-        let keyspace = self.existing_keyspace(&db)?;
+        let keyspace = existing_keyspace(&db, &self.db, &self.keyspace)?;
         Ok((db, keyspace))
     }
 
     /// Opens the store to change what is there; it must exist, and so must the keyspace.
     pub fn open_to_change(&self) -> Result<(Db, Keyspace)> {
         let db = open_to_change(&self.db)?;
-        let keyspace = self.existing_keyspace(&db)?;
+        let keyspace = existing_keyspace(&db, &self.db, &self.keyspace)?;
         Ok((db, keyspace))
     }
 
@@ -38,13 +38,14 @@ impl Place {
         let keyspace = db.keyspace(&self.keyspace)?;
         Ok((db, keyspace))
     }
+}
 
-    fn existing_keyspace(&self, db: &Db) -> Result<Keyspace> {
-        db.existing_keyspace(&self.keyspace)?.ok_or_else(|| {
-            let (name, names) = (&self.keyspace, db.keyspaces().join(", "));
-            anyhow!("{} has no keyspace {name:?}: there are {names}", self.db.display())
-        })
-    }
+/// The keyspace `name` of `db`, the store in `path`; it must exist.
+pub fn existing_keyspace(db: &Db, path: &Path, name: &str) -> Result<Keyspace> {
+    db.existing_keyspace(name)?.ok_or_else(|| {
+        let names = db.keyspaces().join(", ");
+        anyhow!("{} has no keyspace {name:?}: there are {names}", path.display())
+    })
 }
 
 /// Opens the store in `path`, which must exist, so that nothing there changes.
@@ -62,7 +63,8 @@ pub fn open_to_change(path: &Path) -> Result<Db> {
     open(Db::builder(path).must_exist(), path)
 }
 
-fn open(builder: Builder, path: &Path) -> Result<Db> {
+/// Opens the store in `path` as `builder` has it.
+pub fn open(builder: Builder, path: &Path) -> Result<Db> {
     builder.open().map_err(|error| not_opened(path, &error))
 }
 

@@ -2,6 +2,7 @@
 
 mod bench;
 mod common;
+mod compact;
 mod copies;
 mod db_bench;
 mod delete_range;

@@ -339,7 +339,7 @@ fn gear() -> Options {
 }
 
 /// One key in 128 is a guard of level 1, and one in 64, 32, .. of the next ones.
-fn guarded() -> Options {
+pub(crate) fn guarded() -> Options {
     let tree = tiny().tree.with(|tree| {
         (tree.picker, tree.cutter) = (Picker::Guards, Cutter::Guards(*tree.tables()));
         tree.layout = Layout::Guarded(Guarded {

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::tree_parts::TreeParts as _;
-use terrace::env::simulated::SimEnv;
+use terrace::env::simulated::{SimEnv, Survival};
 use terrace::tree::{Components, Cutter, Flushes, Layout, PackLayout, Picker, Prefixed, TableSize};
-use terrace::{KeyspaceOptions, Options, Prefix};
+use terrace::{Db, KeyspaceOptions, Options, Prefix};
 
 use crate::client::{Client, DIR, Jobs, Step};
-use crate::option_sets::{lazy_leveling, tiering};
+use crate::option_sets::{guarded, lazy_leveling, tiering};
 use crate::options::tiny;
 
 /// A schedule, and a check that it really does what its name says.
@@ -81,6 +81,12 @@ pub const SCHEDULES: &[Schedule] = &[
         options: prefixed,
         run: scripts::levels_on_top,
         proof: |jobs, _| jobs.moves >= 2 && jobs.compactions >= 4,
+    },
+    Schedule {
+        name: "guards",
+        options: only_guards,
+        run: scripts::guards,
+        proof: |jobs, env| jobs.compactions >= 4 && has_guards_and_runs(env),
     },
     Schedule {
         name: "manifest",
@@ -211,6 +217,21 @@ fn prefixed() -> Options {
     });
     let keyspace = KeyspaceOptions { prefix: Some(Prefix::Fixed(1)), ..KeyspaceOptions::default() };
     Options { keyspace, tree, ..tiny() }
+}
+
+/// Guards part tables, and nothing else does.
+fn only_guards() -> Options {
+    let tree = guarded().tree.with(|tree| tree.tables().table_bytes = 1 << 20);
+    Options { memtable_bytes: 64 << 10, background_threads: Some(1), tree, ..guarded() }
+}
+
+/// Whether a level below level 0 has several runs, one of which has several tables.
+fn has_guards_and_runs(env: &SimEnv) -> bool {
+    let levels = env.crash(Survival::Everything).simulate(|env| {
+        let db = Db::builder(DIR).env(env).options(only_guards()).read_only().open().ok()?;
+        Some(db.keyspace("default").ok()?.shape().levels)
+    });
+    levels.is_some_and(|levels| levels[1..].iter().any(|level| level.runs > 1 && level.tables > level.runs))
 }
 
 fn small_log() -> Options {

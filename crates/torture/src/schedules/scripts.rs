@@ -170,6 +170,27 @@ pub(super) fn levels_on_top(client: &mut Client) -> Step {
     client.close()
 }
 
+/// Each round has keys between those of the others, so new guards part tables that are there.
+pub(super) fn guards(client: &mut Client) -> Step {
+    client.open()?;
+    for round in 0..13 {
+        let keys: Vec<Vec<u8>> =
+            (0..40).map(|n| format!("{:03}", (n * 131 + round * 47) % 600).into_bytes()).collect();
+        let values: Vec<Vec<u8>> = (0..40).map(|n| value(round * 100 + n, 40)).collect();
+        let kept = |n: usize| (n + round) % 9 < 8;
+        let ops = keys.iter().zip(&values).enumerate();
+        let ops: Vec<Op<'_>> =
+            ops.map(|(n, (key, value))| ("default", &key[..], kept(n).then_some(&value[..]))).collect();
+        client.write(&ops, Durability::Buffered)?;
+        client.flush()?;
+        client.wait_idle()?;
+    }
+    client.check_reads("between guards")?;
+    client.reopen()?;
+    client.check_reads("after reopening")?;
+    client.close()
+}
+
 pub(super) fn moves_beside_compactions(client: &mut Client) -> Step {
     client.open()?;
     for round in 0..4 {

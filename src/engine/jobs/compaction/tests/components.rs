@@ -52,22 +52,11 @@ fn i4_components_hide_nothing_newer() {
         let mut lab = Lab::random(levels, &mut dice);
         let (picker, cutter) = random_components(&mut dice);
         for _ in 0..8 {
-            let mut running: Vec<(Plan, TreeEdit, Written)> = Vec::new();
-            let mut busy = Claims::default();
-            for number in 1..4 {
-                let Some(plan) = random_plan(&lab, &picker, &busy, &mut dice) else { continue };
-                busy.claim(&plan);
-                let inputs = Inputs::of(&lab.version, &plan).unwrap();
-                assert!(inputs.lie_in(&plan.claims), "I5: seed {seed}: {plan} reads outside of its claims");
-                let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id + 1000 * number);
-                running.push((plan, edit, tables));
-            }
-            beside += u32::from(running.len() > 1);
-            while !running.is_empty() {
-                let (plan, edit, tables) = running.remove(dice.below(running.len() as u64) as usize);
-                let was = lab.version.clone();
-                let result = lab.install(plan.stacks, &edit, tables).and_then(|()| lab.check_answers());
-                result.unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}, from {was:?}"));
+            let plans =
+                lab.run_beside(&cutter, &mut dice, |lab, busy, dice| random_plan(lab, &picker, busy, dice));
+            let plans = plans.unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+            beside += u32::from(plans.len() > 1);
+            for plan in plans {
                 jobs += 1;
                 moved += u32::from(plan.kind == PlanKind::Move);
                 mixed += u32::from(!plan.moves.is_empty() && !plan.inputs.is_empty());

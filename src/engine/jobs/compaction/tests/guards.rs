@@ -32,27 +32,15 @@ fn i4_guards_hide_nothing_newer() {
         let mut lab = Lab::random(Levels::Stacked, &mut dice);
         let (picker, cutter) = random_guards(&mut dice);
         for _ in 0..12 {
-            let mut running: Vec<(Plan, TreeEdit, Written)> = Vec::new();
-            let mut busy = Claims::default();
-            for number in 1..4 {
+            let plans = lab.run_beside(&cutter, &mut dice, |lab, busy, dice| {
                 let (version, pins, shape) = (&lab.version, &lab.snapshots[..], TreeShape::default());
-                let view = TreeView { keyspace: KeyspaceId(0), version, busy: &busy, shape: &shape, pins };
-                let Some(plan) = picker.pick(&view, dice.below(8) as u8) else { continue };
-                busy.claim(&plan);
-                let inputs = Inputs::of(&lab.version, &plan).unwrap();
-                assert!(inputs.lie_in(&plan.claims), "I5: seed {seed}: {plan} reads outside of its claims");
-                let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id + 1000 * number);
-                running.push((plan, edit, tables));
-            }
-            beside += u32::from(running.len() > 1);
-            while !running.is_empty() {
-                let (plan, edit, tables) = running.remove(dice.below(running.len() as u64) as usize);
-                let was = lab.version.clone();
-                let result = lab.install(plan.stacks, &edit, tables).and_then(|()| lab.check_answers());
-                result.unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}, from {was:?}"));
-                jobs += 1;
-                deep += u32::from(plan.source > DEEPEST);
-            }
+                let view = TreeView { keyspace: KeyspaceId(0), version, busy, shape: &shape, pins };
+                picker.pick(&view, dice.below(8) as u8)
+            });
+            let plans = plans.unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+            beside += u32::from(plans.len() > 1);
+            jobs += plans.len();
+            deep += plans.iter().filter(|plan| plan.source > DEEPEST).count();
         }
     }
     assert!(

@@ -60,38 +60,29 @@ fn i4_what_comes_to_lie_on_top_hides_nothing_newer() {
         let mut lab = Lab::random(Levels::Stacked, &mut dice);
         let (_, cutter) = random_policies(&mut dice);
         for _ in 0..6 {
-            let mut running: Vec<(Plan, TreeEdit, Written)> = Vec::new();
-            let mut busy = Claims::default();
-            for number in 1..4 {
+            let plans = lab.run_beside(&cutter, &mut dice, |lab, busy, dice| {
                 let level = dice.below(u64::from(DEEPEST) + 1) as u8;
                 let plan = match level {
-                    1.. if dice.below(3) == 0 => plan_within(&lab, level, &mut dice),
-                    _ => stacked_plan(&lab, level, &mut dice),
+                    1.. if dice.below(3) == 0 => plan_within(lab, level, dice),
+                    _ => stacked_plan(lab, level, dice),
                 };
-                let Some(plan) = plan.filter(|plan| !busy.conflicts_with(plan)) else { continue };
-                busy.claim(&plan);
-                let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id + 1000 * number);
-                for fault in [Fault::NoVictim, Fault::MovedThoughCompacted] {
-                    let Some(plan) = tampered(&plan, fault, &mut dice) else { continue };
-                    let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
-                    check_tampered(&lab, (fault, &plan), &edit, tables)
-                        .unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"))
-                        .then(|| *refused.entry(fault).or_default() += 1);
+                let plan = plan.filter(|plan| !busy.conflicts_with(plan))?;
+                let faults = [Fault::NoVictim, Fault::MovedThoughCompacted];
+                let found = refused_of(lab, &cutter, &plan, &faults, dice);
+                for fault in found.unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}")) {
+                    *refused.entry(fault).or_default() += 1;
                 }
-                running.push((plan, edit, tables));
-            }
-            beside += u32::from(running.len() > 1);
-            while !running.is_empty() {
-                let (plan, edit, tables) = running.remove(dice.below(running.len() as u64) as usize);
-                let was = lab.version.clone();
-                let result = lab.install(plan.stacks, &edit, tables).and_then(|()| lab.check_answers());
-                result.unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}, from {was:?}"));
+                Some(plan)
+            });
+            let plans = plans.unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+            beside += u32::from(plans.len() > 1);
+            for plan in plans {
                 jobs += 1;
                 moved += u32::from(plan.kind == PlanKind::Move);
                 mixed += u32::from(!plan.moves.is_empty() && !plan.inputs.is_empty());
                 within += u32::from(plan.source == plan.target);
-                depth = depth.max((1..8).map(|level| lab.version.level(level).depth()).max().unwrap_or(0));
             }
+            depth = depth.max((1..8).map(|level| lab.version.level(level).depth()).max().unwrap_or(0));
         }
     }
     let counts = [jobs, moved, mixed, within, beside, depth as u32];
@@ -129,13 +120,11 @@ fn i4_merges_of_whole_levels_and_of_parts_change_no_answer() {
         });
         let config = PolicyConfig { layout: Layout::Tiered(layout), picker, ..PolicyConfig::leveldb() };
         for _ in 0..5 {
-            let mut running: Vec<(Plan, TreeEdit, Written)> = Vec::new();
-            let (mut busy, shape) = (Claims::default(), config.layout.measure(&lab.version));
-            for number in 1..4 {
+            let shape = config.layout.measure(&lab.version);
+            let plans = lab.run_beside(&cutter, &mut dice, |lab, busy, dice| {
                 let version = &lab.version;
-                let view =
-                    TreeView { keyspace: KeyspaceId(0), version, busy: &busy, shape: &shape, pins: &[] };
-                let range = Some(&random_range(&mut dice)).cloned();
+                let view = TreeView { keyspace: KeyspaceId(0), version, busy, shape: &shape, pins: &[] };
+                let range = Some(&random_range(dice)).cloned();
                 let level = dice.below(u64::from(DEEPEST) + 1) as u8;
                 let plan = match dice.below(8) {
                     0 => match picker.pick_range(&view, level, range.as_ref()) {
@@ -145,27 +134,16 @@ fn i4_merges_of_whole_levels_and_of_parts_change_no_answer() {
                     1..3 => picker.pick(&view, level),
                     _ => next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config),
                 };
-                let Some(plan) = plan else { continue };
-                let inputs = Inputs::of(&lab.version, &plan).unwrap();
-                assert!(inputs.lie_in(&plan.claims), "I5: seed {seed}: {plan} reads outside of its claims");
-                busy.claim(&plan);
-                let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id + 1000 * number);
-                for fault in FAULTS {
-                    let Some(plan) = tampered(&plan, fault, &mut dice) else { continue };
-                    let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
-                    check_tampered(&lab, (fault, &plan), &edit, tables)
-                        .unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"))
-                        .then(|| *refused.entry(fault).or_default() += 1);
+                let plan = plan?;
+                let found = refused_of(lab, &cutter, &plan, &FAULTS, dice);
+                for fault in found.unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}")) {
+                    *refused.entry(fault).or_default() += 1;
                 }
-                running.push((plan, edit, tables));
-            }
-            beside += u32::from(running.len() > 1);
-            while !running.is_empty() {
-                let (plan, edit, tables) = running.remove(dice.below(running.len() as u64) as usize);
-                let was = lab.version.clone();
-                let result = lab.install(plan.stacks, &edit, tables).and_then(|()| lab.check_answers());
-                result
-                    .unwrap_or_else(|wrong| panic!("seed {seed}: {layout:?}: {plan}: {wrong}, from {was:?}"));
+                Some(plan)
+            });
+            let plans = plans.unwrap_or_else(|wrong| panic!("seed {seed}: {layout:?}: {wrong}"));
+            beside += u32::from(plans.len() > 1);
+            for plan in plans {
                 jobs += 1;
                 stacked += u32::from(plan.stacks);
                 merged += u32::from(!plan.stacks && plan.source < plan.target);
