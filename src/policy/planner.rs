@@ -118,7 +118,7 @@ fn admitted_plan(
         if level == 1 && waiting.contains(&view.keyspace) && !planted!("level-0-starved-by-level-1") {
             continue;
         }
-        match config.picker.pick(view, level) {
+        match config.picker.pick(view, level).map(|plan| cheaper(view, plan, &load.costs, config)) {
             Some(plan) if admitted(&plan) => return Some(plan),
             // It waits for the load, not for jobs in level 1.
             Some(_) => {}
@@ -140,6 +140,20 @@ fn admitted_plan(
         })
         .or_else(|| for_readers.find(&admitted))
         .or_else(|| rewrite(&waiting))
+}
+
+/// `plan`, or in its place a compaction within level 0 that lowers the number of its runs for less ([`Layout::fewer_runs`]).
+fn cheaper(view: &TreeView<'_>, plan: Plan, costs: &Costs, config: &PolicyConfig) -> Plan {
+    if plan.source != 0 || plan.target != 1 || !view.shape.only_runs_due || !plan.moves.is_empty() {
+        return plan;
+    }
+    let bytes = |level: u8| {
+        let inputs = plan.inputs.iter().filter(|input| input.level == level);
+        inputs.filter_map(|input| view.version.table(input.table)).map(|(_, table)| table.bytes()).sum()
+    };
+    let mut windows = config.layout.fewer_runs(view.version, (bytes(0), bytes(1)), costs).into_iter();
+    let within = windows.find_map(|window| config.picker.intra_l0(view, &window, Evenness::Any));
+    within.map_or(plan, |within| Plan { reason: Reason::Level0Runs, ..within })
 }
 
 /// What is worth doing in a level 0 that is not due.

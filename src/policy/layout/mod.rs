@@ -72,6 +72,8 @@ pub struct TreeShape {
     /// What readers have paid for each run of level 0, in bytes of compaction ([`super::Costs::seeks_worth`],
     /// [`Layout::filter_probes_worth`]).
     pub read_debt_bytes: u64,
+    /// Whether level 0 is due for the number of its runs alone: it is not full by its bytes, nor have readers paid for it.
+    pub only_runs_due: bool,
     /// Whether users leave the store alone, so that a job holds up nobody.
     pub idle: bool,
     /// The share of what is flushed that replaces something older (the overwrite ratio).
@@ -100,6 +102,7 @@ impl Layout {
             merges_within: std::array::from_fn(|level| self.merges_within(version, level as u8)),
             debt_bytes: self.debt(version),
             read_debt_bytes: 0,
+            only_runs_due: self.only_runs_due(version),
             idle: false,
             overwrite_ratio: 1.0,
             expiring: None,

@@ -14,9 +14,14 @@
 //!   ([`Costs::seeks_worth`], [`Layout::filter_probes_worth`]), in bytes of compaction.
 //!   `engine/schedule/read_triggered.rs` adds it up.
 //!
+//! * **Runs that hold little.** Where level 0 is due for the number of its runs alone, and what a compaction would take
+//!   down is sparse, a window becomes one run if that costs less for each run that goes ([`Layout::fewer_runs`]).
+//!
 //! The picker decides which tables a job takes (`picker/level0.rs`, `picker/intra_l0.rs`).
 
 mod windows;
+
+use std::ops::Range;
 
 use crate::catalog::{LevelState, Version};
 
@@ -88,12 +93,38 @@ impl Layout {
         if self.has_intra_l0() { costs.filter_probes_worth(looks) } else { 0 }
     }
 
+    /// The windows that are better compacted within level 0, the cheapest first, where a compaction into level 1 takes
+    /// `taken` bytes down onto `met` bytes and level 0 is due for the number of its runs alone. Only an emptied run lowers
+    /// their number. One of which most is gone lies scattered over all keys, so to empty it writes nearly all of level 1 again.
+    /// None where what goes down is dense, since that must be written once in any case.
+    #[must_use]
+    pub fn fewer_runs(
+        &self,
+        version: &Version,
+        (taken, met): (u64, u64),
+        costs: &Costs,
+    ) -> Vec<Range<usize>> {
+        let is_sparse = self.idle_parts().is_some_and(|parts| taken.saturating_mul(parts) < met);
+        let Some(oldest) = version.level(0).runs.last().filter(|_| is_sparse) else { return Vec::new() };
+        let level1 = version.level(1);
+        let below: u64 = oldest.iter().map(|table| level1.overlap_bytes(&table.range)).sum();
+        let price = costs.compaction_bytes(costs.compaction(oldest.bytes().saturating_add(below), 1));
+        self.intra_l0(version, price, costs).into_iter().map(|(window, _)| window).collect()
+    }
+
     /// Divisor: in idle time, those parts of level 0 are compacted that hold at least this part of what lies below
     /// them. That is half as much as when level 0 is due, so a compaction writes at most twice as much for each byte.
     /// `None` with a given ratio.
     #[must_use]
     pub fn idle_parts(&self) -> Option<u64> {
         self.has_intra_l0().then_some(2 * LEVEL0_PARTS)
+    }
+
+    /// Whether level 0 is due for the number of its runs alone; never with a given ratio, where only runs count.
+    pub(super) fn only_runs_due(&self, version: &Version) -> bool {
+        let by_bytes = |limits: &Level0Limits| version.level(0).bytes() >= limits.bytes;
+        let limits = self.following().map(|config| config.level0(version));
+        limits.is_some_and(|limits| limits.score(version.level(0)) >= 1.0 && !by_bytes(&limits))
     }
 
     /// Whether there is intra-L0 compaction: without a given ratio.
@@ -128,6 +159,7 @@ impl Layout {
         let mut shape = TreeShape { read_debt_bytes, ..self.measure(version) };
         if self.price_of_level0(version, costs).is_some_and(|price| read_debt_bytes >= price) {
             shape.scores[0] = shape.scores[0].max(1.0);
+            shape.only_runs_due = false;
         }
         shape
     }

@@ -274,3 +274,40 @@ fn i11_a_level_0_that_holds_writers_up_is_due() {
     }
     assert!((50..250).contains(&held_up), "{held_up}");
 }
+
+/// The first job in a level 0 of six runs, the oldest of 8 MiB and the others of so many, over so many in level 1.
+fn job_of_six_runs(newer: u64, below: u64) -> Plan {
+    let (config, mut runs) = (policy(), Runs::default());
+    runs.add(0, 2, 0..1_000_000, 8);
+    (3..8).for_each(|epoch| runs.add(0, epoch, 0..1_000_000, newer));
+    runs.add(1, 1, 0..1_000_000, below);
+    let (tree, busy) = (runs.version(), Claims::default());
+    let shape = config.layout.measure(&tree);
+    assert!(shape.scores[0] >= 1.0);
+    next_plan(&[view(0, &tree, &busy, &shape)], &SpaceView::default(), &LoadState::default(), &config)
+        .unwrap()
+}
+
+#[test]
+fn runs_that_hold_little_become_one_unless_level_0_is_full_or_dense() {
+    let target = |newer, below| {
+        let plan = job_of_six_runs(newer, below);
+        assert_eq!((plan.reason, plan.source), (Reason::Level0Runs, 0), "{plan}");
+        plan.target
+    };
+    assert_eq!(target(4, 500), 0, "28 MiB of 500 are sparse");
+    assert_eq!(target(4, 100), 1, "28 MiB of 100 are dense");
+    assert_eq!(target(64, 1_000), 1, "328 MiB of 1,000 are full, and dense");
+}
+
+#[test]
+fn readers_pay_for_all_of_level_0_and_not_for_fewer_runs_of_it() {
+    let (config, costs) = (policy(), Costs::TUNED);
+    let mut runs = Runs::default();
+    (2..8).for_each(|epoch| runs.add(0, epoch, 0..1_000_000, 4));
+    runs.add(1, 1, 0..1_000_000, 500);
+    let tree = runs.version();
+    let price = config.layout.price_of_level0(&tree, &costs).unwrap();
+    let only_runs = |paid| config.layout.measure_with_debt(&tree, paid, &costs).only_runs_due;
+    assert!(only_runs(price - 1) && !only_runs(price));
+}

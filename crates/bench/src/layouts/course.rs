@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use terrace::{Db, Options};
 
 use super::mix::Draw;
-use super::{Choice, Measured, Mix, SCALE, Shape};
+use super::{Choice, Measured, Mix, Shape};
 use crate::Result;
 use crate::paper::{Kept, Lab, Latencies, Records, Setting, at_scale, closed_loop};
 use crate::workload::{Action, Permutation};
@@ -36,7 +36,7 @@ struct Course {
 /// What a store with `options` was in each mix of `choice`.
 pub(super) fn run(choice: &Choice, shape: Shape, ratio: f64, options: &Options) -> Result<Vec<Measured>> {
     let record_bytes = (KEY_BYTES + choice.value_bytes) as u64;
-    let setting = Setting { machine: choice.machine.clone(), scale: SCALE, seed: choice.seed };
+    let setting = Setting { machine: choice.machine.clone(), scale: choice.scale, seed: choice.seed };
     let course = Course {
         records: ((choice.memory_bytes as f64 * ratio) as u64 / record_bytes).max(1),
         value_bytes: choice.value_bytes,

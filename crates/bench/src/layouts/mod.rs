@@ -4,7 +4,8 @@
 //! the same simulated device. All else of a store (files, groups, pacer, memory) is the default's, so that only the layout
 //! differs, unless a row names a whole profile. `terrace bench layouts` runs it.
 //!
-//! Sizes are divided by [`SCALE`]: a memtable of 1 MiB stands for one of 64. Each store is loaded once for a shape and a size, in
+//! Sizes are divided by [`Choice::scale`]: at 64, a memtable of 1 MiB stands for one of 64. Blocks and records are not, so a
+//! table has fewer of them, the larger the scale. Each store is loaded once for a shape and a size, in
 //! random order, and every mix starts from those files with cold caches (`course.rs`). The load is a mix of its own. What a mix
 //! leaves to compact is part of its time: a store that puts work off gains nothing by it.
 
@@ -23,8 +24,11 @@ use crate::paper::record::DeviceRecord;
 use crate::report::Provenance;
 use crate::store;
 
-/// Divides the sizes of a store.
+/// Divides the sizes of a store unless the user gives another number.
 pub const SCALE: f64 = 64.0;
+
+/// Memory of a store in bytes, before it is divided.
+pub const MEMORY_BYTES: u64 = 512 << 20;
 
 /// Layouts that are compared unless the user names others: the name of a row, and its options ([`store::options`]). The
 /// first one is what the others are held against.
@@ -48,6 +52,8 @@ pub struct Choice {
     pub shapes: Vec<Shape>,
     /// Bytes of data over bytes of memory.
     pub ratios: Vec<f64>,
+    /// Divides the sizes of a store, at least 1.
+    pub scale: f64,
     /// Memory of each store in bytes, at the scale of the run.
     pub memory_bytes: u64,
     /// Bytes of a value.
@@ -204,7 +210,7 @@ pub fn run(choice: &Choice, told: &mut dyn FnMut(&str)) -> Result<LayoutMap> {
         provenance: Provenance::here(),
         seed: choice.seed,
         device: choice.machine.record(),
-        scale: SCALE,
+        scale: choice.scale,
         memory_bytes: choice.memory_bytes,
         layout_map: cells,
     })

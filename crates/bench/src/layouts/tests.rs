@@ -9,6 +9,7 @@ fn choice() -> Choice {
         mixes: vec![Mix::Load, Mix::Half, Mix::Scans, Mix::Deletes],
         shapes: vec![Shape::Tenants, Shape::Recent],
         ratios: vec![0.5],
+        scale: SCALE,
         memory_bytes: 4 << 20,
         value_bytes: 1000,
         machine: Machine::preset("nvme").unwrap(),

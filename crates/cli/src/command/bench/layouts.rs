@@ -7,7 +7,7 @@ use std::str::FromStr;
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use terrace::env::simulated::DeviceModel;
-use terrace_bench::layouts::{self, Choice, LAYOUTS, Mix, Shape};
+use terrace_bench::layouts::{self, Choice, LAYOUTS, MEMORY_BYTES, Mix, SCALE, Shape};
 use terrace_bench::paper::Machine;
 
 use super::output::Output;
@@ -43,9 +43,13 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1.0, 4.0, 16.0])]
     ratios: Vec<f64>,
 
-    /// Memory of each store in bytes; all sizes of a store are a 64th of the default's
-    #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
-    memory_bytes: u64,
+    /// Divide all sizes of a store by this, at least 1
+    #[arg(long, value_name = "S", default_value_t = SCALE)]
+    scale: f64,
+
+    /// Memory of each store in bytes [default: 512 MiB, divided]
+    #[arg(long, value_name = "BYTES")]
+    memory_bytes: Option<u64>,
 
     /// Size of every value in bytes, at least 12
     #[arg(long, value_name = "BYTES", default_value_t = 100)]
@@ -96,6 +100,9 @@ impl Arguments {
         if let Some(ratio) = self.ratios.iter().find(|ratio| !(ratio.is_finite() && **ratio > 0.0)) {
             bail!("--ratios: {ratio} is no amount of data");
         }
+        if !(self.scale.is_finite() && self.scale >= 1.0) {
+            bail!("--scale: {} is not 1 or more", self.scale);
+        }
         let machine = if self.device == REAL {
             Machine::Real { dir: self.dir.clone() }
         } else {
@@ -106,7 +113,8 @@ impl Arguments {
             mixes: self.mixes.clone(),
             shapes: self.shapes.clone(),
             ratios: self.ratios.clone(),
-            memory_bytes: self.memory_bytes,
+            scale: self.scale,
+            memory_bytes: self.memory_bytes.unwrap_or((MEMORY_BYTES as f64 / self.scale) as u64),
             value_bytes: self.value_bytes,
             machine,
             seed: self.seed,
