@@ -1,7 +1,7 @@
 //! Jobs that put tables on top of others: whatever order plans of many runs give them, no answer changes.
 
 use super::*;
-use crate::policy::{Layout, TieredConfig, convex, downward};
+use crate::policy::{Layout, OutputAge, TieredConfig, convex, downward};
 
 /// A change as a layout of many runs makes it: some tables of a level and all older ones that overlap them go down on top
 /// of the next level, those between which `merged` chooses as one run, the others as they are.
@@ -40,6 +40,7 @@ fn plan_of(source: u8, target: u8, tables: &[&Arc<TableMeta>]) -> Option<Plan> {
         source,
         target,
         stacks: false,
+        age: OutputAge::Newest,
         inputs: tables.iter().map(|table| PlanInput { level: source, table: table.id }).collect(),
         moves: Vec::new(),
         fences: Vec::new(),
@@ -246,4 +247,65 @@ fn i4_whatever_edit_passes_the_checks_changes_no_answer() {
     }
     let counts = [passed, mixed, partly, within];
     assert!(counts.iter().all(|count| *count >= 100), "{tried} tried, {counts:?}");
+}
+
+/// A leveled picker makes one run of each level, whatever lay there, beside jobs that bring more from above.
+#[test]
+fn i4_folds_beside_other_jobs_change_no_answer_and_leave_one_run() {
+    let (mut folds, mut others, mut beside, mut refused) = (0, 0, 0, 0);
+    for seed in 0..300 {
+        let mut dice = Dice(30_000 + seed);
+        let mut lab = Lab::random(Levels::Stacked, &mut dice);
+        for _ in 0..dice.below(6) {
+            let level = dice.below(u64::from(DEEPEST)) as u8;
+            let (_, cutter) = random_policies(&mut dice);
+            let Some(plan) = stacked_plan(&lab, level, &mut dice) else { continue };
+            let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
+            lab.install(true, &edit, tables).unwrap();
+        }
+        let (picker, cutter) = random_policies(&mut dice);
+        let shape = TreeShape::default();
+        for round in 0.. {
+            assert!(round < 300, "seed {seed}: {picker:?}: {:?}", lab.version);
+            let mut running: Vec<(Plan, TreeEdit, Written)> = Vec::new();
+            let mut busy = Claims::default();
+            for number in 1..4 {
+                let version = &lab.version;
+                let view =
+                    TreeView { keyspace: KeyspaceId(0), version, busy: &busy, shape: &shape, pins: &[] };
+                let plan = match dice.below(5) {
+                    0 if round < 20 => picker.pick(&view, dice.below(u64::from(DEEPEST)) as u8),
+                    _ => picker.pick_within(&view),
+                };
+                let Some(plan) = plan else { continue };
+                busy.claim(&plan);
+                for fault in [Fault::NoVictim, Fault::NoTargetInput] {
+                    let Some(plan) = tampered(&plan, fault, &mut dice) else { continue };
+                    let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
+                    refused += u32::from(
+                        check_tampered(&lab, (fault, &plan), &edit, tables)
+                            .unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}")),
+                    );
+                }
+                let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id + 1000 * number);
+                running.push((plan, edit, tables));
+            }
+            if running.is_empty() && round >= 20 {
+                break;
+            }
+            beside += u32::from(running.len() > 1);
+            while !running.is_empty() {
+                let (plan, edit, tables) = running.remove(dice.below(running.len() as u64) as usize);
+                let was = lab.version.clone();
+                let result = lab.install(plan.stacks, &edit, tables).and_then(|()| lab.check_answers());
+                result.unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}, from {was:?}"));
+                let is_fold = plan.age == OutputAge::Oldest;
+                *(if is_fold { &mut folds } else { &mut others }) += 1;
+            }
+        }
+        let depth = (1..8).map(|level| lab.version.level(level).depth()).max();
+        assert!(depth <= Some(1), "seed {seed}: {:?}", lab.version);
+    }
+    let counts = [folds, others, beside, refused];
+    assert!(counts.iter().zip([1000, 200, 100, 100]).all(|(count, least)| *count >= least), "{counts:?}");
 }
