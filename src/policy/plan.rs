@@ -83,7 +83,7 @@ pub enum Reason {
     Level0Runs,
     /// The level has as many bytes as the layout allows.
     LevelBytes,
-    /// A level below level 0 has as many runs as the layout allows.
+    /// A level below level 0 has as many runs as the layout allows, or more.
     LevelRuns,
     /// Level 0 has many runs, and the pacer lets none of it be compacted away: flushed ones become one.
     Part,

@@ -9,8 +9,8 @@
 //! # Invariants
 //!
 //! * All inputs lie in the claims of the plan. So the job knows everything that is older than an entry (I5).
-//! * Outputs have the epoch of the newest input, or of a fold that of the oldest one (I3). What comes to lie on top of its target has new epochs instead, in
-//!   the order of the old ones ([`Arriving`]).
+//! * Outputs have the epoch of the newest input, or of the oldest one, as the plan says (I3). What comes to lie on top
+//!   of its target has new epochs instead, in the order of the old ones ([`Arriving`]).
 //!
 //! It touches what [`JobContext`] holds, and the tree that it is given.
 

@@ -278,6 +278,8 @@ fn i4_folds_beside_other_jobs_change_no_answer_and_leave_one_run() {
                     _ => picker.pick_within(&view),
                 };
                 let Some(plan) = plan else { continue };
+                let inputs = Inputs::of(&lab.version, &plan).unwrap();
+                assert!(inputs.lie_in(&plan.claims), "I5: seed {seed}: {plan} reads outside of its claims");
                 busy.claim(&plan);
                 for fault in [Fault::NoVictim, Fault::NoTargetInput] {
                     let Some(plan) = tampered(&plan, fault, &mut dice) else { continue };
