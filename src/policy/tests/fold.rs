@@ -115,6 +115,45 @@ fn i11_a_level_of_staggered_runs_becomes_one_run_by_bounded_jobs() {
     assert!(folds > 1000 && compactions > 100, "{folds} folds, {compactions} compactions");
 }
 
+/// A compaction of level 0 waits for folds where it goes, and not for those of the whole level.
+#[test]
+fn i11_a_level_0_that_is_due_waits_for_the_folds_of_its_place() {
+    let mut folded_in_all = 0;
+    let of_sections = &configs()[3..5];
+    for (seed, config) in (0..6).flat_map(|seed| of_sections.iter().map(move |config| (seed, config))) {
+        let mut dice = Dice(200 + seed);
+        let below = staggered(3, 120, &mut dice);
+        let mut tables: Vec<_> = below.tables().map(|(level, table)| (level, table.record())).collect();
+        for run in 0..4 {
+            for n in 0..12 {
+                let (from, to) = (800 * n, 800 * n + 700 + dice.below(99));
+                let range = KeyRange::new(format!("{from:06}").as_bytes(), format!("{to:06}").as_bytes());
+                tables.push((0, table(50_000 + 100 * run + n, 100 + run, range, TABLE_BYTES)));
+            }
+        }
+        let mut tree = version(tables);
+        let (level_bytes, mut folded) = (tree.bytes(1), 0);
+        for step in 0.. {
+            let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
+            let view =
+                TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
+            let load = LoadState::default();
+            let plan = next_plan(&[view], &SpaceView::default(), &load, config).unwrap();
+            if plan.source == 0 {
+                break;
+            }
+            assert_eq!((plan.source, plan.age), (1, OutputAge::Oldest), "seed {seed}: {plan}");
+            folded += plan.bytes;
+            assert!(folded < level_bytes / 3, "seed {seed}: {folded} of {level_bytes} bytes come first");
+            let edit = cut(carried_out(&plan, &tree, 1000 + step), &plan, &tree);
+            check_step(&plan, &tree, &edit).unwrap_or_else(|error| panic!("seed {seed}: {plan}: {error}"));
+            tree = tree.apply(&edit, &mut |_| Lease::none()).unwrap();
+        }
+        folded_in_all += folded;
+    }
+    assert!(folded_in_all > 0);
+}
+
 /// A manual compaction of a part leaves one run there, and leaves alone what lies elsewhere.
 #[test]
 fn a_manual_compaction_folds_no_more_than_its_range() {
