@@ -83,8 +83,10 @@ pub enum Reason {
     Level0Runs,
     /// The level has as many bytes as the layout allows.
     LevelBytes,
-    /// A level below level 0 has as many runs as the layout allows, or more.
+    /// A level below level 0 has as many runs as the layout allows.
     LevelRuns,
+    /// A level that is to have one run has several, and no compaction waits for the fold.
+    Fold,
     /// Level 0 has many runs, and the pacer lets none of it be compacted away: flushed ones become one.
     Part,
     /// Readers have paid for fewer runs in level 0.
@@ -111,6 +113,7 @@ impl fmt::Display for Reason {
             Self::Level0Runs => "level 0 runs",
             Self::LevelBytes => "level bytes",
             Self::LevelRuns => "level runs",
+            Self::Fold => "fold",
             Self::Part => "part",
             Self::Readers => "readers",
             Self::Searched => "searched",

@@ -83,6 +83,12 @@ pub const SCHEDULES: &[Schedule] = &[
         proof: |jobs, _| jobs.moves >= 2 && jobs.compactions >= 4,
     },
     Schedule {
+        name: "folds",
+        options: tiny,
+        run: scripts::folds,
+        proof: |jobs, _| jobs.runs_max > 1 && jobs.runs_at_last == 1,
+    },
+    Schedule {
         name: "manifest",
         options: tiny,
         run: scripts::manifest,

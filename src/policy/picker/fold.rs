@@ -11,15 +11,15 @@
 //! (`catalog/placement.rs`), so the inputs are downward closed. What stays and overlaps an input is newer than it, and
 //! stays above the outputs, for these have the lowest epoch of the inputs ([`OutputAge::Oldest`]).
 //!
-//! Outputs may reach over gaps between inputs. No table of the oldest run lies there, and the others are newer than all
-//! that they overlap in the range of the fold, so they stay above, too.
+//! Outputs may reach over gaps between inputs. A table that stays and reaches into one overlaps an input, too: within the gap
+//! alone it would lie over a table of each older run, and those of the two oldest ones are inputs.
 //!
 //! **Folds end.** Each takes tables out of the upper runs and puts none there. What stays lies as high as before, or
 //! lower.
 //!
 //! **When.** A compaction meets tables in its target that others overlap which it does not meet: they are *tangled*.
 //! Then the place is folded first, and what waits for the compaction waits for a few such jobs. What no compaction
-//! meets is folded when nothing else is due.
+//! meets is folded when nothing else is due, and put off for a while if that fails.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,6 +32,9 @@ use crate::types::{KeyRange, TableId};
 
 /// The next fold of a level that is to have one run, if there is one that no running job is in the way of.
 pub(super) fn next(view: &TreeView<'_>, config: &PickerConfig) -> Option<Plan> {
+    if view.shape.put_off {
+        return None;
+    }
     let levels = view.version.levels().skip(1);
     let mut levels = levels.filter(|(level, _)| !view.shape.stacks[usize::from(*level)]);
     levels.find_map(|(level, state)| {
@@ -101,5 +104,5 @@ fn from(view: &TreeView<'_>, config: &PickerConfig, level: u8, first: &TableMeta
         tables.extend(oldest.overlapping(&range).map(|table| &**table));
     }
     let plan = within_level(view, level, PlanKind::Compact, &tables, vec![reach(&range)])?;
-    Some(Plan { age: OutputAge::Oldest, reason: Reason::LevelRuns, ..plan })
+    Some(Plan { age: OutputAge::Oldest, reason: Reason::Fold, ..plan })
 }

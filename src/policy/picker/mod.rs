@@ -314,7 +314,9 @@ impl Source<'_> {
     /// The plan of `choice`, or the fold that must come before it; nothing if a running job is in the way of that.
     fn plan(self, choice: &Choice<'_>, reason: Reason, cursor: Option<Key>) -> Option<Plan> {
         match choice.tangle() {
-            Some(table) => fold::at(self.view, self.config, self.level + 1, table),
+            Some(table) => {
+                fold::at(self.view, self.config, self.level + 1, table).map(|fold| Plan { reason, ..fold })
+            }
             None => Some(choice.plan(reason, cursor)),
         }
     }

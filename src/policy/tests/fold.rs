@@ -143,6 +143,8 @@ fn i11_a_level_0_that_is_due_waits_for_the_folds_of_its_place() {
                 break;
             }
             assert_eq!((plan.source, plan.age), (1, OutputAge::Oldest), "seed {seed}: {plan}");
+            // Pacers take it for a job of level 0, or that would wait for theirs.
+            assert_eq!((JobClass::of(&plan), plan.reason), (JobClass::Level0, Reason::Level0Runs));
             folded += plan.bytes;
             assert!(folded < level_bytes / 3, "seed {seed}: {folded} of {level_bytes} bytes come first");
             let edit = cut(carried_out(&plan, &tree, 1000 + step), &plan, &tree);
@@ -182,5 +184,29 @@ fn a_manual_compaction_folds_no_more_than_its_range() {
             |level| tree.level(level).runs.iter().filter(|run| run.overlapping(&range).next().is_some());
         assert_eq!((runs(1).count(), runs(2).count()), (0, 1), "seed {seed}");
         assert!(tree.level(1).depth() > 1 && written < all, "seed {seed}: {written} of {all}");
+    }
+}
+
+/// A fold that fails is in nobody's way, unless a compaction needs it.
+#[test]
+fn i11_only_a_fold_that_nothing_waits_for_is_put_off() {
+    for (config, is_due) in configs().into_iter().zip([true, true, true, false, false, false]) {
+        let tree = staggered(3, 40, &mut Dice(1));
+        let (busy, mut shape) = (Claims::default(), config.layout.measure(&tree));
+        let mut next = |put_off| {
+            shape.put_off = put_off;
+            let view =
+                TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
+            next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config)
+        };
+        let (now, later) = (next(false).unwrap(), next(true));
+        assert_eq!(now.age, OutputAge::Oldest, "{now}");
+        if is_due {
+            assert_eq!((JobClass::of(&now), now.reason), (JobClass::Deep, Reason::LevelBytes));
+            assert_eq!(later, Some(now));
+        } else {
+            assert_eq!((JobClass::of(&now), now.reason), (JobClass::IntraLevel, Reason::Fold));
+            assert_eq!(later, None);
+        }
     }
 }

@@ -632,7 +632,7 @@ fn next_release(lab: &Lab, picker: &Picker) -> Option<Plan> {
     let config = PolicyConfig { picker: *picker, ..PolicyConfig::leveldb() };
     let plan = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config);
     // A level of several runs is folded once nothing is left to release.
-    plan.filter(|plan| plan.reason != Reason::LevelRuns)
+    plan.filter(|plan| plan.reason != Reason::Fold)
 }
 
 #[test]

@@ -311,3 +311,61 @@ fn i4_folds_beside_other_jobs_change_no_answer_and_leave_one_run() {
     let counts = [folds, others, beside, refused];
     assert!(counts.iter().zip([1000, 200, 100, 100]).all(|(count, least)| *count >= least), "{counts:?}");
 }
+
+/// What a picker of one run in each level does next for anybody: for a level that is due, for a caller, or of itself.
+fn leveled_plan(lab: &Lab, picker: &Picker, busy: &Claims, dice: &mut Dice) -> Option<Plan> {
+    let (version, shape) = (&lab.version, TreeShape::default());
+    let view = TreeView { keyspace: KeyspaceId(0), version, busy, shape: &shape, pins: &[] };
+    let (level, range) = (dice.below(u64::from(DEEPEST) + 1) as u8, random_range(dice));
+    let pick = match dice.below(5) {
+        0 => return picker.pick(&view, level),
+        1 | 2 => return picker.pick_within(&view),
+        3 => picker.pick_range(&view, level, Some(&range)),
+        _ => picker.pick_alone(&view, &range, |table| table.id.0 % 2 == 0),
+    };
+    match pick {
+        RangePick::Plan(plan) => Some(plan),
+        RangePick::Busy | RangePick::Done => None,
+    }
+}
+
+/// A store is opened with one layout and another, again and again, while jobs of the one before still run.
+#[test]
+fn i4_layouts_back_and_forth_change_no_answer() {
+    let (mut folds, mut stacked, mut within, mut beside) = (0, 0, 0, 0);
+    for seed in 0..200 {
+        let mut dice = Dice(40_000 + seed);
+        let mut lab = Lab::random(Levels::Stacked, &mut dice);
+        let mut running: Vec<(Plan, TreeEdit, Written)> = Vec::new();
+        let mut busy = Claims::default();
+        for step in 0..40 {
+            let (picker, cutter) = random_policies(&mut dice);
+            let level = dice.below(u64::from(DEEPEST)) as u8;
+            let plan = match dice.below(6) {
+                0 | 1 => stacked_plan(&lab, level, &mut dice),
+                2 => plan_within(&lab, level + 1, &mut dice),
+                _ => leveled_plan(&lab, &picker, &busy, &mut dice),
+            };
+            if let Some(plan) = plan.filter(|plan| !busy.conflicts_with(plan)) {
+                let inputs = Inputs::of(&lab.version, &plan).unwrap();
+                assert!(inputs.lie_in(&plan.claims), "I5: seed {seed}: {plan} reads outside of its claims");
+                busy.claim(&plan);
+                let (edit, tables) = lab.carry_out(&plan, &cutter, 1000 * (step + 1));
+                running.push((plan, edit, tables));
+            }
+            beside += u32::from(running.len() > 1);
+            if !running.is_empty() && dice.below(3) > 0 {
+                let (plan, edit, tables) = running.remove(dice.below(running.len() as u64) as usize);
+                let was = lab.version.clone();
+                let result = lab.install(plan.stacks, &edit, tables).and_then(|()| lab.check_answers());
+                result.unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}, from {was:?}"));
+                busy.release(&plan);
+                folds += u32::from(plan.age == OutputAge::Oldest);
+                stacked += u32::from(plan.stacks);
+                within += u32::from(plan.source == plan.target && plan.age == OutputAge::Newest);
+            }
+        }
+    }
+    let counts = [folds, stacked, within, beside];
+    assert!(counts.iter().all(|count| *count >= 300), "{counts:?}");
+}
