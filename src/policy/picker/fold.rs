@@ -11,8 +11,8 @@
 //! (`catalog/placement.rs`), so the inputs are downward closed. What stays and overlaps an input is newer than it, and
 //! stays above the outputs, for these have the lowest epoch of the inputs ([`OutputAge::Oldest`]).
 //!
-//! Outputs may reach over gaps between inputs. A table that stays and reaches into one overlaps an input, too: within the gap
-//! alone it would lie over a table of each older run, and those of the two oldest ones are inputs.
+//! Outputs may reach over gaps between inputs. No table of the two oldest runs lies there. One of another run lies over an
+//! input, directly or through others, so it has a higher epoch, and stays above, too.
 //!
 //! **Folds end.** Each takes tables out of the upper runs and puts none there. What stays lies as high as before, or
 //! lower.
