@@ -4,12 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::common::Seed;
 use crate::common::tiny;
 use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::tree::{Components, Cutter, Flushes, Layout, Leveled, Picker, Prefixed, TableSize};
-use terrace::{Db, KeyspaceOptions, Options, Prefix};
+use terrace::{Db, EventListener, JobBegin, KeyspaceOptions, Options, Prefix};
 
 /// The layout at a thousandth of the paper's sizes.
 pub fn prefixed(components: Components) -> Options {
@@ -181,5 +182,54 @@ fn a_store_changes_its_layout_at_any_opening() {
         db.close().unwrap();
         let copied = Db::builder(&copy).env(env.clone()).options(tiny()).open().unwrap();
         check(&copied, &model);
+    }
+}
+
+/// Bytes of the largest compaction within a level.
+#[derive(Default)]
+struct LargestWithin(AtomicU64);
+
+impl EventListener for LargestWithin {
+    fn compaction_begin(&self, compaction: &JobBegin) {
+        if compaction.level == compaction.target && compaction.level > 0 {
+            self.0.fetch_max(compaction.bytes_in, Relaxed);
+        }
+    }
+}
+
+/// A leveled layout makes one run of what overlaps in a level of PTierDB's, whether anything comes from above or not.
+#[test]
+fn a_leveled_layout_makes_one_run_of_each_level_that_another_one_left() {
+    let seed = Seed::new(1);
+    let mut leveled = tiny();
+    leveled.tree.layout = Layout::Leveled(Leveled { level1_bytes: 16 << 10, ratio: 4, l0_trigger: 2 });
+    for writes in [0u64, 2000] {
+        let env = SimEnv::new(SimConfig::default());
+        let db = open(&env, prefixed(Components::default()));
+        let mut model = load(&db, &seed);
+        assert!(runs(&db) > 1);
+        let bytes = |db: &Db| {
+            let levels = db.keyspace("default").unwrap().shape().levels;
+            levels.iter().map(|level| level.bytes).max().unwrap()
+        };
+        let largest_level = bytes(&db);
+        db.close().unwrap();
+        let largest_fold = Arc::new(LargestWithin::default());
+        let builder = Db::builder("/db").env(env.clone()).options(leveled.clone());
+        let db = builder.listener(largest_fold.clone()).open().unwrap();
+        let mut random = seed.random();
+        for n in 0..writes {
+            let (key, value) = (format!("{:04}", random.below(3000)).into_bytes(), vec![n as u8; 50]);
+            db.put(&key, &value).unwrap();
+            model.insert(key, value);
+        }
+        db.wait_idle().unwrap();
+        let levels = db.keyspace("default").unwrap().shape().levels;
+        assert!(levels.iter().all(|level| level.level == 0 || level.runs <= 1), "{levels:?}");
+        let folded = largest_fold.0.load(Relaxed);
+        assert!((1..largest_level / 4).contains(&folded), "{folded} of {largest_level} bytes in one job");
+        check(&db, &model);
+        db.close().unwrap();
+        check(&open(&env, leveled.clone()), &model);
     }
 }

@@ -21,10 +21,11 @@
 //!    compacted.
 //! 4. New tables without any compacted one are a flush or an ingest. In level 0 they carry a new highest epoch. In a
 //!    deeper level they overlap no table of that level or of one above.
-//! 5. A compaction within one level is convex: its outputs carry the highest epoch of its inputs, and no table that
-//!    stays overlaps the hull of the inputs with an epoch between theirs, or with the highest. Of a
-//!    compaction from above: a table that stays in its target is older or newer than the outputs, by its epoch, as it is
-//!    older or newer than each input there that it overlaps.
+//! 5. Below level 0, a table that stays in the target of a compaction is older or newer than the outputs, by its epoch,
+//!    as it is older or newer than each input there that it overlaps, and it has another epoch than the outputs. (A key
+//!    that it has in common with an output it has in common with an input.) A compaction within level 0 is convex: its
+//!    outputs carry the highest epoch of its inputs, and no table that stays overlaps the hull of the inputs with an
+//!    epoch between theirs, or with the highest.
 //! 6. By sequence numbers: new tables without any compacted one are newer than all tables that they overlap, in every
 //!    level. In level 0 a new table is wholly newer than a table that stays, overlaps it and has a lower epoch, and
 //!    wholly older than one with a higher epoch. (In deeper levels the numbers of a compaction's output prove
@@ -322,7 +323,7 @@ impl<'a> Step<'a> {
         Ok(())
     }
 
-    /// Rule 5, of a compaction within a level.
+    /// Rule 5, of a compaction within level 0.
     fn check_convex(&self) -> Result<(), Inconsistent> {
         let epochs = || self.compacted().map(|leaving| leaving.table.epoch);
         let level = self.new.first().map(|(level, _)| *level);
@@ -331,7 +332,7 @@ impl<'a> Step<'a> {
         else {
             return Ok(());
         };
-        if !self.is_within_a_level() {
+        if level > 0 || !self.is_within_a_level() {
             return Ok(());
         }
         for (_, record) in &self.new {
@@ -345,12 +346,10 @@ impl<'a> Step<'a> {
         Ok(())
     }
 
-    /// Rule 5, of a compaction from above.
+    /// Rule 5, below level 0.
     fn check_order_in_target(&self) -> Result<(), Inconsistent> {
-        if self.is_within_a_level() {
-            return Ok(());
-        }
-        for input in self.compacted().filter(|input| input.level == input.destination) {
+        let in_target = |input: &&Leaving<'_>| input.level > 0 && input.level == input.destination;
+        for input in self.compacted().filter(in_target) {
             let Some(epoch) = input.epoch else { continue };
             for table in self.version.level(input.level).overlapping(&input.table.range) {
                 let stays = !self.leaving.contains_key(&table.id);

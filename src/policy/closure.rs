@@ -6,7 +6,8 @@
 //! * What goes to a deeper level is *downward closed* (I2): with a table go all older ones that overlap it.
 //! * What becomes one run within its level is *convex* (I3): with its tables go all those of middle age that overlap
 //!   their hull, since the outputs are as new as the newest input. Without that, the outputs would bring old entries
-//!   above newer ones of a table of middle age. (PTierDB's and PebblesDB's merges within a level do.)
+//!   above newer ones of a table of middle age. (PTierDB's and PebblesDB's merges within a level do.) If it is downward
+//!   closed, the outputs may be as old as the oldest input instead (`picker/fold.rs`).
 //! * A *component* is both: tables that overlap each other, directly or through others, and no other table.
 //!
 //! In level 0, runs stand for ages as they do below, and the tables of a run have one epoch.

@@ -18,7 +18,7 @@
 //!   transaction would miss a write that came after it began (I5). A compaction of the table alone keeps what such
 //!   readers need, like any compaction.
 
-use super::{Plan, PlanInput, PlanKind, Reason, TreeView};
+use super::{OutputAge, Plan, PlanInput, PlanKind, Reason, TreeView};
 use crate::catalog::{Run, TableMeta};
 use crate::types::{KeyRange, Seq, Timestamps};
 
@@ -152,6 +152,7 @@ pub(super) fn within_level(
         source: level,
         target: level,
         stacks: false,
+        age: OutputAge::Newest,
         inputs: tables.iter().map(|table| PlanInput { level, table: table.id }).collect(),
         moves: Vec::new(),
         fences: Vec::new(),

@@ -42,7 +42,7 @@ pub use pacer::{
 };
 pub use picker::{ComponentsConfig, Evenness, Picker, PickerConfig, RangePick, WindowConfig};
 pub use placer::{PlaceView, Placer};
-pub use plan::{Plan, PlanInput, PlanKind, Reason};
+pub use plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 #[cfg(test)]
 pub use planner::next_plan;
 pub use planner::{Planned, decide};

@@ -21,6 +21,8 @@ pub struct Plan {
     /// Whether what arrives in the target lies on top of what is there. If so, outputs and moved tables get new epochs,
     /// in the order of their ages. Otherwise they overlap no table that stays.
     pub stacks: bool,
+    /// Which epoch outputs have that are not on top of the target.
+    pub age: OutputAge,
     /// Tables to compact: of the source level, then of the target level, newest run first, in key order. Of a rewrite,
     /// the tables to copy. Source and target are the same level in an intra-L0 compaction, in a compaction of tables
     /// alone, in a drop and in a rewrite.
@@ -56,6 +58,15 @@ pub enum PlanKind {
     Rewrite,
 }
 
+/// Which epoch of its inputs a compaction gives to its outputs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OutputAge {
+    /// The highest. No table that stays in the target is of middle age: inputs are convex, or overlap nothing there.
+    Newest,
+    /// The lowest. All that stays in the target and overlaps an input is newer than it: inputs are downward closed.
+    Oldest,
+}
+
 /// A table to compact, or to copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlanInput {
@@ -74,6 +85,8 @@ pub enum Reason {
     LevelBytes,
     /// A level below level 0 has as many runs as the layout allows.
     LevelRuns,
+    /// A level that is to have one run has several, and no compaction waits for the fold.
+    Fold,
     /// Level 0 has many runs, and the pacer lets none of it be compacted away: flushed ones become one.
     Part,
     /// Readers have paid for fewer runs in level 0.
@@ -100,6 +113,7 @@ impl fmt::Display for Reason {
             Self::Level0Runs => "level 0 runs",
             Self::LevelBytes => "level bytes",
             Self::LevelRuns => "level runs",
+            Self::Fold => "fold",
             Self::Part => "part",
             Self::Readers => "readers",
             Self::Searched => "searched",

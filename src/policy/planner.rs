@@ -10,7 +10,7 @@
 //! 5. Every other level that is due, by score, or in the picker's order if it has one; level 0 before the others if the
 //!    pacer says so.
 //! 6. Tables of which much has expired, then those that hold much for readers that have gone; then merges within a
-//!    level, where the layout has several runs there.
+//!    level, where the layout has several runs there, or folds, where it is to have one.
 //! 7. In a level 0 that is not due: in idle time its dense parts; then intra-L0 compactions that readers have paid
 //!    for, or that idle time is used for. (A level 0 that is due is compacted away.)
 //! 8. Rewrites that can wait.

@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{PackView, Plan, PlanInput, PlanKind, Reason, SpaceTotals, SpaceView, TreeView};
+use super::{OutputAge, PackView, Plan, PlanInput, PlanKind, Reason, SpaceTotals, SpaceView, TreeView};
 use crate::catalog::TableMeta;
 use crate::types::PackId;
 
@@ -170,6 +170,7 @@ impl Group<'_> {
             source: level,
             target: level,
             stacks: false,
+            age: OutputAge::Newest,
             inputs: taken.iter().map(|table| PlanInput { level, table: table.id }).collect(),
             moves: Vec::new(),
             fences: Vec::new(),

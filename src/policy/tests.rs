@@ -35,6 +35,7 @@ use crate::types::{
 
 mod costs;
 mod expiry;
+mod fold;
 mod guarded;
 mod level0;
 mod properties;
@@ -449,6 +450,7 @@ fn claim_of(level: u8, range: KeyRange) -> Plan {
         inputs: Vec::new(),
         moves: Vec::new(),
         stacks: false,
+        age: OutputAge::Newest,
         fences: Vec::new(),
         claims: vec![range.clone()],
         range,
@@ -535,6 +537,7 @@ pub fn any_plan() -> Plan {
         inputs: Vec::new(),
         moves: Vec::new(),
         stacks: false,
+        age: OutputAge::Newest,
         fences: Vec::new(),
         claims: vec![range.clone()],
         range,

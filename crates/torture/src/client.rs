@@ -86,6 +86,9 @@ pub struct Jobs {
     /// Intra-L0 compactions.
     pub intra_l0: u64,
     pub moves: u64,
+    /// The most runs that a level below level 0 had when an opening ended, and the most when the last one did.
+    pub runs_max: usize,
+    pub runs_at_last: usize,
     /// Bytes of recycled files when the openings ended.
     pub recycled_bytes: u64,
     /// Holes that were punched, and syncs of them.
@@ -213,6 +216,10 @@ impl Client {
         self.jobs.compactions += stats.compaction.jobs;
         self.jobs.intra_l0 += stats.compaction.intra_l0;
         self.jobs.moves += stats.compaction.moves;
+        let levels = db.keyspaces().into_iter().filter_map(|name| db.existing_keyspace(&name).ok()?);
+        let levels = levels.flat_map(|space| space.shape().levels).filter(|level| level.level > 0);
+        self.jobs.runs_at_last = levels.map(|level| level.runs).max().unwrap_or(0);
+        self.jobs.runs_max = self.jobs.runs_max.max(self.jobs.runs_at_last);
         self.jobs.punches += stats.punch.punches;
         self.jobs.hole_syncs += stats.syncs.reclaim;
         self.jobs.rewrites += stats.rewrite.packs;

@@ -89,6 +89,12 @@ pub const SCHEDULES: &[Schedule] = &[
         proof: |jobs, env| jobs.compactions >= 4 && has_guards_and_runs(env),
     },
     Schedule {
+        name: "folds",
+        options: tiny,
+        run: scripts::folds,
+        proof: |jobs, _| jobs.runs_max > 1 && jobs.runs_at_last == 1,
+    },
+    Schedule {
         name: "manifest",
         options: tiny,
         run: scripts::manifest,

@@ -241,19 +241,43 @@ fn i2_a_moved_table_with_its_old_epoch_is_refused_below_what_is_older() {
 }
 
 #[test]
-fn i3_a_compaction_within_any_level_is_convex() {
+fn i3_outputs_of_a_compaction_within_a_level_have_the_epoch_of_inputs_next_to_what_stays() {
     let tree = version((1..=4).map(|n| (2, aged(n, n, "a", "m"))).collect());
     let check = |inputs: &[(u8, u64)], epoch| {
         check_edit(&tree, &edit(inputs, vec![(2, at_epoch(epoch, record(20, "a", "m")))]))
     };
     check(&[(2, 2), (2, 3)], 3).unwrap();
-    assert!(check(&[(2, 2), (2, 3)], 2).is_err());
+    check(&[(2, 2), (2, 3)], 2).unwrap();
     assert!(check(&[(2, 2), (2, 3)], 9).is_err());
+    assert!(check(&[(2, 2), (2, 3)], 4).is_err());
+    assert!(check(&[(2, 2), (2, 3)], 1).is_err());
     assert!(check(&[(2, 2), (2, 4)], 4).is_err());
+    assert!(check(&[(2, 2), (2, 4)], 2).is_err());
     // One that stays and has the outputs' epoch: they share keys with it, or may.
     let tree = version(vec![(2, aged(5, 1, "a", "c")), (2, aged(5, 2, "d", "f")), (2, aged(3, 3, "b", "e"))]);
     let around = edit(&[(2, 1), (2, 3)], vec![(2, at_epoch(5, record(20, "a", "e")))]);
     assert!(check_edit(&tree, &around).unwrap_err().to_string().contains("t2"));
+}
+
+#[test]
+fn i3_what_is_folded_takes_its_older_tables_along_and_stays_below_newer_ones() {
+    let tables = [(1, "a", "f"), (3, "g", "m"), (5, "e", "h"), (7, "d", "i"), (4, "l", "p")];
+    let tables = (1..).zip(tables).map(|(id, (epoch, from, to))| (2, at_epoch(epoch, record(id, from, to))));
+    let tree = version(tables.collect());
+    check_version(&tree).unwrap();
+    let check = |inputs: &[(u8, u64)], epoch, from, to| {
+        check_edit(&tree, &edit(inputs, vec![(2, at_epoch(epoch, record(20, from, to)))]))
+            .map_err(|error| error.to_string())
+    };
+    let all = [(2, 1), (2, 2), (2, 3)];
+    check(&all, 1, "a", "m").unwrap();
+    // Tables 4 and 5 would come to lie below what is older.
+    assert!(check(&all, 5, "a", "m").unwrap_err().contains("t5"));
+    assert!(check(&all, 8, "a", "m").unwrap_err().contains("t4"));
+    // Table 2 would come to lie above what is newer.
+    assert!(check(&[(2, 1), (2, 3)], 1, "a", "h").unwrap_err().contains("t2"));
+    // Nothing that stays is of middle age.
+    check(&[(2, 2), (2, 3)], 3, "e", "m").unwrap();
 }
 
 #[test]

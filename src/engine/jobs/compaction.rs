@@ -9,8 +9,8 @@
 //! # Invariants
 //!
 //! * All inputs lie in the claims of the plan. So the job knows everything that is older than an entry (I5).
-//! * Outputs have the epoch of the newest input (I3). What comes to lie on top of its target has new epochs instead, in
-//!   the order of the old ones ([`Arriving`]).
+//! * Outputs have the epoch of the newest input, or of the oldest one, as the plan says (I3). What comes to lie on top
+//!   of its target has new epochs instead, in the order of the old ones ([`Arriving`]).
 //!
 //! It touches what [`JobContext`] holds, and the tree that it is given.
 
@@ -31,7 +31,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::JobBegin;
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::merge::{Coverage, MergeForward, VersionFilter, fragment};
-use crate::policy::{Fate, JobClass, Plan, PlanInput, PlanKind, Reason, Retainer};
+use crate::policy::{Fate, JobClass, OutputAge, Plan, PlanInput, PlanKind, Reason, Retainer};
 use crate::store::table::TablesCursor;
 use crate::types::{Epoch, KeyRange, Seq, TableId};
 
@@ -220,7 +220,8 @@ impl Arriving {
     /// Those of `plan`; `next` gives a new epoch.
     ///
     /// What lies on top of the target is newer than all that lies there, so it has new epochs: of moved tables, one for
-    /// each old one, in their order. The outputs are as new as the newest input from the source.
+    /// each old one, in their order. The outputs are as new as the newest input from the source. What does not lie on top
+    /// is as new as the plan says.
     fn of(version: &Version, plan: &Plan, mut next: impl FnMut() -> Epoch) -> Result<Self> {
         let epoch_of = |id: &TableId| match version.table(*id) {
             Some((_, table)) => Ok(table.epoch),
@@ -229,22 +230,27 @@ impl Arriving {
         // Of those that are on top, only what is from the source tells their age.
         let tells = |input: &&PlanInput| !plan.stacks || input.level == plan.source;
         let ages = plan.inputs.iter().filter(tells).map(|input| epoch_of(&input.table));
-        let newest = ages.collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or_default();
+        let ages = ages.collect::<Result<Vec<_>>>()?.into_iter();
+        let age = match plan.age {
+            OutputAge::Oldest if !planted!("fold-with-the-highest-epoch") => ages.min(),
+            OutputAge::Oldest | OutputAge::Newest => ages.max(),
+        };
+        let age = age.unwrap_or_default();
         let mut moves = plan.moves.iter().map(epoch_of).collect::<Result<Vec<_>>>()?;
         if !plan.stacks {
-            return Ok(Self { outputs: newest, moves });
+            return Ok(Self { outputs: age, moves });
         }
         // Tables that move share no key with outputs of the same age; theirs is the lower epoch.
         let mut ages: BTreeMap<(Epoch, bool), Epoch> =
             moves.iter().map(|old| ((*old, false), *old)).collect();
         if !plan.inputs.is_empty() {
-            ages.insert((newest, true), newest);
+            ages.insert((age, true), age);
         }
         ages.values_mut().for_each(|epoch| *epoch = next());
         if !planted!("moved-table-keeps-its-old-epoch") {
             moves.iter_mut().for_each(|epoch| *epoch = ages[&(*epoch, false)]);
         }
-        Ok(Self { outputs: ages.get(&(newest, true)).copied().unwrap_or(newest), moves })
+        Ok(Self { outputs: ages.get(&(age, true)).copied().unwrap_or(age), moves })
     }
 }
 

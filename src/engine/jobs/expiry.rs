@@ -196,8 +196,8 @@ impl JobContext {
         Some(Expiring { upto, ttl: ttl.get().into(), oldest_pin: self.snapshots.list().first().copied() })
     }
 
-    /// Takes the `result` of a job that compacted tables alone. Such a job can wait, so after a failure the next one
-    /// is put off, and is in no other job's way.
+    /// Takes the `result` of a job that compacted tables alone, or folded a level for its own sake. Such a job can wait, so
+    /// after a failure the next one is put off, and is in no other job's way.
     pub(in crate::engine) fn put_off(&self, tree: &Tree, result: Result<()>) -> Result<()> {
         let Err(error) = result else { return Ok(()) };
         if self.health.is_poisoned() || error.kind() == ErrorKind::NotFound {

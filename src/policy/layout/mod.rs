@@ -80,7 +80,8 @@ pub struct TreeShape {
     pub overwrite_ratio: f64,
     /// What has expired of it; `None` if values live for ever.
     pub expiring: Option<Expiring>,
-    /// Whether no table is compacted alone (unless a caller asks for it), because that failed a while ago.
+    /// Whether no table is compacted alone, and no level folded, for its own sake (unless a caller asks for it), because that
+    /// failed a while ago.
     pub put_off: bool,
     /// The rule by which tables are cut, if they are cut between prefixes.
     pub prefix: Option<Prefix>,

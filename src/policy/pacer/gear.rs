@@ -82,8 +82,10 @@ impl GearConfig {
                 return Admission::Run;
             }
         }
-        // Nothing comes in any more, so nothing would ever be owed.
-        if load.users.written_bytes == 0 && !planted!("gear-holds-what-is-due-at-rest") {
+        // What stays in its level is owed to none. And nothing comes in any more, so nothing would ever be owed.
+        if plan.source == plan.target
+            || load.users.written_bytes == 0 && !planted!("gear-holds-what-is-due-at-rest")
+        {
             return Admission::Run;
         }
         let is_ahead = plan.source > 0 && owed(load, plan.source).is_some_and(|bytes| bytes <= 0);

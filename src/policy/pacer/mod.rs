@@ -68,13 +68,13 @@ pub enum Pacer {
 /// What a job is to pacers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JobClass {
-    /// Level 0 into level 1.
+    /// Level 0 into level 1, and the folds of level 1 that come before it.
     Level0,
     /// Within level 0.
     IntraLevel0,
-    /// A level below level 0 into the next one.
+    /// A level below level 0 into the next one, and what comes before it.
     Deep,
-    /// Within a level below level 0, for readers.
+    /// Within a level below level 0: for readers, or a fold that no compaction waits for.
     IntraLevel,
     /// What makes space: rewrites, and compactions of what has expired or was released.
     Upkeep,
@@ -91,18 +91,13 @@ impl JobClass {
     pub fn of(plan: &Plan) -> Self {
         match plan.reason {
             Reason::Manual => Self::Manual,
-            Reason::Searched | Reason::Tombstones => Self::IntraLevel,
+            Reason::Searched | Reason::Tombstones | Reason::Fold => Self::IntraLevel,
             Reason::Expiry | Reason::Released | Reason::DeadSpace => Self::Upkeep,
-            Reason::Level0Runs
-            | Reason::LevelBytes
-            | Reason::LevelRuns
-            | Reason::Readers
-            | Reason::Idle
-            | Reason::Part => match (plan.source, plan.target) {
-                (0, 0) => Self::IntraLevel0,
-                (0, _) => Self::Level0,
-                _ => Self::Deep,
+            Reason::Level0Runs | Reason::Readers | Reason::Idle | Reason::Part => match plan.target {
+                0 => Self::IntraLevel0,
+                _ => Self::Level0,
             },
+            Reason::LevelBytes | Reason::LevelRuns => Self::Deep,
         }
     }
 }

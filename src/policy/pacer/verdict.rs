@@ -3,7 +3,7 @@
 //! A pacer is a function of the sample, so what it would have said can be told afterwards, from a recording.
 
 use super::{Admission, Budget, JobClass, Pace, Pacer, UserLoad, WriterVerdict};
-use crate::policy::{LoadState, Plan, PlanKind, Reason};
+use crate::policy::{LoadState, OutputAge, Plan, PlanKind, Reason};
 use crate::types::{KeyRange, KeyspaceId};
 
 /// What a pacer says about a sample.
@@ -69,6 +69,7 @@ fn example(class: JobClass, load: &LoadState) -> Plan {
         moves: Vec::new(),
         fences: Vec::new(),
         stacks: false,
+        age: OutputAge::Newest,
         range: KeyRange::everything(),
         claims: Vec::new(),
         bytes: 0,

@@ -7,9 +7,10 @@
 //! level 0, where I2 asks for more, everything older that overlaps a victim is among the victims; newer tables may
 //! stay above. The tables of the other clusters, and the tables of the target that overlap them, are the inputs.
 //!
-//! Target inputs are all that the target has in a cluster's range and, where the target has several runs (as a tree has
-//! that was of another layout), all that is connected with those there. So nothing that stays in the target overlaps an
-//! input, and nothing is put on top of anything.
+//! Target inputs are all that the target has in a cluster's range. Where the target has several runs (as a tree has that
+//! was of another layout), others may overlap them: a *tangle*. Then the choice is no plan, and the target is folded there
+//! first (`fold`); or, where levels are merged as wholes, all that is connected is a target input. So nothing that stays
+//! in the target overlaps an input, and nothing is put on top of anything.
 //!
 //! Between inputs may lie tables that move or stay. They share no key with any input. Not with a victim: else they
 //! would be in its cluster or be its target inputs. Not with a target input: see above. A table's range
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use super::Source;
 use crate::catalog::TableMeta;
 use crate::policy::closure::connected;
-use crate::policy::{Plan, PlanInput, PlanKind, Reason};
+use crate::policy::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 use crate::types::{Key, KeyRange, UpperBound};
 
 /// Victims of the source, and target inputs of the target.
@@ -45,6 +46,8 @@ pub(super) struct Choice<'a> {
     victim_range: KeyRange,
     /// Hull of victims and target inputs.
     range: KeyRange,
+    /// A table of the target that must be brought further down before this can be a plan.
+    tangle: Option<&'a Arc<TableMeta>>,
 }
 
 /// Tables that are compacted, or moved, together.
@@ -63,7 +66,11 @@ impl<'a> Choice<'a> {
         // One that meets a cluster may meet the next one, too.
         let mut taken = BTreeSet::new();
         for cluster in clusters(source, &victims) {
-            let met = connected(source.target, &cluster.range);
+            let met = if source.folds {
+                source.target.overlapping(&cluster.range).collect()
+            } else {
+                connected(source.target, &cluster.range)
+            };
             if met.is_empty() && cluster.may_move(source) {
                 moves.extend(cluster.tables);
             }
@@ -77,12 +84,18 @@ impl<'a> Choice<'a> {
             moves.clear();
         }
         let range = hull(Some(victim_range.clone()), &target_inputs)?;
-        Some(Self { source, victims, target_inputs, moves, victim_range, range })
+        let tangle = super::fold::tangled(source.target, &target_inputs);
+        Some(Self { source, victims, target_inputs, moves, victim_range, range, tangle })
     }
 
     /// The same, but nothing moves.
     pub(super) fn all_compacted(self) -> Self {
         Self { moves: Vec::new(), ..self }
+    }
+
+    /// A table of the target that is to be folded before this can be a plan.
+    pub(super) fn tangle(&self) -> Option<&'a Arc<TableMeta>> {
+        self.tangle
     }
 
     pub(super) fn victim_range(&self) -> &KeyRange {
@@ -180,6 +193,7 @@ impl<'a> Choice<'a> {
             source: level,
             target,
             stacks: self.source.stacks,
+            age: OutputAge::Newest,
             inputs,
             moves: self.moves.iter().map(|table| table.id).collect(),
             fences: islands.iter().skip(1).map(|island| island.start.clone()).collect(),

@@ -27,7 +27,7 @@ use super::cursor::cursor_behind;
 use super::{PickerConfig, Source};
 use crate::catalog::{LevelState, TableMeta};
 use crate::policy::closure::{components, convex, downward};
-use crate::policy::{Plan, PlanInput, PlanKind, Reason};
+use crate::policy::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 use crate::types::{Epoch, Key, KeyRange, Prefix, TableId, UpperBound};
 
 /// Tables that one edit moves, at most.
@@ -240,6 +240,7 @@ impl<'a> Taken<'a> {
             source: level,
             target: level + 1,
             stacks: true,
+            age: OutputAge::Newest,
             inputs: self.merged.iter().map(|table| PlanInput { level, table: table.id }).collect(),
             moves: self.moved.iter().map(|table| table.id).collect(),
             fences: Vec::new(),

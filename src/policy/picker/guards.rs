@@ -22,7 +22,7 @@ use std::sync::Arc;
 use crate::catalog::TableMeta;
 use crate::policy::closure::convex;
 use crate::policy::layout::{GuardGroup, GuardKeys, GuardedConfig};
-use crate::policy::{Plan, PlanInput, PlanKind, Reason, TreeView};
+use crate::policy::{OutputAge, Plan, PlanInput, PlanKind, Reason, TreeView};
 use crate::types::{Epoch, Key, KeyRange};
 
 /// A run with more than this share of the bytes of its group is not compacted in place: as PebblesDB has it, one and a half
@@ -193,6 +193,7 @@ impl Job<'_> {
                 .collect(),
             moves: Vec::new(),
             stacks: self.stacks,
+            age: OutputAge::Newest,
             fences,
             range,
             claims,

@@ -26,7 +26,7 @@ use super::Source;
 use super::level0::GROUPS;
 use crate::catalog::TableMeta;
 use crate::policy::clusters::{OverlapCluster, clusters};
-use crate::policy::{Plan, PlanInput, PlanKind, Reason};
+use crate::policy::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 use crate::types::{Key, KeyRange, Seq, UpperBound};
 
 /// Which overlap clusters an intra-L0 compaction takes.
@@ -60,6 +60,7 @@ pub(super) fn choose(source: Source<'_>, window: &Range<usize>, evenness: Evenne
         source: level,
         target: level,
         stacks: false,
+        age: OutputAge::Newest,
         inputs: inputs.iter().map(|table| PlanInput { level, table: table.id }).collect(),
         moves: Vec::new(),
         fences: fences(source, window, &range, &inputs, part),

@@ -43,7 +43,7 @@ pub(super) fn next(source: Source<'_>) -> Option<Plan> {
         _ if source.state.depth() > 1 => Reason::LevelRuns,
         _ => Reason::LevelBytes,
     };
-    Some(choice.plan(reason, cursor))
+    source.plan(&choice, reason, cursor)
 }
 
 /// All tables of a level, newest run first.

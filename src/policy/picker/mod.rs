@@ -4,8 +4,8 @@
 //!
 //! 1. The victim is the first table behind the level's cursor, then the ones after it, around the end.
 //! 2. In level 0, whatever is older and overlaps a victim is a victim, too: inputs are downward closed (I2).
-//! 3. All tables of the target that overlap the victims are target inputs, and in a target of several runs what
-//!    overlaps those.
+//! 3. All tables of the target that overlap the victims are target inputs. If others of the target overlap those, the
+//!    target is folded there first (`fold`).
 //! 4. Victims are added where that brings in no further target input and the whole stays below a limit.
 //! 5. Victims that are disjoint and have no target inputs are moved, unless one overlaps too much of the level after
 //!    the target: its later compaction would cost more than cutting it up now.
@@ -32,6 +32,7 @@
 mod choice;
 mod components;
 mod cursor;
+mod fold;
 mod guards;
 mod intra_l0;
 mod level0;
@@ -47,7 +48,7 @@ use super::closure::{components, connected};
 use super::expiry::{alone, within_level};
 use super::{GuardedConfig, Plan, PlanKind, Reason, TreeView};
 use crate::catalog::{LevelState, TableMeta};
-use crate::types::{KeyRange, LEVELS};
+use crate::types::{Key, KeyRange, LEVELS};
 
 use choice::Choice;
 pub use components::ComponentsConfig;
@@ -120,7 +121,7 @@ impl Picker {
             Self::LeastOverlap(_) => overlap::choose(source).map(with_cursor)?,
             Self::Cursor(_) | Self::Guards(..) => cursor::choose(source).map(with_cursor)?,
         };
-        Some(choice.plan(reason, cursor))
+        source.plan(&choice, reason, cursor)
     }
 
     /// The levels that are due by `scores`, in the order in which they are to be taken; `None` for the order of their scores.
@@ -140,8 +141,8 @@ impl Picker {
     /// if there is one among the best that no running job is in the way of.
     #[must_use]
     pub fn pick_dense(&self, view: &TreeView<'_>, parts: u64) -> Option<Plan> {
-        let choice = level0::choose_dense(self.source(view, 0)?, parts)?;
-        Some(choice.plan(Reason::Idle, None))
+        let source = self.source(view, 0)?;
+        source.plan(&level0::choose_dense(source, parts)?, Reason::Idle, None)
     }
 
     /// The next intra-L0 compaction of the runs of level 0 in `window`, if there is one that no running job is in the
@@ -168,14 +169,27 @@ impl Picker {
             }
             hull = Some(hull.map_or_else(|| table.range.clone(), |hull| hull.hull(&table.range)));
         }
+        let Some(hull) = hull else { return RangePick::Done };
         // Below level 0 the caller goes on behind what was taken, so nothing of that range may stay above it.
-        let victims = |hull: &KeyRange| match level {
-            0 => source.closed(hull),
-            _ => connected(source.state, hull),
+        let folds = self.folds(view, level);
+        let victims = match level {
+            0 => source.closed(&hull),
+            _ if folds => source.state.overlapping(&hull).collect(),
+            _ => connected(source.state, &hull),
         };
-        let choice = hull.and_then(|hull| Choice::of(source, victims(&hull)));
-        let Some(choice) = choice.map(Choice::all_compacted) else { return RangePick::Done };
-        if choice.is_busy() { RangePick::Busy } else { RangePick::Plan(choice.plan(Reason::Manual, None)) }
+        if let Some(table) = fold::tangled(source.state, &victims).filter(|_| folds) {
+            return manual(fold::at(view, source.config, level, table));
+        }
+        let choice = Choice::of(source, victims).map(Choice::all_compacted);
+        let Some(choice) = choice else { return RangePick::Done };
+        if choice.is_busy() { RangePick::Busy } else { manual(source.plan(&choice, Reason::Manual, None)) }
+    }
+
+    /// Whether a level that is to have one run, and has several, is folded step by step. Otherwise what is compacted takes
+    /// with it all that is connected there.
+    fn folds(&self, view: &TreeView<'_>, level: u8) -> bool {
+        let in_one = matches!(self, Self::Levels(PickerConfig { group_bytes: 0, .. }));
+        level > 0 && !view.shape.stacks[usize::from(level)] && !in_one
     }
 
     /// The next step of a manual compaction of the deepest level into itself: tables that overlap `range` and are `due`,
@@ -194,6 +208,12 @@ impl Picker {
         let is_due = |table: &TableMeta| overlaps(table) && is_due(table);
         let plan = match &state.runs[..] {
             [run] => alone(view, level, run, config.expansion_bytes_max, is_due),
+            [upper @ .., oldest] if self.folds(view, level) => {
+                if let Some(table) = upper.iter().find_map(|run| run.overlapping(range).next()) {
+                    return manual(fold::at(view, config, level, table));
+                }
+                alone(view, level, oldest, config.expansion_bytes_max, is_due)
+            }
             _ => {
                 let wanted = |tables: &Vec<&Arc<TableMeta>>| match tables[..] {
                     [table] => is_due(table),
@@ -207,24 +227,20 @@ impl Picker {
             }
         };
         let Some(plan) = plan else { return RangePick::Done };
-        if view.busy.conflicts_with(&plan) {
-            RangePick::Busy
-        } else {
-            RangePick::Plan(Plan { reason: Reason::Manual, ..plan })
-        }
+        manual(Some(plan).filter(|plan| !view.busy.conflicts_with(plan)))
     }
 
     /// The next merge within a level, if there is one that no running job is in the way of: of tables of the largest level
-    /// that readers search often, or of those of the deepest that hold many tombstones.
+    /// that readers search often, or of those of the deepest that hold many tombstones; or a fold of a level that is to
+    /// have one run.
     #[must_use]
     pub fn pick_within(&self, view: &TreeView<'_>) -> Option<Plan> {
         match self {
             Self::Components(components) => within::choose(view, components),
-            Self::Cursor(_)
-            | Self::LeastOverlap(_)
-            | Self::RatioWindow(_)
-            | Self::Levels(_)
-            | Self::Guards(..) => None,
+            Self::Cursor(config)
+            | Self::LeastOverlap(config)
+            | Self::RatioWindow(WindowConfig { victims: config, .. }) => fold::next(view, config),
+            Self::Levels(_) | Self::Guards(..) => None,
         }
     }
 
@@ -267,8 +283,14 @@ impl Picker {
         let (_, target) = view.version.levels().nth(usize::from(level) + 1)?;
         let state = view.version.level(level);
         let one_by_one = config.settle || scattered;
-        Some(Source { view, level, state, target, stacks: false, one_by_one, config })
+        let folds = self.folds(view, level + 1);
+        Some(Source { view, level, state, target, stacks: false, folds, one_by_one, config })
     }
+}
+
+/// A step of a manual compaction; `None` if a running job is in its way.
+fn manual(plan: Option<Plan>) -> RangePick {
+    plan.map_or(RangePick::Busy, |plan| RangePick::Plan(Plan { reason: Reason::Manual, ..plan }))
 }
 
 /// A level to take tables from.
@@ -281,12 +303,24 @@ struct Source<'a> {
     target: &'a LevelState,
     /// Whether it does.
     stacks: bool,
+    /// Whether tangled tables of the target are folded, or else taken with all that is connected.
+    folds: bool,
     config: &'a PickerConfig,
     /// Whether target inputs are sought for each victim, or else for all that lies between the first and the last.
     one_by_one: bool,
 }
 
 impl Source<'_> {
+    /// The plan of `choice`, or the fold that must come before it; nothing if a running job is in the way of that.
+    fn plan(self, choice: &Choice<'_>, reason: Reason, cursor: Option<Key>) -> Option<Plan> {
+        match choice.tangle() {
+            Some(table) => {
+                fold::at(self.view, self.config, self.level + 1, table).map(|fold| Plan { reason, ..fold })
+            }
+            None => Some(choice.plan(reason, cursor)),
+        }
+    }
+
     /// Bytes that a group below level 0 may have.
     fn group_bytes(self) -> u64 {
         let PickerConfig { group_bytes, group_parts, .. } = *self.config;

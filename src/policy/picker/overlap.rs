@@ -13,7 +13,6 @@ use super::Source;
 use super::choice::Choice;
 use super::cursor::{behind_cursor, cursor_behind};
 use crate::catalog::TableMeta;
-use crate::policy::closure::connected;
 use crate::types::Key;
 
 /// Every table gets its turn within this many rounds.
@@ -59,9 +58,9 @@ impl Source<'_> {
         if self.view.busy.is_empty() {
             return true;
         }
-        let target_inputs = connected(self.target, &table.range).into_iter();
-        !self.is_busy(
-            &target_inputs.fold(table.range.clone(), |reach, target_input| reach.hull(&target_input.range)),
-        )
+        let target_inputs = self.target.overlapping(&table.range);
+        let reach =
+            target_inputs.fold(table.range.clone(), |reach, target_input| reach.hull(&target_input.range));
+        !self.is_busy(&reach)
     }
 }

@@ -7,7 +7,7 @@
 //! A window overlaps something, or it would have moved. With groups (HyperBoLT) a window takes as many neighbours as the group
 //! allows, and those compete that have at least half of the bytes of the largest; without, all windows compete.
 //!
-//! A level of several runs, from another layout, has no neighbours; the cursor compacts it until it has one run.
+//! A level of several runs, from another layout, has no neighbours; until it has one run, the cursor compacts it.
 //!
 //! It differs from HyperLevelDB in that several jobs may run in one level: what a running job is in the way of ends a window.
 //! It keeps no cursor. So nothing bounds for how long a table over a dense part of the next level stays where it is.

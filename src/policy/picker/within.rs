@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::components::ComponentsConfig;
 use crate::catalog::{LevelState, TableMeta};
 use crate::policy::closure::convex;
-use crate::policy::{Plan, PlanInput, PlanKind, Reason, TreeView};
+use crate::policy::{OutputAge, Plan, PlanInput, PlanKind, Reason, TreeView};
 
 /// A table is searched at least this often before it is merged (LevelDB, `db/version_set.cc`: `allowed_seeks`).
 const ACCESSES_MIN: u64 = 100;
@@ -81,6 +81,7 @@ fn merge(
         source: level,
         target: level,
         stacks: false,
+        age: OutputAge::Newest,
         inputs: inputs.iter().map(|table| PlanInput { level, table: table.id }).collect(),
         moves: Vec::new(),
         fences: Vec::new(),

@@ -140,8 +140,12 @@ pub(super) fn carried_out(plan: &Plan, tree: &Version, id: u64) -> TreeEdit {
     let compacted: Vec<_> = if plan.target == 0 {
         compacted_in_l0(plan, tree, id)
     } else {
-        let newest = plan.inputs.iter().map(|input| tree.table(input.table).unwrap().1.epoch.0).max();
-        let epoch = newest.map_or(0, |newest| epochs.get(&(newest, true)).copied().unwrap_or(newest));
+        let ages = plan.inputs.iter().map(|input| tree.table(input.table).unwrap().1.epoch.0);
+        let age = match plan.age {
+            OutputAge::Newest => ages.max(),
+            OutputAge::Oldest => ages.min(),
+        };
+        let epoch = age.map_or(0, |age| epochs.get(&(age, true)).copied().unwrap_or(age));
         let outputs = islands(plan, tree).into_iter().zip(1000 * id..).map(|((range, bytes), id)| {
             assert_eq!(plan.claims.iter().filter(|claim| claim.covers(&range)).count(), 1, "{plan}");
             (plan.target, table(id, epoch, range, bytes.min(5 << 20)))
@@ -230,7 +234,7 @@ fn a_manual_compaction_merges_whatever_runs_there_are() {
                 let end = taken.map(|input| tree.table(input.table).unwrap().1.range.end.clone()).max();
                 carry_out(&mut tree, &plan);
                 rest = match end {
-                    Some(UpperBound::Excluded(start)) if level > 0 => {
+                    Some(UpperBound::Excluded(start)) if level > 0 && plan.age == OutputAge::Newest => {
                         Some(KeyRange { start, end: range.end })
                     }
                     _ => Some(range),

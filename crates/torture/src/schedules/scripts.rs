@@ -9,6 +9,7 @@ use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Operation};
 use terrace::{Durability, Options};
 
 use crate::client::{Client, Op, Step};
+use crate::option_sets::tiering;
 
 fn value(seed: usize, bytes: usize) -> Vec<u8> {
     let mut value = format!("{seed}/").into_bytes();
@@ -189,6 +190,49 @@ pub(super) fn guards(client: &mut Client) -> Step {
     client.reopen()?;
     client.check_reads("after reopening")?;
     client.close()
+}
+
+/// Levels of several runs, which a store of another layout has left, become one run, without writes and beside them.
+pub(super) fn folds(client: &mut Client) -> Step {
+    let leveled = std::mem::replace(&mut client.options, tiering());
+    client.open()?;
+    put_in_tiers(client)?;
+    client.close()?;
+    client.options = leveled;
+    client.open()?;
+    client.wait_idle()?;
+    client.check_reads("after folds")?;
+    client.close()?;
+    let leveled = std::mem::replace(&mut client.options, tiering());
+    client.open()?;
+    put_in_tiers(client)?;
+    client.close()?;
+    client.options = leveled;
+    client.open()?;
+    client.hold_snapshot();
+    for n in 0..20 {
+        client.put("default", format!("key{:02}", n * 2 % 33), value(n, 700))?;
+    }
+    client.flush()?;
+    client.wait_idle()?;
+    client.check_reads("after folds beside writes")?;
+    client.close()
+}
+
+/// Runs whose tables end at other keys.
+fn put_in_tiers(client: &mut Client) -> Step {
+    for round in 0..10 {
+        for n in 0..8 {
+            let key = format!("key{:02}", (n * 5 + round * 3) % 40);
+            if (n + round) % 7 == 6 {
+                client.delete("default", key)?;
+            } else {
+                client.put("default", key, value(round * 10 + n, 700))?;
+            }
+        }
+        client.flush()?;
+    }
+    client.wait_idle()
 }
 
 pub(super) fn moves_beside_compactions(client: &mut Client) -> Step {

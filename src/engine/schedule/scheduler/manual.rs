@@ -10,7 +10,7 @@ use crate::catalog::{TableMeta, Version};
 use crate::engine::read::tree::Tree;
 use crate::env::sync::MutexGuard;
 use crate::error::Result;
-use crate::policy::{Claims, Expiring, Picker, Plan, RangePick, TreeView, is_released};
+use crate::policy::{Claims, Expiring, OutputAge, Picker, Plan, RangePick, TreeView, is_released};
 use crate::types::{KeyRange, KeyspaceId, LEVELS, Seq, TableId, UpperBound};
 
 /// What a manual compaction is to compact, and what it knows of the tree.
@@ -26,6 +26,16 @@ struct Manual<'a> {
     /// Tables of this id or a larger one were written since it began, and the tree was no deeper then than now. So
     /// they hold nothing that a compaction into their own level would drop, unless a reader goes.
     first_new: Cell<TableId>,
+}
+
+/// What a step of a manual compaction has come to.
+enum Step {
+    /// There was nothing to do.
+    Done,
+    /// The level has fewer tables that lie on top of others; look again at the same range.
+    Folded,
+    /// What it took from its source ends here.
+    Upto(UpperBound),
 }
 
 impl Manual<'_> {
@@ -60,7 +70,8 @@ impl Background {
             first_new: Cell::new(self.jobs.ids.table()),
         };
         while tree.view().version.level(0).tables().any(|table| manual.is_old(table)) {
-            if self.compact_step(&manual, |picker, view| picker.pick_range(view, 0, Some(range)))?.is_none() {
+            let step = self.compact_step(&manual, |picker, view| picker.pick_range(view, 0, Some(range)))?;
+            if let Step::Done = step {
                 break;
             }
         }
@@ -88,7 +99,8 @@ impl Background {
                         RangePick::Done
                     }
                 };
-                rest = behind(&range, self.compact_step(manual, pick)?);
+                let step = self.compact_step(manual, pick)?;
+                rest = behind(range, step);
             }
         }
         Ok(())
@@ -120,18 +132,18 @@ impl Background {
                     RangePick::Done
                 }
             };
-            rest = behind(&range, self.compact_step(manual, pick)?);
+            let step = self.compact_step(manual, pick)?;
+            rest = behind(range, step);
         }
         Ok(is_all.get())
     }
 
-    /// Runs the compaction that `pick` chooses. Returns where what it took from its source ends; `None` if there was
-    /// nothing.
+    /// Runs the compaction that `pick` chooses.
     fn compact_step(
         &self,
         manual: &Manual<'_>,
         pick: impl Fn(&Picker, &TreeView<'_>) -> RangePick,
-    ) -> Result<Option<UpperBound>> {
+    ) -> Result<Step> {
         let Manual { tree, .. } = *manual;
         let none = Claims::default();
         let mut state = self.scheduler.state.lock();
@@ -155,7 +167,7 @@ impl Background {
             // Or what dies while a job runs, or is waited for, would stay on the disk.
             drop(version);
             match pick {
-                RangePick::Done => return Ok(None),
+                RangePick::Done => return Ok(Step::Done),
                 RangePick::Plan(_)
                     if state.held.contains(&tree.id())
                         || state.compactions > 0 && self.jobs.storage.is_short_of_space() =>
@@ -169,7 +181,12 @@ impl Background {
                         state = held;
                         continue;
                     }
-                    return Ok(end);
+                    if plan.age == OutputAge::Oldest {
+                        // What is newer may have kept tombstones in the outputs that can go now, or later.
+                        manual.first_new.set(self.jobs.ids.table());
+                        return Ok(Step::Folded);
+                    }
+                    return Ok(end.map_or(Step::Done, Step::Upto));
                 }
             }
         }
@@ -190,10 +207,15 @@ impl Background {
     }
 }
 
-/// What of `range` lies behind `end`, if that is where something ended.
-fn behind(range: &KeyRange, end: Option<UpperBound>) -> Option<KeyRange> {
-    let Some(UpperBound::Excluded(start)) = end else { return None };
-    Some(KeyRange { start, end: range.end.clone() }).filter(|range| !range.is_inverted())
+/// What of `range` is left to look at after `step`.
+fn behind(range: KeyRange, step: Step) -> Option<KeyRange> {
+    match step {
+        Step::Done | Step::Upto(UpperBound::Unbounded) => None,
+        Step::Folded => Some(range),
+        Step::Upto(UpperBound::Excluded(start)) => {
+            Some(KeyRange { start, end: range.end }).filter(|range| !range.is_inverted())
+        }
+    }
 }
 
 /// Where the furthest input of `plan` in its source ends.

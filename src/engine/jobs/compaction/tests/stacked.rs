@@ -1,7 +1,7 @@
 //! Jobs that put tables on top of others: whatever order plans of many runs give them, no answer changes.
 
 use super::*;
-use crate::policy::{Layout, TieredConfig, convex, downward};
+use crate::policy::{Layout, OutputAge, TieredConfig, convex, downward};
 
 /// A change as a layout of many runs makes it: some tables of a level and all older ones that overlap them go down on top
 /// of the next level, those between which `merged` chooses as one run, the others as they are.
@@ -40,6 +40,7 @@ fn plan_of(source: u8, target: u8, tables: &[&Arc<TableMeta>]) -> Option<Plan> {
         source,
         target,
         stacks: false,
+        age: OutputAge::Newest,
         inputs: tables.iter().map(|table| PlanInput { level: source, table: table.id }).collect(),
         moves: Vec::new(),
         fences: Vec::new(),
@@ -224,4 +225,125 @@ fn i4_whatever_edit_passes_the_checks_changes_no_answer() {
     }
     let counts = [passed, mixed, partly, within];
     assert!(counts.iter().all(|count| *count >= 100), "{tried} tried, {counts:?}");
+}
+
+/// A leveled picker makes one run of each level, whatever lay there, beside jobs that bring more from above.
+#[test]
+fn i4_folds_beside_other_jobs_change_no_answer_and_leave_one_run() {
+    let (mut folds, mut others, mut beside, mut refused) = (0, 0, 0, 0);
+    for seed in 0..300 {
+        let mut dice = Dice(30_000 + seed);
+        let mut lab = Lab::random(Levels::Stacked, &mut dice);
+        for _ in 0..dice.below(6) {
+            let level = dice.below(u64::from(DEEPEST)) as u8;
+            let (_, cutter) = random_policies(&mut dice);
+            let Some(plan) = stacked_plan(&lab, level, &mut dice) else { continue };
+            let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
+            lab.install(true, &edit, tables).unwrap();
+        }
+        let (picker, cutter) = random_policies(&mut dice);
+        let shape = TreeShape::default();
+        for round in 0.. {
+            assert!(round < 300, "seed {seed}: {picker:?}: {:?}", lab.version);
+            let mut running: Vec<(Plan, TreeEdit, Written)> = Vec::new();
+            let mut busy = Claims::default();
+            for number in 1..4 {
+                let version = &lab.version;
+                let view =
+                    TreeView { keyspace: KeyspaceId(0), version, busy: &busy, shape: &shape, pins: &[] };
+                let plan = match dice.below(5) {
+                    0 if round < 20 => picker.pick(&view, dice.below(u64::from(DEEPEST)) as u8),
+                    _ => picker.pick_within(&view),
+                };
+                let Some(plan) = plan else { continue };
+                let inputs = Inputs::of(&lab.version, &plan).unwrap();
+                assert!(inputs.lie_in(&plan.claims), "I5: seed {seed}: {plan} reads outside of its claims");
+                busy.claim(&plan);
+                for fault in [Fault::NoVictim, Fault::NoTargetInput] {
+                    let Some(plan) = tampered(&plan, fault, &mut dice) else { continue };
+                    let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id);
+                    refused += u32::from(
+                        check_tampered(&lab, (fault, &plan), &edit, tables)
+                            .unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}")),
+                    );
+                }
+                let (edit, tables) = lab.carry_out(&plan, &cutter, lab.next_id + 1000 * number);
+                running.push((plan, edit, tables));
+            }
+            if running.is_empty() && round >= 20 {
+                break;
+            }
+            beside += u32::from(running.len() > 1);
+            while !running.is_empty() {
+                let (plan, edit, tables) = running.remove(dice.below(running.len() as u64) as usize);
+                let was = lab.version.clone();
+                let result = lab.install(plan.stacks, &edit, tables).and_then(|()| lab.check_answers());
+                result.unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}, from {was:?}"));
+                let is_fold = plan.age == OutputAge::Oldest;
+                *(if is_fold { &mut folds } else { &mut others }) += 1;
+            }
+        }
+        let depth = (1..8).map(|level| lab.version.level(level).depth()).max();
+        assert!(depth <= Some(1), "seed {seed}: {:?}", lab.version);
+    }
+    let counts = [folds, others, beside, refused];
+    assert!(counts.iter().zip([1000, 200, 100, 100]).all(|(count, least)| *count >= least), "{counts:?}");
+}
+
+/// What a picker of one run in each level does next for anybody: for a level that is due, for a caller, or of itself.
+fn leveled_plan(lab: &Lab, picker: &Picker, busy: &Claims, dice: &mut Dice) -> Option<Plan> {
+    let (version, shape) = (&lab.version, TreeShape::default());
+    let view = TreeView { keyspace: KeyspaceId(0), version, busy, shape: &shape, pins: &[] };
+    let (level, range) = (dice.below(u64::from(DEEPEST) + 1) as u8, random_range(dice));
+    let pick = match dice.below(5) {
+        0 => return picker.pick(&view, level),
+        1 | 2 => return picker.pick_within(&view),
+        3 => picker.pick_range(&view, level, Some(&range)),
+        _ => picker.pick_alone(&view, &range, |table| table.id.0 % 2 == 0),
+    };
+    match pick {
+        RangePick::Plan(plan) => Some(plan),
+        RangePick::Busy | RangePick::Done => None,
+    }
+}
+
+/// A store is opened with one layout and another, again and again, while jobs of the one before still run.
+#[test]
+fn i4_layouts_back_and_forth_change_no_answer() {
+    let (mut folds, mut stacked, mut within, mut beside) = (0, 0, 0, 0);
+    for seed in 0..200 {
+        let mut dice = Dice(40_000 + seed);
+        let mut lab = Lab::random(Levels::Stacked, &mut dice);
+        let mut running: Vec<(Plan, TreeEdit, Written)> = Vec::new();
+        let mut busy = Claims::default();
+        for step in 0..40 {
+            let (picker, cutter) = random_policies(&mut dice);
+            let level = dice.below(u64::from(DEEPEST)) as u8;
+            let plan = match dice.below(6) {
+                0 | 1 => stacked_plan(&lab, level, &mut dice),
+                2 => plan_within(&lab, level + 1, &mut dice),
+                _ => leveled_plan(&lab, &picker, &busy, &mut dice),
+            };
+            if let Some(plan) = plan.filter(|plan| !busy.conflicts_with(plan)) {
+                let inputs = Inputs::of(&lab.version, &plan).unwrap();
+                assert!(inputs.lie_in(&plan.claims), "I5: seed {seed}: {plan} reads outside of its claims");
+                busy.claim(&plan);
+                let (edit, tables) = lab.carry_out(&plan, &cutter, 1000 * (step + 1));
+                running.push((plan, edit, tables));
+            }
+            beside += u32::from(running.len() > 1);
+            if !running.is_empty() && dice.below(3) > 0 {
+                let (plan, edit, tables) = running.remove(dice.below(running.len() as u64) as usize);
+                let was = lab.version.clone();
+                let result = lab.install(plan.stacks, &edit, tables).and_then(|()| lab.check_answers());
+                result.unwrap_or_else(|wrong| panic!("seed {seed}: {plan}: {wrong}, from {was:?}"));
+                busy.release(&plan);
+                folds += u32::from(plan.age == OutputAge::Oldest);
+                stacked += u32::from(plan.stacks);
+                within += u32::from(plan.source == plan.target && plan.age == OutputAge::Newest);
+            }
+        }
+    }
+    let counts = [folds, stacked, within, beside];
+    assert!(counts.iter().all(|count| *count >= 300), "{counts:?}");
 }
