@@ -231,6 +231,23 @@ fn calm_runs_at_each_level_and_is_drawn() {
 }
 
 #[test]
+fn layouts_are_mapped_and_drawn() {
+    let place = Workplace::new();
+    let small = "--mixes load,half --shapes popular --ratios 0.2 --scale 128 --layouts default,tiered";
+    let out = place.succeed(&format!("bench layouts {small} --json map.json --html map.html"));
+    assert!(out.contains("operations per second, keys popular"), "{out}");
+    let map: Value = place.read_json("map.json");
+    assert_eq!((map["scale"].as_f64(), map["memory_bytes"].as_u64()), (Some(128.0), Some(4 << 20)));
+    assert_eq!(map["layout_map"].as_array().map(Vec::len), Some(2));
+    place.succeed("bench report map.json --html again.html");
+    for page in [read(&place, "map.html"), read(&place, "again.html")] {
+        assert!(page.contains("Which layout wins where") && page.contains("tiered"), "{page}");
+    }
+    let ran = place.run("bench layouts --scale 0.5");
+    assert!(ran.status == 2 && ran.stderr.contains("--scale: 0.5 is not 1 or more"), "{}", ran.stderr);
+}
+
+#[test]
 fn calm_refuses_what_cannot_be_measured() {
     let place = Workplace::new();
     place.write("file", "x");

@@ -241,10 +241,11 @@ impl Stored {
             && run.ratios.is_empty()
             && run.experiments.is_empty()
             && run.calm.is_empty()
+            && run.layout_map.is_empty()
             && holes.is_none()
         {
             return Err(format!(
-                "{name}: neither phases, results, ratios, relations, holes nor calm to draw"
+                "{name}: neither phases, results, ratios, relations, holes, layouts nor calm to draw"
             )
             .into());
         }
