@@ -156,11 +156,7 @@ pub(super) fn levels_on_top(client: &mut Client) -> Step {
         for n in 0..6 {
             let prefix = if n < 3 { b'a' + (round % 3) as u8 } else { b'm' + round as u8 };
             let key = format!("{}{:02}", char::from(prefix), (n * 7 + round) % 9);
-            if (n + round) % 7 == 6 {
-                client.delete("default", key)?;
-            } else {
-                client.put("default", key, value(round * 10 + n, 700))?;
-            }
+            put_or_delete(client, key, (round, n))?;
         }
         client.flush()?;
     }
@@ -194,21 +190,11 @@ pub(super) fn guards(client: &mut Client) -> Step {
 
 /// Levels of several runs, which a store of another layout has left, become one run, without writes and beside them.
 pub(super) fn folds(client: &mut Client) -> Step {
-    let leveled = std::mem::replace(&mut client.options, tiering());
-    client.open()?;
-    put_in_tiers(client)?;
-    client.close()?;
-    client.options = leveled;
-    client.open()?;
+    open_with_tiers(client)?;
     client.wait_idle()?;
     client.check_reads("after folds")?;
     client.close()?;
-    let leveled = std::mem::replace(&mut client.options, tiering());
-    client.open()?;
-    put_in_tiers(client)?;
-    client.close()?;
-    client.options = leveled;
-    client.open()?;
+    open_with_tiers(client)?;
     client.hold_snapshot();
     for n in 0..20 {
         client.put("default", format!("key{:02}", n * 2 % 33), value(n, 700))?;
@@ -219,16 +205,31 @@ pub(super) fn folds(client: &mut Client) -> Step {
     client.close()
 }
 
+/// Opens the store after another layout has left levels of several runs in it.
+fn open_with_tiers(client: &mut Client) -> Step {
+    let leveled = std::mem::replace(&mut client.options, tiering());
+    client.open()?;
+    put_in_tiers(client)?;
+    client.close()?;
+    client.options = leveled;
+    client.open()
+}
+
+/// Number `n` of a round: one in seven is a tombstone.
+fn put_or_delete(client: &mut Client, key: String, (round, n): (usize, usize)) -> Step {
+    if (n + round) % 7 == 6 {
+        client.delete("default", key)
+    } else {
+        client.put("default", key, value(round * 10 + n, 700))
+    }
+}
+
 /// Runs whose tables end at other keys.
 fn put_in_tiers(client: &mut Client) -> Step {
     for round in 0..10 {
         for n in 0..8 {
             let key = format!("key{:02}", (n * 5 + round * 3) % 40);
-            if (n + round) % 7 == 6 {
-                client.delete("default", key)?;
-            } else {
-                client.put("default", key, value(round * 10 + n, 700))?;
-            }
+            put_or_delete(client, key, (round, n))?;
         }
         client.flush()?;
     }
