@@ -153,19 +153,36 @@ fn runs_are_drawn_on_pages() {
     assert!(ran.stderr.starts_with("terrace: empty: neither phases"), "{}", ran.stderr);
 }
 
+/// Of a real run: three samples of a load, which reads nothing, and eight of phase a, whose reads miss the cache and come to take
+/// more than three quarters of the 9 MB/s.
+const RECORDED: &str = include_str!("recorded.json");
+
 #[test]
 fn a_recorded_load_is_judged_by_its_own_and_by_another_pacer() {
     let place = Workplace::new();
-    let run =
-        "--phases load,a --records 3000 --seconds 1 --value-bytes 100 --profile dlc-full:interval_ms=20";
-    place.succeed(&format!("bench ycsb {run} --json run.json"));
-    let own = place.succeed("bench replay run.json --phase a");
-    assert!(own.starts_with("a, dlc-full:interval_ms=20: ") && own.contains("within level 0"), "{own}");
-    assert!(!own.contains("load high in 100 %"), "{own}");
+    place.write("run.json", RECORDED);
+    let own = place.succeed("bench replay run.json");
+    let (load, a) = own.split_once("\n\n").expect("two phases");
+    let name = "dlc-full:interval_ms=20:bandwidth=9M";
+    let head = format!("load, {name}: 3 samples, load high in 0 %, writers held back in 0 %\nat s ");
+    assert!(load.starts_with(&head) && load.lines().count() == 5, "{own}");
+    let head = format!("a, {name}: 8 samples, load high in 62 %, writers held back in 0 %\n");
+    assert!(a.starts_with(&head) && a.contains("\nlevel 0: put off in 62 %, suspended in 0 %\n"), "{own}");
+    // Five of the eight are high: after three in a row above the limit, until three in a row are below it.
+    let rows: Vec<Vec<&str>> = a.lines().skip(5).map(|line| line.split_whitespace().collect()).collect();
+    let classes: Vec<&str> = rows.iter().map(|row| row[1]).collect();
+    assert_eq!(classes, ["low", "low", "low", "high", "high", "high", "high", "high"], "{own}");
+    assert_eq!(
+        (&rows[3][..4], own.matches("put off: peak").count()),
+        (&["1.1", "high", "9.0", "0.5"][..], 15)
+    );
     // Whatever clients did, it is more than 1 % of a megabyte a second.
     let busy = "dlc-full:estimator=operations:bandwidth=1M:high_percent=1:low_percent=0";
     let other = place.succeed(&format!("bench replay run.json --phase a --profile {busy}"));
-    assert!(other.contains("load high in 100 %") && other.contains("put off: peak"), "{other}");
+    assert!(other.starts_with(&format!("a, {busy}: 8 samples, load high in 100 %, ")), "{other}");
+    assert_eq!(other.matches("put off: peak").count(), 24, "{other}");
+    let never = place.succeed("bench replay run.json --phase a --profile default");
+    assert!(never.starts_with("a, default: 8 samples, load high in 0 %, ") && !never.contains("put off"));
     assert_eq!(place.run("bench replay run.json --phase f").status, 1);
     assert_eq!(place.run("bench replay run.json --profile fancy").status, 2);
     place.write("empty.json", "{}");
@@ -192,23 +209,21 @@ fn holes_are_drawn_on_pages() {
     );
 }
 
+const CALM: &str = "--records 3000 --value-bytes 100 --memtable-bytes 262144 --cache-bytes 1048576 --rest-seconds 0 --seconds 1";
+
 #[test]
 fn calm_runs_at_each_level_and_is_drawn() {
     let place = Workplace::new();
-    let small =
-        "--records 3000 --value-bytes 100 --memtable-bytes 262144 --cache-bytes 1048576 --rest-seconds 0";
-    let short = "--seconds 1 --warm-up 0.5 --floor-seconds 0.5 --capacity-seconds 1,1 --levels 20,40";
-    let out = place.succeed(&format!("bench calm {small} {short} --json calm.json --html calm.html"));
+    let short = "--warm-up 0.5 --floor-seconds 0.5 --capacity 4000 --levels 20,40";
+    let out = place.succeed(&format!("bench calm {CALM} {short} --json calm.json --html calm.html"));
     assert!(out.starts_with("3000 records of 16 + 100 bytes, 50 % updates, uniform, seed 1\n"), "{out}");
-    assert!(out.contains("terrace: sustained capacity"), "{out}");
     let run: Value = place.read_json("calm.json");
     assert_eq!(run["settings"]["records"], 3000);
     let engine = &run["calm"][0];
-    let rate = engine["capacity"]["ops_per_s"].as_f64().expect("a capacity");
     assert_eq!((engine["engine"].as_str(), engine["wrong"].as_u64()), (Some("terrace"), Some(0)));
     let levels = engine["levels"].as_array().expect("levels");
-    for (level, share) in levels.iter().zip([0.2, 0.4]) {
-        assert!((level["rate"].as_f64().expect("a rate") - share * rate).abs() < 1e-6 * rate, "{level}");
+    for (level, rate) in levels.iter().zip([800.0, 1600.0]) {
+        assert_eq!(level["rate"], rate, "{level}");
         // Each window is of one kind. How many there are is up to the machine.
         let kinds = ["warm_up", "stolen", "kept"].map(|kind| level["windows"][kind].as_u64().expect(kind));
         assert_eq!(level["course"].as_array().map(Vec::len), Some(kinds.iter().sum::<u64>() as usize));
@@ -228,6 +243,20 @@ fn calm_runs_at_each_level_and_is_drawn() {
         }
         assert!(page.is_ascii());
     }
+}
+
+/// It may be nothing, where clients get no processor.
+#[test]
+fn levels_are_shares_of_the_capacity_that_is_found() {
+    let place = Workplace::new();
+    let short = "--warm-up 0 --floor-seconds 0 --capacity-seconds 1,1 --levels 20";
+    let out = place.succeed(&format!("bench calm {CALM} {short} --json calm.json"));
+    assert!(out.contains("terrace: sustained capacity"), "{out}");
+    let run: Value = place.read_json("calm.json");
+    let (engine, number) = (&run["calm"][0], |value: &Value| value.as_f64().expect("a number"));
+    let (found, level) = (number(&engine["capacity"]["ops_per_s"]), number(&engine["levels"][0]["rate"]));
+    assert!((level - 0.2 * found).abs() <= 1e-6 * found, "{engine}");
+    assert!(engine["capacity"]["blocks"].as_array().map(Vec::len) >= Some(2), "{engine}");
 }
 
 #[test]
