@@ -56,10 +56,10 @@ for target in ${*:-$(sed -n 's/^name = "\([a-z]*\)"$/\1/p' Cargo.toml)}; do
         echo "$(ls "$corpus" | wc -l) inputs, $(cat "$corpus"/* | wc -c) bytes"
         continue
     fi
-    # New inputs go to the first directory.
+    # New inputs go to the first directory. An input has a minute, in real time: the machine may be busy with other things.
     # shellcheck disable=SC2086
     ASAN_OPTIONS=$asan "$fuzzer" "$found" "$corpus" found/golden $limits -artifact_prefix="artifacts/$target/" \
-        -max_total_time="${SECONDS_EACH:-20}" -rss_limit_mb=512 -timeout=5 -print_final_stats=1 \
+        -max_total_time="${SECONDS_EACH:-20}" -rss_limit_mb=512 -timeout=60 -print_final_stats=1 \
         > "$log" 2>&1 || fail
     sed -n -e 's/^stat::\(number_of_executed_units\|average_exec_per_sec\|peak_rss_mb\)/\1/p' "$log"
 done

@@ -15,7 +15,7 @@ pub use load::LoadStats;
 /// db.flush()?;
 /// let stats = db.stats();
 /// assert!(stats.written.total() > 0 && stats.syncs.flush == 1 && stats.write_amplification() > 1.0);
-/// assert_eq!(stats.keyspaces[0].shape.levels[0].entries, 1);
+/// assert_eq!(stats.keyspaces[0].shape.levels.iter().map(|level| level.entries).sum::<u64>(), 1);
 /// assert!(stats.cache.hit_ratio() <= 1.0 && stats.compaction.records_per_second() == 0.0);
 /// # Ok::<(), terrace::Error>(())
 /// ```

@@ -10,8 +10,8 @@ use terrace::env::sync::Mutex;
 use terrace::tree::{Adaptive, Layout};
 use terrace::{CompactionFilter, Db, Decision, ErrorKind, Options, TreeOptions};
 
-use crate::common::tiny;
-use crate::expiry::{TTL, aging, jump, machine, open, scheduled, sleep};
+use crate::common::{scheduled, tiny};
+use crate::expiry::{TTL, aging, jump, machine, open, sleep};
 
 /// Removes values that start with "drop", changes those with "change", and records what it has seen. Can be set to
 /// fail.
@@ -77,6 +77,8 @@ fn a_filter_never_sees_what_a_snapshot_needs() {
     // All of it lies in the deepest level by now.
     db.compact().unwrap();
     assert!(db.get("old").unwrap().is_none());
+    // Until no thread holds an older version.
+    db.wait_idle().unwrap();
     assert_eq!(db.stats().space.live_bytes, 0);
 }
 

@@ -14,8 +14,8 @@ use terrace::tree::{Components, Cutter, Flushes, Guarded, Layout, Picker, TableS
 use terrace::{Db, Keyspace, KeyspaceOptions, Options, Prefix, RepairReport};
 use terrace_torture::{Replay, sealed_packs};
 
-use crate::common::{Random, Seed, tiny};
-use crate::expiry::{TTL, jump, machine};
+use crate::common::{Random, Seed, scheduled, tiny};
+use crate::expiry::{TTL, jump};
 use crate::prefixed::{check, open, prefixed, settle};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -37,11 +37,13 @@ fn guarded() -> Options {
     options
 }
 
-/// Runs `test` on a new machine with each layout. Lookups have nothing merged, so what lies where follows from the writes.
-fn in_each_layout(test: impl Fn(&Arc<SimEnv>, &Options)) {
+/// Runs `test` on a new machine with each layout, with random numbers from `seed`. Lookups have nothing merged.
+fn in_each_layout(seed: u64, test: impl Fn(&Arc<SimEnv>, &Options, Random) + Clone + Send + 'static) {
+    let seed = Seed::new(seed);
     for options in [prefixed(Components { access_bytes: 0, ..Components::default() }), guarded()] {
         let _replay = Replay(format!("{:?}", options.tree.layout));
-        test(&machine(), &options);
+        let (test, random) = (test.clone(), seed.random());
+        scheduled(move |env| test(&env, &options, random));
     }
 }
 
@@ -96,9 +98,7 @@ fn stacked(env: &Arc<SimEnv>, options: &Options, random: &mut Random, deletes: u
 
 #[test]
 fn what_is_ingested_is_newer_than_all_runs_and_older_than_what_comes() {
-    let seed = Seed::new(1);
-    in_each_layout(|env, options| {
-        let mut random = seed.random();
+    in_each_layout(1, |env, options, mut random| {
         let (db, mut model) = stacked(env, options, &mut random, 10);
         for round in 0..6 {
             let (snapshot, was) = (db.snapshot(), model.clone());
@@ -141,9 +141,7 @@ fn what_is_ingested_is_newer_than_all_runs_and_older_than_what_comes() {
 
 #[test]
 fn what_expires_in_any_run_uncovers_nothing_and_goes() {
-    let seed = Seed::new(2);
-    in_each_layout(|env, options| {
-        let mut random = seed.random();
+    in_each_layout(2, |env, options, mut random| {
         let db = open(env, options.clone());
         let (ttl, prefix) = (Some(Duration::from_secs(TTL)), Some(Prefix::Fixed(2)));
         let aging =
@@ -220,11 +218,9 @@ fn a_repair_finds_the_newest_version_whatever_run_it_lies_in() {
             names.iter().for_each(|path| env.remove(path).unwrap());
         },
     ];
-    let seed = Seed::new(3);
     for (at, damage) in damages.into_iter().enumerate() {
         let _replay = Replay(format!("damage {at}"));
-        in_each_layout(|env, options| {
-            let mut random = seed.random();
+        in_each_layout(3, move |env, options, mut random| {
             // Without a manifest deleted keys may be back.
             let (db, mut model) = stacked(env, options, &mut random, u64::MAX);
             db.close().unwrap();
@@ -241,9 +237,7 @@ fn a_repair_finds_the_newest_version_whatever_run_it_lies_in() {
 
 #[test]
 fn a_repair_loses_what_is_damaged_and_makes_nothing_up() {
-    let seed = Seed::new(4);
-    in_each_layout(|env, options| {
-        let mut random = seed.random();
+    in_each_layout(4, |env, options, mut random| {
         let (db, model) = stacked(env, options, &mut random, u64::MAX);
         db.close().unwrap();
         let (mut harmed, packs) = (0, sealed_packs(env).len());
@@ -268,9 +262,7 @@ fn a_repair_loses_what_is_damaged_and_makes_nothing_up() {
 
 #[test]
 fn a_checkpoint_has_the_runs_of_its_moment_and_goes_on_by_itself() {
-    let seed = Seed::new(5);
-    in_each_layout(|env, options| {
-        let mut random = seed.random();
+    in_each_layout(5, |env, options, mut random| {
         let (db, mut model) = stacked(env, options, &mut random, 10);
         // What is in memory alone is copied, too.
         let late = key(3);

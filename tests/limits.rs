@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{Random, tiny};
+use crate::common::{Random, scheduled, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv, Survival};
 use terrace::tree::{
@@ -666,45 +666,49 @@ fn iterators_and_snapshots_show_their_moment_for_ever() {
 
 #[test]
 fn what_a_snapshot_kept_is_given_back() {
-    let env = machine();
-    let db = open(&env);
-    let doomed = db.keyspace("doomed").unwrap();
-    let fill = |round: u64| {
+    scheduled(|env| {
+        let db = open(&env);
+        let doomed = db.keyspace("doomed").unwrap();
+        let fill = |round: u64| {
+            for n in 0..1000u64 {
+                db.put(format!("{n:04}"), noise(100, n + round)).unwrap();
+            }
+        };
+        fill(0);
         for n in 0..1000u64 {
-            db.put(format!("{n:04}"), noise(100, n + round)).unwrap();
+            doomed.put(format!("{n:04}"), noise(100, n)).unwrap();
         }
-    };
-    fill(0);
-    for n in 0..1000u64 {
-        doomed.put(format!("{n:04}"), noise(100, n)).unwrap();
-    }
-    db.compact().unwrap();
-    let packs = || -> Vec<u64> {
-        let files = env.files().into_iter();
-        files.filter(|(path, _)| path.to_string_lossy().ends_with(".pack")).map(|(_, len)| len).collect()
-    };
-    let used = || packs().into_iter().sum::<u64>();
-    let alone = used();
-    let (snapshot, iter, of_doomed) = (db.snapshot(), db.iter().unwrap(), doomed.iter().unwrap());
-    (1..4).for_each(fill);
-    db.compact().unwrap();
-    db.drop_keyspace("doomed").unwrap();
-    db.compact().unwrap();
-    let held = used();
-    assert!(held > alone + 80_000, "{alone} {held}");
-    drop((iter, of_doomed));
-    drop(snapshot);
-    // The next compaction of the same keys finds nobody who needs the old versions.
-    fill(4);
-    db.compact().unwrap();
-    let freed = used();
-    // Half of what there was at first was in the dropped keyspace; and the handle to it holds nothing.
-    assert!(freed < alone * 3 / 4, "{alone} {held} {freed}");
-    db.wait_idle().unwrap();
-    let space = db.stats().space;
-    assert_eq!(packs().len() as u64, space.pack_files + space.preallocated_files);
-    assert_eq!(kind(doomed.get("0000")), ErrorKind::NotFound);
-    drop(doomed);
+        db.compact().unwrap();
+        let packs = || -> Vec<u64> {
+            let files = env.files().into_iter();
+            files.filter(|(path, _)| path.to_string_lossy().ends_with(".pack")).map(|(_, len)| len).collect()
+        };
+        // Once what is dead has been reclaimed.
+        let used = || {
+            db.wait_idle().unwrap();
+            packs().into_iter().sum::<u64>()
+        };
+        let alone = used();
+        let (snapshot, iter, of_doomed) = (db.snapshot(), db.iter().unwrap(), doomed.iter().unwrap());
+        (1..4).for_each(fill);
+        db.compact().unwrap();
+        db.drop_keyspace("doomed").unwrap();
+        db.compact().unwrap();
+        let held = used();
+        assert!(held > alone + 80_000, "{alone} {held}");
+        drop((iter, of_doomed));
+        drop(snapshot);
+        // The next compaction of the same keys finds nobody who needs the old versions.
+        fill(4);
+        db.compact().unwrap();
+        let freed = used();
+        // Half of what there was at first was in the dropped keyspace; and the handle to it holds nothing.
+        assert!(freed < alone * 3 / 4, "{alone} {held} {freed}");
+        let space = db.stats().space;
+        assert_eq!(packs().len() as u64, space.pack_files + space.preallocated_files);
+        assert_eq!(kind(doomed.get("0000")), ErrorKind::NotFound);
+        drop(doomed);
+    });
 }
 
 #[test]

@@ -2,19 +2,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
 
-use crate::common::{Seed, tiny};
-use terrace::Db;
-use terrace::env::simulated::{SimConfig, SimEnv};
+use std::sync::Arc;
 
-fn fresh() -> Db {
-    Db::builder("/db").env(SimEnv::new(SimConfig::default())).options(tiny()).open().unwrap()
+use crate::common::{Random, Seed, scheduled, tiny};
+use terrace::Db;
+use terrace::env::simulated::SimEnv;
+
+fn open(env: &Arc<SimEnv>) -> Db {
+    Db::builder("/db").env(env.clone()).options(tiny()).open().unwrap()
 }
 
 #[test]
 fn answers_are_those_of_single_lookups_wherever_the_keys_lie() {
     let seed = Seed::new(3);
-    let mut random = seed.random();
-    let db = fresh();
+    let random = seed.random();
+    scheduled(move |env| answers_are_those_of_single_lookups(&open(&env), random));
+}
+
+fn answers_are_those_of_single_lookups(db: &Db, mut random: Random) {
     let mut moments = Vec::new();
     for round in 0..1200u64 {
         let key = format!("{:03}", random.below(500));
@@ -25,7 +30,6 @@ fn answers_are_those_of_single_lookups_wherever_the_keys_lie() {
             _ => db.put(key, vec![round as u8; random.below(200) as usize]).unwrap(),
         }
         match round {
-            // Threads are not ordered here: what is in which level must not be theirs to decide.
             400 => db.compact().unwrap(),
             800 => db.flush().unwrap(),
             _ if round % 400 == 50 => moments.push(db.snapshot()),
@@ -48,18 +52,20 @@ fn answers_are_those_of_single_lookups_wherever_the_keys_lie() {
 
 #[test]
 fn neighbours_share_the_fetch_of_their_block() {
-    let db = fresh();
-    (0..500).for_each(|n| db.put(format!("{n:03}"), [7; 20]).unwrap());
-    db.compact().unwrap();
-    let fetches = || db.stats().cache.hits + db.stats().cache.misses;
-    let keys: Vec<_> = (100..140).map(|n| format!("{n:03}")).collect();
-    let before = fetches();
-    for key in &keys {
-        assert_eq!(db.get(key).unwrap().unwrap(), [7; 20]);
-    }
-    let single = fetches() - before;
-    assert!(db.multi_get(&keys).unwrap().iter().all(Option::is_some));
-    let together = fetches() - before - single;
-    // Blocks hold 512 bytes, about 20 of these entries.
-    assert!(single == 40 && together <= 4, "{together} fetches instead of {single}");
+    scheduled(|env| {
+        let db = open(&env);
+        (0..500).for_each(|n| db.put(format!("{n:03}"), [7; 20]).unwrap());
+        db.compact().unwrap();
+        let fetches = || db.stats().cache.hits + db.stats().cache.misses;
+        let keys: Vec<_> = (100..140).map(|n| format!("{n:03}")).collect();
+        let before = fetches();
+        for key in &keys {
+            assert_eq!(db.get(key).unwrap().unwrap(), [7; 20]);
+        }
+        let single = fetches() - before;
+        assert!(db.multi_get(&keys).unwrap().iter().all(Option::is_some));
+        let together = fetches() - before - single;
+        // Blocks hold 512 bytes, about 20 of these entries.
+        assert!(single == 40 && together <= 4, "{together} fetches instead of {single}");
+    });
 }

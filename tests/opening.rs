@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::common::tiny;
+use crate::common::{scheduled, tiny};
 use terrace::env::Env;
 use terrace::env::simulated::{
     FaultError, FaultRule, FaultTarget, Journal, Operation, SimConfig, SimEnv, Survival,
@@ -348,24 +348,28 @@ fn leftovers_are_removed_by_writers_and_left_by_readers() {
 
 #[test]
 fn a_pack_without_a_table_in_use_is_gone_after_opening() {
-    let env = machine(0);
-    let db = open_on(&env).unwrap();
-    fill(&db);
-    // Old packs that can be neither kept as recycled files nor removed now are removed later.
-    env.fault(FaultRule { sticky: true, ..refuse(Operation::Rename, ".recycled", 0) });
-    env.fault(FaultRule { sticky: true, ..refuse(Operation::Remove, ".pack", 0) });
-    db.compact().unwrap();
-    // Closing does not wait for what is being reclaimed.
-    db.wait_idle().unwrap();
-    db.close().unwrap();
-    assert!(env.faults_fired() > 0);
-    env.clear_faults();
-    let packs =
-        |env: &SimEnv| env.files().iter().filter(|(path, _)| path.to_string_lossy().contains("pack")).count();
-    let before = packs(&env);
-    let db = open_on(&env).unwrap();
-    assert!(packs(&env) < before, "{before} packs before and after");
-    let space = db.stats().space;
-    assert_eq!(packs(&env) as u64, space.pack_files + space.preallocated_files);
-    assert_eq!(db.iter().unwrap().count(), 301);
+    scheduled(|env| {
+        let db = open_on(&env).unwrap();
+        fill(&db);
+        // Old packs that can be neither kept as recycled files nor removed now are removed later.
+        env.fault(FaultRule { sticky: true, ..refuse(Operation::Rename, ".recycled", 0) });
+        env.fault(FaultRule { sticky: true, ..refuse(Operation::Remove, ".pack", 0) });
+        db.compact().unwrap();
+        // Closing does not wait for what is being reclaimed.
+        db.wait_idle().unwrap();
+        db.close().unwrap();
+        assert!(env.faults_fired() > 0);
+        env.clear_faults();
+        let packs = |env: &SimEnv| {
+            env.files().iter().filter(|(path, _)| path.to_string_lossy().contains("pack")).count()
+        };
+        let before = packs(&env);
+        let db = open_on(&env).unwrap();
+        assert!(packs(&env) < before, "{before} packs before and after");
+        // What is preallocated is there, too.
+        db.wait_idle().unwrap();
+        let space = db.stats().space;
+        assert_eq!(packs(&env) as u64, space.pack_files + space.preallocated_files);
+        assert_eq!(db.iter().unwrap().count(), 301);
+    });
 }

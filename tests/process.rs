@@ -9,10 +9,8 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use terrace::Db;
-use terrace::env::posix::PosixEnv;
 use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::env::sync::Mutex;
 use terrace_torture::client::open;
@@ -110,13 +108,8 @@ fn compaction_threads_come_and_go() {
         names.filter(|name| ["terrace-comp-3\n", "terrace-comp-4\n"].contains(&name.as_str())).count()
     };
     let until = |count: usize| {
-        for _ in 0..10_000 {
-            if compaction_threads() == count {
-                return;
-            }
-            PosixEnv::shared().sleep(Duration::from_millis(1));
-        }
-        panic!("{} threads instead of {count}", compaction_threads());
+        let is_so = common::eventually(|| compaction_threads() == count);
+        assert!(is_so, "{} threads instead of {count}", compaction_threads());
     };
     let db = Db::builder(dir.path()).options(common::tiny()).open().unwrap();
     for _ in 0..2 {
@@ -154,7 +147,9 @@ fn many_opened_in_a_row_end_their_threads() {
         }
         drop(db);
     }
-    assert!(threads() <= before + 8, "{} threads after {before}", threads());
+    // A thread that has been joined may still be on its way out.
+    let is_so = common::eventually(|| threads() <= before);
+    assert!(is_so, "{} threads after {before}", threads());
 }
 
 /// Beside a store with a budget of `mib`, what `work` returns; and what was resident before.

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use terrace::env::posix::PosixEnv;
 use terrace::env::recording::RecordingEnv;
 use terrace::env::simulated::{
     FaultError, FaultRule, FaultTarget, Journal, Operation, SimConfig, SimEnv, Survival,
@@ -21,6 +20,8 @@ use terrace_torture::client::{DIR, open};
 use terrace_torture::holders::{Held, KEYS, Model, check, key, verified};
 use terrace_torture::large_packs::{options, put, value};
 use terrace_torture::{Replay, Rng, schedules, sealed_packs as packs, seed_or};
+
+use crate::common::eventually;
 
 /// Longer than the longest pause before a blocked pack is tried again.
 const LONG: Duration = Duration::from_secs(200);
@@ -471,29 +472,31 @@ fn a_burst_of_death_is_punched_in_turns() {
 
 #[test]
 fn holes_in_files_of_the_operating_system_are_punched_and_found_again() {
-    let (dir, env) = (tempfile::tempdir().unwrap(), PosixEnv::shared());
+    let dir = tempfile::tempdir().unwrap();
     let open = || Db::builder(dir.path()).options(options()).open().unwrap();
     let db = open();
     let model = with_a_dead_fifth(&db);
-    let undecided = |db: &Db| db.stats().punch == PunchStats::default();
-    (0..4000).take_while(|_| undecided(&db)).for_each(|_| env.sleep(Duration::from_millis(5)));
+    let is_decided = |punch: PunchStats| punch != PunchStats::default();
+    assert!(eventually(|| is_decided(db.stats().punch)), "{:?}", db.stats());
     let punch = db.stats().punch;
     if punch.unsupported {
         eprintln!("SKIPPED: the file system of {} knows no holes", dir.path().display());
         return;
     }
-    assert_eq!((punch.punches, punch.failures), (1, 0), "{punch:?}");
+    // In one piece, unless the thread came between two jobs of which each has let some of it die.
+    assert!(punch.punches > 0 && punch.failures == 0, "{punch:?}");
     check(db.iter().unwrap(), &model, "beside a hole");
     let report = db.verify().unwrap();
     assert!(report.problems.is_empty(), "{:?}", report.problems);
+    let left = db.stats().space.dead_bytes;
     db.close().unwrap();
     if report.hole_unknown_packs == 0 {
         assert!(report.hole_bytes >= punch.bytes, "{report:?}");
         let db = open();
-        env.sleep(Duration::from_millis(100));
-        assert!(undecided(&db), "punched again: {:?}", db.stats().punch);
+        // What was a hole is neither dead nor punched again.
+        let is_found = |stats: Stats| stats.space.dead_bytes + stats.punch.bytes <= left + (16 << 10);
+        assert!(eventually(|| is_found(db.stats())), "{left} bytes were left: {:?}", db.stats());
         check(db.iter().unwrap(), &model, "after opening again");
-        assert!(db.stats().space.dead_bytes < punch.bytes);
     }
 }
 

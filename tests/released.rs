@@ -7,19 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{Seed, tiny};
+use crate::common::{Seed, scheduled, tiny};
 use terrace::env::Env;
-use terrace::env::simulated::{DeviceModel, SimConfig, SimEnv};
+use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::{Db, Keyspace, KeyspaceOptions, LevelShape, Options};
 use terrace_torture::TreeParts as _;
 
 const KEYS: u64 = 400;
 const VALUE_BYTES: usize = 100;
-
-/// A machine whose threads take turns.
-fn scheduled(test: impl FnOnce(Arc<SimEnv>) + Send + 'static) {
-    SimEnv::run(SimConfig { device: DeviceModel::instant(), ..SimConfig::default() }, test);
-}
 
 /// Several tables go into a job, as by default, and into one pack.
 fn options() -> Options {

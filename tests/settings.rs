@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{Seed, tiny};
+use crate::common::{Seed, scheduled, tiny};
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, SimConfig, SimEnv, Survival};
 use terrace::tree::{
     Components, Cutter, Descriptors, Flushes, Layout, Leveled, PackLayout, Picker, Prefixed, RatioWindow,
@@ -77,9 +77,10 @@ fn how_the_tables_of_a_keyspace_are_written_changes_and_stays_so() {
         filter_bits_per_key: 20,
         ..KeyspaceOptions::default()
     };
-    let fill = |users: &terrace::Keyspace| {
+    let fill = |db: &Db, users: &terrace::Keyspace| {
         (0..500).for_each(|n| users.put(format!("{n:03}"), vec![1; 400]).unwrap());
         users.compact_range(..).unwrap();
+        db.wait_idle().unwrap();
         (0..500).for_each(|n| assert_eq!(users.get(format!("{n:03}")).unwrap().unwrap(), [1; 400]));
         users.shape().levels.iter().map(|level| level.bytes).sum::<u64>()
     };
@@ -90,7 +91,7 @@ fn how_the_tables_of_a_keyspace_are_written_changes_and_stays_so() {
         (0..500).for_each(|n| assert!(users.get(format!("{n:03}x")).unwrap().is_none()));
         asked(db) - before
     };
-    let raw_bytes = fill(&users);
+    let raw_bytes = fill(&db, &users);
     assert!(raw_bytes > 500 * 400 && asked(&db, &users) >= 490);
 
     let syncs = || db.stats().syncs.manifest;
@@ -101,7 +102,7 @@ fn how_the_tables_of_a_keyspace_are_written_changes_and_stays_so() {
     assert_eq!((syncs(), users.options()), (at_first + 1, after.clone()));
     assert_eq!(db.keyspace("default").unwrap().options(), KeyspaceOptions::default());
     assert!(asked(&db, &users) >= 490, "tables that are there stay as they are");
-    let packed_bytes = fill(&users);
+    let packed_bytes = fill(&db, &users);
     assert!(packed_bytes < raw_bytes / 2 && asked(&db, &users) < 10, "{packed_bytes} of {raw_bytes} bytes");
 
     // Nothing but what has been synced is left, and it holds for what is written from now on.
@@ -109,7 +110,7 @@ fn how_the_tables_of_a_keyspace_are_written_changes_and_stays_so() {
     let db = open(&env, tiny());
     let users = db.keyspace("users").unwrap();
     assert_eq!(users.options(), after);
-    let again = fill(&users);
+    let again = fill(&db, &users);
     assert!(again < raw_bytes / 2 && asked(&db, &users) < 10, "{again} of {raw_bytes} bytes");
 
     let refused = [
@@ -157,34 +158,36 @@ fn a_power_cut_leaves_the_options_of_a_keyspace_as_they_were_or_as_they_are() {
     }
 }
 
+/// Changes the options of a keyspace while a call fails; whether one has.
+fn alter_with_a_fault(env: &Arc<SimEnv>, error: FaultError, partial: bool, call: u64) -> bool {
+    let db = open(env, tiny());
+    let users = db.keyspace_with("users", options(1)).unwrap();
+    users.put("key", "value").unwrap();
+    let target = FaultTarget::Call(env.calls() + call);
+    env.fault(FaultRule { target, error, sticky: false, partial });
+    let altered = users.set_options(&options(2));
+    let is_struck = env.faults_fired() > 0;
+    env.clear_faults();
+    let shown = if altered.is_ok() { options(2) } else { options(1) };
+    assert_eq!(users.options(), shown, "{error:?} of call {call}: {altered:?}");
+    assert_eq!(users.get("key").unwrap().unwrap(), "value", "reads go on");
+    for survival in [Survival::Nothing, Survival::Everything] {
+        let after = open(&env.crash(survival), tiny()).keyspace("users").unwrap().options();
+        let allowed = if altered.is_ok() { vec![options(2)] } else { vec![options(1), options(2)] };
+        assert!(allowed.contains(&after), "{error:?} of call {call}: {altered:?}");
+    }
+    assert!(is_struck || altered.is_ok() && call > 1, "one call writes, another one syncs");
+    is_struck
+}
+
 #[test]
 fn a_call_that_fails_leaves_the_options_of_a_keyspace_as_they_were_or_as_they_are() {
     let errors = [(FaultError::Io, false), (FaultError::Io, true), (FaultError::NoSpace, true)];
     for (error, partial) in errors {
         for call in 0.. {
-            let env = machine();
-            let db = open(&env, tiny());
-            let users = db.keyspace_with("users", options(1)).unwrap();
-            users.put("key", "value").unwrap();
-            env.fault(FaultRule {
-                target: FaultTarget::Call(env.calls() + call),
-                error,
-                sticky: false,
-                partial,
-            });
-            let altered = users.set_options(&options(2));
-            let is_struck = env.faults_fired() > 0;
-            env.clear_faults();
-            let shown = if altered.is_ok() { options(2) } else { options(1) };
-            assert_eq!(users.options(), shown, "{error:?} of call {call}: {altered:?}");
-            assert_eq!(users.get("key").unwrap().unwrap(), "value", "reads go on");
-            for survival in [Survival::Nothing, Survival::Everything] {
-                let after = open(&env.crash(survival), tiny()).keyspace("users").unwrap().options();
-                let allowed = if altered.is_ok() { vec![options(2)] } else { vec![options(1), options(2)] };
-                assert!(allowed.contains(&after), "{error:?} of call {call}: {altered:?}");
-            }
-            if !is_struck {
-                assert!(altered.is_ok() && call > 1, "one call writes, another one syncs");
+            // Between the count of calls and the fault comes no other thread's call.
+            let run = move |env| alter_with_a_fault(&env, error, partial, call);
+            if !SimEnv::run(SimConfig::default(), run) {
                 break;
             }
         }
@@ -192,13 +195,13 @@ fn a_call_that_fails_leaves_the_options_of_a_keyspace_as_they_were_or_as_they_ar
 }
 
 /// A store with six runs in level 0, far from its trigger.
-fn six_runs() -> Db {
+fn six_runs(env: &Arc<SimEnv>) -> Db {
     let tree = tiny().tree.with(|tree| {
         *tree.l0_trigger() = 100;
         tree.governor().l0_slow = 200;
         tree.governor().l0_stop = 300;
     });
-    let db = open(&machine(), Options { tree, ..tiny() });
+    let db = open(env, Options { tree, ..tiny() });
     for n in 0..6 {
         db.put("key", [n]).unwrap();
         db.flush().unwrap();
@@ -238,26 +241,28 @@ fn a_lookup_goes_through_any_number_of_runs_in_their_order() {
 /// Without a write, and without being asked: scans seek in every run.
 #[test]
 fn level_0_compaction_is_triggered_by_scans() {
-    let db = six_runs();
-    let runs = || db.property("terrace.num-files-at-level0").unwrap();
-    assert!((0..9).all(|_| db.iter().unwrap().count() == 1));
-    db.wait_idle().unwrap();
-    assert_eq!(runs(), "6");
-    for scans in 10..2048 {
-        assert_eq!(db.iter().unwrap().count(), 1);
-        if scans % 50 == 0 {
-            // Ends whether or not a compaction is due.
-            db.wait_idle().unwrap();
+    scheduled(|env| {
+        let db = six_runs(&env);
+        let runs = || db.property("terrace.num-files-at-level0").unwrap();
+        assert!((0..9).all(|_| db.iter().unwrap().count() == 1));
+        db.wait_idle().unwrap();
+        assert_eq!(runs(), "6");
+        for scans in 10..2048 {
+            assert_eq!(db.iter().unwrap().count(), 1);
+            if scans % 50 == 0 {
+                // Ends whether or not a compaction is due.
+                db.wait_idle().unwrap();
+            }
         }
-    }
-    db.wait_idle().unwrap();
-    assert_eq!(runs(), "0");
+        db.wait_idle().unwrap();
+        assert_eq!(runs(), "0");
+    });
 }
 
 /// Where much lies below, they pay for less: one run instead of six, and level 1 as it was.
 #[test]
 fn intra_l0_compaction_is_triggered_by_scans() {
-    intra_l0_for(4096, &|db| assert!(db.iter().unwrap().next().is_some()));
+    intra_l0_for(4096, |db| assert!(db.iter().unwrap().next().is_some()));
 }
 
 #[test]
@@ -265,7 +270,7 @@ fn intra_l0_compaction_is_triggered_by_lookups() {
     // Keys that no run has, and no range tombstone covers. They are spread over all runs, since idle-time compaction
     // may have joined a part of these.
     let next = Cell::new(0);
-    intra_l0_for(1 << 20, &|db| {
+    intra_l0_for(1 << 20, move |db| {
         let n = next.replace((next.get() + 37) % 2400);
         assert!(db.get(format!("{:04}~", 600 + n)).unwrap().is_none());
     });
@@ -273,15 +278,21 @@ fn intra_l0_compaction_is_triggered_by_lookups() {
 
 #[test]
 fn lookups_trigger_nothing_with_a_given_ratio() {
-    let db = six_runs();
-    (0..100_000).for_each(|_| assert!(db.get("kez").unwrap().is_none()));
-    db.wait_idle().unwrap();
-    assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "6");
-    assert_eq!(db.stats().compaction.intra_l0, 0);
+    scheduled(|env| {
+        let db = six_runs(&env);
+        (0..100_000).for_each(|_| assert!(db.get("kez").unwrap().is_none()));
+        db.wait_idle().unwrap();
+        assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "6");
+        assert_eq!(db.stats().compaction.intra_l0, 0);
+    });
 }
 
 /// Six runs become one after at most so many reads.
-fn intra_l0_for(reads_max: u32, read: &dyn Fn(&Db)) {
+fn intra_l0_for(reads_max: u32, read: impl Fn(&Db) + Send + 'static) {
+    scheduled(move |env| six_runs_become_one(&env, reads_max, read));
+}
+
+fn six_runs_become_one(env: &Arc<SimEnv>, reads_max: u32, read: impl Fn(&Db)) {
     let trigger = tiny().tree.with(|tree| {
         *tree.l0_trigger() = 100;
         tree.governor().l0_slow = 200;
@@ -292,8 +303,7 @@ fn intra_l0_for(reads_max: u32, read: &dyn Fn(&Db)) {
         tree.group().bytes = 64 << 10;
         *tree.level1_bytes() = 64 << 20;
     });
-    let db =
-        open(&machine(), Options { tree, memory_bytes: Some(64 << 20), memtable_bytes: 1 << 20, ..tiny() });
+    let db = open(env, Options { tree, memory_bytes: Some(64 << 20), memtable_bytes: 1 << 20, ..tiny() });
     let key = |n: u32| format!("{n:04}");
     (0..3000).for_each(|n| db.put(key(n), [n as u8; 1000]).unwrap());
     db.compact().unwrap();
@@ -338,13 +348,15 @@ fn intra_l0_for(reads_max: u32, read: &dyn Fn(&Db)) {
 
 #[test]
 fn a_lower_trigger_starts_compactions_by_itself() {
-    let db = six_runs();
-    db.wait_idle().unwrap();
-    assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "6");
-    db.set_options(|options| *options.tree.l0_trigger() = 2).unwrap();
-    db.wait_idle().unwrap();
-    assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "0");
-    assert_eq!(db.get("key").unwrap().unwrap(), [5]);
+    scheduled(|env| {
+        let db = six_runs(&env);
+        db.wait_idle().unwrap();
+        assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "6");
+        db.set_options(|options| *options.tree.l0_trigger() = 2).unwrap();
+        db.wait_idle().unwrap();
+        assert_eq!(db.property("terrace.num-files-at-level0").unwrap(), "0");
+        assert_eq!(db.get("key").unwrap().unwrap(), [5]);
+    });
 }
 
 #[test]
@@ -488,6 +500,8 @@ fn a_pack_is_opened_once_or_for_each_of_its_tables() {
         let fill = |db: &Db, version: u8| {
             (0..400_u32).for_each(|n| db.put(format!("{n:03}"), [version; 100]).unwrap());
             db.compact().unwrap();
+            // Until no thread holds an older version, whose packs count.
+            db.wait_idle().unwrap();
         };
         fill(&db, 1);
         let tables: usize = db.stats().keyspaces[0].shape.levels.iter().map(|level| level.tables).sum();
@@ -504,7 +518,6 @@ fn a_pack_is_opened_once_or_for_each_of_its_tables() {
         assert_eq!(opened, if per_table { tables } else { packs }, "{descriptors:?}");
         let before = sealed_packs(&env);
         fill(&db, 2);
-        db.wait_idle().unwrap();
         let after = sealed_packs(&env);
         assert!(
             before.iter().all(|dead| !after.contains(dead)),

@@ -328,6 +328,7 @@ impl Db {
     /// db.put("key", "value")?;
     /// db.delete("key")?;
     /// db.compact()?;
+    /// db.wait_idle()?; // no thread looks at what was there before
     /// assert_eq!(db.stats().space.live_bytes, 0);
     /// # Ok::<(), terrace::Error>(())
     /// ```

@@ -93,7 +93,7 @@ impl Db {
     /// # let db = terrace::Db::open(dir.path())?;
     /// db.put("key", "value")?;
     /// db.flush()?;
-    /// assert_eq!(db.property("terrace.num-files-at-level0").as_deref(), Some("1"));
+    /// assert_eq!(db.property("terrace.num-entries").as_deref(), Some("1"));
     /// assert_eq!(db.property("rocksdb.estimate-num-keys").as_deref(), Some("1"));
     /// assert_eq!(db.property("terrace.mood"), None);
     /// # Ok::<(), terrace::Error>(())

@@ -1,7 +1,13 @@
 //! Shared by the tests of damage, processes and threads: a seed that is printed when a test fails, random numbers
-//! from it, and options under which a few hundred records make every kind of job run.
+//! from it, options under which a few hundred records make every kind of job run, a machine whose threads take turns,
+//! and waiting in real time.
 #![allow(dead_code, reason = "each program of tests uses its own part")]
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use terrace::env::posix::PosixEnv;
+use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::tree::PackLayout;
 use terrace::{Options, TreeOptions};
 use terrace_torture::TreeParts as _;
@@ -65,5 +71,29 @@ pub fn tiny() -> Options {
             *tree.level1_bytes() = 8 << 10;
         }),
         ..Options::default()
+    }
+}
+
+/// Runs `test` on a simulated machine whose threads take turns: what the store's threads do, and in which order, follows from the
+/// seed, whatever else the processors have to do. No time passes by itself.
+pub fn scheduled(test: impl FnOnce(Arc<SimEnv>) + Send + 'static) {
+    SimEnv::run(SimConfig::default(), test);
+}
+
+/// Real time within which threads do what they have to, on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Waits in real time until `is_so`; whether that came.
+pub fn eventually(is_so: impl Fn() -> bool) -> bool {
+    let env = PosixEnv::shared();
+    let start = env.now();
+    loop {
+        // The condition is looked at once more when the time is up.
+        let is_late = env.now() - start > PATIENCE;
+        let is_so = is_so();
+        if is_so || is_late {
+            return is_so;
+        }
+        env.sleep(Duration::from_millis(1));
     }
 }

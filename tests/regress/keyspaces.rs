@@ -16,24 +16,25 @@ use super::{fault, files, open, seeds, spawn, tiny};
 /// are small, so that the memtable is full while the log's segment is not: a segment that ends is synced anyway.
 #[test]
 fn a_flush_keeps_no_half_of_a_batch_over_two_keyspaces() {
-    let env = SimEnv::new(SimConfig::default());
-    let db = open(&env).unwrap();
-    let other = db.keyspace("other").unwrap();
-    let mut batch = WriteBatch::new();
-    for n in 0..1200u16 {
-        batch.put(n.to_le_bytes(), "");
-    }
-    batch.put_in(&other, "last", "");
-    db.write(batch).unwrap();
-    // Finds the memtable full and gives it up for flushing.
-    db.put("next", "").unwrap();
-    db.wait_idle().unwrap();
-    assert_eq!(db.stats().flush.jobs, 1, "only one keyspace is flushed");
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env).unwrap();
+        let other = db.keyspace("other").unwrap();
+        let mut batch = WriteBatch::new();
+        for n in 0..1200u16 {
+            batch.put(n.to_le_bytes(), "");
+        }
+        batch.put_in(&other, "last", "");
+        db.write(batch).unwrap();
+        // Finds the memtable full and gives it up for flushing.
+        db.put("next", "").unwrap();
+        db.wait_idle().unwrap();
+        assert_eq!(db.stats().flush.jobs, 1, "only one keyspace is flushed");
 
-    let db = open(&env.crash(Survival::Nothing)).unwrap();
-    let other = db.keyspace("other").unwrap();
-    let survivors = (db.contains(0u16.to_le_bytes()).unwrap(), other.contains("last").unwrap());
-    assert_eq!(survivors, (true, true));
+        let db = open(&env.crash(Survival::Nothing)).unwrap();
+        let other = db.keyspace("other").unwrap();
+        let survivors = (db.contains(0u16.to_le_bytes()).unwrap(), other.contains("last").unwrap());
+        assert_eq!(survivors, (true, true));
+    });
 }
 
 /// Runs `body` once with the power cut at each of its mutating calls, and calls `check` on what is left each time.

@@ -160,20 +160,21 @@ fn a_segment_that_could_not_be_started_leaves_no_gap() {
 /// recovery must not take the bytes that it reads for durable ones.
 #[test]
 fn a_log_whose_sync_failed_is_made_durable_when_the_store_is_opened_again() {
-    let env = SimEnv::new(SimConfig::default());
-    let db = open(&env).unwrap();
-    db.put("before", "").unwrap();
-    env.fault(fault(Operation::Sync, ".wal", FaultError::Io));
-    assert!(db.sync().is_err());
-    assert_eq!(db.put("refused", "").unwrap_err().kind(), ErrorKind::Poisoned);
-    drop(db);
-    env.clear_faults();
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env).unwrap();
+        db.put("before", "").unwrap();
+        env.fault(fault(Operation::Sync, ".wal", FaultError::Io));
+        assert!(db.sync().is_err());
+        assert_eq!(db.put("refused", "").unwrap_err().kind(), ErrorKind::Poisoned);
+        drop(db);
+        env.clear_faults();
 
-    let db = open(&env).unwrap();
-    assert!(db.contains("before").unwrap());
-    put_synced(&db, "after", b"").unwrap();
-    let db = open(&env.crash(Survival::Nothing)).unwrap();
-    assert!(db.contains("before").unwrap() && db.contains("after").unwrap());
+        let db = open(&env).unwrap();
+        assert!(db.contains("before").unwrap());
+        put_synced(&db, "after", b"").unwrap();
+        let db = open(&env.crash(Survival::Nothing)).unwrap();
+        assert!(db.contains("before").unwrap() && db.contains("after").unwrap());
+    });
 }
 
 /// When a background thread and a synced writer sync an old segment of the log at the same time, the operating system

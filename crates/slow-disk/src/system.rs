@@ -92,10 +92,12 @@ pub fn die_with(parent: &str) -> Result<()> {
 pub fn eventually(mut is_so: impl FnMut() -> Result<bool>) -> Result<bool> {
     let (started, patience) = (Instant::now(), patience());
     loop {
+        // It is looked at once more when the time is up: this process may have had no processor meanwhile.
+        let is_late = started.elapsed() > patience;
         if is_so()? {
             return Ok(true);
         }
-        if started.elapsed() > patience {
+        if is_late {
             return Ok(false);
         }
         std::thread::sleep(LOOK);

@@ -7,8 +7,8 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// Tries to unmount: somebody may still be looking at the volume.
-const UNMOUNT_TRIES: u32 = 50;
+/// Tries to unmount, within a minute at least: somebody may still be looking at the volume.
+const UNMOUNT_TRIES: u32 = 3000;
 
 /// Size of a volume that every file system fits in, in bytes: XFS makes none that is smaller.
 pub const LARGE_BYTES: u64 = 320 << 20;

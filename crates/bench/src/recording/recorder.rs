@@ -196,9 +196,13 @@ impl<'a> Recorder<'a> {
 
     /// Time left in the current interval.
     fn until_tick(&self) -> Duration {
+        self.next_tick().saturating_sub(self.started.elapsed())
+    }
+
+    /// When the current interval ends, from the beginning of the phase.
+    fn next_tick(&self) -> Duration {
         let last = self.last_epoch();
-        let next = last + if last < self.fine_end { 1 } else { FINE_PER_COARSE };
-        (FINE * next).saturating_sub(self.started.elapsed())
+        FINE * (last + if last < self.fine_end { 1 } else { FINE_PER_COARSE })
     }
 
     /// Begins the interval that it is time for; intervals that were slept through are part of the one before.

@@ -1,12 +1,19 @@
 //! Tests of the recorder. They set epochs by hand, so that nothing depends on time.
 
+use terrace::Db;
+use terrace::env::Env;
+use terrace::env::simulated::{SimConfig, SimEnv};
+use terrace::env::sync::Mutex;
+
 use super::*;
 use crate::Result;
-use crate::store::Records;
+use crate::recording::Sample;
+use crate::replay::{Course, replay};
+use crate::store::{Records, TerraceStore, options};
 
-/// A store that has counted as often as it was asked.
+/// A store that has counted as often as it was asked, and has these samples of its load.
 #[derive(Default)]
-struct Counting(AtomicU32);
+struct Counting(AtomicU32, Mutex<Vec<(Instant, String)>>);
 
 impl Store for Counting {
     fn engine(&self) -> &str {
@@ -36,6 +43,10 @@ impl Store for Counting {
     fn counters(&self) -> Counters {
         let asked = u64::from(self.0.fetch_add(1, Ordering::Relaxed));
         Counters { syncs: ByCause::from([("wal", asked)]), space_bytes: asked, ..Counters::default() }
+    }
+
+    fn load_samples(&self) -> Vec<(Instant, String)> {
+        std::mem::take(&mut *self.1.lock())
     }
 
     fn close(self: Box<Self>) -> Result<()> {
@@ -140,14 +151,57 @@ fn recordings_come_back_from_json_a_line_an_interval() {
 #[test]
 fn by_the_second_the_store_is_looked_at_no_more_often() {
     let store = Counting::default();
+    assert_eq!(Recorder::start(&store, []).next_tick(), Duration::from_millis(100));
     let mut recorder = Recorder::start(&store, []).by_the_second();
-    assert!(recorder.until_tick() > FINE * (FINE_PER_COARSE - 1));
     for epoch in [10, 20] {
+        assert_eq!(recorder.next_tick(), Duration::from_secs(u64::from(epoch) / 10));
         turn(&mut recorder, epoch);
     }
     let (recording, _) = recorder.finish();
     assert_eq!(recording.interval_s, 1.0);
     let spaces: Vec<u64> = recording.intervals.iter().map(|interval| interval.space_bytes).collect();
-    // Looks at the ends of two whole intervals and of the last one; the first look of all was at the beginning.
-    assert_eq!(spaces, [1, 2, 3]);
+    // Looks at the ends of two whole intervals and of the last one; a look at each of two beginnings came before.
+    assert_eq!(spaces, [2, 3, 4]);
+}
+
+#[test]
+fn samples_of_the_load_have_the_time_since_the_phase_began_and_none_is_older() {
+    let store = Counting::default();
+    let sampled = |at: Instant, load: &str| store.1.lock().push((at, load.to_owned()));
+    sampled(Instant::now(), "period=1");
+    let recorder = Recorder::start(&store, KINDS);
+    let after = |ms| recorder.started() + Duration::from_millis(ms);
+    // Of before, though it comes only now.
+    sampled(recorder.started() - Duration::from_millis(1), "period=2");
+    sampled(after(20), "period=3");
+    sampled(after(1500), "period=4");
+    let (recording, _) = recorder.finish();
+    let expected = [(0.02, "period=3"), (1.5, "period=4")];
+    assert_eq!(recording.samples, expected.map(|(at_s, load)| Sample { at_s, load: load.to_owned() }));
+    let back: Recording = serde_json::from_str(&serde_json::to_string(&recording).unwrap()).unwrap();
+    assert_eq!(back.samples, recording.samples);
+    assert_eq!(Recorder::start(&store, KINDS).finish().0.samples, []);
+}
+
+/// From the store's sampler by its listener to the recording, on a machine whose threads take turns.
+#[test]
+fn what_a_store_says_of_its_load_is_recorded_and_can_be_replayed() {
+    const PROFILE: &str = "dlc-full:interval_ms=20";
+    SimEnv::run(SimConfig::default(), |env| {
+        let shared: Arc<dyn Env> = env.clone();
+        let store = TerraceStore::build(Db::builder("/db").env(shared), options(PROFILE).unwrap()).unwrap();
+        let recorder = Recorder::start(&store, KINDS);
+        for n in 0..20_u8 {
+            store.put(&[n], &[7; 100]).unwrap();
+            env.sleep(Duration::from_millis(25));
+        }
+        let samples = recorder.finish().0.samples;
+        Box::new(store).close().unwrap();
+        // No more are kept than come in the time that passes outside.
+        assert!(!samples.is_empty());
+        let course = Course { name: "a".to_owned(), profile: PROFILE.to_owned(), samples };
+        let replayed = replay(&course, None).unwrap();
+        assert!(replayed.verdicts.len() == course.samples.len());
+        assert!(replayed.verdicts.iter().all(|(_, verdict)| !verdict.jobs.is_empty()), "{replayed:?}");
+    });
 }
