@@ -193,6 +193,8 @@ fn what_a_store_says_of_its_load_is_recorded_and_can_be_replayed() {
         let recorder = Recorder::start(&store, KINDS);
         for n in 0..20_u8 {
             store.put(&[n], &[7; 100]).unwrap();
+            // Who flushes wakes the sampler.
+            store.db().flush().unwrap();
             env.sleep(Duration::from_millis(25));
         }
         let samples = recorder.finish().0.samples;
