@@ -1,5 +1,7 @@
 //! Tests of properties: each name has its figure, and the figures are those of the store.
 
+#![expect(clippy::unwrap_used, reason = "a failure of a test's own calls is a failure of the test")]
+
 use std::sync::Arc;
 
 use crate::common::{scheduled, tiny};
