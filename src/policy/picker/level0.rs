@@ -7,9 +7,14 @@
 //! idle time, where nothing is due, a section is taken only if it is dense: the best one with a part of the oldest
 //! run, or else any.
 //!
-//! **Where a section may end.** Where tables of one run begin: the run with most tables. Flushes are cut where the
-//! run before them was (`policy::cutter`), so few tables of other runs reach over these places. Where other runs are
-//! much finer, as when keys move on, the starts of their tables are added.
+//! **Where a section may end.** Where no table reaches over, if there are enough such places. Flushes are cut where the run
+//! before them was (`policy::cutter`), and what is compacted within level 0 is cut there, too, and finer. A section that ended
+//! at one of the finer cuts would take those tables alone, and little for each byte of level 1: flushed tables reach beyond
+//! it, so they stay.
+//!
+//! Where they are few, or too much lies between two of them, also where tables of one run begin: the run with most tables. Few tables of
+//! other runs reach over these places. Where other runs are much finer, as when keys move on, the starts of their tables
+//! are added.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -17,6 +22,7 @@ use std::sync::Arc;
 use super::Source;
 use super::choice::Choice;
 use crate::catalog::{Run, TableMeta};
+use crate::policy::clusters::{OverlapCluster, clusters};
 use crate::types::{Key, KeyRange, UpperBound};
 
 /// A section takes up to this many times the bytes of a group, of all runs and the target together.
@@ -24,6 +30,15 @@ pub(super) const GROUPS: u64 = 2;
 
 /// The starts of another run's tables are added where more than this many lie between two places of the grid.
 const COARSE: usize = 4;
+
+/// Where there are no more than so many places over which no table reaches, sections end elsewhere, too.
+const PARTED_MIN: usize = 32;
+
+/// What lies between two places over which no table reaches may have this many times the bytes of a group, with the target.
+const CELL_GROUPS: u64 = 8;
+
+/// Divisor: or this part of all.
+const CELL_PARTS: u64 = 16;
 
 /// At most this many sections, none of which overlap, are tried for a dense one.
 const SECTIONS_MAX: usize = 64;
@@ -84,7 +99,8 @@ fn choose_oldest<'a>(source: Source<'a>, sections: &[Section]) -> Option<Choice<
 /// The sections in which there is something, those with most gain first.
 fn sections(source: Source<'_>) -> Vec<Section> {
     let runs = &source.state.runs;
-    let starts = grid(runs);
+    let starts = places(source);
+    let starts: Vec<&Key> = starts.iter().collect();
     let range = |from: usize, to: usize| KeyRange {
         start: from.checked_sub(1).map_or_else(Key::default, |at| starts[at].clone()),
         end: starts.get(to).map_or(UpperBound::Unbounded, |start| UpperBound::Excluded((*start).clone())),
@@ -123,6 +139,28 @@ fn sections(source: Source<'_>) -> Vec<Section> {
 }
 
 /// The places at which a section may end, in their order.
+fn places(source: Source<'_>) -> Vec<Key> {
+    let runs = &source.state.runs;
+    let part = (source.state.bytes() + source.target.bytes()) / CELL_PARTS;
+    let bytes_max = part.max(CELL_GROUPS * source.config.group_bytes);
+    let is_large =
+        |cluster: &OverlapCluster| cluster.bytes() + source.target.overlap_bytes(&cluster.range) > bytes_max;
+    let clusters = clusters(runs);
+    let is_parted = clusters.len() > PARTED_MIN;
+    let is_whole = |place: &Key| {
+        let at = clusters.partition_point(|cluster| cluster.range.start <= *place);
+        let cluster = at.checked_sub(1).and_then(|at| clusters.get(at));
+        is_parted && cluster.is_some_and(|cluster| cluster.range.contains(place) && !is_large(cluster))
+    };
+    let starts = clusters.iter().skip(1).filter(|_| is_parted).map(|cluster| &cluster.range.start);
+    let mut places: Vec<Key> = starts.cloned().collect();
+    places.extend(grid(runs).into_iter().filter(|place| !is_whole(place)).cloned());
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// The same where tables reach over each other.
 fn grid(runs: &[Run]) -> Vec<&Key> {
     let mut by_size: Vec<_> = runs.iter().collect();
     by_size.sort_by_key(|run| Reverse(run.len()));
