@@ -62,8 +62,8 @@ pub use options::{Compression, Durability, KeyspaceOptions, Options, TreeOptions
 pub use slice::Slice;
 pub use stats::{
     ByCause, CacheStats, CompactionStats, CostStats, FlushStats, KeyspaceStats, LevelShape, LoadStats,
-    PrefixFilterStats, PunchStats, ReadByCause, RepairReport, RewriteStats, Shape, SpaceStats, StallStats,
-    Stats, UserReads, VerifyReport,
+    PassedBytes, PrefixFilterStats, PunchStats, ReadByCause, RepairReport, RewriteStats, Shape, SpaceStats,
+    StallStats, Stats, UserReads, VerifyReport,
 };
 pub use types::Prefix;
 

@@ -3,6 +3,7 @@
 mod load;
 
 use crate::error::Error;
+use crate::types::LEVELS;
 
 pub use load::LoadStats;
 
@@ -226,6 +227,8 @@ pub struct CompactionStats {
     pub moves: u64,
     /// Bytes of the tables moved.
     pub moved_bytes: u64,
+    /// What has left each level for the next one, by its number.
+    pub passed: [PassedBytes; LEVELS],
     /// Of the compactions, those of tables that held many entries for readers that had gone.
     pub releases: u64,
     /// Compactions and rewrites that were given up, because the pacer had suspended them for too long. What they were to do is
@@ -243,6 +246,36 @@ pub struct CompactionStats {
     pub bytes_out: u64,
     /// Time taken, in microseconds.
     pub micros: u64,
+}
+
+/// Bytes of tables that have left a level for the next one, since the store was opened.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = terrace::Db::open(dir.path())?;
+/// for n in 0..100 {
+///     db.put(format!("{n:03}"), "value")?;
+/// }
+/// db.compact(..)?;
+/// let level0 = db.stats().compaction.passed[0];
+/// assert!(level0.moved + level0.merged > 0 && level0.moved_share() <= 1.0);
+/// # terrace::Result::Ok(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PassedBytes {
+    /// Without being written again.
+    pub moved: u64,
+    /// Into a compaction.
+    pub merged: u64,
+}
+
+impl PassedBytes {
+    /// The share that moved, 0 to 1; 0 if nothing has left the level. ("PTierDB", section III-C, moves what overlaps little.)
+    #[must_use]
+    pub fn moved_share(&self) -> f64 {
+        let all = self.moved + self.merged;
+        if all == 0 { 0.0 } else { self.moved as f64 / all as f64 }
+    }
 }
 
 impl CompactionStats {

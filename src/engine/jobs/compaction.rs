@@ -32,6 +32,7 @@ use crate::events::JobBegin;
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::merge::{Coverage, MergeForward, VersionFilter, fragment};
 use crate::policy::{Fate, JobClass, OutputAge, Plan, PlanInput, PlanKind, Reason, Retainer};
+use crate::stats::PassedBytes;
 use crate::store::table::TablesCursor;
 use crate::types::{Epoch, KeyRange, Seq, TableId};
 
@@ -54,7 +55,7 @@ impl JobContext {
         let bytes = moved_bytes(&edit);
         self.install(Change { stacks: plan.stacks, ..Change::of_tree(edit) })?;
         self.statistics.moved(bytes);
-        self.statistics.passed(plan, bytes);
+        self.statistics.passed(plan, PassedBytes { moved: bytes, merged: 0 });
         Ok(())
     }
 
@@ -188,7 +189,7 @@ impl JobContext {
         self.install(change)?;
         let taken = plan.inputs.iter().filter(|input| input.level == plan.source);
         let taken = taken.filter_map(|input| Some(version.table(input.table)?.1.bytes()));
-        self.statistics.passed(plan, moved_bytes + taken.sum::<u64>());
+        self.statistics.passed(plan, PassedBytes { moved: moved_bytes, merged: taken.sum() });
         Ok((bytes_out, moved_bytes))
     }
 

@@ -20,8 +20,8 @@ use crate::engine::write::pressure::StallReason;
 use crate::env::sync::OrderedMutex;
 use crate::policy::{LevelLoad, Plan};
 use crate::stats::{
-    ByCause, CacheStats, CompactionStats, FlushStats, KeyspaceStats, LevelShape, PunchStats, ReadByCause,
-    RewriteStats, Shape, SpaceStats, StallStats, Stats,
+    ByCause, CacheStats, CompactionStats, FlushStats, KeyspaceStats, LevelShape, PassedBytes, PunchStats,
+    ReadByCause, RewriteStats, Shape, SpaceStats, StallStats, Stats,
 };
 use crate::store::files::meter::{ReadCause, WriteCause};
 use crate::store::wal::RecoveredSegment;
@@ -40,7 +40,7 @@ pub(crate) struct Statistics {
     moves: AtomicU64,
     moved_bytes: AtomicU64,
     /// Bytes that jobs have taken from each level into the next one.
-    passed_bytes: [AtomicU64; LEVELS],
+    passed: [PassedCounters; LEVELS],
     rewrites: RewriteCounters,
     failures: AtomicU64,
     given_up: AtomicU64,
@@ -57,6 +57,13 @@ struct RewriteCounters {
     packs: AtomicU64,
     bytes: AtomicU64,
     micros: AtomicU64,
+}
+
+/// Bytes that have left a level for the next one.
+#[derive(Debug, Default)]
+struct PassedCounters {
+    moved: AtomicU64,
+    merged: AtomicU64,
 }
 
 /// Counters of one kind of job.
@@ -141,20 +148,28 @@ impl Statistics {
         self.moved_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// `plan`, which is installed, has taken `bytes` from its source.
-    pub(in crate::engine) fn passed(&self, plan: &Plan, bytes: u64) {
-        if let Some(passed) = self.passed_bytes.get(usize::from(plan.source))
+    /// `plan`, which is installed, has taken these bytes from its source, unless they stay in their level.
+    pub(in crate::engine) fn passed(&self, plan: &Plan, PassedBytes { moved, merged }: PassedBytes) {
+        if let Some(passed) = self.passed.get(usize::from(plan.source))
             && plan.target > plan.source
         {
-            passed.fetch_add(bytes, Relaxed);
+            passed.moved.fetch_add(moved, Relaxed);
+            passed.merged.fetch_add(merged, Relaxed);
         }
+    }
+
+    fn passed_bytes(&self) -> [PassedBytes; LEVELS] {
+        self.passed.each_ref().map(|PassedCounters { moved, merged }| PassedBytes {
+            moved: moved.load(Relaxed),
+            merged: merged.load(Relaxed),
+        })
     }
 
     /// What has passed through each level.
     pub(in crate::engine) fn passed_levels(&self) -> [LevelLoad; LEVELS] {
         let mut moved_in = 0;
-        self.passed_bytes.each_ref().map(|passed| {
-            let moved_out = passed.load(Relaxed);
+        self.passed_bytes().map(|passed| {
+            let moved_out = passed.moved + passed.merged;
             LevelLoad { moved_in: mem::replace(&mut moved_in, moved_out), moved_out, ..LevelLoad::default() }
         })
     }
@@ -244,6 +259,7 @@ impl StatsView<'_> {
                 expired_tables: statistics.expired_tables.load(Relaxed),
                 moves: statistics.moves.load(Relaxed),
                 moved_bytes: statistics.moved_bytes.load(Relaxed),
+                passed: statistics.passed_bytes(),
                 records_in: compaction.records_in.load(Relaxed),
                 records_out: compaction.records_out.load(Relaxed),
                 bytes_in: compaction.bytes_in.load(Relaxed),
@@ -351,7 +367,7 @@ fn keyspace_stats(jobs: &JobContext, tree: &Tree) -> KeyspaceStats {
         sealed_bytes,
         sealed_memtables: view.sealed.len() as u64,
         memtable_entries: view.memtables().map(|memtable| memtable.entries()).sum(),
-        debt_bytes: jobs.settings.load().policy.layout.debt(&view.version),
+        debt_bytes: tree.layout(&jobs.settings.load().policy).debt(&view.version),
         shape: shape(jobs, tree),
     }
 }
@@ -359,7 +375,7 @@ fn keyspace_stats(jobs: &JobContext, tree: &Tree) -> KeyspaceStats {
 /// The levels of a tree, down to the deepest that holds anything.
 pub(in crate::engine) fn shape(jobs: &JobContext, tree: &Tree) -> Shape {
     let version = tree.view().version.clone();
-    let layout = jobs.settings.load().policy.layout;
+    let layout = tree.layout(&jobs.settings.load().policy);
     let (scores, limits) = (layout.scores(&version), layout.limits(&version));
     let deepest = version.deepest().map_or(0, usize::from);
     let pins = jobs.snapshots.list();

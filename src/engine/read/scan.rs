@@ -338,6 +338,9 @@ impl Scan {
             path.scheduler.wake();
         }
         let range = bounds.range();
+        if let Some(range) = &range {
+            path.count_scan(&view.version, &range.start);
+        }
         let empty = range.is_none();
         Ok(Self {
             path: path.clone(),

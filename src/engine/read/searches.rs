@@ -2,7 +2,8 @@
 //!
 //! Lookups count how often they search tables of the largest level that overlap each other, so that the picker can merge what
 //! is searched often ([`Searches`](crate::catalog::Searches)). Only a search that has got past the filter counts, and only
-//! one of a key that a second run may hold: where one run alone has tables, there is nothing to merge.
+//! one of a key that a second run may hold: where one run alone has tables, there is nothing to merge. A scan seeks in all
+//! tables that hold its first key, so it counts as a search of each.
 //!
 //! Debug builds also check that the first version that a lookup finds in a level is the newest there (I2, I3).
 
@@ -33,6 +34,17 @@ impl ReadPath {
         // Again for each further such number: the request may have been put off, or found a job in its way.
         if max.is_some_and(|max| count.is_multiple_of(max)) {
             self.scheduler.wake();
+        }
+    }
+
+    /// Counts a scan from `key` on as a search of each table of the largest level that holds that key.
+    pub(in crate::engine) fn count_scan(&self, version: &Version, key: &[u8]) {
+        if self.settings.load().policy.picker.accesses_max(0).is_none() {
+            return;
+        }
+        let Some(level) = version.largest() else { return };
+        for table in version.level(level).runs.iter().filter_map(|run| run.find(key)) {
+            self.count_search(version, (level, table), key);
         }
     }
 

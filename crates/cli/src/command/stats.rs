@@ -138,6 +138,7 @@ fn compaction_to_json(compaction: &CompactionStats) -> Value {
         "intra_l0": compaction.intra_l0,
         "moves": compaction.moves,
         "moved_bytes": compaction.moved_bytes,
+        "passed": passed_to_json(compaction),
         "given_up": compaction.given_up,
         "expired_tables": compaction.expired_tables,
         "records_in": compaction.records_in,
@@ -147,6 +148,21 @@ fn compaction_to_json(compaction: &CompactionStats) -> Value {
         "micros": compaction.micros,
         "records_per_second": compaction.records_per_second().round(),
     })
+}
+
+/// What has left each level for the next one, down to the deepest of which anything has.
+fn passed_to_json(compaction: &CompactionStats) -> Value {
+    let deepest = compaction.passed.iter().rposition(|passed| passed.moved + passed.merged > 0);
+    let levels = compaction.passed.iter().enumerate().take(deepest.map_or(0, |deepest| deepest + 1));
+    let each = levels.map(|(level, passed)| {
+        json!({
+            "level": level,
+            "moved_bytes": passed.moved,
+            "merged_bytes": passed.merged,
+            "moved_share": (passed.moved_share() * 1000.0).round() / 1000.0,
+        })
+    });
+    each.collect()
 }
 
 fn taken(space: &SpaceStats) -> Value {
