@@ -17,12 +17,6 @@ const KEY_BYTES: usize = 16;
 /// Clients at a time.
 const CLIENTS: u64 = 2;
 
-/// Operations of a mix, for each record.
-const OPERATIONS_PER_RECORD: f64 = 1.0;
-
-/// Rows of a scan count as so many lookups, so that mixes of scans end in the time of the others.
-const SCANS_PER_OPERATION: f64 = 0.05;
-
 /// One store, on its way.
 #[derive(Clone)]
 struct Course {
@@ -98,15 +92,14 @@ impl Course {
 
     /// Number of operations, and what they are.
     fn draw(&self, mix: Mix, inserted: &Arc<AtomicU64>) -> (u64, Draw) {
-        let share = |share: f64| ((self.records as f64 * share) as u64).max(1);
+        let operations = mix.operations(self.records);
         match mix {
             Mix::Load => {
                 let (shape, order) = (self.shape, Permutation::new(self.records, self.seed));
                 let place = move |number| if shape == Shape::Recent { number } else { order.at(number) };
-                (self.records, Arc::new(move |number, _| Action::Put(place(number))))
+                (operations, Arc::new(move |number, _| Action::Put(place(number))))
             }
-            Mix::Scans => (share(SCANS_PER_OPERATION), mix.draw(self.shape, inserted.clone())),
-            _ => (share(OPERATIONS_PER_RECORD), mix.draw(self.shape, inserted.clone())),
+            _ => (operations, mix.draw(self.shape, inserted.clone())),
         }
     }
 }

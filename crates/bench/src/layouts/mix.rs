@@ -21,6 +21,15 @@ const TENANT_KEYS: u64 = 1000;
 /// Rows of a scan, at most.
 const SCAN_ROWS: u64 = 100;
 
+/// Operations of a mix, for each record.
+const OPERATIONS_PER_RECORD: f64 = 1.0;
+
+/// The same where rows of scans count as so many lookups, so that mixes of scans end in the time of the others.
+const SCANS_PER_RECORD: f64 = 0.05;
+
+/// Divisor: a turn of a changing mix has this part of the operations of its mix.
+const TURN_PARTS: u64 = 2;
+
 /// What is asked of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -37,6 +46,8 @@ pub enum Mix {
     Scans,
     /// Three deletes in ten, as many writes, the others lookups.
     Deletes,
+    /// One mix after the other: [`Mix::TURNS`].
+    Changing,
 }
 
 /// How keys are made, and which of them are asked for.
@@ -143,8 +154,12 @@ impl Shape {
 
 impl Mix {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Load, Self::Writes, Self::Half, Self::Reads, Self::Scans, Self::Deletes];
+    pub const ALL: [Self; 7] =
+        [Self::Load, Self::Writes, Self::Half, Self::Reads, Self::Scans, Self::Deletes, Self::Changing];
+
+    /// What a changing mix is in turn.
+    pub const TURNS: [Self; 6] =
+        [Self::Writes, Self::Scans, Self::Half, Self::Reads, Self::Scans, Self::Writes];
 
     /// Its name on the command line.
     #[must_use]
@@ -156,13 +171,41 @@ impl Mix {
             Self::Reads => "reads",
             Self::Scans => "scans",
             Self::Deletes => "deletes",
+            Self::Changing => "changing",
         }
+    }
+
+    /// Operations on a store of so many records.
+    pub(super) fn operations(self, records: u64) -> u64 {
+        let share = |share: f64| ((records as f64 * share) as u64).max(1);
+        match self {
+            Self::Load => records,
+            Self::Scans => share(SCANS_PER_RECORD),
+            Self::Writes | Self::Half | Self::Reads | Self::Deletes => share(OPERATIONS_PER_RECORD),
+            Self::Changing => Self::TURNS.iter().map(|turn| turn.operations(records) / TURN_PARTS).sum(),
+        }
+    }
+
+    /// The mix that operation `number` belongs to.
+    fn turn(self, number: u64, records: u64) -> Self {
+        if self != Self::Changing {
+            return self;
+        }
+        let mut left = number;
+        let is_turn = |turn: &&Self| {
+            let operations = turn.operations(records) / TURN_PARTS;
+            let is_here = left < operations;
+            left = left.saturating_sub(operations);
+            is_here
+        };
+        Self::TURNS.iter().find(is_turn).copied().unwrap_or(Self::Writes)
     }
 
     /// Percentages of writes, deletes and scans; the rest are lookups.
     fn percents(self) -> (u64, u64, u64) {
         match self {
-            Self::Load => (100, 0, 0),
+            // One that changes has those of its turn.
+            Self::Load | Self::Changing => (100, 0, 0),
             Self::Writes => (90, 0, 0),
             Self::Half => (50, 0, 0),
             Self::Reads => (5, 0, 0),
@@ -174,8 +217,9 @@ impl Mix {
     /// What clients do on a store of `inserted` records, which grows by what they insert.
     pub(super) fn draw(self, shape: Shape, inserted: Arc<AtomicU64>) -> Draw {
         let any = shape.chooser(&inserted);
-        let (writes, deletes, scans) = self.percents();
-        Arc::new(move |_, rng| {
+        let records = inserted.load(Relaxed).max(1);
+        Arc::new(move |number, rng| {
+            let (writes, deletes, scans) = self.turn(number, records).percents();
             let record = any(rng);
             let dice = rng.below(100);
             if dice < writes {
@@ -216,6 +260,23 @@ mod tests {
                 assert!(near(found[0], writes) && near(found[1], scans), "{mix} {shape}: {found:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_changing_mix_has_its_turns_one_after_the_other() {
+        let records = 10_000;
+        let turns: Vec<Mix> = (0..Mix::Changing.operations(records))
+            .map(|number| Mix::Changing.turn(number, records))
+            .collect();
+        let mut in_turn = turns.clone();
+        in_turn.dedup();
+        assert_eq!((in_turn, turns.len()), (Mix::TURNS.to_vec(), 4 * 5000 + 2 * 250));
+        let draw = Mix::Changing.draw(Shape::Uniform, Arc::new(AtomicU64::new(records)));
+        let mut rng = Rng::new(1);
+        let mut scans = |from: u64| {
+            (from..from + 200).filter(|n| matches!(draw(*n, &mut rng), Action::Scan { .. })).count()
+        };
+        assert!(scans(0) == 0 && scans(5000) > 170 && scans(5250) == 0);
     }
 
     #[test]

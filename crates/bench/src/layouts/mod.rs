@@ -34,6 +34,7 @@ pub const MEMORY_BYTES: u64 = 512 << 20;
 /// first one is what the others are held against.
 pub const LAYOUTS: &[(&str, &str)] = &[
     ("default", "default"),
+    ("auto", "default:layout=auto"),
     ("leveled", "default:layout=leveled"),
     ("tiered", "default:picker=levels:layout=tiered:part_bytes=64M"),
     ("lazy", "default:picker=levels:layout=tiered:last_runs=1:part_bytes=64M"),
