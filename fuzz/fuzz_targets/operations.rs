@@ -531,8 +531,12 @@ impl Input {
             tree,
             ..Options::default()
         };
-        // One byte in four, so that most inputs of the corpus keep their layout.
-        if self.byte() % 4 == 3 {
+        // Few bytes, so that most inputs of the corpus keep their layout.
+        let byte = self.byte();
+        if let (1, Layout::Adaptive(adaptive)) = (byte % 8, options.tree.layout) {
+            options.tree.layout = Layout::Auto(adaptive);
+        }
+        if byte % 4 == 3 {
             let guards = Guarded { l0_trigger: l0_due, top_bits: 8, bits_step: 1, ..Guarded::default() };
             options.tree.layout = Layout::Guarded(Guarded { guard_bytes: 4 << 10, ..guards });
             options.tree.picker = Picker::Guards;

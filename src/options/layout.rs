@@ -16,6 +16,10 @@ pub enum Layout {
     /// One run in each level below level 0. The number of levels, and the ratio between them, follow the data: those
     /// that cost least in writes and in space. Level 0 is due by its bytes, and compacted in sections.
     Adaptive(Adaptive),
+    /// As [`Layout::Adaptive`], but level 0 is as wide as pays for what users do with the keyspace, which is measured: up to
+    /// as large as the rest where little replaces anything older, a fifth of it where space is what counts. Its runs become
+    /// fewer at the cost of writes where readers ask for it (`docs/mechanisms/auto.md`).
+    Auto(Adaptive),
     /// LevelDB's: one run in each level below level 0, each level larger than the one above by a given ratio. Level 0
     /// is due by its number of runs.
     Leveled(Leveled),
@@ -32,7 +36,7 @@ pub enum Layout {
     Tiered(Tiered),
 }
 
-/// Limits of [`Layout::Adaptive`].
+/// Limits of [`Layout::Adaptive`] and of [`Layout::Auto`].
 ///
 /// ```
 /// use terrace::tree::Adaptive;
@@ -197,7 +201,7 @@ impl Layout {
         let level_bytes = |name, bytes| range(name, bytes, 4 << 10, 1 << 50);
         let runs = |name, runs: usize| range(name, runs as u64, 1, 1000);
         match self {
-            Self::Adaptive(Adaptive { l0_bytes, l0_runs }) => {
+            Self::Adaptive(Adaptive { l0_bytes, l0_runs }) | Self::Auto(Adaptive { l0_bytes, l0_runs }) => {
                 level_bytes("tree.layout.l0_bytes", *l0_bytes)?;
                 runs("tree.layout.l0_runs", *l0_runs)
             }

@@ -93,7 +93,9 @@ impl TreeOptions {
             | Pacer::Gear(_) => {}
         }
         let (name, l0_due) = match layout {
-            Layout::Adaptive(Adaptive { l0_runs, .. }) => ("l0_runs", *l0_runs),
+            Layout::Adaptive(Adaptive { l0_runs, .. }) | Layout::Auto(Adaptive { l0_runs, .. }) => {
+                ("l0_runs", *l0_runs)
+            }
             Layout::Leveled(Leveled { l0_trigger, .. })
             | Layout::Tiered(Tiered { l0_trigger, .. })
             | Layout::Prefixed(Prefixed { l0_trigger, .. })
@@ -119,12 +121,15 @@ impl TreeOptions {
         match (&self.layout, &self.picker) {
             (Layout::Guarded(_), _) | (_, Picker::Guards) => {}
             (
-                Layout::Adaptive(_) | Layout::Leveled(_),
+                Layout::Adaptive(_) | Layout::Auto(_) | Layout::Leveled(_),
                 Picker::Cursor(_) | Picker::LeastOverlap(_) | Picker::RatioWindow(_),
             )
             | (Layout::Tiered(_), Picker::Levels(_))
             | (Layout::Prefixed(_), Picker::Components(_)) => {}
-            (Layout::Adaptive(_) | Layout::Leveled(_) | Layout::Prefixed(_), Picker::Levels(_)) => {
+            (
+                Layout::Adaptive(_) | Layout::Auto(_) | Layout::Leveled(_) | Layout::Prefixed(_),
+                Picker::Levels(_),
+            ) => {
                 return Err(refused(
                     "option tree.picker is Levels, which only a tree.layout of Tiered goes with; leveling by whole \
                      levels is Tiered with one run for each",
@@ -145,7 +150,7 @@ impl TreeOptions {
                      top of it; it goes with Picker::Components",
                 ));
             }
-            (Layout::Adaptive(_) | Layout::Leveled(_), Picker::Components(_)) => {
+            (Layout::Adaptive(_) | Layout::Auto(_) | Layout::Leveled(_), Picker::Components(_)) => {
                 return Err(refused(
                     "option tree.picker is components, and tree.layout has one run in each level: what the picker puts on top would \
                      be another one; it goes with Layout::Prefixed",

@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use super::{
-    ComponentsConfig, Cutter, DlcConfig, GearConfig, GovernorConfig, GuardedConfig, Layout, LeveledConfig,
-    Pacer, Picker, PickerConfig, Placer, Retainer, SilkConfig, SizeConfig, SoftSleepConfig, SteadyConfig,
-    TieredConfig, WindowConfig,
+    ComponentsConfig, Cutter, DlcConfig, GearConfig, GovernorConfig, GuardedConfig, LEVEL0_SHARE_MAX, Layout,
+    Level0Width, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer, SilkConfig, SizeConfig,
+    SoftSleepConfig, SteadyConfig, TieredConfig, WindowConfig,
 };
 use crate::options::{
     self, Adaptive, Components, Dlc, Flushes, Gear, Governor, Group, Guarded, Leveled, Levels, Prefixed,
@@ -91,7 +91,8 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
     let leveled: fn(LeveledConfig) -> Layout = Layout::Leveled;
     let (made, (level1_bytes, ratio, l0_trigger)) = match *layout {
         options::Layout::Guarded(_) => return Layout::Guarded(guarded(layout)),
-        options::Layout::Adaptive(Adaptive { l0_bytes, l0_runs }) => (leveled, of(l0_bytes, None, l0_runs)),
+        options::Layout::Adaptive(Adaptive { l0_bytes, l0_runs })
+        | options::Layout::Auto(Adaptive { l0_bytes, l0_runs }) => (leveled, of(l0_bytes, None, l0_runs)),
         options::Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
             (leveled, of(level1_bytes, Some(ratio), l0_trigger))
         }
@@ -112,6 +113,10 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
         level1_bytes,
         ratio: ratio.map(u64::from),
         l0_trigger,
+        level0: match layout {
+            options::Layout::Auto(_) => Level0Width::Mix { share: LEVEL0_SHARE_MAX },
+            _ => Level0Width::Fifth,
+        },
         l0_full_max: LEVEL0_GROWTH * l0_trigger,
         // Compactions that keep up leave writers alone.
         l0_runs_max: (l0_slow * 6 / 10).max(l0_trigger),
@@ -125,6 +130,7 @@ fn guarded(layout: &options::Layout) -> GuardedConfig {
     let Guarded { l0_trigger, top_bits, bits_step, runs_max, guard_bytes } = match *layout {
         options::Layout::Guarded(guarded) => guarded,
         options::Layout::Adaptive(_)
+        | options::Layout::Auto(_)
         | options::Layout::Leveled(_)
         | options::Layout::Tiered(_)
         | options::Layout::Prefixed(_) => Guarded::default(),
@@ -295,6 +301,7 @@ mod tests {
             level1_bytes: 192 << 20,
             ratio: None,
             l0_trigger: 3,
+            level0: Level0Width::Fifth,
             l0_full_max: 18,
             l0_runs_max: 36,
             l0_runs_due: 54,

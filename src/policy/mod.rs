@@ -35,6 +35,7 @@ pub use costs::{BlocksAsked, Costs, Measured};
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
 pub use expiry::Expiring;
 pub use layout::{GuardedConfig, Layout, LeveledConfig, SEARCHED_MAX, TieredConfig, TreeShape};
+pub use level0::{LEVEL0_SHARE_MAX, Level0Width};
 pub use pacer::{
     Admission, Budget, Deferral, DlcConfig, GearConfig, GovernorConfig, JobClass, LoadClass, Pace, Pacer,
     Pressure, Round, RunningJobs, SilkConfig, Slowdown, SoftSleepConfig, SteadyConfig, UserLoad, Verdict,

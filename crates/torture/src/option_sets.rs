@@ -55,7 +55,10 @@ pub fn random(seed: u64) -> (String, Options) {
     let block_bytes = *rng.pick(&[256, 512, 4 << 10]);
     let level_bytes = *rng.pick(&[4 << 10, 16 << 10, 64 << 10, 256 << 10]);
     let (layout, picker) = match *rng.pick(&[None, Some(2), Some(4), Some(10)]) {
-        None => (Layout::Adaptive(Adaptive { l0_bytes: level_bytes, l0_runs: l0_due }), picker),
+        None => {
+            let adaptive = Adaptive { l0_bytes: level_bytes, l0_runs: l0_due };
+            (if rng.percent(50) { Layout::Auto(adaptive) } else { Layout::Adaptive(adaptive) }, picker)
+        }
         Some(ratio) if rng.percent(60) => {
             (Layout::Leveled(Leveled { level1_bytes: level_bytes, ratio, l0_trigger: l0_due }), picker)
         }
@@ -220,6 +223,7 @@ pub const SHAPES: &[Shape] = &[
     Shape { name: "stepped merge", options: stepped_merge },
     Shape { name: "PTierDB", options: ptier },
     Shape { name: "PTierDB, any prefixes, in small jobs", options: ptier_in_parts },
+    Shape { name: "level 0 as wide as the mix asks for", options: auto },
 ];
 
 fn smallest() -> Options {
@@ -385,6 +389,15 @@ fn ptier_in_parts() -> Options {
         tree.cutter = Cutter::Prefix(TableSize { table_bytes: 2 << 10, flushes: Flushes::Cut });
     });
     Options { background_threads: Some(2), tree, ..tiny() }
+}
+
+/// Level 0 may be as large as the rest, and its runs are many before they are due.
+fn auto() -> Options {
+    let tree = tiny().tree.with(|tree| {
+        tree.layout = Layout::Auto(Adaptive { l0_bytes: 8 << 10, l0_runs: 2 });
+        (tree.governor().l0_slow, tree.governor().l0_stop) = (16, 24);
+    });
+    Options { memtable_bytes: 4 << 10, background_threads: Some(2), tree, ..tiny() }
 }
 
 fn leveling() -> Options {

@@ -34,7 +34,7 @@ pub trait TreeParts: Sized {
 impl TreeParts for TreeOptions {
     fn level1_bytes(&mut self) -> &mut u64 {
         match &mut self.layout {
-            Layout::Adaptive(adaptive) => &mut adaptive.l0_bytes,
+            Layout::Adaptive(adaptive) | Layout::Auto(adaptive) => &mut adaptive.l0_bytes,
             Layout::Leveled(Leveled { level1_bytes, .. }) | Layout::Tiered(Tiered { level1_bytes, .. }) => {
                 level1_bytes
             }
@@ -45,7 +45,7 @@ impl TreeParts for TreeOptions {
 
     fn l0_trigger(&mut self) -> &mut usize {
         match &mut self.layout {
-            Layout::Adaptive(adaptive) => &mut adaptive.l0_runs,
+            Layout::Adaptive(adaptive) | Layout::Auto(adaptive) => &mut adaptive.l0_runs,
             Layout::Leveled(Leveled { l0_trigger, .. }) | Layout::Tiered(Tiered { l0_trigger, .. }) => {
                 l0_trigger
             }
@@ -62,6 +62,9 @@ impl TreeParts for TreeOptions {
                 Layout::Prefixed(Prefixed { level1_bytes: bytes, ratio, l0_trigger: runs })
             }
             Some(ratio) => Layout::Leveled(Leveled { level1_bytes: bytes, ratio, l0_trigger: runs }),
+            None if matches!(self.layout, Layout::Auto(_)) => {
+                Layout::Auto(Adaptive { l0_bytes: bytes, l0_runs: runs })
+            }
             None => Layout::Adaptive(Adaptive { l0_bytes: bytes, l0_runs: runs }),
         };
     }

@@ -277,8 +277,7 @@ fn placed(jobs: &JobContext, tree: &Tree, finished: Finished, number: Seq) -> Ch
     let range = tables.split_first().map(|(first, rest)| rest.iter().fold(first.range.clone(), hull));
     let bytes = tables.iter().map(|table| table.extent.length).sum();
     let version = tree.view().version.clone();
-    let settings = jobs.settings.load();
-    let layout = &settings.policy.layout;
+    let layout = tree.layout(&jobs.settings.load().policy);
     let level = range.map_or(0, |range| layout.level_for_new(&version, &range, bytes));
     let epoch = jobs.ids.epoch();
     let placed = |table| (level, TableRecord { min_seq: number, max_seq: number, epoch, ..table });

@@ -18,6 +18,7 @@ use crate::engine::schedule::read_triggered::ReadDebt;
 use crate::env::sync::before_look;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
+use crate::policy::{Layout, PolicyConfig};
 use crate::store::memtable::{ChunkPool, Memtable};
 use crate::types::{KeyspaceId, Seq};
 
@@ -153,6 +154,11 @@ impl Tree {
         if runs > before || runs == 0 {
             self.read_debt.share(before, runs);
         }
+    }
+
+    /// The layout of this tree under `policy`.
+    pub(in crate::engine) fn layout(&self, policy: &PolicyConfig) -> Layout {
+        policy.layout.for_mix(self.overwrite_ratio.share())
     }
 
     /// Fails once the keyspace is dropped. Call it after taking a view: a view that is empty because of the drop is

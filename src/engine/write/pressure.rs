@@ -200,9 +200,9 @@ impl Background {
             load.active_bytes += view.active.bytes();
             load.sealed_memtables += view.sealed.len() as u64;
             load.sealed_bytes += view.sealed_bytes();
-            let overwrite_ratio = tree.overwrite_ratio.share();
-            let l0_runs = policy.layout.level0_runs(&view.version, overwrite_ratio);
-            let run_bytes = policy.layout.level0_run_bytes(&view.version, overwrite_ratio);
+            let (overwrite_ratio, layout) = (tree.overwrite_ratio.share(), tree.layout(policy));
+            let l0_runs = layout.level0_runs(&view.version, overwrite_ratio);
+            let run_bytes = layout.level0_run_bytes(&view.version, overwrite_ratio);
             load.l0_run_bytes = match l0_runs.cmp(&load.l0_runs) {
                 cmp::Ordering::Less => load.l0_run_bytes,
                 cmp::Ordering::Equal => load.l0_run_bytes.into_iter().chain(run_bytes).min(),
@@ -214,13 +214,13 @@ impl Background {
             load.l0_flushed_runs = load.l0_flushed_runs.max(flushed as u64);
             load.l0_part_runs = load.l0_part_runs.max(parts as u64);
             for ((now, (_, state)), bytes_max) in
-                load.levels.iter_mut().zip(view.version.levels()).zip(policy.layout.limits(&view.version))
+                load.levels.iter_mut().zip(view.version.levels()).zip(layout.limits(&view.version))
             {
                 let bytes = state.bytes();
                 now.bytes += bytes;
                 now.bytes_max = now.bytes_max.saturating_add(if bytes > 0 { bytes_max } else { 0 });
             }
-            load.debt_bytes = load.debt_bytes.saturating_add(policy.layout.debt(&view.version));
+            load.debt_bytes = load.debt_bytes.saturating_add(layout.debt(&view.version));
         }
         load
     }

@@ -26,6 +26,7 @@ pub use tiered::TieredConfig;
 use crate::catalog::Version;
 use crate::types::{KeyRange, LEVELS, Prefix, TableId};
 
+use super::Level0Width;
 use super::expiry::Expiring;
 
 /// The layouts.
@@ -50,6 +51,8 @@ pub struct LeveledConfig {
     pub ratio: Option<u64>,
     /// Runs at which level 0 is due, at least 1.
     pub l0_trigger: u64,
+    /// Without a ratio: how much of the data level 0 may hold.
+    pub level0: Level0Width,
     /// Without a ratio: the most bytes at which level 0 is due, as a number of full runs; at least `l0_trigger`.
     pub l0_full_max: u64,
     /// Without a ratio: the number of runs at which level 0 is due, whatever they hold; at least `l0_trigger`.

@@ -19,7 +19,11 @@
 //!
 //! The picker decides which tables a job takes (`picker/level0.rs`, `picker/intra_l0.rs`).
 
+mod width;
 mod windows;
+
+use width::FULL_TIMES;
+pub use width::{LEVEL0_SHARE_MAX, Level0Width};
 
 use std::ops::Range;
 
@@ -59,7 +63,7 @@ impl Layout {
         };
         let counted_max = (config.level0_bytes(version) / LEVEL0_COUNTED_PARTS).max(config.run_bytes());
         let counted: u64 = runs.iter().map(|run| run.bytes().min(counted_max)).sum();
-        let all = counted / config.level0_counted_bytes(config.level0_bytes_max());
+        let all = counted / config.level0_counted_bytes(config.level0_bytes_max(version));
         let obsolete_max = config.l0_runs_due + config.l0_runs_due / LEVEL0_PRESSED_PARTS;
         let obsolete = (counted / run_bytes).min(obsolete_max);
         all.max(obsolete).max(runs.len() as u64)
@@ -69,9 +73,13 @@ impl Layout {
     #[must_use]
     pub fn level0_run_bytes(&self, version: &Version, overwrite_ratio: f64) -> Option<u64> {
         let config = self.following()?;
-        let due_bytes = config.level0_bytes(version);
-        let full_bytes = (due_bytes as f64 / overwrite_ratio) as u64;
-        let full_bytes = full_bytes.clamp(due_bytes, config.level0_bytes_max());
+        let (due_bytes, bytes_max) = (config.level0_bytes(version), config.level0_bytes_max(version));
+        let full_bytes = match config.level0 {
+            Level0Width::Fifth => (due_bytes as f64 / overwrite_ratio) as u64,
+            // The share counts what is replaced already, and may fall faster than level 0 can follow.
+            Level0Width::Mix { .. } => bytes_max,
+        };
+        let full_bytes = full_bytes.clamp(due_bytes, bytes_max);
         Some(config.level0_counted_bytes(full_bytes))
     }
 
@@ -105,6 +113,7 @@ impl Layout {
         costs: &Costs,
     ) -> Vec<Range<usize>> {
         let is_sparse = self.idle_parts().is_some_and(|parts| taken.saturating_mul(parts) < met);
+        let is_sparse = is_sparse || self.follows_mix();
         let Some(oldest) = version.level(0).runs.last().filter(|_| is_sparse) else { return Vec::new() };
         let level1 = version.level(1);
         let below: u64 = oldest.iter().map(|table| level1.overlap_bytes(&table.range)).sum();
@@ -234,12 +243,20 @@ impl LeveledConfig {
 
     /// Bytes at which level 0 is due.
     pub(super) fn level0_bytes(&self, version: &Version) -> u64 {
-        (data_bytes(version) / LEVEL0_PARTS).clamp(self.level1_bytes, self.level0_bytes_max())
+        let bytes = (data_bytes(version) as f64 * self.level0.share()) as u64;
+        bytes.clamp(self.level1_bytes, self.level0_bytes_max(version))
     }
 
     /// The same at the most.
-    fn level0_bytes_max(&self) -> u64 {
-        self.run_bytes().saturating_mul(self.l0_full_max).max(self.level1_bytes)
+    fn level0_bytes_max(&self, version: &Version) -> u64 {
+        let full = self.run_bytes().saturating_mul(self.l0_full_max);
+        let bytes = match self.level0 {
+            Level0Width::Fifth => full,
+            Level0Width::Mix { .. } => {
+                full.saturating_mul(FULL_TIMES).min((data_bytes(version) as f64 * LEVEL0_SHARE_MAX) as u64)
+            }
+        };
+        bytes.max(self.level1_bytes)
     }
 
     /// Bytes that count as a run of a level 0 that is due at `due_bytes`. Rounded up: a level 0 that counts for more

@@ -46,8 +46,8 @@ pub(super) fn check_step(plan: &Plan, tree: &Version, edit: &TreeEdit) -> Result
 }
 
 /// LevelDB's picker, the default one, the scattered one with and without settling, and windows, single ones and groups, for
-/// small trees; and limits that follow the tree.
-fn configs() -> [PolicyConfig; 7] {
+/// small trees; limits that follow the tree; and a level 0 as wide as a mix asks for.
+fn configs() -> [PolicyConfig; 8] {
     let leveldb = PolicyConfig::leveldb_sized(1 << 20, 4 << 20);
     let with = |settle, least| {
         let mut config = leveldb;
@@ -63,6 +63,10 @@ fn configs() -> [PolicyConfig; 7] {
     let mut even = with(true, false);
     let Layout::Leveled(layout) = &mut even.layout else { panic!("a leveled tree") };
     layout.ratio = None;
+    let mut wide = even;
+    if let Layout::Leveled(layout) = &mut wide.layout {
+        layout.level0 = Level0Width::Mix { share: LEVEL0_SHARE_MAX };
+    }
     [
         leveldb,
         with(true, false),
@@ -71,6 +75,7 @@ fn configs() -> [PolicyConfig; 7] {
         windows(leveldb),
         windows(with(false, false)),
         even,
+        wide,
     ]
 }
 
@@ -509,9 +514,11 @@ fn repeated_plans_bring_every_level_below_its_limit() {
         let mut tree = random_tree(&mut Dice(seed));
         let mut compacted_bytes = 0;
         let debt = config.layout.debt(&tree);
+        let mut only_runs_due = false;
         for step in 0.. {
             assert!(step < 500, "seed {seed}: {tree:?}");
             let (busy, shape) = (Claims::default(), config.layout.measure(&tree));
+            only_runs_due |= shape.only_runs_due;
             let view =
                 TreeView { keyspace: KeyspaceId(0), version: &tree, busy: &busy, shape: &shape, pins: &[] };
             let Some(plan) = next_plan(&[view], &SpaceView::default(), &LoadState::default(), &config) else {
@@ -523,7 +530,13 @@ fn repeated_plans_bring_every_level_below_its_limit() {
         }
         assert!(config.layout.scores(&tree).iter().all(|score| *score < 1.0));
         assert_eq!(config.layout.debt(&tree), 0);
-        assert_eq!(debt == 0, compacted_bytes == 0, "seed {seed}: there is debt exactly while there is work");
+        // Where runs alone are due, to make fewer of them within level 0 is no debt. A wide level 0 may get below its limit by
+        // moves, which count as debt.
+        assert!(only_runs_due || debt > 0 || compacted_bytes == 0, "seed {seed}: there is work without debt");
+        assert!(
+            config.layout.follows_mix() || (debt == 0) == (compacted_bytes == 0),
+            "seed {seed}: there is debt exactly while there is work"
+        );
     }
 }
 

@@ -148,7 +148,9 @@ impl Load {
     /// Compacts until nothing is due.
     fn settle(&mut self) {
         loop {
-            let (busy, shape) = (Claims::default(), self.config.layout.measure(&self.tree));
+            let overwrite_ratio = self.records.map_or(0.0, |_| 1.0);
+            let layout = self.config.layout.for_mix(overwrite_ratio);
+            let (busy, shape) = (Claims::default(), layout.measure(&self.tree));
             let view = TreeView {
                 keyspace: KeyspaceId(0),
                 version: &self.tree,
@@ -205,8 +207,8 @@ pub(super) fn config(ratio: Option<u64>) -> PolicyConfig {
 
 /// Bytes written for each that was put, for a load of `gib` and for as much again over the same records once these have been
 /// written over three times, and the most space that these take then.
-fn amplifications(ratio: Option<u64>, gib: u64) -> (f64, f64) {
-    let mut load = Load::new(config(ratio));
+fn amplifications(config: PolicyConfig, gib: u64) -> (f64, f64) {
+    let mut load = Load::new(config);
     load.put(gib << 30);
     let grown = load.amplification();
     let records = load.bytes();
@@ -220,11 +222,12 @@ fn amplifications(ratio: Option<u64>, gib: u64) -> (f64, f64) {
     let steady = load.amplification();
     check_version(&load.tree).unwrap();
     println!(
-        "{ratio:?}: load of {gib} GiB {grown:.2}, updates {steady:.2}, space {peak:.2}, largest job {}; {}",
+        "{:?}: load of {gib} GiB {grown:.2}, updates {steady:.2}, space {peak:.2}, largest job {}; {}",
+        config.layout,
         show_bytes(load.largest),
         load.shape()
     );
-    if ratio.is_none() {
+    if let Layout::Leveled(LeveledConfig { ratio: None, .. }) = config.layout {
         assert!(load.largest <= 176 << 20);
         assert!(peak <= 1.45, "{gib} GiB: {peak}");
     }
@@ -238,9 +241,27 @@ fn limits_that_follow_the_tree_write_less() {
     let sizes = [(1, 0.8), (3, 0.55), (5, 0.55), (8, 0.55), (10, 0.5)];
     let is_long = std::env::var("TERRACE_LONG").is_ok_and(|value| value != "0");
     for (gib, part) in sizes.into_iter().take(if is_long { sizes.len() } else { 2 }) {
-        let (grown, steady) = amplifications(None, gib);
-        let (grown_fixed, steady_fixed) = amplifications(Some(10), gib);
+        let (grown, steady) = amplifications(config(None), gib);
+        let (grown_fixed, steady_fixed) = amplifications(config(Some(10)), gib);
         assert!(grown <= part * grown_fixed && steady <= part * steady_fixed, "{gib} GiB");
+    }
+}
+
+/// The same as `config(None)`, with a level 0 as wide as the mix asks for.
+fn config_of_mix() -> PolicyConfig {
+    let mut config = config(None);
+    if let Layout::Leveled(layout) = &mut config.layout {
+        layout.level0 = Level0Width::Mix { share: LEVEL0_SHARE_MAX };
+    }
+    config
+}
+
+#[test]
+fn a_level_0_as_wide_as_the_mix_asks_for_writes_less() {
+    for gib in [3, 5] {
+        let (grown, steady) = amplifications(config_of_mix(), gib);
+        let (grown_fifth, steady_fifth) = amplifications(config(None), gib);
+        assert!(grown <= 0.75 * grown_fifth && steady <= 1.05 * steady_fifth, "{gib} GiB: {grown}, {steady}");
     }
 }
 

@@ -107,8 +107,8 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
 
 fn adaptive(tree: &mut TreeOptions) -> Result<&mut Adaptive> {
     match &mut tree.layout {
-        Layout::Adaptive(adaptive) => Ok(adaptive),
-        _ => Err("only with layout=adaptive".into()),
+        Layout::Adaptive(adaptive) | Layout::Auto(adaptive) => Ok(adaptive),
+        _ => Err("only with layout=adaptive or layout=auto".into()),
     }
 }
 
@@ -302,11 +302,12 @@ fn device(tree: &mut TreeOptions) -> Result<&mut OneDevice> {
 fn layout(value: &str) -> Result<Layout> {
     match value {
         "adaptive" => Ok(Layout::Adaptive(Adaptive::default())),
+        "auto" => Ok(Layout::Auto(Adaptive::default())),
         "leveled" => Ok(Layout::Leveled(Leveled::default())),
         "tiered" => Ok(Layout::Tiered(Tiered::default())),
         "prefixed" => Ok(Layout::Prefixed(Prefixed::default())),
         "guarded" => Ok(Layout::Guarded(Guarded::default())),
-        _ => Err("a layout is adaptive, leveled, tiered, prefixed or guarded".into()),
+        _ => Err("a layout is adaptive, auto, leveled, tiered, prefixed or guarded".into()),
     }
 }
 

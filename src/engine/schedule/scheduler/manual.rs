@@ -155,7 +155,7 @@ impl Background {
                 // What was kept for the sake of what lay below need not stay.
                 manual.first_new.set(self.jobs.ids.table());
             }
-            let shape = self.jobs.settings.load().policy.layout.measure(&version);
+            let shape = tree.layout(&self.jobs.settings.load().policy).measure(&version);
             let busy = state.busy.get(&tree.id()).unwrap_or(&none);
             let pins = self.jobs.snapshots.list();
             let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape, pins: &pins };

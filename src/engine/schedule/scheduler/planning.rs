@@ -61,7 +61,7 @@ impl Background {
             .filter(|tree| may(tree.id()))
             .map(|tree| {
                 let version = tree.view().version.clone();
-                let layout = &self.jobs.settings.load().policy.layout;
+                let layout = tree.layout(&self.jobs.settings.load().policy);
                 let mut shape = layout.measure_with_debt(&version, tree.read_debt.accrued(), costs);
                 shape.expiring = self.jobs.expiring(tree);
                 shape.put_off = self.jobs.is_put_off(tree);

@@ -68,6 +68,9 @@ fn levels(layout: Layout) -> (String, String, String) {
         Layout::Adaptive(Adaptive { l0_bytes, l0_runs }) => {
             (bytes(l0_bytes), "even".to_owned(), l0_runs.to_string())
         }
+        Layout::Auto(Adaptive { l0_bytes, l0_runs }) => {
+            (bytes(l0_bytes), "even, level 0 by the mix".to_owned(), l0_runs.to_string())
+        }
         Layout::Leveled(Leveled { level1_bytes, ratio, l0_trigger }) => {
             (bytes(level1_bytes), ratio.to_string(), l0_trigger.to_string())
         }

@@ -17,7 +17,9 @@ const NEVER_CUT_BYTES: u64 = 1 << 30;
 pub(super) fn scale_tree(setting: &Setting, tree: &mut TreeOptions) {
     let level_bytes = |bytes: u64| setting.scaled(bytes).max(LEVEL1_BYTES_MIN);
     match &mut tree.layout {
-        Layout::Adaptive(adaptive) => adaptive.l0_bytes = level_bytes(adaptive.l0_bytes),
+        Layout::Adaptive(adaptive) | Layout::Auto(adaptive) => {
+            adaptive.l0_bytes = level_bytes(adaptive.l0_bytes)
+        }
         Layout::Leveled(leveled) => leveled.level1_bytes = level_bytes(leveled.level1_bytes),
         Layout::Tiered(tiered) => tiered.level1_bytes = level_bytes(tiered.level1_bytes),
         Layout::Prefixed(prefixed) => prefixed.level1_bytes = level_bytes(prefixed.level1_bytes),
