@@ -94,22 +94,25 @@ fn lookups_have_tables_of_the_largest_level_merged_until_few_overlap() {
 #[test]
 fn scans_have_tables_merged_as_lookups_have() {
     let seed = Seed::new(1);
-    let db = open(&SimEnv::new(SimConfig::default()), prefixed(Components::default()));
-    let model = load(&db, &seed);
-    let before = runs(&db);
-    assert!(before > 1, "{before} runs");
-    for _ in 0..100 {
-        for key in model.keys() {
-            assert!(db.range(key.as_slice()..).unwrap().next().is_some());
+    let random = seed.random();
+    scheduled(move |env| {
+        let db = open(&env, prefixed(Components::default()));
+        let model = load(&db, random);
+        let before = runs(&db);
+        assert!(before > 1, "{before} runs");
+        for _ in 0..100 {
+            for key in model.keys() {
+                assert!(db.range(key.as_slice()..).unwrap().next().is_some());
+            }
+            db.wait_idle().unwrap();
+            if runs(&db) < before {
+                break;
+            }
         }
-        db.wait_idle().unwrap();
-        if runs(&db) < before {
-            break;
-        }
-    }
-    let after = runs(&db);
-    assert!(after < before, "{after} runs of {before}");
-    check(&db, &model);
+        let after = runs(&db);
+        assert!(after < before, "{after} runs of {before}");
+        check(&db, &model);
+    });
 }
 
 #[test]
