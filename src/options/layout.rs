@@ -16,9 +16,9 @@ pub enum Layout {
     /// One run in each level below level 0. The number of levels, and the ratio between them, follow the data: those
     /// that cost least in writes and in space. Level 0 is due by its bytes, and compacted in sections.
     Adaptive(Adaptive),
-    /// As [`Layout::Adaptive`], but level 0 is as wide as pays for what users do with the keyspace, which is measured: up to
-    /// as large as the rest where little replaces anything older, a fifth of it where space is what counts. Its runs become
-    /// fewer at the cost of writes where readers ask for it (`docs/mechanisms/auto.md`).
+    /// As [`Layout::Adaptive`], but level 0 may be as wide as makes a fifth of the data obsolete. What users do with a keyspace
+    /// is measured: a level 0 of new records may be as large as the rest, so a load writes less. Nothing goes down before
+    /// readers have paid for it, or space asks for it (`docs/mechanisms/auto.md`).
     Auto(Adaptive),
     /// LevelDB's: one run in each level below level 0, each level larger than the one above by a given ratio. Level 0
     /// is due by its number of runs.
