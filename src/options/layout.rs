@@ -17,8 +17,7 @@ pub enum Layout {
     /// that cost least in writes and in space. Level 0 is due by its bytes, and compacted in sections.
     Adaptive(Adaptive),
     /// As [`Layout::Adaptive`], but level 0 may be as wide as makes a fifth of the data obsolete. What users do with a keyspace
-    /// is measured: a level 0 of new records may be as large as the rest, so a load writes less. Nothing goes down before
-    /// readers have paid for it, or space asks for it (`docs/mechanisms/auto.md`).
+    /// is measured: a level 0 of new records may be as large as the rest, so a load writes less (`docs/mechanisms/auto.md`).
     Auto(Adaptive),
     /// LevelDB's: one run in each level below level 0, each level larger than the one above by a given ratio. Level 0
     /// is due by its number of runs.

@@ -161,8 +161,7 @@ fn for_readers(view: &TreeView<'_>, costs: &Costs, config: &PolicyConfig) -> imp
     let PolicyConfig { layout, picker, .. } = config;
     let is_due = view.shape.scores[0] >= 1.0;
     let is_idle = !is_due && view.shape.idle;
-    let is_sent_down = is_idle && !layout.follows_mix();
-    let dense = layout.idle_parts().filter(|_| is_sent_down).and_then(|parts| picker.pick_dense(view, parts));
+    let dense = layout.idle_parts().filter(|_| is_idle).and_then(|parts| picker.pick_dense(view, parts));
     let intra_l0 = move || {
         let read_debt = if is_due {
             Vec::new()

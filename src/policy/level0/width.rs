@@ -7,7 +7,7 @@
 //! part by the mix, too.)
 //!
 //! What its runs cost readers is not part of this. Readers pay for fewer of them (`windows`), or for all to go down
-//! ([`Layout::price_of_level0`]). So in idle time nothing goes down that nobody has paid for.
+//! ([`Layout::price_of_level0`]); and in idle time its dense parts go down before readers come.
 
 use super::{LEVEL0_PARTS, Layout, LeveledConfig};
 
