@@ -3,7 +3,6 @@
 mod load;
 
 use crate::error::Error;
-use crate::types::LEVELS;
 
 pub use load::LoadStats;
 
@@ -228,7 +227,7 @@ pub struct CompactionStats {
     /// Bytes of the tables moved.
     pub moved_bytes: u64,
     /// What has left each level for the next one, by its number.
-    pub passed: [PassedBytes; LEVELS],
+    pub passed: [PassedBytes; 8],
     /// Of the compactions, those of tables that held many entries for readers that had gone.
     pub releases: u64,
     /// Compactions and rewrites that were given up, because the pacer had suspended them for too long. What they were to do is

@@ -55,10 +55,7 @@ pub fn random(seed: u64) -> (String, Options) {
     let block_bytes = *rng.pick(&[256, 512, 4 << 10]);
     let level_bytes = *rng.pick(&[4 << 10, 16 << 10, 64 << 10, 256 << 10]);
     let (layout, picker) = match *rng.pick(&[None, Some(2), Some(4), Some(10)]) {
-        None => {
-            let adaptive = Adaptive { l0_bytes: level_bytes, l0_runs: l0_due };
-            (if rng.percent(50) { Layout::Auto(adaptive) } else { Layout::Adaptive(adaptive) }, picker)
-        }
+        None => (adaptive(rng, (level_bytes, l0_due)), picker),
         Some(ratio) if rng.percent(60) => {
             (Layout::Leveled(Leveled { level1_bytes: level_bytes, ratio, l0_trigger: l0_due }), picker)
         }
@@ -135,6 +132,12 @@ fn set_guarded(rng: &mut Rng, tree: &mut TreeOptions, l0_trigger: usize) {
     if let Layout::Guarded(guarded) = &mut tree.layout {
         guarded.top_bits = guarded.top_bits.max(7 * guarded.bits_step + 1);
     }
+}
+
+/// A layout whose limits follow the tree.
+fn adaptive(rng: &mut Rng, (l0_bytes, l0_runs): (u64, usize)) -> Layout {
+    let limits = Adaptive { l0_bytes, l0_runs };
+    if rng.percent(50) { Layout::Auto(limits) } else { Layout::Adaptive(limits) }
 }
 
 /// A layout of several runs in a level, and its picker.
