@@ -87,6 +87,14 @@ fn lookups_have_tables_of_the_largest_level_merged_until_few_overlap() {
         }
         let (after, done) = (runs(&db), db.stats().compaction.jobs);
         assert!(after < before && done > jobs, "{after} runs of {before} after {} jobs", done - jobs);
+        // All that has moved has left a level, and so has most of what has been merged.
+        let compaction = db.stats().compaction;
+        let (moved, merged) = compaction
+            .passed
+            .iter()
+            .fold((0, 0), |(moved, merged), passed| (moved + passed.moved, merged + passed.merged));
+        assert_eq!(moved, compaction.moved_bytes);
+        assert!(moved > 0 && merged > 0 && merged <= compaction.bytes_in, "{compaction:?}");
         check(&db, &model);
     });
 }

@@ -115,7 +115,11 @@ fn layout(layout: &options::Layout, l0_slow: u64) -> Layout {
         l0_trigger,
         level0: match layout {
             options::Layout::Auto(_) => Level0Width::Mix { share: LEVEL0_SHARE_MAX },
-            _ => Level0Width::Fifth,
+            options::Layout::Adaptive(_)
+            | options::Layout::Leveled(_)
+            | options::Layout::Prefixed(_)
+            | options::Layout::Tiered(_)
+            | options::Layout::Guarded(_) => Level0Width::Fifth,
         },
         l0_full_max: LEVEL0_GROWTH * l0_trigger,
         // Compactions that keep up leave writers alone.
@@ -273,10 +277,15 @@ mod tests {
     fn i11_level_0_is_due_before_it_holds_writers_up() {
         let limits = [(1, 1), (1, 2), (4, 4), (4, 40), (3, 60), (100, 100), (1000, 1000), (1, 10_000)];
         for (l0_runs, l0_slow) in limits {
-            for l0_bytes in [4 << 10, 192 << 20, 1 << 50] {
+            let bytes = [4 << 10, 192 << 20, 1 << 50];
+            let layouts =
+                [options::Layout::Adaptive, options::Layout::Auto as fn(Adaptive) -> options::Layout];
+            for (l0_bytes, layout) in
+                bytes.into_iter().flat_map(|bytes| layouts.map(|layout| (bytes, layout)))
+            {
                 let governor = Governor { l0_slow, l0_stop: l0_slow + 1, ..Governor::default() };
                 let tree = TreeOptions {
-                    layout: options::Layout::Adaptive(Adaptive { l0_bytes, l0_runs }),
+                    layout: layout(Adaptive { l0_bytes, l0_runs }),
                     pacer: options::Pacer::Governor(governor),
                     ..TreeOptions::default()
                 };

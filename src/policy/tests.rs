@@ -114,6 +114,12 @@ impl PolicyConfig {
         });
     }
 
+    /// A level 0 as wide as the mix asks for, of limits that follow the tree.
+    fn let_level_0_follow_the_mix(&mut self) {
+        let Layout::Leveled(layout) = &mut self.layout else { panic!("a leveled tree") };
+        layout.level0 = Level0Width::Mix { share: LEVEL0_SHARE_MAX };
+    }
+
     /// The limits of the picker, whichever it is.
     fn picker_mut(&mut self) -> &mut PickerConfig {
         match &mut self.picker {

@@ -3,7 +3,8 @@
 //! * **What is a run.** A flush brings one. What level 0 *counts for* is a number of runs ([`Layout::level0_runs`]).
 //!   With a given ratio that is the number of its runs (LevelDB). Without one, its bytes count too, in units of
 //!   [`Layout::level0_run_bytes`].
-//! * **When it is due.** At its number of runs. Without a given ratio also at a part of the data ([`Level0Limits`]).
+//! * **When it is due.** At its number of runs. Without a given ratio also at a part of the data ([`Level0Limits`]): a
+//!   fifth, or what the mix of operations asks for (`width`).
 //!   And once the read debt has reached [`Layout::price_of_level0`] ([`Layout::measure_with_debt`]).
 //! * **When it holds writers up.** From `l0_slow` runs on they are slowed, at `l0_stop` they stop
 //!   ([`GovernorConfig::level0_slows`], [`GovernorConfig::level0_pressure`], [`GovernorConfig::level0_stops`]). A
@@ -104,7 +105,8 @@ impl Layout {
     /// The windows that are better compacted within level 0, the cheapest first, where a compaction into level 1 takes
     /// `taken` bytes down onto `met` bytes and level 0 is due for the number of its runs alone. Only an emptied run lowers
     /// their number. One of which most is gone lies scattered over all keys, so to empty it writes nearly all of level 1 again.
-    /// None where what goes down is dense, since that must be written once in any case.
+    /// None where what goes down is dense, since that must be written once in any case; but any where level 0 is as wide as the
+    /// mix asks for, since what stays comes to lie with more.
     #[must_use]
     pub fn fewer_runs(
         &self,
@@ -113,8 +115,8 @@ impl Layout {
         costs: &Costs,
     ) -> Vec<Range<usize>> {
         let is_sparse = self.idle_parts().is_some_and(|parts| taken.saturating_mul(parts) < met);
-        let is_sparse = is_sparse || self.follows_mix();
-        let Some(oldest) = version.level(0).runs.last().filter(|_| is_sparse) else { return Vec::new() };
+        let may_stay = is_sparse || self.follows_mix();
+        let Some(oldest) = version.level(0).runs.last().filter(|_| may_stay) else { return Vec::new() };
         let level1 = version.level(1);
         let below: u64 = oldest.iter().map(|table| level1.overlap_bytes(&table.range)).sum();
         let price = costs.compaction_bytes(costs.compaction(oldest.bytes().saturating_add(below), 1));

@@ -25,7 +25,7 @@ pub enum Level0Width {
     Fifth,
     /// As much as makes a fifth of the data obsolete: this share.
     Mix {
-        /// Of the data, from a fifth to all.
+        /// Of the data, from a fifth to all. It is all until [`Layout::for_mix`] has been told of a keyspace.
         share: f64,
     },
 }

@@ -1,5 +1,7 @@
 //! Level 0 of large trees: which part of it is compacted, and before what.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::catalog::Lease;
 use crate::types::TableId;
@@ -53,6 +55,21 @@ fn view<'a>(id: u32, version: &'a Version, busy: &'a Claims, shape: &'a TreeShap
 fn pick(config: &PolicyConfig, tree: &Version) -> Plan {
     let (busy, shape) = (Claims::default(), config.layout.measure(tree));
     config.picker.pick(&view(0, tree, &busy, &shape), 0).unwrap()
+}
+
+/// The oldest run has been compacted within level 0, and is cut into four where flushes are cut once.
+#[test]
+fn a_section_ends_where_flushed_tables_end_though_an_older_run_is_cut_finer() {
+    let mut runs = Runs::default();
+    runs.add(0, 1, 0..1 << 16, 256);
+    (2..6).for_each(|epoch| runs.add(0, epoch, 0..1 << 16, 64));
+    // More than a group between two cuts of flushes.
+    runs.add(1, 1, 0..1 << 16, 4096);
+    let tree = runs.version();
+    let plan = pick(&policy(), &tree);
+    let of_level = |level| plan.inputs.iter().filter(move |input| input.level == level);
+    let epochs: BTreeSet<_> = of_level(0).map(|input| tree.table(input.table).unwrap().1.epoch).collect();
+    assert_eq!((epochs.len(), of_level(0).count(), of_level(1).count()), (5, 4 + 4, 64), "{plan}");
 }
 
 #[test]

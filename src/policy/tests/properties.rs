@@ -64,9 +64,7 @@ fn configs() -> [PolicyConfig; 8] {
     let Layout::Leveled(layout) = &mut even.layout else { panic!("a leveled tree") };
     layout.ratio = None;
     let mut wide = even;
-    if let Layout::Leveled(layout) = &mut wide.layout {
-        layout.level0 = Level0Width::Mix { share: LEVEL0_SHARE_MAX };
-    }
+    wide.let_level_0_follow_the_mix();
     [
         leveldb,
         with(true, false),

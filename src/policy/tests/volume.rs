@@ -247,19 +247,12 @@ fn limits_that_follow_the_tree_write_less() {
     }
 }
 
-/// The same as `config(None)`, with a level 0 as wide as the mix asks for.
-fn config_of_mix() -> PolicyConfig {
-    let mut config = config(None);
-    if let Layout::Leveled(layout) = &mut config.layout {
-        layout.level0 = Level0Width::Mix { share: LEVEL0_SHARE_MAX };
-    }
-    config
-}
-
 #[test]
 fn a_level_0_as_wide_as_the_mix_asks_for_writes_less() {
+    let mut wide = config(None);
+    wide.let_level_0_follow_the_mix();
     for gib in [3, 5] {
-        let (grown, steady) = amplifications(config_of_mix(), gib);
+        let (grown, steady) = amplifications(wide, gib);
         let (grown_fifth, steady_fifth) = amplifications(config(None), gib);
         assert!(grown <= 0.75 * grown_fifth && steady <= 1.05 * steady_fifth, "{gib} GiB: {grown}, {steady}");
     }
