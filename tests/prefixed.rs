@@ -87,14 +87,6 @@ fn lookups_have_tables_of_the_largest_level_merged_until_few_overlap() {
         }
         let (after, done) = (runs(&db), db.stats().compaction.jobs);
         assert!(after < before && done > jobs, "{after} runs of {before} after {} jobs", done - jobs);
-        // All that has moved has left a level, and so has most of what has been merged.
-        let compaction = db.stats().compaction;
-        let (moved, merged) = compaction
-            .passed
-            .iter()
-            .fold((0, 0), |(moved, merged), passed| (moved + passed.moved, merged + passed.merged));
-        assert_eq!(moved, compaction.moved_bytes);
-        assert!(moved > 0 && merged > 0 && merged <= compaction.bytes_in, "{compaction:?}");
         check(&db, &model);
     });
 }
@@ -170,6 +162,12 @@ fn tables_of_tombstones_are_merged_with_what_they_hide() {
         }
         settle(&db);
         assert!(bytes(&db) < full, "{} of {full} bytes", bytes(&db));
+        // What came later in key order moved, the rest was merged.
+        let compaction = db.stats().compaction;
+        let moved = compaction.passed.iter().map(|passed| passed.moved).sum::<u64>();
+        let merged = compaction.passed.iter().map(|passed| passed.merged).sum::<u64>();
+        assert!(moved > 0 && moved == compaction.moved_bytes, "{compaction:?}");
+        assert!(merged > 0 && merged <= compaction.bytes_in, "{compaction:?}");
         check(&db, &model);
     });
 }
