@@ -117,7 +117,7 @@ fn an_unknown_layout_is_refused_before_anything_is_touched() {
     place.succeed("put db a 1");
     let before = place.succeed("shape db");
     for (layout, reason) in [
-        ("striped", "there are default, leveled, tiered, lazy, prefixed, guarded"),
+        ("striped", "there are default, auto, leveled, tiered, lazy, prefixed, guarded"),
         ("leveled:runs=2", "only with layout=tiered"),
         ("tiered:picker=cursor", "tree.layout is Tiered"),
     ] {

@@ -26,7 +26,7 @@ runs in a level becomes one, tables are cut as the layout has them, and no level
 limits. The levels before and after are printed. Where runs hang together by their overlaps, they
 take their space twice for a while.
 
-A layout is default, leveled, tiered, lazy (lazy leveling), prefixed (PTierDB's), guarded
+A layout is default, auto, leveled, tiered, lazy (lazy leveling), prefixed (PTierDB's), guarded
 (PebblesDB's), or a profile by its name. Parts of it may be set otherwise behind it, as for
 terrace bench. It is one of the whole store: with --keyspace the other keyspaces are compacted as
 far as it has them due. A store does not record its layout, so open it with the same options
