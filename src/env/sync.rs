@@ -39,10 +39,22 @@ use order::Held;
 #[doc(hidden)]
 pub use order::{OrderedMutex, Rank};
 
-/// How often a waiter looks at a held lock before it sleeps, and how many pause instructions it runs between two
-/// looks: together about the time that it takes to sleep and be woken.
+/// How often a waiter looks before it sleeps, and how many pause instructions it runs between two looks: together
+/// about the time that it takes to sleep and be woken.
 const LOOKS: u32 = 50;
 const RELAXES: u32 = 16;
+
+/// Looks several times whether what the caller waits for is there. A thread of a simulation looks once: nothing changes
+/// while it runs.
+pub(crate) fn look<T>(mut found: impl FnMut() -> Option<T>) -> Option<T> {
+    if schedule::current().is_some() {
+        return found();
+    }
+    (0..LOOKS).find_map(|_| {
+        (0..RELAXES).for_each(|_| spin_loop());
+        found()
+    })
+}
 
 /// Called before a read of a value that other threads may replace without a lock. A simulated thread may be preempted
 /// there, so that code that relies on two reads being equal is found.
@@ -106,13 +118,7 @@ impl<T: ?Sized> Mutex<T> {
 
     /// Looks several times, then sleeps: most locks are held for less time than it takes to sleep and be woken.
     fn lock_soon(&self) -> std::sync::MutexGuard<'_, T> {
-        for _ in 0..LOOKS {
-            (0..RELAXES).for_each(|_| spin_loop());
-            if let Some(raw) = self.try_raw() {
-                return raw;
-            }
-        }
-        self.raw.lock().unwrap_or_else(PoisonError::into_inner)
+        look(|| self.try_raw()).unwrap_or_else(|| self.raw.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn lock_simulated(&self, thread: &schedule::Participant) -> std::sync::MutexGuard<'_, T> {

@@ -1,7 +1,7 @@
 //! Visibility: the sequence number up to which readers see everything.
 //!
 //! Writers finish in any order. Their batches become visible in the order of the numbers, and a writer returns when
-//! its own batch is visible.
+//! its own batch is visible. Most often that is a moment later, so it looks several times before it sleeps.
 //!
 //! Invariant: what is visible is a prefix of the numbers, in whole batches (I16).
 //!
@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::env::sync::{Condvar, OrderedMutex};
+use crate::env::sync::{Condvar, OrderedMutex, look};
 use crate::types::Seq;
 
 #[derive(Debug)]
@@ -53,7 +53,8 @@ impl Visibility {
         assert!(self.newest() < first && first <= last, "I16: {first} is visible before it is published");
         if self.newest().plus(1) != first && !planted!("shown-before-what-came-earlier") {
             state.finished.insert(first, last);
-            return self.wait(state, last);
+            drop(state);
+            return self.wait_for(last);
         }
         let mut newest = last;
         while let Some(last) = state.finished.remove(&newest.plus(1)) {
@@ -68,10 +69,11 @@ impl Visibility {
 
     /// Waits until everything up to `seq` is visible.
     pub(crate) fn wait_for(&self, seq: Seq) -> Result<(), GaveUp> {
-        if self.newest() >= seq { Ok(()) } else { self.wait(self.state.lock(), seq) }
-    }
-
-    fn wait(&self, mut state: crate::env::sync::MutexGuard<'_, State>, seq: Seq) -> Result<(), GaveUp> {
+        let seen = || (self.newest() >= seq).then_some(());
+        if seen().or_else(|| look(seen)).is_some() {
+            return Ok(());
+        }
+        let mut state = self.state.lock();
         while self.newest() < seq {
             if state.given_up {
                 return Err(GaveUp);
