@@ -6,15 +6,11 @@ use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use terrace::env::simulated::DeviceModel;
 use terrace_bench::layouts::{self, Choice, LAYOUTS, MEMORY_BYTES, Mix, SCALE, Shape};
-use terrace_bench::paper::Machine;
 
+use super::device;
 use super::output::Output;
 use crate::command::Answer;
-
-/// The name of the real device, which is not a simulated one.
-const REAL: &str = "real";
 
 /// Map which layout of levels wins where: over mixes of operations, sizes of data and shapes of keys
 ///
@@ -56,7 +52,7 @@ pub struct Arguments {
     value_bytes: usize,
 
     /// Simulated device, or `real` for the file system
-    #[arg(long, value_name = "NAME", default_value = "datacenter-sata-ssd", value_parser = machine_names())]
+    #[arg(long, value_name = "NAME", default_value = "datacenter-sata-ssd", value_parser = device::names())]
     device: String,
 
     /// Directory for the stores of --device real, which are removed afterwards [default: the system's temporary one]
@@ -76,10 +72,6 @@ const MIXES: [Mix; 5] = [Mix::Load, Mix::Writes, Mix::Half, Mix::Reads, Mix::Sca
 
 fn named<T: FromStr<Err = terrace_bench::Error>>(text: &str) -> Result<T> {
     text.parse().map_err(|error| anyhow!("{error}"))
-}
-
-fn machine_names() -> Vec<&'static str> {
-    DeviceModel::presets().chain([REAL]).collect()
 }
 
 pub fn run(arguments: &Arguments) -> Result<Answer> {
@@ -103,11 +95,6 @@ impl Arguments {
         if !(self.scale.is_finite() && self.scale >= 1.0) {
             bail!("--scale: {} is not 1 or more", self.scale);
         }
-        let machine = if self.device == REAL {
-            Machine::Real { dir: self.dir.clone() }
-        } else {
-            Machine::preset(&self.device).map_err(|error| anyhow!("{error}"))?
-        };
         Ok(Choice {
             layouts: self.rows()?,
             mixes: self.mixes.clone(),
@@ -116,7 +103,7 @@ impl Arguments {
             scale: self.scale,
             memory_bytes: self.memory_bytes.unwrap_or((MEMORY_BYTES as f64 / self.scale) as u64),
             value_bytes: self.value_bytes,
-            machine,
+            machine: device::machine(&self.device, self.dir.as_ref())?,
             seed: self.seed,
         })
     }

@@ -2,6 +2,7 @@
 
 mod calm;
 mod db;
+mod device;
 mod flags;
 mod layouts;
 mod output;

@@ -4,16 +4,13 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
-use terrace::env::simulated::DeviceModel;
-use terrace_bench::paper::{self, Choice, Experiment, Machine};
+use terrace_bench::paper::{self, Choice, Experiment};
 
+use super::device;
 use super::output::Output;
 use crate::command::Answer;
-
-/// The name of the real device, which is not a simulated one.
-const REAL: &str = "real";
 
 /// List the figures and tables of the papers that Terrace follows, or run some of them
 #[derive(Args)]
@@ -63,7 +60,7 @@ struct RunArguments {
     scale: Option<f64>,
 
     /// Simulated device, or `real` for the file system [default: the one nearest to the paper's]
-    #[arg(long, value_name = "NAME", value_parser = machine_names())]
+    #[arg(long, value_name = "NAME", value_parser = device::names())]
     device: Option<String>,
 
     /// What a flush of a simulated device takes at the paper's scale, in milliseconds; a sync takes two where a file has grown or
@@ -100,10 +97,6 @@ struct CalibrateArguments {
 fn milliseconds(text: &str) -> Result<Duration> {
     let millis: f64 = text.parse()?;
     Duration::try_from_secs_f64(millis / 1e3).map_err(|_| anyhow!("not a time: {text}"))
-}
-
-fn machine_names() -> Vec<&'static str> {
-    DeviceModel::presets().chain([REAL]).collect()
 }
 
 pub fn run(arguments: &Arguments) -> Result<Answer> {
@@ -160,13 +153,10 @@ fn find_all(ids: &[String]) -> Result<Vec<&'static Experiment>> {
 impl RunArguments {
     fn choice(&self) -> Result<Choice> {
         let machine = match self.device.as_deref() {
-            Some(REAL) if self.sync_ms.is_some() => {
-                return Err(anyhow!("--sync-ms needs a simulated device"));
-            }
-            None if self.dir.is_some() => return Err(anyhow!("--dir needs --device {REAL}")),
+            Some(device::REAL) if self.sync_ms.is_some() => bail!("--sync-ms needs a simulated device"),
+            None if self.dir.is_some() => bail!("--dir needs --device {}", device::REAL),
             None => None,
-            Some(REAL) => Some(Machine::Real { dir: self.dir.clone() }),
-            Some(name) => Some(Machine::preset(name).map_err(|error| anyhow!("{error}"))?),
+            Some(name) => Some(device::machine(name, self.dir.as_ref())?),
         };
         Ok(Choice { machine, scale: self.scale, sync: self.sync_ms, seed: self.seed })
     }
