@@ -255,7 +255,7 @@ pub struct CompactionStats {
 /// for n in 0..100 {
 ///     db.put(format!("{n:03}"), "value")?;
 /// }
-/// db.compact(..)?;
+/// db.compact()?;
 /// let level0 = db.stats().compaction.passed[0];
 /// assert!(level0.moved + level0.merged > 0 && level0.moved_share() <= 1.0);
 /// # terrace::Result::Ok(())
