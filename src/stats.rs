@@ -258,7 +258,7 @@ pub struct CompactionStats {
 /// db.compact()?;
 /// let level0 = db.stats().compaction.passed[0];
 /// assert!(level0.moved + level0.merged > 0 && level0.moved_share() <= 1.0);
-/// # terrace::Result::Ok(())
+/// # Ok::<(), terrace::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PassedBytes {
