@@ -3,14 +3,18 @@
 use std::io::{self, Write};
 
 use terrace::format::edit::{Edit, KeyspaceChange, TableRecord, TreeEdit};
-use terrace::format::log::FRAME_HEADER_BYTES;
+use terrace::format::log::{FRAME_HEADER_BYTES, LogBytes};
 use terrace::format::names::log_id_of_manifest;
 
 use super::log::dump_frames;
 use super::{Line, Printer};
 
 /// Prints `bytes`, the whole contents of manifest `number`.
-pub fn dump_manifest<W: Write>(number: u64, bytes: &[u8], printer: &mut Printer<W>) -> io::Result<()> {
+pub fn dump_manifest<W: Write>(
+    number: u64,
+    bytes: impl LogBytes<Error = io::Error>,
+    printer: &mut Printer<W>,
+) -> io::Result<()> {
     dump_frames(log_id_of_manifest(number), bytes, printer, |frame, printer| {
         match Edit::decode(frame.payload) {
             Ok(edit) => dump_edit(frame.offset, &edit, printer),
