@@ -1,10 +1,10 @@
 //! Decisions as pure functions of plain values: no clock, file, lock, thread or randomness.
 //!
 //! There are six kinds. [`Layout`]: how is a level built, and when is it too large? [`Picker`]: what is compacted or
-//! moved next? [`Cutter`](cutter::Cutter): where do outputs end? [`Retainer`]: what becomes of a compaction's inputs? [`Pacer`](pacer::Pacer): when
-//! does a job run, and how long does a writer wait? [`Placer`](placer::Placer): which device gets which bytes? Each is an enum; its
-//! variants carry their parameters. [`PolicyConfig`] names one of each, as the options have it. [`decide`] asks
-//! them in order of precedence.
+//! moved next? [`Cutter`](cutter::Cutter): where do outputs end? [`Retainer`]: what becomes of a compaction's inputs?
+//! [`Pacer`](pacer::Pacer): when does a job run, and how long does a writer wait? [`Placer`](placer::Placer): which device
+//! gets which bytes? Each is an enum; its variants carry their parameters. [`PolicyConfig`] names one of each, as the
+//! options have it. [`decide`] asks them in order of precedence.
 //!
 //! A decision depends on a view ([`TreeView`], [`LoadState`], ..) and on the prices of the machine ([`Costs`]). Its
 //! outcome is a plain value. So decisions can be tested as text (`tests/policy/`) and replayed from a log.
