@@ -14,7 +14,7 @@ mod cursors;
 mod diary;
 mod readers;
 mod reading;
-mod reduce;
+pub mod reduce;
 mod run;
 mod runner;
 
