@@ -15,7 +15,8 @@ const SAMPLES_APART: Duration = Duration::from_millis(90);
 pub enum Job {
     /// A memtable becomes tables.
     Flush,
-    /// Tables become tables.
+    /// Tables become tables. Stored runs may call it a merge.
+    #[serde(alias = "merge")]
     Compaction,
     /// Writers wait, or are slowed down.
     Stall,
