@@ -146,6 +146,12 @@ mod tests {
     }
 
     #[test]
+    fn a_stored_merge_is_a_compaction() {
+        let job = |name: &str| serde_json::from_value::<Job>(name.into()).unwrap();
+        assert_eq!((job("merge"), job("compaction")), (Job::Compaction, Job::Compaction));
+    }
+
+    #[test]
     fn samples_close_together_are_left_out() {
         let (log, start) = (EventLog::default(), Instant::now());
         for ms in (0..1000).step_by(10) {
