@@ -16,16 +16,13 @@ use crate::catalog::{LevelState, TableMeta};
 use crate::policy::closure::convex;
 use crate::policy::{OutputAge, Plan, PlanInput, PlanKind, Reason, TreeView};
 
-/// A table is searched at least this often before it is merged (LevelDB, `db/version_set.cc`: `allowed_seeks`).
-const ACCESSES_MIN: u64 = 100;
-
 /// Divisor: a table is merged once this part of it is tombstones.
 const TOMBSTONE_PARTS: u64 = 4;
 
 impl ComponentsConfig {
     /// How often a table of `bytes` is searched before it is merged; `None` for never.
     pub(super) fn accesses_max(&self, bytes: u64) -> Option<u64> {
-        Some(bytes.checked_div(self.access_bytes)?.max(ACCESSES_MIN))
+        Some(bytes.checked_div(self.access_bytes)?.max(self.accesses_min))
     }
 }
 
@@ -91,4 +88,29 @@ fn merge(
         cursor: None,
         reason,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::options::{self, Components, Options};
+    use crate::policy::{Picker, PolicyConfig};
+
+    #[test]
+    fn a_table_is_searched_by_its_size_and_at_least_so_often() {
+        let searches = |components: Components, bytes: u64| {
+            let mut tree = Options::profile("ptier").expect("a known profile").tree;
+            tree.picker = options::Picker::Components(components);
+            let Picker::Components(config) = PolicyConfig::new(&tree, 2).picker else {
+                panic!("of components")
+            };
+            config.accesses_max(bytes)
+        };
+        let components = Components { access_bytes: 16 << 10, ..Components::default() };
+        assert_eq!(searches(components, 4 << 20), Some(256));
+        assert_eq!(searches(components, 64 << 10), Some(100));
+        let sooner = Components { accesses_min: 1, ..components };
+        assert_eq!(searches(sooner, 64 << 10), Some(4));
+        assert_eq!(searches(sooner, 1 << 10), Some(1));
+        assert_eq!(searches(Components { access_bytes: 0, ..components }, 64 << 10), None);
+    }
 }

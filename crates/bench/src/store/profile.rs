@@ -71,6 +71,7 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "oldest_runs" => window(tree)?.oldest_runs = value.parse()?,
         "moves" => components(tree)?.moves = is_on(value)?,
         "access_bytes" => components(tree)?.access_bytes = size(value)?,
+        "accesses_min" => components(tree)?.accesses_min = value.parse()?,
         "job_bytes" => components(tree)?.job_bytes = size(value)?,
         "table_bytes" => tables(tree)?.table_bytes = size(value)?,
         "flushes" => tables(tree)?.flushes = flushes(value)?,
@@ -423,11 +424,11 @@ mod tests {
         assert_eq!(tiered.layout, Layout::Tiered(limits));
         assert_eq!(tiered.picker, Picker::Levels(Levels { part_bytes: 8 << 20 }));
         let text = "default:layout=prefixed:level1_bytes=3M:ratio=6:l0_trigger=5:picker=components:moves=off:\
-                    access_bytes=0:job_bytes=1M:cutter=prefix:table_bytes=4M";
+                    access_bytes=0:accesses_min=7:job_bytes=1M:cutter=prefix:table_bytes=4M";
         let prefixed = options(text).unwrap().tree;
         let limits = Prefixed { level1_bytes: 3 << 20, ratio: 6, l0_trigger: 5 };
         assert_eq!(prefixed.layout, Layout::Prefixed(limits));
-        let components = Components { moves: false, access_bytes: 0, job_bytes: 1 << 20 };
+        let components = Components { moves: false, access_bytes: 0, accesses_min: 7, job_bytes: 1 << 20 };
         assert_eq!(prefixed.picker, Picker::Components(components));
         let tables = TableSize { table_bytes: 4 << 20, flushes: Flushes::Cut };
         assert_eq!(prefixed.cutter, Cutter::Prefix(tables));
