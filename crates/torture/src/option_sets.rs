@@ -79,6 +79,7 @@ pub fn random(seed: u64) -> (String, Options) {
         pacer: pacer(rng, governor),
         placer: Placer::OneDevice(OneDevice { packs, descriptors }),
         block_bytes,
+        ..TreeOptions::default()
     };
     let mut options = Options {
         memory_bytes: Some(*rng.pick(&[1 << 20, 2 << 20, 8 << 20])),
@@ -264,6 +265,8 @@ fn large_tables() -> Options {
     let tree = tiny().tree.with(|tree| {
         tree.tables().table_bytes = 64 << 10;
         tree.block_bytes = 256;
+        // Some of the tables have more, some less.
+        tree.partitioned_bytes_min = 12 << 10;
         *tree.level1_bytes() = 32 << 10;
     });
     Options { memtable_bytes: 8 << 10, tree, ..tiny() }

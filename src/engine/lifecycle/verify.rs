@@ -81,6 +81,12 @@ impl Verification<'_> {
     fn verify_table(&self, tree: &Tree, meta: &Arc<TableMeta>, report: &mut VerifyReport) -> Result<()> {
         let file = self.jobs.cache.packs().file(meta.extent.pack)?;
         let table = Arc::new(TableReader::open(&file, meta.id, meta.extent, meta.max_seq)?);
+        // Each is read here, whatever the cache has.
+        for at in 0..table.partitions() {
+            let partition = table.open_partition(&file, at)?;
+            report.blocks += partition.blocks() as u64;
+            table.keep_partition(at, Arc::new(partition));
+        }
         let damaged =
             |what: &str| Err(file.corruption(meta.extent.offset, format!("table {}: {what}", meta.id)));
         let properties = table.properties(&file)?;
@@ -104,11 +110,12 @@ impl Verification<'_> {
             if !meta.range.contains(key) {
                 return damaged("an entry lies outside the table's range");
             }
-            if !table.may_contain(filter::hash(key)) {
+            let Some(open) = table.open_for(key) else { return damaged("an entry lies in no partition") };
+            if !open.may_contain(filter::hash(key)) {
                 return damaged("the filter denies a key that is there");
             }
             let prefix = tree.record.prefix.and_then(|rule| Some(PrefixProbe::new(rule, rule.of(key)?)));
-            if prefix.is_some_and(|prefix| !table.may_contain_prefix(&prefix)) {
+            if prefix.is_some_and(|prefix| !open.may_contain_prefix(&prefix)) {
                 return damaged("the filter denies the prefix of a key that is there");
             }
             entries += 1;
