@@ -1,7 +1,7 @@
 //! The write path: everything that a commit can reach.
 //!
 //! [`WritePath`] takes a batch from its caller to the log, to the memtables and to what readers see ([`commit`]). It
-//! also checks conditions ([`conflict`]), decides how long a writer waits ([`pressure`]), and hands out tickets
+//! also checks conditions ([`conflict`]), decides how long a writer waits ([`verdict`]), and hands out tickets
 //! ([`tickets`]). An ingest ends by it, and a checkpoint takes its moment by it.
 //!
 //! It plans and runs no job: of the background it asks for space and for the load, and wakes it when there is
@@ -12,7 +12,7 @@
 //!
 //! [`commit`]: super::commit
 //! [`conflict`]: super::conflict
-//! [`pressure`]: super::pressure
+//! [`verdict`]: super::verdict
 //! [`tickets`]: super::tickets
 
 use std::sync::Arc;
@@ -20,21 +20,22 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::commit::SyncGroup;
-use super::pressure::Pressure;
 use super::tickets::Tickets;
-use super::visibility::Visibility;
-use super::writer::{Writer, writable};
-use crate::engine::jobs::expiry::Clock;
-use crate::engine::lifecycle::preallocate::Preallocator;
-use crate::engine::lifecycle::settings::Settings;
-use crate::engine::observe::alarm::Alarm;
-use crate::engine::observe::events::Events;
-use crate::engine::observe::health::Health;
-use crate::engine::observe::statistics::Statistics;
+use crate::engine::keyspace::Trees;
+use crate::engine::keyspace::expiry::Clock;
+use crate::engine::log::writer::{Writer, writable};
 use crate::engine::read::path::ReadPath;
 use crate::engine::schedule::background::Background;
+use crate::engine::shared::alarm::Alarm;
+use crate::engine::shared::events::Events;
+use crate::engine::shared::health::Health;
+use crate::engine::shared::ids::IdCounters;
+use crate::engine::shared::pressure::Pressure;
+use crate::engine::shared::settings::Settings;
+use crate::engine::shared::statistics::Statistics;
+use crate::engine::shared::visibility::Visibility;
+use crate::engine::space::preallocator::Preallocator;
 use crate::engine::space::storage::Storage;
-use crate::engine::{IdCounters, Trees};
 use crate::env::Env;
 use crate::env::sync::{OrderedMutex, before_look};
 use crate::error::Result;

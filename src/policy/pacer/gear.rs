@@ -15,8 +15,9 @@
 
 use std::time::Duration;
 
-use super::{Admission, Deferral, GovernorConfig, JobClass, Pressure, Slowdown, WriterVerdict};
-use crate::policy::{LoadState, Plan};
+use super::{Admission, Deferral, GovernorConfig, Pressure, Slowdown, WriterVerdict};
+use crate::policy::load::{JobClass, LoadState, Round};
+use crate::policy::plan::Plan;
 use crate::types::LEVELS;
 
 /// How often rounds are looked at.
@@ -37,17 +38,6 @@ pub struct GearConfig {
     pub spring_percent: u8,
     /// For how long it sleeps, for each time that `C0` holds more than that part.
     pub spring: Duration,
-}
-
-/// The beginning of a level's round.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Round {
-    /// Bytes that the level held; 0 if none has begun.
-    pub bytes: u64,
-    /// What had come into it by then.
-    pub moved_in: u64,
-    /// What had left it by then.
-    pub moved_out: u64,
 }
 
 impl GearConfig {
@@ -129,7 +119,10 @@ pub(super) fn rounds(load: &LoadState) -> [Round; LEVELS] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{LevelLoad, Pace, Pacer, PolicyConfig, Reason, UserLoad};
+    use crate::policy::config::PolicyConfig;
+    use crate::policy::load::{LevelLoad, Pace, UserLoad};
+    use crate::policy::pacer::Pacer;
+    use crate::policy::plan::Reason;
 
     fn gear() -> GearConfig {
         let Pacer::Governor(limits) = PolicyConfig::leveldb().pacer else { panic!("LevelDB's") };

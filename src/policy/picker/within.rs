@@ -14,7 +14,8 @@ use std::sync::Arc;
 use super::components::ComponentsConfig;
 use crate::catalog::{LevelState, TableMeta};
 use crate::policy::closure::convex;
-use crate::policy::{OutputAge, Plan, PlanInput, PlanKind, Reason, TreeView};
+use crate::policy::plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
+use crate::policy::view::TreeView;
 
 /// Divisor: a table is merged once this part of it is tombstones.
 const TOMBSTONE_PARTS: u64 = 4;
