@@ -93,25 +93,29 @@ fn merge(
 
 #[cfg(test)]
 mod tests {
-    use crate::options::{self, Components, Options};
-    use crate::policy::{Picker, PolicyConfig};
+    use super::super::PickerConfig;
+    use super::*;
 
     #[test]
     fn a_table_is_searched_by_its_size_and_at_least_so_often() {
-        let searches = |components: Components, bytes: u64| {
-            let mut tree = Options::profile("ptier").expect("a known profile").tree;
-            tree.picker = options::Picker::Components(components);
-            let Picker::Components(config) = PolicyConfig::new(&tree, 2).picker else {
-                panic!("of components")
-            };
-            config.accesses_max(bytes)
+        let base = PickerConfig {
+            group_bytes: 0,
+            group_parts: 1,
+            settle: false,
+            expansion_bytes_max: 0,
+            grandparent_bytes_max: 0,
         };
-        let components = Components { access_bytes: 16 << 10, ..Components::default() };
-        assert_eq!(searches(components, 4 << 20), Some(256));
-        assert_eq!(searches(components, 64 << 10), Some(100));
-        let sooner = Components { accesses_min: 1, ..components };
-        assert_eq!(searches(sooner, 64 << 10), Some(4));
-        assert_eq!(searches(sooner, 1 << 10), Some(1));
-        assert_eq!(searches(Components { access_bytes: 0, ..components }, 64 << 10), None);
+        let config = |access_bytes, accesses_min| ComponentsConfig {
+            base,
+            moves: true,
+            access_bytes,
+            accesses_min,
+            job_bytes: 0,
+        };
+        assert_eq!(config(16 << 10, 100).accesses_max(4 << 20), Some(256));
+        assert_eq!(config(16 << 10, 100).accesses_max(64 << 10), Some(100));
+        assert_eq!(config(16 << 10, 1).accesses_max(64 << 10), Some(4));
+        assert_eq!(config(16 << 10, 1).accesses_max(1 << 10), Some(1));
+        assert_eq!(config(0, 1).accesses_max(64 << 10), None);
     }
 }
