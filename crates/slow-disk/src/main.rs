@@ -1,7 +1,7 @@
 //! `slow-disk`: runs a command on a real disk made slow.
 //!
-//! 1. [`mod@run`] makes the run known, and has it watched by a [`guardian`]; [`leftovers`] clears what a run leaves, whoever
-//!    outlives it, in the worst case the next run.
+//! 1. [`mod@run`] makes the run known by a [`directory`], and has it watched by a [`guardian`]; [`leftovers`] clears what a run
+//!    leaves, whoever outlives it, in the worst case the next run.
 //! 2. [`volume`] makes an image, a loop device over it, a file system on that, and mounts it. With a sync latency,
 //!    the image is reached through [`delay`], a file system in a process beside that holds back every sync.
 //! 3. [`limits`] gives the loop device rules of the kernel's block throttling.
@@ -15,6 +15,7 @@
 #![expect(clippy::disallowed_methods, reason = "a tool beside the store, on real files and real time")]
 
 mod delay;
+mod directory;
 mod guardian;
 mod init;
 mod leftovers;
