@@ -437,6 +437,7 @@ fn smallest_tree() -> TreeOptions {
             descriptors: Descriptors::PerTable,
         }),
         block_bytes: 256,
+        partitioned_bytes_min: 0,
     }
 }
 
@@ -457,6 +458,7 @@ fn largest_tree() -> TreeOptions {
             descriptors: Descriptors::PerPack,
         }),
         block_bytes: 1 << 20,
+        partitioned_bytes_min: u64::MAX,
     }
 }
 
@@ -514,8 +516,9 @@ fn prefixed_trees(smallest: &Options, largest: &Options) -> [Options; 3] {
     };
     let least = Prefixed { level1_bytes: 4 << 10, ratio: 2, l0_trigger: 1 };
     let most = Prefixed { level1_bytes: 1 << 50, ratio: 100, l0_trigger: 1000 };
-    let hasty = Components { moves: true, access_bytes: 1 << 30, job_bytes: 4 << 10 };
-    let patient = Components { moves: false, access_bytes: 1 << 10, job_bytes: 1 << 40 };
+    let hasty = Components { moves: true, access_bytes: 1 << 30, accesses_min: 1, job_bytes: 4 << 10 };
+    let patient =
+        Components { moves: false, access_bytes: 1 << 10, accesses_min: 1_000_000, job_bytes: 1 << 40 };
     [
         tree(smallest, least, hasty, 1 << 10),
         tree(largest, most, patient, 1 << 30),

@@ -29,6 +29,7 @@ mod model;
 mod multi_get;
 mod opening;
 mod pacing;
+mod partitions;
 mod prefix;
 mod prefixed;
 mod properties;

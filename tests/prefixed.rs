@@ -180,7 +180,8 @@ fn a_store_changes_its_layout_at_any_opening() {
     scheduled(move |env| {
         let mut leveled = tiny();
         leveled.tree.layout = Layout::Leveled(Leveled { level1_bytes: 16 << 10, ratio: 4, l0_trigger: 2 });
-        let whole = Components { moves: false, access_bytes: 0, job_bytes: 16 << 10 };
+        let whole =
+            Components { moves: false, access_bytes: 0, job_bytes: 16 << 10, ..Components::default() };
         let mut any_prefix = prefixed(Components { job_bytes: 16 << 10, ..Components::default() });
         any_prefix.keyspace = KeyspaceOptions::default();
         let all = [leveled.clone(), prefixed(Components::default()), leveled, prefixed(whole), any_prefix];

@@ -416,8 +416,12 @@ fn make_prefixed(options: &mut Options, roll: &mut impl FnMut(u64) -> u64) {
         let (level1_bytes, l0_trigger) = (*tree.level1_bytes(), *tree.l0_trigger());
         tree.layout = Layout::Prefixed(Prefixed { level1_bytes, ratio: 2 + roll(9) as u32, l0_trigger });
         let (moves, access_bytes) = (roll(3) > 0, roll(3) << 10);
-        tree.picker =
-            Picker::Components(Components { moves, access_bytes, job_bytes: (16 << 10) << roll(6) });
+        tree.picker = Picker::Components(Components {
+            moves,
+            access_bytes,
+            job_bytes: (16 << 10) << roll(6),
+            ..Components::default()
+        });
     }
     let size = *tree.tables();
     tree.cutter = if roll(2) == 0 { Cutter::Size(size) } else { Cutter::Prefix(size) };

@@ -505,6 +505,7 @@ impl Input {
         let components = Components {
             moves: self.pick(&[true, false]),
             access_bytes: self.pick(&[0, 1 << 10]),
+            accesses_min: 1,
             job_bytes: self.pick(&[4 << 10, 1 << 20]),
         };
         let (layout, picker) = if self.pick(&[false, true]) {

@@ -1,14 +1,19 @@
-//! Footer, handle, properties, and sealed blocks - the last also behind a checksum that matches.
+//! Footer, handles, properties, and sealed blocks - the last also behind a checksum that matches.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use terrace::format::checksum::Place;
-use terrace::format::table::{BlockHandle, Codec, FOOTER_BYTES, Footer, Properties, open_block, seal_block};
+use terrace::format::table::{
+    BlockHandle, Codec, FOOTER_BYTES, Footer, PartitionHandle, Properties, open_block, seal_block,
+};
 
 const PLACE: Place = Place { id: 7, offset: 4096 };
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(handle) = BlockHandle::decode(bytes) {
+        assert_eq!(handle.encode(), bytes);
+    }
+    if let Ok(handle) = PartitionHandle::decode(bytes) {
         assert_eq!(handle.encode(), bytes);
     }
     if let Ok(properties) = Properties::decode(bytes) {

@@ -57,6 +57,15 @@ pub struct FilterBuilder {
     hashes: Vec<u64>,
 }
 
+/// A place between two keys of a [`FilterBuilder`], at which a filter may begin.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct FilterMark {
+    /// Keys and prefixes before it.
+    len: usize,
+    /// Hash of the last prefix before it. Keys behind may have the same.
+    prefix: Option<u64>,
+}
+
 impl FilterBuilder {
     /// A builder without keys, which also adds their prefixes by `rule`.
     #[must_use]
@@ -105,16 +114,32 @@ impl FilterBuilder {
         self.hashes.is_empty()
     }
 
+    /// The place behind the last key.
+    #[must_use]
+    pub fn mark(&self) -> FilterMark {
+        let prefix = (!self.last_prefix.is_empty()).then(|| hash(&self.last_prefix));
+        FilterMark { len: self.hashes.len(), prefix }
+    }
+
     /// Appends a filter of about `bits_per_key` bits (at least 1) for each key and prefix to `out`, and starts the next
     /// one.
     pub fn finish(&mut self, bits_per_key: u8, out: &mut Vec<u8>) {
+        self.finish_part([FilterMark::default(), self.mark()], bits_per_key, out);
+        self.last_prefix.clear();
+        self.hashes.clear();
+    }
+
+    /// Appends a filter of the keys between two marks to `out`, and their prefixes.
+    pub fn finish_part(&self, [from, to]: [FilterMark; 2], bits_per_key: u8, out: &mut Vec<u8>) {
+        let part = self.hashes.get(from.len..to.len).unwrap_or_default();
+        let hashes = || from.prefix.iter().chain(part);
         let bits_per_key = bits_per_key.max(1);
         let probes = ((u16::from(bits_per_key) * 6 + 5) / 10).clamp(1, PROBES_MAX.into()) as u8;
-        let bits = self.hashes.len() * usize::from(bits_per_key);
+        let bits = hashes().count() * usize::from(bits_per_key);
         let lines = bits.div_ceil(8 * LINE_BYTES).max(1);
         let start = out.len();
         out.resize(start + lines * LINE_BYTES, 0);
-        for &hash in &self.hashes {
+        for &hash in hashes() {
             let line = start + line_of(hash, lines) * LINE_BYTES;
             let line = &mut out[line..line + LINE_BYTES];
             for bit in Probes::new(hash).take(probes.into()) {
@@ -123,8 +148,6 @@ impl FilterBuilder {
         }
         out.push(probes);
         out.extend(prefix::encode(self.rule));
-        self.last_prefix.clear();
-        self.hashes.clear();
     }
 }
 

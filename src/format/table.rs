@@ -2,7 +2,10 @@
 //!
 //! ```text
 //! table:   data blocks | filter block, if any | index block | range tombstone block, if any | properties block | footer
+//!     or   data blocks | partitions | index block of the partitions | range tombstone block, if any | and so on
 //!          offsets are relative to the table, which is thereby free to move
+//!
+//! partition: filter block, if any | index block
 //!
 //! sealed block                                   handle
 //! OFFSET SIZE FIELD                              OFFSET SIZE FIELD
@@ -34,6 +37,12 @@
 //! So the first index entry at or behind (key, stamp) names the only block that can hold the first data entry at or
 //! behind (key, stamp). If that block has no such entry, the search falls between two blocks, and the entry is the
 //! first one of the next block.
+//!
+//! **Partitions.** The index and filter of a large table are divided, so that a reader of one key needs a small part of
+//! them. A partition has the index entries of consecutive data blocks and the filter of their keys. No user key is in
+//! two partitions. The index block of the table has an entry for each partition instead: the key and stamp of the
+//! partition's last entry, and as its value the handle of the filter block (zeros if there is none), then that of the
+//! index block. By the length of its values a reader knows which of the two it has. The footer names no filter then.
 //!
 //! A raw block is decoded without a copy. A block is stored as LZ4 only if that saves an eighth of it.
 
@@ -116,6 +125,53 @@ impl BlockHandle {
     #[must_use]
     pub fn end(self) -> u64 {
         self.offset.saturating_add(self.length.into())
+    }
+}
+
+/// Bytes of an encoded [`PartitionHandle`].
+pub const PARTITION_HANDLE_BYTES: usize = 2 * HANDLE_BYTES;
+
+/// Where a partition lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PartitionHandle {
+    /// The filter of its keys, if the table has one.
+    pub filter: Option<BlockHandle>,
+    /// The index of its data blocks, which lies behind the filter.
+    pub index: BlockHandle,
+}
+
+impl PartitionHandle {
+    /// The stored form.
+    #[must_use]
+    pub fn encode(self) -> [u8; PARTITION_HANDLE_BYTES] {
+        let mut bytes = [0; PARTITION_HANDLE_BYTES];
+        let filter = self.filter.map_or([0; HANDLE_BYTES], BlockHandle::encode);
+        bytes[..HANDLE_BYTES].copy_from_slice(&filter);
+        bytes[HANDLE_BYTES..].copy_from_slice(&self.index.encode());
+        bytes
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// When `bytes` are not exactly [`PARTITION_HANDLE_BYTES`], a block is too short or ends beyond 64 bits, or the filter does
+    /// not lie before the index.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut decoder = Decoder::new(bytes);
+        let filter = BlockHandle::read(&mut decoder)?;
+        let index = BlockHandle::read(&mut decoder)?;
+        decoder.finish()?;
+        let index = index.ok_or(Malformed::new(HANDLE_BYTES, "partition without an index"))?;
+        if filter.is_some_and(|filter| filter.end() > index.offset) {
+            return Err(Malformed::new(0, "a partition's filter is not before its index"));
+        }
+        Ok(Self { filter, index })
+    }
+
+    /// Offset of its first byte, in the table.
+    #[must_use]
+    pub fn start(self) -> u64 {
+        self.filter.unwrap_or(self.index).offset
     }
 }
 

@@ -110,9 +110,11 @@ pub struct Components {
     /// if one has a single prefix and the other has several. Otherwise all that overlaps is merged. Default: true.
     pub moves: bool,
     /// A table of the largest level is merged with those that overlap it once lookups have searched it this often: its size
-    /// divided by this number of bytes, but at least 100 times; 1 KiB to 1 GiB, or 0 for never. Default: 16 KiB (LevelDB's
-    /// seeks, `db/version_set.cc`).
+    /// divided by this number of bytes, but at least `accesses_min` times; 1 KiB to 1 GiB, or 0 for never. Default: 16 KiB
+    /// (LevelDB's seeks, `db/version_set.cc`).
     pub access_bytes: u64,
+    /// A smaller table is searched this often before it is merged; 1 to 1,000,000. Default: 100 (LevelDB's `allowed_seeks`).
+    pub accesses_min: u64,
     /// Bytes that one job takes of tables that overlap each other, about; 4 KiB to 1 TiB. A small number means jobs that take
     /// little space and time. A large one leaves fewer tables that overlap each other. Default: 256 MiB.
     pub job_bytes: u64,
@@ -120,7 +122,7 @@ pub struct Components {
 
 impl Default for Components {
     fn default() -> Self {
-        Self { moves: true, access_bytes: 16 << 10, job_bytes: 256 << 20 }
+        Self { moves: true, access_bytes: 16 << 10, accesses_min: 100, job_bytes: 256 << 20 }
     }
 }
 
@@ -157,10 +159,11 @@ impl Picker {
                 range("tree.picker.oldest_runs", *oldest_runs as u64, 1, 10_000)
             }
             Self::Guards => Ok(()),
-            Self::Components(Components { moves: _, access_bytes, job_bytes }) => {
+            Self::Components(Components { moves: _, access_bytes, accesses_min, job_bytes }) => {
                 if *access_bytes > 0 {
                     range("tree.picker.access_bytes", *access_bytes, 1 << 10, 1 << 30)?;
                 }
+                range("tree.picker.accesses_min", *accesses_min, 1, 1_000_000)?;
                 range("tree.picker.job_bytes", *job_bytes, 4 << 10, 1 << 40)
             }
             Self::Levels(Levels { part_bytes }) => range("tree.picker.part_bytes", *part_bytes, 0, 4 << 30),

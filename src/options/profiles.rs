@@ -142,6 +142,7 @@ fn leveldb(table_bytes: u64) -> Options {
             descriptors: Descriptors::PerTable,
         }),
         block_bytes: 4096,
+        ..TreeOptions::default()
     };
     Options { tree, background_threads: Some(1), ..Options::default() }
 }

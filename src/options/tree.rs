@@ -39,6 +39,10 @@ pub struct TreeOptions {
     /// Size of a block of a table, in bytes; 256 B to 1 MiB. A lookup that misses the cache reads one block. Default:
     /// 4 KiB, a page of the operating system.
     pub block_bytes: u32,
+    /// In tables of at least this many bytes of blocks, index and filter are in partitions, each with an index of about the size
+    /// of a block. Such a table is never open as a whole: the cache keeps its partitions one by one. 0 means all tables. Tables
+    /// far smaller than the cache are better whole. Default: 8 MiB.
+    pub partitioned_bytes_min: u64,
 }
 
 impl Default for TreeOptions {
@@ -51,6 +55,7 @@ impl Default for TreeOptions {
             pacer: Pacer::default(),
             placer: Placer::default(),
             block_bytes: 4096,
+            partitioned_bytes_min: 8 << 20,
         }
     }
 }
@@ -74,7 +79,16 @@ impl TreeOptions {
     ///
     /// No pattern here stands for "any other": whoever adds a variant says here which of the others it goes with.
     fn go_together(&self) -> Result<()> {
-        let Self { layout, picker, cutter, retainer, pacer, placer, block_bytes: _ } = self;
+        let Self {
+            layout,
+            picker,
+            cutter,
+            retainer,
+            pacer,
+            placer,
+            block_bytes: _,
+            partitioned_bytes_min: _,
+        } = self;
         // These go with every other one: each takes a run below level 0 for what it is.
         match (cutter, retainer, placer) {
             (

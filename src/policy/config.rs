@@ -173,9 +173,10 @@ fn picker(picker: &options::Picker, layout: &options::Layout, table_bytes: u64) 
         }
         // The limits are those of manual compactions.
         options::Picker::Guards => Picker::Guards(config(Group::SINGLE), guarded(layout)),
-        options::Picker::Components(Components { moves, access_bytes, job_bytes }) => {
+        options::Picker::Components(Components { moves, access_bytes, accesses_min, job_bytes }) => {
             let group = Group { bytes: table_bytes.saturating_mul(ALONE_TABLES_MAX), ..Group::SINGLE };
-            Picker::Components(ComponentsConfig { base: config(group), moves, access_bytes, job_bytes })
+            let base = config(group);
+            Picker::Components(ComponentsConfig { base, moves, access_bytes, accesses_min, job_bytes })
         }
         // A level is merged or moved as one; in parts, each cluster of tables by itself. A table moves whatever it overlaps
         // in the level after the target, for that is merged with whole levels, too.

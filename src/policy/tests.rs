@@ -96,6 +96,7 @@ impl PolicyConfig {
             base,
             moves: true,
             access_bytes: 16 << 10,
+            accesses_min: 100,
             job_bytes: u64::MAX,
         });
         self.cutter = Cutter::Prefix(SizeConfig { grandparent_bytes_max: u64::MAX, ..size });

@@ -7,6 +7,8 @@
 //!   without a search for as long as the metadata lives. Attached tables take at most one part in [`ATTACHED_SHARE`]
 //!   of the budget. Open tables beyond that share compete with the blocks. A job attaches the tables that it writes,
 //!   so that no reader waits for one to be opened after a compaction.
+//! * **Partitions** of the index and filter of a large table are opened one by one, and kept by the same rules: in the open
+//!   table while the share allows it, and else beside the blocks.
 //! * **Frames.** All other entries lie in [`Frames`], whose memory is the rest of the budget. Their contents take a
 //!   little less than that, since some frames are always free.
 //!
@@ -15,6 +17,7 @@
 mod admission;
 pub(crate) mod buffers;
 pub(crate) mod frames;
+mod partitions;
 mod pinned;
 mod readahead;
 mod row_cache;
@@ -320,7 +323,7 @@ impl TableCache {
             return Ok(None);
         }
         let (file, end) = pack.pending();
-        let mut table = TableReader::written(file, record, end)?;
+        let mut table = TableReader::written(file, record, end, |partition| self.has_room_for(partition))?;
         let charge = self.charge(table.memory_bytes() as u64);
         let fits = charge.is_some();
         table.set_charge(charge);
@@ -415,6 +418,7 @@ impl TableCache {
         let Some(table) = meta.attachment.get::<TableReader>() else { return };
         self.forget_pinned(table);
         self.forget_units(table);
+        self.forget_partitions(table);
     }
 
     /// Drops the blocks and spans of a table.

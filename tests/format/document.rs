@@ -20,6 +20,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("BLOCK_HEADER_BYTES", block::BLOCK_HEADER_BYTES.to_string()),
         ("TRAILER_BYTES", table::TRAILER_BYTES.to_string()),
         ("HANDLE_BYTES", table::HANDLE_BYTES.to_string()),
+        ("PARTITION_HANDLE_BYTES", table::PARTITION_HANDLE_BYTES.to_string()),
         ("FOOTER_BYTES", table::FOOTER_BYTES.to_string()),
         ("TABLE_MAGIC", magic(table::TABLE_MAGIC)),
         ("LINE_BYTES", filter::LINE_BYTES.to_string()),

@@ -20,7 +20,7 @@ use terrace::format::identity::Identity;
 use terrace::format::log::{FrameReader, Tail};
 use terrace::format::manifest::ManifestStart;
 use terrace::format::pack::PackDirectory;
-use terrace::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, open_block};
+use terrace::format::table::{BlockHandle, FOOTER_BYTES, Footer, PartitionHandle, Properties, open_block};
 use terrace::format::{Malformed, current, tombstones};
 use terrace::types::Seq;
 
@@ -104,6 +104,26 @@ fn table() -> Result<(), Malformed> {
     let entry = data.seek(SECOND.0, SECOND.1);
     assert_eq!((data.stamp(entry), data.value(entry)), (SECOND.1, SECOND.2));
     assert_eq!(data.seek(FIRST.0, FIRST.1), 0);
+    Ok(())
+}
+
+#[test]
+fn partitioned_table() -> Result<(), Malformed> {
+    check("partitioned_table", &samples::partitioned_table());
+    let bytes = golden::read("partitioned_table");
+    let footer = Footer::decode(&bytes[bytes.len() - FOOTER_BYTES..])?;
+    assert_eq!(footer.filter, None);
+    let partitions = Block::decode(block(&bytes, footer.index.expect("an index"))?)?;
+    assert_eq!(partitions.len(), 2);
+    for (at, (key, stamp, value)) in [*FIRST, *SECOND].into_iter().enumerate() {
+        assert_eq!(partitions.seek(key, stamp), at);
+        let partition = PartitionHandle::decode(partitions.value(at))?;
+        let filter = Filter::decode(&block(&bytes, partition.filter.expect("a filter"))?)?;
+        assert!(filter.may_contain(filter::hash(key)));
+        let index = Block::decode(block(&bytes, partition.index)?)?;
+        let data = Block::decode(block(&bytes, BlockHandle::decode(index.value(0))?)?)?;
+        assert_eq!((data.len(), data.stamp(0), data.value(0)), (1, stamp, value));
+    }
     Ok(())
 }
 

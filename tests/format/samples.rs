@@ -14,7 +14,9 @@ use terrace::format::identity::{Identity, StoreId};
 use terrace::format::log::{FrameWriter, first_prev};
 use terrace::format::manifest::{EDIT_FRAME, ManifestStart, START_FRAME};
 use terrace::format::pack::{PackDirectory, PackEntry};
-use terrace::format::table::{BlockHandle, Codec, Footer, Properties, seal_block, separator};
+use terrace::format::table::{
+    BlockHandle, Codec, Footer, PartitionHandle, Properties, seal_block, separator,
+};
 use terrace::format::timestamped::second;
 use terrace::format::tombstones;
 use terrace::types::{
@@ -200,6 +202,43 @@ pub fn table() -> Vec<u8> {
     filter.add(SECOND.0);
     let filter = Some(append(&mut out, |payload| filter.finish(10, payload)));
     let index = Some(append(&mut out, |payload| index.finish(payload)));
+    finish(out, data_bytes, index, filter)
+}
+
+/// The same with a partition for each of its blocks.
+pub fn partitioned_table() -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut blocks = Vec::new();
+    for (entry, next) in [(&*FIRST, Some(SECOND.0)), (&*SECOND, None)] {
+        let mut data = BlockBuilder::new();
+        data.add(entry.0, entry.1, entry.2);
+        let handle = append(&mut out, |payload| data.finish(payload));
+        let mut key = Vec::new();
+        let stamp = separator(entry.0, entry.1, next, &mut key);
+        blocks.push((entry.0, key, stamp, handle));
+    }
+    let data_bytes = out.len() as u64;
+    let mut partitions = BlockBuilder::new();
+    for (first, key, stamp, handle) in blocks {
+        let mut filter = FilterBuilder::new(Some(RULE));
+        filter.add(first);
+        let mut index = BlockBuilder::new();
+        index.add(&key, stamp, &handle.encode());
+        let filter = Some(append(&mut out, |payload| filter.finish(10, payload)));
+        let index = append(&mut out, |payload| index.finish(payload));
+        partitions.add(&key, stamp, &PartitionHandle { filter, index }.encode());
+    }
+    let index = Some(append(&mut out, |payload| partitions.finish(payload)));
+    finish(out, data_bytes, index, None)
+}
+
+/// Appends what lies behind the index.
+fn finish(
+    mut out: Vec<u8>,
+    data_bytes: u64,
+    index: Option<BlockHandle>,
+    filter: Option<BlockHandle>,
+) -> Vec<u8> {
     let tombstones = Some(append(&mut out, |payload| tombstones::encode(&[range_tombstone()], payload)));
     let properties = append(&mut out, |payload| properties().encode(payload));
     out.extend(Footer { table: TABLE, data_bytes, index, filter, tombstones, properties }.encode());

@@ -79,6 +79,7 @@ pub fn random(seed: u64) -> (String, Options) {
         pacer: pacer(rng, governor),
         placer: Placer::OneDevice(OneDevice { packs, descriptors }),
         block_bytes,
+        ..TreeOptions::default()
     };
     let mut options = Options {
         memory_bytes: Some(*rng.pick(&[1 << 20, 2 << 20, 8 << 20])),
@@ -143,11 +144,16 @@ fn adaptive(rng: &mut Rng, (l0_bytes, l0_runs): (u64, usize)) -> Layout {
 /// A layout of several runs in a level, and its picker.
 fn prefixed(rng: &mut Rng, (level1_bytes, l0_trigger): (u64, usize)) -> (Layout, Picker) {
     let layout = Prefixed { level1_bytes, ratio: *rng.pick(&[2, 4, 10]), l0_trigger };
-    let picker = Components {
+    let mut picker = Components {
         moves: rng.percent(70),
         access_bytes: *rng.pick(&[0, 1 << 10, 16 << 10]),
         job_bytes: *rng.pick(&[4 << 10, 64 << 10, 256 << 20]),
+        ..Components::default()
     };
+    // The tables are small, so that few of their keys are looked up a hundred times.
+    if picker.access_bytes == 1 << 10 {
+        picker.accesses_min = 1;
+    }
     (Layout::Prefixed(layout), Picker::Components(picker))
 }
 
@@ -259,6 +265,8 @@ fn large_tables() -> Options {
     let tree = tiny().tree.with(|tree| {
         tree.tables().table_bytes = 64 << 10;
         tree.block_bytes = 256;
+        // Some of the tables have more, some less.
+        tree.partitioned_bytes_min = 12 << 10;
         *tree.level1_bytes() = 32 << 10;
     });
     Options { memtable_bytes: 8 << 10, tree, ..tiny() }
@@ -387,8 +395,12 @@ fn ptier() -> Options {
 fn ptier_in_parts() -> Options {
     let tree = tiny().tree.with(|tree| {
         tree.layout = Layout::Prefixed(Prefixed { level1_bytes: 8 << 10, ratio: 2, l0_trigger: 2 });
-        tree.picker =
-            Picker::Components(Components { moves: true, access_bytes: 1 << 10, job_bytes: 16 << 10 });
+        tree.picker = Picker::Components(Components {
+            moves: true,
+            access_bytes: 1 << 10,
+            job_bytes: 16 << 10,
+            ..Components::default()
+        });
         tree.cutter = Cutter::Prefix(TableSize { table_bytes: 2 << 10, flushes: Flushes::Cut });
     });
     Options { background_threads: Some(2), tree, ..tiny() }

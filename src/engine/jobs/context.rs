@@ -98,12 +98,15 @@ impl JobContext {
     /// How a job that begins now writes tables of a keyspace.
     pub(in crate::engine) fn table_settings(&self, tree: &Tree, level: u8, epoch: Epoch) -> TableSettings {
         let record = self.record_of(tree);
+        let settings = self.settings.load();
+        let tree_options = &settings.options.tree;
         TableSettings {
             keyspace: record.id,
             name: record.name.as_str().into(),
             level,
             epoch,
-            block_bytes: self.settings.load().options.tree.block_bytes as usize,
+            block_bytes: tree_options.block_bytes as usize,
+            partitioned_bytes_min: tree_options.partitioned_bytes_min,
             filter_bits: record.filter_bits,
             prefix: record.prefix,
             codec: if record.lz4 { Codec::Lz4 } else { Codec::Raw },

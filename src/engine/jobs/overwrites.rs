@@ -25,10 +25,10 @@ impl JobContext {
 /// with twenty runs below, a fifth of new records seems to overwrite something.)
 fn may_hold(version: &Version, key: &[u8]) -> bool {
     let hash = filter::hash(key);
-    version
-        .runs()
-        .filter_map(|(_, run)| run.find(key))
-        .any(|table| table.attachment.get::<TableReader>().is_none_or(|reader| reader.may_contain(hash)))
+    version.runs().filter_map(|(_, run)| run.find(key)).any(|table| {
+        let open = table.attachment.get::<TableReader>().and_then(|reader| reader.open_for(key));
+        open.is_none_or(|reader| reader.may_contain(hash))
+    })
 }
 
 #[cfg(test)]

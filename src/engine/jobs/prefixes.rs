@@ -8,6 +8,7 @@
 use super::context::JobContext;
 use crate::catalog::{Run, TableMeta, Version};
 use crate::engine::keyspace::tree::Tree;
+use crate::error::Result;
 use crate::policy::prefix_length;
 use crate::types::Prefix;
 
@@ -40,7 +41,15 @@ impl JobContext {
         let largest = version.deepest().and_then(|level| version.level(level).largest());
         let tables: Vec<&std::sync::Arc<TableMeta>> = largest.into_iter().flat_map(Run::iter).collect();
         let step = tables.len().div_ceil(SAMPLED_TABLES).max(1);
-        let readers = tables.into_iter().step_by(step).filter_map(|table| self.cache.table(table).ok());
-        readers.map(|reader| reader.index_keys().collect()).collect()
+        tables.into_iter().step_by(step).filter_map(|table| self.index_keys(table).ok()).collect()
+    }
+
+    fn index_keys(&self, table: &TableMeta) -> Result<Vec<(Vec<u8>, u64)>> {
+        let table = self.cache.table(table)?;
+        let mut keys: Vec<_> = table.index_keys().collect();
+        for at in 0..table.partitions() {
+            keys.extend(self.cache.partition_past(&table, at)?.index_keys());
+        }
+        Ok(keys)
     }
 }

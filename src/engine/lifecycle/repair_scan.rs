@@ -309,6 +309,9 @@ impl RepairScan {
 #[derive(Default)]
 pub(crate) struct TableEntries {
     opened: Option<(StoreFile, TableReader)>,
+    /// The partition at hand, if the table has any.
+    partition: Option<TableReader>,
+    next_partition: usize,
     next_block: usize,
     block: std::collections::VecDeque<Entry>,
     pub(crate) lost: Vec<Error>,
@@ -320,7 +323,17 @@ impl Iterator for TableEntries {
     fn next(&mut self) -> Option<Entry> {
         while self.block.is_empty() {
             let (file, table) = self.opened.as_ref()?;
-            let handle = table.handle(self.next_block)?;
+            let Some(handle) = self.partition.as_ref().unwrap_or(table).handle(self.next_block) else {
+                if self.next_partition >= table.partitions() {
+                    return None;
+                }
+                let opened = table.open_partition_data(file, self.next_partition);
+                // Of one that is damaged the entries are lost, and of no other.
+                self.partition = opened.map_err(|error| self.lost.push(error)).ok();
+                self.next_partition += 1;
+                self.next_block = 0;
+                continue;
+            };
             self.next_block += 1;
             let place = TablePlace { file, id: table.id(), extent: table.extent() };
             match place.decode(handle, Block::decode) {

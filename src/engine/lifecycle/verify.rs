@@ -80,7 +80,7 @@ impl Verification<'_> {
     /// Every entry of a table: order, range, counts, and that the filter lets its key through; and its range tombstones.
     fn verify_table(&self, tree: &Tree, meta: &Arc<TableMeta>, report: &mut VerifyReport) -> Result<()> {
         let file = self.jobs.cache.packs().file(meta.extent.pack)?;
-        let table = Arc::new(TableReader::open(&file, meta.id, meta.extent, meta.max_seq)?);
+        let (table, blocks) = open_whole(&file, meta)?;
         let damaged =
             |what: &str| Err(file.corruption(meta.extent.offset, format!("table {}: {what}", meta.id)));
         let properties = table.properties(&file)?;
@@ -88,7 +88,7 @@ impl Verification<'_> {
             return damaged("belongs to another keyspace");
         }
         report.tables += 1;
-        report.blocks += table.blocks() as u64;
+        report.blocks += blocks as u64;
         report.bytes += meta.extent.length;
         let mut cursor = TableCursor::new(self.jobs.cache.clone(), table.clone(), Fetch::Readahead);
         let mut last: Option<(Vec<u8>, crate::types::Stamp)> = None;
@@ -104,11 +104,12 @@ impl Verification<'_> {
             if !meta.range.contains(key) {
                 return damaged("an entry lies outside the table's range");
             }
-            if !table.may_contain(filter::hash(key)) {
+            let Some(open) = table.open_for(key) else { return damaged("an entry lies in no partition") };
+            if !open.may_contain(filter::hash(key)) {
                 return damaged("the filter denies a key that is there");
             }
             let prefix = tree.record.prefix.and_then(|rule| Some(PrefixProbe::new(rule, rule.of(key)?)));
-            if prefix.is_some_and(|prefix| !table.may_contain_prefix(&prefix)) {
+            if prefix.is_some_and(|prefix| !open.may_contain_prefix(&prefix)) {
                 return damaged("the filter denies the prefix of a key that is there");
             }
             entries += 1;
@@ -191,6 +192,18 @@ fn verify_holes(file: &StoreFile, live: &[LiveTable], report: &mut VerifyReport)
             report.problems.push(file.corruption(hole, what));
         }
     }
+}
+
+/// Opens a table with all of its partitions, each read from `file` whatever the cache has. Also returns the number of data blocks.
+fn open_whole(file: &StoreFile, meta: &TableMeta) -> Result<(Arc<TableReader>, usize)> {
+    let table = TableReader::open(file, meta.id, meta.extent, meta.max_seq)?;
+    let mut blocks = table.blocks();
+    for at in 0..table.partitions() {
+        let partition = table.open_partition(file, at)?;
+        blocks += partition.blocks();
+        table.keep_partition(at, Arc::new(partition));
+    }
+    Ok((Arc::new(table), blocks))
 }
 
 fn bytes_of(spans: &[Range<u64>]) -> u64 {

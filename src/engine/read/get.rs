@@ -97,6 +97,7 @@ impl ReadPath {
         }
         let table = self.cache.table(meta)?;
         let over = newest_over(table.range_tombstones(), key, upto);
+        let table = self.cache.open_for(&table, key)?;
         let may_contain = table.may_contain(hash);
         if may_contain {
             self.count_search(version, (level, meta), key);

@@ -130,18 +130,24 @@ impl Opened {
         upto: Seq,
         tell: impl FnOnce(&ReadPath),
     ) -> Result<Option<Option<Slice>>> {
-        let over = newest_over(self.reader.range_tombstones(), sought.key, upto);
-        let may_contain = self.reader.may_contain(sought.hash);
+        let Self { reader, block } = self;
+        let over = newest_over(reader.range_tombstones(), sought.key, upto);
+        let reader = path.cache.open_for(reader, sought.key)?;
+        let may_contain = reader.may_contain(sought.hash);
         if may_contain {
             tell(path);
         }
-        let newest = if may_contain { self.newest(path, sought.key, upto)? } else { None };
+        let newest = if may_contain { Self::newest(&reader, block, path, (sought.key, upto))? } else { None };
         Ok(decide(newest, over))
     }
 
-    /// The newest version of `key` that is visible.
-    fn newest(&mut self, path: &ReadPath, key: &[u8], upto: Seq) -> Result<Option<(Stamp, Slice)>> {
-        let Self { reader, block: last } = self;
+    /// The newest version of `key` that is visible at `upto`. `last` is the block that was fetched last.
+    fn newest(
+        reader: &TableReader,
+        last: &mut Option<(u64, Block)>,
+        path: &ReadPath,
+        (key, upto): (&[u8], Seq),
+    ) -> Result<Option<(Stamp, Slice)>> {
         let fetch = |handle: BlockHandle| {
             if let Some((_, block)) = last.as_ref().filter(|(at, _)| *at == handle.offset) {
                 return Ok(block.clone());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::path::ReadPath;
 use super::snapshots::Pin;
-use crate::catalog::Run;
+use crate::catalog::{Run, TableMeta};
 use crate::engine::keyspace::expiry::Expiry;
 use crate::engine::keyspace::tree::{Tree, View};
 use crate::engine::shared::reads::Walked;
@@ -236,10 +236,30 @@ impl Sought {
     /// tables begin or end with a range tombstone.
     fn may_be_in(&self, path: &ReadPath, run: &Run) -> Result<bool> {
         for table in run.overlapping(&self.range).filter(|table| table.entries > 0) {
-            let may_contain = path.cache.table(table)?.may_contain_prefix(&self.prefix);
+            let may_contain = self.may_be_in_table(path, table)?;
             path.reads.asked_for_prefix(may_contain);
             if may_contain {
                 return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the filter of `table`, or one of those of its partitions in the range, lets the prefix pass.
+    fn may_be_in_table(&self, path: &ReadPath, table: &TableMeta) -> Result<bool> {
+        let table = path.cache.table(table)?;
+        if table.partitions() == 0 {
+            return Ok(table.may_contain_prefix(&self.prefix));
+        }
+        let KeyRange { start, end } = &self.range;
+        for at in table.partition_of(start)..table.partitions() {
+            let partition = path.cache.partition_arc(&table, at)?;
+            if partition.may_contain_prefix(&self.prefix) {
+                return Ok(true);
+            }
+            // What lies between two partitions with the prefix has it, too: this ends with the first or second partition.
+            if table.partition_end(at).is_some_and(|last| !end.admits(&last)) {
+                break;
             }
         }
         Ok(false)

@@ -67,6 +67,7 @@ impl ReadPath {
             }
             // What cannot be read is not this check's business.
             let Ok(reader) = self.cache.table(older) else { continue };
+            let Ok(reader) = self.cache.open_for(&reader, key) else { continue };
             if !reader.may_contain(hash) {
                 continue;
             }

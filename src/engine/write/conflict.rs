@@ -242,6 +242,7 @@ impl WritePath {
             let table = self.read.cache.table(meta)?;
             let over = newest_over(table.range_tombstones(), key, Seq::MAX)
                 .filter(|_| !planted!("range-tombstones-not-checked"));
+            let table = self.read.cache.open_for(&table, key)?;
             let may_contain = table.may_contain(hash);
             let found = if may_contain { self.read.newest_in(&table, key, Seq::MAX)? } else { None };
             let newest = over.max(found.map(|(stamp, _)| stamp.seq()));

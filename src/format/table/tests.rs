@@ -230,3 +230,21 @@ fn contradicting_properties_are_refused() {
         assert_eq!(refused(Properties { name, ..good() }), "properties contradict each other");
     }
 }
+
+#[test]
+fn a_partition_has_its_filter_before_its_index_or_none() {
+    let index = BlockHandle { offset: 10_200, length: 300 };
+    let filter = BlockHandle { offset: 10_000, length: 200 };
+    for filter in [None, Some(filter)] {
+        let handle = PartitionHandle { filter, index };
+        assert_eq!(PartitionHandle::decode(&handle.encode()), Ok(handle));
+        assert_eq!(handle.start(), filter.unwrap_or(index).offset);
+        refuses_truncations(&handle.encode(), PartitionHandle::decode);
+    }
+    let refused = |handle: PartitionHandle| PartitionHandle::decode(&handle.encode()).unwrap_err().what;
+    let behind = PartitionHandle { filter: Some(BlockHandle { length: 201, ..filter }), index };
+    assert_eq!(refused(behind), "a partition's filter is not before its index");
+    let mut none = behind.encode();
+    none[HANDLE_BYTES..].fill(0);
+    assert_eq!(PartitionHandle::decode(&none).unwrap_err().what, "partition without an index");
+}

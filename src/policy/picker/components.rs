@@ -42,6 +42,8 @@ pub struct ComponentsConfig {
     pub moves: bool,
     /// Bytes of a table of the largest level for each search by a lookup before it is merged; 0 for never.
     pub access_bytes: u64,
+    /// A table is searched at least this often before it is merged.
+    pub accesses_min: u64,
     /// Bytes that one job takes of a group, about.
     pub job_bytes: u64,
 }

@@ -17,16 +17,13 @@ use crate::policy::closure::convex;
 use crate::policy::plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 use crate::policy::view::TreeView;
 
-/// A table is searched at least this often before it is merged (LevelDB, `db/version_set.cc`: `allowed_seeks`).
-const ACCESSES_MIN: u64 = 100;
-
 /// Divisor: a table is merged once this part of it is tombstones.
 const TOMBSTONE_PARTS: u64 = 4;
 
 impl ComponentsConfig {
     /// How often a table of `bytes` is searched before it is merged; `None` for never.
     pub(super) fn accesses_max(&self, bytes: u64) -> Option<u64> {
-        Some(bytes.checked_div(self.access_bytes)?.max(ACCESSES_MIN))
+        Some(bytes.checked_div(self.access_bytes)?.max(self.accesses_min))
     }
 }
 
@@ -92,4 +89,33 @@ fn merge(
         cursor: None,
         reason,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PickerConfig;
+    use super::*;
+
+    #[test]
+    fn a_table_is_searched_by_its_size_and_at_least_so_often() {
+        let base = PickerConfig {
+            group_bytes: 0,
+            group_parts: 1,
+            settle: false,
+            expansion_bytes_max: 0,
+            grandparent_bytes_max: 0,
+        };
+        let config = |access_bytes, accesses_min| ComponentsConfig {
+            base,
+            moves: true,
+            access_bytes,
+            accesses_min,
+            job_bytes: 0,
+        };
+        assert_eq!(config(16 << 10, 100).accesses_max(4 << 20), Some(256));
+        assert_eq!(config(16 << 10, 100).accesses_max(64 << 10), Some(100));
+        assert_eq!(config(16 << 10, 1).accesses_max(64 << 10), Some(4));
+        assert_eq!(config(16 << 10, 1).accesses_max(1 << 10), Some(1));
+        assert_eq!(config(0, 1).accesses_max(64 << 10), None);
+    }
 }

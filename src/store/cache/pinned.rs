@@ -156,7 +156,12 @@ impl TableCache {
         let has_room =
             || self.keeps(bytes as usize) && self.entries.weight() + bytes <= self.entries.capacity();
         let pin_state = table.pin_state();
-        if bytes > TABLE_BYTES_MAX || !self.holds_all() || pin_state.is_closed.load(Acquire) {
+        // A reader that has a part of the blocks cannot read all of them.
+        if bytes > TABLE_BYTES_MAX
+            || table.is_partial()
+            || !self.holds_all()
+            || pin_state.is_closed.load(Acquire)
+        {
             return None;
         }
         if !has_room() {

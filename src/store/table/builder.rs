@@ -3,14 +3,15 @@
 //! Entries come in order and go into blocks; a full block is written to the pack's buffer. The index entry of a block
 //! is written when the key behind the block is known, since its separator lies between the two.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::block::{BlockBuilder, put_head_of_single};
 use crate::format::checksum::Place;
 use crate::format::edit::TableRecord;
-use crate::format::filter::FilterBuilder;
-use crate::format::table::{self, BlockHandle, Codec, Footer, Properties};
+use crate::format::filter::{FilterBuilder, FilterMark};
+use crate::format::table::{self, BlockHandle, Codec, Footer, HANDLE_BYTES, PartitionHandle, Properties};
 use crate::format::timestamped;
 use crate::format::tombstones;
 use crate::store::files::pack::PackWriter;
@@ -37,6 +38,8 @@ pub(crate) struct TableSettings {
     pub(crate) epoch: Epoch,
     /// Size at which a block is closed, in bytes.
     pub(crate) block_bytes: usize,
+    /// In tables of at least this many bytes of blocks, index and filter are in partitions.
+    pub(crate) partitioned_bytes_min: u64,
     /// Bits of filter per key; 0 for none.
     pub(crate) filter_bits: u8,
     /// Rule by which prefixes of keys are added to the filter too.
@@ -54,7 +57,7 @@ pub(crate) struct TableBuilder {
     id: TableId,
     start: u64,
     block: BlockBuilder,
-    index: BlockBuilder,
+    index: IndexEntries,
     filter: FilterBuilder,
     scratch: Vec<u8>,
     /// The last block, not yet in the index: the next key decides how short its separator may be.
@@ -78,6 +81,8 @@ struct PendingBlock {
     last_key: Vec<u8>,
     last_stamp: Stamp,
     handle: BlockHandle,
+    /// The keys up to its last one.
+    keys: FilterMark,
 }
 
 impl TableBuilder {
@@ -89,7 +94,7 @@ impl TableBuilder {
             id,
             start: pack.align(),
             block: BlockBuilder::new(),
-            index: BlockBuilder::new(),
+            index: IndexEntries::default(),
             filter: FilterBuilder::new(prefix),
             scratch: Vec::new(),
             pending: None,
@@ -186,16 +191,14 @@ impl TableBuilder {
         let range = self.range();
         self.index_pending(None);
         let data_bytes = pack.len() - self.start;
-        let filter = (self.settings.filter_bits > 0 && self.entries > 0).then(|| {
-            self.scratch.clear();
-            self.filter.finish(self.settings.filter_bits, &mut self.scratch);
-            self.write_block(Codec::Raw, pack)
-        });
-        let index = (self.entries > 0).then(|| {
-            self.scratch.clear();
-            self.index.finish(&mut self.scratch);
-            self.write_block(Codec::Raw, pack)
-        });
+        let (filter, index) = if self.entries == 0 {
+            (None, None)
+        } else if data_bytes >= self.settings.partitioned_bytes_min {
+            (None, Some(self.write_partitions(pack)))
+        } else {
+            let whole = self.write_partition(0..self.index.len(), pack);
+            (whole.filter, Some(whole.index))
+        };
         let tombstones = (!self.range_tombstones.is_empty()).then(|| {
             self.scratch.clear();
             tombstones::encode(&self.range_tombstones, &mut self.scratch);
@@ -221,6 +224,38 @@ impl TableBuilder {
             timestamps: self.timestamps,
             holds,
         })
+    }
+
+    /// Writes filter and index of the blocks in `range`.
+    fn write_partition(&mut self, range: Range<usize>, pack: &mut PackWriter) -> PartitionHandle {
+        let filter = (self.settings.filter_bits > 0).then(|| {
+            self.scratch.clear();
+            let keys = [self.index.keys_before(range.start), self.index.keys_before(range.end)];
+            self.filter.finish_part(keys, self.settings.filter_bits, &mut self.scratch);
+            self.write_block(Codec::Raw, pack)
+        });
+        let mut index = BlockBuilder::new();
+        for at in range {
+            let (separator, entry) = self.index.get(at);
+            index.add(separator, entry.stamp, &entry.handle.encode());
+        }
+        self.scratch.clear();
+        index.finish(&mut self.scratch);
+        PartitionHandle { filter, index: self.write_block(Codec::Raw, pack) }
+    }
+
+    /// Writes the partitions, and their index.
+    fn write_partitions(&mut self, pack: &mut PackWriter) -> BlockHandle {
+        let mut partitions = BlockBuilder::new();
+        for range in self.index.partitions(self.settings.block_bytes) {
+            let last = range.end - 1;
+            let handle = self.write_partition(range, pack);
+            let (separator, entry) = self.index.get(last);
+            partitions.add(separator, entry.stamp, &handle.encode());
+        }
+        self.scratch.clear();
+        partitions.finish(&mut self.scratch);
+        self.write_block(Codec::Raw, pack)
     }
 
     /// What only readers of the past need, in bytes of the table as stored. Nearly all of the table is written by
@@ -272,7 +307,7 @@ impl TableBuilder {
         self.block.finish(&mut self.scratch);
         let handle = self.write_block(self.settings.codec, pack);
         self.blocks += 1;
-        self.pending = Some(PendingBlock { last_key, last_stamp, handle });
+        self.pending = Some(PendingBlock { last_key, last_stamp, handle, keys: self.filter.mark() });
         pack.drain()
     }
 
@@ -296,7 +331,8 @@ impl TableBuilder {
         let length = u32::try_from(length).expect("invariant: blocks stay below 4 GiB");
         self.blocks += 1;
         let handle = BlockHandle { offset: place.offset, length };
-        self.pending = Some(PendingBlock { last_key: key.to_vec(), last_stamp: stamp, handle });
+        let keys = self.filter.mark();
+        self.pending = Some(PendingBlock { last_key: key.to_vec(), last_stamp: stamp, handle, keys });
         pack.drain()
     }
 
@@ -325,8 +361,64 @@ impl TableBuilder {
         if let Some(block) = self.pending.take() {
             let mut separator = Vec::new();
             let stamp = table::separator(&block.last_key, block.last_stamp, next_key, &mut separator);
-            self.index.add(&separator, stamp, &block.handle.encode());
+            let ends_key = next_key != Some(&block.last_key) || planted!("key-in-two-partitions");
+            let entry = IndexEntry { end: 0, stamp, handle: block.handle, keys: block.keys, ends_key };
+            self.index.push(&separator, entry);
         }
+    }
+}
+
+/// The entries of an index, until it is known whether it is to be in partitions.
+#[derive(Debug, Default)]
+struct IndexEntries {
+    /// The separators, one behind the other.
+    separators: Vec<u8>,
+    entries: Vec<IndexEntry>,
+}
+
+#[derive(Debug)]
+struct IndexEntry {
+    /// Where the separator ends.
+    end: usize,
+    stamp: Stamp,
+    handle: BlockHandle,
+    /// The keys up to the last one of the block.
+    keys: FilterMark,
+    /// Whether the next block begins with another user key.
+    ends_key: bool,
+}
+
+impl IndexEntries {
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn push(&mut self, separator: &[u8], entry: IndexEntry) {
+        self.separators.extend_from_slice(separator);
+        self.entries.push(IndexEntry { end: self.separators.len(), ..entry });
+    }
+
+    fn get(&self, at: usize) -> (&[u8], &IndexEntry) {
+        let start = at.checked_sub(1).map_or(0, |before| self.entries[before].end);
+        (&self.separators[start..self.entries[at].end], &self.entries[at])
+    }
+
+    /// The keys before block `at`.
+    fn keys_before(&self, at: usize) -> FilterMark {
+        at.checked_sub(1).map_or(FilterMark::default(), |before| self.entries[before].keys)
+    }
+
+    /// Ranges of entries whose index takes about `index_bytes`. No user key is in two of them.
+    fn partitions(&self, index_bytes: usize) -> Vec<Range<usize>> {
+        let (mut ranges, mut start, mut bytes) = (Vec::new(), 0, 0);
+        for (at, entry) in self.entries.iter().enumerate() {
+            bytes += self.get(at).0.len() + HANDLE_BYTES;
+            if at + 1 == self.len() || entry.ends_key && bytes >= index_bytes {
+                ranges.push(start..at + 1);
+                (start, bytes) = (at + 1, 0);
+            }
+        }
+        ranges
     }
 }
 

@@ -16,17 +16,38 @@ const PIECE_BYTES: u64 = 1 << 20;
 
 /// Appends `table`, which lies in `file`, to `pack`. Returns where the copy lies.
 pub(crate) fn copy_table(file: &StoreFile, table: &TableMeta, pack: &mut PackWriter) -> Result<Extent> {
-    // Opening the table checks everything behind the data blocks but the properties.
-    let reader = TableReader::open(file, table.id, table.extent, table.max_seq)?;
-    let properties = reader.properties(file)?;
+    // Opening the table and its partitions checks everything behind the data blocks but the properties.
+    let table_reader = TableReader::open(file, table.id, table.extent, table.max_seq)?;
+    let properties = table_reader.properties(file)?;
     let place = TablePlace { file, id: table.id, extent: table.extent };
     let offset = pack.align();
-    let (mut copied, mut next) = (0, 0);
+    let mut copied = copy_blocks(place, &table_reader, 0, pack)?;
+    for at in 0..table_reader.partitions() {
+        copied = copy_blocks(place, &table_reader.open_partition(file, at)?, copied, pack)?;
+    }
+    while copied < table.extent.length {
+        let end = table.extent.length.min(copied + PIECE_BYTES);
+        append(place, copied..end, pack)?;
+        pack.drain()?;
+        copied = end;
+    }
+    Ok(pack.add_table(table.id, properties.keyspace, offset))
+}
+
+/// Appends the blocks of `reader`, before which the first `copied` bytes of the table have been copied. Returns how many these are
+/// now.
+fn copy_blocks(
+    place: TablePlace<'_>,
+    reader: &TableReader,
+    mut copied: u64,
+    pack: &mut PackWriter,
+) -> Result<u64> {
+    let mut next = 0;
     while let Some(first) = reader.handle(next) {
         let blocks = reader.handles_in(first.offset..first.offset.saturating_add(PIECE_BYTES));
         let end = blocks.last().map_or(0, |last| last.end());
         if first.offset < copied || end <= copied {
-            return Err(file.corruption(table.extent.offset, "the table's blocks are out of order"));
+            return Err(place.file.corruption(place.extent.offset, "the table's blocks are out of order"));
         }
         let start = append(place, copied..end, pack)?;
         for &block in blocks {
@@ -38,13 +59,7 @@ pub(crate) fn copy_table(file: &StoreFile, table: &TableMeta, pack: &mut PackWri
         pack.drain()?;
         (copied, next) = (end, next + blocks.len());
     }
-    while copied < table.extent.length {
-        let end = table.extent.length.min(copied + PIECE_BYTES);
-        append(place, copied..end, pack)?;
-        pack.drain()?;
-        copied = end;
-    }
-    Ok(pack.add_table(table.id, properties.keyspace, offset))
+    Ok(copied)
 }
 
 /// Appends `range` of a table to the pack's buffer. Returns its offset in the buffer.

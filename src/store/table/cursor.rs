@@ -4,6 +4,8 @@
 //! has missed several in a row it reads longer and longer pieces past the cache. A compaction, which reads everything
 //! once, reads large pieces past the cache from the start.
 //!
+//! In a table with partitions the cursor walks from one to the next, as if each were a table.
+//!
 //! The cursor holds at most one block, span and piece at a time. It holds a pinned table only weakly, so that an idle
 //! cursor keeps no whole table in memory.
 
@@ -36,6 +38,12 @@ const BETWEEN_VALUES_BYTES: usize = 256;
 
 /// At most this many bytes of the next value are prefetched: beyond that, the processor prefetches by itself.
 const PREFETCH_BYTES_MAX: usize = 2048;
+
+/// No block is behind this one.
+const NOWHERE: usize = usize::MAX - 1;
+
+/// The place before the first block, if the cursor came from the partition before.
+const BEFORE_THE_FIRST: usize = usize::MAX;
 
 /// Where a cursor's blocks come from.
 #[derive(Debug)]
@@ -112,7 +120,10 @@ impl Piece {
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     cache: Arc<TableCache>,
+    /// The table, or its partition at hand.
     table: Arc<TableReader>,
+    /// If the table has partitions: the table, and the number of the partition at hand, of which there is none at first.
+    whole: Option<(Arc<TableReader>, Option<usize>)>,
     fetch: Fetch,
     /// The table's file, once a piece of it was read: to look it up costs as much as a small read.
     file: Option<Arc<StoreFile>>,
@@ -140,9 +151,11 @@ impl TableCursor {
             Fetch::Cached { .. } => cache.pinned(&table).as_ref().map(Arc::downgrade),
             Fetch::Readahead => None,
         };
+        let whole = (table.partitions() > 0).then(|| (table.clone(), None));
         Self {
             cache,
             table,
+            whole,
             fetch,
             file: None,
             piece: None,
@@ -164,9 +177,36 @@ impl TableCursor {
         self.block.as_ref().map(|block| (block.buffer().clone(), self.value.clone()))
     }
 
+    /// Goes to partition `at`, if there is one; whether there is.
+    fn enter(&mut self, at: Option<usize>) -> Result<bool> {
+        let Some((whole, here)) = &mut self.whole else { return Ok(false) };
+        let Some(at) = at.filter(|at| *at < whole.partitions()) else { return Ok(false) };
+        if *here != Some(at) {
+            self.block = None;
+            self.at = NOWHERE;
+            self.table = match self.fetch {
+                Fetch::Cached { .. } => self.cache.partition_arc(whole, at)?,
+                Fetch::Readahead => self.cache.partition_past(whole, at)?,
+            };
+            *here = Some(at);
+        }
+        Ok(true)
+    }
+
+    /// Goes to the partition of `key`, if the table has partitions.
+    fn enter_for(&mut self, key: &[u8]) -> Result<()> {
+        let at = self.whole.as_ref().map(|(whole, _)| whole.partition_of(key));
+        self.enter(at).map(|_| ())
+    }
+
+    /// Number of the partition at hand.
+    fn partition(&self) -> Option<usize> {
+        self.whole.as_ref().and_then(|(_, here)| *here)
+    }
+
     /// Loads block `at`, if there is one. The caller then moves to one of its entries.
     fn load(&mut self, at: usize, towards: Towards) -> Result<()> {
-        let goes_on = at == self.at + 1;
+        let goes_on = at == self.at.wrapping_add(1);
         self.block = None;
         self.at = at;
         if let Some(pinned) = &self.pinned {
@@ -366,6 +406,10 @@ impl TableCursor {
 
     fn first_of(&mut self, at: usize) -> Result<()> {
         self.load(at, Towards::End)?;
+        while self.block.is_none() && self.enter(self.partition().map(|at| at + 1))? {
+            self.at = BEFORE_THE_FIRST;
+            self.load(0, Towards::End)?;
+        }
         self.stand(0);
         self.prefetch_next();
         Ok(())
@@ -375,6 +419,9 @@ impl TableCursor {
         self.block = None;
         if let Some(at) = at {
             self.load(at, Towards::Start)?;
+        }
+        while self.block.is_none() && self.enter(self.partition().and_then(|at| at.checked_sub(1)))? {
+            self.load(self.table.blocks().saturating_sub(1), Towards::Start)?;
         }
         if let Some(last) = self.block.as_ref().map(|block| block.len() - 1) {
             self.stand(last);
@@ -433,6 +480,7 @@ impl Cursor for TableCursor {
     }
 
     fn seek(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
+        self.enter_for(key)?;
         let at = self.table.block_for(key, stamp);
         self.load(at, Towards::End)?;
         if let Some(block) = &self.block {
@@ -451,6 +499,7 @@ impl Cursor for TableCursor {
     }
 
     fn seek_before(&mut self, key: &[u8], stamp: Stamp) -> Result<()> {
+        self.enter_for(key)?;
         let at = self.table.block_for(key, stamp);
         self.load(at, Towards::Start)?;
         let Some(block) = &self.block else { return self.seek_last() };
@@ -464,10 +513,12 @@ impl Cursor for TableCursor {
     }
 
     fn seek_first(&mut self) -> Result<()> {
+        self.enter(Some(0))?;
         self.first_of(0)
     }
 
     fn seek_last(&mut self) -> Result<()> {
+        self.enter(self.whole.as_ref().and_then(|(whole, _)| whole.partitions().checked_sub(1)))?;
         self.last_of(self.table.blocks().checked_sub(1))
     }
 

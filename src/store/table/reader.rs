@@ -2,10 +2,18 @@
 //!
 //! It is opened by one read of the table's end. It holds no file: whoever reads a block gives it the file
 //! ([`TablePlace`]).
+//!
+//! A large table has its index and filter in partitions ([`table`](crate::format::table)). Its reader knows where they are,
+//! and no block. A partition is opened by itself, as a reader of a part of the table: of all blocks that may hold any of its
+//! keys. So whoever looks for a key, or walks, goes to a partition first and then to a block of it.
+
+mod partitions;
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
+use self::partitions::Partition;
 use crate::error::Result;
 use crate::format::Malformed;
 use crate::format::block::Block;
@@ -13,7 +21,8 @@ use crate::format::checksum::Place;
 use crate::format::edit::TableRecord;
 use crate::format::filter::{Filter, PrefixProbe};
 use crate::format::table::{
-    BlockHandle, FOOTER_BYTES, Footer, Opened, Properties, check_block, open_block, open_block_in,
+    BlockHandle, FOOTER_BYTES, Footer, Opened, PARTITION_HANDLE_BYTES, PartitionHandle, Properties,
+    check_block, open_block, open_block_in,
 };
 use crate::format::tombstones;
 use crate::merge::key_head;
@@ -37,12 +46,16 @@ pub(crate) struct TableReader {
     /// Sequence number of the entries that are stored with number 0: those of ingested tables.
     number: Seq,
     extent: Extent,
-    /// `None` in a table of range tombstones alone.
+    /// `None` in a table of range tombstones alone. In a table with partitions it has an entry for each of these.
     index: Option<Block>,
     /// For each index key, the first bytes behind the prefix that all of them share. A search reads the index only
     /// where these are equal.
     fence_pointers: FencePointers,
+    /// Of the data blocks; none in a table with partitions.
     handles: Box<[BlockHandle]>,
+    partitions: Box<[Partition]>,
+    /// Whether this is a partition.
+    is_part: bool,
     filter: Option<Filter>,
     range_tombstones: Vec<RangeTombstone>,
     properties: BlockHandle,
@@ -61,12 +74,27 @@ impl TableReader {
     }
 
     /// Opens the table of `record`, the last table of `file`. `end` holds the last bytes written to the file, with at
-    /// least the table's index and filter; they are checked as if they had been read.
-    pub(crate) fn written(file: &StoreFile, record: &TableRecord, end: &[u8]) -> Result<Self> {
+    /// least the table's index and filter; they are checked as if they had been read. A partition is opened as well if `keep`
+    /// says so.
+    pub(crate) fn written(
+        file: &StoreFile,
+        record: &TableRecord,
+        end: &[u8],
+        mut keep: impl FnMut(&mut Self) -> bool,
+    ) -> Result<Self> {
         let place = TablePlace { file, id: record.id, extent: record.extent };
         let length = usize::try_from(record.extent.length).unwrap_or(usize::MAX);
         let end = &end[end.len().saturating_sub(length)..];
-        Self::with_filter(&Tail::new(place, Cow::Borrowed(end))?, record.max_seq)
+        let tail = Tail::new(place, Cow::Borrowed(end))?;
+        let table = Self::with_filter(&tail, record.max_seq)?;
+        for at in 0..table.partitions.len() {
+            let mut partition = table.partition_from(&tail, at)?;
+            if !keep(&mut partition) {
+                break;
+            }
+            table.keep_partition(at, Arc::new(partition));
+        }
+        Ok(table)
     }
 
     /// As [`TableReader::open`], without the filter, for callers that read all entries.
@@ -87,27 +115,39 @@ impl TableReader {
     fn from_tail(tail: &Tail<'_>, number: Seq) -> Result<Self> {
         let Tail { place, footer, .. } = tail;
         let index = footer.index.map(|handle| tail.decode(handle, Block::decode)).transpose()?;
-        let (mut handles, mut fence_pointers) = (Vec::new(), Vec::new());
-        if let (Some(index), Some(at)) = (&index, footer.index) {
-            let decoded = (0..index.len()).map(|entry| BlockHandle::decode(index.value(entry)));
-            handles = decoded.collect::<Result<_, _>>().map_err(|e| place.malformed(at, &e))?;
-            fence_pointers = (0..index.len()).map(|entry| key_head(index.suffix(entry))).collect();
-        }
         let range_tombstones =
             footer.tombstones.map(|handle| tail.decode(handle, |b| tombstones::decode(&b)));
-        Ok(Self {
+        let mut table = Self {
             id: place.id,
             number,
             extent: place.extent,
-            index,
-            fence_pointers: FencePointers::new(&fence_pointers),
-            handles: handles.into(),
+            index: None,
+            fence_pointers: FencePointers::new(&[]),
+            handles: Box::default(),
+            partitions: Box::default(),
+            is_part: false,
             filter: None,
             range_tombstones: range_tombstones.transpose()?.unwrap_or_default(),
             properties: footer.properties,
             pin_state: PinState::default(),
             _charge: None,
-        })
+        };
+        let Some((index, at)) = index.zip(footer.index) else { return Ok(table) };
+        if index.value(0).len() == PARTITION_HANDLE_BYTES {
+            let decoded = (0..index.len()).map(|entry| PartitionHandle::decode(index.value(entry)));
+            let decoded = decoded.map(|handle| handle.map(Partition::new));
+            table.partitions = decoded.collect::<Result<_, _>>().map_err(|e| place.malformed(at, &e))?;
+        } else {
+            table.handles = handles_of(&index).map_err(|e| place.malformed(at, &e))?;
+        }
+        table.set_index(index);
+        Ok(table)
+    }
+
+    fn set_index(&mut self, index: Block) {
+        let heads: Vec<u64> = (0..index.len()).map(|entry| key_head(index.suffix(entry))).collect();
+        self.fence_pointers = FencePointers::new(&heads);
+        self.index = Some(index);
     }
 
     /// Attaches a charge to the cache's budget, which lasts as long as the table.
@@ -164,11 +204,11 @@ impl TableReader {
         self.handles.len()
     }
 
-    /// The first block that may hold an entry at or behind (`key`, `stamp`); `blocks()` if none does.
+    /// The first block, or partition, that may hold an entry at or behind (`key`, `stamp`); their number if none does.
     pub(crate) fn block_for(&self, key: &[u8], stamp: Stamp) -> usize {
         let Some(index) = &self.index else { return 0 };
         let Some(suffix) = key.strip_prefix(index.prefix()) else {
-            return if key < index.prefix() { 0 } else { self.blocks() };
+            return if key < index.prefix() { 0 } else { index.len() };
         };
         match self.fence_pointers.lower_bound(key_head(suffix)) {
             (at, false) => at,
@@ -241,9 +281,15 @@ impl TableReader {
             + self.index.as_ref().map_or(0, Block::memory_bytes)
             + self.fence_pointers.memory_bytes()
             + size_of_val(&*self.handles)
+            + size_of_val(&*self.partitions)
             + self.filter.as_ref().map_or(0, Filter::memory_bytes)
             + bounds.sum::<usize>()
     }
+}
+
+/// The handles of the data blocks of an index.
+fn handles_of(index: &Block) -> Result<Box<[BlockHandle]>, Malformed> {
+    (0..index.len()).map(|entry| BlockHandle::decode(index.value(entry))).collect()
 }
 
 /// The end of a table, read at once instead of by three reads that wait for each other.

@@ -1,5 +1,6 @@
 //! Tests of tables: written and read back, in both directions, copied, cached and damaged.
 
+mod partitions;
 mod pinned;
 
 use std::collections::BTreeMap;
@@ -83,12 +84,18 @@ fn settings(codec: Codec) -> TableSettings {
         level: 0,
         epoch: Epoch(1),
         block_bytes: 512,
+        partitioned_bytes_min: u64::MAX,
         filter_bits: 10,
         prefix: None,
         codec,
         ttl: None,
         name: "rows".into(),
     }
+}
+
+/// The same with index and filter in partitions.
+fn partitioned(codec: Codec) -> TableSettings {
+    TableSettings { partitioned_bytes_min: 0, ..settings(codec) }
 }
 
 /// Keys with one to three versions, values of uneven length, some tombstones.
@@ -159,12 +166,12 @@ fn copied(fixture: &Fixture, table: &TableMeta, pack: u64) -> Result<TableMeta> 
 
 #[test]
 fn a_copied_table_is_the_same_and_damage_is_not_carried_on() {
-    for codec in [Codec::Raw, Codec::Lz4] {
+    for settings in [settings(Codec::Raw), settings(Codec::Lz4), partitioned(Codec::Raw)] {
         let fixture = Fixture::new();
         let mut written = entries(0, 200);
         let huge = (0..3_000_000u32).map(|n| filter::hash(&n.to_le_bytes()) as u8).collect();
         written.push((b"z".to_vec(), Stamp::new(Seq(9), Kind::Put), huge));
-        let tables = fixture.write(&[written.clone(), entries(0, 300)], settings(codec));
+        let tables = fixture.write(&[written.clone(), entries(0, 300)], settings);
         let mut packs = 1;
         for table in &tables {
             let mut refused = 0;
@@ -232,14 +239,15 @@ fn a_table_and_its_copy_are_open_beside_each_other() {
 fn tables_read_back_in_both_directions_from_cache_and_ahead_of_it() {
     for codec in [Codec::Raw, Codec::Lz4] {
         for written in [entries(0, 700), large_entries(300)] {
-            walks_back_and_forth(&written, codec);
+            walks_back_and_forth(&written, settings(codec));
+            walks_back_and_forth(&written, partitioned(codec));
         }
     }
 }
 
-fn walks_back_and_forth(written: &Entries, codec: Codec) {
+fn walks_back_and_forth(written: &Entries, settings: TableSettings) {
     let fixture = Fixture::new();
-    let table = fixture.write(std::slice::from_ref(written), settings(codec)).remove(0);
+    let table = fixture.write(std::slice::from_ref(written), settings).remove(0);
     assert_eq!(table.entries, written.len() as u64);
     assert_eq!(table.extent.offset % PAGE_BYTES, 0);
     for fetch in [Fetch::cached(&table, Unit::Span), Fetch::Readahead] {
@@ -264,9 +272,14 @@ fn walks_back_and_forth(written: &Entries, codec: Codec) {
 
 #[test]
 fn seeks_find_the_neighbours_of_every_position() {
+    seeks_find_neighbours(settings(Codec::Raw));
+    seeks_find_neighbours(TableSettings { block_bytes: 64, ..partitioned(Codec::Raw) });
+}
+
+fn seeks_find_neighbours(settings: TableSettings) {
     let fixture = Fixture::new();
     let lists = [entries(10, 60), entries(100, 101), entries(200, 300)];
-    let tables = fixture.write(&lists, settings(Codec::Raw));
+    let tables = fixture.write(&lists, settings);
     let all: BTreeMap<(Vec<u8>, std::cmp::Reverse<Stamp>), Vec<u8>> = lists
         .iter()
         .flatten()

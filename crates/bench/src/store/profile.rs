@@ -71,6 +71,7 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "oldest_runs" => window(tree)?.oldest_runs = value.parse()?,
         "moves" => components(tree)?.moves = is_on(value)?,
         "access_bytes" => components(tree)?.access_bytes = size(value)?,
+        "accesses_min" => components(tree)?.accesses_min = value.parse()?,
         "job_bytes" => components(tree)?.job_bytes = size(value)?,
         "table_bytes" => tables(tree)?.table_bytes = size(value)?,
         "flushes" => tables(tree)?.flushes = flushes(value)?,
@@ -100,6 +101,7 @@ fn set(tree: &mut TreeOptions, part: &str, value: &str) -> Result<()> {
         "packs" => device(tree)?.packs = PackLayout::Many { bytes_max: size(value)? },
         "descriptors" => device(tree)?.descriptors = descriptors(value)?,
         "block_bytes" => tree.block_bytes = size(value)?.try_into()?,
+        "partitioned_bytes_min" => tree.partitioned_bytes_min = size(value)?,
         _ => return Err("no such part; parts are named as the fields in terrace::tree are".into()),
     }
     Ok(())
@@ -385,7 +387,7 @@ mod tests {
     #[test]
     fn every_part_can_be_set() {
         let text = "default:table_bytes=2M:flushes=whole:packs=64M:descriptors=per-table:\
-                    group_bytes=3G:group_parts=5:picker=least-overlap:settle=off:block_bytes=8K:\
+                    group_bytes=3G:group_parts=5:picker=least-overlap:settle=off:block_bytes=8K:partitioned_bytes_min=9M:\
                     layout=leveled:level1_bytes=11M:ratio=8:l0_trigger=2:l0_slow=6:l0_stop=7:\
                     debt_slow_bytes=8:debt_stop_bytes=9:yield_disk=off:yield_processor=off";
         let expected = TreeOptions {
@@ -403,6 +405,7 @@ mod tests {
                 descriptors: Descriptors::PerTable,
             }),
             block_bytes: 8 << 10,
+            partitioned_bytes_min: 9 << 20,
         };
         assert_eq!(options(text).unwrap(), Options { tree: expected, ..Options::default() });
         let adaptive = options("leveldb-2m:layout=adaptive:l0_bytes=12M:l0_runs=5:packs=1G").unwrap().tree;
@@ -423,11 +426,11 @@ mod tests {
         assert_eq!(tiered.layout, Layout::Tiered(limits));
         assert_eq!(tiered.picker, Picker::Levels(Levels { part_bytes: 8 << 20 }));
         let text = "default:layout=prefixed:level1_bytes=3M:ratio=6:l0_trigger=5:picker=components:moves=off:\
-                    access_bytes=0:job_bytes=1M:cutter=prefix:table_bytes=4M";
+                    access_bytes=0:accesses_min=7:job_bytes=1M:cutter=prefix:table_bytes=4M";
         let prefixed = options(text).unwrap().tree;
         let limits = Prefixed { level1_bytes: 3 << 20, ratio: 6, l0_trigger: 5 };
         assert_eq!(prefixed.layout, Layout::Prefixed(limits));
-        let components = Components { moves: false, access_bytes: 0, job_bytes: 1 << 20 };
+        let components = Components { moves: false, access_bytes: 0, accesses_min: 7, job_bytes: 1 << 20 };
         assert_eq!(prefixed.picker, Picker::Components(components));
         let tables = TableSize { table_bytes: 4 << 20, flushes: Flushes::Cut };
         assert_eq!(prefixed.cutter, Cutter::Prefix(tables));

@@ -11,7 +11,10 @@ use terrace::format::block::Block;
 use terrace::format::checksum::Place;
 use terrace::format::filter::Filter;
 use terrace::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
-use terrace::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, TABLE_MAGIC, open_block};
+use terrace::format::table::{
+    BlockHandle, FOOTER_BYTES, Footer, PARTITION_HANDLE_BYTES, PartitionHandle, Properties, TABLE_MAGIC,
+    open_block,
+};
 use terrace::format::tombstones;
 use terrace::types::{Kind, PackId};
 
@@ -128,16 +131,7 @@ impl Table<'_> {
             return Ok(());
         }
         if let Some(filter) = footer.filter {
-            let line = block_line("filter", filter);
-            match self.open(&footer, filter).and_then(|payload| Filter::decode(&payload)) {
-                Ok(decoded) => {
-                    printer.line(&line.field("prefix", decoded.prefix().map(|rule| rule.to_string())))?;
-                }
-                Err(error) => {
-                    printer.line(&line)?;
-                    printer.malformed(1, self.offset + filter.offset, &error)?;
-                }
-            }
+            self.dump_filter(&footer, filter, printer)?;
         }
         if let Some(tombstones) = footer.tombstones {
             self.dump_tombstones(&footer, tombstones, printer)?;
@@ -145,13 +139,63 @@ impl Table<'_> {
         // A table of range tombstones alone has no index.
         let Some(handle) = footer.index else { return Ok(()) };
         printer.line(&block_line("index", handle))?;
-        match self.open(&footer, handle).and_then(Block::decode) {
-            Ok(index) => (0..index.len()).try_for_each(|at| match BlockHandle::decode(index.value(at)) {
-                Ok(block) => self.dump_block(&footer, block, printer),
-                Err(error) => printer.malformed(1, self.offset + handle.offset, &error),
-            }),
-            Err(error) => printer.malformed(1, self.offset + handle.offset, &error),
+        let index = match self.open(&footer, handle).and_then(Block::decode) {
+            Ok(index) => index,
+            Err(error) => return printer.malformed(1, self.offset + handle.offset, &error),
+        };
+        if index.value(0).len() != PARTITION_HANDLE_BYTES {
+            return self.dump_blocks(&footer, (handle, &index), printer);
         }
+        (0..index.len()).try_for_each(|at| match PartitionHandle::decode(index.value(at)) {
+            Ok(partition) => self.dump_partition(&footer, partition, printer),
+            Err(error) => printer.malformed(1, self.offset + handle.offset, &error),
+        })
+    }
+
+    fn dump_filter<W: Write>(
+        &self,
+        footer: &Footer,
+        filter: BlockHandle,
+        printer: &mut Printer<W>,
+    ) -> io::Result<()> {
+        let line = block_line("filter", filter);
+        match self.open(footer, filter).and_then(|payload| Filter::decode(&payload)) {
+            Ok(decoded) => printer.line(&line.field("prefix", decoded.prefix().map(|rule| rule.to_string()))),
+            Err(error) => {
+                printer.line(&line)?;
+                printer.malformed(1, self.offset + filter.offset, &error)
+            }
+        }
+    }
+
+    /// Prints a part of index and filter, and the data blocks in it.
+    fn dump_partition<W: Write>(
+        &self,
+        footer: &Footer,
+        partition: PartitionHandle,
+        printer: &mut Printer<W>,
+    ) -> io::Result<()> {
+        if let Some(filter) = partition.filter {
+            self.dump_filter(footer, filter, printer)?;
+        }
+        printer.line(&block_line("index", partition.index))?;
+        match self.open(footer, partition.index).and_then(Block::decode) {
+            Ok(index) => self.dump_blocks(footer, (partition.index, &index), printer),
+            Err(error) => printer.malformed(1, self.offset + partition.index.offset, &error),
+        }
+    }
+
+    /// Prints the data blocks of an index.
+    fn dump_blocks<W: Write>(
+        &self,
+        footer: &Footer,
+        (handle, index): (BlockHandle, &Block),
+        printer: &mut Printer<W>,
+    ) -> io::Result<()> {
+        (0..index.len()).try_for_each(|at| match BlockHandle::decode(index.value(at)) {
+            Ok(block) => self.dump_block(footer, block, printer),
+            Err(error) => printer.malformed(1, self.offset + handle.offset, &error),
+        })
     }
 
     /// Prints the range tombstone block.

@@ -105,12 +105,13 @@ fn decisions(tree: &TreeOptions) -> Vec<(&'static str, String)> {
             ]);
             Some(("RatioWindow", group))
         }
-        Picker::Components(Components { moves, access_bytes, job_bytes }) => {
+        Picker::Components(Components { moves, access_bytes, accesses_min, job_bytes }) => {
             entries.extend([
                 ("victims", "Components".to_owned()),
                 ("bytes of a job, about", bytes(job_bytes)),
                 ("tables that overlap little move", moves.to_string()),
                 ("bytes of a table for each search before it is merged", bytes(access_bytes)),
+                ("searches before a table is merged, at least", accesses_min.to_string()),
             ]);
             None
         }

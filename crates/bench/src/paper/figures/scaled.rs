@@ -39,6 +39,8 @@ pub(super) fn scale_tree(setting: &Setting, tree: &mut TreeOptions) {
     }
     if let Picker::Components(components) = &mut tree.picker {
         components.job_bytes = level_bytes(components.job_bytes);
+        // A table at scale sees fewer lookups, as it has fewer records. `access_bytes` follows the size of the table by itself.
+        components.accesses_min = setting.scaled(components.accesses_min);
     }
     if let Cutter::Size(size) | Cutter::Guards(size) | Cutter::Prefix(size) = &mut tree.cutter {
         // A table that is never cut stays so.
@@ -66,5 +68,33 @@ pub(super) fn group(tree: &mut TreeOptions) -> Option<&mut Group> {
         | Picker::LeastOverlap(group)
         | Picker::RatioWindow(RatioWindow { group, .. }) => Some(group),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use terrace::Options;
+    use terrace::tree::{Components, Cutter};
+
+    use super::*;
+    use crate::paper::machine::Machine;
+
+    #[test]
+    fn a_table_is_merged_after_the_same_share_of_a_phase_at_any_scale() {
+        let whole = Options::profile("ptier").unwrap().tree;
+        let Cutter::Prefix(size) = whole.cutter else { panic!("cut by prefix") };
+        for scale in [1.0, 16.0, 64.0] {
+            let machine = Machine::preset("datacenter-sata-ssd").unwrap();
+            let mut tree = whole.clone();
+            scale_tree(&Setting { machine, scale, seed: 1 }, &mut tree);
+            let (Picker::Components(Components { access_bytes, accesses_min, .. }), Cutter::Prefix(scaled)) =
+                (tree.picker, tree.cutter)
+            else {
+                panic!("of components")
+            };
+            let searches = |bytes: u64, least: u64| (bytes / access_bytes).max(least) as f64;
+            let ratio = searches(size.table_bytes, 100) / searches(scaled.table_bytes, accesses_min);
+            assert_eq!(ratio, scale, "{scale}");
+        }
     }
 }

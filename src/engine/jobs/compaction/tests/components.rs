@@ -16,6 +16,7 @@ fn random_components(dice: &mut Dice) -> (Picker, Cutter) {
         base,
         moves: one_of([0, 1, 1]) == 1,
         access_bytes: 1 << 10,
+        accesses_min: 100,
         job_bytes: one_of([1, 150, u64::MAX]),
     });
     let table_bytes = one_of([1, 50, 150]);
