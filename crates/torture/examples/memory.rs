@@ -28,7 +28,7 @@ fn main() {
     };
     // First, while the heap is small.
     let dir = tempfile::tempdir().unwrap();
-    print(memory::opening(dir.path(), mib * 3 / 4 << 20, mib << 20));
+    print(memory::opening(dir.path(), (mib * 3 / 4) << 20, mib << 20));
     each(&|db| memory::values(db, values));
     each(&|db| memory::batch(db, rows));
     each(&|db| memory::transaction(db, rows / 3));
