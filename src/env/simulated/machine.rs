@@ -17,13 +17,14 @@ use super::device::{Cost, DeviceModel, Devices};
 use super::disk::{Disk, Journal, SharedInode};
 use super::fault::{FaultRule, Operation, Reach, Script, Struck};
 use super::file::SimFile;
+use super::holds::Holds;
 use super::inode::FileOp;
 use super::log::Survival;
 use super::processor::ProcessorModel;
 use super::random::Random;
 use super::schedule::{self, Clock, Start};
 use crate::env::lock::{Claim, LockRegistry};
-use crate::env::sync::{Mutex, MutexGuard};
+use crate::env::sync::{Hold, Mutex, MutexGuard};
 use crate::env::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread, Work};
 
 /// Wall-clock time at the beginning of every simulation, in milliseconds since 1970.
@@ -81,6 +82,7 @@ pub struct SimEnv {
 pub(super) struct Machine {
     config: SimConfig,
     clock: Arc<Clock>,
+    holds: Arc<Holds>,
     locks: Arc<LockRegistry>,
     state: Mutex<State>,
 }
@@ -109,7 +111,8 @@ impl SimEnv {
     }
 
     fn assemble(config: SimConfig, clock: Arc<Clock>, state: State) -> Arc<Self> {
-        let machine = Machine { config, clock, locks: Arc::default(), state: Mutex::new(state) };
+        let machine =
+            Machine { config, clock, holds: Arc::default(), locks: Arc::default(), state: Mutex::new(state) };
         Arc::new(Self { machine: Arc::new(machine) })
     }
 
@@ -138,8 +141,8 @@ impl SimEnv {
         assert!(schedule::current().is_none(), "a simulation within a simulation");
         let SimConfig { seed, preemption_percent, preempt_at_locks, preempt_at_looks, .. } =
             self.machine.config;
-        let clock = Arc::clone(&self.machine.clock);
-        let start = Start { seed, preemption_percent, preempt_at_locks, preempt_at_looks, clock };
+        let (clock, holds) = (Arc::clone(&self.machine.clock), Arc::clone(&self.machine.holds));
+        let start = Start { seed, preemption_percent, preempt_at_locks, preempt_at_looks, clock, holds };
         let env = Arc::clone(self);
         schedule::simulate(start, move || body(env))
     }
@@ -187,6 +190,13 @@ impl SimEnv {
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         self.machine.state().history.finish()
+    }
+
+    /// For each rank of locks, the longest time for which a thread of a simulation on this machine has held one. Empty in
+    /// builds without debug assertions.
+    #[must_use]
+    pub fn longest_holds(&self) -> Vec<Hold> {
+        self.machine.holds.longest()
     }
 
     /// Cuts the power at a later mutating call: the next one if `others` is 0, otherwise after that many more. The

@@ -8,7 +8,7 @@
 //!
 //! `fault` says what may go wrong. The other parts: `machine` answers the calls; `disk` holds names, `inode` and
 //! `contents` hold files, `log` holds what a power cut may undo; `device` and `processor` say what work costs; `schedule` orders the
-//! threads. None of them knows what the engine stores.
+//! threads; `holds` says how long they hold locks. None of them knows what the engine stores.
 //!
 //! ```
 //! use std::path::Path;
@@ -33,6 +33,7 @@ mod device;
 mod disk;
 mod fault;
 mod file;
+mod holds;
 mod inode;
 mod log;
 mod machine;
