@@ -19,6 +19,7 @@ mod expiry;
 mod fault;
 mod format;
 mod full_disk;
+mod holds;
 mod idle_time;
 mod ingest;
 mod kill;

@@ -69,6 +69,8 @@ struct State {
     wakes: u64,
     /// Grows with every change of what plans rest on: `busy`, `waiting`, `held`.
     changes: u64,
+    /// `changes` at the last change of what a keyspace's own jobs have claimed, or of whether it is held.
+    changed: BTreeMap<KeyspaceId, u64>,
     busy: BTreeMap<KeyspaceId, Claims>,
     /// Threads that plan, and hold versions.
     planning: usize,
@@ -79,7 +81,7 @@ struct State {
     found_nothing_at: Option<u64>,
     /// Numbers of the compaction threads.
     compaction_threads: BTreeSet<usize>,
-    /// Manual compactions that wait for a running job, by keyspace. No other compaction of these keyspaces starts, or
+    /// Manual compactions that plan or wait for a running job, by keyspace. No other compaction of these keyspaces starts, or
     /// under steady writes their turn might never come.
     waiting: BTreeMap<KeyspaceId, usize>,
     /// Keyspaces in which no compaction may start.
@@ -119,12 +121,42 @@ enum Ended {
     ForSpace,
 }
 
+/// What plans rest on, as it was at a moment. Who plans does so without the scheduler's lock. What has been planned
+/// counts only while this still holds.
+struct Basis {
+    changes: u64,
+    wakes: u64,
+    busy: BTreeMap<KeyspaceId, Claims>,
+    rewrites: usize,
+    /// Keyspaces in which no compaction may start, or only a manual one.
+    barred: BTreeSet<KeyspaceId>,
+}
+
+impl Basis {
+    /// Whether a compaction may start in `keyspace` by itself.
+    fn admits(&self, keyspace: KeyspaceId) -> bool {
+        !self.barred.contains(&keyspace)
+    }
+}
+
 impl State {
+    fn basis(&self) -> Basis {
+        let barred = self.waiting.keys().chain(&self.held).copied().collect();
+        let &Self { changes, wakes, rewrites, .. } = self;
+        Basis { changes, wakes, busy: self.busy.clone(), rewrites, barred }
+    }
+
+    /// Counts a change of what plans for `keyspace` rest on.
+    fn change(&mut self, keyspace: KeyspaceId) {
+        self.changes += 1;
+        self.changed.insert(keyspace, self.changes);
+    }
+
     /// Claims what `plan` touches.
     fn claim(&mut self, plan: &Plan) {
         self.busy.entry(plan.keyspace).or_default().claim(plan);
         self.compactions += 1;
-        self.changes += 1;
+        self.change(plan.keyspace);
     }
 
     /// Takes the claim back.
@@ -133,7 +165,15 @@ impl State {
         if let Some(busy) = self.busy.get_mut(&plan.keyspace) {
             busy.release(plan);
         }
+        self.change(plan.keyspace);
     }
+}
+
+/// What a compaction thread is to do next.
+struct Next {
+    plan: Option<Plan>,
+    /// If there is no plan: after how long it looks again, unless it is woken.
+    look_again: Option<Duration>,
 }
 
 /// The earlier of two moments to look again.
@@ -265,49 +305,23 @@ impl Background {
     fn compact_forever(&self, number: usize) {
         let mut state = self.scheduler.state.lock();
         while !state.stopping && number < self.compaction_threads() {
-            let (changes, wakes) = (state.changes, state.wakes);
-            let full = state.compactions > 0 && self.jobs.storage.is_short_of_space();
-            let mut look_again =
-                (self.jobs.any_expires() || self.jobs.any_put_off()).then_some(EXPIRY_PERIOD);
-            let paused = self.paused(&state, Job::Compaction);
-            // What is not due must not fail again and again, nor be in the way of who waits.
-            let may_use_idle_time =
-                state.backoffs[Job::Compaction as usize].is_none() && state.waiting.is_empty();
-            let plan = if full || paused {
-                None
-            } else {
-                let barred: BTreeSet<KeyspaceId> = state.waiting.keys().chain(&state.held).copied().collect();
-                let (busy, rewrites) = (state.busy.clone(), state.rewrites);
-                state.planning += 1;
-                drop(state);
-                let sampler = &self.jobs.throttle.sampler;
-                sampler.look();
-                // One thread looks for all, unless a plan of this one waits for another load.
-                look_again = earlier(look_again, sampler.next_look().filter(|_| number == 0));
-                let due =
-                    |idle| self.compaction_due(&busy, rewrites, |keyspace| !barred.contains(&keyspace), idle);
-                let Planned { mut plan, deferred } = due(false);
-                if deferred.is_some() {
-                    look_again = earlier(look_again, Some(sampler.interval()));
-                }
-                if plan.is_none() && may_use_idle_time && self.could_use_idle_time() {
-                    if self.is_idle() {
-                        plan = due(true).plan;
-                        plan = plan.filter(|plan| self.jobs.storage.free_bytes() / IDLE_ROOM >= plan.bytes);
-                    } else {
-                        look_again = earlier(look_again, Some(IDLE_PERIOD));
-                    }
-                }
-                if self.is_for_level0(number) {
-                    plan = plan.filter(|plan| JobClass::of(plan) == JobClass::Level0);
-                }
-                state = self.scheduler.state.lock();
-                state.planning -= 1;
-                self.scheduler.planned.notify_all();
-                plan
+            let (basis, paused) = (state.basis(), self.paused(&state, Job::Compaction));
+            let is_full = state.compactions > 0 && self.jobs.storage.is_short_of_space();
+            let mut next = Next {
+                plan: None,
+                look_again: (self.jobs.any_expires() || self.jobs.any_put_off()).then_some(EXPIRY_PERIOD),
             };
-            match plan {
-                Some(plan) if state.changes == changes => {
+            if !is_full && !paused {
+                // What is not due must not fail again and again, nor be in the way of who waits.
+                let may_use_idle_time =
+                    state.backoffs[Job::Compaction as usize].is_none() && state.waiting.is_empty();
+                let plan = || self.next_of_thread(number, &basis, may_use_idle_time);
+                let (held, planned) = self.plan_unlocked(state, plan);
+                state = held;
+                next = Next { look_again: earlier(next.look_again, planned.look_again), ..planned };
+            }
+            match next.plan {
+                Some(plan) if state.changes == basis.changes => {
                     state = match plan.kind {
                         PlanKind::Rewrite => self.rewrite_planned(state, &plan),
                         PlanKind::Compact | PlanKind::Move | PlanKind::Drop => {
@@ -315,13 +329,39 @@ impl Background {
                         }
                     }
                 }
-                None if state.wakes == wakes && !state.stopping => {
-                    self.wait_for_work(&mut state, Job::Compaction, paused, look_again);
+                None if state.wakes == basis.wakes && !state.stopping => {
+                    self.wait_for_work(&mut state, Job::Compaction, paused, next.look_again);
                 }
                 _ => {}
             }
         }
         state.compaction_threads.remove(&number);
+    }
+
+    /// What compaction thread `number` is to do next, without the scheduler's lock.
+    fn next_of_thread(&self, number: usize, basis: &Basis, may_use_idle_time: bool) -> Next {
+        let sampler = &self.jobs.throttle.sampler;
+        sampler.look();
+        // One thread looks for all, unless a plan of this one waits for another load.
+        let mut look_again = sampler.next_look().filter(|_| number == 0);
+        let due =
+            |idle| self.compaction_due(&basis.busy, basis.rewrites, |keyspace| basis.admits(keyspace), idle);
+        let Planned { mut plan, deferred } = due(false);
+        if deferred.is_some() {
+            look_again = earlier(look_again, Some(sampler.interval()));
+        }
+        if plan.is_none() && may_use_idle_time && self.could_use_idle_time() {
+            if self.is_idle() {
+                plan = due(true).plan;
+                plan = plan.filter(|plan| self.jobs.storage.free_bytes() / IDLE_ROOM >= plan.bytes);
+            } else {
+                look_again = earlier(look_again, Some(IDLE_PERIOD));
+            }
+        }
+        if self.is_for_level0(number) {
+            plan = plan.filter(|plan| JobClass::of(plan) == JobClass::Level0);
+        }
+        Next { plan, look_again }
     }
 
     /// Claims what `plan` touches. The job counts as running from here on.
