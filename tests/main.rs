@@ -36,6 +36,7 @@ mod properties;
 mod range_delete;
 mod reader;
 mod reclaim;
+mod refused;
 mod regress;
 mod released;
 mod repair;

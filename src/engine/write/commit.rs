@@ -30,7 +30,6 @@ use crate::batch::WriteBatch;
 use crate::engine::keyspace::Trees;
 use crate::engine::keyspace::tree::{Tree, dropped};
 use crate::engine::log::writer::Writer;
-use crate::engine::shared::job::Job;
 use crate::engine::shared::pressure::StallReason;
 use crate::engine::shared::wake::BackgroundThreads;
 use crate::env::sync::{Condvar, MutexGuard, OrderedMutex};
@@ -320,9 +319,8 @@ impl WritePath {
                 }
                 WriterVerdict::Stop { reason } => {
                     // The job that would end the wait has failed lately: an error is better than a wait without end.
-                    let job =
-                        if reason == policy::Pressure::Memtables { Job::Flush } else { Job::Compaction };
-                    if let Some(trouble) = self.background.trouble(job) {
+                    let crowding = crowds.then_some(bytes);
+                    if let Some(trouble) = self.trouble(reason, guard.active_bytes, crowding) {
                         break Err(trouble);
                     }
                     self.wait_because(reason.into(), &mut stalled, guard);

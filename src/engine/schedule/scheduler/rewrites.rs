@@ -116,7 +116,7 @@ impl Background {
         if !space.totals.no_holes || space.packs.is_empty() {
             return None;
         }
-        let may = |keyspace| basis.admits(keyspace);
+        let may = |keyspace| !basis.barred.contains(&keyspace);
         let plan = self.with_views(&basis.busy, may, false, |views| next_rewrite(views, &space))?;
         Some(Plan { reason: Reason::Manual, ..plan })
     }

@@ -136,6 +136,7 @@ impl Background {
         // Whoever has made a plan meanwhile makes another.
         state.changes += 1;
         state.changed.remove(&keyspace);
+        state.backoffs.forget(keyspace);
     }
 
     /// Waits for the running compactions of `keyspace`; none starts while the returned value lives.
