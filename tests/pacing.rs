@@ -484,6 +484,24 @@ fn i11_a_job_that_stays_suspended_is_given_up_and_done_later() {
     });
 }
 
+/// Peaks of more than a minute, between which the job would not come to its end: each attempt would be lost.
+#[test]
+fn i11_a_job_is_done_though_no_rest_is_long_enough_for_it() {
+    simulate(|env| {
+        let db = beside_a_deep_job(&env);
+        let before = db.stats();
+        for _ in 0..20 {
+            peak(&db, &env, 6500);
+            env.sleep(100 * MS);
+        }
+        let after = db.stats();
+        assert!(after.compaction.given_up > 0, "this shows something else");
+        assert_eq!(after.keyspaces[0].debt_bytes, 0, "{after:?}");
+        assert!(after.compaction.jobs > before.compaction.jobs && after.compaction.given_up < 8);
+        db.close().unwrap();
+    });
+}
+
 #[test]
 fn a_power_cut_beside_a_job_that_is_given_up_loses_nothing() {
     // At the first calls that change anything from here on: those that remove what it has written.

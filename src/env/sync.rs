@@ -37,7 +37,7 @@ use super::simulated::schedule;
 use order::Held;
 // Of no use outside, where only benchmarks of single modules name it.
 #[doc(hidden)]
-pub use order::{OrderedMutex, Rank};
+pub use order::{Hold, OrderedMutex, Rank};
 
 /// How often a waiter looks before it sleeps, and how many pause instructions it runs between two looks: together
 /// about the time that it takes to sleep and be woken.
@@ -248,6 +248,7 @@ impl Condvar {
     }
 
     /// Releases the mutex, waits for a notification and takes the mutex again.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         match schedule::current() {
             Some(thread) => {
@@ -262,6 +263,7 @@ impl Condvar {
     }
 
     /// As [`Condvar::wait`], for at most `time`. Whether the time ran out.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, time: Duration) -> bool {
         match schedule::current() {
             Some(thread) => self.wait_simulated(&thread, guard, Some(time)),
@@ -290,6 +292,7 @@ impl Condvar {
         }
     }
 
+    #[cfg_attr(debug_assertions, track_caller)]
     fn wait_simulated<T>(
         &self,
         thread: &schedule::Participant,

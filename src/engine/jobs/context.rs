@@ -27,7 +27,7 @@ use crate::engine::shared::statistics::Statistics;
 use crate::engine::space::preallocator::Preallocator;
 use crate::engine::space::storage::Storage;
 use crate::env::Env;
-use crate::env::sync::{OrderedMutex, before_look};
+use crate::env::sync::{OrderedMutex, Rank, before_look};
 use crate::error::Result;
 use crate::events::{JobBegin, JobEnd};
 use crate::filter::Filters;
@@ -114,13 +114,15 @@ impl JobContext {
         }
     }
 
-    /// Runs a job, which returns how many bytes it wrote, between two events.
+    /// Runs a job, which returns how many bytes it wrote, between two events. INVARIANT(I19): the caller holds neither the
+    /// writer's lock nor one that comes after it.
     pub(in crate::engine) fn notify_job(
         &self,
         kind: Job,
         begin: JobBegin,
         job: impl FnOnce() -> Result<u64>,
     ) -> Result<()> {
+        Rank::Writer.assert_not_held();
         self.events.notify(|| Event::JobBegin(kind, begin.clone()));
         let start = self.env.now();
         let result = job();

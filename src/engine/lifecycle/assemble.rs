@@ -207,7 +207,8 @@ fn job_context(common: &Common, opening: &Opening, read: &ReadPath, ids: Arc<IdC
         waiters: AtomicU64::new(0),
         seen: OrderedMutex::leaf(Seen::since(env.now())),
     };
-    let throttle = Throttle { sampler, limiter: Default::default(), seen: OrderedMutex::default() };
+    let (limiter, seen, lost) = Default::default();
+    let throttle = Throttle { sampler, limiter, seen, lost };
     let log = LogTail {
         writer: common.writer.clone(),
         visibility: common.visibility.clone(),

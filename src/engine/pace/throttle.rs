@@ -8,12 +8,17 @@
 //! do is planned again. For a suspended job keeps tables on the disk that have died, and keeps other jobs off its keys. What
 //! begins while it would be suspended waits before it reads anything, so giving that up costs nothing.
 //!
+//! Where peaks are long and the times between them short, each attempt would be given up, and what it had done be lost. So
+//! each one that is lost doubles the time for which the next ones may stay suspended, until one that was suspended in its
+//! midst has come to its end.
+//!
 //! Invariant: it holds no lock while it pauses. Its claims keep off only other compactions. No suspension lasts for longer
-//! than [`SUSPENDED_MAX`] (I11).
+//! than [`SUSPENDED_MAX`], doubled for each attempt that was lost in a row, and not every attempt is lost (I11).
 //!
 //! It touches what [`Throttle`] holds: counters, settings and the load.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::limiter::Limiter;
@@ -32,8 +37,11 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// The longest pause: so late a compaction hears that it is needed, or that the store is being closed.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// A job that has been suspended for this long at a stretch is given up.
+/// A job that has been suspended for this long at a stretch is given up, or for a multiple of it after others were lost.
 const SUSPENDED_MAX: Duration = Duration::from_secs(60);
+
+/// How often that is doubled at most: up to about a day.
+const DOUBLINGS_MAX: u32 = 10;
 
 /// What jobs go by when they pause.
 #[derive(Debug)]
@@ -43,6 +51,8 @@ pub(in crate::engine) struct Throttle {
     pub(in crate::engine) limiter: Limiter,
     /// What users did, as it was seen last.
     pub(in crate::engine) seen: OrderedMutex<Seen>,
+    /// Jobs that were given up in their midst since one that was suspended there has come to its end.
+    pub(in crate::engine) lost: AtomicU32,
 }
 
 /// A job that is throttled.
@@ -54,8 +64,12 @@ pub(in crate::engine) struct ThrottledJob<'a> {
     since: Cell<Duration>,
     /// All pauses together.
     paused: Cell<Duration>,
+    /// Whether it has begun to work.
+    has_begun: Cell<bool>,
     /// Since when it has been suspended, if it is.
     suspended: Cell<Option<Duration>>,
+    /// Whether it has been suspended in its midst.
+    was_suspended: Cell<bool>,
     /// Whether it has been suspended for too long.
     is_given_up: Cell<bool>,
     /// Whether the thread has a normal priority.
@@ -64,6 +78,11 @@ pub(in crate::engine) struct ThrottledJob<'a> {
 
 impl Drop for ThrottledJob<'_> {
     fn drop(&mut self) {
+        if self.was_suspended.get() {
+            let lost = self.throttle.lost.load(Relaxed);
+            let is_lost = self.is_given_up.get() && !planted!("lost-jobs-not-counted");
+            self.throttle.lost.store(if is_lost { lost.saturating_add(1) } else { 0 }, Relaxed);
+        }
         if self.is_urgent.get() {
             self.throttle.sampler.env.set_urgent(false);
         }
@@ -85,6 +104,7 @@ impl ThrottledJob<'_> {
             self.paused.set(self.paused.get() + self.since.get().saturating_sub(start));
             check()?;
         }
+        self.has_begun.set(true);
         Ok(())
     }
 
@@ -97,7 +117,8 @@ impl ThrottledJob<'_> {
         if budget.is_suspended {
             let since = self.suspended.get().unwrap_or(now);
             self.suspended.set(Some(since));
-            self.is_given_up.set(now.saturating_sub(since) >= SUSPENDED_MAX);
+            self.was_suspended.set(self.has_begun.get());
+            self.is_given_up.set(now.saturating_sub(since) >= self.throttle.suspended_max());
             return Some(PAUSE_MAX);
         }
         self.suspended.set(None);
@@ -159,8 +180,24 @@ impl Throttle {
     /// For a job that begins.
     pub(in crate::engine) fn begin(&self, class: JobClass) -> ThrottledJob<'_> {
         let since = Cell::new(self.sampler.env.now());
-        let (paused, suspended, is_given_up, is_urgent) = Default::default();
-        ThrottledJob { throttle: self, class, since, paused, suspended, is_given_up, is_urgent }
+        let (paused, has_begun, suspended, was_suspended) = Default::default();
+        let (is_given_up, is_urgent) = Default::default();
+        ThrottledJob {
+            throttle: self,
+            class,
+            since,
+            paused,
+            has_begun,
+            suspended,
+            was_suspended,
+            is_given_up,
+            is_urgent,
+        }
+    }
+
+    /// For how long a job may stay suspended.
+    fn suspended_max(&self) -> Duration {
+        SUSPENDED_MAX * 2_u32.pow(self.lost.load(Relaxed).min(DOUBLINGS_MAX))
     }
 
     /// For a flush that begins.

@@ -6,7 +6,7 @@
 //! touches its own fields and what its jobs may touch.
 //!
 //! Locks: it takes the scheduler's under the catalog's and before the reserve's. It takes the writer's only to wake
-//! writers, and under no other lock.
+//! writers and to see what the log takes, for a moment and under no other lock.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -47,9 +47,6 @@ impl Background {
         while !self.jobs.storage.has_room() && (self.jobs.storage.free_recycled() || self.rewrite_for_space())
         {
         }
-        if self.jobs.health.is_poisoned() {
-            self.wake_writers();
-        }
         let reserve = &self.jobs.storage.reserve;
         let _changing = reserve.changing.lock();
         let room = || {

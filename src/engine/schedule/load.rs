@@ -7,14 +7,20 @@ use std::cmp;
 use super::background::Background;
 use crate::policy::{self, LoadState};
 use crate::stats::CostStats;
+use crate::types::KeyspaceId;
 
 impl Background {
     /// Takes a new sample of the load, whenever a memtable is sealed and a job ends. Returns whether a writer may wait
     /// for it.
     pub(crate) fn sample_load(&self) -> bool {
         // The sample is taken anew if another one has come meanwhile, so an older sample never replaces a newer one.
-        self.pressure.update(|last| self.load_now(last));
+        self.pressure.update(|last| self.load_now(last, |_| true));
         self.pressure.has_stopped()
+    }
+
+    /// The load, if there were no keyspaces but those that `counts` names.
+    pub(in crate::engine) fn load_of(&self, counts: impl Fn(KeyspaceId) -> bool) -> LoadState {
+        self.load_now(&self.pressure.load(), counts)
     }
 
     /// Lets stalled writers look again. Not to be called with the writer's lock held.
@@ -29,8 +35,8 @@ impl Background {
         }
     }
 
-    /// What changed since `last`; what users did is the sampler's to say.
-    fn load_now(&self, last: &LoadState) -> LoadState {
+    /// What changed since `last`, in the keyspaces that `counts` names; what users did is the sampler's to say.
+    fn load_now(&self, last: &LoadState, counts: impl Fn(KeyspaceId) -> bool) -> LoadState {
         let settings = self.jobs.settings.load();
         let policy = &settings.policy;
         let mut load = LoadState {
@@ -43,7 +49,7 @@ impl Background {
             levels: self.jobs.statistics.passed_levels(),
             ..LoadState::default()
         };
-        for tree in self.jobs.trees.load().values() {
+        for tree in self.jobs.trees.load().values().filter(|tree| counts(tree.id())) {
             let view = tree.view();
             load.active_bytes += view.active.bytes();
             load.sealed_memtables += view.sealed.len() as u64;

@@ -5,11 +5,12 @@
 //!   the plan touches is claimed until its result is installed (I12).
 //! * Packs are rewritten in the compaction threads, and by callers that need space ([`rewrites`]). A manual
 //!   compaction runs in its caller's thread ([`manual`]).
-//! * A job that failed without harm is tried again after a pause.
+//! * A job that failed without harm is tried again after a pause ([`backoff`]).
 //! * What is due is told by [`planning`]; who waits for jobs does so in [`waiting`].
 //!
 //! It touches what [`Background`] holds.
 
+mod backoff;
 mod manual;
 mod planning;
 mod rewrites;
@@ -28,13 +29,9 @@ use crate::engine::shared::wake::{BackgroundThreads, Waiters};
 use crate::env::sync::{Condvar, MutexGuard, OrderedMutex, Rank};
 use crate::env::{Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
-use crate::policy::{Claims, JobClass, Plan, PlanKind, Planned, Reason};
+use crate::policy::{Claims, JobClass, LoadState, Plan, PlanKind, Planned, Reason};
 use crate::types::{KeyspaceId, Seq};
-
-/// Pause after a job that failed, doubled with every further failure up to the maximum: a full disk must not be
-/// written to again and again.
-const RETRY_PAUSE: Duration = Duration::from_secs(1);
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(8);
+use backoff::{Backoff, Backoffs, Failure};
 
 /// Divisor: a job that is not due may write at most this part of the free space.
 const IDLE_ROOM: u64 = 4;
@@ -69,6 +66,8 @@ struct State {
     wakes: u64,
     /// Grows with every change of what plans rest on: `busy`, `waiting`, `held`.
     changes: u64,
+    /// `changes` at the last change of what a keyspace's own jobs have claimed, or of whether it is held.
+    changed: BTreeMap<KeyspaceId, u64>,
     busy: BTreeMap<KeyspaceId, Claims>,
     /// Threads that plan, and hold versions.
     planning: usize,
@@ -79,16 +78,15 @@ struct State {
     found_nothing_at: Option<u64>,
     /// Numbers of the compaction threads.
     compaction_threads: BTreeSet<usize>,
-    /// Manual compactions that wait for a running job, by keyspace. No other compaction of these keyspaces starts, or
+    /// Manual compactions that plan or wait for a running job, by keyspace. No other compaction of these keyspaces starts, or
     /// under steady writes their turn might never come.
     waiting: BTreeMap<KeyspaceId, usize>,
     /// Keyspaces in which no compaction may start.
     held: BTreeSet<KeyspaceId>,
     /// What is being flushed. Set until the job has ended, which is after its result was shown.
     flushing: Option<Flushing>,
-    /// Present while the last flush, or compaction, has failed. (Rewrites that fail leave single packs
-    /// alone, and nothing here.)
-    backoffs: [Option<Backoff>; 3],
+    /// Flushes and compactions that have failed last.
+    backoffs: Backoffs,
     stopping: bool,
 }
 
@@ -100,17 +98,6 @@ struct Flushing {
     first: Seq,
 }
 
-/// A failure that has left nothing unknown.
-#[derive(Clone, Debug)]
-struct Backoff {
-    error: Error,
-    pause: Duration,
-    /// When to try again.
-    until: Duration,
-    /// Bytes that were free on the device when the job began.
-    free_bytes: u64,
-}
-
 /// How a job has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ended {
@@ -119,12 +106,43 @@ enum Ended {
     ForSpace,
 }
 
+/// What plans rest on, as it was at a moment. Who plans does so without the scheduler's lock. What has been planned
+/// counts only while this still holds.
+struct Basis {
+    changes: u64,
+    wakes: u64,
+    busy: BTreeMap<KeyspaceId, Claims>,
+    rewrites: usize,
+    /// Keyspaces in which no compaction may start, or only a manual one.
+    barred: BTreeSet<KeyspaceId>,
+}
+
+/// Keyspaces that compaction threads leave alone for what has failed in them.
+struct Failed {
+    /// For a while.
+    paused: BTreeSet<KeyspaceId>,
+    /// While nobody waits and nothing is due: what is not due must not fail again and again.
+    all: BTreeSet<KeyspaceId>,
+}
+
 impl State {
+    fn basis(&self) -> Basis {
+        let barred = self.waiting.keys().chain(&self.held).copied().collect();
+        let &Self { changes, wakes, rewrites, .. } = self;
+        Basis { changes, wakes, busy: self.busy.clone(), rewrites, barred }
+    }
+
+    /// Counts a change of what plans for `keyspace` rest on.
+    fn change(&mut self, keyspace: KeyspaceId) {
+        self.changes += 1;
+        self.changed.insert(keyspace, self.changes);
+    }
+
     /// Claims what `plan` touches.
     fn claim(&mut self, plan: &Plan) {
         self.busy.entry(plan.keyspace).or_default().claim(plan);
         self.compactions += 1;
-        self.changes += 1;
+        self.change(plan.keyspace);
     }
 
     /// Takes the claim back.
@@ -133,7 +151,15 @@ impl State {
         if let Some(busy) = self.busy.get_mut(&plan.keyspace) {
             busy.release(plan);
         }
+        self.change(plan.keyspace);
     }
+}
+
+/// What a compaction thread is to do next.
+struct Next {
+    plan: Option<Plan>,
+    /// If there is no plan: after how long it looks again, unless it is woken.
+    look_again: Option<Duration>,
 }
 
 /// The earlier of two moments to look again.
@@ -247,16 +273,19 @@ impl Background {
         let mut state = self.scheduler.state.lock();
         while !state.stopping {
             let paused = self.paused(&state, Job::Flush);
-            let due = if paused { None } else { self.flush_due() };
+            let now = self.jobs.env.now();
+            let failed = state.backoffs.paused(Job::Flush, now);
+            let due = if paused { None } else { self.flush_due_unless(&failed) };
             let Some((first, tree)) = due else {
-                self.wait_for_work(&mut state, Job::Flush, paused, None);
+                let look_again = state.backoffs.next_pause_ends(Job::Flush, now);
+                self.wait_for_work(&mut state, Job::Flush, paused, look_again);
                 continue;
             };
             state.flushing = Some(Flushing { keyspace: tree.id(), first });
             drop(state);
             let free_bytes = self.jobs.storage.free_bytes();
             let result = self.jobs.flush(&tree);
-            state = self.job_ended(Job::Flush, result, free_bytes).0;
+            state = self.job_ended((Job::Flush, tree.id()), result, free_bytes).0;
             state.flushing = None;
             self.scheduler.done.notify_all();
         }
@@ -265,49 +294,27 @@ impl Background {
     fn compact_forever(&self, number: usize) {
         let mut state = self.scheduler.state.lock();
         while !state.stopping && number < self.compaction_threads() {
-            let (changes, wakes) = (state.changes, state.wakes);
-            let full = state.compactions > 0 && self.jobs.storage.is_short_of_space();
-            let mut look_again =
-                (self.jobs.any_expires() || self.jobs.any_put_off()).then_some(EXPIRY_PERIOD);
-            let paused = self.paused(&state, Job::Compaction);
-            // What is not due must not fail again and again, nor be in the way of who waits.
-            let may_use_idle_time =
-                state.backoffs[Job::Compaction as usize].is_none() && state.waiting.is_empty();
-            let plan = if full || paused {
-                None
-            } else {
-                let barred: BTreeSet<KeyspaceId> = state.waiting.keys().chain(&state.held).copied().collect();
-                let (busy, rewrites) = (state.busy.clone(), state.rewrites);
-                state.planning += 1;
-                drop(state);
-                let sampler = &self.jobs.throttle.sampler;
-                sampler.look();
-                // One thread looks for all, unless a plan of this one waits for another load.
-                look_again = earlier(look_again, sampler.next_look().filter(|_| number == 0));
-                let due =
-                    |idle| self.compaction_due(&busy, rewrites, |keyspace| !barred.contains(&keyspace), idle);
-                let Planned { mut plan, deferred } = due(false);
-                if deferred.is_some() {
-                    look_again = earlier(look_again, Some(sampler.interval()));
-                }
-                if plan.is_none() && may_use_idle_time && self.could_use_idle_time() {
-                    if self.is_idle() {
-                        plan = due(true).plan;
-                        plan = plan.filter(|plan| self.jobs.storage.free_bytes() / IDLE_ROOM >= plan.bytes);
-                    } else {
-                        look_again = earlier(look_again, Some(IDLE_PERIOD));
-                    }
-                }
-                if self.is_for_level0(number) {
-                    plan = plan.filter(|plan| JobClass::of(plan) == JobClass::Level0);
-                }
-                state = self.scheduler.state.lock();
-                state.planning -= 1;
-                self.scheduler.planned.notify_all();
-                plan
-            };
-            match plan {
-                Some(plan) if state.changes == changes => {
+            let (basis, paused) = (state.basis(), self.paused(&state, Job::Compaction));
+            let is_full = state.compactions > 0 && self.jobs.storage.is_short_of_space();
+            let expiry = (self.jobs.any_expires() || self.jobs.any_put_off()).then_some(EXPIRY_PERIOD);
+            let now = self.jobs.env.now();
+            let look_again = earlier(expiry, state.backoffs.next_pause_ends(Job::Compaction, now));
+            let mut next = Next { plan: None, look_again };
+            if !is_full && !paused {
+                let failed = Failed {
+                    paused: state.backoffs.paused(Job::Compaction, now),
+                    all: state.backoffs.of_keyspaces(Job::Compaction).map(|(id, _)| id).collect(),
+                };
+                // What is not due must not fail again and again, nor be in the way of who waits.
+                let may_use_idle_time =
+                    state.backoffs.of_device(Job::Compaction).is_none() && state.waiting.is_empty();
+                let plan = || self.next_of_thread(number, &basis, &failed, may_use_idle_time);
+                let (held, planned) = self.plan_unlocked(state, plan);
+                state = held;
+                next = Next { look_again: earlier(next.look_again, planned.look_again), ..planned };
+            }
+            match next.plan {
+                Some(plan) if state.changes == basis.changes => {
                     state = match plan.kind {
                         PlanKind::Rewrite => self.rewrite_planned(state, &plan),
                         PlanKind::Compact | PlanKind::Move | PlanKind::Drop => {
@@ -315,13 +322,42 @@ impl Background {
                         }
                     }
                 }
-                None if state.wakes == wakes && !state.stopping => {
-                    self.wait_for_work(&mut state, Job::Compaction, paused, look_again);
+                None if state.wakes == basis.wakes && !state.stopping => {
+                    self.wait_for_work(&mut state, Job::Compaction, paused, next.look_again);
                 }
                 _ => {}
             }
         }
         state.compaction_threads.remove(&number);
+    }
+
+    /// What compaction thread `number` is to do next, without the scheduler's lock.
+    fn next_of_thread(&self, number: usize, basis: &Basis, failed: &Failed, may_use_idle_time: bool) -> Next {
+        let sampler = &self.jobs.throttle.sampler;
+        sampler.look();
+        // One thread looks for all, unless a plan of this one waits for another load.
+        let mut look_again = sampler.next_look().filter(|_| number == 0);
+        let due = |idle| {
+            let failed = if idle { &failed.all } else { &failed.paused };
+            let may = |keyspace| !basis.barred.contains(&keyspace) && !failed.contains(&keyspace);
+            self.compaction_due(&basis.busy, basis.rewrites, may, idle)
+        };
+        let Planned { mut plan, deferred } = due(false);
+        if deferred.is_some() {
+            look_again = earlier(look_again, Some(sampler.interval()));
+        }
+        if plan.is_none() && may_use_idle_time && self.could_use_idle_time() {
+            if self.is_idle() {
+                plan = due(true).plan;
+                plan = plan.filter(|plan| self.jobs.storage.free_bytes() / IDLE_ROOM >= plan.bytes);
+            } else {
+                look_again = earlier(look_again, Some(IDLE_PERIOD));
+            }
+        }
+        if self.is_for_level0(number) {
+            plan = plan.filter(|plan| JobClass::of(plan) == JobClass::Level0);
+        }
+        Next { plan, look_again }
     }
 
     /// Claims what `plan` touches. The job counts as running from here on.
@@ -350,15 +386,15 @@ impl Background {
             let result = self.jobs.run_plan(&tree, plan);
             if can_wait(plan.reason) { self.jobs.put_off(&tree, result) } else { result }
         });
-        let (mut state, result) = self.job_ended(Job::Compaction, result, free_bytes);
+        let (mut state, result) = self.job_ended((Job::Compaction, plan.keyspace), result, free_bytes);
         self.release(&mut state, plan);
         (state, result)
     }
 
-    /// Does what follows the end of every job. `free_bytes` were free on the device when it began.
+    /// Does what follows the end of a job of this kind in this keyspace. `free_bytes` were free on the device when it began.
     fn job_ended(
         &self,
-        job: Job,
+        (job, keyspace): (Job, KeyspaceId),
         result: Result<()>,
         free_bytes: u64,
     ) -> (MutexGuard<'_, State>, Result<Ended>) {
@@ -375,18 +411,15 @@ impl Background {
         self.fit_recycled();
         self.keep_space_budget();
         let mut state = self.scheduler.state.lock();
-        let backoff = &mut state.backoffs[job as usize];
         match &result {
-            Ok(_) => *backoff = None,
+            Ok(_) => state.backoffs.succeeded(job, keyspace),
             // The keyspace was dropped: there is nothing left to do for it.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 self.jobs.statistics.failed();
                 self.jobs.events.notify(|| Event::BackgroundError(error.clone()));
-                let pause =
-                    backoff.as_ref().map_or(RETRY_PAUSE, |last| (last.pause * 2).min(RETRY_PAUSE_MAX));
-                let until = self.jobs.env.now() + pause;
-                *backoff = Some(Backoff { error: error.clone(), pause, until, free_bytes });
+                let failure = Failure { job, keyspace, error: error.clone(), free_bytes };
+                state.backoffs.failed(failure, self.jobs.env.now());
             }
         }
         if result.is_err() || self.jobs.health.is_poisoned() {
@@ -402,11 +435,10 @@ impl Background {
         (state, result)
     }
 
-    /// Whether jobs of this kind do not start: for a while after a failure, and for good once the store is poisoned.
+    /// Whether no job of this kind starts: for a while after a failure that concerns the device, and for good once the
+    /// store is poisoned.
     fn paused(&self, state: &State, job: Job) -> bool {
-        let backoff = &state.backoffs[job as usize];
-        backoff.as_ref().is_some_and(|backoff| backoff.until > self.jobs.env.now())
-            || self.jobs.health.is_poisoned()
+        state.backoffs.pause(job, self.jobs.env.now()).is_some() || self.jobs.health.is_poisoned()
     }
 
     /// Waits until something may be due, until the pause after a failure has ended, or for `look_again`.
@@ -417,26 +449,44 @@ impl Background {
         paused: bool,
         look_again: Option<Duration>,
     ) {
-        let is_poisoned = self.jobs.health.is_poisoned();
-        let backoff = state.backoffs[job as usize].as_ref().filter(|_| paused && !is_poisoned);
-        let pause = backoff.map(|backoff| backoff.until.saturating_sub(self.jobs.env.now()));
-        match pause.or(look_again) {
+        let is_for_device = paused && !self.jobs.health.is_poisoned();
+        // None, if it has ended by now.
+        let rest = || state.backoffs.pause(job, self.jobs.env.now()).unwrap_or_default();
+        match is_for_device.then(rest).or(look_again) {
             Some(Duration::ZERO) => {}
             Some(pause) => _ = self.scheduler.work.wait_for(state, pause),
             None => self.scheduler.work.wait(state),
         }
     }
 
-    /// Why jobs of this kind have failed lately.
-    pub(crate) fn trouble(&self, job: Job) -> Option<Error> {
-        self.lasting_trouble(&mut self.scheduler.state.lock(), job)
+    /// Why jobs of this kind have failed lately, for writers whom they hold up. What has failed in single keyspaces is told
+    /// only to writers whom the load of these alone holds up (`holds_up`). Of others, jobs that go on end the wait.
+    pub(crate) fn trouble(&self, job: Job, holds_up: impl FnOnce(&LoadState) -> bool) -> Option<Error> {
+        let (error, failed) = {
+            let mut state = self.scheduler.state.lock();
+            if let Some(error) = self.trouble_of_device(&mut state, job) {
+                return Some(error);
+            }
+            let mut failed = state.backoffs.of_keyspaces(job);
+            let (first, Backoff { error, .. }) = failed.next()?;
+            (error.clone(), failed.map(|(id, _)| id).chain([first]).collect::<BTreeSet<_>>())
+        };
+        let load = self.load_of(|keyspace| failed.contains(&keyspace));
+        (holds_up(&load) || planted!("writers-told-of-every-refusal")).then_some(error)
     }
 
-    /// The same. A disk that was full and has been given space is tried at once.
+    /// The same, for who waits for all jobs of this kind.
     fn lasting_trouble(&self, state: &mut State, job: Job) -> Option<Error> {
-        let Backoff { error, free_bytes, .. } = state.backoffs[job as usize].as_ref()?;
+        let of_device = self.trouble_of_device(state, job);
+        of_device.or_else(|| state.backoffs.of_keyspaces(job).next().map(|(_, last)| last.error.clone()))
+    }
+
+    /// Of failures that concern the device. A disk that was full and has been given space is tried at once.
+    fn trouble_of_device(&self, state: &mut State, job: Job) -> Option<Error> {
+        let Backoff { error, free_bytes, .. } = state.backoffs.of_device(job)?;
         if error.kind() == ErrorKind::DiskFull && self.jobs.storage.free_bytes() > *free_bytes {
-            self.retry(state, job);
+            state.backoffs.retry_device(job);
+            self.scheduler.changed(state);
             return None;
         }
         Some(error.clone())
@@ -444,7 +494,7 @@ impl Background {
 
     /// A caller waits for jobs of this kind. If one has failed, it is tried again now, not after its pause.
     fn retry(&self, state: &mut State, job: Job) {
-        if state.backoffs[job as usize].take().is_some() {
+        if state.backoffs.retry(job) {
             self.scheduler.changed(state);
         }
     }

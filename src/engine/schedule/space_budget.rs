@@ -31,16 +31,16 @@ impl Background {
         self.jobs.storage.recycled.keep_up_to(surplus.max(RECYCLED_BYTES_MIN).min(limits.recycled_bytes));
     }
 
-    /// Refuses a batch for which the space budget has no room. A batch without puts is always accepted: deletes free
-    /// space in the end.
-    pub(in crate::engine) fn check_space(&self, writer: &Writer, batch: &WriteBatch) -> Result<()> {
-        // Twice: in the log, and in tables.
-        let needed = 2 * batch.bytes() as u64;
+    /// Whether the space budget has room for a batch. For one without puts it always has: deletes free space in the end.
+    pub(in crate::engine) fn has_space(&self, writer: &Writer, batch: &WriteBatch) -> bool {
         let adds = || batch.iter().any(|op| matches!(op.action, Action::Put { .. }));
-        if self.space_left(writer).is_none_or(|left| left >= needed) || !adds() {
-            return Ok(());
-        }
-        self.find_space(writer, needed)
+        self.space_left(writer).is_none_or(|left| left >= needed_for(batch)) || !adds()
+    }
+
+    /// Makes room in the budget for a batch, or refuses it. Another writer may take the room before this one does.
+    /// REQUIRES: the writer's lock is not held.
+    pub(in crate::engine) fn make_space(&self, batch: &WriteBatch) -> Result<()> {
+        self.find_space(needed_for(batch))
     }
 
     /// Refuses to continue an ingest if the budget has no room for another table of `last_bytes`.
@@ -49,17 +49,19 @@ impl Background {
             // Without a budget, do not wait for the writer's lock.
             return Ok(());
         }
-        self.find_space(&self.jobs.log.writer()?.lock(), last_bytes)
+        self.find_space(last_bytes)
     }
 
-    /// Makes room in the budget for `needed` bytes, if it can be made.
-    fn find_space(&self, writer: &Writer, needed: u64) -> Result<()> {
-        let fits = || self.space_left(writer).is_none_or(|left| left >= needed);
+    /// Makes room in the budget for `needed` bytes, if it can be made. Other writers go on meanwhile.
+    fn find_space(&self, needed: u64) -> Result<()> {
+        let writer = self.jobs.log.writer()?;
+        let left = || self.space_left(&writer.lock());
+        let fits = || left().is_none_or(|left| left >= needed);
         if fits() || matches!(self.jobs.storage.recycled.free(), Ok(true)) && fits() {
             return Ok(());
         }
-        // This holds the writer's lock, so it frees no more than is needed, and a little for the next writes.
-        let missing = || needed.saturating_sub(self.space_left(writer).unwrap_or(needed));
+        // The caller waits, so this frees no more than is needed, and a little for the next writes.
+        let missing = || needed.saturating_sub(left().unwrap_or(needed));
         loop {
             let freed = self.jobs.storage.free_dead(missing().max(FREED_BYTES_MIN));
             // Checked even if nothing was freed here: another thread may have punched or recycled meanwhile, which no
@@ -72,7 +74,7 @@ impl Background {
                 break;
             }
         }
-        let left = self.space_left(writer).unwrap_or(0);
+        let left = left().unwrap_or(0);
         let message = format!("{left} bytes are left of the budget space_bytes, the write needs {needed}");
         Err(Error::new(ErrorKind::OverBudget, message))
     }
@@ -104,4 +106,9 @@ impl Background {
         let ingesting = self.ingesting_bytes.load(Relaxed);
         Some(budget.saturating_sub(files + in_memory + compacting + ingesting))
     }
+}
+
+/// What `batch` takes of the budget: its bytes twice, in the log and in tables.
+fn needed_for(batch: &WriteBatch) -> u64 {
+    2 * batch.bytes() as u64
 }

@@ -1,7 +1,7 @@
 //! The kinds of jobs.
 
 /// Kinds of jobs. Failures of the first two concern different waiters, those of rewrites nobody.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Job {
     Flush,
     Compaction,

@@ -1,7 +1,8 @@
 //! Commit: the way of a batch into the log and the memtables.
 //!
 //! 1. Under the writer's lock: wait for room, take sequence numbers, append the batch to the log. Nowhere else is a
-//!    caller made to wait on purpose.
+//!    caller made to wait on purpose. Where the budget of space has no room, the writer makes room without the lock, and
+//!    begins anew.
 //! 2. Without the lock: insert the entries into the memtables. (Range tombstones go in already in step 1, because they
 //!    must enter one by one, in the order of their numbers.)
 //! 3. For a synced write: sync the log. One writer syncs for all that have appended by then; those that come during a
@@ -29,7 +30,6 @@ use crate::batch::WriteBatch;
 use crate::engine::keyspace::Trees;
 use crate::engine::keyspace::tree::{Tree, dropped};
 use crate::engine::log::writer::Writer;
-use crate::engine::shared::job::Job;
 use crate::engine::shared::pressure::StallReason;
 use crate::engine::shared::wake::BackgroundThreads;
 use crate::env::sync::{Condvar, MutexGuard, OrderedMutex};
@@ -83,6 +83,16 @@ struct Numbered {
     trees: Arc<Trees>,
 }
 
+/// What has become of a batch under the writer's lock.
+enum Appended {
+    /// It is in the log.
+    Numbered(Numbered),
+    /// Its condition stands in the way.
+    Conditional(Standing),
+    /// The budget of space has no room for it.
+    ShortOfSpace,
+}
+
 impl WritePath {
     /// Applies `batch` atomically. Returns the number of its last operation, or of the newest one in the log if the
     /// batch is empty.
@@ -113,10 +123,14 @@ impl WritePath {
         }
         let timestamped = self.clock.timestamped(&self.trees.load(), batch)?;
         let batch = timestamped.as_ref().unwrap_or(batch);
-        let appended = self.append(&mut writer.lock(), batch, guarded)?;
-        let Numbered { first, last, trees } = match appended {
-            Ok(numbered) => numbered,
-            Err(standing) => return Ok(Err(standing)),
+        let Numbered { first, last, trees } = loop {
+            let appended = self.append(&mut writer.lock(), batch, guarded)?;
+            match appended {
+                Appended::Numbered(numbered) => break numbered,
+                Appended::Conditional(standing) => return Ok(Err(standing)),
+                // It comes to an end: room that is made and gone again was taken by a writer who got on.
+                Appended::ShortOfSpace => self.background.make_space(batch)?,
+            }
         };
         insert(&trees, batch, first, Memtable::apply_entry);
         if durability == Durability::Synced {
@@ -132,22 +146,25 @@ impl WritePath {
         self.syncs.as_ref().map_or(Seq::ZERO, |syncs| syncs.log.appended())
     }
 
-    /// Makes room for a batch, numbers it and puts it into the log, unless its condition stands in the way.
+    /// Waits for room for a batch, numbers it and puts it into the log, unless its condition or the budget of space
+    /// stands in the way.
     fn append(
         &self,
         guard: &mut MutexGuard<'_, Writer>,
         batch: &WriteBatch,
         guarded: Option<Guarded<'_>>,
-    ) -> Result<Result<Numbered, Standing>> {
+    ) -> Result<Appended> {
         let delayed = self.make_room(guard, batch.bytes() as u64)?;
-        self.background.check_space(guard, batch)?;
+        if !self.background.has_space(guard, batch) {
+            return Ok(Appended::ShortOfSpace);
+        }
         // Keyspaces come and go under this lock.
         let trees = self.find_trees(batch)?;
         if let Some(guarded) = guarded {
             // Nothing gets a number between this and the batch.
             match self.standing(guard, &trees, guarded)? {
                 Standing::Holds => {}
-                standing => return Ok(Err(standing)),
+                standing => return Ok(Appended::Conditional(standing)),
             }
         }
         if let Some(slowdown) = delayed {
@@ -172,7 +189,7 @@ impl WritePath {
             // Under the lock: they enter a memtable one by one, in the order of their numbers.
             insert(&trees, batch, first, Memtable::apply_range);
         }
-        Ok(Ok(Numbered { first, last: writer.last_seq, trees }))
+        Ok(Appended::Numbered(Numbered { first, last: writer.last_seq, trees }))
     }
 
     /// The keyspaces that exist. Fails if one of the batch's is not among them.
@@ -302,9 +319,8 @@ impl WritePath {
                 }
                 WriterVerdict::Stop { reason } => {
                     // The job that would end the wait has failed lately: an error is better than a wait without end.
-                    let job =
-                        if reason == policy::Pressure::Memtables { Job::Flush } else { Job::Compaction };
-                    if let Some(trouble) = self.background.trouble(job) {
+                    let crowding = crowds.then_some(bytes);
+                    if let Some(trouble) = self.trouble(reason, guard.active_bytes, crowding) {
                         break Err(trouble);
                     }
                     self.wait_because(reason.into(), &mut stalled, guard);

@@ -16,6 +16,7 @@ use super::log::Survival;
 use super::machine::{Call, Machine, SimConfig, State, normalize};
 use super::schedule::{self, Clock, Start};
 use crate::env::lock::Claim;
+use crate::env::sync::Hold;
 use crate::env::{Access, Env, File, FileLock, LockKind, Priority, Space, Thread, Work};
 
 /// Wall-clock time at the beginning of every simulation, in milliseconds since 1970.
@@ -68,8 +69,8 @@ impl SimEnv {
         assert!(schedule::current().is_none(), "a simulation within a simulation");
         let SimConfig { seed, preemption_percent, preempt_at_locks, preempt_at_looks, .. } =
             self.machine.config;
-        let clock = Arc::clone(&self.machine.clock);
-        let start = Start { seed, preemption_percent, preempt_at_locks, preempt_at_looks, clock };
+        let (clock, holds) = (Arc::clone(&self.machine.clock), Arc::clone(&self.machine.holds));
+        let start = Start { seed, preemption_percent, preempt_at_locks, preempt_at_looks, clock, holds };
         let env = Arc::clone(self);
         schedule::simulate(start, move || body(env))
     }
@@ -117,6 +118,13 @@ impl SimEnv {
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         self.machine.state().history.finish()
+    }
+
+    /// For each rank of locks, the longest time for which a thread of a simulation on this machine has held one. Empty in
+    /// builds without debug assertions.
+    #[must_use]
+    pub fn longest_holds(&self) -> Vec<Hold> {
+        self.machine.holds.longest()
     }
 
     /// Cuts the power at a later mutating call: the next one if `others` is 0, otherwise after that many more. The

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::device::{Cost, DeviceModel, Devices};
 use super::disk::{Disk, Journal};
 use super::fault::{Operation, Reach, Script, Struck};
+use super::holds::Holds;
 use super::processor::ProcessorModel;
 use super::random::Random;
 use super::schedule::{self, Clock};
@@ -67,6 +68,7 @@ impl Default for SimConfig {
 pub(super) struct Machine {
     pub(super) config: SimConfig,
     pub(super) clock: Arc<Clock>,
+    pub(super) holds: Arc<Holds>,
     pub(super) locks: Arc<LockRegistry>,
     state: Mutex<State>,
 }
@@ -99,7 +101,13 @@ pub(super) struct Call<'a> {
 
 impl Machine {
     pub(super) fn new(config: SimConfig, clock: Arc<Clock>, state: State) -> Arc<Self> {
-        Arc::new(Self { config, clock, locks: Arc::default(), state: Mutex::new(state) })
+        Arc::new(Self {
+            config,
+            clock,
+            holds: Arc::default(),
+            locks: Arc::default(),
+            state: Mutex::new(state),
+        })
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

@@ -9,7 +9,7 @@
 //! `fault` says what may go wrong. The other parts: `env` answers the calls, and `file` those of open files; `machine` is
 //! the state and the path that every call takes; `disk` holds names, `inode` and
 //! `contents` hold files, `log` holds what a power cut may undo; `device` and `processor` say what work costs; `schedule` orders the
-//! threads. None of them knows what the engine stores.
+//! threads; `holds` says how long they hold locks. None of them knows what the engine stores.
 //!
 //! ```
 //! use std::path::Path;
@@ -35,6 +35,7 @@ mod disk;
 mod env;
 mod fault;
 mod file;
+mod holds;
 mod inode;
 mod log;
 mod machine;

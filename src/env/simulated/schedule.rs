@@ -25,8 +25,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{io, thread};
 
+use super::holds::Holds;
 use super::random::Random;
 use crate::env::Thread;
+#[cfg(debug_assertions)]
+use crate::env::sync::Hold;
 
 /// Virtual time that threads may go on for after the first one has ended.
 const LEFTOVER_TIME: Duration = Duration::from_secs(60);
@@ -58,6 +61,22 @@ thread_local! {
 /// The calling thread's part in a simulation, if it has one.
 pub(in crate::env) fn current() -> Option<Participant> {
     CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
+}
+
+/// The clock of the simulation that the caller is a thread of.
+#[cfg(debug_assertions)]
+pub(in crate::env) fn now() -> Option<Duration> {
+    CURRENT.try_with(|current| Some(current.borrow().as_ref()?.schedule.clock.now())).ok().flatten()
+}
+
+/// The caller, a thread of a simulation, has held a lock.
+#[cfg(debug_assertions)]
+pub(in crate::env) fn held(hold: Hold) {
+    let _ = CURRENT.try_with(|current| {
+        if let Some(thread) = &*current.borrow() {
+            thread.schedule.holds.note(hold);
+        }
+    });
 }
 
 /// May preempt the caller before it takes a lock. Does nothing outside of a simulation.
@@ -94,6 +113,8 @@ struct Schedule {
     #[cfg_attr(not(debug_assertions), expect(dead_code, reason = "looks do not ask then"))]
     preempt_at_looks: bool,
     clock: Arc<Clock>,
+    #[cfg_attr(not(debug_assertions), expect(dead_code, reason = "locks do not tell then"))]
+    holds: Arc<Holds>,
     state: Mutex<State>,
     /// Notified when the simulation has ended or failed.
     over: Condvar,
@@ -157,6 +178,7 @@ pub(super) struct Start {
     pub(super) preempt_at_locks: bool,
     pub(super) preempt_at_looks: bool,
     pub(super) clock: Arc<Clock>,
+    pub(super) holds: Arc<Holds>,
 }
 
 /// Runs `body` as the first thread of a simulation and returns its result when all threads have ended.
@@ -169,6 +191,7 @@ pub(super) fn simulate<R: Send + 'static>(start: Start, body: impl FnOnce() -> R
         preempt_at_locks: start.preempt_at_locks,
         preempt_at_looks: start.preempt_at_looks,
         clock: start.clock,
+        holds: start.holds,
         state: Mutex::new(state),
         over: Condvar::new(),
     });

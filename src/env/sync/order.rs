@@ -4,10 +4,15 @@
 //! Before it waits for a lock, debug builds check that it holds none of the same rank or of a later one. Release builds keep
 //! neither ranks nor counts.
 //!
+//! Debug builds also tell a simulation for how long each lock was held, in virtual time ([`Hold`]).
+//!
 //! INVARIANT(I18): whoever waits for a lock holds only locks of earlier ranks. So no circle of threads can wait for each other's locks.
 //!
 //! What takes a lock only if it is free ([`OrderedMutex::try_lock`]) waits for nobody: it is counted and not checked. The locks of the
 //! environments themselves have no rank: they are below all others, and nothing is called under them.
+
+use std::panic::Location;
+use std::time::Duration;
 
 use super::{Mutex, MutexGuard};
 
@@ -36,6 +41,26 @@ pub enum Rank {
     RecycledRemoval,
     /// All others. Whoever holds one calls nothing that takes a lock of the store.
     Leaf,
+}
+
+impl Rank {
+    /// REQUIRES: the caller holds no lock of this rank or of a later one. Debug builds check it.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn assert_not_held(self) {
+        Held::assert_not_held(self);
+    }
+}
+
+/// A time for which a thread held a lock, without the time for which it let go of it to wait for a condition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hold {
+    /// Which lock.
+    pub rank: Rank,
+    /// For how long.
+    pub time: Duration,
+    /// Where the thread asked for it.
+    pub taken_at: &'static Location<'static>,
 }
 
 /// A [`Mutex`] that has its place in the order of locks: by default that of a leaf, under which no other is taken.
@@ -91,14 +116,24 @@ pub(super) use checked::Held;
 #[cfg(debug_assertions)]
 mod checked {
     use std::cell::Cell;
+    use std::panic::Location;
+    use std::time::Duration;
 
-    use super::Rank;
+    use super::super::schedule;
+    use super::{Hold, Rank};
 
     const RANKS: usize = Rank::Leaf as usize + 1;
 
     thread_local! {
         /// How many locks of each rank the thread holds.
         static HELD: Cell<[u8; RANKS]> = const { Cell::new([0; RANKS]) };
+
+        /// Where the thread asked last for a lock.
+        static ASKED: Cell<&'static Location<'static>> = const { Cell::new(Location::caller()) };
+
+        /// Since when a simulated thread has held a lock of each rank, and where it asked for it.
+        static SINCE: Cell<[Option<(Duration, &'static Location<'static>)>; RANKS]> =
+            const { Cell::new([None; RANKS]) };
     }
 
     /// What a mutex tells of itself to the check: its rank, if it has one.
@@ -112,10 +147,18 @@ mod checked {
             Self(Some(rank))
         }
 
+        #[track_caller]
+        pub(in crate::env::sync) fn assert_not_held(rank: Rank) {
+            let held = HELD.get();
+            let later = (rank as usize..RANKS).find(|&at| held[at] > 0);
+            assert!(later.is_none(), "I19: what takes long begins under a lock of rank {later:?} ({held:?})");
+        }
+
         /// The calling thread is about to wait for the mutex.
         #[track_caller]
         pub(in crate::env::sync) fn before_lock(self) {
             let Some(rank) = self.0 else { return };
+            ASKED.set(Location::caller());
             let held = HELD.get();
             let later = (rank as usize..RANKS).find(|&at| held[at] > 0);
             assert!(
@@ -125,19 +168,39 @@ mod checked {
         }
 
         pub(in crate::env::sync) fn taken(self) {
-            self.change(|count| count.saturating_add(1));
+            let Some(rank) = self.0 else { return };
+            if change(rank, |count| count.saturating_add(1)) == 1 {
+                set_since(rank, schedule::now().map(|now| (now, ASKED.get())));
+            }
         }
 
         pub(in crate::env::sync) fn released(self) {
-            self.change(|count| count.saturating_sub(1));
-        }
-
-        fn change(self, change: impl Fn(u8) -> u8) {
             let Some(rank) = self.0 else { return };
-            let mut held = HELD.get();
-            held[rank as usize] = change(held[rank as usize]);
-            HELD.set(held);
+            if change(rank, |count| count.saturating_sub(1)) == 0
+                && let (Some((since, taken_at)), Some(now)) = (set_since(rank, None), schedule::now())
+            {
+                schedule::held(Hold { rank, time: now.saturating_sub(since), taken_at });
+            }
         }
+    }
+
+    /// Changes how many locks of `rank` the thread holds, and returns that.
+    fn change(rank: Rank, change: impl Fn(u8) -> u8) -> u8 {
+        let mut held = HELD.get();
+        held[rank as usize] = change(held[rank as usize]);
+        HELD.set(held);
+        held[rank as usize]
+    }
+
+    /// Replaces since when the thread holds a lock of `rank`.
+    fn set_since(
+        rank: Rank,
+        since: Option<(Duration, &'static Location<'static>)>,
+    ) -> Option<(Duration, &'static Location<'static>)> {
+        let mut all = SINCE.get();
+        let before = std::mem::replace(&mut all[rank as usize], since);
+        SINCE.set(all);
+        before
     }
 }
 
@@ -158,6 +221,9 @@ mod unchecked {
         pub(in crate::env::sync) const fn at(_: Rank) -> Self {
             Self
         }
+
+        #[inline(always)]
+        pub(in crate::env::sync) fn assert_not_held(_: Rank) {}
 
         #[inline(always)]
         pub(in crate::env::sync) fn before_lock(self) {}

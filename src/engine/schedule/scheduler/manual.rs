@@ -8,7 +8,7 @@ use std::cell::Cell;
 use super::{Background, Ended, State};
 use crate::catalog::{TableMeta, Version};
 use crate::engine::keyspace::tree::Tree;
-use crate::env::sync::MutexGuard;
+use crate::env::sync::{MutexGuard, Rank};
 use crate::error::Result;
 use crate::policy::{Claims, Expiring, OutputAge, Picker, Plan, RangePick, TreeView, is_released};
 use crate::types::{KeyRange, KeyspaceId, LEVELS, Seq, TableId, UpperBound};
@@ -53,13 +53,22 @@ impl Manual<'_> {
     }
 }
 
+impl State {
+    /// From here on no compaction of `keyspace` starts by itself.
+    fn take_turn(&mut self, keyspace: KeyspaceId) {
+        *self.waiting.entry(keyspace).or_default() += 1;
+        self.changes += 1;
+    }
+}
+
 impl Background {
     /// Compacts down, level by level, what `tree` holds of `range` at the moment. What is written meanwhile may stay
     /// above. What is in the deepest level by now is compacted by itself, where something of it may go.
     ///
-    /// It cannot end early. It looks for what is left to do under the scheduler's lock, together with the claims of
-    /// running jobs. If such a job is in the way, or about to put something below, it waits for that job's end. If
-    /// jobs have made the tree deeper meanwhile, what has become a level above the deepest one is compacted down, too.
+    /// It cannot end early. It looks for what is left to do together with the claims of running jobs, and looks again if
+    /// any of these has begun or ended meanwhile. If such a job is in the way, or about to put something below, it waits
+    /// for that job's end. If jobs have made the tree deeper meanwhile, what has become a level above the deepest one is
+    /// compacted down, too.
     pub(crate) fn compact(&self, tree: &Tree, range: &KeyRange) -> Result<()> {
         let manual = Manual {
             tree,
@@ -145,27 +154,21 @@ impl Background {
         pick: impl Fn(&Picker, &TreeView<'_>) -> RangePick,
     ) -> Result<Step> {
         let Manual { tree, .. } = *manual;
-        let none = Claims::default();
         let mut state = self.scheduler.state.lock();
         loop {
             self.jobs.health.check_writable()?;
             tree.check_exists()?;
-            let version = tree.view().version.clone();
-            if version.deepest() < manual.deepest.replace(version.deepest()) {
-                // What was kept for the sake of what lay below need not stay.
-                manual.first_new.set(self.jobs.ids.table());
+            let changed = state.changed.get(&tree.id()).copied();
+            // While it looks, no other compaction of the keyspace starts, or it might have to look for ever.
+            state.take_turn(tree.id());
+            let busy = state.busy.get(&tree.id()).cloned().unwrap_or_default();
+            let (held, (pick, end)) = self.plan_unlocked(state, || self.look(manual, &busy, &pick));
+            state = held;
+            self.end_turn(&mut state, tree.id());
+            let is_stale = state.changed.get(&tree.id()).copied() != changed;
+            if is_stale && !planted!("plan-claimed-though-stale") {
+                continue;
             }
-            let shape = tree.layout(&self.jobs.settings.load().policy).measure(&version);
-            let busy = state.busy.get(&tree.id()).unwrap_or(&none);
-            let pins = self.jobs.snapshots.list();
-            let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape, pins: &pins };
-            let pick = pick(&self.jobs.settings.load().policy.picker, &view);
-            let end = match &pick {
-                RangePick::Plan(plan) => end_of(plan, &version),
-                RangePick::Done | RangePick::Busy => None,
-            };
-            // Or what dies while a job runs, or is waited for, would stay on the disk.
-            drop(version);
             match pick {
                 RangePick::Done => return Ok(Step::Done),
                 RangePick::Plan(_)
@@ -192,11 +195,34 @@ impl Background {
         }
     }
 
-    /// Waits for the end of a job, with precedence over compactions of `keyspace` that have not started.
-    fn wait_for_turn(&self, state: &mut MutexGuard<'_, State>, keyspace: KeyspaceId) {
-        *state.waiting.entry(keyspace).or_default() += 1;
-        state.changes += 1;
-        self.scheduler.done.wait(state);
+    /// What `pick` chooses, and where what it takes from its source ends.
+    fn look(
+        &self,
+        manual: &Manual<'_>,
+        busy: &Claims,
+        pick: impl Fn(&Picker, &TreeView<'_>) -> RangePick,
+    ) -> (RangePick, Option<UpperBound>) {
+        Rank::Writer.assert_not_held();
+        let Manual { tree, .. } = *manual;
+        let version = tree.view().version.clone();
+        if version.deepest() < manual.deepest.replace(version.deepest()) {
+            // What was kept for the sake of what lay below need not stay.
+            manual.first_new.set(self.jobs.ids.table());
+        }
+        let policy = &self.jobs.settings.load().policy;
+        let shape = tree.layout(policy).measure(&version);
+        let pins = self.jobs.snapshots.list();
+        let view = TreeView { keyspace: tree.id(), version: &version, busy, shape: &shape, pins: &pins };
+        let pick = pick(&policy.picker, &view);
+        let end = match &pick {
+            RangePick::Plan(plan) => end_of(plan, &version),
+            RangePick::Done | RangePick::Busy => None,
+        };
+        (pick, end)
+    }
+
+    /// Takes back what [`State::take_turn`] says.
+    fn end_turn(&self, state: &mut State, keyspace: KeyspaceId) {
         if let Some(count) = state.waiting.get_mut(&keyspace) {
             *count -= 1;
         }
@@ -204,6 +230,13 @@ impl Background {
         state.changes += 1;
         state.wakes += 1;
         self.scheduler.work.notify_all();
+    }
+
+    /// Waits for the end of a job, with precedence over compactions of `keyspace` that have not started.
+    fn wait_for_turn(&self, state: &mut MutexGuard<'_, State>, keyspace: KeyspaceId) {
+        state.take_turn(keyspace);
+        self.scheduler.done.wait(state);
+        self.end_turn(state, keyspace);
     }
 }
 

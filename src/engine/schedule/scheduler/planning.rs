@@ -1,18 +1,22 @@
 //! What is due: the next flush, and the best plan of what the policy is shown.
 //!
-//! Compaction threads have a low priority and may lose the processor at any moment, for long. So they plan without
-//! the scheduler's lock, which writers take. They claim the plan only if nothing that it rests on has changed
-//! meanwhile.
+//! Compaction threads have a low priority and may lose the processor at any moment, for long. Planning also takes the
+//! longer, the more tables there are. So nobody plans under the scheduler's lock, which writers take: who plans takes a
+//! copy of what the plan rests on ([`Basis`](super::Basis)), and claims the plan only if that has not changed meanwhile.
+//! Whoever has to plan anew has seen another job begin or end.
+//!
+//! INVARIANT(I19): nothing is planned under the writer's lock or one that comes after it.
 //!
 //! It touches what [`Background`] holds.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Background;
+use super::{Background, State};
 use crate::catalog::Version;
 use crate::engine::keyspace::tree::Tree;
+use crate::env::sync::{MutexGuard, Rank};
 use crate::policy::{Claims, Picker, Planned, SEARCHED_MAX, SpaceView, TreeShape, TreeView, decide};
 use crate::types::{KeyspaceId, Seq, TableId};
 
@@ -20,9 +24,30 @@ impl Background {
     /// The tree whose sealed memtable has waited longest, and the number of that memtable's oldest entry. Looks at
     /// each tree once: if a flush were installed between two looks at a tree, it would seem as if no tree had any.
     pub(super) fn flush_due(&self) -> Option<(Seq, Arc<Tree>)> {
+        self.flush_due_unless(&BTreeSet::new())
+    }
+
+    /// The same, of keyspaces that are not `paused`. A flush frees only as much of the log as no other keyspace needs.
+    pub(super) fn flush_due_unless(&self, paused: &BTreeSet<KeyspaceId>) -> Option<(Seq, Arc<Tree>)> {
         let trees = self.trees();
-        let oldest = trees.values().filter_map(|tree| Some((tree.first_sealed()?, tree)));
+        let may_flush = trees.values().filter(|tree| !paused.contains(&tree.id()));
+        let oldest = may_flush.filter_map(|tree| Some((tree.first_sealed()?, tree)));
         oldest.min_by_key(|(first, _)| *first).map(|(first, tree)| (first, tree.clone()))
+    }
+
+    /// Lets go of the scheduler's lock while `plan` does its work.
+    pub(super) fn plan_unlocked<'a, T>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        plan: impl FnOnce() -> T,
+    ) -> (MutexGuard<'a, State>, T) {
+        state.planning += 1;
+        drop(state);
+        let planned = plan();
+        let mut state = self.scheduler.state.lock();
+        state.planning -= 1;
+        self.scheduler.planned.notify_all();
+        (state, planned)
     }
 
     /// What to do for keyspaces that `may` have one, with no running job in the way; `rewrites` rewrites are
@@ -52,6 +77,7 @@ impl Background {
         idle: bool,
         plan: impl FnOnce(&[TreeView<'_>]) -> T,
     ) -> T {
+        Rank::Writer.assert_not_held();
         let none = Claims::default();
         let costs = &self.pressure.load().costs;
         let pins = self.jobs.snapshots.list();

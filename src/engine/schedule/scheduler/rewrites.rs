@@ -5,7 +5,7 @@
 //!
 //! It touches what [`Background`] holds.
 
-use super::{Background, State};
+use super::{Background, Basis, State};
 use crate::env::sync::MutexGuard;
 use crate::error::Result;
 use crate::policy::{Plan, PlanKind, Reason, next_rewrite};
@@ -33,8 +33,7 @@ impl Background {
         self.scheduler.state.lock()
     }
 
-    /// Claims what `plan`, a rewrite, touches, runs it after `prepare`, and releases the claim. Takes no lock that
-    /// stands before the catalog's, and waits for nobody who takes one.
+    /// Claims what `plan`, a rewrite, touches, runs it after `prepare`, and releases the claim.
     fn rewrite_claimed<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -53,40 +52,21 @@ impl Background {
     }
 
     /// Gives up packs by one rewrite, for a caller that needs the space of their dead tables where there are no holes.
-    /// Returns whether that has made any space, free or in recycled files. The caller may hold the writer's lock, and
-    /// those before it.
+    /// Returns whether that has made any space, free or in recycled files. REQUIRES: neither the writer's lock is held nor
+    /// one that comes after it.
     ///
     /// What readers hold keeps its space until they let go, and the copy takes space too. So after a rewrite that has
     /// freed nothing, there is no other until something has been given up. On a full disk there is none beside another
     /// job, because both would count on the same bytes.
     pub(crate) fn rewrite_for_space(&self) -> bool {
         let before = self.jobs.storage.reclaimer.given_up();
-        let mut state = self.scheduler.state.lock();
-        if state.rewrites > 0 {
-            while state.rewrites > 0 {
-                self.scheduler.done.wait(&mut state);
-            }
-        } else if state.found_nothing_at == Some(before)
-            || state.compactions > 0 && self.jobs.storage.is_short_of_space()
-        {
-            return false;
-        } else {
-            loop {
-                let plan =
-                    if self.jobs.health.check_writable().is_ok() { self.rewrite_due(&state) } else { None };
-                let Some(plan) = plan else { return false };
-                let (guard, result) =
-                    self.rewrite_claimed(state, &plan, || self.jobs.storage.take_rest_of_reserve(plan.bytes));
-                state = guard;
-                match result {
-                    Ok(true) => break,
-                    // Those packs are passed over now.
-                    Ok(false) => {}
-                    Err(_) => return false,
-                }
-            }
+        let is_rewritten = self.rewrite_one(before);
+        if self.jobs.health.is_poisoned() {
+            self.wake_writers();
         }
-        drop(state);
+        if !is_rewritten {
+            return false;
+        }
         self.jobs.storage.wait_reclaimed();
         let is_freed = self.jobs.storage.reclaimer.given_up() > before;
         if !is_freed {
@@ -95,14 +75,49 @@ impl Background {
         is_freed
     }
 
+    /// Waits for the rewrites that run, or runs one. Returns whether there was any. `given_up` packs had been given up.
+    fn rewrite_one(&self, given_up: u64) -> bool {
+        let mut state = self.scheduler.state.lock();
+        loop {
+            if state.rewrites > 0 {
+                while state.rewrites > 0 {
+                    self.scheduler.done.wait(&mut state);
+                }
+                return true;
+            }
+            if state.found_nothing_at == Some(given_up)
+                || state.compactions > 0 && self.jobs.storage.is_short_of_space()
+                || self.jobs.health.check_writable().is_err()
+            {
+                return false;
+            }
+            let basis = state.basis();
+            let (held, plan) = self.plan_unlocked(state, || self.rewrite_due(&basis));
+            state = held;
+            if state.changes != basis.changes {
+                continue;
+            }
+            let Some(plan) = plan else { return false };
+            let (held, result) =
+                self.rewrite_claimed(state, &plan, || self.jobs.storage.take_rest_of_reserve(plan.bytes));
+            state = held;
+            match result {
+                Ok(true) => return true,
+                // Those packs are passed over now.
+                Ok(false) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
     /// The rewrite that gives most space for what it writes, for a caller that waits for it.
-    fn rewrite_due(&self, state: &State) -> Option<Plan> {
+    fn rewrite_due(&self, basis: &Basis) -> Option<Plan> {
         let space = self.jobs.space_view(true);
         if !space.totals.no_holes || space.packs.is_empty() {
             return None;
         }
-        let may = |keyspace| !state.held.contains(&keyspace) && !state.waiting.contains_key(&keyspace);
-        let plan = self.with_views(&state.busy, may, false, |views| next_rewrite(views, &space))?;
+        let may = |keyspace| !basis.barred.contains(&keyspace);
+        let plan = self.with_views(&basis.busy, may, false, |views| next_rewrite(views, &space))?;
         Some(Plan { reason: Reason::Manual, ..plan })
     }
 }

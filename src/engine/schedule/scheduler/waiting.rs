@@ -1,7 +1,8 @@
 //! Waiting for jobs: until nothing is due, until memtables are flushed, until a keyspace has no jobs.
 //!
 //! A caller that waits for jobs to end looks under the scheduler's lock, and looks again whenever a job has ended.
-//! Under that lock no job begins or ends. A job is set as running in the same hold of the lock in which it was found
+//! Under that lock no job begins or ends. What takes long to find out, it finds out without the lock, and again if
+//! anything has begun or ended meanwhile. A job is set as running in the same hold of the lock in which it was found
 //! due, and is unset only in a later hold, after its result was shown. Between two looks, results may be shown,
 //! memtables sealed, keyspaces created or dropped. So a wait asks for each fact once, and counts a running job as not
 //! done.
@@ -22,6 +23,7 @@ impl Drop for CompactionsPaused<'_> {
     fn drop(&mut self) {
         let mut state = self.scheduler.state.lock();
         state.held.remove(&self.keyspace);
+        state.change(self.keyspace);
         self.scheduler.changed(&mut state);
     }
 }
@@ -29,8 +31,8 @@ impl Drop for CompactionsPaused<'_> {
 impl Background {
     /// Waits until no background work is due.
     ///
-    /// It cannot end early. While no flush, compaction or rewrite runs, under the lock, no result can be shown between
-    /// the look for compactions and the look for flushes. It also waits for threads that still plan.
+    /// It cannot end early. If nothing has begun or ended between the look for compactions and the look for flushes, and
+    /// none of them runs, no result was shown between the two. It also waits for threads that still plan.
     pub(crate) fn wait_idle(&self) -> Result<()> {
         self.wait_idle_unless(|| false)
     }
@@ -55,20 +57,23 @@ impl Background {
         loop {
             self.check_progress(&mut state, Job::Flush)?;
             self.check_progress(&mut state, Job::Compaction)?;
-            let due = self.compaction_due(&state.busy, state.rewrites, |_| true, false).plan;
+            let basis = state.basis();
+            let plan = || self.compaction_due(&basis.busy, basis.rewrites, |_| true, false).plan;
+            let (held, due) = self.plan_unlocked(state, plan);
+            state = held;
+            let is_stale = (state.changes, state.wakes) != (basis.changes, basis.wakes);
             let came_by_itself = due.as_ref().is_some_and(|plan| can_wait(plan.reason));
-            let idle = state.flushing.is_none()
+            let is_idle = state.flushing.is_none()
                 && state.compactions == 0
                 && self.flush_due().is_none()
                 && due.is_none();
-            if idle && state.planning > 0 {
+            if pointless() || is_idle && !is_stale && state.planning == 0 {
+                break;
+            } else if is_stale {
+                continue;
+            } else if is_idle {
                 // What it holds of an older version is reclaimed when it lets go.
                 self.scheduler.planned.wait(&mut state);
-            } else if idle || pointless() {
-                drop(state);
-                self.jobs.storage.wait_reclaimed();
-                self.jobs.preallocator.wait_served();
-                return Ok(());
             } else if let Some(rewrite) = due.filter(|plan| self.may_rewrite(&state, plan)) {
                 // It becomes due, and ceases to be, as readers let go, and nobody tells the compaction threads.
                 state = self.rewrite_planned(state, &rewrite);
@@ -81,6 +86,10 @@ impl Background {
                 self.scheduler.done.wait(&mut state);
             }
         }
+        drop(state);
+        self.jobs.storage.wait_reclaimed();
+        self.jobs.preallocator.wait_served();
+        Ok(())
     }
 
     /// Waits until every memtable that is sealed by now is in tables, and the jobs that have brought it there have
@@ -126,6 +135,8 @@ impl Background {
         state.busy.remove(&keyspace);
         // Whoever has made a plan meanwhile makes another.
         state.changes += 1;
+        state.changed.remove(&keyspace);
+        state.backoffs.forget(keyspace);
     }
 
     /// Waits for the running compactions of `keyspace`; none starts while the returned value lives.
@@ -137,7 +148,7 @@ impl Background {
         while !state.held.insert(keyspace) {
             self.scheduler.done.wait(&mut state);
         }
-        state.changes += 1;
+        state.change(keyspace);
         let held = CompactionsPaused { scheduler: &self.scheduler, keyspace };
         while state.busy.get(&keyspace).is_some_and(|busy| !busy.is_empty()) {
             self.scheduler.done.wait(&mut state);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::env::simulated::{DeviceModel, Survival};
-use crate::env::sync::{Condvar, Mutex};
+use crate::env::sync::{Condvar, Mutex, OrderedMutex, Rank};
 use crate::env::{Priority, Thread};
 
 fn config(seed: u64) -> SimConfig {
@@ -328,4 +328,25 @@ fn one_notification_wakes_one_waiter() {
         *shared.0.lock()
     });
     assert_eq!(woken, 1);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn the_longest_hold_of_each_rank_is_known_without_waits_for_a_condition() {
+    const MS: Duration = Duration::from_millis(1);
+    let machine = SimEnv::new(config(1));
+    machine.simulate(|env| {
+        let writer = OrderedMutex::new(Rank::Writer, ());
+        let (leaf, condvar) = (OrderedMutex::leaf(()), Condvar::new());
+        for sleep in [2 * MS, 5 * MS, 3 * MS] {
+            let mut held = writer.lock();
+            env.sleep(sleep);
+            condvar.wait_for(&mut held, 100 * MS);
+            let _leaf = leaf.lock();
+            env.sleep(MS);
+        }
+    });
+    let longest: Vec<_> = machine.longest_holds().iter().map(|hold| (hold.rank, hold.time)).collect();
+    assert_eq!(longest, [(Rank::Writer, 5 * MS), (Rank::Leaf, MS)]);
+    assert!(machine.longest_holds()[0].taken_at.file().ends_with("threads.rs"));
 }

@@ -31,6 +31,20 @@ fn i18_two_locks_of_a_rank_are_not_held_by_one_thread() {
 }
 
 #[test]
+fn i19_what_takes_long_does_not_begin_under_a_lock() {
+    let (closing, writer) = (OrderedMutex::new(Rank::Closing, ()), OrderedMutex::new(Rank::Writer, ()));
+    let (_closing, leaf) = (closing.lock(), OrderedMutex::leaf(()));
+    Rank::Writer.assert_not_held();
+    let held = writer.lock();
+    assert!(panics(|| Rank::Writer.assert_not_held()));
+    drop(held);
+    let held = leaf.lock();
+    assert!(panics(|| Rank::Writer.assert_not_held()), "a later one");
+    drop(held);
+    Rank::Writer.assert_not_held();
+}
+
+#[test]
 fn what_is_released_out_of_order_is_forgotten() {
     let (writer, catalog) = (OrderedMutex::new(Rank::Writer, ()), OrderedMutex::new(Rank::Catalog, ()));
     let (outer, inner) = (writer.lock(), catalog.lock());
