@@ -37,6 +37,7 @@ pub(crate) struct Statistics {
     intra_l0: AtomicU64,
     releases: AtomicU64,
     expired_tables: AtomicU64,
+    hidden_tables: AtomicU64,
     moves: AtomicU64,
     moved_bytes: AtomicU64,
     /// Bytes that jobs have taken from each level into the next one.
@@ -135,6 +136,11 @@ impl Statistics {
     /// The compaction that has just been counted gave up what tables held for readers that have gone.
     pub(in crate::engine) fn released(&self) {
         self.releases.fetch_add(1, Relaxed);
+    }
+
+    /// So many tables are gone, for newer ones have all of their keys.
+    pub(in crate::engine) fn hidden(&self, tables: u64) {
+        self.hidden_tables.fetch_add(tables, Relaxed);
     }
 
     /// So many tables are gone, for all of their values had expired.
@@ -257,6 +263,7 @@ impl StatsView<'_> {
                 releases: statistics.releases.load(Relaxed),
                 given_up: statistics.given_up.load(Relaxed),
                 expired_tables: statistics.expired_tables.load(Relaxed),
+                hidden_tables: statistics.hidden_tables.load(Relaxed),
                 moves: statistics.moves.load(Relaxed),
                 moved_bytes: statistics.moved_bytes.load(Relaxed),
                 passed: statistics.passed_bytes(),
