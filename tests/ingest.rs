@@ -567,6 +567,14 @@ fn the_same_keys_again_leave_one_run_and_no_compaction_reads_or_writes_for_it() 
         assert!(db.stats().compaction.hidden_tables > tables, "where the keys are the same");
         assert_eq!(db.iter().unwrap().count(), 1000);
         assert_eq!(db.get(key(500)).unwrap().unwrap(), value(500, 9));
+        // What has been merged tells its keys as well.
+        db.compact().unwrap();
+        let jobs = runs(&db).2;
+        assert!(jobs > 0);
+        ingest_all(&db, 10);
+        db.wait_idle().unwrap();
+        assert_eq!(runs(&db), (1, 1000, jobs));
+        holds_all(entries(db.iter().unwrap()).into_iter(), 10);
         assert!(db.verify().unwrap().problems.is_empty());
         db.close().unwrap();
     });

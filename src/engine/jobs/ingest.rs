@@ -14,7 +14,7 @@
 //! 4. The number becomes visible.
 //!
 //! The tables tell which keys they have, so that those of an older ingest of the same keys go unread
-//! ([`KeySum`], `policy/hidden.rs`). They are cut where those were cut.
+//! (`policy/hidden.rs`). They are cut where those were cut.
 //!
 //! An ingest cannot delete ranges: a range tombstone hides entries of its own number too, and an ingest has one
 //! number.
@@ -33,7 +33,7 @@ use crate::engine::write::path::WritePath;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{TableRecord, TreeEdit};
 use crate::policy::{CutState, CutView};
-use crate::types::{Epoch, KEY_BYTES_MAX, KeyRange, KeySum, Kind, Seq, Stamp, UpperBound, VALUE_BYTES_MAX};
+use crate::types::{Epoch, KEY_BYTES_MAX, KeyRange, Kind, Seq, Stamp, UpperBound, VALUE_BYTES_MAX};
 
 /// Level and epoch that the tables are written for; they are given others when they are installed.
 const UNPLACED: (u8, Epoch) = (0, Epoch(0));
@@ -49,9 +49,6 @@ pub(crate) struct Ingestion {
     output: Output<Arc<JobContext>>,
     /// Where the current table ends; `None` before the first one.
     cutting: Option<CutState>,
-    /// Which keys the current table has, and those before it.
-    keys: KeySum,
-    keys_of_tables: Vec<KeySum>,
     last_key: Option<Vec<u8>>,
     entries: u64,
     bytes: u64,
@@ -87,13 +84,12 @@ impl Ingestion {
         let (level, epoch) = UNPLACED;
         let jobs = &write.background.jobs;
         let settings = jobs.table_settings(tree, level, epoch);
+        let seed = key_seed(tree).unwrap_or_else(|| jobs.env.random());
         Ok(Self {
             write: write.clone(),
             tree: tree.clone(),
-            output: Output::new(jobs.clone(), Writing::Ingest, settings),
+            output: Output::new(jobs.clone(), Writing::Ingest, settings).keyed(Some(seed)),
             cutting: None,
-            keys: KeySum::new(key_seed(tree).unwrap_or_else(|| jobs.env.random())),
-            keys_of_tables: Vec::new(),
             last_key: None,
             entries: 0,
             bytes: 0,
@@ -155,14 +151,10 @@ impl Ingestion {
         }
         if ends == Some(true) {
             self.output.cut(&UpperBound::Excluded(key.into()))?;
-            self.keys_of_tables.push(self.keys);
-            self.keys = KeySum::new(self.keys.seed);
             self.counted.add(bytes);
             self.write.background.check_ingest(bytes)?;
         }
-        self.output.add(key, Stamp::new(Seq::ZERO, kind), value, None)?;
-        self.keys.add(key);
-        Ok(())
+        self.output.add(key, Stamp::new(Seq::ZERO, kind), value, None)
     }
 
     /// Makes the entries durable and visible, all at once.
@@ -199,14 +191,9 @@ impl Ingestion {
 
     /// Ends the tables; nothing if there are none.
     fn complete(self) -> Result<Option<Complete>> {
-        let mut finished = self.output.finish().inspect_err(|_| self.write.background.wake_writers())?;
+        let finished = self.output.finish().inspect_err(|_| self.write.background.wake_writers())?;
         if self.entries == 0 {
             return Ok(None);
-        }
-        let keys: Vec<KeySum> = self.keys_of_tables.into_iter().chain([self.keys]).collect();
-        debug_assert_eq!(keys.len(), finished.tables.len(), "the keys of each table are counted by themselves");
-        for (table, keys) in finished.tables.iter_mut().zip(keys) {
-            table.keys = Some(keys);
         }
         let mut counted = self.counted;
         // With the last table, and all that packs have beside tables.
