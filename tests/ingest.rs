@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Journal, SimConfig, SimEnv, Survival};
 use terrace::env::{Env, Priority};
-use terrace::{Db, ErrorKind, Ingest, Iter, Keyspace, KeyspaceOptions};
+use terrace::{Db, ErrorKind, Ingest, Iter, Keyspace, KeyspaceOptions, Options};
 use terrace_torture::TreeParts as _;
 use terrace_torture::client::open;
 use terrace_torture::{Replay, Rng, tiny};
@@ -523,6 +523,12 @@ fn readers_see_ingests_that_end_together_at_one_moment_and_none_waits_for_anothe
     }
 }
 
+/// All of what is ingested fits into level 1.
+fn one_level() -> Options {
+    let tree = tiny().tree.with(|tree| *tree.level1_bytes() = 4 << 20);
+    Options { tree, ..tiny() }
+}
+
 /// Runs of all levels, entries in them, and compactions so far.
 fn runs(db: &Db) -> (usize, u64, u64) {
     let shape = db.keyspace("default").unwrap().shape();
@@ -544,7 +550,7 @@ fn holds_all(entries: impl Iterator<Item = (Vec<u8>, Vec<u8>)>, round: usize) {
 #[test]
 fn the_same_keys_again_leave_one_run_and_no_compaction_reads_or_writes_for_it() {
     SimEnv::run(SimConfig::default(), |env| {
-        let mut db = open(&env, &tiny()).unwrap();
+        let mut db = open(&env, &one_level()).unwrap();
         for round in 0..10 {
             ingest_all(&db, round);
             db.wait_idle().unwrap();
@@ -553,7 +559,7 @@ fn the_same_keys_again_leave_one_run_and_no_compaction_reads_or_writes_for_it() 
             if round == 4 {
                 // The manifest remembers which keys there are.
                 db.close().unwrap();
-                db = open(&env, &tiny()).unwrap();
+                db = open(&env, &one_level()).unwrap();
             }
         }
         let compaction = db.stats().compaction;
@@ -583,7 +589,7 @@ fn the_same_keys_again_leave_one_run_and_no_compaction_reads_or_writes_for_it() 
 #[test]
 fn what_a_snapshot_sees_stays_under_the_same_keys_until_it_goes() {
     SimEnv::run(SimConfig::default(), |env| {
-        let db = open(&env, &tiny()).unwrap();
+        let db = open(&env, &one_level()).unwrap();
         ingest_all(&db, 0);
         let snapshot = db.snapshot();
         let iterator = db.iter().unwrap();

@@ -121,12 +121,17 @@ fn a_compaction_shows_a_filter_everything_when_a_job_makes_the_tree_deeper() {
 }
 
 /// Rows of the next test, of which every tenth stays.
-const ROWS: u64 = 3000;
+const ROWS: u64 = 4000;
 
 /// Dead tables of a row of neighbours are large enough for a hole.
 fn packed() -> Options {
     let options = terrace_torture::large_packs::options();
     Options { memtable_bytes: 128 << 10, wal_bytes_max: 1 << 20, ..options }
+}
+
+/// Rows of half a kilobyte.
+fn put_rows(db: &Db, rows: impl Iterator<Item = u64>) {
+    rows.for_each(|n| db.put(format!("{n:06}"), format!("{n:0500}")).unwrap());
 }
 
 /// Bytes of live and of dead tables, once the reclaimer has had its time.
@@ -145,7 +150,7 @@ fn a_compaction_in_another_thread_than_the_writers_leaves_a_few_per_cent_of_dead
     let fresh = ROWS..ROWS + ROWS / 20;
     let (alone, _) = SimEnv::run(SimConfig::default(), move |env| {
         let db = Db::builder("/db").env(env.clone()).options(packed()).open().unwrap();
-        put(&db, (0..ROWS + ROWS / 20).filter(|n| stays(*n) || *n >= ROWS));
+        put_rows(&db, (0..ROWS + ROWS / 20).filter(|n| stays(*n) || *n >= ROWS));
         db.compact().unwrap();
         settled(&db, &env)
     });
@@ -158,10 +163,10 @@ fn a_compaction_in_another_thread_than_the_writers_leaves_a_few_per_cent_of_dead
             let writer = spawn(&env, {
                 let (db, is_deleted) = (db.clone(), is_deleted.clone());
                 move || {
-                    put(&db, 0..ROWS);
+                    put_rows(&db, 0..ROWS);
                     (0..ROWS).filter(|n| !stays(*n)).for_each(|n| db.delete(format!("{n:06}")).unwrap());
                     is_deleted.store(true, Ordering::Release);
-                    put(&db, fresh);
+                    put_rows(&db, fresh);
                 }
             });
             let compactor = spawn(&env, {
