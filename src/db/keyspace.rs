@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::{Db, KeyBounds, bounds};
 use crate::engine::Engine;
-use crate::engine::lifecycle::settings::options_of;
+use crate::engine::keyspace::tree::Tree;
 use crate::engine::read::scan::Bounds;
-use crate::engine::read::tree::Tree;
+use crate::engine::shared::settings::options_of;
 use crate::error::Result;
 use crate::options::KeyspaceOptions;
 use crate::stats::Shape;

@@ -27,7 +27,7 @@ pub use transaction::{Isolation, Transaction, TransactionIter, TransactionOption
 
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::bounds::KeyBounds;
-use crate::engine::read::tree::Tree;
+use crate::engine::keyspace::tree::Tree;
 use crate::engine::{Engine, Opening, open};
 use crate::error::{ErrorKind, Result};
 use crate::options::{KeyspaceOptions, Options};

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Db, EVERYTHING, KeyBounds, Keyspace, bounds};
+use crate::engine::keyspace::tree::Tree;
 use crate::engine::read::bidirectional::BidirectionalScan;
 use crate::engine::read::scan::{Bounds, Scan};
-use crate::engine::read::tree::Tree;
 use crate::engine::{Engine, Pin};
 use crate::error::Result;
 use crate::iter::{Cursor, Iter};

@@ -18,26 +18,15 @@
 //!   transaction would miss a write that came after it began (I5). A compaction of the table alone keeps what such
 //!   readers need, like any compaction.
 
-use super::{OutputAge, Plan, PlanInput, PlanKind, Reason, TreeView};
+use super::{Expiring, OutputAge, Plan, PlanInput, PlanKind, Reason, TreeView};
 use crate::catalog::{Run, TableMeta};
-use crate::types::{KeyRange, Seq, Timestamps};
+use crate::types::{KeyRange, Timestamps};
 
 /// Tables that one edit gives up, at most.
 const DROPS_MAX: usize = 256;
 
 /// Divisor: no table is compacted for what has expired before this part of the time to live has passed.
 const TTL_PARTS: u64 = 8;
-
-/// The time that values of a tree live, and what it has come to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Expiring {
-    /// Values of this second or before have expired, in seconds since 1970.
-    pub upto: u64,
-    /// Seconds for which values live.
-    pub ttl: u64,
-    /// The oldest number at which somebody reads, if anybody does.
-    pub oldest_pin: Option<Seq>,
-}
 
 impl Expiring {
     /// Whether nothing of `table` is alive, and nobody reads at a number below any of its entries.

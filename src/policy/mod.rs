@@ -18,6 +18,7 @@ mod expiry;
 mod hidden;
 mod layout;
 mod level0;
+mod load;
 mod pacer;
 mod picker;
 mod placer;
@@ -34,13 +35,12 @@ pub use closure::{convex, downward};
 pub use config::PolicyConfig;
 pub use costs::{BlocksAsked, Costs, Measured};
 pub use cutter::{CutState, CutView, Cutter, SizeConfig};
-pub use expiry::Expiring;
-pub use layout::{GuardedConfig, Layout, LeveledConfig, SEARCHED_MAX, TieredConfig, TreeShape};
-pub use level0::{LEVEL0_SHARE_MAX, Level0Width};
+pub use layout::{GuardedConfig, Layout, Level0Width, LeveledConfig, TieredConfig};
+pub use level0::LEVEL0_SHARE_MAX;
+pub use load::{JobClass, LevelLoad, LoadClass, LoadState, Pace, Round, RunningJobs, UserLoad};
 pub use pacer::{
-    Admission, Budget, Deferral, DlcConfig, GearConfig, GovernorConfig, JobClass, LoadClass, Pace, Pacer,
-    Pressure, Round, RunningJobs, SilkConfig, Slowdown, SoftSleepConfig, SteadyConfig, UserLoad, Verdict,
-    WriterVerdict, flushed_and_parts,
+    Admission, Budget, Deferral, DlcConfig, GearConfig, GovernorConfig, Pacer, Pressure, SilkConfig,
+    Slowdown, SoftSleepConfig, SteadyConfig, Verdict, WriterVerdict, flushed_and_parts,
 };
 pub use picker::{ComponentsConfig, Evenness, Picker, PickerConfig, RangePick, WindowConfig};
 pub use placer::{PlaceView, Placer};
@@ -52,7 +52,7 @@ pub use prefixes::prefix_length;
 pub use release::is_released;
 pub use retainer::{Fate, Retainer};
 pub use rewriter::next_rewrite;
-pub use view::{Claims, LevelLoad, LoadState, PackView, SpaceTotals, SpaceView, TreeView};
+pub use view::{Claims, Expiring, PackView, SEARCHED_MAX, SpaceTotals, SpaceView, TreeShape, TreeView};
 
 #[cfg(test)]
 mod tests;

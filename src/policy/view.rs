@@ -1,11 +1,10 @@
-//! Views: what decisions depend on. A tree with the claims of running jobs, the space of packs, and a sample of the
-//! load.
+//! Views: what decisions depend on besides the load. A tree with the claims of running jobs, and the space of packs.
 
 use std::collections::HashSet;
 
-use super::{Costs, Pace, Plan, RunningJobs, TreeShape, UserLoad};
+use super::Plan;
 use crate::catalog::Version;
-use crate::types::{KeyRange, KeyspaceId, LEVELS, PackId, Seq};
+use crate::types::{KeyRange, KeyspaceId, LEVELS, PackId, Prefix, Seq, TableId};
 
 /// One tree, as pickers see it.
 #[derive(Clone, Copy, Debug)]
@@ -107,80 +106,48 @@ pub struct PackView {
     pub hole_bytes: u64,
 }
 
-/// One sample of the load. Rates are recent averages over the time in which the work was going on; 0 while nothing has
-/// been measured.
+/// A version measured by a layout.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct LoadState {
-    /// Bytes in the memtables that take writes, of all keyspaces.
-    pub active_bytes: u64,
-    /// Bytes at which a memtable is sealed.
-    pub active_bytes_max: u64,
-    /// Sealed memtables that wait for their flush, of all keyspaces.
-    pub sealed_memtables: u64,
-    /// Bytes in all sealed memtables.
-    pub sealed_bytes: u64,
-    /// What level 0 counts for, in runs ([`super::Layout::level0_runs`]); the largest of all keyspaces.
-    pub l0_runs: u64,
-    /// Bytes of that level 0 that count as one run ([`super::Layout::level0_run_bytes`]); `None` if only its runs
-    /// count.
-    pub l0_run_bytes: Option<u64>,
-    /// Bytes in level 0; the largest of all keyspaces.
-    pub l0_bytes: u64,
-    /// Runs of level 0 that flushes have made, newer than every part; the most of all keyspaces.
-    pub l0_flushed_runs: u64,
-    /// Runs of level 0 that part merges have made; the most of all keyspaces.
-    pub l0_part_runs: u64,
-    /// Bytes to compact until no level is over its limit, over all keyspaces.
+pub struct TreeShape {
+    /// Fill of each level; due from 1 on.
+    pub scores: [f64; LEVELS],
+    /// Of each level, whether what comes there from above lies on top of it.
+    pub stacks: [bool; LEVELS],
+    /// Of each level, whether it becomes one run in its place when it is due, instead of going to the next level.
+    pub merges_within: [bool; LEVELS],
+    /// Bytes to compact until no level is due, as far as can be told.
     pub debt_bytes: u64,
-    /// Each level, of all keyspaces together.
-    pub levels: [LevelLoad; LEVELS],
-    /// What flushes write, in bytes per second.
-    pub flush_bytes_per_second: u64,
-    /// What compactions write, in bytes per second.
-    pub compaction_bytes_per_second: u64,
-    /// Compactions and rewrites that are running.
-    pub running: RunningJobs,
-    /// Whether a memtable is being flushed.
-    pub is_flushing: bool,
-    /// Processors that the store may use; at least 1.
-    pub processors: u64,
-    /// Threads that compact.
-    pub compaction_threads: u64,
-    /// Writers that wait, or sleep, until there is less to do.
-    pub waiting_writers: u64,
-    /// Whether a caller waits until nothing is left to do.
-    pub is_awaited: bool,
-    /// What users did over the last interval.
-    pub users: UserLoad,
-    /// What the pacer has made of that.
-    pub pace: Pace,
-    /// The prices of the machine.
-    pub costs: Costs,
+    /// What readers have paid for each run of level 0, in bytes of compaction ([`super::Costs::seeks_worth`],
+    /// [`Layout::filter_probes_worth`](super::Layout::filter_probes_worth)).
+    pub read_debt_bytes: u64,
+    /// Whether level 0 is due for the number of its runs alone: it is not full by its bytes, nor have readers paid for it.
+    pub only_runs_due: bool,
+    /// Whether users leave the store alone, so that a job holds up nobody.
+    pub idle: bool,
+    /// The share of what is flushed that replaces something older (the overwrite ratio).
+    pub overwrite_ratio: f64,
+    /// What has expired of it; `None` if values live for ever.
+    pub expiring: Option<Expiring>,
+    /// Whether no table is compacted alone, and no level folded, for its own sake (unless a caller asks for it), because that
+    /// failed a while ago.
+    pub put_off: bool,
+    /// The rule by which tables are cut, if they are cut between prefixes.
+    pub prefix: Option<Prefix>,
+    /// Tables of the largest level that lookups have searched as often as [`super::Picker::accesses_max`] says, those with most
+    /// searches first.
+    pub searched: [Option<TableId>; SEARCHED_MAX],
 }
 
-/// A level of all keyspaces together, and what has passed through it since the store was opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LevelLoad {
-    /// Bytes of its tables.
-    pub bytes: u64,
-    /// Bytes at which it is due, in the keyspaces that have tables in it; 0 for level 0, [`u64::MAX`] for one that never is.
-    pub bytes_max: u64,
-    /// Bytes that compactions have taken from the level above.
-    pub moved_in: u64,
-    /// Bytes that compactions have taken from it into the next level.
-    pub moved_out: u64,
-}
+/// Requests for merges within the largest level that are known at a time. The others are found when these are done.
+pub const SEARCHED_MAX: usize = 8;
 
-impl LoadState {
-    /// How full the active memtable is, from 0 to 1.
-    #[must_use]
-    pub(super) fn active_fill(&self) -> f64 {
-        (self.active_bytes as f64 / self.active_bytes_max.max(1) as f64).min(1.0)
-    }
-
-    /// Bytes of the active memtable that will be a run of level 0, or count as one.
-    #[must_use]
-    pub(super) fn l0_run_bytes(&self) -> f64 {
-        self.l0_run_bytes.unwrap_or(u64::MAX).min(self.active_bytes_max).max(1) as f64
-    }
+/// The time that values of a tree live, and what it has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expiring {
+    /// Values of this second or before have expired, in seconds since 1970.
+    pub upto: u64,
+    /// Seconds for which values live.
+    pub ttl: u64,
+    /// The oldest number at which somebody reads, if anybody does.
+    pub oldest_pin: Option<Seq>,
 }

@@ -6,6 +6,7 @@
 mod code;
 mod documents;
 mod planted;
+mod rooms;
 mod source;
 
 use source::{Source, repository};
@@ -22,6 +23,16 @@ fn check(rule: Rule) {
 #[test]
 fn layers_import_one_way() {
     check(code::layers);
+}
+
+#[test]
+fn rooms_of_a_layer_import_one_way() {
+    check(rooms::rooms);
+}
+
+#[test]
+fn the_map_has_the_rooms_in_their_order() {
+    check(rooms::documented);
 }
 
 #[test]

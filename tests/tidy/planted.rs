@@ -1,7 +1,7 @@
 //! Tests of the rules: each finds the problem in a small tree that has one, and none in the same tree without it.
 
 use super::source::Source;
-use super::{Rule, code, documents};
+use super::{Rule, code, documents, rooms};
 
 /// Asserts that `rule` finds as many problems in a file `path` as `expected` names, each by a part of its message.
 fn finds(rule: Rule, path: &str, text: &str, expected: &[&str]) {
@@ -43,6 +43,36 @@ fn an_import_against_the_direction_is_found() {
     finds(code::layers, "src/types/x.rs", "// crate::engine\nconst A: &str = \"crate::engine\";", &[]);
     finds(code::layers, "src/types/x.rs", "#[cfg(test)]\nmod tests { use crate::engine::E; }", &[]);
     finds(code::layers, "src/types/x/tests.rs", "use crate::engine::E;", &[]);
+}
+
+#[test]
+fn an_import_from_a_room_above_is_found() {
+    let shows =
+        Source::new("src/policy/mod.rs", "pub use view::TreeView;\npub use picker::{Picker, Source};");
+    let finds = |path, text, expected: &[&str]| {
+        finds_in(rooms::rooms, &[shows.clone(), Source::new(path, text)], expected);
+    };
+    finds("src/policy/plan.rs", "use super::view::Claims;", &["plan.rs:1: plan must not use view of view"]);
+    finds(
+        "src/policy/plan.rs",
+        "\nuse crate::policy::{Costs, Picker};",
+        &[":2: plan must not use Costs", "Picker of picker"],
+    );
+    finds(
+        "src/policy/picker/a.rs",
+        "use super::super::{view::{Claims, X}, planner};",
+        &["must not use planner"],
+    );
+    finds(
+        "src/policy/picker/a.rs",
+        "use super::choice::C; use crate::policy::TreeView; pub(super) fn f() {}",
+        &[],
+    );
+    finds("src/policy/picker.rs", "use super::{self, TreeView}; pub(in crate::policy) fn f() {}", &[]);
+    finds("src/policy/novel.rs", "", &["novel is no room of policy"]);
+    finds("src/engine/read/a.rs", "use crate::engine::write::path::P;", &["read must not use write"]);
+    finds("src/engine/write/a.rs", "use crate::engine::read::path::P;", &[]);
+    finds("src/engine/read/tests.rs", "use crate::engine::write::path::P;", &[]);
 }
 
 #[test]

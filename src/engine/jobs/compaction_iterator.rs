@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use super::expiry::RecordFilter;
 use crate::catalog::{Run, TableMeta, Version};
+use crate::engine::shared::statistics::IterationStats;
 use crate::error::{Error, Result};
 use crate::merge::{Coverage, Cursor, MergeForward, VersionFilter};
 use crate::policy::{CutState, CutView};
@@ -85,13 +86,6 @@ impl Outside<'_> {
         let oldest = if newest { table.max_seq } else { table.min_seq };
         oldest < seq && !self.inputs.contains(&table.id)
     }
-}
-
-/// How much a job has read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(in crate::engine) struct IterationStats {
-    pub(in crate::engine) records_in: u64,
-    pub(in crate::engine) records_out: u64,
 }
 
 impl<S: Sink> CompactionIterator<'_, S> {

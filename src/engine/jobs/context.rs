@@ -11,19 +11,21 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 
-use crate::engine::lifecycle::preallocate::Preallocator;
-use crate::engine::lifecycle::settings::Settings;
-use crate::engine::observe::alarm::Alarm;
-use crate::engine::observe::events::{Event, Events};
-use crate::engine::observe::health::Health;
-use crate::engine::observe::statistics::Statistics;
+use super::install::CatalogLog;
+use crate::engine::keyspace::Trees;
+use crate::engine::keyspace::tree::{Tree, dropped};
+use crate::engine::log::log_tail::LogTail;
+use crate::engine::pace::throttle::Throttle;
 use crate::engine::read::snapshots::Snapshots;
-use crate::engine::read::tree::{Tree, dropped};
-use crate::engine::schedule::scheduler::Job;
-use crate::engine::schedule::throttle::Throttle;
+use crate::engine::shared::alarm::Alarm;
+use crate::engine::shared::events::{Event, Events};
+use crate::engine::shared::health::Health;
+use crate::engine::shared::ids::IdCounters;
+use crate::engine::shared::job::Job;
+use crate::engine::shared::settings::Settings;
+use crate::engine::shared::statistics::Statistics;
+use crate::engine::space::preallocator::Preallocator;
 use crate::engine::space::storage::Storage;
-use crate::engine::write::log_tail::LogTail;
-use crate::engine::{CatalogLog, IdCounters, Trees};
 use crate::env::Env;
 use crate::env::sync::{OrderedMutex, before_look};
 use crate::error::Result;
@@ -35,7 +37,7 @@ use crate::store::cache::TableCache;
 use crate::store::table::TableSettings;
 use crate::types::{Epoch, KeyspaceId};
 
-use super::expiry::Clock;
+use crate::engine::keyspace::expiry::Clock;
 
 /// What jobs need of an open store.
 #[derive(Debug)]

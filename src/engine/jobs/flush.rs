@@ -13,7 +13,7 @@
 //! A flush costs one sync for the pack and one for the edit; one more where the pack's name was not made durable
 //! ahead; and one for each segment of the log in step 2.
 //!
-//! It touches what [`JobContext`] holds; of the log, what [`LogTail`](crate::engine::write::log_tail::LogTail)
+//! It touches what [`JobContext`] holds; of the log, what [`LogTail`](crate::engine::log::log_tail::LogTail)
 //! offers.
 
 use std::collections::HashSet;
@@ -23,9 +23,10 @@ use super::context::JobContext;
 use super::install::Change;
 use super::output::{Finished, Output, Writing};
 use crate::catalog::Run;
-use crate::engine::jobs::compaction_iterator::{CompactionIterator, IterationStats, Outside};
-use crate::engine::read::tree::{Sealed, Tree, View};
-use crate::engine::schedule::scheduler::Job;
+use crate::engine::jobs::compaction_iterator::{CompactionIterator, Outside};
+use crate::engine::keyspace::tree::{Sealed, Tree, View};
+use crate::engine::shared::job::Job;
+use crate::engine::shared::statistics::IterationStats;
 use crate::env::Work;
 use crate::error::Result;
 use crate::events::JobBegin;

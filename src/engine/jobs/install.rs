@@ -27,13 +27,21 @@ use std::sync::Arc;
 use super::context::JobContext;
 use super::output::SealedPacks;
 use crate::catalog::{Catalog, ExtentSink, Lease};
-use crate::engine::CatalogLog;
-use crate::engine::read::tree::dropped;
+use crate::engine::keyspace::tree::dropped;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::{Edit, TreeEdit};
+use crate::store::manifest::Manifest;
 use crate::store::memtable::Memtable;
 use crate::store::table::TableReader;
 use crate::types::{SegmentId, TableId};
+
+/// The catalog in force and the log that it is in.
+#[derive(Debug)]
+pub(crate) struct CatalogLog {
+    pub(crate) catalog: Catalog,
+    /// `None` in a store that was opened for reading alone.
+    pub(crate) manifest: Option<Manifest>,
+}
 
 /// Why a job's result is not installed.
 pub(in crate::engine) fn refused(why: impl fmt::Display) -> Error {

@@ -1,17 +1,17 @@
-//! Background jobs: flush, compaction, rewrite and ingest, up to the edit that makes their outcome durable.
+//! Background jobs: flush, compaction and rewrite, up to the edit that makes their outcome durable.
 //!
 //! A job gets a plan, reads its inputs, writes tables through [`output`] and ends in [`install`]. It does not decide
-//! what to do next: that is the part `schedule`.
+//! what to do next: that is the room `schedule`.
 //!
-//! This part may touch what [`context::JobContext`] holds: tables, packs, the catalog and the manifest.
+//! This room may touch what [`context::JobContext`] holds: tables, packs, the catalog and the manifest.
 
 pub(super) mod compaction;
 pub(super) mod compaction_iterator;
 pub(super) mod context;
 pub(super) mod expiry;
 pub(super) mod flush;
-pub(super) mod ingest;
 pub(super) mod install;
 pub(super) mod output;
-pub(super) mod prefixes;
+mod overwrites;
+mod prefixes;
 pub(super) mod rewrite;

@@ -5,38 +5,14 @@
 //! prefixes by the new length, too. It is not stored: the next opening chooses from what there is then, and a table tells by
 //! its range alone whether it has a single prefix.
 
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
-
 use super::context::JobContext;
 use crate::catalog::{Run, TableMeta, Version};
-use crate::engine::read::tree::Tree;
+use crate::engine::keyspace::tree::Tree;
 use crate::policy::prefix_length;
 use crate::types::Prefix;
 
 /// Tables of the deepest level that are looked at.
 const SAMPLED_TABLES: usize = 16;
-
-/// The length is chosen again once the deepest level has this many times the bytes.
-const GROWTH: u64 = 4;
-
-/// The length of prefixes that fits the data of a tree.
-#[derive(Debug, Default)]
-pub(in crate::engine) struct FittingPrefix {
-    /// 0 before it is chosen.
-    length: AtomicU16,
-    /// Bytes of the deepest level when it was chosen.
-    bytes: AtomicU64,
-}
-
-impl FittingPrefix {
-    /// The rule that has been chosen.
-    pub(in crate::engine) fn rule(&self) -> Option<Prefix> {
-        match self.length.load(Relaxed) {
-            0 => None,
-            length => Some(Prefix::Fixed(length)),
-        }
-    }
-}
 
 impl JobContext {
     /// The rule by which a job that begins now cuts tables of `tree`; `None` if it cuts them by size alone, or nothing is
@@ -52,11 +28,9 @@ impl JobContext {
         let version = tree.view().version.clone();
         let bytes = version.deepest().map_or(0, |level| version.bytes(level));
         let fitting = &tree.fitting_prefix;
-        let is_new = fitting.length.load(Relaxed) == 0 && bytes > 0;
-        if is_new || bytes / GROWTH >= fitting.bytes.load(Relaxed).max(1) {
-            let length = prefix_length(&self.samples(&version), settings.policy.cutter.table_bytes());
-            fitting.length.fetch_max(length, Relaxed);
-            fitting.bytes.store(bytes, Relaxed);
+        if fitting.is_due(bytes) {
+            fitting
+                .choose(prefix_length(&self.samples(&version), settings.policy.cutter.table_bytes()), bytes);
         }
         fitting.rule()
     }

@@ -8,33 +8,38 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 
+use super::engine::Engine;
 use super::keyspaces::Keyspaces;
-use super::preallocate::Preallocator;
-use super::recovery::Opening;
-use super::settings::{Limits, Settings, options_of};
+use super::opening::Opening;
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::Catalog;
 use crate::engine::jobs::context::JobContext;
-use crate::engine::jobs::expiry::Clock;
-use crate::engine::observe::alarm::Alarm;
-use crate::engine::observe::events::Events;
-use crate::engine::observe::statistics::Statistics;
+use crate::engine::jobs::install::CatalogLog;
+use crate::engine::keyspace::Trees;
+use crate::engine::keyspace::expiry::Clock;
+use crate::engine::log::log_tail::LogTail;
+use crate::engine::log::writer::Writer;
+use crate::engine::pace::sampler::LoadSampler;
+use crate::engine::pace::throttle::Throttle;
+use crate::engine::pace::users::{Seen, UserCounters};
 use crate::engine::read::path::ReadPath;
 use crate::engine::schedule::background::Background;
 use crate::engine::schedule::idle_time::IdleTime;
-use crate::engine::schedule::sampler::LoadSampler;
-use crate::engine::schedule::throttle::Throttle;
-use crate::engine::schedule::users::{Seen, UserCounters};
+use crate::engine::schedule::scheduler::Scheduler;
+use crate::engine::shared::alarm::Alarm;
+use crate::engine::shared::events::Events;
+use crate::engine::shared::ids::IdCounters;
+use crate::engine::shared::pressure::Pressure;
+use crate::engine::shared::settings::{Limits, Settings, options_of};
+use crate::engine::shared::statistics::Statistics;
+use crate::engine::shared::visibility::Visibility;
+use crate::engine::space::preallocator::Preallocator;
 use crate::engine::space::reclaim::Reclaimer;
 use crate::engine::space::reserve::Reserve;
 use crate::engine::space::storage::Storage;
 use crate::engine::write::commit::SyncGroup;
-use crate::engine::write::log_tail::LogTail;
 use crate::engine::write::path::WritePath;
 use crate::engine::write::tickets::Tickets;
-use crate::engine::write::visibility::Visibility;
-use crate::engine::write::writer::Writer;
-use crate::engine::{CatalogLog, Engine, IdCounters, Trees};
 use crate::env::sync::{OrderedMutex, Rank};
 use crate::env::{Env, FileLock};
 use crate::store::cache::TableCache;
@@ -76,6 +81,10 @@ struct Common {
     settings: Arc<ArcSwap<Settings>>,
     trees: Arc<ArcSwap<Trees>>,
     clock: Arc<Clock>,
+    scheduler: Arc<Scheduler>,
+    pressure: Arc<Pressure>,
+    visibility: Arc<Visibility>,
+    tickets: Arc<Tickets>,
     alarm: Arc<Alarm>,
     statistics: Arc<Statistics>,
     preallocator: Arc<Preallocator>,
@@ -125,13 +134,12 @@ fn common(opening: &Opening, found: Recovered) -> Common {
     let cache = TableCache::new(Arc::new(found.packs), found.limits.cache_bytes, block_bytes);
     // Nobody else tells those who open for reading alone.
     cache.expect(found.reclaimer.space().live_bytes);
+    let (scheduler, pressure) = (Arc::<Scheduler>::default(), Arc::<Pressure>::default());
+    let (visibility, tickets) = (Arc::new(Visibility::new(found.last_seq)), Tickets::new(env.clone()));
     let alarm = Alarm {
         health: Arc::default(),
         events: Events::new(opening.listener.clone()),
-        scheduler: Arc::default(),
-        pressure: Arc::default(),
-        visibility: Arc::new(Visibility::new(found.last_seq)),
-        tickets: Tickets::new(env.clone()),
+        waiters: vec![scheduler.clone(), pressure.clone(), visibility.clone(), tickets.clone()],
     };
     let storage = Storage {
         env: env.clone(),
@@ -151,6 +159,10 @@ fn common(opening: &Opening, found: Recovered) -> Common {
         settings: Arc::new(ArcSwap::from_pointee(Settings::new(&options, &**env))),
         trees: Arc::new(ArcSwap::from_pointee(found.trees)),
         clock: Arc::new(clock),
+        scheduler,
+        pressure,
+        visibility,
+        tickets,
         alarm: Arc::new(alarm),
         statistics: Arc::default(),
         preallocator: Arc::default(),
@@ -163,12 +175,12 @@ fn read_path(common: &Common) -> ReadPath {
     ReadPath {
         cache: common.cache.clone(),
         health: common.alarm.health.clone(),
-        visibility: common.alarm.visibility.clone(),
+        visibility: common.visibility.clone(),
         snapshots: Arc::default(),
         settings: common.settings.clone(),
         clock: common.clock.clone(),
-        scheduler: common.alarm.scheduler.clone(),
-        pressure: common.alarm.pressure.clone(),
+        scheduler: common.scheduler.clone(),
+        pressure: common.pressure.clone(),
         lookups: Default::default(),
         reads: Default::default(),
         _lock: common.lock.clone(),
@@ -188,9 +200,9 @@ fn job_context(common: &Common, opening: &Opening, read: &ReadPath, ids: Arc<IdC
         env: env.clone(),
         settings: settings.clone(),
         users: Arc::new(users),
-        pressure: alarm.pressure.clone(),
+        pressure: common.pressure.clone(),
         events: alarm.events.clone(),
-        scheduler: alarm.scheduler.clone(),
+        scheduler: common.scheduler.clone(),
         running: Default::default(),
         waiters: AtomicU64::new(0),
         seen: OrderedMutex::leaf(Seen::since(env.now())),
@@ -198,7 +210,7 @@ fn job_context(common: &Common, opening: &Opening, read: &ReadPath, ids: Arc<IdC
     let throttle = Throttle { sampler, limiter: Default::default(), seen: OrderedMutex::default() };
     let log = LogTail {
         writer: common.writer.clone(),
-        visibility: alarm.visibility.clone(),
+        visibility: common.visibility.clone(),
         trees: trees.clone(),
         alarm: alarm.clone(),
         recycled: storage.recycled.clone(),
@@ -229,8 +241,8 @@ fn job_context(common: &Common, opening: &Opening, read: &ReadPath, ids: Arc<IdC
 fn background(common: &Common, jobs: &Arc<JobContext>) -> Background {
     Background {
         jobs: jobs.clone(),
-        scheduler: common.alarm.scheduler.clone(),
-        pressure: common.alarm.pressure.clone(),
+        scheduler: common.scheduler.clone(),
+        pressure: common.pressure.clone(),
         idle_time: IdleTime::since(common.env.now()),
         meter: common.meter.clone(),
         ingesting_bytes: AtomicU64::new(0),
@@ -247,11 +259,11 @@ fn write_path(common: &Common, read: &Arc<ReadPath>, background: &Arc<Background
         clock: clock.clone(),
         writer: writer.clone(),
         syncs: writer.as_ref().map(|writer| SyncGroup::new(writer.lock().wal.durable().clone())),
-        tickets: alarm.tickets.clone(),
+        tickets: common.tickets.clone(),
         ids: background.jobs.ids.clone(),
         preallocator: preallocator.clone(),
-        visibility: alarm.visibility.clone(),
-        pressure: alarm.pressure.clone(),
+        visibility: common.visibility.clone(),
+        pressure: common.pressure.clone(),
         storage: storage.clone(),
         background: background.clone(),
         read: read.clone(),

@@ -2,7 +2,7 @@
 //!
 //! A long log is flushed first, so that the next open has little to replay.
 
-use crate::engine::Engine;
+use super::engine::Engine;
 use crate::error::Result;
 use crate::store::wal::Wal;
 

@@ -9,14 +9,14 @@
 
 use std::sync::Arc;
 
-use super::settings::keyspace_record;
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::Version;
-use crate::engine::Trees;
 use crate::engine::jobs::context::JobContext;
 use crate::engine::jobs::install::Change;
-use crate::engine::read::tree::{Tree, View, new_memtable};
+use crate::engine::keyspace::Trees;
+use crate::engine::keyspace::tree::{Tree, View, new_memtable};
 use crate::engine::schedule::background::Background;
+use crate::engine::shared::settings::keyspace_record;
 use crate::engine::write::path::WritePath;
 use crate::env::sync::OrderedMutex;
 use crate::error::{Error, ErrorKind, Result};

@@ -21,30 +21,29 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::assemble::{Recovered, assemble};
-use super::settings::{Limits, Settings, keyspace_record};
+use super::engine::Engine;
+use super::opening::Opening;
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::catalog::{Catalog, ExtentSink, Lease, Version};
-use crate::engine::lifecycle::preallocate::PreallocateThread;
-use crate::engine::observe::events::Listener;
-use crate::engine::read::tree::{Sealed, Tree, View, common_prefix, new_memtable};
+use crate::engine::keyspace::Trees;
+use crate::engine::keyspace::tree::{Sealed, Tree, View, common_prefix, new_memtable};
+use crate::engine::log::writer::Writer;
+use crate::engine::schedule::preallocate::PreallocateThread;
+use crate::engine::shared::settings::{Limits, Settings, keyspace_record};
 use crate::engine::space::reclaim::{ReclaimThread, Reclaimer, gaps};
 use crate::engine::space::reserve::Reserve;
-use crate::engine::write::writer::Writer;
-use crate::engine::{Engine, Trees};
 use crate::env::sync::{OrderedMutex, Rank};
-use crate::env::{Access, Env, FileLock, Priority};
+use crate::env::{Access, FileLock, Priority};
 use crate::error::{Error, ErrorKind, Result};
-use crate::filter::Filters;
 use crate::format::Malformed;
 use crate::format::batch::Ops;
 use crate::format::edit::{Edit, KeyspaceChange, PackRecord, TreeEdit};
 use crate::format::identity::Identity;
 use crate::format::names::FileName;
-use crate::options::{Descriptors, Options};
+use crate::options::Descriptors;
 use crate::store::files::device::Device;
 use crate::store::files::file::StoreFile;
 use crate::store::files::meter::{Meter, ReadCause};
@@ -58,18 +57,6 @@ use crate::types::{DeviceId, Epoch, Extent, KeyspaceId, PackId, SegmentId, Seq, 
 
 /// A store that is read beside a writer is looked at so often before what was found is believed.
 const READ_ATTEMPTS_MAX: usize = 100;
-
-/// How a store is to be opened.
-#[derive(Clone, Debug)]
-pub(crate) struct Opening {
-    pub(crate) dir: PathBuf,
-    pub(crate) env: Arc<dyn Env>,
-    pub(crate) options: Options,
-    pub(crate) read_only: bool,
-    pub(crate) must_exist: bool,
-    pub(crate) listener: Listener,
-    pub(crate) filters: Filters,
-}
 
 /// Byte ranges of packs that are dead and take up space.
 type StoredGaps = BTreeMap<PackId, Vec<Range<u64>>>;

@@ -9,10 +9,13 @@ use std::collections::BinaryHeap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::settings::options_of;
+use super::engine::Engine;
+use super::opening::Opening;
+use super::recovery::open;
 use crate::batch::DEFAULT_KEYSPACE;
 use crate::engine::lifecycle::repair_scan::{Entry, RepairScan, TableEntries};
-use crate::engine::{Engine, Ingestion, Opening, open};
+use crate::engine::shared::settings::options_of;
+use crate::engine::write::ingest::Ingestion;
 use crate::env::LockKind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;

@@ -16,7 +16,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::catalog::{Catalog, Lease};
-use crate::engine::read::tree::new_memtable;
+use crate::engine::keyspace::tree::new_memtable;
 use crate::env::Access;
 use crate::error::{Error, Result};
 use crate::format::Malformed;
@@ -132,7 +132,8 @@ impl RepairScan {
                 KeyspaceRecord { ttl, ..record }
             }
             None => {
-                let record = super::settings::keyspace_record(id, &self.name(id), &self.unknown);
+                let record =
+                    crate::engine::shared::settings::keyspace_record(id, &self.name(id), &self.unknown);
                 KeyspaceRecord { ttl: told.or(record.ttl), ..record }
             }
         }

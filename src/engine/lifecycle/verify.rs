@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::catalog::{TableMeta, check_version};
 use crate::engine::jobs::context::JobContext;
-use crate::engine::read::tree::Tree;
+use crate::engine::keyspace::tree::Tree;
 use crate::error::{Error, Result};
 use crate::format::edit::TableRecord;
 use crate::format::filter::{self, PrefixProbe};

@@ -1,12 +1,6 @@
-//! What the engine tells its owner: events, statistics, and whether it is healthy. It also measures the machine's
-//! prices.
+//! Pictures for users: statistics, shapes of trees, replays of recorded loads.
 //!
-//! This part may change counters and forward events, and nothing else. It calls the listener under no lock.
+//! This room looks at all parts and changes nothing.
 
-pub(super) mod alarm;
-pub(super) mod costs;
-pub(super) mod events;
-pub(super) mod health;
-pub(super) mod reads;
 pub(super) mod replay;
-pub(super) mod statistics;
+pub(super) mod stats_view;

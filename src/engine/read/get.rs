@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::path::ReadPath;
-use super::tree::{Tree, View};
 use crate::catalog::{TableMeta, Version};
+use crate::engine::keyspace::tree::{Tree, View};
 use crate::error::Result;
 use crate::format::filter;
 use crate::merge::newest_over;

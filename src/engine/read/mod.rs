@@ -1,8 +1,7 @@
 //! The read path: lookups and iterators over one immutable view of a keyspace.
 //!
 //! This part may touch what [`path::ReadPath`] holds: views, the cache and the list of snapshots. It takes no other lock
-//! of the engine and changes nothing but counters. [`tree`] is the state of a keyspace; [`snapshots`] lists the sequence
-//! numbers at which somebody reads. `docs/design/read.md` has the whole way of a read.
+//! of the engine and changes nothing but counters. [`snapshots`] lists the sequence numbers at which somebody reads. `docs/design/read.md` has the whole way of a read.
 
 pub(crate) mod bidirectional;
 pub(super) mod get;
@@ -11,4 +10,3 @@ pub(super) mod path;
 pub(crate) mod scan;
 mod searches;
 pub(super) mod snapshots;
-pub(crate) mod tree;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::get::decide;
 use super::path::ReadPath;
-use super::tree::Tree;
 use crate::catalog::{Run, TableMeta, Version};
+use crate::engine::keyspace::tree::Tree;
 use crate::error::Result;
 use crate::format::block::Block;
 use crate::format::filter;

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::snapshots::Snapshots;
-use crate::engine::jobs::expiry::Clock;
-use crate::engine::lifecycle::settings::Settings;
-use crate::engine::observe::health::Health;
-use crate::engine::observe::reads::Reads;
-use crate::engine::schedule::read_triggered::Lookups;
-use crate::engine::schedule::scheduler::Scheduler;
-use crate::engine::write::pressure::Pressure;
-use crate::engine::write::visibility::Visibility;
+use crate::engine::keyspace::expiry::Clock;
+use crate::engine::keyspace::read_debt::Lookups;
+use crate::engine::shared::health::Health;
+use crate::engine::shared::pressure::Pressure;
+use crate::engine::shared::reads::Reads;
+use crate::engine::shared::settings::Settings;
+use crate::engine::shared::visibility::Visibility;
+use crate::engine::shared::wake::BackgroundThreads;
 use crate::env::FileLock;
 use crate::store::cache::TableCache;
 use crate::types::Seq;
@@ -35,7 +35,7 @@ pub(crate) struct ReadPath {
     /// What has expired.
     pub(in crate::engine) clock: Arc<Clock>,
     /// Told when readers have paid for a compaction, or let a snapshot go.
-    pub(in crate::engine) scheduler: Arc<Scheduler>,
+    pub(in crate::engine) scheduler: Arc<dyn BackgroundThreads>,
     /// Asked for what reads and compactions cost on this machine.
     pub(in crate::engine) pressure: Arc<Pressure>,
     pub(in crate::engine) lookups: Lookups,

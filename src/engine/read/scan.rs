@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use super::path::ReadPath;
 use super::snapshots::Pin;
-use super::tree::{Tree, View};
 use crate::catalog::Run;
-use crate::engine::jobs::expiry::Expiry;
-use crate::engine::observe::reads::Walked;
+use crate::engine::keyspace::expiry::Expiry;
+use crate::engine::keyspace::tree::{Tree, View};
+use crate::engine::shared::reads::Walked;
 use crate::error::{Error, Result};
 use crate::format::filter::PrefixProbe;
 use crate::merge::{

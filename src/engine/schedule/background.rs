@@ -1,8 +1,8 @@
 //! The background: decides which job runs, and acts on its end.
 //!
 //! [`Background`] claims, runs and ends jobs ([`scheduler`](super::scheduler)). It samples the load that slows
-//! writers ([`pressure`](crate::engine::write::pressure)). It keeps to the space budget and the reserve, and may run
-//! a rewrite for them ([`budget`](crate::engine::space::budget), [`reserve`](crate::engine::space::reserve)). It
+//! writers ([`pressure`](crate::engine::shared::pressure)). It keeps to the space budget and the reserve, and may run
+//! a rewrite for them ([`budget`](crate::engine::schedule::space_budget), [`reserve`](crate::engine::space::reserve)). It
 //! touches its own fields and what its jobs may touch.
 //!
 //! Locks: it takes the scheduler's under the catalog's and before the reserve's. It takes the writer's only to wake
@@ -13,9 +13,9 @@ use std::sync::atomic::AtomicU64;
 
 use super::idle_time::IdleTime;
 use super::scheduler::Scheduler;
-use crate::engine::Trees;
 use crate::engine::jobs::context::JobContext;
-use crate::engine::write::pressure::Pressure;
+use crate::engine::keyspace::Trees;
+use crate::engine::shared::pressure::Pressure;
 use crate::env::FileLock;
 use crate::env::sync::before_look;
 use crate::store::files::meter::Meter;

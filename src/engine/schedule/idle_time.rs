@@ -1,7 +1,7 @@
 //! Idle-time compaction: level 0 is compacted while nobody uses the store.
 //!
 //! Readers pay for an intra-L0 compaction once they have been held up for as long as it takes
-//! ([`read_debt`](crate::engine::schedule::read_triggered)). In idle time it holds up nobody, so it is done before
+//! ([`read_debt`](crate::engine::keyspace::read_debt)). In idle time it holds up nobody, so it is done before
 //! they come. It runs part by part, and when users come back the next part waits. What it writes is bounded
 //! ([`Layout::idle_intra_l0`]).
 //!
@@ -12,8 +12,8 @@
 
 use std::time::Duration;
 
+use crate::engine::pace::users::Seen;
 use crate::engine::schedule::background::Background;
-use crate::engine::schedule::users::Seen;
 use crate::env::sync::OrderedMutex;
 
 /// The shortest period over which users are watched. While they are there and something waits for idle time, this is

@@ -1,16 +1,14 @@
-//! When background jobs run: threads, claims, retries, and how much of the machine jobs may take.
+//! When background jobs run: threads, claims and retries; what is done for space; files made ahead.
 //!
-//! This part measures the load, asks the policy for a plan and hands it to the part `jobs`. It opens no files and
+//! This room measures the trees, asks the policy for a plan and hands it to the room `jobs`. It opens no files and
 //! writes no tables.
 //!
 //! It may touch what [`background::Background`] holds.
 
 pub(super) mod background;
+mod full_disk;
 pub(super) mod idle_time;
-pub(super) mod limiter;
-pub(super) mod overwrite_ratio;
-pub(super) mod read_triggered;
-pub(super) mod sampler;
+mod load;
+pub(super) mod preallocate;
 pub(super) mod scheduler;
-pub(super) mod throttle;
-pub(super) mod users;
+mod space_budget;

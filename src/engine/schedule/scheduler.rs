@@ -21,8 +21,10 @@ use std::time::Duration;
 
 use super::background::Background;
 use crate::engine::jobs::expiry::EXPIRY_PERIOD;
-use crate::engine::observe::events::Event;
 use crate::engine::schedule::idle_time::IDLE_PERIOD;
+use crate::engine::shared::events::Event;
+use crate::engine::shared::job::Job;
+use crate::engine::shared::wake::{BackgroundThreads, Waiters};
 use crate::env::sync::{Condvar, MutexGuard, OrderedMutex, Rank};
 use crate::env::{Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
@@ -98,14 +100,6 @@ struct Flushing {
     first: Seq,
 }
 
-/// Kinds of jobs. Failures of the first two concern different waiters, those of rewrites nobody.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Job {
-    Flush,
-    Compaction,
-    Rewrite,
-}
-
 /// A failure that has left nothing unknown.
 #[derive(Clone, Debug)]
 struct Backoff {
@@ -169,17 +163,24 @@ impl Scheduler {
         self.work.notify_all();
         self.done.notify_all();
     }
+}
 
-    /// Flushes and compactions that are running.
-    pub(crate) fn running(&self) -> (u64, u64) {
+impl BackgroundThreads for Scheduler {
+    /// Tells the threads that something may be due: a memtable was sealed, or readers have paid for something.
+    fn wake(&self) {
+        self.state.lock().wakes += 1;
+        self.work.notify_all();
+    }
+
+    fn running(&self) -> (u64, u64) {
         let state = self.state.lock();
         (state.flushing.is_some().into(), state.compactions as u64)
     }
+}
 
-    /// Tells the threads that something may be due: a memtable was sealed, or readers have paid for something.
-    pub(crate) fn wake(&self) {
-        self.state.lock().wakes += 1;
-        self.work.notify_all();
+impl Waiters for Scheduler {
+    fn give_up(&self, _: &Error) {
+        self.wake_all();
     }
 }
 

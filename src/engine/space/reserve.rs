@@ -20,12 +20,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::storage::Storage;
-use crate::batch::WriteBatch;
-use crate::engine::schedule::background::Background;
 use crate::env::Access;
 use crate::env::sync::{OrderedMutex, Rank};
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::batch::Action;
+use crate::error::{ErrorKind, Result};
 use crate::format::names::FileName;
 use crate::store::files::device::Device;
 use crate::store::files::meter::WriteCause;
@@ -39,11 +36,11 @@ const FREED_BYTES: u64 = 4 << 20;
 /// The reserve of an open store.
 #[derive(Debug)]
 pub(crate) struct Reserve {
-    bytes: u64,
+    pub(in crate::engine) bytes: u64,
     /// Length of the file, in bytes: the whole reserve, the part for jobs, or 0.
     held: AtomicU64,
     /// Locked while the file is made, cut or removed.
-    changing: OrderedMutex<()>,
+    pub(in crate::engine) changing: OrderedMutex<()>,
 }
 
 impl Reserve {
@@ -69,7 +66,7 @@ impl Reserve {
     }
 
     /// Whether at least `bytes` of it are held.
-    fn holds(&self, bytes: u64) -> bool {
+    pub(in crate::engine) fn holds(&self, bytes: u64) -> bool {
         self.held.load(Ordering::Relaxed) >= bytes
     }
 }
@@ -100,7 +97,7 @@ impl Storage {
     }
 
     /// Frees the recycled files: a pack that died before anybody asked for space may have become one.
-    fn free_recycled(&self) -> bool {
+    pub(in crate::engine) fn free_recycled(&self) -> bool {
         matches!(self.recycled.free(), Ok(true))
     }
 
@@ -122,7 +119,7 @@ impl Storage {
     }
 
     /// Gives up the reserve except for `kept` bytes. Returns whether that has freed space.
-    fn give_up_reserve(&self, kept: u64) -> bool {
+    pub(in crate::engine) fn give_up_reserve(&self, kept: u64) -> bool {
         let _changing = self.reserve.changing.lock();
         if self.reserve.held.fetch_min(kept, Ordering::Relaxed) <= kept {
             return false;
@@ -139,7 +136,7 @@ impl Storage {
     }
 
     /// Writes `bytes` of reserve. Returns whether there was room.
-    fn prepare_reserve(&self, bytes: u64) -> Result<bool> {
+    pub(in crate::engine) fn prepare_reserve(&self, bytes: u64) -> Result<bool> {
         let made = prepare(&self.device, bytes);
         self.reserve.held.store(if made.is_ok() { bytes } else { 0 }, Ordering::Relaxed);
         match made {
@@ -148,86 +145,14 @@ impl Storage {
         }
     }
 
-    fn has_room(&self) -> bool {
+    pub(in crate::engine) fn has_room(&self) -> bool {
         let space = self.env.space(self.device.dir());
         space.is_ok_and(|space| space.free >= self.reserve.bytes.saturating_mul(2))
     }
 }
 
-impl Background {
-    /// Makes space if `error` is a full disk, for a job, which needs much and holds no lock; whether there is more now.
-    pub(crate) fn make_space_for_job(&self, error: &Error) -> bool {
-        error.kind() == ErrorKind::DiskFull
-            && (self.free_space(u64::MAX) || self.jobs.storage.give_up_reserve(0))
-    }
-
-    /// Frees `bytes` of what nobody needs, or what can be; whether there is more now. No lock may be held.
-    fn free_space(&self, bytes: u64) -> bool {
-        self.jobs.storage.free_dead(bytes) || self.jobs.storage.free_recycled() || self.rewrite_for_space()
-    }
-
-    /// Refuses a batch that needs more space than it may come to free, while the reserve is given up, and one that deletes
-    /// while the part for jobs is.
-    pub(crate) fn check_reserve(&self, batch: &WriteBatch) -> Result<()> {
-        let reserve = &self.jobs.storage.reserve;
-        if reserve.holds(reserve.bytes) {
-            return Ok(());
-        }
-        let puts = batch.iter().any(|op| matches!(op.action, Action::Put { .. }));
-        let made = if puts { self.make_reserve() } else { self.make_reserve_for_jobs() };
-        if made? {
-            return Ok(());
-        }
-        let action = match puts {
-            true => "write more than deletes until there is room for the reserve again",
-            false => "delete more until compactions have freed what is deleted already",
-        };
-        let full = std::io::ErrorKind::StorageFull.into();
-        Err(Error::io(action, &self.jobs.storage.device.path(FileName::Reserve), full))
-    }
-
-    /// Makes the reserve again, if there is room for more than that.
-    fn make_reserve(&self) -> Result<bool> {
-        // Under no lock.
-        while !self.jobs.storage.has_room() && (self.jobs.storage.free_recycled() || self.rewrite_for_space())
-        {
-        }
-        if self.jobs.health.is_poisoned() {
-            self.wake_writers();
-        }
-        let reserve = &self.jobs.storage.reserve;
-        let _changing = reserve.changing.lock();
-        let room = || {
-            self.jobs.storage.has_room()
-                || self.jobs.storage.recycled.free().is_ok_and(|freed| freed && self.jobs.storage.has_room())
-                || {
-                    // Also where nothing was freed: what became a hole meanwhile counts for nobody.
-                    self.jobs.storage.free_dead(reserve.bytes.saturating_mul(2));
-                    self.jobs.storage.has_room()
-                }
-        };
-        Ok(reserve.holds(reserve.bytes) || room() && self.jobs.storage.prepare_reserve(reserve.bytes)?)
-    }
-
-    /// Makes what jobs need of the reserve again. What is free is no guide: a file system keeps some for root, and for itself.
-    fn make_reserve_for_jobs(&self) -> Result<bool> {
-        let reserve = &self.jobs.storage.reserve;
-        let bytes = for_jobs(reserve.bytes);
-        loop {
-            let changing = reserve.changing.lock();
-            if reserve.holds(bytes) || self.jobs.storage.prepare_reserve(bytes)? {
-                return Ok(true);
-            }
-            drop(changing);
-            if !self.free_space(bytes) {
-                return Ok(false);
-            }
-        }
-    }
-}
-
 /// How much of a reserve of `bytes` only jobs may take.
-fn for_jobs(bytes: u64) -> u64 {
+pub(in crate::engine) fn for_jobs(bytes: u64) -> u64 {
     if planted!("deletes-take-the-whole-reserve") { 0 } else { bytes / 2 }
 }
 

@@ -25,12 +25,13 @@ use std::time::Duration;
 
 use super::conflict::{Guarded, Standing};
 use super::path::WritePath;
-use super::pressure::StallReason;
-use super::writer::Writer;
 use crate::batch::WriteBatch;
-use crate::engine::Trees;
-use crate::engine::read::tree::{Tree, dropped};
-use crate::engine::schedule::scheduler::Job;
+use crate::engine::keyspace::Trees;
+use crate::engine::keyspace::tree::{Tree, dropped};
+use crate::engine::log::writer::Writer;
+use crate::engine::shared::job::Job;
+use crate::engine::shared::pressure::StallReason;
+use crate::engine::shared::wake::BackgroundThreads;
 use crate::env::sync::{Condvar, MutexGuard, OrderedMutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;

@@ -24,15 +24,15 @@
 //! number below it (I4, I5). Sources that hold nothing above the condition's number are left out: tables by their
 //! largest number, memtables by the number at which they were sealed.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::path::WritePath;
-use super::writer::Writer;
 use crate::batch::WriteBatch;
 use crate::catalog::TableMeta;
-use crate::engine::Trees;
-use crate::engine::read::tree::{Tree, View, dropped};
+use crate::engine::keyspace::Trees;
+use crate::engine::keyspace::tree::{Tree, View, dropped};
+use crate::engine::log::recent::{Recent, Touched};
+use crate::engine::log::writer::Writer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 use crate::format::filter;
@@ -45,15 +45,6 @@ use crate::types::{Key, KeyRange, KeyspaceId, Seq, UpperBound};
 
 /// Rounds without the lock. Each checks what has come during the one before.
 const ROUNDS_MAX: usize = 4;
-
-/// Writes that are kept, the latest.
-const WRITES_MAX: usize = 1024;
-
-/// Bytes of keys that they may have together.
-const KEY_BYTES_MAX: usize = 256 << 10;
-
-/// Numbers for which it is kept after it was wanted last.
-const WANTED_FOR: u64 = 4096;
 
 /// What must hold when a batch is applied: none of the keys, and no key in one of the ranges, was written or deleted
 /// after `since`.
@@ -127,6 +118,17 @@ impl<'a> Condition<'a> {
         key.map(|(_, key)| Key::from(*key)).or_else(shared)
     }
 
+    /// What of it a write in `recent` above its number has touched: the keyspace, a key, and when.
+    fn changed_by(&self, recent: &Recent) -> Option<(KeyspaceId, Key, Seq)> {
+        recent.above(self.since).find_map(|(seq, touched)| {
+            let (id, key) = match touched {
+                Touched::Key(id, key) => (*id, self.depends_on(*id, key).then(|| key.clone())?),
+                Touched::Range(id, range) => (*id, self.depends_on_range(*id, range)?),
+            };
+            Some((id, key, *seq))
+        })
+    }
+
     fn keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
         let keys = self.keys.iter().map(|(id, _)| *id);
         keys.chain(self.ranges.iter().map(|(id, _)| *id))
@@ -191,7 +193,7 @@ impl WritePath {
             return Err(dropped());
         }
         if writer.recent.covers(condition.since, last) {
-            let changed = writer.recent.changed(condition);
+            let changed = condition.changed_by(&writer.recent);
             return changed.map_or(Ok(Standing::Holds), |(id, key, seq)| {
                 Ok(Standing::Broken(trees.get(&id).cloned().ok_or_else(dropped)?, key, seq))
             });
@@ -308,105 +310,6 @@ pub(in crate::engine) struct Guarded<'a> {
 fn newer_memtables(view: &View, since: Seq) -> impl Iterator<Item = &Arc<Memtable>> {
     let sealed = view.sealed.iter().filter(move |sealed| sealed.upto > since);
     std::iter::once(&view.active).chain(sealed.map(|sealed| &sealed.memtable))
-}
-
-/// What the latest writes have touched, in the order of their numbers. The list is complete above `behind` and up to
-/// `upto`.
-///
-/// It is guarded by the writer's lock, is bounded, and is kept only for a while after somebody has wanted it. Numbers
-/// of writes that it was not told of (an ingest, a write that nobody wanted noted) leave a gap. The list begins anew
-/// behind the gap.
-#[derive(Debug, Default)]
-pub(crate) struct Recent {
-    /// All writes numbered above this one
-    behind: Seq,
-    /// and up to this one are in `writes`.
-    upto: Seq,
-    writes: VecDeque<(Seq, Touched)>,
-    key_bytes: usize,
-    wanted_upto: Seq,
-}
-
-/// What a write has changed.
-#[derive(Debug)]
-enum Touched {
-    Key(KeyspaceId, Key),
-    Range(KeyspaceId, KeyRange),
-}
-
-impl Touched {
-    fn key_bytes(&self) -> usize {
-        match self {
-            Self::Key(_, key) => key.len(),
-            Self::Range(_, range) => range.start.len() + range.end.as_bytes().len(),
-        }
-    }
-}
-
-impl Recent {
-    /// Somebody commits conditionally while `last` is the last number.
-    fn want(&mut self, last: Seq) {
-        self.wanted_upto = last.plus(WANTED_FOR);
-    }
-
-    /// The operations of `batch` have the numbers from `first` on.
-    pub(in crate::engine) fn note(&mut self, batch: &WriteBatch, first: Seq) {
-        if first > self.wanted_upto {
-            self.writes = VecDeque::new();
-            (self.behind, self.upto, self.key_bytes) = (first, Seq::ZERO, 0);
-            return;
-        }
-        let last = Seq(first.0 + u64::from(batch.count()) - 1);
-        if batch.count() as usize > WRITES_MAX {
-            // The lock is held: what would be forgotten at once is not looked at.
-            self.writes.clear();
-            (self.behind, self.upto, self.key_bytes) = (last, last, 0);
-            return;
-        }
-        if first != self.upto.plus(1) && !planted!("gap-among-the-latest-writes") {
-            self.writes.clear();
-            (self.behind, self.key_bytes) = (Seq(first.0 - 1), 0);
-        }
-        for (op, seq) in batch.iter().zip(first.0..) {
-            let touched = match op.action {
-                Action::Put { key, .. } | Action::Delete { key } => Touched::Key(op.keyspace, key.into()),
-                Action::DeleteRange { start, end } => {
-                    Touched::Range(op.keyspace, KeyRange::half_open(start, UpperBound::from_bytes(end)))
-                }
-            };
-            self.push(Seq(seq), touched);
-        }
-        self.upto = last;
-    }
-
-    fn push(&mut self, seq: Seq, touched: Touched) {
-        self.key_bytes += touched.key_bytes();
-        self.writes.push_back((seq, touched));
-        while self.writes.len() > WRITES_MAX || self.key_bytes > KEY_BYTES_MAX {
-            let Some((seq, touched)) = self.writes.pop_front() else { return };
-            self.key_bytes -= touched.key_bytes();
-            if !planted!("latest-writes-forgotten-unseen") {
-                self.behind = seq;
-            }
-        }
-    }
-
-    /// Whether all writes above `since` and up to `last`, the last number, are known here.
-    fn covers(&self, since: Seq, last: Seq) -> bool {
-        since >= last || self.upto == last && self.behind <= since
-    }
-
-    /// What of `condition` a write above its number has touched: the keyspace, a key, and when.
-    fn changed(&self, condition: &Condition<'_>) -> Option<(KeyspaceId, Key, Seq)> {
-        let first = self.writes.partition_point(|(seq, _)| *seq <= condition.since);
-        self.writes.range(first..).find_map(|(seq, touched)| {
-            let (id, key) = match touched {
-                Touched::Key(id, key) => (*id, condition.depends_on(*id, key).then(|| key.clone())?),
-                Touched::Range(id, range) => (*id, condition.depends_on_range(*id, range)?),
-            };
-            Some((id, key, *seq))
-        })
-    }
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::path::WritePath;
+use crate::engine::shared::wake::Waiters;
 use crate::env::sync::{Condvar, OrderedMutex, Rank};
 use crate::env::{Env, Priority, Thread};
 use crate::error::{Error, ErrorKind, Result};
@@ -84,6 +85,12 @@ impl fmt::Debug for State {
 impl State {
     fn outcome(&self, seq: Seq) -> Option<Result<()>> {
         if self.durable >= seq { Some(Ok(())) } else { self.ended.clone().map(Err) }
+    }
+}
+
+impl Waiters for Tickets {
+    fn give_up(&self, cause: &Error) {
+        self.end(&Error::poisoned(cause));
     }
 }
 

@@ -7,7 +7,7 @@
 //! A job that waited for the processor, or behind others for the disk, took longer than it cost. Nothing tells how
 //! long it waited. So a measurement that took longer than expected counts for less than others ([`SLOW_PARTS`]).
 //!
-//! This is plain arithmetic. `engine/observe/costs.rs` takes the measurements.
+//! This is plain arithmetic. `engine/shared/costs.rs` takes the measurements.
 
 use std::time::Duration;
 

@@ -24,10 +24,9 @@ pub(super) use guarded::{GuardGroup, GuardKeys};
 pub use tiered::TieredConfig;
 
 use crate::catalog::Version;
-use crate::types::{KeyRange, LEVELS, Prefix, TableId};
+use crate::types::{KeyRange, LEVELS};
 
-use super::Level0Width;
-use super::expiry::Expiring;
+use super::{SEARCHED_MAX, TreeShape};
 
 /// The layouts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -40,6 +39,18 @@ pub enum Layout {
     Prefixed(LeveledConfig),
     /// Several, merged level by level.
     Tiered(TieredConfig),
+}
+
+/// How much of the data level 0 may hold.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Level0Width {
+    /// A fifth.
+    Fifth,
+    /// As much as makes a fifth of the data obsolete: this share.
+    Mix {
+        /// Of the data, from a fifth to all. It is all until [`Layout::for_mix`] has been told of a keyspace.
+        share: f64,
+    },
 }
 
 /// Limits of a leveled tree.
@@ -60,41 +71,6 @@ pub struct LeveledConfig {
     /// Without a ratio: the number of runs that level 0 counts for when it is due by its bytes.
     pub l0_runs_due: u64,
 }
-
-/// A version measured by a layout.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct TreeShape {
-    /// Fill of each level; due from 1 on.
-    pub scores: [f64; LEVELS],
-    /// Of each level, whether what comes there from above lies on top of it.
-    pub stacks: [bool; LEVELS],
-    /// Of each level, whether it becomes one run in its place when it is due, instead of going to the next level.
-    pub merges_within: [bool; LEVELS],
-    /// Bytes to compact until no level is due, as far as can be told.
-    pub debt_bytes: u64,
-    /// What readers have paid for each run of level 0, in bytes of compaction ([`super::Costs::seeks_worth`],
-    /// [`Layout::filter_probes_worth`]).
-    pub read_debt_bytes: u64,
-    /// Whether level 0 is due for the number of its runs alone: it is not full by its bytes, nor have readers paid for it.
-    pub only_runs_due: bool,
-    /// Whether users leave the store alone, so that a job holds up nobody.
-    pub idle: bool,
-    /// The share of what is flushed that replaces something older (the overwrite ratio).
-    pub overwrite_ratio: f64,
-    /// What has expired of it; `None` if values live for ever.
-    pub expiring: Option<Expiring>,
-    /// Whether no table is compacted alone, and no level folded, for its own sake (unless a caller asks for it), because that
-    /// failed a while ago.
-    pub put_off: bool,
-    /// The rule by which tables are cut, if they are cut between prefixes.
-    pub prefix: Option<Prefix>,
-    /// Tables of the largest level that lookups have searched as often as [`super::Picker::accesses_max`] says, those with most
-    /// searches first.
-    pub searched: [Option<TableId>; SEARCHED_MAX],
-}
-
-/// Requests for merges within the largest level that are known at a time. The others are found when these are done.
-pub const SEARCHED_MAX: usize = 8;
 
 impl Layout {
     /// Measures `version`.

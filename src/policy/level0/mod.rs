@@ -13,7 +13,7 @@
 //!   in idle time runs of about equal size. In idle time its dense parts go down ([`Layout::idle_parts`]).
 //! * **What readers owe.** A seek of each scan and a filter probe of each lookup for every run
 //!   ([`Costs::seeks_worth`], [`Layout::filter_probes_worth`]), in bytes of compaction.
-//!   `engine/schedule/read_triggered.rs` adds it up.
+//!   `engine/keyspace/read_debt.rs` adds it up.
 //!
 //! * **Runs that hold little.** Where level 0 is due for the number of its runs alone, and what a compaction would take
 //!   down is sparse, a window becomes one run if that costs less for each run that goes ([`Layout::fewer_runs`]).
@@ -24,7 +24,7 @@ mod width;
 mod windows;
 
 use width::FULL_TIMES;
-pub use width::{LEVEL0_SHARE_MAX, Level0Width};
+pub use width::LEVEL0_SHARE_MAX;
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ use crate::catalog::{LevelState, Version};
 
 use super::layout::data_bytes;
 use super::pacer::between;
-use super::{Costs, GovernorConfig, Layout, LeveledConfig, LoadState, TreeShape};
+use super::{Costs, GovernorConfig, Layout, Level0Width, LeveledConfig, LoadState, TreeShape};
 
 /// Divisor: level 0 may be this part of the data.
 const LEVEL0_PARTS: u64 = 5;

@@ -9,7 +9,8 @@
 //! What its runs cost readers is not part of this. Readers pay for fewer of them (`windows`), or for all to go down
 //! ([`Layout::price_of_level0`]); and in idle time its dense parts go down before readers come.
 
-use super::{LEVEL0_PARTS, Layout, LeveledConfig};
+use super::LEVEL0_PARTS;
+use crate::policy::{Layout, Level0Width, LeveledConfig};
 
 /// The share of the data that level 0 may hold at most. Writers are slowed a ninth above it, so a store that suddenly updates
 /// all that it has loaded takes about twice the space of its data.
@@ -17,18 +18,6 @@ pub const LEVEL0_SHARE_MAX: f64 = 1.0;
 
 /// Level 0 may be so many times as large as under [`Level0Width::Fifth`] at most. A plan looks at each of its tables.
 pub(super) const FULL_TIMES: u64 = 8;
-
-/// How much of the data level 0 may hold.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Level0Width {
-    /// A fifth.
-    Fifth,
-    /// As much as makes a fifth of the data obsolete: this share.
-    Mix {
-        /// Of the data, from a fifth to all. It is all until [`Layout::for_mix`] has been told of a keyspace.
-        share: f64,
-    },
-}
 
 impl Level0Width {
     /// The share of the data at which level 0 is due.

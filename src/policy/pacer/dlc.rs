@@ -10,10 +10,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::estimate::{class, percent};
-use super::{Admission, Budget, Deferral, GovernorConfig, JobClass, LoadClass, Pace, UserLoad};
+use super::{Admission, Budget, Deferral, GovernorConfig};
 use crate::catalog::Version;
 use crate::options::{Bandwidth, Burst, LoadEstimator, Peak};
-use crate::policy::{LoadState, Plan, Reason};
+use crate::policy::{JobClass, LoadClass, LoadState, Pace, Plan, Reason, UserLoad};
 
 /// Runs of level 0 of more than this many memtables were made by a part merge.
 const PART_MEMTABLES: u64 = 2;

@@ -1,10 +1,7 @@
 //! The load of the device, told from what users did.
 
-use std::time::Duration;
-
-use super::{LoadClass, Pace};
 use crate::options::{Bandwidth, LoadEstimator};
-use crate::policy::{Costs, LoadState};
+use crate::policy::{Costs, LoadClass, LoadState, Pace, UserLoad};
 
 /// Divisor: readers wait for the disk if together they spend at least this part of the time in waiting for it.
 const WAITING_PARTS: u32 = 10;
@@ -26,37 +23,6 @@ const READS_MIN: u32 = 16;
 
 /// Reads that take this many times as long as quick ones show a device that is fully loaded.
 const SLOW_READS: f64 = 8.0;
-
-/// What users did over a while.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct UserLoad {
-    /// How long the while was.
-    pub period: Duration,
-    /// Number of blocks that lookups and iterators asked for, and of those of 4 KiB that iterators read in longer pieces.
-    pub asked: u64,
-    /// Number of reads of lookups and iterators that were not answered from memory.
-    pub reads: u32,
-    /// What those took together.
-    pub read_time: Duration,
-    /// Bytes that those read.
-    pub read_bytes: u64,
-    /// Bytes of keys and values that were written.
-    pub written_bytes: u64,
-    /// Keys that were looked up.
-    pub lookups: u64,
-    /// Seeks of iterators.
-    pub seeks: u64,
-    /// Bytes of keys and values that lookups and iterators returned.
-    pub returned_bytes: u64,
-    /// Bytes of the blocks that were not in the cache when they were asked for.
-    pub missed_bytes: u64,
-    /// Bytes that were written to the log.
-    pub log_bytes: u64,
-    /// Bytes that were read from and written to files, for whatever cause.
-    pub file_bytes: u64,
-    /// Whether writers were slowed or stopped meanwhile.
-    pub held_up: bool,
-}
 
 impl UserLoad {
     /// Whether readers wait for a disk.
@@ -184,6 +150,8 @@ pub(super) fn percent(whole: u64, percent: u8) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// Reads that took so many microseconds each, of a second.

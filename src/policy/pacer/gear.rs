@@ -15,8 +15,8 @@
 
 use std::time::Duration;
 
-use super::{Admission, Deferral, GovernorConfig, JobClass, Pressure, Slowdown, WriterVerdict};
-use crate::policy::{LoadState, Plan};
+use super::{Admission, Deferral, GovernorConfig, Pressure, Slowdown, WriterVerdict};
+use crate::policy::{JobClass, LoadState, Plan, Round};
 use crate::types::LEVELS;
 
 /// How often rounds are looked at.
@@ -37,17 +37,6 @@ pub struct GearConfig {
     pub spring_percent: u8,
     /// For how long it sleeps, for each time that `C0` holds more than that part.
     pub spring: Duration,
-}
-
-/// The beginning of a level's round.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Round {
-    /// Bytes that the level held; 0 if none has begun.
-    pub bytes: u64,
-    /// What had come into it by then.
-    pub moved_in: u64,
-    /// What had left it by then.
-    pub moved_out: u64,
 }
 
 impl GearConfig {

@@ -6,8 +6,8 @@
 //! floor, at pressure 1. So a writer that is too fast by any factor finds its balance on the way, and is seldom
 //! stopped. The rules of level 0 (`level0`) say when level 0 holds writers up. Writers stop only at the hard limits.
 
-use super::{Pressure, Slowdown, UserLoad, WriterVerdict};
-use crate::policy::LoadState;
+use super::{Pressure, Slowdown, WriterVerdict};
+use crate::policy::{LoadState, UserLoad};
 
 /// Seconds until writers would be slowed: below the first number jobs begin to hurry, at the second they hurry as much as
 /// they can.

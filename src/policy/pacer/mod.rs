@@ -31,13 +31,11 @@ mod verdict;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{LoadState, Plan, PlanKind, Reason};
+use super::{JobClass, LoadState, Pace, Plan, PlanKind, UserLoad};
 use crate::catalog::Version;
-use crate::types::LEVELS;
 
 pub use dlc::{DlcConfig, flushed_and_parts};
-pub use estimate::UserLoad;
-pub use gear::{GearConfig, Round};
+pub use gear::GearConfig;
 pub use governor::GovernorConfig;
 pub(super) use governor::between;
 pub use silk::SilkConfig;
@@ -63,92 +61,6 @@ pub enum Pacer {
     Dlc(DlcConfig),
     /// Levels are compacted as fast as data comes into them; writers sleep by how full memtables are.
     Gear(GearConfig),
-}
-
-/// What a job is to pacers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum JobClass {
-    /// Level 0 into level 1, and the folds of level 1 that come before it.
-    Level0,
-    /// Within level 0.
-    IntraLevel0,
-    /// A level below level 0 into the next one, and what comes before it.
-    Deep,
-    /// Within a level below level 0: for readers, or a fold that no compaction waits for.
-    IntraLevel,
-    /// What makes space: rewrites, and compactions of what has expired or was released.
-    Upkeep,
-    /// A caller asked for it and waits.
-    Manual,
-}
-
-impl JobClass {
-    /// Number of classes.
-    pub const COUNT: usize = Self::Manual as usize + 1;
-
-    /// The class of the job that `plan` describes.
-    #[must_use]
-    pub fn of(plan: &Plan) -> Self {
-        match plan.reason {
-            Reason::Manual => Self::Manual,
-            Reason::Searched | Reason::Tombstones | Reason::Fold => Self::IntraLevel,
-            Reason::Expiry | Reason::Hidden | Reason::Released | Reason::DeadSpace => Self::Upkeep,
-            Reason::Level0Runs | Reason::Readers | Reason::Idle | Reason::Part => match plan.target {
-                0 => Self::IntraLevel0,
-                _ => Self::Level0,
-            },
-            Reason::LevelBytes | Reason::LevelRuns => Self::Deep,
-        }
-    }
-}
-
-/// Jobs that are running, by class.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct RunningJobs(pub [u64; JobClass::COUNT]);
-
-impl RunningJobs {
-    /// Those of `class`.
-    #[must_use]
-    pub fn of(&self, class: JobClass) -> u64 {
-        self.0[class as usize]
-    }
-
-    /// All of them.
-    #[must_use]
-    pub fn all(&self) -> u64 {
-        self.0.iter().sum()
-    }
-}
-
-/// How high the load is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum LoadClass {
-    /// Clients leave enough of the device.
-    #[default]
-    Low,
-    /// Clients are at a peak.
-    High,
-}
-
-/// What a pacer has made of the samples up to now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Pace {
-    /// How high the load is.
-    pub class: LoadClass,
-    /// Number of samples in a row that speak for the other class.
-    pub streak: u32,
-    /// Whether level 0 is being compacted away although the load is high. It takes several jobs.
-    pub is_repaying: bool,
-    /// What clients take of the device, in bytes per second, as the pacer's estimator has it.
-    pub client_bytes_per_second: u64,
-    /// What all jobs together may read and write, in bytes per second; `None` if nothing limits them.
-    pub background_bytes_per_second: Option<u64>,
-    /// The most that was read and written together lately, in bytes per second.
-    pub device_bytes_per_second: u64,
-    /// The shortest mean time of a user's read lately, in nanoseconds; 0 before the first.
-    pub quick_read_nanos: u64,
-    /// Since when it is counted what comes into each level and leaves it.
-    pub rounds: [Round; LEVELS],
 }
 
 /// What slows or stops writers.

@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use super::estimate::{class, percent};
-use super::{Admission, Budget, Deferral, GovernorConfig, JobClass, LoadClass, Pace, UserLoad};
+use super::{Admission, Budget, Deferral, GovernorConfig};
 use crate::options::{Bandwidth, LoadEstimator};
-use crate::policy::LoadState;
+use crate::policy::{JobClass, LoadClass, LoadState, Pace, UserLoad};
 
 /// In percent of the device's bandwidth: smaller changes leave the limit of compactions as it is.
 const STEP_PERCENT: u8 = 5;

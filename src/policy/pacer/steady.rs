@@ -9,8 +9,8 @@
 //!
 //! None of it is done once writers are held up, or will be within seconds at their present rate.
 
-use super::{Admission, Budget, Deferral, GovernorConfig, JobClass, UserLoad};
-use crate::policy::LoadState;
+use super::{Admission, Budget, Deferral, GovernorConfig};
+use crate::policy::{JobClass, LoadState, UserLoad};
 
 /// Compactions take all of the disk that they can get, and readers wait behind them (`docs/benchmarks/choices.md`,
 /// "Level 0 and compactions"). This is the share of its time that one works while writers are far from being slowed.

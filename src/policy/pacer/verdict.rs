@@ -2,8 +2,8 @@
 //!
 //! A pacer is a function of the sample, so what it would have said can be told afterwards, from a recording.
 
-use super::{Admission, Budget, JobClass, Pace, Pacer, UserLoad, WriterVerdict};
-use crate::policy::{LoadState, OutputAge, Plan, PlanKind, Reason};
+use super::{Admission, Budget, Pacer, WriterVerdict};
+use crate::policy::{JobClass, LoadState, OutputAge, Pace, Plan, PlanKind, Reason, UserLoad};
 use crate::types::{KeyRange, KeyspaceId};
 
 /// What a pacer says about a sample.

@@ -3,7 +3,7 @@
 //! Updates and scans of a tree run in virtual time: once with the prices of the machine that the policies were tuned
 //! on, once with those that a store measures here. Scans cost what their seeks in level 0 take; compactions cost what
 //! they read, and their barriers. Readers run up a debt for the runs of level 0 as in
-//! `engine/schedule/read_triggered.rs`, and the planner decides what is compacted. There is no disk and no clock, so
+//! `engine/keyspace/read_debt.rs`, and the planner decides what is compacted. There is no disk and no clock, so
 //! the figures are exact and the same everywhere.
 
 use std::time::Duration;

@@ -1,10 +1,12 @@
 //! A reader beside a writer that changes files while the reader opens them.
 
+use std::path::PathBuf;
+
 use super::*;
 use crate::batch::WriteBatch;
 use crate::env::simulated::{SimConfig, SimEnv};
 use crate::options::{
-    Adaptive, Cutter, Durability, Flushes, Governor, Layout, Pacer, TableSize, TreeOptions,
+    Adaptive, Cutter, Durability, Flushes, Governor, Layout, Options, Pacer, TableSize, TreeOptions,
 };
 use crate::types::KeyRange;
 

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use super::{Background, Ended, State};
 use crate::catalog::{TableMeta, Version};
-use crate::engine::read::tree::Tree;
+use crate::engine::keyspace::tree::Tree;
 use crate::env::sync::MutexGuard;
 use crate::error::Result;
 use crate::policy::{Claims, Expiring, OutputAge, Picker, Plan, RangePick, TreeView, is_released};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::Background;
 use crate::catalog::Version;
-use crate::engine::read::tree::Tree;
+use crate::engine::keyspace::tree::Tree;
 use crate::policy::{Claims, Picker, Planned, SEARCHED_MAX, SpaceView, TreeShape, TreeView, decide};
 use crate::types::{KeyspaceId, Seq, TableId};
 

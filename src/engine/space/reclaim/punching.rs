@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Punching, State};
-use crate::engine::observe::health::Health;
-use crate::engine::schedule::scheduler::Scheduler;
+use crate::engine::shared::health::Health;
+use crate::engine::shared::pressure::Pressure;
+use crate::engine::shared::wake::BackgroundThreads;
 use crate::engine::space::reclaim::accounting::{Budget, DeadPack, Pick};
 use crate::engine::space::reclaim::byte_ranges::ByteRanges;
 use crate::engine::space::storage::Storage;
-use crate::engine::write::pressure::Pressure;
 use crate::env::Access;
 use crate::env::sync::MutexGuard;
 use crate::format::names::FileName;
@@ -55,7 +55,7 @@ pub(in crate::engine) struct ReclaimThread {
     /// Whether flushes wait, which it is not to be in the way of.
     pub(in crate::engine) pressure: Arc<Pressure>,
     /// Told when packs are to be rewritten.
-    pub(in crate::engine) scheduler: Arc<Scheduler>,
+    pub(in crate::engine) scheduler: Arc<dyn BackgroundThreads>,
 }
 
 /// The rest of a turn, or the moment when the next one may begin.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use crate::engine::observe::reads::Reads;
-use crate::engine::observe::statistics::Statistics;
+use crate::engine::shared::reads::Reads;
+use crate::engine::shared::statistics::Statistics;
 use crate::policy::UserLoad;
 use crate::store::cache::{CacheCounts, TableCache};
 use crate::store::files::meter::{Meter, ReadCause, WriteCause};

@@ -3,8 +3,8 @@
 //! Whoever holds it has the end of the log and the next sequence number for itself. It comes before the locks of the
 //! catalog and of the scheduler. A writer releases it while it waits for room.
 
-use super::conflict::Recent;
-use crate::engine::observe::events::NotifiedStall;
+use super::recent::Recent;
+use crate::engine::shared::events::NotifiedStall;
 use crate::env::sync::OrderedMutex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::wal::Wal;
@@ -16,13 +16,13 @@ pub(crate) struct Writer {
     pub(crate) wal: Wal,
     pub(crate) last_seq: Seq,
     /// What was numbered lately.
-    pub(super) recent: Recent,
+    pub(in crate::engine) recent: Recent,
     /// Bytes in the active memtables of all keyspaces, about.
     pub(crate) active_bytes: u64,
     /// What the listener has heard last of stalls.
-    pub(super) notified_stall: Option<NotifiedStall>,
+    pub(in crate::engine) notified_stall: Option<NotifiedStall>,
     /// Number of writers that wait for flushes because their batches have no room beside the memtables.
-    pub(super) crowding: usize,
+    pub(in crate::engine) crowding: usize,
     /// Number of callers that hold all writers back for a while.
     pub(crate) holds: usize,
 }
@@ -44,6 +44,6 @@ impl Writer {
 
 /// The writer's lock; an error in a store that was opened for reading alone, which has none.
 #[inline]
-pub(super) fn writable(writer: Option<&OrderedMutex<Writer>>) -> Result<&OrderedMutex<Writer>> {
+pub(in crate::engine) fn writable(writer: Option<&OrderedMutex<Writer>>) -> Result<&OrderedMutex<Writer>> {
     writer.ok_or_else(|| Error::new(ErrorKind::ReadOnly, "the store was opened for reading alone"))
 }

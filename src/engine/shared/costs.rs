@@ -13,11 +13,9 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use crate::engine::schedule::background::Background;
 use crate::env::Env;
 use crate::env::sync::OrderedMutex;
 use crate::policy::{Costs, Measured};
-use crate::stats::CostStats;
 
 /// Keys of the array that is searched: 64 KiB, which is in the processor's cache.
 const KEYS: usize = 4096;
@@ -62,14 +60,14 @@ impl MeasuredCosts {
 
     /// Takes the number of all reads of blocks since the store was opened, and the nanoseconds that they took
     /// together.
-    fn read_upto(&self, reads: (u64, u64)) {
+    pub(in crate::engine) fn read_upto(&self, reads: (u64, u64)) {
         let mut state = self.0.lock();
         let before = std::mem::replace(&mut state.reads, reads);
         state.measured.read(reads.0.saturating_sub(before.0), reads.1.saturating_sub(before.1));
     }
 
     /// Measures the processor, unless that has been done.
-    fn measure_processor(&self, env: &dyn Env) {
+    pub(in crate::engine) fn measure_processor(&self, env: &dyn Env) {
         if !std::mem::replace(&mut self.0.lock().has_processor, true)
             && let Some(nanos) = search_nanos(env)
         {
@@ -99,27 +97,6 @@ fn search_nanos(env: &dyn Env) -> Option<f64> {
 /// A key of 16 bytes in the order of `n`.
 fn key(n: u64) -> [u64; 2] {
     [n, 0]
-}
-
-impl Background {
-    /// Takes what has been counted into the prices. Called whenever a job ends.
-    pub(in crate::engine) fn sample_costs(&self) {
-        let counts = self.jobs.cache.counts();
-        self.jobs.statistics.costs.read_upto((counts.reads, counts.read_nanos));
-        self.jobs.statistics.costs.measure_processor(&*self.jobs.env);
-    }
-
-    /// The prices in force, for users.
-    pub(in crate::engine) fn cost_stats(&self) -> CostStats {
-        let costs = self.pressure.load().costs;
-        CostStats {
-            compacted_mebibyte_micros: costs.compacted_byte * (1 << 20) as f64 / 1e3,
-            seek_cached_nanos: costs.seek_cached,
-            filter_probe_nanos: costs.filter_probe,
-            block_read_nanos: costs.device.block_read,
-            barrier_micros: costs.device.barrier / 1e3,
-        }
-    }
 }
 
 #[cfg(test)]

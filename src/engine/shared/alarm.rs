@@ -7,10 +7,7 @@ use std::sync::Arc;
 
 use super::events::{Event, Events};
 use super::health::Health;
-use crate::engine::schedule::scheduler::Scheduler;
-use crate::engine::write::pressure::Pressure;
-use crate::engine::write::tickets::Tickets;
-use crate::engine::write::visibility::Visibility;
+use super::wake::Waiters;
 use crate::error::Error;
 
 /// Who hears that the store is poisoned.
@@ -18,25 +15,20 @@ use crate::error::Error;
 pub(crate) struct Alarm {
     pub(in crate::engine) health: Arc<Health>,
     pub(in crate::engine) events: Arc<Events>,
-    pub(in crate::engine) scheduler: Arc<Scheduler>,
-    pub(in crate::engine) pressure: Arc<Pressure>,
-    pub(in crate::engine) visibility: Arc<Visibility>,
-    pub(in crate::engine) tickets: Arc<Tickets>,
+    /// In the order in which they hear of it.
+    pub(in crate::engine) waiters: Vec<Arc<dyn Waiters>>,
 }
 
 impl Alarm {
     /// The outcome of an operation is unknown: nothing is written any more, and nobody waits for it. Returns `cause`.
     ///
-    /// A writer that waits for room is woken for sure only if the caller holds the writer's lock; others call
-    /// [`Background::wake_writers`](crate::engine::schedule::background::Background) when they hold no lock.
+    /// A writer that waits for room is woken for sure only if the caller holds the writer's lock; others wake writers
+    /// once more when they hold no lock (`Background::wake_writers`).
     pub(in crate::engine) fn poison(&self, cause: Error) -> Error {
         if self.health.poison(&cause) {
             self.events.notify(|| Event::Poisoned(cause.clone()));
         }
-        self.scheduler.wake_all();
-        self.pressure.wake();
-        self.visibility.give_up();
-        self.tickets.end(&Error::poisoned(&cause));
+        self.waiters.iter().for_each(|waiters| waiters.give_up(&cause));
         cause
     }
 }

@@ -9,9 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::observe::replay::LoadSample;
-use crate::engine::schedule::scheduler::Job;
-use crate::engine::write::pressure::StallReason;
+use crate::engine::shared::job::Job;
+use crate::engine::shared::load_sample::LoadSample;
+use crate::engine::shared::pressure::StallReason;
 use crate::env::sync::{Condvar, OrderedMutex};
 use crate::env::{Env, Priority, Thread};
 use crate::error::Error;

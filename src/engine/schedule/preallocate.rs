@@ -18,51 +18,11 @@
 
 use std::sync::Arc;
 
-use crate::engine::observe::alarm::Alarm;
 use crate::engine::schedule::background::Background;
-use crate::env::sync::{Condvar, OrderedMutex};
+use crate::engine::shared::alarm::Alarm;
 use crate::error::Result;
 use crate::store::files::meter::WriteCause;
 use crate::store::wal::{Durable, NextSegment};
-
-/// What the thread is asked for.
-#[derive(Debug, Default)]
-pub(crate) struct Preallocator {
-    state: OrderedMutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Requests that have been made, and that have been served.
-    asked: u64,
-    served: u64,
-    stopped: bool,
-}
-
-impl Preallocator {
-    /// Has the thread look what is wanted.
-    pub(in crate::engine) fn ask(&self) {
-        self.state.lock().asked += 1;
-        self.changed.notify_all();
-    }
-
-    /// Ends the thread; nothing is made from now on.
-    pub(in crate::engine) fn stop(&self) {
-        self.state.lock().stopped = true;
-        self.changed.notify_all();
-    }
-
-    /// Waits until all that has been asked for by now has been made, or has failed. It cannot end early: it reads the
-    /// number of requests under the lock under which they are counted as served, after they were.
-    pub(in crate::engine) fn wait_served(&self) {
-        let mut state = self.state.lock();
-        let asked = state.asked;
-        while !state.stopped && state.served < asked {
-            self.changed.wait(&mut state);
-        }
-    }
-}
 
 /// What the thread can reach.
 #[derive(Debug)]
@@ -77,22 +37,11 @@ pub(in crate::engine) struct PreallocateThread {
 impl PreallocateThread {
     /// Body of the thread.
     pub(crate) fn preallocate_forever(&self) {
-        let preallocator = &self.background.jobs.preallocator;
-        let mut state = preallocator.state.lock();
-        while !state.stopped {
-            if state.served == state.asked {
-                preallocator.changed.wait(&mut state);
-                continue;
-            }
-            let asked = state.asked;
-            drop(state);
+        self.background.jobs.preallocator.serve(|| {
             if self.alarm.health.check_writable().is_ok() && self.preallocate_files().is_err() {
                 self.background.wake_writers();
             }
-            state = preallocator.state.lock();
-            state.served = asked;
-            preallocator.changed.notify_all();
-        }
+        });
     }
 
     /// Makes what is wanted. Fails when that has poisoned the store.

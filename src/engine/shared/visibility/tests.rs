@@ -11,6 +11,7 @@ use crate::engine::{Opening, open};
 use crate::env::simulated::{SimConfig, SimEnv};
 use crate::env::sync::Mutex;
 use crate::env::{Env, Priority, Thread};
+use crate::error::ErrorKind;
 use crate::merge::Cursor;
 use crate::options::{Durability, Options};
 
@@ -106,7 +107,7 @@ fn i16_nothing_behind_a_gap_is_ever_visible_and_nobody_waits_for_it_for_ever() {
             let waiter = spawn(&env, move || assert!(waiting.wait_for(Seq(4)).is_err()));
             visibility.publish(Seq(1), Seq(1)).unwrap();
             // Number 2 never comes.
-            visibility.give_up();
+            visibility.give_up(&Error::new(ErrorKind::Closed, "closed"));
             [writer, waiter].into_iter().for_each(Thread::join);
             assert!(visibility.publish(Seq(5), Seq(5)).is_err());
             assert_eq!(visibility.newest(), Seq(1));

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 
+use super::expiry::AtomicTtl;
+use super::fitting_prefix::FittingPrefix;
+use super::overwrite_ratio::OverwriteRatio;
+use super::read_debt::ReadDebt;
 use crate::catalog::Version;
-use crate::engine::jobs::expiry::AtomicTtl;
-use crate::engine::jobs::prefixes::FittingPrefix;
-use crate::engine::schedule::overwrite_ratio::OverwriteRatio;
-use crate::engine::schedule::read_triggered::ReadDebt;
 use crate::env::sync::before_look;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::edit::KeyspaceRecord;
@@ -29,7 +29,7 @@ const ARENA_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Tree {
     /// The record at the opening of the tree. Settings of new tables and the time to live may be different now: see
-    /// [`record_of`](crate::engine::jobs::context::JobContext::record_of) and `ttl`.
+    /// `JobContext::record_of` and `ttl`.
     pub(crate) record: KeyspaceRecord,
     chunks: Arc<ChunkPool>,
     view: ArcSwap<View>,

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::visibility::Visibility;
 use super::writer::{Writer, writable};
-use crate::engine::Trees;
-use crate::engine::lifecycle::preallocate::Preallocator;
-use crate::engine::observe::alarm::Alarm;
+use crate::engine::keyspace::Trees;
+use crate::engine::shared::alarm::Alarm;
+use crate::engine::shared::visibility::Visibility;
+use crate::engine::space::preallocator::Preallocator;
 use crate::env::sync::OrderedMutex;
 use crate::error::Result;
 use crate::format::names::FileName;

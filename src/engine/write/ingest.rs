@@ -22,12 +22,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::context::JobContext;
-use super::install::{Change, refused};
-use super::output::{Finished, Output, Writing};
 use crate::catalog::Run;
 use crate::engine::jobs::compaction_iterator::Sink;
-use crate::engine::read::tree::Tree;
+use crate::engine::jobs::context::JobContext;
+use crate::engine::jobs::install::{Change, refused};
+use crate::engine::jobs::output::{Finished, Output, Writing};
+use crate::engine::keyspace::tree::Tree;
 use crate::engine::schedule::background::Background;
 use crate::engine::write::path::WritePath;
 use crate::error::{Error, ErrorKind, Result};

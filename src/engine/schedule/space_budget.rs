@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::batch::WriteBatch;
+use crate::engine::log::writer::Writer;
 use crate::engine::schedule::background::Background;
-use crate::engine::write::writer::Writer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::batch::Action;
 

@@ -7,19 +7,18 @@
 //! Invariant: no writer sleeps through a change. Either the writer sees the new load, or the one who changed it sees
 //! the writer's mark and wakes it.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
-use std::{cmp, fmt};
 
 use arc_swap::ArcSwap;
 
-use super::path::WritePath;
-use super::writer::Writer;
-use crate::engine::schedule::background::Background;
+use super::wake::Waiters;
 use crate::env::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::env::sync::atomic::{AtomicBool, fence};
 use crate::env::sync::{Condvar, MutexGuard};
-use crate::policy::{self, LoadState, Slowdown, WriterVerdict};
+use crate::error::Error;
+use crate::policy::{self, LoadState, Slowdown};
 
 /// Why writers were made to wait.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -123,8 +122,23 @@ impl Pressure {
         self.served.store(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
-    fn set_owed(&self, owed: Duration) {
+    pub(crate) fn set_owed(&self, owed: Duration) {
         self.owed.store(u64::try_from(owed.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// A writer has been told to stop, and may wait for another load. It looks at the load once more after this.
+    pub(crate) fn mark_stopped(&self) {
+        self.stopped.set();
+    }
+
+    /// Whether a writer may wait for another load. Asked after a change of the load.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stopped.is_set()
+    }
+
+    /// Nobody has been told to stop since. Called with the writer's lock held.
+    pub(crate) fn clear_stopped(&self) {
+        self.stopped.clear();
     }
 
     /// Lets a writer that waits look again.
@@ -133,12 +147,12 @@ impl Pressure {
     }
 
     /// Releases the writer's lock until the load may have changed.
-    pub(crate) fn wait_for_change(&self, guard: &mut MutexGuard<'_, Writer>) {
+    pub(crate) fn wait_for_change<T>(&self, guard: &mut MutexGuard<'_, T>) {
         self.while_waiting(|| self.changed.wait(guard));
     }
 
     /// Releases the writer's lock for as long, or until writers that wait are woken.
-    pub(crate) fn sleep_unless_changed(&self, guard: &mut MutexGuard<'_, Writer>, time: Duration) {
+    pub(crate) fn sleep_unless_changed<T>(&self, guard: &mut MutexGuard<'_, T>, time: Duration) {
         self.while_waiting(|| _ = self.changed.wait_for(guard, time));
     }
 
@@ -160,108 +174,9 @@ impl Pressure {
     }
 }
 
-impl Background {
-    /// Takes a new sample of the load, whenever a memtable is sealed and a job ends. Returns whether a writer may wait
-    /// for it.
-    pub(crate) fn sample_load(&self) -> bool {
-        // The sample is taken anew if another one has come meanwhile, so an older sample never replaces a newer one.
-        self.pressure.update(|last| self.load_now(last));
-        self.pressure.stopped.is_set()
-    }
-
-    /// Lets stalled writers look again. Not to be called with the writer's lock held.
-    pub(crate) fn wake_writers(&self) {
-        if let Some(writer) = &self.jobs.log.writer {
-            // By the time we have the lock, a writer that has seen the old load is waiting.
-            let _writer = writer.lock();
-            self.pressure.stopped.clear();
-            if !planted!("stalled-writer-not-woken") {
-                self.pressure.wake();
-            }
-        }
-    }
-
-    /// What changed since `last`; what users did is the sampler's to say.
-    fn load_now(&self, last: &LoadState) -> LoadState {
-        let settings = self.jobs.settings.load();
-        let policy = &settings.policy;
-        let mut load = LoadState {
-            active_bytes_max: settings.limits.memtable_bytes,
-            flush_bytes_per_second: self.jobs.statistics.flush_rate(),
-            compaction_bytes_per_second: self.jobs.statistics.compaction_rate(),
-            costs: self.jobs.statistics.costs.costs(),
-            users: last.users,
-            pace: last.pace,
-            levels: self.jobs.statistics.passed_levels(),
-            ..LoadState::default()
-        };
-        for tree in self.jobs.trees.load().values() {
-            let view = tree.view();
-            load.active_bytes += view.active.bytes();
-            load.sealed_memtables += view.sealed.len() as u64;
-            load.sealed_bytes += view.sealed_bytes();
-            let (overwrite_ratio, layout) = (tree.overwrite_ratio.share(), tree.layout(policy));
-            let l0_runs = layout.level0_runs(&view.version, overwrite_ratio);
-            let run_bytes = layout.level0_run_bytes(&view.version, overwrite_ratio);
-            load.l0_run_bytes = match l0_runs.cmp(&load.l0_runs) {
-                cmp::Ordering::Less => load.l0_run_bytes,
-                cmp::Ordering::Equal => load.l0_run_bytes.into_iter().chain(run_bytes).min(),
-                cmp::Ordering::Greater => run_bytes,
-            };
-            load.l0_runs = load.l0_runs.max(l0_runs);
-            load.l0_bytes = load.l0_bytes.max(view.version.bytes(0));
-            let (flushed, parts) = policy::flushed_and_parts(&view.version, settings.limits.memtable_bytes);
-            load.l0_flushed_runs = load.l0_flushed_runs.max(flushed as u64);
-            load.l0_part_runs = load.l0_part_runs.max(parts as u64);
-            for ((now, (_, state)), bytes_max) in
-                load.levels.iter_mut().zip(view.version.levels()).zip(layout.limits(&view.version))
-            {
-                let bytes = state.bytes();
-                now.bytes += bytes;
-                now.bytes_max = now.bytes_max.saturating_add(if bytes > 0 { bytes_max } else { 0 });
-            }
-            load.debt_bytes = load.debt_bytes.saturating_add(layout.debt(&view.version));
-        }
-        load
-    }
-}
-
-impl WritePath {
-    /// What writers may do while the active memtables hold `active_bytes`. Asked with the writer's lock held.
-    pub(crate) fn writer_verdict(&self, active_bytes: u64) -> WriterVerdict {
-        let pacer = &self.settings.load().policy.pacer;
-        let verdict = || pacer.writer(&LoadState { active_bytes, ..self.pressure.load() });
-        match verdict() {
-            WriterVerdict::Go => {
-                if !self.pressure.owed().is_zero() {
-                    self.pressure.set_owed(Duration::ZERO);
-                }
-                WriterVerdict::Go
-            }
-            WriterVerdict::Stop { .. } => {
-                self.pressure.stopped.set();
-                verdict()
-            }
-            delayed => delayed,
-        }
-    }
-
-    /// Whether a batch of `bytes` must wait until memtables are flushed, while the active ones hold `active_bytes`: it
-    /// is large, and the budget has no room for it beside them. If there are no memtables, it does not wait. Asked
-    /// with the writer's lock held.
-    pub(crate) fn crowds(&self, active_bytes: u64, bytes: u64) -> bool {
-        let limits = self.settings.load().limits;
-        if bytes <= limits.large_batch_bytes || planted!("large-batch-not-held-back") {
-            return false;
-        }
-        let crowds = || {
-            let held = active_bytes + self.pressure.load().sealed_bytes;
-            held > 0 && held.saturating_add(bytes) > limits.memtables_bytes
-        };
-        crowds() && {
-            self.pressure.stopped.set();
-            crowds()
-        }
+impl Waiters for Pressure {
+    fn give_up(&self, _: &Error) {
+        self.wake();
     }
 }
 

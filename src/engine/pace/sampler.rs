@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use super::scheduler::Scheduler;
 use super::users::{Seen, UserCounters};
-use crate::engine::lifecycle::settings::Settings;
-use crate::engine::observe::events::{Event, Events};
-use crate::engine::observe::replay::LoadSample;
-use crate::engine::write::pressure::Pressure;
+use crate::engine::shared::events::{Event, Events};
+use crate::engine::shared::load_sample::LoadSample;
+use crate::engine::shared::pressure::Pressure;
+use crate::engine::shared::settings::Settings;
+use crate::engine::shared::wake::BackgroundThreads;
 use crate::env::Env;
 use crate::env::sync::OrderedMutex;
 use crate::policy::{JobClass, LoadClass, LoadState, RunningJobs};
@@ -34,7 +34,7 @@ pub(in crate::engine) struct LoadSampler {
     pub(in crate::engine) pressure: Arc<Pressure>,
     pub(in crate::engine) events: Arc<Events>,
     /// Woken when the class of the load has changed.
-    pub(in crate::engine) scheduler: Arc<Scheduler>,
+    pub(in crate::engine) scheduler: Arc<dyn BackgroundThreads>,
     pub(in crate::engine) running: RunningCounts,
     /// Callers that wait until nothing is left to do.
     pub(in crate::engine) waiters: AtomicU64,

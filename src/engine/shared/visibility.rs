@@ -10,7 +10,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::wake::Waiters;
 use crate::env::sync::{Condvar, OrderedMutex, look};
+use crate::error::Error;
 use crate::types::Seq;
 
 #[derive(Debug)]
@@ -84,9 +86,11 @@ impl Visibility {
         }
         Ok(())
     }
+}
 
+impl Waiters for Visibility {
     /// Nobody waits any more for what is not visible yet.
-    pub(crate) fn give_up(&self) {
+    fn give_up(&self, _: &Error) {
         self.state.lock().given_up = true;
         self.advanced.notify_all();
     }

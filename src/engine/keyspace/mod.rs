@@ -1,0 +1,19 @@
+//! An open keyspace: its memtables and its version, what of it has expired, and what is counted of it.
+//!
+//! Readers take its [`View`](tree::View) without a lock.
+
+pub(in crate::engine) mod expiry;
+pub(in crate::engine) mod fitting_prefix;
+pub(in crate::engine) mod overwrite_ratio;
+pub(in crate::engine) mod read_debt;
+pub(crate) mod tree;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::types::KeyspaceId;
+
+use tree::Tree;
+
+/// The keyspaces that exist, by id.
+pub(crate) type Trees = BTreeMap<KeyspaceId, Arc<Tree>>;

@@ -1,0 +1,21 @@
+//! How a store is to be opened.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::engine::shared::events::Listener;
+use crate::env::Env;
+use crate::filter::Filters;
+use crate::options::Options;
+
+/// How a store is to be opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    pub(crate) dir: PathBuf,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) options: Options,
+    pub(crate) read_only: bool,
+    pub(crate) must_exist: bool,
+    pub(crate) listener: Listener,
+    pub(crate) filters: Filters,
+}

@@ -1,0 +1,45 @@
+//! What writers may do now: go on, wait for a moment, or wait until there is less to do.
+
+use std::time::Duration;
+
+use super::path::WritePath;
+use crate::policy::{LoadState, WriterVerdict};
+
+impl WritePath {
+    /// What writers may do while the active memtables hold `active_bytes`. Asked with the writer's lock held.
+    pub(crate) fn writer_verdict(&self, active_bytes: u64) -> WriterVerdict {
+        let pacer = &self.settings.load().policy.pacer;
+        let verdict = || pacer.writer(&LoadState { active_bytes, ..self.pressure.load() });
+        match verdict() {
+            WriterVerdict::Go => {
+                if !self.pressure.owed().is_zero() {
+                    self.pressure.set_owed(Duration::ZERO);
+                }
+                WriterVerdict::Go
+            }
+            WriterVerdict::Stop { .. } => {
+                self.pressure.mark_stopped();
+                verdict()
+            }
+            delayed => delayed,
+        }
+    }
+
+    /// Whether a batch of `bytes` must wait until memtables are flushed, while the active ones hold `active_bytes`: it
+    /// is large, and the budget has no room for it beside them. If there are no memtables, it does not wait. Asked
+    /// with the writer's lock held.
+    pub(crate) fn crowds(&self, active_bytes: u64, bytes: u64) -> bool {
+        let limits = self.settings.load().limits;
+        if bytes <= limits.large_batch_bytes || planted!("large-batch-not-held-back") {
+            return false;
+        }
+        let crowds = || {
+            let held = active_bytes + self.pressure.load().sealed_bytes;
+            held > 0 && held.saturating_add(bytes) > limits.memtables_bytes
+        };
+        crowds() && {
+            self.pressure.mark_stopped();
+            crowds()
+        }
+    }
+}
