@@ -25,7 +25,8 @@ fn main() -> Result<()> {
     let dir = tempfile::tempdir().expect("a directory");
     // Level 0 is not due, and idle time compacts nothing in it.
     let mut options = Options { memory_bytes: Some(1 << 30), ..Options::default() };
-    options.tree.layout = Layout::Leveled(Leveled { level1_bytes: 1 << 40, l0_trigger: 20, ..Leveled::default() });
+    options.tree.layout =
+        Layout::Leveled(Leveled { level1_bytes: 1 << 40, l0_trigger: 20, ..Leveled::default() });
     let mut stores = Vec::new();
     for runs in RUNS {
         let db = Db::builder(dir.path().join(runs.to_string())).options(options.clone()).open()?;

@@ -544,7 +544,10 @@ fn ingest_all(db: &Db, round: usize) {
 }
 
 fn holds_all(entries: impl Iterator<Item = (Vec<u8>, Vec<u8>)>, round: usize) {
-    assert!(entries.eq((0..1000).map(|n| (key(n), value(n, round).repeat(1 + round % 3)))), "of round {round}");
+    assert!(
+        entries.eq((0..1000).map(|n| (key(n), value(n, round).repeat(1 + round % 3)))),
+        "of round {round}"
+    );
 }
 
 #[test]
@@ -703,7 +706,8 @@ fn a_power_cut_while_hidden_tables_go_leaves_the_newest_ingest_that_was_acknowle
             env.crash(survival).simulate(move |env| {
                 let db = open(&env, &tiny()).unwrap();
                 let found = entries(db.iter().unwrap());
-                let of = |round: usize| (0..500).step_by(5).map(|n| (key(n), value(n, round))).collect::<Vec<_>>();
+                let of =
+                    |round: usize| (0..500).step_by(5).map(|n| (key(n), value(n, round))).collect::<Vec<_>>();
                 let newer = found == of(acknowledged);
                 let last = acknowledged.checked_sub(1).map(of).unwrap_or_default();
                 assert!(newer || found == last, "{acknowledged} were acknowledged");

@@ -7,8 +7,8 @@ mod codec;
 pub(crate) use codec::NAME_BYTES_MAX;
 
 use crate::types::{
-    DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeySum, KeyspaceId, PackId, Prefix, SegmentId, Seq,
-    TableId, Timestamps, Ttl,
+    DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeySum, KeyspaceId, PackId, Prefix, SegmentId,
+    Seq, TableId, Timestamps, Ttl,
 };
 
 /// One atomic change of the catalog: one manifest record.

@@ -72,9 +72,7 @@ impl<'a> Group<'a> {
             && (self.keys == newer.keys || planted!("keys-told-by-their-number"));
         let seq = |tables: &[&TableMeta]| tables.iter().map(|table| table.min_seq).min().unwrap_or(Seq::MAX);
         let pins = if planted!("hidden-table-gone-under-a-snapshot") { &[] } else { pins };
-        self.keys.is_some()
-            && same
-            && Holders::between(pins, seq(&self.tables), seq(&newer.tables)).is_none()
+        self.keys.is_some() && same && Holders::between(pins, seq(&self.tables), seq(&newer.tables)).is_none()
     }
 }
 
@@ -87,7 +85,11 @@ fn hidden_by<'a>(newer: &'a Run, older: &'a Run, pins: &[Seq]) -> Vec<&'a TableM
     while let (Some(one), Some(other)) = (above.peek(), below.peek()) {
         if one.range.start != other.range.start {
             let behind = one.range.start < other.range.start;
-            if behind { above.next() } else { below.next() };
+            if behind {
+                above.next()
+            } else {
+                below.next()
+            };
             continue;
         }
         let (Some(one), Some(other)) = (above.next(), below.next()) else { break };

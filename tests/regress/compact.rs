@@ -184,7 +184,10 @@ fn a_compaction_in_another_thread_than_the_writers_leaves_a_few_per_cent_of_dead
             compactor.join();
             let tombstones: u64 = levels(&db, |level| level.tombstones).iter().map(|(_, count)| count).sum();
             let (live, dead) = settled(&db, &env);
-            assert!(live <= alone + alone / 25, "seed {seed}: {live} bytes are live, {alone} of the same data");
+            assert!(
+                live <= alone + alone / 25,
+                "seed {seed}: {live} bytes are live, {alone} of the same data"
+            );
             assert!(dead <= live / 25, "seed {seed}: {dead} bytes are dead, {live} live");
             assert_eq!(tombstones, 0, "seed {seed}: they hide nothing");
             assert_eq!(db.iter().unwrap().count() as u64, ROWS / 10 + ROWS / 20, "seed {seed}");

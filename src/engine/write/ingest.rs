@@ -145,7 +145,8 @@ impl Ingestion {
 
     fn write(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
         let bytes = self.output.table_bytes();
-        let ends = self.cutting.as_mut().map(|cutting| cutting.cut(&CutView { output_bytes: bytes, next_key: key }));
+        let ends =
+            self.cutting.as_mut().map(|cutting| cutting.cut(&CutView { output_bytes: bytes, next_key: key }));
         if ends != Some(false) {
             self.cutting = Some(cutting_from(&self.write, &self.tree, key));
         }

@@ -37,8 +37,8 @@ use super::{Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRec
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
 use crate::format::{Malformed, holds, prefix};
 use crate::types::{
-    BOUND_BYTES_MAX, DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeySum, KeyspaceId, LEVELS, PAGE_BYTES,
-    PackId, SegmentId, Seq, TableId, Timestamps, Ttl, UpperBound,
+    BOUND_BYTES_MAX, DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeySum, KeyspaceId, LEVELS,
+    PAGE_BYTES, PackId, SegmentId, Seq, TableId, Timestamps, Ttl, UpperBound,
 };
 
 const NUMBER: u64 = 1;

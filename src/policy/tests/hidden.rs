@@ -77,7 +77,10 @@ fn a_reader_that_sees_the_older_one_alone_keeps_it() {
     let tables = [(1, keyed(1, 10, "abc")), (0, keyed(5, 20, "abc"))];
     let gone = "Drop L1 1 (hidden)";
     let with = |pins: &[u64]| next(&tables, &Claims::default(), pins);
-    assert_eq!((with(&[9, 20]), with(&[9, 10]), with(&[19, 30])), (gone.into(), "nothing".into(), "nothing".into()));
+    assert_eq!(
+        (with(&[9, 20]), with(&[9, 10]), with(&[19, 30])),
+        (gone.into(), "nothing".into(), "nothing".into())
+    );
     // The one in the middle nobody sees.
     let three = [&tables[..], &[(0, keyed(7, 30, "abc"))]].concat();
     assert_eq!(next(&three, &Claims::default(), &[12]), "Drop L0 5 (hidden)");
@@ -85,7 +88,8 @@ fn a_reader_that_sees_the_older_one_alone_keeps_it() {
 
 #[test]
 fn a_running_job_keeps_what_it_works_on() {
-    let tables = [(1, keyed(1, 1, "abc")), (1, keyed(2, 1, "efg")), (0, keyed(5, 9, "abc")), (0, keyed(6, 9, "efg"))];
+    let tables =
+        [(1, keyed(1, 1, "abc")), (1, keyed(2, 1, "efg")), (0, keyed(5, 9, "abc")), (0, keyed(6, 9, "efg"))];
     let mut busy = Claims::default();
     busy.claim(&claim_of(1, KeyRange::new(*b"b", *b"b")));
     assert_eq!(next(&tables, &busy, &[]), "Drop L1 2 (hidden)");
