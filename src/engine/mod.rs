@@ -11,7 +11,7 @@
 //! * [`read`]: lookups and iterators over one view; snapshots.
 //! * [`jobs`]: flush, compaction and rewrite; what they write, and the edit that makes it durable, then visible.
 //! * [`schedule`]: the threads, what may run at the same time, and what is done for space.
-//! * [`write`]: from a batch to the log and the memtables; conflicts, tickets, ingests; when writers wait.
+//! * [`mod@write`]: from a batch to the log and the memtables; conflicts, tickets, ingests; when writers wait.
 //! * [`observe`]: pictures of all of these for users.
 //! * [`lifecycle`]: from files to an [`Engine`] and back; keyspaces, checkpoints, repair.
 //!

@@ -6,15 +6,19 @@
 
 use std::time::Duration;
 
-use super::{
-    ComponentsConfig, Cutter, DlcConfig, GearConfig, GovernorConfig, GuardedConfig, LEVEL0_SHARE_MAX, Layout,
-    Level0Width, LeveledConfig, Pacer, Picker, PickerConfig, Placer, Retainer, SilkConfig, SizeConfig,
-    SoftSleepConfig, SteadyConfig, TieredConfig, WindowConfig,
-};
 use crate::options::{
     self, Adaptive, Components, Dlc, Flushes, Gear, Governor, Group, Guarded, Leveled, Levels, Prefixed,
     RatioWindow, Silk, SoftSleep, Steady, TableSize, Tiered, TreeOptions,
 };
+use crate::policy::cutter::{Cutter, SizeConfig};
+use crate::policy::layout::{GuardedConfig, Layout, Level0Width, LeveledConfig, TieredConfig};
+use crate::policy::level0::LEVEL0_SHARE_MAX;
+use crate::policy::pacer::{
+    DlcConfig, GearConfig, GovernorConfig, Pacer, SilkConfig, SoftSleepConfig, SteadyConfig,
+};
+use crate::policy::picker::{ComponentsConfig, Picker, PickerConfig, WindowConfig};
+use crate::policy::placer::Placer;
+use crate::policy::retainer::Retainer;
 
 /// LevelDB's limits, as multiples of the table size (`db/version_set.cc`: `MaxGrandParentOverlapBytes`,
 /// `ExpandedCompactionByteSizeLimit`).

@@ -31,8 +31,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::GuardedConfig;
 use crate::catalog::{Run, TableMeta};
+use crate::policy::layout::GuardedConfig;
 use crate::types::{Key, Prefix, UpperBound};
 
 /// The number of guards, or up to twice as many, unless the flush is small. A full level 0 makes about as many

@@ -18,8 +18,9 @@
 //!   transaction would miss a write that came after it began (I5). A compaction of the table alone keeps what such
 //!   readers need, like any compaction.
 
-use super::{Expiring, OutputAge, Plan, PlanInput, PlanKind, Reason, TreeView};
 use crate::catalog::{Run, TableMeta};
+use crate::policy::plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
+use crate::policy::view::{Expiring, TreeView};
 use crate::types::{KeyRange, Timestamps};
 
 /// Tables that one edit gives up, at most.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Costs, Plan, Reason};
+use crate::policy::costs::Costs;
+use crate::policy::plan::{Plan, Reason};
 use crate::types::LEVELS;
 
 /// One sample of the load. Rates are recent averages over the time in which the work was going on; 0 while nothing has

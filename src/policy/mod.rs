@@ -1,10 +1,10 @@
 //! Decisions as pure functions of plain values: no clock, file, lock, thread or randomness.
 //!
 //! There are six kinds. [`Layout`]: how is a level built, and when is it too large? [`Picker`]: what is compacted or
-//! moved next? [`Cutter`]: where do outputs end? [`Retainer`]: what becomes of a compaction's inputs? [`Pacer`]: when
-//! does a job run, and how long does a writer wait? [`Placer`]: which device gets which bytes? Each is an enum; its
-//! variants carry their parameters. [`PolicyConfig`] names one of each, as the options have it. [`decide`] asks
-//! them in order of precedence.
+//! moved next? [`Cutter`](cutter::Cutter): where do outputs end? [`Retainer`]: what becomes of a compaction's inputs?
+//! [`Pacer`](pacer::Pacer): when does a job run, and how long does a writer wait? [`Placer`](placer::Placer): which device
+//! gets which bytes? Each is an enum; its variants carry their parameters. [`PolicyConfig`] names one of each, as the
+//! options have it. [`decide`] asks them in order of precedence.
 //!
 //! A decision depends on a view ([`TreeView`], [`LoadState`], ..) and on the prices of the machine ([`Costs`]). Its
 //! outcome is a plain value. So decisions can be tested as text (`tests/policy/`) and replayed from a log.
@@ -30,29 +30,37 @@ mod retainer;
 mod rewriter;
 mod view;
 
-#[cfg(test)]
-pub use closure::{convex, downward};
 pub use config::PolicyConfig;
 pub use costs::{BlocksAsked, Costs, Measured};
-pub use cutter::{CutState, CutView, Cutter, SizeConfig};
-pub use layout::{GuardedConfig, Layout, Level0Width, LeveledConfig, TieredConfig};
-pub use level0::LEVEL0_SHARE_MAX;
+pub use cutter::{CutState, CutView};
+pub use layout::Layout;
 pub use load::{JobClass, LevelLoad, LoadClass, LoadState, Pace, Round, RunningJobs, UserLoad};
-pub use pacer::{
-    Admission, Budget, Deferral, DlcConfig, GearConfig, GovernorConfig, Pacer, Pressure, SilkConfig,
-    Slowdown, SoftSleepConfig, SteadyConfig, Verdict, WriterVerdict, flushed_and_parts,
-};
-pub use picker::{ComponentsConfig, Evenness, Picker, PickerConfig, RangePick, WindowConfig};
-pub use placer::{PlaceView, Placer};
+pub use pacer::{Admission, Budget, Deferral, Pressure, Slowdown, Verdict, WriterVerdict, flushed_and_parts};
+pub use picker::{Picker, RangePick};
+pub use placer::PlaceView;
 pub use plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
-#[cfg(test)]
-pub use planner::next_plan;
 pub use planner::{Planned, decide};
 pub use prefixes::prefix_length;
 pub use release::is_released;
 pub use retainer::{Fate, Retainer};
 pub use rewriter::next_rewrite;
 pub use view::{Claims, Expiring, PackView, SEARCHED_MAX, SpaceTotals, SpaceView, TreeShape, TreeView};
+
+/// What only tests name.
+#[cfg(test)]
+mod for_tests {
+    pub use super::closure::{convex, downward};
+    pub use super::cutter::{Cutter, SizeConfig};
+    pub use super::layout::{GuardedConfig, Level0Width, LeveledConfig, TieredConfig};
+    pub use super::level0::LEVEL0_SHARE_MAX;
+    pub use super::pacer::{GovernorConfig, Pacer};
+    pub use super::picker::{ComponentsConfig, Evenness, PickerConfig, WindowConfig};
+    pub use super::placer::Placer;
+    pub use super::planner::next_plan;
+}
+
+#[cfg(test)]
+pub use for_tests::*;
 
 #[cfg(test)]
 mod tests;

@@ -26,10 +26,14 @@ use std::iter;
 use super::expiry::{next_drop, next_expiry_compaction};
 use super::hidden::next_hidden;
 use super::release::next_release;
-use super::{
-    Admission, Costs, Deferral, Evenness, LoadState, Plan, PolicyConfig, Reason, SpaceView, TreeView,
-    next_rewrite,
-};
+use crate::policy::config::PolicyConfig;
+use crate::policy::costs::Costs;
+use crate::policy::load::LoadState;
+use crate::policy::pacer::{Admission, Deferral};
+use crate::policy::picker::Evenness;
+use crate::policy::plan::{Plan, Reason};
+use crate::policy::rewriter::next_rewrite;
+use crate::policy::view::{SpaceView, TreeView};
 use crate::types::KeyspaceId;
 
 /// A level that is due.
@@ -144,7 +148,7 @@ fn admitted_plan(
         .or_else(|| rewrite(&waiting))
 }
 
-/// `plan`, or in its place a compaction within level 0 that lowers the number of its runs for less ([`Layout::fewer_runs`]).
+/// `plan`, or in its place a compaction within level 0 that lowers the number of its runs for less (`Layout::fewer_runs`).
 fn cheaper(view: &TreeView<'_>, plan: Plan, costs: &Costs, config: &PolicyConfig) -> Plan {
     if plan.source != 0 || plan.target != 1 || !view.shape.only_runs_due || !plan.moves.is_empty() {
         return plan;

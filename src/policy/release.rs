@@ -19,8 +19,9 @@
 //! usual compactions.
 
 use super::expiry::{alone, bottoms};
-use super::{Plan, Reason, TreeView};
 use crate::catalog::TableMeta;
+use crate::policy::plan::{Plan, Reason};
+use crate::policy::view::TreeView;
 use crate::types::Seq;
 
 /// Divisor: a table is due once this part of it is released.

@@ -2,7 +2,7 @@
 //!
 //! `Drop`: their extents go to the reclaimer with their last holder, as in LevelDB.
 
-use super::{Plan, PlanInput};
+use crate::policy::plan::{Plan, PlanInput};
 
 /// The retainers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

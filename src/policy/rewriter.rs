@@ -20,8 +20,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{OutputAge, PackView, Plan, PlanInput, PlanKind, Reason, SpaceTotals, SpaceView, TreeView};
 use crate::catalog::TableMeta;
+use crate::policy::plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
+use crate::policy::view::{PackView, SpaceTotals, SpaceView, TreeView};
 use crate::types::PackId;
 
 /// Divisor: dead bytes are too many beyond this part of the live ones, and far too many beyond twice that.

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::Plan;
 use crate::catalog::Version;
+use crate::policy::plan::Plan;
 use crate::types::{KeyRange, KeyspaceId, LEVELS, PackId, Prefix, Seq, TableId};
 
 /// One tree, as pickers see it.

@@ -47,28 +47,21 @@ fn an_import_against_the_direction_is_found() {
 
 #[test]
 fn an_import_from_a_room_above_is_found() {
-    let shows =
-        Source::new("src/policy/mod.rs", "pub use view::TreeView;\npub use picker::{Picker, Source};");
-    let finds = |path, text, expected: &[&str]| {
-        finds_in(rooms::rooms, &[shows.clone(), Source::new(path, text)], expected);
-    };
-    finds("src/policy/plan.rs", "use super::view::Claims;", &["plan.rs:1: plan must not use view of view"]);
+    let finds = |path, text, expected: &[&str]| finds(rooms::rooms, path, text, expected);
+    finds("src/policy/plan.rs", "use super::view::Claims;", &["plan.rs:1: plan must not use view"]);
     finds(
         "src/policy/plan.rs",
-        "\nuse crate::policy::{Costs, Picker};",
-        &[":2: plan must not use Costs", "Picker of picker"],
+        "\nuse crate::policy::{costs::C, picker};",
+        &[":2: plan must not use picker"],
     );
+    finds("src/policy/picker/a.rs", "use super::super::{view::{Claims, X}, planner};", &["not use planner"]);
     finds(
         "src/policy/picker/a.rs",
-        "use super::super::{view::{Claims, X}, planner};",
-        &["must not use planner"],
-    );
-    finds(
-        "src/policy/picker/a.rs",
-        "use super::choice::C; use crate::policy::TreeView; pub(super) fn f() {}",
+        "use super::choice::C; use crate::policy::view::V; pub(super) fn f() {}",
         &[],
     );
-    finds("src/policy/picker.rs", "use super::{self, TreeView}; pub(in crate::policy) fn f() {}", &[]);
+    finds("src/policy/picker.rs", "use super::{self, view}; pub(in crate::policy) fn f() {}", &[]);
+    finds("src/policy/picker.rs", "use super::TreeView;", &["picker must not use TreeView"]);
     finds("src/policy/novel.rs", "", &["novel is no room of policy"]);
     finds("src/engine/read/a.rs", "use crate::engine::write::path::P;", &["read must not use write"]);
     finds("src/engine/write/a.rs", "use crate::engine::read::path::P;", &[]);

@@ -1,7 +1,5 @@
 //! The rooms of a layer: its modules, in an order in which each may use only those before it.
 
-use std::collections::BTreeMap;
-
 use super::source::{Source, line_of, words};
 
 /// The rooms of each layer that has an order, from the lowest up. `ARCHITECTURE.md` says what each is for.
@@ -32,12 +30,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Imports between the rooms of a layer go one way. A name that the layer shows (`pub use` in its `mod.rs`) stands for the
-/// room that it comes from.
+/// Imports between the rooms of a layer go one way. What a layer shows to others (`pub use` in its `mod.rs`) its own rooms
+/// import from where it is.
 pub fn rooms(sources: &[Source]) -> Vec<String> {
     let mut problems = Vec::new();
     for (layer, order) in ROOMS {
-        let shown = shown(sources, layer);
         let place = |room: &str| order.iter().position(|other| *other == room);
         for source in sources.iter().filter(|source| !source.is_test()) {
             let Some(module) = source.module().filter(|module| module.len() > 1 && module[0] == *layer)
@@ -52,10 +49,9 @@ pub fn rooms(sources: &[Source]) -> Vec<String> {
             };
             let code = source.production();
             for (at, name) in named(&code, &module) {
-                let target = shown.get(&name).map_or(&*name, String::as_str);
-                if place(target).is_none_or(|target| target > own) {
+                if place(&name).is_none_or(|target| target > own) {
                     let line = line_of(&code, at);
-                    problems.push(format!("{}:{line}: {room} must not use {name} of {target}", source.path));
+                    problems.push(format!("{}:{line}: {room} must not use {name}", source.path));
                 }
             }
         }
@@ -72,20 +68,6 @@ pub fn documented(sources: &[Source]) -> Vec<String> {
     let lines = ROOMS.iter().map(|(layer, order)| (layer, format!("`{}`", order.join("` < `"))));
     let missing = lines.filter(|(_, line)| !text.contains(line.as_str()));
     missing.map(|(layer, line)| format!("ARCHITECTURE.md: the rooms of {layer} are {line}")).collect()
-}
-
-/// The names that a layer shows, and the rooms that they come from.
-fn shown(sources: &[Source], layer: &str) -> BTreeMap<String, String> {
-    let root = format!("src/{layer}/mod.rs");
-    let Some(source) = sources.iter().find(|source| source.path == root) else { return BTreeMap::new() };
-    let code = source.code();
-    let uses = code.split("use ").skip(1).filter_map(|rest| rest.split(';').next());
-    let mut shown = BTreeMap::new();
-    for path in uses {
-        let Some(room) = words(path).next() else { continue };
-        shown.extend(words(path).skip(1).map(|(_, name)| (name.to_owned(), room.1.to_owned())));
-    }
-    shown
 }
 
 /// What `code`, which is `module`, names of its own layer: the first word behind the layer, in braces the first of each.

@@ -8,7 +8,7 @@
 //!   name durable, when they need it.
 //!
 //! Invariant: the names of all packs are durable before the output is handed to an edit. They are made so ahead
-//! ([`crate::engine::lifecycle::preallocate`]), or else once, at the end.
+//! ([`Preallocator`](crate::engine::space::preallocator::Preallocator)), or else once, at the end.
 
 use std::collections::VecDeque;
 use std::ops::Deref;

@@ -3,7 +3,7 @@
 //! The [samples](LoadSample) of a run tell what its pacer did, and what another one would have done at the same load. (Under
 //! another pacer the load would have been another one from then on; a replay does not tell that.)
 //!
-//! It decides nothing: [`Pacer::verdict`](crate::policy::Pacer::verdict) does.
+//! It decides nothing: the pacer does (`policy/pacer/verdict.rs`).
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@
 //!    must enter one by one, in the order of their numbers.)
 //! 3. For a synced write: sync the log. One writer syncs for all that have appended by then; those that come during a
 //!    sync share the next one.
-//! 4. Publish: batches become visible in the order of their numbers ([`Visibility`](super::visibility::Visibility)).
+//! 4. Publish: batches become visible in the order of their numbers ([`Visibility`](crate::engine::shared::visibility::Visibility)).
 //!
 //! # Invariants
 //!

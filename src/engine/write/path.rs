@@ -1,7 +1,7 @@
 //! The write path: everything that a commit can reach.
 //!
 //! [`WritePath`] takes a batch from its caller to the log, to the memtables and to what readers see ([`commit`]). It
-//! also checks conditions ([`conflict`]), decides how long a writer waits ([`pressure`]), and hands out tickets
+//! also checks conditions ([`conflict`]), decides how long a writer waits ([`verdict`]), and hands out tickets
 //! ([`tickets`]). An ingest ends by it, and a checkpoint takes its moment by it.
 //!
 //! It plans and runs no job: of the background it asks for space and for the load, and wakes it when there is
@@ -12,7 +12,7 @@
 //!
 //! [`commit`]: super::commit
 //! [`conflict`]: super::conflict
-//! [`pressure`]: super::pressure
+//! [`verdict`]: super::verdict
 //! [`tickets`]: super::tickets
 
 use std::sync::Arc;

@@ -26,7 +26,7 @@ pub use tiered::TieredConfig;
 use crate::catalog::Version;
 use crate::types::{KeyRange, LEVELS};
 
-use super::{SEARCHED_MAX, TreeShape};
+use crate::policy::view::{SEARCHED_MAX, TreeShape};
 
 /// The layouts.
 #[derive(Clone, Copy, PartialEq, Debug)]

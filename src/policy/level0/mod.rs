@@ -32,7 +32,11 @@ use crate::catalog::{LevelState, Version};
 
 use super::layout::data_bytes;
 use super::pacer::between;
-use super::{Costs, GovernorConfig, Layout, Level0Width, LeveledConfig, LoadState, TreeShape};
+use crate::policy::costs::Costs;
+use crate::policy::layout::{Layout, Level0Width, LeveledConfig};
+use crate::policy::load::LoadState;
+use crate::policy::pacer::GovernorConfig;
+use crate::policy::view::TreeShape;
 
 /// Divisor: level 0 may be this part of the data.
 const LEVEL0_PARTS: u64 = 5;

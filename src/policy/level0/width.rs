@@ -10,7 +10,7 @@
 //! ([`Layout::price_of_level0`]); and in idle time its dense parts go down before readers come.
 
 use super::LEVEL0_PARTS;
-use crate::policy::{Layout, Level0Width, LeveledConfig};
+use crate::policy::layout::{Layout, Level0Width, LeveledConfig};
 
 /// The share of the data that level 0 may hold at most. Writers are slowed a ninth above it, so a store that suddenly updates
 /// all that it has loaded takes about twice the space of its data.

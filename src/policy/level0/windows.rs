@@ -12,7 +12,8 @@ use std::ops::Range;
 
 use crate::catalog::Version;
 use crate::policy::clusters::{EVEN_PARTS, clusters};
-use crate::policy::{Costs, Layout};
+use crate::policy::costs::Costs;
+use crate::policy::layout::Layout;
 
 /// Windows are sought among this many runs of level 0, the newest.
 const INTRA_L0_RUNS_MAX: usize = 64;

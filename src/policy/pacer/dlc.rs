@@ -13,7 +13,8 @@ use super::estimate::{class, percent};
 use super::{Admission, Budget, Deferral, GovernorConfig};
 use crate::catalog::Version;
 use crate::options::{Bandwidth, Burst, LoadEstimator, Peak};
-use crate::policy::{JobClass, LoadClass, LoadState, Pace, Plan, Reason, UserLoad};
+use crate::policy::load::{JobClass, LoadClass, LoadState, Pace, UserLoad};
+use crate::policy::plan::{Plan, Reason};
 
 /// Runs of level 0 of more than this many memtables were made by a part merge.
 const PART_MEMTABLES: u64 = 2;
@@ -143,7 +144,9 @@ pub(super) fn budget(load: &LoadState) -> Budget {
 mod tests {
     use super::*;
     use crate::catalog::testing::{flushed, record, version};
-    use crate::policy::{Pacer, PolicyConfig, RunningJobs};
+    use crate::policy::config::PolicyConfig;
+    use crate::policy::load::RunningJobs;
+    use crate::policy::pacer::Pacer;
 
     const LIMIT: u64 = 350_000_000;
 

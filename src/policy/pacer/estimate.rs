@@ -1,7 +1,8 @@
 //! The load of the device, told from what users did.
 
 use crate::options::{Bandwidth, LoadEstimator};
-use crate::policy::{Costs, LoadClass, LoadState, Pace, UserLoad};
+use crate::policy::costs::Costs;
+use crate::policy::load::{LoadClass, LoadState, Pace, UserLoad};
 
 /// Divisor: readers wait for the disk if together they spend at least this part of the time in waiting for it.
 const WAITING_PARTS: u32 = 10;

@@ -16,7 +16,8 @@
 use std::time::Duration;
 
 use super::{Admission, Deferral, GovernorConfig, Pressure, Slowdown, WriterVerdict};
-use crate::policy::{JobClass, LoadState, Plan, Round};
+use crate::policy::load::{JobClass, LoadState, Round};
+use crate::policy::plan::Plan;
 use crate::types::LEVELS;
 
 /// How often rounds are looked at.
@@ -118,7 +119,10 @@ pub(super) fn rounds(load: &LoadState) -> [Round; LEVELS] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{LevelLoad, Pace, Pacer, PolicyConfig, Reason, UserLoad};
+    use crate::policy::config::PolicyConfig;
+    use crate::policy::load::{LevelLoad, Pace, UserLoad};
+    use crate::policy::pacer::Pacer;
+    use crate::policy::plan::Reason;
 
     fn gear() -> GearConfig {
         let Pacer::Governor(limits) = PolicyConfig::leveldb().pacer else { panic!("LevelDB's") };

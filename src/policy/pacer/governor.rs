@@ -7,7 +7,7 @@
 //! stopped. The rules of level 0 (`level0`) say when level 0 holds writers up. Writers stop only at the hard limits.
 
 use super::{Pressure, Slowdown, WriterVerdict};
-use crate::policy::{LoadState, UserLoad};
+use crate::policy::load::{LoadState, UserLoad};
 
 /// Seconds until writers would be slowed: below the first number jobs begin to hurry, at the second they hurry as much as
 /// they can.
@@ -166,8 +166,9 @@ pub(in crate::policy) fn between(value: f64, slow: f64, stop: f64) -> f64 {
 mod tests {
     use std::time::Duration;
 
-    use super::super::{JobClass, Pacer, SteadyConfig};
     use super::*;
+    use crate::policy::load::JobClass;
+    use crate::policy::pacer::{Pacer, SteadyConfig};
 
     const LIMITS: GovernorConfig = GovernorConfig {
         l0_slow: 10,

@@ -31,8 +31,9 @@ mod verdict;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{JobClass, LoadState, Pace, Plan, PlanKind, UserLoad};
 use crate::catalog::Version;
+use crate::policy::load::{JobClass, LoadState, Pace, UserLoad};
+use crate::policy::plan::{Plan, PlanKind};
 
 pub use dlc::{DlcConfig, flushed_and_parts};
 pub use gear::GearConfig;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::estimate::{class, percent};
 use super::{Admission, Budget, Deferral, GovernorConfig};
 use crate::options::{Bandwidth, LoadEstimator};
-use crate::policy::{JobClass, LoadClass, LoadState, Pace, UserLoad};
+use crate::policy::load::{JobClass, LoadClass, LoadState, Pace, UserLoad};
 
 /// In percent of the device's bandwidth: smaller changes leave the limit of compactions as it is.
 const STEP_PERCENT: u8 = 5;
@@ -80,7 +80,9 @@ pub(super) fn budget(load: &LoadState, class: JobClass) -> Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Pacer, PolicyConfig, RunningJobs};
+    use crate::policy::config::PolicyConfig;
+    use crate::policy::load::RunningJobs;
+    use crate::policy::pacer::Pacer;
 
     fn silk() -> SilkConfig {
         let Pacer::Governor(limits) = PolicyConfig::leveldb().pacer else { panic!("LevelDB's") };

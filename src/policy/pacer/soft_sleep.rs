@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::governor::{GovernorConfig, Signal, slowed_rate};
 use super::{Pressure, Slowdown, WriterVerdict};
-use crate::policy::LoadState;
+use crate::policy::load::LoadState;
 
 /// How long writers sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,7 +10,7 @@
 //! None of it is done once writers are held up, or will be within seconds at their present rate.
 
 use super::{Admission, Budget, Deferral, GovernorConfig};
-use crate::policy::{JobClass, LoadState, UserLoad};
+use crate::policy::load::{JobClass, LoadState, UserLoad};
 
 /// Compactions take all of the disk that they can get, and readers wait behind them (`docs/benchmarks/choices.md`,
 /// "Level 0 and compactions"). This is the share of its time that one works while writers are far from being slowed.
@@ -67,7 +67,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::policy::{Pacer, PolicyConfig, RunningJobs};
+    use crate::policy::config::PolicyConfig;
+    use crate::policy::load::RunningJobs;
+    use crate::policy::pacer::Pacer;
 
     fn steady() -> SteadyConfig {
         let Pacer::Governor(limits) = PolicyConfig::leveldb().pacer else { panic!("LevelDB's") };

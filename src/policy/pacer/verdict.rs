@@ -3,7 +3,8 @@
 //! A pacer is a function of the sample, so what it would have said can be told afterwards, from a recording.
 
 use super::{Admission, Budget, Pacer, WriterVerdict};
-use crate::policy::{JobClass, LoadState, OutputAge, Pace, Plan, PlanKind, Reason, UserLoad};
+use crate::policy::load::{JobClass, LoadState, Pace, UserLoad};
+use crate::policy::plan::{OutputAge, Plan, PlanKind, Reason};
 use crate::types::{KeyRange, KeyspaceId};
 
 /// What a pacer says about a sample.

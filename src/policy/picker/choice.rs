@@ -30,7 +30,7 @@ use std::sync::Arc;
 use super::Source;
 use crate::catalog::TableMeta;
 use crate::policy::closure::connected;
-use crate::policy::{OutputAge, Plan, PlanInput, PlanKind, Reason};
+use crate::policy::plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 use crate::types::{Key, KeyRange, UpperBound};
 
 /// Victims of the source, and target inputs of the target.

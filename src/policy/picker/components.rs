@@ -27,7 +27,7 @@ use super::cursor::cursor_behind;
 use super::{PickerConfig, Source};
 use crate::catalog::{LevelState, TableMeta};
 use crate::policy::closure::{components, convex, downward};
-use crate::policy::{OutputAge, Plan, PlanInput, PlanKind, Reason};
+use crate::policy::plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 use crate::types::{Epoch, Key, KeyRange, Prefix, TableId, UpperBound};
 
 /// Tables that one edit moves, at most.

@@ -27,7 +27,8 @@ use std::sync::Arc;
 use super::PickerConfig;
 use crate::catalog::{LevelState, Run, TableMeta};
 use crate::policy::expiry::within_level;
-use crate::policy::{OutputAge, Plan, PlanKind, Reason, TreeView};
+use crate::policy::plan::{OutputAge, Plan, PlanKind, Reason};
+use crate::policy::view::TreeView;
 use crate::types::{KeyRange, TableId};
 
 /// The next fold of a level that is to have one run, if there is one that no running job is in the way of.

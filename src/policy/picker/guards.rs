@@ -22,7 +22,8 @@ use std::sync::Arc;
 use crate::catalog::TableMeta;
 use crate::policy::closure::convex;
 use crate::policy::layout::{GuardGroup, GuardKeys, GuardedConfig};
-use crate::policy::{OutputAge, Plan, PlanInput, PlanKind, Reason, TreeView};
+use crate::policy::plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
+use crate::policy::view::TreeView;
 use crate::types::{Epoch, Key, KeyRange};
 
 /// A run with more than this share of the bytes of its group is not compacted in place: as PebblesDB has it, one and a half

@@ -26,7 +26,7 @@ use super::Source;
 use super::level0::GROUPS;
 use crate::catalog::TableMeta;
 use crate::policy::clusters::{OverlapCluster, clusters};
-use crate::policy::{OutputAge, Plan, PlanInput, PlanKind, Reason};
+use crate::policy::plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
 use crate::types::{Key, KeyRange, Seq, UpperBound};
 
 /// Which overlap clusters an intra-L0 compaction takes.

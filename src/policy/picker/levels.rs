@@ -19,7 +19,8 @@ use super::{PickerConfig, Source, level0};
 use crate::catalog::{LevelState, Run, TableMeta};
 use crate::policy::closure::{components, downward};
 use crate::policy::expiry::within_level;
-use crate::policy::{Plan, PlanKind, Reason, TreeView};
+use crate::policy::plan::{Plan, PlanKind, Reason};
+use crate::policy::view::TreeView;
 use crate::types::Key;
 
 /// What is met in a level that lets what arrives lie on top of it.

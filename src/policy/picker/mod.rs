@@ -46,8 +46,10 @@ use std::sync::Arc;
 
 use super::closure::{components, connected};
 use super::expiry::{alone, within_level};
-use super::{GuardedConfig, Plan, PlanKind, Reason, TreeView};
 use crate::catalog::{LevelState, TableMeta};
+use crate::policy::layout::GuardedConfig;
+use crate::policy::plan::{Plan, PlanKind, Reason};
+use crate::policy::view::TreeView;
 use crate::types::{Key, KeyRange, LEVELS};
 
 use choice::Choice;

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use super::components::ComponentsConfig;
 use crate::catalog::{LevelState, TableMeta};
 use crate::policy::closure::convex;
-use crate::policy::{OutputAge, Plan, PlanInput, PlanKind, Reason, TreeView};
+use crate::policy::plan::{OutputAge, Plan, PlanInput, PlanKind, Reason};
+use crate::policy::view::TreeView;
 
 /// A table is searched at least this often before it is merged (LevelDB, `db/version_set.cc`: `allowed_seeks`).
 const ACCESSES_MIN: u64 = 100;
