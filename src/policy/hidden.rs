@@ -15,8 +15,9 @@
 //!   began before both still meets a write that came after it began.
 
 use super::expiry::within_level;
-use super::{Plan, PlanKind, Reason, TreeView};
 use crate::catalog::{Run, TableMeta};
+use crate::policy::plan::{Plan, PlanKind, Reason};
+use crate::policy::view::TreeView;
 use crate::types::{Holders, KeyRange, KeySum, Seq};
 
 /// Tables that one edit gives up, at most.
