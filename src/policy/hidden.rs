@@ -14,6 +14,8 @@
 //!   is kept, as any newest entry is; a tombstone, while anything older is there (I5). For the same reason a transaction that
 //!   began before both still meets a write that came after it began.
 
+use std::sync::Arc;
+
 use super::expiry::within_level;
 use crate::catalog::{Run, TableMeta};
 use crate::policy::plan::{Plan, PlanKind, Reason};
@@ -81,32 +83,28 @@ impl<'a> Group<'a> {
 fn hidden_by<'a>(newer: &'a Run, older: &'a Run, pins: &[Seq]) -> Vec<&'a TableMeta> {
     let mut hidden = Vec::new();
     let Some(first) = newer.first() else { return hidden };
-    let mut above = newer.iter().map(|table| &**table).peekable();
-    let mut below = older.iter_from(older.lower_bound(&first.range.start)).map(|table| &**table).peekable();
+    let mut above = newer.iter().map(Arc::<TableMeta>::as_ref).peekable();
+    let behind = older.lower_bound(&first.range.start);
+    let mut below = older.iter_from(behind).map(Arc::<TableMeta>::as_ref).peekable();
     while let (Some(one), Some(other)) = (above.peek(), below.peek()) {
         if one.range.start != other.range.start {
-            let behind = one.range.start < other.range.start;
-            if behind {
-                above.next()
-            } else {
-                below.next()
-            };
+            let earlier = if one.range.start < other.range.start { &mut above } else { &mut below };
+            earlier.next();
             continue;
         }
         let (Some(one), Some(other)) = (above.next(), below.next()) else { break };
         let (mut over, mut under) = (Group::of(one), Group::of(other));
-        // Both take tables until they end at the same key.
+        // Both take tables until they end at the same key, as long as these reach to each other.
         while over.range.end != under.range.end {
-            let next = if over.range.end < under.range.end {
-                above.next().map(|table| over.add(table))
+            let (shorter, tables, end) = if over.range.end < under.range.end {
+                (&mut over, &mut above, &under.range.end)
             } else {
-                below.next().map(|table| under.add(table))
+                (&mut under, &mut below, &over.range.end)
             };
-            if next.is_none() {
-                return hidden;
-            }
+            let Some(next) = tables.next_if(|table| end.admits(&table.range.start)) else { break };
+            shorter.add(next);
         }
-        if under.is_hidden(&over, pins) {
+        if over.range.end == under.range.end && under.is_hidden(&over, pins) {
             hidden.append(&mut under.tables);
         }
     }
