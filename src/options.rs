@@ -149,10 +149,14 @@ pub struct Options {
     /// * what callers hold of what they have read: a value keeps its block, or the memtable that it came from, an iterator or a
     ///   transaction the memtables that were there when it began; an iterator up to one block for each run besides;
     /// * for each job in the background a block of each of its inputs and about 2 MiB for its output; where values are
-    ///   compressed, up to twice the largest value.
+    ///   compressed, up to twice the largest value;
+    /// * while the store is opened, the longest batch of the log, at least 64 KiB; and what memtables of an earlier opening with a
+    ///   larger budget had, for all that is in the log and in no table becomes memtables again before the first of them is flushed.
     ///
     /// A block has one value where that is larger than [`TreeOptions::block_bytes`]. What takes 2 MiB and more goes back to the
-    /// operating system when it is let go of. Default: a quarter of the machine's memory, at most 1 GiB.
+    /// operating system when it is let go of. What is smaller, and what memtables are made of, goes back to the allocator of the
+    /// process, which may keep it for later allocations: after a large transaction of small writes as much as it had gathered.
+    /// Default: a quarter of the machine's memory, at most 1 GiB.
     pub memory_bytes: Option<u64>,
     /// Budget for packs and log together, in bytes; at least 1 MiB. A write that puts anything is refused with
     /// [`ErrorKind::OverBudget`] if the store, once all memtables are flushed, would exceed four fifths of the budget.

@@ -301,6 +301,63 @@ fn a_creation_that_is_cut_off_goes_on() {
     }
 }
 
+/// Copies files of a store, by name, from one directory into another, over those that are there.
+fn copy_in(env: &SimEnv, from: &str, to: &str, names: &[&str]) {
+    for name in names {
+        let (bytes, to) = (env.read_file(&Path::new(from).join(name)).unwrap(), Path::new(to).join(name));
+        let _ = env.remove(&to);
+        env.create(&to).unwrap().write_at(0, &bytes).unwrap();
+    }
+}
+
+/// The catalog of a copy is that of its store: only the store's id tells their manifests apart.
+#[test]
+fn a_manifest_of_another_store_is_refused_by_its_name() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open_on(&env).unwrap();
+        fill(&db);
+        db.checkpoint("/copy").unwrap();
+        db.close().unwrap();
+        let read = || Db::builder("/db").env(env.clone()).options(tiny()).read_only().open();
+        let mut reader = read().unwrap();
+        let is_told = |error: &Error, manifest: &str| {
+            let both = [manifest, "/db/IDENTITY"].iter().all(|file| error.to_string().contains(file));
+            assert!(error.kind() == ErrorKind::Corruption && both, "{error}");
+            assert_eq!((error.file(), error.offset()), (Some(Path::new(manifest)), Some(0)));
+        };
+        let contents = || env.files().into_iter().map(|(path, _)| (env.read_file(&path).unwrap(), path));
+        let in_force = || String::from_utf8(env.read_file(Path::new("/db/CURRENT")).unwrap()).unwrap();
+        let own = format!("/db/{}", in_force().split(' ').next().unwrap());
+        assert_ne!(own, "/db/MANIFEST-000001");
+        for (names, manifest) in
+            [(&["CURRENT", "MANIFEST-000001"][..], "/db/MANIFEST-000001"), (&["IDENTITY"][..], &*own)]
+        {
+            env.create_dir(Path::new("/aside")).unwrap();
+            copy_in(&env, "/db", "/aside", &["CURRENT", "IDENTITY"]);
+            copy_in(&env, "/copy", "/db", names);
+            let before: Vec<_> = contents().collect();
+            is_told(&open_on(&env).map(drop).unwrap_err(), manifest);
+            is_told(&read().map(drop).unwrap_err(), manifest);
+            is_told(&reader.refresh().unwrap_err(), manifest);
+            let report = reader.verify().unwrap();
+            assert_eq!(report.problems.len(), 1, "{report:?}");
+            is_told(&report.problems[0], manifest);
+            let after = contents().filter(|(_, path)| !path.ends_with("LOCK"));
+            assert!(after.eq(before.into_iter().filter(|(_, path)| !path.ends_with("LOCK"))));
+            copy_in(&env, "/aside", "/db", &["CURRENT", "IDENTITY"]);
+        }
+        reader.refresh().unwrap();
+        assert_eq!(reader.get("last").unwrap().unwrap(), "in the log");
+        drop(reader);
+        let db = open_on(&env).unwrap();
+        assert_eq!(db.iter().unwrap().count(), 301);
+        db.close().unwrap();
+        // And so is the copy's own.
+        let copy = Db::builder("/copy").env(env.clone()).options(tiny()).open().unwrap();
+        assert_eq!(copy.iter().unwrap().count(), 301);
+    });
+}
+
 #[test]
 fn leftovers_are_removed_by_writers_and_left_by_readers() {
     let env = machine(0);

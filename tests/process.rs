@@ -196,6 +196,22 @@ fn values_of_tens_of_megabytes_stay_within_what_is_promised() {
     }
 }
 
+/// Recovery makes memtables of the log, which it reads piece by piece.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_opening_with_a_long_log_takes_no_more_than_the_budget() {
+    use terrace_torture::memory::opening;
+    const BUDGET: u64 = 64 << 20;
+    let _alone = ALONE.lock();
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let before = terrace_torture::memory::resident();
+    let steps = opening(dir.path(), BUDGET * 3 / 4, BUDGET);
+    for (step, most) in &steps {
+        let promised = before + BUDGET + SLACK_BYTES;
+        assert!(*most <= promised, "{step}: {most} bytes of {promised}; {steps:?}");
+    }
+}
+
 /// A batch that is larger than memtables may be has one memtable for itself, and nothing is a copy of it besides.
 #[cfg(target_os = "linux")]
 #[test]

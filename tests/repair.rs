@@ -197,6 +197,35 @@ fn without_a_manifest_every_table_is_found() {
     }
 }
 
+/// A manifest of another store would hide tables, or show what was never there.
+#[test]
+fn a_manifest_of_another_store_counts_for_nothing_and_without_an_identity_the_one_that_is_there_counts() {
+    let env = damaged_by(|env| {
+        let other = SimEnv::new(SimConfig { seed: 1, ..SimConfig::default() });
+        other.simulate(|other| open(&other, &tiny()).unwrap().put("other", "store").unwrap());
+        let manifest = &files(&other, "MANIFEST-")[0];
+        assert_eq!(&files(env, "MANIFEST-")[0], manifest);
+        let bytes = other.read_file(manifest).unwrap();
+        env.truncate(manifest, bytes.len() as u64).unwrap();
+        env.overwrite(manifest, 0, &bytes).unwrap();
+    });
+    let (report, missing) = repair(&env);
+    assert_eq!(
+        (missing, report.lost.len(), report.whole_catalog),
+        (nothing_missing(), 1, false),
+        "{report:?}"
+    );
+    assert!(report.lost[0].to_string().contains("IDENTITY"), "{report:?}");
+
+    let env = damaged_by(|env| env.remove(&files(env, "IDENTITY")[0]).unwrap());
+    let (report, missing) = repair(&env);
+    assert_eq!(
+        (missing, report.lost.len(), report.whole_catalog),
+        (nothing_missing(), 0, true),
+        "{report:?}"
+    );
+}
+
 /// Tables tell the name of their keyspace; what is in the log alone has none, and no two get the same.
 #[test]
 fn without_a_manifest_keyspaces_have_the_names_that_their_tables_tell() {

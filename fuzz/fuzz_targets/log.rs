@@ -45,7 +45,7 @@ fn overwritten(written: &[u8], at: usize, bytes: &[u8], payloads: &[&[u8]]) {
 }
 
 /// Reads on to the end of a log of `length` bytes.
-fn read_behind_damage(mut reader: FrameReader<'_>, length: usize) {
+fn read_behind_damage(mut reader: FrameReader<&[u8]>, length: usize) {
     let mut end = reader.state().0;
     while reader.skip_damage() {
         let before = end;

@@ -27,9 +27,14 @@ impl Place {
     /// As [`Place::checksum`], of bytes in several pieces. Slower for a few bytes.
     #[must_use]
     pub fn checksum_of_pieces<'a>(self, pieces: impl IntoIterator<Item = &'a [u8]>) -> u32 {
-        let mut hash = Xxh3::with_seed(self.planted_seed());
-        pieces.into_iter().for_each(|piece| hash.update(piece));
-        folded(hash.digest())
+        let mut checksum = self.begin();
+        pieces.into_iter().for_each(|piece| checksum.update(piece));
+        checksum.finish()
+    }
+
+    /// The checksum of bytes at this place that come one after the other.
+    pub(super) fn begin(self) -> Checksum {
+        Checksum(Xxh3::with_seed(self.planted_seed()))
     }
 
     fn planted_seed(self) -> u64 {
@@ -42,6 +47,19 @@ impl Place {
         let mixed =
             (self.id.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ self.offset).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed ^ mixed >> 29
+    }
+}
+
+/// A checksum of bytes that have not all come yet.
+pub(super) struct Checksum(Xxh3);
+
+impl Checksum {
+    pub(super) fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    pub(super) fn finish(self) -> u32 {
+        folded(self.0.digest())
     }
 }
 

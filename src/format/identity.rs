@@ -9,6 +9,8 @@
 //! 22     4    checksum of all before it
 //! ```
 
+use std::fmt;
+
 use super::checksum::Place;
 use super::coding::{Decoder, put_u16, put_u32, put_u64};
 use super::{FORMAT_VERSION, Malformed};
@@ -22,11 +24,21 @@ pub const IDENTITY_BYTES: usize = 26;
 
 const PLACE: Place = Place { id: 0, offset: 0 };
 
+/// Which store: a random number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoreId(pub u64);
+
+impl fmt::Display for StoreId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
 /// Which store, and which of its devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// The store: a random number, the same on all its devices.
-    pub store: u64,
+    /// The store, the same on all its devices.
+    pub store: StoreId,
     /// The device.
     pub device: DeviceId,
 }
@@ -38,7 +50,7 @@ impl Identity {
         let mut out = Vec::with_capacity(IDENTITY_BYTES);
         out.extend_from_slice(&IDENTITY_MAGIC);
         put_u32(&mut out, FORMAT_VERSION);
-        put_u64(&mut out, self.store);
+        put_u64(&mut out, self.store.0);
         put_u16(&mut out, self.device.0);
         let checksum = PLACE.checksum(&out);
         put_u32(&mut out, checksum);
@@ -57,7 +69,7 @@ impl Identity {
         if decoder.u32()? != FORMAT_VERSION {
             return Err(Malformed::new(8, "unknown format version of a store"));
         }
-        let identity = Self { store: decoder.u64()?, device: DeviceId(decoder.u16()?) };
+        let identity = Self { store: StoreId(decoder.u64()?), device: DeviceId(decoder.u16()?) };
         let covered = decoder.offset();
         if decoder.u32()? != PLACE.checksum(&bytes[..covered]) {
             return Err(Malformed::new(covered, "identity checksum mismatch"));
@@ -74,7 +86,7 @@ mod tests {
 
     #[test]
     fn identity_round_trips_and_refuses_all_else() {
-        let identity = Identity { store: 0x0102_0304_0506_0708, device: DeviceId(2) };
+        let identity = Identity { store: StoreId(0x0102_0304_0506_0708), device: DeviceId(2) };
         let mut bytes = identity.encode();
         assert_eq!(bytes.len(), IDENTITY_BYTES);
         assert_eq!(Identity::decode(&bytes), Ok(identity));

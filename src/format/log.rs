@@ -24,9 +24,15 @@
 //! The log's user decides what kinds and payloads mean, and which logs may be torn. The user also chooses the ids of
 //! logs. Two logs of one store must have different ids, so that frames of one never pass the checks of the other.
 
-use super::Malformed;
+mod pieces;
+
+use std::convert::Infallible;
+use std::ops::Range;
+
 use super::checksum::Place;
-use super::coding::{Decoder, put_u32, put_u64};
+use super::coding::{put_u32, put_u64};
+
+pub use pieces::Pieces;
 
 /// Bytes of a frame before its payload.
 pub const FRAME_HEADER_BYTES: usize = 24;
@@ -155,72 +161,257 @@ pub enum Tail {
     },
 }
 
-/// Reads frames from the whole contents of a log.
+/// The bytes of a log, wherever they lie.
+pub trait LogBytes {
+    /// Why some of them cannot be had.
+    type Error;
+
+    /// Length of the log.
+    fn length(&self) -> u64;
+
+    /// The bytes of `range`, which lies within the log.
+    ///
+    /// # Errors
+    /// When they cannot be had.
+    fn whole(&mut self, range: Range<u64>) -> Result<&[u8], Self::Error>;
+
+    /// The bytes from `offset` on, as many as are at hand: at least one, if `offset` lies within the log.
+    ///
+    /// # Errors
+    /// When they cannot be had.
+    fn piece(&mut self, offset: u64) -> Result<&[u8], Self::Error>;
+}
+
+impl LogBytes for &[u8] {
+    type Error = Infallible;
+
+    fn length(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn whole(&mut self, range: Range<u64>) -> Result<&[u8], Infallible> {
+        Ok(&self[range.start as usize..range.end as usize])
+    }
+
+    fn piece(&mut self, offset: u64) -> Result<&[u8], Infallible> {
+        Ok(&self[offset as usize..])
+    }
+}
+
+/// Reads frames from the contents of a log: all of them in memory, or [piece by piece](Pieces).
 #[derive(Clone, Debug)]
-pub struct FrameReader<'a> {
+pub struct FrameReader<B> {
     log_id: u64,
-    bytes: &'a [u8],
-    offset: usize,
+    bytes: B,
+    offset: u64,
     prev: u32,
     ended: bool,
 }
 
-/// A frame at some offset, whose link to the frame before it is not checked yet.
-struct Candidate<'a> {
+/// A header at some offset, whose link to the frame before it and whose checksum are not checked yet. The frame lies
+/// within the log.
+#[derive(Clone, Copy)]
+struct Header {
+    offset: u64,
     checksum: u32,
     prev: u32,
+    length: u32,
     kind: u8,
     synced: u64,
-    /// The bytes that the checksum covers.
-    covered: &'a [u8],
+}
+
+impl Header {
+    /// Where the frame ends.
+    fn end(&self) -> u64 {
+        self.offset + FRAME_HEADER_BYTES as u64 + u64::from(self.length)
+    }
+
+    /// Where the bytes lie that the checksum covers.
+    fn covered(&self) -> Range<u64> {
+        self.offset + 4..self.end()
+    }
 }
 
 /// The result of a search for a frame.
 enum Search {
-    /// There is a frame at this offset.
-    Frame(usize),
+    /// There is this frame.
+    Frame(Header),
     /// There is none.
     Nothing,
     /// Too many bytes look like a frame.
     OutOfBudget,
 }
 
-impl<'a> FrameReader<'a> {
-    /// A reader of the log `log_id`, whose first byte is the first of `bytes`.
+impl<B: LogBytes> FrameReader<B> {
+    /// A reader of the log `log_id`.
     #[must_use]
-    pub fn new(log_id: u64, bytes: &'a [u8]) -> Self {
+    pub fn over(log_id: u64, bytes: B) -> Self {
         Self { log_id, bytes, offset: 0, prev: first_prev(log_id), ended: false }
     }
 
     /// Where the next frame belongs, and the checksum of the one before it.
     #[must_use]
     pub fn state(&self) -> (u64, u32) {
-        (self.offset as u64, self.prev)
+        (self.offset, self.prev)
+    }
+
+    /// The next frame, if its bytes are right and it continues the chain.
+    ///
+    /// # Errors
+    /// When bytes cannot be had.
+    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, B::Error> {
+        let Some(Header { kind, synced, offset, .. }) = self.advance()? else { return Ok(None) };
+        let payload = self.bytes.whole(offset + FRAME_HEADER_BYTES as u64..self.offset)?;
+        Ok(Some(Frame { kind, payload, offset, synced }))
+    }
+
+    /// Moves behind the next frame, which is all in memory then.
+    fn advance(&mut self) -> Result<Option<Header>, B::Error> {
+        if self.ended {
+            return Ok(None);
+        }
+        let header = self.header(self.offset)?.filter(|header| header.prev == self.prev);
+        let next = match header {
+            Some(header) if planted!("torn-record-accepted") || self.verifies_whole(&header)? => Some(header),
+            _ => None,
+        };
+        match next {
+            Some(header) => (self.offset, self.prev) = (header.end(), header.checksum),
+            None => self.ended = true,
+        }
+        Ok(next)
     }
 
     /// How the log ends behind the frames that were read. Call it after the last frame.
-    #[must_use]
-    pub fn tail(&self) -> Tail {
-        let offset = self.offset as u64;
-        let rest = &self.bytes[self.offset..];
-        if rest.iter().all(|&byte| byte == 0) {
-            Tail::Clean { offset }
-        } else if !planted!("damage-taken-for-a-torn-tail") && self.durable_frame_follows() {
-            Tail::Damaged { offset }
+    ///
+    /// # Errors
+    /// When bytes cannot be had.
+    pub fn read_tail(&mut self) -> Result<Tail, B::Error> {
+        let offset = self.offset;
+        if self.only_zeros_follow()? {
+            Ok(Tail::Clean { offset })
+        } else if !planted!("damage-taken-for-a-torn-tail") && self.durable_frame_follows()? {
+            Ok(Tail::Damaged { offset })
         } else {
-            Tail::Torn { offset }
+            Ok(Tail::Torn { offset })
         }
+    }
+
+    fn only_zeros_follow(&mut self) -> Result<bool, B::Error> {
+        let mut at = self.offset;
+        while at < self.bytes.length() {
+            let piece = self.bytes.piece(at)?;
+            if piece.iter().any(|&byte| byte != 0) {
+                return Ok(false);
+            }
+            at += piece.len() as u64;
+        }
+        Ok(true)
     }
 
     /// Whether a frame behind the current offset records that the bytes there were durable. If the search exceeds its
     /// budget, the answer is yes, since a log in doubt must not be cut.
-    fn durable_frame_follows(&self) -> bool {
-        let durable = |frame: &Candidate<'_>| frame.synced > self.offset as u64;
-        !matches!(self.find_frame(self.offset + 1, durable), Search::Nothing)
+    fn durable_frame_follows(&mut self) -> Result<bool, B::Error> {
+        let end = self.offset;
+        let found = self.find_frame(end + 1, |header| header.synced > end)?;
+        Ok(!matches!(found, Search::Nothing))
     }
 
     /// Moves to the next frame whose checksum is right, whatever frame it follows; `false` when there is none. For
     /// repair and for dumps of damaged logs: recovery stops where the chain breaks.
+    ///
+    /// # Errors
+    /// When bytes cannot be had.
+    pub fn find_next(&mut self) -> Result<bool, B::Error> {
+        let Search::Frame(header) = self.find_frame(self.offset, |_| true)? else { return Ok(false) };
+        (self.offset, self.prev, self.ended) = (header.offset, header.prev, false);
+        Ok(true)
+    }
+
+    /// Looks for a frame whose checksum is right and that is `wanted`, from offset `from` on.
+    ///
+    /// Frames have no alignment, so each byte may begin one. Few bytes look like a header. But bytes that were made
+    /// to look like headers could cost the square of their number: hence a budget.
+    fn find_frame(&mut self, from: u64, wanted: impl Fn(&Header) -> bool) -> Result<Search, B::Error> {
+        let mut budget = self.bytes.length().saturating_mul(64);
+        for offset in from..self.bytes.length() {
+            let Some(header) = self.header(offset)? else { continue };
+            let plausible = header.kind != 0 && header.synced <= offset;
+            if !plausible || !wanted(&header) {
+                continue;
+            }
+            let covered = header.covered();
+            let Some(left) = budget.checked_sub(covered.end - covered.start) else {
+                return Ok(Search::OutOfBudget);
+            };
+            budget = left;
+            if self.verifies(&header)? {
+                return Ok(Search::Frame(header));
+            }
+        }
+        Ok(Search::Nothing)
+    }
+
+    /// What is recognised as a header at `offset`, if its frame lies within the log.
+    fn header(&mut self, offset: u64) -> Result<Option<Header>, B::Error> {
+        let end = offset + FRAME_HEADER_BYTES as u64;
+        if end > self.bytes.length() {
+            return Ok(None);
+        }
+        let (header, check) = Header::decode(offset, self.bytes.whole(offset..end)?);
+        let place = Place { id: self.log_id, offset };
+        let Header { prev, length, kind, synced, .. } = header;
+        let is_one = check == header_check(place, prev, length, kind, synced);
+        Ok(if is_one && header.end() <= self.bytes.length() { Some(header) } else { None })
+    }
+
+    /// Whether the checksum is right. The whole frame is in memory then.
+    fn verifies_whole(&mut self, header: &Header) -> Result<bool, B::Error> {
+        let place = Place { id: self.log_id, offset: header.offset };
+        Ok(header.checksum == place.checksum(self.bytes.whole(header.covered())?))
+    }
+
+    /// Whether the checksum is right. Nothing more is in memory at a time than a piece.
+    fn verifies(&mut self, header: &Header) -> Result<bool, B::Error> {
+        let mut checksum = Place { id: self.log_id, offset: header.offset }.begin();
+        let Range { start: mut at, end } = header.covered();
+        while at < end {
+            let piece = self.bytes.piece(at)?;
+            let covered = &piece[..piece.len().min((end - at) as usize)];
+            checksum.update(covered);
+            at += covered.len() as u64;
+        }
+        Ok(header.checksum == checksum.finish())
+    }
+}
+
+impl Header {
+    /// The fields of the header at `offset`, and its check. `bytes` are [`FRAME_HEADER_BYTES`].
+    fn decode(offset: u64, bytes: &[u8]) -> (Self, [u8; 3]) {
+        let four = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let synced = u64::from(four(16)) | u64::from(four(20)) << 32;
+        let header =
+            Self { offset, checksum: four(0), prev: four(4), length: four(8), kind: bytes[12], synced };
+        (header, [bytes[13], bytes[14], bytes[15]])
+    }
+}
+
+/// Of a log in memory all bytes can be had.
+impl<'a> FrameReader<&'a [u8]> {
+    /// A reader of the log `log_id`, whose first byte is the first of `bytes`.
+    #[must_use]
+    pub fn new(log_id: u64, bytes: &'a [u8]) -> Self {
+        Self::over(log_id, bytes)
+    }
+
+    /// As [`FrameReader::read_tail`].
+    #[must_use]
+    pub fn tail(&self) -> Tail {
+        let Ok(tail) = self.clone().read_tail();
+        tail
+    }
+
+    /// As [`FrameReader::find_next`].
     ///
     /// ```
     /// use terrace::format::log::{FrameReader, FrameWriter, first_prev};
@@ -235,78 +426,19 @@ impl<'a> FrameReader<'a> {
     /// assert!(frames.next().is_none() && !frames.skip_damage());
     /// ```
     pub fn skip_damage(&mut self) -> bool {
-        let Search::Frame(offset) = self.find_frame(self.offset, |_| true) else { return false };
-        let Ok(frame) = self.candidate(offset) else { return false };
-        (self.offset, self.prev, self.ended) = (offset, frame.prev, false);
-        true
-    }
-
-    /// Looks for a frame whose checksum is right and that is `wanted`, from offset `from` on.
-    ///
-    /// Frames have no alignment, so each byte may begin one. Few bytes look like a header. But bytes that were made
-    /// to look like headers could cost the square of their number: hence a budget.
-    fn find_frame(&self, from: usize, wanted: impl Fn(&Candidate<'_>) -> bool) -> Search {
-        let mut budget = self.bytes.len().saturating_mul(64);
-        for offset in from..self.bytes.len() {
-            let Ok(candidate) = self.candidate(offset) else { continue };
-            let plausible = candidate.kind != 0 && candidate.synced <= offset as u64;
-            if !plausible || !wanted(&candidate) {
-                continue;
-            }
-            let Some(left) = budget.checked_sub(candidate.covered.len()) else { return Search::OutOfBudget };
-            budget = left;
-            if self.verifies(&candidate, offset) {
-                return Search::Frame(offset);
-            }
-        }
-        Search::Nothing
-    }
-
-    fn candidate(&self, offset: usize) -> Result<Candidate<'a>, Malformed> {
-        let mut decoder = Decoder::within(&self.bytes[offset..], offset);
-        let checksum = decoder.u32()?;
-        let rest = &self.bytes[decoder.offset()..];
-        let prev = decoder.u32()?;
-        let length = decoder.u32()?;
-        let kind = decoder.u8()?;
-        let check = decoder.bytes(3)?;
-        let synced = decoder.u64()?;
-        let place = Place { id: self.log_id, offset: offset as u64 };
-        if check != header_check(place, prev, length, kind, synced) {
-            return Err(decoder.malformed("no frame"));
-        }
-        let length = length as usize;
-        decoder.bytes(length)?;
-        let covered = &rest[..FRAME_HEADER_BYTES - 4 + length];
-        Ok(Candidate { checksum, prev, kind, synced, covered })
-    }
-
-    fn verifies(&self, candidate: &Candidate<'_>, offset: usize) -> bool {
-        candidate.checksum == Place { id: self.log_id, offset: offset as u64 }.checksum(candidate.covered)
+        let Ok(found) = self.find_next();
+        found
     }
 }
 
-impl<'a> Iterator for FrameReader<'a> {
+impl<'a> Iterator for FrameReader<&'a [u8]> {
     type Item = Frame<'a>;
 
     fn next(&mut self) -> Option<Frame<'a>> {
-        if self.ended {
-            return None;
-        }
-        let candidate = self.candidate(self.offset).ok();
-        let candidate = candidate.filter(|frame| {
-            frame.prev == self.prev && (planted!("torn-record-accepted") || self.verifies(frame, self.offset))
-        });
-        let Some(candidate) = candidate else {
-            self.ended = true;
-            return None;
-        };
-        let payload = &candidate.covered[FRAME_HEADER_BYTES - 4..];
-        let frame =
-            Frame { kind: candidate.kind, payload, offset: self.offset as u64, synced: candidate.synced };
-        self.offset += FRAME_HEADER_BYTES + payload.len();
-        self.prev = candidate.checksum;
-        Some(frame)
+        let Ok(next) = self.advance();
+        let Header { kind, synced, offset, .. } = next?;
+        let payload = &self.bytes[offset as usize + FRAME_HEADER_BYTES..self.offset as usize];
+        Some(Frame { kind, payload, offset, synced })
     }
 }
 

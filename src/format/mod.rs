@@ -33,6 +33,7 @@ pub mod filter;
 pub mod holds;
 pub mod identity;
 pub mod log;
+pub mod manifest;
 pub mod names;
 pub mod pack;
 pub mod prefix;

@@ -4,6 +4,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod files;
+pub(crate) mod identity;
 pub(crate) mod manifest;
 pub(crate) mod memtable;
 pub(crate) mod stripes;

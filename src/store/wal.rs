@@ -43,7 +43,9 @@ use crate::env::Access;
 use crate::error::{Error, Result};
 use crate::format::Malformed;
 use crate::format::batch::{BATCH_HEADER_BYTES, Ops, encode_header};
-use crate::format::log::{FRAME_HEADER_BYTES, Frame, FrameReader, FrameWriter, Tail, first_prev};
+use crate::format::log::{
+    FRAME_HEADER_BYTES, Frame, FrameReader, FrameWriter, LogBytes, Pieces, Tail, first_prev,
+};
 use crate::format::names::FileName;
 use crate::format::segment::{BATCH_FRAME, START_FRAME, SegmentStart};
 use crate::store::files::device::Device;
@@ -55,6 +57,9 @@ use crate::types::{PAGE_BYTES, SegmentId, Seq};
 pub(crate) use durable::Durable;
 use durable::OpenSegment;
 pub(crate) use next::NextSegment;
+
+/// Recovery reads the log in pieces of this size, and a batch that is longer as a whole.
+const PIECE_BYTES: u64 = 64 << 10;
 
 /// Recovery rewrites the log in pieces of this size.
 const REWRITE_BYTES: usize = 1 << 20;
@@ -373,11 +378,9 @@ pub(crate) fn recover(
     let mut recovered = Recovered::default();
     for (at, (id, file)) in segments.iter().enumerate() {
         let id = *id;
-        let bytes = read_segment(file)?;
-        let mut frames = FrameReader::new(id.0, &bytes);
+        let mut frames = frames(id, file)?;
         let mut last_seq = recovered.segments.last().map_or(Seq::ZERO, |segment| segment.last_seq);
-        let start = frames.next();
-        let continues = match &start {
+        let continues = match &frames.next_frame()? {
             Some(start) => continues(file, start, floor, &recovered)?,
             // Not even the first frame has reached the disk. The manifest asks for the oldest segment by name, so that
             // one stays, empty; any other might as well not be there.
@@ -390,11 +393,11 @@ pub(crate) fn recover(
             return Ok(recovered);
         }
         let mut durable = 0;
-        for frame in frames.by_ref() {
+        while let Some(frame) = frames.next_frame()? {
             durable = durable.max(frame.synced);
             last_seq = replay_frame(file, &frame, last_seq, &mut replay)?;
         }
-        recovered.torn = match frames.tail() {
+        recovered.torn = match frames.read_tail()? {
             Tail::Clean { .. } => false,
             Tail::Torn { .. } => true,
             Tail::Damaged { offset } => {
@@ -461,60 +464,81 @@ pub(crate) fn repair_scan(
         lost.push(Error::corruption(&device.path(FileName::Wal(floor)), 0, "the log segment is missing"));
     }
     for (at, &id) in ids.iter().enumerate() {
-        let read =
-            device.open(FileName::Wal(id), Access::Read).and_then(|file| Ok((read_segment(&file)?, file)));
-        let (bytes, file) = match read {
-            Ok(read) => read,
-            Err(error) => {
-                lost.push(error);
-                continue;
-            }
-        };
-        let mut frames = FrameReader::new(id.0, &bytes);
-        loop {
-            for frame in frames.by_ref().filter(|frame| frame.kind == BATCH_FRAME) {
-                let sound =
-                    Ops::decode(frame.payload).and_then(|(_, mut ops)| ops.try_for_each(|op| op.map(drop)));
-                let replayed = sound
-                    .and_then(|()| Ops::decode(frame.payload))
-                    .and_then(|(first, ops)| replay(first, ops));
-                lost.extend(
-                    replayed.err().map(|e| file.malformed(frame.offset + FRAME_HEADER_BYTES as u64, &e)),
-                );
-            }
-            let (end, tail) = (frames.state().0, frames.tail());
-            let more = frames.skip_damage();
-            let clean = matches!(tail, Tail::Clean { .. });
-            // Where frames were lost, there may be zeros, or old bytes of a recycled file.
-            let ends = !more && (clean || matches!(tail, Tail::Torn { .. }));
-            let whole = if ends { may_end(device, id, end, ids.get(at + 1)) } else { clean };
-            if !whole {
-                lost.push(file.corruption(end, "log records from here on do not check"));
-            }
-            if !more {
-                break;
-            }
-        }
+        let segment = ScannedSegment { device, id, next: ids.get(at + 1).copied() };
+        let scanned = segment.scan(&mut replay, &mut lost);
+        lost.extend(scanned.err());
     }
     Ok(lost)
 }
 
-/// Whether nothing is lost if segment `id` ends at `end`. The first frame of the next segment records where this one
-/// ended; behind that lie old bytes of a recycled file. If no next segment has begun, a crash may have torn off
-/// frames that were never acknowledged as durable.
-fn may_end(device: &Device, id: SegmentId, end: u64, next: Option<&SegmentId>) -> bool {
-    let Some(&next) = next else { return true };
-    let file = device.open(FileName::Wal(next), Access::Read);
-    let Ok(bytes) = file.and_then(|file| read_segment(&file)) else { return false };
-    let first = FrameReader::new(next.0, &bytes).next();
-    first.is_none_or(|first| {
-        SegmentStart::of(&first).is_some_and(|start| (start.previous, start.length) == (id, end))
-    })
+/// A segment of a log of which all is taken that checks.
+struct ScannedSegment<'a> {
+    device: &'a Device,
+    id: SegmentId,
+    /// The segment behind it.
+    next: Option<SegmentId>,
 }
 
-fn read_segment(file: &StoreFile) -> Result<Vec<u8>> {
-    let len = usize::try_from(file.len()?).map_err(|_| file.corruption(0, "the log segment is too large"))?;
-    file.read(ReadCause::Open, 0, len)
+impl ScannedSegment<'_> {
+    /// Hands every intact batch to `replay`, and adds to `lost` what is damaged. Fails where the file cannot be read.
+    fn scan(
+        &self,
+        replay: &mut impl FnMut(Seq, Ops<'_>) -> Result<(), Malformed>,
+        lost: &mut Vec<Error>,
+    ) -> Result<()> {
+        let file = self.device.open(FileName::Wal(self.id), Access::Read)?;
+        let mut frames = frames(self.id, &file)?;
+        loop {
+            while let Some(frame) = frames.next_frame()? {
+                let replayed = if frame.kind == BATCH_FRAME { replay_sound(&frame, replay) } else { Ok(()) };
+                lost.extend(
+                    replayed.err().map(|e| file.malformed(frame.offset + FRAME_HEADER_BYTES as u64, &e)),
+                );
+            }
+            let (end, tail) = (frames.state().0, frames.read_tail()?);
+            let more = frames.find_next()?;
+            let clean = matches!(tail, Tail::Clean { .. });
+            // Where frames were lost, there may be zeros, or old bytes of a recycled file.
+            let ends = !more && (clean || matches!(tail, Tail::Torn { .. }));
+            let whole = if ends { self.may_end(end) } else { clean };
+            if !whole {
+                lost.push(file.corruption(end, "log records from here on do not check"));
+            }
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether nothing is lost if the segment ends at `end`. The first frame of the next segment records where this
+    /// one ended; behind that lie old bytes of a recycled file. If no next segment has begun, a crash may have torn
+    /// off frames that were never acknowledged as durable.
+    fn may_end(&self, end: u64) -> bool {
+        let Some(next) = self.next else { return true };
+        let Ok(file) = self.device.open(FileName::Wal(next), Access::Read) else { return false };
+        let Ok(mut frames) = frames(next, &file) else { return false };
+        frames.next_frame().is_ok_and(|first| {
+            first.is_none_or(|first| {
+                SegmentStart::of(&first).is_some_and(|start| (start.previous, start.length) == (self.id, end))
+            })
+        })
+    }
+}
+
+/// Hands the batch of `frame` to `replay` if all of it can be read.
+fn replay_sound(
+    frame: &Frame<'_>,
+    replay: &mut impl FnMut(Seq, Ops<'_>) -> Result<(), Malformed>,
+) -> Result<(), Malformed> {
+    let (first, ops) = Ops::decode(frame.payload)?;
+    ops.clone().try_for_each(|op| op.map(drop))?;
+    replay(first, ops)
+}
+
+/// Reads the frames of segment `id`.
+fn frames(id: SegmentId, file: &StoreFile) -> Result<FrameReader<impl LogBytes<Error = Error>>> {
+    let read = |offset, bytes: &mut [u8]| file.read_into(ReadCause::Open, offset, bytes);
+    Ok(FrameReader::over(id.0, Pieces::new(file.len()?, PIECE_BYTES, read)))
 }
 
 /// Whether the segment that starts with `start` follows the last recovered one without a gap. `false` when the
@@ -557,12 +581,12 @@ fn replay_frame(
 /// Fails if a frame in `segments`, which lie behind the log's end, records that the bytes before it were durable.
 fn refuse_if_synced(recovered: &Recovered, segments: &[(SegmentId, Arc<StoreFile>)]) -> Result<()> {
     for (id, file) in segments {
-        let bytes = read_segment(file)?;
-        let mut frames = FrameReader::new(id.0, &bytes);
-        let synced = frames
-            .by_ref()
-            .any(|frame| frame.synced > 0 || SegmentStart::of(&frame).is_some_and(|start| start.durable));
-        if synced || matches!(frames.tail(), Tail::Damaged { .. }) {
+        let mut frames = frames(*id, file)?;
+        let mut synced = false;
+        while let (false, Some(frame)) = (synced, frames.next_frame()?) {
+            synced = frame.synced > 0 || SegmentStart::of(&frame).is_some_and(|start| start.durable);
+        }
+        if synced || matches!(frames.read_tail()?, Tail::Damaged { .. }) {
             let what = "log records that had been synced are missing";
             return Err(match recovered.segments.last() {
                 Some(last) => last.file.corruption(last.bytes, what),

@@ -230,6 +230,64 @@ mod tests {
         }
     }
 
+    /// Set in a child process, which uses up its mappings.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    const CHILD: &str = "TERRACE_PAGES_CHILD";
+
+    /// The kernel itself refuses: in a process in which nobody else needs a mapping.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn a_process_that_has_all_its_mappings_goes_on_with_the_heap() {
+        const NAME: &str = "types::pages::tests::a_process_that_has_all_its_mappings_goes_on_with_the_heap";
+        if std::env::var_os(CHILD).is_some() {
+            return without_mappings();
+        }
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let child = child.args([NAME, "--exact", "--nocapture", "--test-threads=1"]).env(CHILD, "1");
+        let output = child.output().unwrap();
+        if String::from_utf8_lossy(&output.stderr).contains("AddressSanitizer: out of memory") {
+            eprintln!("SKIPPED: what this sanitizer allocates is mapped");
+            return;
+        }
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && told.contains("1 passed"), "{output:?}");
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn without_mappings() {
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+        // The kernel makes one mapping of neighbours, and has to part it when one of them in the middle goes.
+        let mut neighbours: Vec<Pages> = (0..9).map(|_| Pages::new(LARGE_BYTES)).collect();
+        neighbours.iter().for_each(|pages| use_whole(pages, LARGE_BYTES));
+        let rights = [ProtFlags::READ, ProtFlags::empty()].into_iter().cycle();
+        let one = |rights| {
+            // SAFETY: new memory, which nobody uses.
+            unsafe { mmap_anonymous(std::ptr::null_mut(), 4096, rights, MapFlags::PRIVATE) }
+        };
+        let taken: Vec<_> = rights.map_while(|rights| one(rights).ok()).take(4 << 20).collect();
+        if map(LARGE_BYTES).is_none() {
+            for bytes in LENGTHS.into_iter().chain([40 << 20]) {
+                let pages = Pages::new(bytes);
+                assert_eq!(pages.source, Source::Heap, "{bytes}");
+                use_whole(&pages, bytes);
+            }
+            // Those that stay are whole.
+            neighbours = neighbours.into_iter().skip(1).step_by(2).collect();
+            for pages in &neighbours {
+                // SAFETY: initialised by `use_whole`.
+                let all = unsafe { std::slice::from_raw_parts(pages.start().as_ptr(), LARGE_BYTES) };
+                assert!(all.iter().all(|byte| *byte == 7));
+            }
+        } else {
+            eprintln!("SKIPPED: a process may have more mappings than this test makes");
+        }
+        for page in taken {
+            // SAFETY: mapped above.
+            unsafe { munmap(page, 4096) }.unwrap();
+        }
+        assert!(Pages::new(LARGE_BYTES).is_zeroed());
+    }
+
     #[test]
     fn memory_is_taken_back_from_a_raw_pointer() {
         for bytes in [100, LARGE_BYTES] {

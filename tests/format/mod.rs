@@ -18,6 +18,7 @@ use terrace::format::edit::Edit;
 use terrace::format::filter::{self, Filter, PrefixProbe};
 use terrace::format::identity::Identity;
 use terrace::format::log::{FrameReader, Tail};
+use terrace::format::manifest::ManifestStart;
 use terrace::format::pack::PackDirectory;
 use terrace::format::table::{BlockHandle, FOOTER_BYTES, Footer, Properties, open_block};
 use terrace::format::{Malformed, current, tombstones};
@@ -58,7 +59,10 @@ fn write_ahead_log() -> Result<(), Malformed> {
 fn manifest() -> Result<(), Malformed> {
     check("manifest", &samples::manifest());
     let bytes = golden::read("manifest");
-    let frame = FrameReader::new(1, &bytes).next().expect("one frame");
+    let mut frames = FrameReader::new(1, &bytes);
+    let start = frames.next().expect("a start");
+    assert_eq!(ManifestStart::of(&start), Some(ManifestStart { store: samples::identity().store }));
+    let frame = frames.next().expect("an edit");
     assert_eq!(Edit::decode(frame.payload)?, samples::edit());
     Ok(())
 }

@@ -10,8 +10,9 @@ use terrace::format::edit::{
     Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRecord, TreeEdit,
 };
 use terrace::format::filter::FilterBuilder;
-use terrace::format::identity::Identity;
+use terrace::format::identity::{Identity, StoreId};
 use terrace::format::log::{FrameWriter, first_prev};
+use terrace::format::manifest::{EDIT_FRAME, ManifestStart, START_FRAME};
 use terrace::format::pack::{PackDirectory, PackEntry};
 use terrace::format::table::{BlockHandle, Codec, Footer, Properties, seal_block, separator};
 use terrace::format::timestamped::second;
@@ -40,7 +41,7 @@ pub const RULE: Prefix = Prefix::Delimited { delimiter: b':', count: 1 };
 const RANGE_END: &[u8] = b"user:d";
 
 pub fn identity() -> Identity {
-    Identity { store: 0x0123_4567_89ab_cdef, device: DeviceId(1) }
+    Identity { store: StoreId(0x0123_4567_89ab_cdef), device: DeviceId(1) }
 }
 
 pub fn put_op() -> Op<'static> {
@@ -134,7 +135,10 @@ pub fn edit() -> Edit {
 pub fn manifest() -> Vec<u8> {
     let (mut edit_bytes, mut out) = (Vec::new(), Vec::new());
     edit().encode(&mut edit_bytes);
-    FrameWriter::new(1, 0, first_prev(1)).append(1, &[&edit_bytes], 0, &mut out);
+    let mut frames = FrameWriter::new(1, 0, first_prev(1));
+    let start = ManifestStart { store: identity().store };
+    frames.append(START_FRAME, &[&start.encode()], 0, &mut out);
+    frames.append(EDIT_FRAME, &[&edit_bytes], 0, &mut out);
     out
 }
 

@@ -82,7 +82,7 @@ fn manifest_dump_tells_of_keyspaces_packs_and_tables() {
     let file = file_of(&place, "MANIFEST-");
     assert_eq!(place.succeed(&format!("manifest-dump db/{file} --json")), ran.stdout);
     let text = place.succeed("manifest-dump db");
-    assert!(text.starts_with("edit offset=0 number="), "{text}");
+    assert!(text.starts_with("start offset=0 store=") && text.contains("\nedit offset=32 number="), "{text}");
 }
 
 #[test]

@@ -11,5 +11,6 @@ mod keyspace;
 mod load;
 mod lookups;
 mod manual;
+mod pages;
 mod paper;
 mod records;

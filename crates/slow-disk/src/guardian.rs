@@ -12,8 +12,8 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
 use rustix::process::setsid;
 
+use crate::directory::{LOCK, dir, hold_runs};
 use crate::leftovers;
-use crate::run::{LOCK, dir, hold_runs};
 use crate::system::{Stop, this_program};
 
 /// First argument of this program as a guardian; the second is the run's id.

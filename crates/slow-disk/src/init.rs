@@ -14,7 +14,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 
-use crate::system::{LOOK, Stop, die_with, own_mounts};
+use crate::system::{LOOK, Stop, complain, die_with, own_mounts};
 
 /// First argument of this program as an init. Then follow the id of the process that starts it, the file that it writes
 /// itself to, to be limited, which can be empty, and the command.
@@ -60,6 +60,10 @@ fn watch(command: Pid, stop: &Stop) -> Result<u8> {
     loop {
         while let Some((ended, status)) = wait(WaitOptions::NOHANG)? {
             if ended == command {
+                // Who is killed cannot say so. Who was told to end need not.
+                if let Some(signal) = status.terminating_signal().filter(|_| !is_told) {
+                    complain(&format!("the command was killed by signal {signal}"));
+                }
                 return Ok(exit_status(status));
             }
         }

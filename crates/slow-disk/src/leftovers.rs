@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 
+use crate::directory::{DELAYED, IMAGE, LOCK, RULES, RUNS, Runs, VOLUME, dir, image_name, name};
 use crate::limits::Throttle;
-use crate::run::{DELAYED, IMAGE, LOCK, RULES, RUNS, Runs, VOLUME, dir, image_name, name};
 use crate::system::{Loop, complain, eventually, loops, tool};
 
 /// Clears all runs that are no more. One that cannot be cleared keeps no other from it.

@@ -1,12 +1,13 @@
 //! `slow-disk`: runs a command on a real disk made slow.
 //!
-//! 1. [`mod@run`] makes the run known, and has it watched by a [`guardian`]; [`leftovers`] clears what a run leaves, whoever
-//!    outlives it, in the worst case the next run.
+//! 1. [`mod@run`] makes the run known by a [`directory`], and has it watched by a [`guardian`]; [`leftovers`] clears what a run
+//!    leaves, whoever outlives it, in the worst case the next run.
 //! 2. [`volume`] makes an image, a loop device over it, a file system on that, and mounts it. With a sync latency,
 //!    the image is reached through [`delay`], a file system in a process beside that holds back every sync.
 //! 3. [`limits`] gives the loop device rules of the kernel's block throttling.
 //! 4. The command runs below an [`init`], with which all dies that it has started, and with the place of the volume in the
 //!    environment.
+//! 5. If the kernel has killed anything for want of memory meanwhile, [`memory`] says so.
 //!
 //! Whatever is killed, the rest goes: the init with this process, the command with the init, mounts and loop device with
 //! the last of them, and the guardian clears what the kernel leaves.
@@ -15,10 +16,12 @@
 #![expect(clippy::disallowed_methods, reason = "a tool beside the store, on real files and real time")]
 
 mod delay;
+mod directory;
 mod guardian;
 mod init;
 mod leftovers;
 mod limits;
+mod memory;
 mod run;
 mod system;
 mod volume;
@@ -31,6 +34,7 @@ use anyhow::{Result, bail};
 use clap::Parser;
 
 use crate::limits::Limits;
+use crate::memory::Memory;
 use crate::run::Run;
 use crate::system::Stop;
 use crate::volume::{Disk, FileSystem, Volume};
@@ -111,5 +115,11 @@ fn run(arguments: &Arguments) -> Result<u8> {
     disk.check()?;
     let stop = Stop::listen()?;
     let run = Run::begin()?;
-    Volume::make(&disk, &run, &stop)?.run(&arguments.command, &stop)
+    let volume = Volume::make(&disk, &run, &stop)?;
+    let memory = Memory::watch();
+    let status = volume.run(&arguments.command, &stop)?;
+    if let Some(verdict) = memory.verdict(status) {
+        system::complain(&verdict);
+    }
+    Ok(status)
 }

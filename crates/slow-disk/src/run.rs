@@ -1,5 +1,4 @@
-//! A run as others find it: a directory below [`RUNS`], named by the run's id, with a lock and notes of what has been
-//! made.
+//! A run from its beginning to its end: it holds the lock of its directory and notes there what it makes.
 //!
 //! Every process that the run starts inherits the lock, except its guardian. So the lock is free as soon as no
 //! process is left that could still make anything, however they ended. Only then [`leftovers`] clears the run: the
@@ -7,28 +6,16 @@
 //! last, so that whoever dies while clearing is followed by the next one.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Child;
 
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
-use rustix::io::{FdFlags, fcntl_setfd, retry_on_intr};
+use rustix::io::{FdFlags, fcntl_setfd};
 
+use crate::directory::{LOCK, dir, hold_runs, image_name, name};
 use crate::system::complain;
 use crate::{guardian, leftovers};
-
-/// Where runs have their directories.
-pub const RUNS: &str = "/run/terrace-slow-disk";
-/// Within a run's directory: the lock.
-pub const LOCK: &str = "lock";
-/// Note of the path of the image.
-pub const IMAGE: &str = "image";
-/// Note of the numbers of the device that has rules.
-pub const RULES: &str = "rules";
-/// Place of the file system that delays syncs.
-pub const DELAYED: &str = "delayed";
-/// Place of the volume.
-pub const VOLUME: &str = "volume";
 
 /// A run that has begun; dropping it clears it.
 pub struct Run {
@@ -96,31 +83,4 @@ impl Drop for Run {
             let _ = guardian.kill().and_then(|()| guardian.wait());
         }
     }
-}
-
-/// The right to begin runs, to make rules, and to clear runs, which one process has at a time.
-pub struct Runs(#[expect(dead_code, reason = "held, not used")] File);
-
-/// Waits for that right.
-pub fn hold_runs() -> Result<Runs> {
-    fs::create_dir_all(RUNS).with_context(|| format!("cannot make {RUNS}"))?;
-    let runs = File::open(RUNS)?;
-    retry_on_intr(|| flock(&runs, FlockOperation::LockExclusive))?;
-    Ok(Runs(runs))
-}
-
-/// Directory of run `id`.
-pub fn dir(id: u32) -> PathBuf {
-    Path::new(RUNS).join(id.to_string())
-}
-
-/// Name of run `id` among cgroups and file systems.
-pub fn name(id: u32) -> String {
-    format!("terrace-slow-disk-{id}")
-}
-
-/// Name of the image of run `id`, and of the file that stands for it where syncs are delayed: what a loop device is known
-/// by.
-pub fn image_name(id: u32) -> String {
-    name(id) + ".img"
 }

@@ -105,9 +105,11 @@ pub fn eventually(mut is_so: impl FnMut() -> Result<bool>) -> Result<bool> {
 }
 
 /// A mounted file system.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     pub place: PathBuf,
+    /// What of the file system is mounted there.
+    pub root: PathBuf,
     pub kind: String,
     /// Options of the file system itself.
     pub options: Vec<String>,
@@ -121,11 +123,12 @@ pub fn mounts() -> Result<Vec<Mount>> {
 fn parse_mounts(table: &str) -> Vec<Mount> {
     let mount = |line: &str| {
         let (before, after) = line.split_once(" - ")?;
-        let place = before.split(' ').nth(4)?;
+        let mut before = before.split(' ').skip(3);
+        let (root, place) = (before.next()?, before.next()?);
         let mut after = after.split(' ');
         let kind = after.next()?.to_owned();
         let options = after.nth(1)?.split(',').map(str::to_owned).collect();
-        Some(Mount { place: PathBuf::from(place), kind, options })
+        Some(Mount { place: place.into(), root: root.into(), kind, options })
     };
     table.lines().filter_map(mount).collect()
 }
@@ -190,7 +193,7 @@ mod tests {
         let mounts = parse_mounts(table);
         assert_eq!(mounts.len(), 2);
         assert_eq!((mounts[0].kind.as_str(), &mounts[0].options[1]), ("cgroup", &"blkio".to_owned()));
-        assert_eq!(mounts[1].place, Path::new("/run/x/volume"));
+        assert_eq!((&*mounts[1].place, &*mounts[1].root), (Path::new("/run/x/volume"), Path::new("/")));
     }
 
     #[test]

@@ -15,10 +15,11 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::delay::Delayed;
+use crate::directory::{DELAYED, IMAGE, RULES, VOLUME, hold_runs};
 use crate::init;
 use crate::leftovers::detach;
 use crate::limits::{Limits, Throttle};
-use crate::run::{DELAYED, IMAGE, RULES, Run, VOLUME, hold_runs};
+use crate::run::Run;
 use crate::system::{LOOK, Stop, complain, loops, own_mounts, patience, this_program, tool, unmount};
 
 /// File systems that a volume can have.

@@ -10,7 +10,7 @@ mod running;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use rustix::fs::{FlockOperation, flock};
@@ -295,6 +295,73 @@ fn command_that_cannot_be_run_is_told() {
     let out = run(dir.path(), &[], &["/no/such/command"]);
     let stderr = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.code() == Some(125) && stderr.contains("cannot run /no/such/command"), "{out:?}");
+}
+
+/// A memory group of version 1 with a limit; dropping it takes it away.
+struct Group(PathBuf);
+
+impl Group {
+    fn with_limit(bytes: u64) -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/mounts").unwrap();
+        let place = mounts.lines().find_map(|line| {
+            let fields: Vec<_> = line.split(' ').collect();
+            (fields[2] == "cgroup" && fields[3].split(',').any(|one| one == "memory")).then_some(fields[1])
+        });
+        let Some(place) = place else {
+            eprintln!("SKIPPED: no limit on memory, for want of cgroups of version 1");
+            return None;
+        };
+        let group = Self(Path::new(place).join(format!("terrace-slow-disk-test-{}", std::process::id())));
+        if let Err(error) = fs::create_dir(&group.0) {
+            eprintln!("SKIPPED: no group for memory can be made: {error}");
+            return None;
+        }
+        fs::write(group.0.join("memory.limit_in_bytes"), bytes.to_string()).unwrap();
+        if fs::read_to_string("/proc/swaps").is_ok_and(|swaps| swaps.lines().count() > 1) {
+            // A limit on memory alone would only make the command slow.
+            let _ = fs::write(group.0.join("memory.memsw.limit_in_bytes"), bytes.to_string());
+        }
+        Some(group)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Its members may still be dying.
+        for _ in 0..500 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+/// The kernel says nothing to whom it kills, and a status of 137 does not say why.
+#[test]
+fn command_that_runs_out_of_memory_is_told() {
+    if !rustix::process::geteuid().is_root() || !may_mount() {
+        eprintln!("SKIPPED: no group for memory without root");
+        return;
+    }
+    let Some(group) = Group::with_limit(48_000_000) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    // `tail` holds the last line, which does not end. It could not take the whole machine's memory.
+    let greedy = "ulimit -v 800000; exec tail -n 1 /dev/zero >/dev/null";
+    for (script, status) in [(greedy.to_owned(), 137), (format!("(exec 2>&-; {greedy}); exit 4"), 4)] {
+        let mut inside = Command::new("sh");
+        inside.args(["-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\""]).arg(&group.0);
+        let disk = slow_disk(dir.path(), &[], &["sh", "-c", &script]);
+        let out = inside.arg(disk.get_program()).args(disk.get_args()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        let verdict = format!("for want of memory: {} has a limit of 48 MB", group.0.display());
+        assert!(
+            stderr.contains("the kernel killed a process of the command") && stderr.contains(&verdict),
+            "{out:?}"
+        );
+        assert_eq!(stderr.contains("the command was killed by signal 9"), status == 137, "{out:?}");
+        assert_eq!(out.status.code(), Some(status), "{out:?}");
+    }
 }
 
 /// Runs it with `dir` for the image, prepared, and expects it to stop before it makes anything.

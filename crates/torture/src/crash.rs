@@ -33,8 +33,8 @@ const RECOVERIES_SAMPLED: usize = 6;
 /// A sample of all schedules runs one in this many of the drawn images, and a brief one, for which `cargo test` waits,
 /// one in that many. A schedule or a case that is asked for by name, as by the planted bugs and by the report of a
 /// failure, runs all drawn images, and so those as well.
-const ALL_SCHEDULES_STRIDE: usize = 3;
-const BRIEF_STRIDE: usize = 12;
+pub const ALL_SCHEDULES_STRIDE: usize = 3;
+pub const BRIEF_STRIDE: usize = 12;
 
 /// The suite.
 pub struct Crash;
@@ -275,28 +275,15 @@ pub fn fingerprint(schedule: &Schedule, seed: u64) -> u64 {
     machine.fingerprint()
 }
 
-#[cfg(test)]
-mod unit_tests {
-    use super::*;
-
-    /// So a failed case that is repeated by its name has the image that failed.
-    #[test]
-    fn a_sample_of_all_schedules_is_part_of_the_sample_of_one() {
-        let schedule = SCHEDULES.iter().find(|schedule| schedule.name == "puts").unwrap();
-        let of = |stride| {
-            let cuts = Cut::sampled(schedule, 7, stride).into_iter();
-            let told = cuts.flat_map(|cut| {
-                let place = format!("{:?} {}", cut.journal, cut.cut);
-                let images = cut.survivals.into_iter().map(|survival| format!("{survival:?}"));
-                let seconds = cut.recoveries.into_iter().map(|recovery| format!("{recovery:?}"));
-                images.chain(seconds).map(|image| format!("{place} {image}")).collect::<Vec<_>>()
-            });
-            told.collect::<Vec<_>>()
-        };
-        let [brief, part, whole] = [BRIEF_STRIDE, ALL_SCHEDULES_STRIDE, 1].map(of);
-        for (few, many) in [(&brief, &part), (&part, &whole)] {
-            assert!(few.len() * 2 < many.len() && !few.is_empty(), "{} of {}", few.len(), many.len());
-            assert!(few.iter().all(|image| many.contains(image)));
-        }
-    }
+/// Names of the images that a sample of one in `stride` tries.
+#[must_use]
+pub fn sampled_images(schedule: &'static Schedule, seed: u64, stride: usize) -> Vec<String> {
+    let cuts = Cut::sampled(schedule, seed, stride).into_iter();
+    let named = cuts.flat_map(|cut| {
+        let place = format!("{:?} {}", cut.journal, cut.cut);
+        let images = cut.survivals.into_iter().map(|survival| format!("{survival:?}"));
+        let seconds = cut.recoveries.into_iter().map(|recovery| format!("{recovery:?}"));
+        images.chain(seconds).map(|image| format!("{place} {image}")).collect::<Vec<_>>()
+    });
+    named.collect()
 }

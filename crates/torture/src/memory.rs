@@ -1,11 +1,12 @@
-//! What a store takes of a process's memory beside large values, a large batch and a large transaction.
+//! What a store takes of a process's memory beside large values, a large batch, a large transaction and a long log.
 //!
 //! Resident memory is what counts, not what is allocated: a heap may keep what is freed, and mapped memory is in no heap.
 
 use std::fs;
+use std::path::Path;
 use std::thread;
 
-use terrace::{Db, WriteBatch};
+use terrace::{Db, Options, WriteBatch};
 
 use crate::Rng;
 
@@ -102,6 +103,32 @@ fn read_by_many(read: impl Fn(u64) + Sync) {
             })
         })
     });
+}
+
+/// Bytes of the values of [`opening`].
+const LOGGED_VALUE_BYTES: usize = 1000;
+
+/// Opens a store in the empty directory `dir` as its writer's death has left it, with a log of `bytes` that is in no table,
+/// in one segment, and flushes it. `budget` is that of the opening; the writer had a larger one.
+pub fn opening(dir: &Path, bytes: u64, budget: u64) -> Vec<Step> {
+    let killed = dir.join("killed");
+    let larger = 8 * bytes;
+    let options = Options { memory_bytes: Some(larger), memtable_bytes: larger, ..Options::default() };
+    let options = Options { wal_bytes_max: larger, ..options };
+    let db = Db::builder(dir.join("store")).options(options).open().unwrap();
+    let rows = bytes / (LOGGED_VALUE_BYTES + KEY_BYTES) as u64;
+    for n in 0..rows {
+        db.put(row(n).0, [n as u8; LOGGED_VALUE_BYTES]).unwrap();
+    }
+    // What a copy has is what the death of the process leaves.
+    db.checkpoint(&killed).unwrap();
+    db.close().unwrap();
+    let options = Options { memory_bytes: Some(budget), ..Options::default() };
+    let (db, opened) = peak(|| Db::builder(&killed).options(options).open().unwrap());
+    let ((), flushed) = peak(|| db.flush().unwrap());
+    assert_eq!(db.get(row(rows - 1).0).unwrap().unwrap().len(), LOGGED_VALUE_BYTES);
+    db.close().unwrap();
+    vec![("opening after a kill", opened), ("opening: the flush", flushed)]
 }
 
 fn row(n: u64) -> (String, [u8; VALUE_BYTES]) {

@@ -24,12 +24,13 @@ use crate::engine::jobs::context::JobContext;
 use crate::engine::write::path::WritePath;
 use crate::env::{Access, FileLock};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::identity::Identity;
+use crate::format::identity::{Identity, StoreId};
 use crate::format::names::FileName;
 use crate::store::files::device::Device;
 use crate::store::files::file::StoreFile;
 use crate::store::files::meter::{Meter, ReadCause, WriteCause};
 use crate::store::files::pack::read_directory;
+use crate::store::identity;
 use crate::store::manifest::Manifest;
 use crate::store::wal::RecoveredSegment;
 use crate::types::{DeviceId, PackId, SegmentId};
@@ -150,9 +151,9 @@ impl Checkpoint<'_> {
             file.sync(WriteCause::Wal)?;
         }
         // Makes the names durable before CURRENT has one.
-        Manifest::create(target, MANIFEST, &moment.catalog.snapshot())?;
-        let identity = Identity { store: self.jobs.env.random(), device: DeviceId(0) };
-        target.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())
+        let identity = Identity { store: StoreId(self.jobs.env.random()), device: DeviceId(0) };
+        Manifest::create(target, identity.store, MANIFEST, &moment.catalog.snapshot())?;
+        identity::write(target, &identity)
     }
 
     /// Why a segment of the log could not be read. The writer cuts off a batch that it could not write whole, and a

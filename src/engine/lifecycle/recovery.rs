@@ -41,15 +41,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::Malformed;
 use crate::format::batch::Ops;
 use crate::format::edit::{Edit, KeyspaceChange, PackRecord, TreeEdit};
-use crate::format::identity::Identity;
+use crate::format::identity::{Identity, StoreId};
 use crate::format::names::FileName;
 use crate::options::Descriptors;
 use crate::store::files::device::Device;
 use crate::store::files::file::StoreFile;
-use crate::store::files::meter::{Meter, ReadCause};
+use crate::store::files::meter::Meter;
 use crate::store::files::pack::PackStore;
 use crate::store::files::punch::stored;
 use crate::store::files::recycled::RecycledFiles;
+use crate::store::identity;
 use crate::store::manifest::{Loaded, Manifest};
 use crate::store::memtable::{ChunkPool, Memtable};
 use crate::store::wal::{self, Wal};
@@ -129,10 +130,10 @@ fn open_beside_writer(opening: &Opening) -> Result<Arc<Engine>> {
 
 fn attempt(opening: &Opening) -> Result<Arc<Engine>> {
     let meter = Arc::new(Meter::default());
-    let (device, lock) = open_device(opening, &meter)?;
+    let (device, id, lock) = open_device(opening, &meter)?;
     let chunk_bytes = Limits::new(&opening.options, &*opening.env).chunk_bytes;
     let chunks = Arc::new(ChunkPool::new(chunk_bytes));
-    let store = Store { opening, device: Arc::new(device), chunks };
+    let store = Store { opening, device: Arc::new(device), id, chunks };
     let found = Found::list(&store.device)?;
     if !found.current {
         store.refuse_or_create(&found)?;
@@ -149,8 +150,8 @@ fn attempt(opening: &Opening) -> Result<Arc<Engine>> {
     Ok(engine)
 }
 
-/// Finds or makes the directory, takes its lock unless it is only read, and checks whose it is.
-fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, Option<FileLock>)> {
+/// Finds or makes the directory, takes its lock unless it is only read, and finds out whose it is.
+fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, StoreId, Option<FileLock>)> {
     let env = &opening.env;
     let creates = !opening.read_only && !opening.must_exist;
     if creates {
@@ -172,17 +173,16 @@ fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, Option<
     // Looked at again under the lock: another process may have created the store meanwhile.
     let names = device.list()?;
     if names.contains(&FileName::Identity) {
-        let file = device.open(FileName::Identity, Access::Read)?;
-        let len = usize::try_from(file.len()?.min(1 << 16)).unwrap_or(0);
-        let identity =
-            Identity::decode(&file.read(ReadCause::Open, 0, len)?).map_err(|e| file.malformed(0, &e))?;
+        let identity = identity::read(&device)?;
         if identity.device != DeviceId(0) {
-            return Err(file.corruption(0, format!("the directory is device {} of a store", identity.device)));
+            let what = format!("the directory is device {} of a store", identity.device);
+            return Err(Error::corruption(&device.path(FileName::Identity), 0, what));
         }
         if !opening.read_only && !names.contains(&FileName::Current) {
             // A creation that failed may have left the name where later syncs pass over it: it is given once more.
-            device.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())?;
+            identity::write(&device, &identity)?;
         }
+        Ok((device, identity.store, lock))
     } else {
         if let Some(name) = names.iter().copied().find(ours) {
             let what = format!("IDENTITY is missing, but the directory holds {name} of a store");
@@ -191,10 +191,10 @@ fn open_device(opening: &Opening, meter: &Arc<Meter>) -> Result<(Device, Option<
         if !creates {
             return Err(absent());
         }
-        let identity = Identity { store: env.random(), device: DeviceId(0) };
-        device.replace(FileName::Identity, FileName::IdentityTemp, identity.encode().as_ref())?;
+        let identity = Identity { store: StoreId(env.random()), device: DeviceId(0) };
+        identity::write(&device, &identity)?;
+        Ok((device, identity.store, lock))
     }
-    Ok((device, lock))
 }
 
 /// What lies in the directory.
@@ -234,6 +234,7 @@ impl Found {
 struct Store<'a> {
     opening: &'a Opening,
     device: Arc<Device>,
+    id: StoreId,
     /// Memory for memtables.
     chunks: Arc<ChunkPool>,
 }
@@ -258,7 +259,7 @@ impl Store<'_> {
         let record = keyspace_record(DEFAULT_KEYSPACE, "default", &self.opening.options.keyspace);
         edit.keyspaces.push(KeyspaceChange::Create(record));
         // No log segment exists yet; the floor of 0 asks for none.
-        Manifest::create(&self.device, found.next_manifest(), &edit)?;
+        Manifest::create(&self.device, self.id, found.next_manifest(), &edit)?;
         Ok(())
     }
 
@@ -301,7 +302,8 @@ impl Store<'_> {
             }
             let edit = Edit { number: catalog.number.next(), counters, ..Edit::default() };
             catalog = self.apply(&catalog, &edit, &loaded.path, &mut |_| Lease::none())?;
-            manifest = Some(Manifest::create(&self.device, found.next_manifest(), &catalog.snapshot())?);
+            let number = found.next_manifest();
+            manifest = Some(Manifest::create(&self.device, self.id, number, &catalog.snapshot())?);
             wal.release(floor);
             let active_bytes = memtables.values().map(|recovered| recovered.active.bytes()).sum();
             writer = Some(OrderedMutex::new(Rank::Writer, Writer::new(wal, last_seq, active_bytes)));

@@ -6,7 +6,8 @@
 //! * under [`SimEnv::run`], as a whole machine: the closure and every thread that it starts run one at a time, in an
 //!   order drawn by the seed, in virtual time.
 //!
-//! `fault` says what may go wrong. The other parts: `machine` answers the calls; `disk` holds names, `inode` and
+//! `fault` says what may go wrong. The other parts: `env` answers the calls, and `file` those of open files; `machine` is
+//! the state and the path that every call takes; `disk` holds names, `inode` and
 //! `contents` hold files, `log` holds what a power cut may undo; `device` and `processor` say what work costs; `schedule` orders the
 //! threads. None of them knows what the engine stores.
 //!
@@ -31,6 +32,7 @@
 mod contents;
 mod device;
 mod disk;
+mod env;
 mod fault;
 mod file;
 mod inode;
@@ -44,7 +46,8 @@ mod tests;
 
 pub use device::DeviceModel;
 pub use disk::Journal;
+pub use env::SimEnv;
 pub use fault::{FaultError, FaultRule, FaultTarget, Operation};
 pub use log::Survival;
-pub use machine::{SimConfig, SimEnv};
+pub use machine::SimConfig;
 pub use processor::ProcessorModel;

@@ -154,6 +154,127 @@ fn bytes_made_to_look_like_headers_cost_a_bounded_time() {
     }
 }
 
+/// The frames of a log up to an end, and that end.
+type Stretch = (Vec<(u64, u64, Vec<u8>)>, Tail);
+
+/// All stretches of a log, from each end on to the next frame that checks.
+fn stretches<B: LogBytes<Error = Infallible>>(mut reader: FrameReader<B>) -> Vec<Stretch> {
+    let mut all = Vec::new();
+    loop {
+        let mut frames = Vec::new();
+        while let Ok(Some(frame)) = reader.next_frame() {
+            frames.push((frame.offset, frame.synced, frame.payload.to_vec()));
+        }
+        let Ok(tail) = reader.read_tail();
+        all.push((frames, tail));
+        let Ok(goes_on) = reader.find_next();
+        if !goes_on {
+            return all;
+        }
+    }
+}
+
+/// A reader of `bytes`, a piece at a time.
+fn in_pieces(bytes: &[u8], piece_bytes: u64) -> FrameReader<impl LogBytes<Error = Infallible>> {
+    let read = |offset: u64, out: &mut [u8]| {
+        out.copy_from_slice(&bytes[offset as usize..][..out.len()]);
+        Ok(())
+    };
+    FrameReader::over(LOG, Pieces::new(bytes.len() as u64, piece_bytes, read))
+}
+
+/// Frames over the edges of pieces, ends at edges, frames longer than a piece: whatever the log, pieces of every length
+/// show what the whole shows.
+#[test]
+fn a_log_reads_the_same_in_pieces_of_any_length() {
+    let check = |bytes: &[u8], what: &str| {
+        let whole = stretches(FrameReader::new(LOG, bytes));
+        for piece_bytes in 1..=bytes.len() as u64 + 1 {
+            assert_eq!(stretches(in_pieces(bytes, piece_bytes)), whole, "{what}, in pieces of {piece_bytes}");
+        }
+    };
+    for bytes in [log(&three()), unsynced_log(&three())] {
+        for end in 0..=bytes.len() {
+            check(&bytes[..end], &format!("cut at {end}"));
+        }
+        for at in (0..bytes.len()).step_by(3) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            check(&damaged, &format!("changed at {at}"));
+        }
+        check(&[&bytes[..], &[0; 70], &[1; 30]].concat(), "with bytes behind it");
+    }
+}
+
+#[test]
+fn a_log_in_pieces_is_read_once_and_held_a_piece_or_a_frame_at_a_time() {
+    const PIECE: u64 = 64;
+    let payloads: Vec<Vec<u8>> = (0..40).map(|n| vec![n; if n == 20 { 900 } else { 17 }]).collect();
+    let bytes = log(&payloads);
+    let (mut reads, mut longest) = (Vec::new(), 0);
+    let read = |offset: u64, out: &mut [u8]| {
+        out.copy_from_slice(&bytes[offset as usize..][..out.len()]);
+        reads.push(offset..offset + out.len() as u64);
+        longest = longest.max(out.len());
+        Ok::<(), Infallible>(())
+    };
+    let mut reader = FrameReader::over(LOG, Pieces::new(bytes.len() as u64, PIECE, read));
+    let mut found = Vec::new();
+    while let Ok(Some(frame)) = reader.next_frame() {
+        found.push(frame.payload.to_vec());
+    }
+    assert_eq!(found, payloads);
+    assert_eq!(reader.read_tail(), Ok(Tail::Clean { offset: bytes.len() as u64 }));
+    drop(reader);
+    assert!(reads.windows(2).all(|pair| pair[0].end == pair[1].start), "{reads:?}");
+    assert_eq!(reads.last().map(|read| read.end), Some(bytes.len() as u64));
+    assert!(longest < 900 + FRAME_HEADER_BYTES + PIECE as usize, "{longest} bytes at once");
+    let behind = reads.iter().filter(|read| read.start > bytes.len() as u64 / 2 + 900);
+    assert!(
+        behind.clone().count() > 1 && behind.clone().all(|read| read.end - read.start <= PIECE),
+        "{reads:?}"
+    );
+}
+
+/// What is searched for durable frames may be longer than what is held.
+#[test]
+fn a_frame_behind_damage_is_verified_a_piece_at_a_time() {
+    let mut bytes = log(&[b"lost".to_vec(), vec![7; 5000]]);
+    bytes[25] ^= 1;
+    let mut longest = 0;
+    let read = |offset: u64, out: &mut [u8]| {
+        out.copy_from_slice(&bytes[offset as usize..][..out.len()]);
+        longest = longest.max(out.len());
+        Ok::<(), Infallible>(())
+    };
+    let mut reader = FrameReader::over(LOG, Pieces::new(bytes.len() as u64, 64, read));
+    assert_eq!(reader.next_frame(), Ok(None));
+    assert_eq!(reader.read_tail(), Ok(Tail::Damaged { offset: 0 }));
+    assert_eq!(reader.find_next(), Ok(true));
+    drop(reader);
+    assert!(longest <= 64, "{longest} bytes at once");
+}
+
+#[test]
+fn bytes_that_cannot_be_read_are_an_error_and_no_end() {
+    let bytes = log(&three());
+    for failing in 0..bytes.len() as u64 {
+        let read = |offset: u64, out: &mut [u8]| {
+            out.copy_from_slice(&bytes[offset as usize..][..out.len()]);
+            if (offset..offset + out.len() as u64).contains(&failing) { Err(failing) } else { Ok(()) }
+        };
+        let mut reader = FrameReader::over(LOG, Pieces::new(bytes.len() as u64, 16, read));
+        let error = loop {
+            match reader.next_frame() {
+                Ok(Some(_)) => {}
+                Ok(None) => break reader.read_tail().map(drop),
+                Err(error) => break Err(error),
+            }
+        };
+        assert_eq!(error, Err(failing));
+    }
+}
+
 #[test]
 fn frame_has_golden_bytes() {
     let mut writer = FrameWriter::new(LOG, 0, first_prev(LOG));

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{LogBatch, PREALLOCATED_BYTES, Recovered, RecoveredSegment, Wal, recover, repair_scan, segments};
+use super::{
+    LogBatch, PIECE_BYTES, PREALLOCATED_BYTES, Recovered, RecoveredSegment, Wal, recover, repair_scan,
+    segments,
+};
 use crate::env::simulated::{FaultError, FaultRule, FaultTarget, Operation, SimConfig, SimEnv, Survival};
 use crate::env::{Access, Env};
 use crate::error::{ErrorKind, Result};
@@ -104,6 +107,80 @@ fn torn_end_is_cut_and_reads_the_same_afterwards() {
         let (after, _) = read(&device, FLOOR).unwrap();
         assert_eq!(after.len(), before.len() + 1, "cut at {cut}");
     }
+}
+
+/// Appends a batch of one put, numbered `seq`, whose frame has `bytes` bytes.
+fn append_frame(wal: &mut Wal, seq: u64, bytes: u64) {
+    // Frame, batch, kind, keyspace, key, and the length of the value in three bytes.
+    let around = 24 + 12 + 1 + 1 + (1 + 8) + 3;
+    let before = wal.current_bytes();
+    let value = vec![seq as u8; (bytes - around) as usize];
+    assert!(value.len() >= 1 << 14 && value.len() < 1 << 21, "a length in three bytes");
+    let mut ops = Vec::new();
+    let action = Action::Put { key: &seq.to_le_bytes(), value: &value };
+    put_op(&mut ops, &Op { keyspace: KeyspaceId(1), action });
+    wal.append(std::iter::once(LogBatch { first: Seq(seq), count: 1, ops: std::iter::once(&ops[..]) }))
+        .unwrap();
+    assert_eq!(wal.current_bytes() - before, bytes);
+}
+
+/// Frames that end at an edge of two pieces, reach over one, over several, and begin at one.
+#[test]
+fn frames_at_the_edges_of_pieces_are_read_back_and_a_tear_at_an_edge_is_cut_there() {
+    const LENGTHS: [u64; 6] =
+        [PIECE_BYTES / 2, PIECE_BYTES, PIECE_BYTES * 3 + 100, PIECE_BYTES, 20_000, 30_000];
+    let env = SimEnv::new(SimConfig::default());
+    let device = device(&env);
+    let mut wal = open(&device, FLOOR, &[]).unwrap();
+    let start = wal.current_bytes();
+    // The second frame begins at an edge.
+    append_frame(&mut wal, 1, PIECE_BYTES - start);
+    let mut ends = vec![wal.current_bytes()];
+    for (length, seq) in LENGTHS.into_iter().zip(2..) {
+        append_frame(&mut wal, seq, length);
+        ends.push(wal.current_bytes());
+    }
+    drop(wal);
+    let (seqs, _) = read(&device, FLOOR).unwrap();
+    assert_eq!(seqs, (1..=ends.len() as u64).collect::<Vec<_>>());
+    let edges = (1..=ends[ends.len() - 1] / PIECE_BYTES).map(|piece| piece * PIECE_BYTES);
+    let cuts = edges.chain(ends.iter().copied()).flat_map(|edge| [edge - 1, edge, edge + 1]);
+    for cut in cuts.filter(|cut| *cut <= ends[ends.len() - 1]) {
+        let image = env.crash(Survival::Everything);
+        image.truncate(Path::new(&path(1)), cut).unwrap();
+        let device = self::device(&image);
+        let (seqs, recovered) = read(&device, FLOOR).unwrap();
+        let whole = ends.iter().filter(|&&end| end <= cut).count();
+        assert_eq!(seqs, (1..=whole as u64).collect::<Vec<_>>(), "cut at {cut}");
+        recovered.repair(&device).unwrap();
+        let length = image.read_file(Path::new(&path(1))).unwrap().len() as u64;
+        assert_eq!(length, [&[start], &ends[..]].concat()[whole], "cut at {cut}");
+        let mut wal = open(&device, SegmentId(2), &recovered.segments).unwrap();
+        append(&mut wal, 100).unwrap();
+        assert_eq!(read(&device, FLOOR).unwrap().0, [&seqs[..], &[100]].concat(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn damage_in_a_piece_is_told_by_a_durable_frame_of_a_later_one() {
+    let env = SimEnv::new(SimConfig::default());
+    let device = device(&env);
+    let mut wal = open(&device, FLOOR, &[]).unwrap();
+    append(&mut wal, 1).unwrap();
+    let damaged = wal.current_bytes();
+    append_frame(&mut wal, 2, PIECE_BYTES * 2 + 17);
+    wal.durable().sync().unwrap();
+    append_frame(&mut wal, 3, PIECE_BYTES * 2);
+    drop(wal);
+    env.overwrite(Path::new(&path(1)), PIECE_BYTES + 5, &[0xff]).unwrap();
+    let error = read(&device, FLOOR).unwrap_err();
+    assert_eq!((error.kind(), error.offset()), (ErrorKind::Corruption, Some(damaged)), "{error}");
+    let mut seqs = Vec::new();
+    let lost = repair_scan(&device, FLOOR, |first, _| {
+        seqs.push(first.0);
+        Ok(())
+    });
+    assert_eq!((seqs, lost.unwrap().len()), (vec![1, 3], 1));
 }
 
 #[test]

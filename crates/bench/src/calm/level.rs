@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::auc::rank_auc;
 use super::logistic::{Example, logistic_auc};
-use super::report::{KindReport, LevelReport, Row, Split, Told, WINDOWS_WANTED, WindowCounts, Worst};
+use super::report::{
+    KindReport, LevelReport, Row, SIGNALS, Split, Told, WINDOWS_WANTED, WindowCounts, Worst,
+};
 use super::waits::Waits;
 use super::window::{Kind, Window};
 use crate::latency::{Latency, LatencySummary};
@@ -21,9 +23,6 @@ const TEN_SECONDS: usize = 20;
 
 /// A second is kept up with if no less and no more than this is missing.
 const KEPT_UP: f64 = 0.05;
-
-/// Names of the signals.
-pub const SIGNALS: [&str; 6] = ["read p99", "write p99", "hit ratio", "disk reads", "throughput", "space"];
 
 /// The signals of one window.
 type Signals = [Option<f64>; SIGNALS.len()];

@@ -217,6 +217,9 @@ impl EngineReport {
     }
 }
 
+/// Names of the signals of a window, as [`Split::auc`] and the tables list them.
+pub const SIGNALS: [&str; 6] = ["read p99", "write p99", "hit ratio", "disk reads", "throughput", "space"];
+
 /// Windows of each kind that are wanted.
 pub const WINDOWS_WANTED: usize = 30;
 
@@ -446,7 +449,7 @@ fn tail_rows(level: &LevelReport) -> Vec<Vec<String>> {
 fn auc_rows(level: &LevelReport) -> Vec<Vec<String>> {
     let rows = level.splits.iter().map(|split| {
         let mut row = vec![percent(level), told(split)];
-        let signals = super::level::SIGNALS.iter().map(|signal| split.auc.get(*signal).copied());
+        let signals = SIGNALS.iter().map(|signal| split.auc.get(*signal).copied());
         row.extend(signals.chain([split.auc_clients, split.auc_all]).map(|auc| optional(auc, 2)));
         row
     });

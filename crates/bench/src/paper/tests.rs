@@ -1,8 +1,14 @@
-//! Tests of the whole catalogue, and of each figure at a scale of seconds.
+//! Tests of the whole catalogue, and of each figure at a scale of seconds; at a larger one with `TERRACE_LONG=1`, which
+//! divides by less.
 
 use std::collections::BTreeSet;
 
 use super::*;
+
+/// What sizes are divided by: `long` with `TERRACE_LONG=1`, `brief` otherwise.
+pub(super) fn brief_or_long(brief: f64, long: f64) -> f64 {
+    if std::env::var("TERRACE_LONG").is_ok_and(|value| value != "0") { long } else { brief }
+}
 
 fn choice(scale: f64) -> Choice {
     Choice { machine: None, scale: Some(scale), sync: None, seed: 1 }
@@ -95,7 +101,7 @@ fn figures_over_time_go_on_to_their_end() {
 #[test]
 fn every_figure_of_dlc_runs() {
     for experiment in experiments().filter(|experiment| experiment.paper() == "dlc") {
-        let run = small_run(experiment.id, 16384.0);
+        let run = small_run(experiment.id, brief_or_long(65536.0, 16384.0));
         assert!(run.missing.is_empty(), "{}", experiment.id);
     }
 }

@@ -1,5 +1,6 @@
 //! The timeline of an experiment: latencies of requests by interval, and samples of counters.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,60 +15,96 @@ use crate::Result;
 /// Longest latency that the histogram distinguishes: an hour.
 const NANOS_MAX: u64 = 3_600_000_000_000;
 
-/// Latencies, in nanoseconds to two digits.
-#[derive(Clone, Debug)]
-pub struct Latencies(Histogram<u64>);
+/// So many latencies take less memory one by one than as a histogram.
+const FEW: usize = 1000;
 
-impl Default for Latencies {
-    fn default() -> Self {
-        let mut nanos = Histogram::new(2).expect("invariant: two digits are supported");
-        nanos.auto(true);
-        Self(nanos)
-    }
+/// Latencies, in nanoseconds to two digits.
+#[derive(Clone, Debug, Default)]
+pub struct Latencies {
+    /// As they came, while they are few: an interval of one client has some dozens, and there are thousands of these.
+    few: Vec<u64>,
+    /// All of them, once they are many.
+    many: Option<Histogram<u64>>,
 }
 
 impl Latencies {
     /// Adds one.
     pub fn record(&mut self, time: Duration) {
-        let nanos = u64::try_from(time.as_nanos()).unwrap_or(NANOS_MAX).min(NANOS_MAX);
-        self.0.record(nanos).expect("invariant: a histogram that grows takes any value");
+        self.add(u64::try_from(time.as_nanos()).unwrap_or(NANOS_MAX).min(NANOS_MAX));
+    }
+
+    fn add(&mut self, nanos: u64) {
+        if self.many.is_none() && self.few.len() < FEW {
+            self.few.push(nanos);
+        } else {
+            put(self.as_many(), nanos);
+        }
     }
 
     /// Adds those of another.
     pub fn merge(&mut self, other: &Self) {
-        self.0.add(&other.0).expect("invariant: a histogram that grows takes any value");
+        match &other.many {
+            Some(many) => {
+                self.as_many().add(many).expect("invariant: a histogram that grows takes any value")
+            }
+            None => other.few.iter().for_each(|&nanos| self.add(nanos)),
+        }
+    }
+
+    /// Makes a histogram of them.
+    fn as_many(&mut self) -> &mut Histogram<u64> {
+        let few = std::mem::take(&mut self.few);
+        self.many.get_or_insert_with(|| histogram(&few))
+    }
+
+    fn all(&self) -> Cow<'_, Histogram<u64>> {
+        self.many.as_ref().map_or_else(|| Cow::Owned(histogram(&self.few)), Cow::Borrowed)
     }
 
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.0.len()
+        self.few.len() as u64 + self.many.as_ref().map_or(0, Histogram::len)
     }
 
     /// Arithmetic mean, in microseconds.
     #[must_use]
     pub fn mean(&self) -> f64 {
-        self.0.mean() / 1000.0
+        self.all().mean() / 1000.0
     }
 
     /// The latency, in microseconds, that `percent` in a hundred do not exceed.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> f64 {
-        self.0.value_at_percentile(percent) as f64 / 1000.0
+        self.all().value_at_percentile(percent) as f64 / 1000.0
     }
 
     /// The share of latencies above `micros` microseconds, 0 to 1.
     #[must_use]
     pub fn share_above(&self, micros: f64) -> f64 {
-        let below = self.0.count_between(0, (micros * 1000.0) as u64);
-        1.0 - below as f64 / self.0.len().max(1) as f64
+        let below = self.all().count_between(0, (micros * 1000.0) as u64);
+        1.0 - below as f64 / self.count().max(1) as f64
     }
 
     /// Points of the cumulative distribution: latency in microseconds, percent that do not exceed it.
     #[must_use]
     pub fn distribution(&self) -> Vec<[f64; 2]> {
-        PERCENTILES.iter().map(|&percent| [self.percentile(percent), percent]).collect()
+        let all = self.all();
+        let at = |percent| all.value_at_percentile(percent) as f64 / 1000.0;
+        PERCENTILES.iter().map(|&percent| [at(percent), percent]).collect()
     }
+}
+
+/// A histogram of `latencies`, which grows.
+fn histogram(latencies: &[u64]) -> Histogram<u64> {
+    let mut histogram = Histogram::new(2).expect("invariant: two digits are supported");
+    histogram.auto(true);
+    latencies.iter().for_each(|&nanos| put(&mut histogram, nanos));
+    histogram
+}
+
+fn put(histogram: &mut Histogram<u64>, nanos: u64) {
+    histogram.record(nanos).expect("invariant: a histogram that grows takes any value");
 }
 
 /// Where a distribution is sampled.
@@ -168,6 +205,29 @@ pub fn sampled<T: Send + 'static, R: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_and_many_latencies_are_told_alike() {
+        let nanos = |n: u64| 50_000 + n * 7919 % 1_000_003;
+        for count in [0, 1, FEW - 1, FEW, FEW + 1, 3 * FEW] {
+            let (mut one_by_one, mut parts) = (Latencies::default(), vec![Latencies::default(); 7]);
+            let all = histogram(&(0..count as u64).map(nanos).collect::<Vec<_>>());
+            for n in 0..count {
+                one_by_one.record(Duration::from_nanos(nanos(n as u64)));
+                // The first part has most of them.
+                parts[if n % 3 > 0 { 0 } else { n % 7 }].record(Duration::from_nanos(nanos(n as u64)));
+            }
+            let merged = parts.iter().skip(1).fold(parts[0].clone(), |mut sum, part| {
+                sum.merge(part);
+                sum
+            });
+            for told in [&one_by_one, &merged] {
+                assert_eq!((told.count(), told.mean()), (count as u64, all.mean() / 1000.0));
+                assert_eq!(told.percentile(99.0), all.value_at_percentile(99.0) as f64 / 1000.0);
+                assert_eq!(told.many.is_some(), count > FEW, "{count}");
+            }
+        }
+    }
 
     #[test]
     fn requests_fall_into_the_interval_in_which_they_end() {

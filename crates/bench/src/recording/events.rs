@@ -15,7 +15,8 @@ const SAMPLES_APART: Duration = Duration::from_millis(90);
 pub enum Job {
     /// A memtable becomes tables.
     Flush,
-    /// Tables become tables.
+    /// Tables become tables. Stored runs may call it a merge.
+    #[serde(alias = "merge")]
     Compaction,
     /// Writers wait, or are slowed down.
     Stall,
@@ -142,6 +143,12 @@ mod tests {
         assert_eq!((second.len(), second[0].job, second[0].bytes), (1, Job::Compaction, 9));
         assert_eq!(second[0].end.map(|end| end - second[0].start), Some(Duration::from_millis(5)));
         assert!(log.take().is_empty());
+    }
+
+    #[test]
+    fn a_stored_merge_is_a_compaction() {
+        let job = |name: &str| serde_json::from_value::<Job>(name.into()).unwrap();
+        assert_eq!((job("merge"), job("compaction")), (Job::Compaction, Job::Compaction));
     }
 
     #[test]

@@ -39,6 +39,6 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
     let Some(FileName::Manifest(number)) = files::name(&path) else {
         bail!("{} is no manifest by its name, which the checksums depend on", path.display());
     };
-    let bytes = files::read(&path)?;
-    arguments.dump.print(|printer| dump_manifest(number, &bytes, printer))
+    let bytes = files::log(&path)?;
+    arguments.dump.print(|printer| dump_manifest(number, bytes, printer))
 }

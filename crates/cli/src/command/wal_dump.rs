@@ -30,6 +30,6 @@ pub fn run(arguments: &Arguments) -> Result<Answer> {
     let Some(FileName::Wal(segment)) = files::name(&arguments.file) else {
         bail!("{} is no log segment by its name, which the checksums depend on", arguments.file.display());
     };
-    let bytes = files::read(&arguments.file)?;
-    arguments.dump.print(|printer| dump_wal(segment, &bytes, printer))
+    let bytes = files::log(&arguments.file)?;
+    arguments.dump.print(|printer| dump_wal(segment, bytes, printer))
 }

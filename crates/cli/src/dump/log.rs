@@ -2,24 +2,24 @@
 
 use std::io::{self, Write};
 
-use terrace::format::log::{Frame, FrameReader, Tail};
+use terrace::format::log::{Frame, FrameReader, LogBytes, Tail};
 
 use super::{Line, Printer};
 
 /// Prints the frames of the log `log_id`, each by `print`, and skips damage.
 pub fn dump_frames<W: Write>(
     log_id: u64,
-    bytes: &[u8],
+    bytes: impl LogBytes<Error = io::Error>,
     printer: &mut Printer<W>,
     mut print: impl FnMut(&Frame<'_>, &mut Printer<W>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut frames = FrameReader::new(log_id, bytes);
+    let mut frames = FrameReader::over(log_id, bytes);
     loop {
-        for frame in frames.by_ref() {
+        while let Some(frame) = frames.next_frame()? {
             print(&frame, printer)?;
         }
-        let tail = frames.tail();
-        let goes_on = frames.skip_damage();
+        let tail = frames.read_tail()?;
+        let goes_on = frames.find_next()?;
         match tail {
             Tail::Clean { offset } => {
                 return printer.line(&Line::new(0, "end").field("offset", offset).field("state", "clean"));

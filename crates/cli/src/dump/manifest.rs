@@ -1,22 +1,40 @@
-//! The dump of a manifest: the edits of the catalog. The first one is the whole catalog when the file was begun.
+//! The dump of a manifest: whose it is, and the edits of the catalog. The first one is the whole catalog when the file
+//! was begun.
 
 use std::io::{self, Write};
 
 use terrace::format::edit::{Edit, KeyspaceChange, TableRecord, TreeEdit};
-use terrace::format::log::FRAME_HEADER_BYTES;
+use terrace::format::log::{FRAME_HEADER_BYTES, Frame, LogBytes};
+use terrace::format::manifest::{EDIT_FRAME, ManifestStart, START_FRAME};
 use terrace::format::names::log_id_of_manifest;
 
 use super::log::dump_frames;
 use super::{Line, Printer};
 
 /// Prints `bytes`, the whole contents of manifest `number`.
-pub fn dump_manifest<W: Write>(number: u64, bytes: &[u8], printer: &mut Printer<W>) -> io::Result<()> {
+pub fn dump_manifest<W: Write>(
+    number: u64,
+    bytes: impl LogBytes<Error = io::Error>,
+    printer: &mut Printer<W>,
+) -> io::Result<()> {
     dump_frames(log_id_of_manifest(number), bytes, printer, |frame, printer| {
-        match Edit::decode(frame.payload) {
-            Ok(edit) => dump_edit(frame.offset, &edit, printer),
-            Err(error) => printer.malformed(0, frame.offset + FRAME_HEADER_BYTES as u64, &error),
+        let payload_at = frame.offset + FRAME_HEADER_BYTES as u64;
+        match frame.kind {
+            START_FRAME => match ManifestStart::decode(frame.payload) {
+                Ok(start) => printer.line(&head(frame, "start").field("store", start.store.to_string())),
+                Err(error) => printer.malformed(0, payload_at, &error),
+            },
+            EDIT_FRAME => match Edit::decode(frame.payload) {
+                Ok(edit) => dump_edit(frame.offset, &edit, printer),
+                Err(error) => printer.malformed(0, payload_at, &error),
+            },
+            kind => printer.line(&head(frame, "frame").field("kind", kind)),
         }
     })
+}
+
+fn head(frame: &Frame<'_>, what: &'static str) -> Line {
+    Line::new(0, what).field("offset", frame.offset)
 }
 
 fn dump_edit<W: Write>(offset: u64, edit: &Edit, printer: &mut Printer<W>) -> io::Result<()> {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use terrace::format::Malformed;
 use terrace::format::batch::{Action, BATCH_HEADER_BYTES, Op, Ops};
-use terrace::format::log::{FRAME_HEADER_BYTES, Frame};
+use terrace::format::log::{FRAME_HEADER_BYTES, Frame, LogBytes};
 use terrace::format::segment::{BATCH_FRAME, START_FRAME, SegmentStart};
 use terrace::types::SegmentId;
 
@@ -12,7 +12,11 @@ use super::log::dump_frames;
 use super::{Line, Printer};
 
 /// Prints `bytes`, the whole contents of `segment`.
-pub fn dump_wal<W: Write>(segment: SegmentId, bytes: &[u8], printer: &mut Printer<W>) -> io::Result<()> {
+pub fn dump_wal<W: Write>(
+    segment: SegmentId,
+    bytes: impl LogBytes<Error = io::Error>,
+    printer: &mut Printer<W>,
+) -> io::Result<()> {
     dump_frames(segment.0, bytes, printer, |frame, printer| {
         let payload_at = frame.offset + FRAME_HEADER_BYTES as u64;
         match frame.kind {

@@ -1,6 +1,8 @@
 //! Shared by the tests: runs the built command in a directory of its own.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+pub mod browser;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};

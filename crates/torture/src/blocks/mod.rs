@@ -8,7 +8,7 @@
 //! that moment.
 
 mod disk;
-mod image;
+pub mod image;
 
 use std::fs::File;
 use std::io;

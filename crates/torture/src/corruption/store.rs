@@ -11,6 +11,7 @@ use terrace::format::block::Block;
 use terrace::format::checksum::Place;
 use terrace::format::edit::Edit;
 use terrace::format::log::FrameReader;
+use terrace::format::manifest::EDIT_FRAME;
 use terrace::format::pack::{PACK_TRAILER_BYTES, PackDirectory};
 use terrace::format::table::{BlockHandle, FOOTER_BYTES, Footer, open_block};
 use terrace::types::{Extent, TableId};
@@ -207,8 +208,9 @@ impl Image {
         let mut live = BTreeMap::new();
         let path = &self.files("MANIFEST")[0];
         let bytes = self.read(path);
-        let frames: Vec<_> = FrameReader::new(MANIFEST_LOG | number_of(path), &bytes).collect();
-        for frame in &frames {
+        let frames = FrameReader::new(MANIFEST_LOG | number_of(path), &bytes);
+        let edits: Vec<_> = frames.filter(|frame| frame.kind == EDIT_FRAME).collect();
+        for frame in &edits {
             for tree in Edit::decode(frame.payload).unwrap().trees {
                 for (_, id) in &tree.drop {
                     live.remove(id);
@@ -216,7 +218,7 @@ impl Image {
                 live.extend(tree.add.into_iter().map(|(_, table)| (table.id, table.extent)));
             }
         }
-        (live, frames.len())
+        (live, edits.len())
     }
 
     /// Which bytes of a pack something depends on, and where its live tables and their blocks lie. All other bytes

@@ -9,11 +9,14 @@
 //! number alone, whatever operations came before it. So a failure can be reduced to the operations that it needs, and
 //! replayed by their numbers. On real files no seed orders the threads.
 
+mod bounds;
 mod cursors;
 mod diary;
+mod readers;
 mod reading;
-mod reduce;
+pub mod reduce;
 mod run;
+mod runner;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,7 +26,7 @@ use terrace::Options;
 use terrace::env::simulated::{Journal, SimConfig, SimEnv};
 
 use self::diary::Diary;
-use self::run::{Machine, Ran, Runner};
+use self::runner::{Machine, Ran, Runner};
 use crate::option_sets;
 use crate::panics::explained;
 use crate::seed::Rng;

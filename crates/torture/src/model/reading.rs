@@ -1,34 +1,14 @@
 //! How the caller reads: lookups, iterators that are kept half-way, snapshots, and the whole store at once.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::ops::Bound;
+use std::collections::BTreeMap;
 
-use terrace::{Iter, Keyspace, Slice, Snapshot};
+use terrace::{Keyspace, Slice};
 
-use super::run::Runner;
+use super::bounds::{as_slice, is_inverted, shown, starting_with};
+use super::readers::{View, Walk};
+use super::runner::Runner;
 use crate::client::difference;
 use crate::oracle::{self, DEFAULT, Dump, show};
-
-/// An iterator in the middle of its way, and what it must still show.
-pub(super) struct Walk {
-    iter: Iter,
-    rest: VecDeque<(Vec<u8>, Vec<u8>)>,
-    what: String,
-}
-
-pub(super) struct View {
-    pub(super) snapshot: Snapshot,
-    pub(super) at: u64,
-    /// Keyspaces that existed then.
-    spaces: Vec<Keyspace>,
-}
-
-impl View {
-    /// Whether `space` existed then.
-    pub(super) fn has(&self, space: &Keyspace) -> bool {
-        self.spaces.iter().any(|other| other.id() == space.id())
-    }
-}
 
 impl Runner {
     pub(super) fn lookup(&mut self) {
@@ -79,14 +59,6 @@ impl Runner {
         };
         self.walks.push(Walk { iter: iter.unwrap(), rest: expected.into_iter().collect(), what });
         self.ran.iterators += 1;
-    }
-
-    pub(super) fn bound(&mut self) -> Bound<Vec<u8>> {
-        match self.rng.below(3) {
-            0 => Bound::Unbounded,
-            1 => Bound::Included(self.key()),
-            _ => Bound::Excluded(self.key()),
-        }
     }
 
     /// Some steps of a walk that was started before.
@@ -212,42 +184,5 @@ impl Runner {
     pub(super) fn verify(&self) {
         let report = self.db().verify().unwrap();
         assert!(report.problems.is_empty(), "{:?}", report.problems);
-    }
-}
-
-/// The keys that start with `prefix`.
-pub(super) fn starting_with(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    let end = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
-        let mut end = prefix[..=last].to_vec();
-        end[last] += 1;
-        end
-    });
-    (Bound::Included(prefix.to_vec()), end.map_or(Bound::Unbounded, Bound::Excluded))
-}
-
-/// Whether nothing can lie between the two, which the standard library's map refuses to look for.
-pub(super) fn is_inverted(from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> bool {
-    match (from, to) {
-        (Bound::Included(from), Bound::Included(to)) => from > to,
-        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => {
-            from >= to
-        }
-        _ => false,
-    }
-}
-
-pub(super) fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
-    match bound {
-        Bound::Included(key) => Bound::Included(key),
-        Bound::Excluded(key) => Bound::Excluded(key),
-        Bound::Unbounded => Bound::Unbounded,
-    }
-}
-
-pub(super) fn shown(bound: &Bound<Vec<u8>>) -> String {
-    match bound {
-        Bound::Included(key) => format!("={}", show(key)),
-        Bound::Excluded(key) => format!("<>{}", show(key)),
-        Bound::Unbounded => "open".into(),
     }
 }

@@ -28,7 +28,7 @@ fn i8_a_reader_that_held_too_late_is_told_by_the_manifest() {
         };
         let device = Device::new(env.clone(), "/db".into(), Arc::default());
         let (opening, chunks) = (opening(&env, Options::default(), true), Arc::new(ChunkPool::new(0)));
-        let store = Store { opening: &opening, device: Arc::new(device), chunks };
+        let store = Store { opening: &opening, device: Arc::new(device), id: StoreId(0), chunks };
         let see = || store.assemble(&Manifest::load(&store.device).unwrap()).unwrap();
         let verdict = |seen: &Catalog| store.check_held(seen).map_err(|error| error.kind());
 
@@ -69,7 +69,7 @@ fn i8_a_reader_that_held_too_late_for_one_table_of_a_pack_is_told_by_the_manifes
         writer.write.seal_all().and_then(|()| writer.background.wait_flushed()).unwrap();
         let device = Device::new(env.clone(), "/db".into(), Arc::default());
         let (opening, chunks) = (opening(&env, options, true), Arc::new(ChunkPool::new(0)));
-        let store = Store { opening: &opening, device: Arc::new(device), chunks };
+        let store = Store { opening: &opening, device: Arc::new(device), id: StoreId(0), chunks };
         let see = || store.assemble(&Manifest::load(&store.device).unwrap()).unwrap();
 
         let seen = see();

@@ -328,6 +328,7 @@ fn lookups(setting: &Setting, table_mib: u64) -> Result<(Options, Latencies)> {
 mod tests {
     use super::*;
     use crate::paper::machine::Machine;
+    use crate::paper::tests::brief_or_long;
 
     fn setting(scale: f64) -> Setting {
         Setting { machine: Machine::preset("laptop-sata-ssd").unwrap(), scale, seed: 1 }
@@ -346,7 +347,7 @@ mod tests {
 
     /// The longest tests of this crate: apart, so that they run beside each other.
     fn take_the_syncs_that_the_model_says(group_mib: u64) {
-        let setting = setting(4096.0);
+        let setting = setting(brief_or_long(8192.0, 4096.0));
         let loaded = load(&setting, grouped(&setting, group_mib)).unwrap();
         let (counted, predicted) = (counted(&loaded.stats), predicted(&loaded));
         assert!(misprediction(&loaded) < 0.05, "{counted} for {predicted}");

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use plotters::prelude::*;
 
 use super::axis::{Axis, short};
-use super::chart::{GRID, LETTER, WIDTH};
+use super::chart::{GRID, LETTER, LETTER_WIDTH, WIDTH};
 use super::ink::{BAR_OPACITY, Ink};
 use crate::Result;
 
@@ -123,8 +123,6 @@ const BOTTOM: u32 = 44;
 const RIGHT: u32 = 58;
 /// Room for the bars at least, however long their names are.
 const BARS: u32 = 200;
-/// Average width of a letter.
-const LETTER_WIDTH: u32 = 7;
 
 /// Bars that begin at 1, on a logarithmic axis, from top to bottom, as an SVG element.
 ///

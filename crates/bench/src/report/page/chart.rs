@@ -11,8 +11,16 @@ use super::ink::{Ink, MARK, Mark};
 use crate::Result;
 
 pub const WIDTH: u32 = 560;
-const HEIGHT: u32 = 230;
-const LEFT: u32 = 66;
+/// Height of the lines with their axes at least, however short the title of the vertical axis is.
+const HEIGHT_MIN: u32 = 230;
+/// Room for the vertical axis at least, however short the names of the rows are.
+const LEFT_MIN: u32 = 66;
+/// Width of a wide letter of such a name, and what is beside the name.
+const NAME_LETTER: u32 = 8;
+const NAME_MARGIN: u32 = 10;
+/// Room beside the title of the vertical axis, whose letters are higher than the drawing library believes.
+const MARGIN_LEFT: u32 = 3;
+const TOP: u32 = 10;
 const RIGHT: u32 = 14;
 const BOTTOM: u32 = 40;
 const LANE: u32 = 13;
@@ -24,8 +32,9 @@ const DOTS_MAX: usize = 14;
 /// Marks on a line of more points, at most.
 const MARKS_MAX: usize = 8;
 
-/// Height of the letters in pixels.
+/// Height of the letters in pixels, and their average width.
 pub const LETTER: u32 = 14;
+pub const LETTER_WIDTH: u32 = 7;
 
 /// A chart.
 pub struct Chart {
@@ -63,15 +72,27 @@ impl Chart {
         Ok(svg)
     }
 
+    /// Room to the left of the lines and the rows.
+    fn left(&self) -> u32 {
+        let longest = self.lanes.iter().map(|lane| lane.name.len() as u32).max().unwrap_or(0);
+        LEFT_MIN.max(longest * NAME_LETTER + NAME_MARGIN)
+    }
+
+    /// Height of the lines with their axes: the title of the vertical one is centred beside the lines.
+    fn height(&self) -> u32 {
+        HEIGHT_MIN.max(self.y.title.len() as u32 * LETTER_WIDTH + BOTTOM)
+    }
+
     fn draw(&self, svg: &mut String) -> Drawn<()> {
         let lanes = self.lanes.len() as u32 * LANE;
-        let root = SVGBackend::with_string(svg, (WIDTH, HEIGHT + lanes)).into_drawing_area();
-        let (lines, lanes) = root.split_vertically(HEIGHT);
+        let root = SVGBackend::with_string(svg, (WIDTH, self.height() + lanes)).into_drawing_area();
+        let (lines, lanes) = root.split_vertically(self.height());
         let mut chart = ChartBuilder::on(&lines)
-            .margin_top(10)
+            .margin_top(TOP)
+            .margin_left(MARGIN_LEFT)
             .margin_right(RIGHT)
             .x_label_area_size(BOTTOM)
-            .y_label_area_size(LEFT)
+            .y_label_area_size(self.left() - MARGIN_LEFT)
             .build_cartesian_2d(&self.x, &self.y)?;
         chart
             .configure_mesh()
@@ -120,17 +141,18 @@ impl Chart {
 
     /// A pixel of a lane is marked if anything went on in its time.
     fn draw_lanes(&self, area: &Area) -> Drawn<()> {
-        let pixels = f64::from(WIDTH - LEFT - RIGHT);
+        let left = self.left();
+        let pixels = f64::from(WIDTH - left - RIGHT);
         let (low, high) = self.x.ends;
         let pixel = |value: f64| {
             let place = self.x.place(value).unwrap_or(low);
-            LEFT as i32 + ((place - low) / (high - low) * pixels).floor() as i32
+            left as i32 + ((place - low) / (high - low) * pixels).floor() as i32
         };
         let style = ("sans-serif", LETTER).into_text_style(area).pos(Pos::new(HPos::Right, VPos::Center));
         for (row, lane) in self.lanes.iter().enumerate() {
             let (top, middle) = (row as i32 * LANE as i32, row as i32 * LANE as i32 + LANE as i32 / 2);
-            area.draw(&Text::new(lane.name.clone(), (LEFT as i32 - 6, middle), style.clone()))?;
-            let ends = (LEFT as i32, (WIDTH - RIGHT) as i32);
+            area.draw(&Text::new(lane.name.clone(), (left as i32 - 6, middle), style.clone()))?;
+            let ends = (left as i32, (WIDTH - RIGHT) as i32);
             area.draw(&PathElement::new(vec![(ends.0, middle), (ends.1, middle)], GRID))?;
             let spans = lane.marks.iter().map(|(from, to)| (pixel(*from), pixel(*to) + 1));
             for (from, to) in united(spans.collect()) {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{figure, of_run};
+use super::{of_run, wide_figure};
 use crate::layouts::{Cell, Quantity};
 use crate::report::Stored;
 
@@ -20,7 +20,7 @@ pub fn sections(runs: &[Stored]) -> Markup {
                 "Each field tells how many times better a layout is than the first one, on the same work: green is better, red "
                 "is worse, the darker the more."
             }
-            @for quantity in Quantity::ALL { (figure(quantity.name(), &html! {}, heat_map(&run.layout_map, quantity).into_string())) }
+            @for quantity in Quantity::ALL { (wide_figure(quantity.name(), &heat_map(&run.layout_map, quantity))) }
         }
     }
 }
@@ -32,7 +32,8 @@ fn heat_map(cells: &[Cell], quantity: Quantity) -> Markup {
     let middle = |column: usize| MARGIN.0 + column * FIELD.0 + FIELD.0 / 2;
     let baseline = |row: usize| MARGIN.1 + row * FIELD.1 + FIELD.1 * 7 / 10;
     html! {
-        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height) font-size="12" font-family="sans-serif" {
+        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height) viewBox=(format!("0 0 {width} {height}"))
+            font-size="12" font-family="sans-serif" {
             @for (column, name) in columns.iter().enumerate() {
                 text x=(middle(column)) y=(MARGIN.1 - 8) text-anchor="middle" { (name) }
             }
@@ -44,11 +45,16 @@ fn heat_map(cells: &[Cell], quantity: Quantity) -> Markup {
                     @let times = cell.reference().map_or(1.0, |reference| quantity.advantage(layout, reference));
                     rect x=(MARGIN.0 + column * FIELD.0) y=(MARGIN.1 + row * FIELD.1) width=(FIELD.0 - 2)
                         height=(FIELD.1 - 2) fill=(colour(times)) {}
-                    text x=(middle(column)) y=(baseline(row)) text-anchor="middle" { (format!("{times:.2}")) }
+                    text x=(middle(column)) y=(baseline(row)) text-anchor="middle" { (words(times)) }
                 }
             }
         }
     }
+}
+
+/// A factor that fits into a field: a layout that writes or reads nothing is better by any number.
+fn words(times: f64) -> String {
+    if times < 1000.0 { format!("{times:.2}") } else { "> 999".to_owned() }
 }
 
 /// Green from 1 to 4 times better, red from 1 to 4 times worse.
@@ -62,6 +68,14 @@ fn colour(times: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn factors_fit_into_their_fields() {
+        assert_eq!(
+            [0.0, 1.0, 999.99, 1e300, f64::INFINITY].map(words),
+            ["0.00", "1.00", "999.99", "> 999", "> 999"]
+        );
+    }
 
     #[test]
     fn what_is_better_is_green_and_what_is_worse_is_red() {

@@ -131,6 +131,16 @@ fn figure(title: &str, legend: &Markup, svg: String) -> Markup {
     }
 }
 
+/// A picture with its title, as wide as it is drawn where the page has room.
+fn wide_figure(title: &str, svg: &Markup) -> Markup {
+    html! {
+        figure.wide {
+            figcaption { (title) }
+            (svg)
+        }
+    }
+}
+
 /// `name` after that of its run, where there are several.
 fn of_run(runs: &[Stored], run: &Stored, name: &str) -> String {
     if runs.len() > 1 { format!("{}: {name}", run.name) } else { name.to_owned() }
