@@ -1,7 +1,7 @@
 //! What one more run of level 0 takes of a scan whose blocks are cached, in bytes of compaction: the price by which readers run up a
 //! debt (`Costs::seek_cached`), measured.
 //!
-//! `cargo bench -p terrace-benches --bench seeks`. Three stores of 3,000,000 records of 116 bytes, of which 340,000 lie in no run of level 0, in one, or
+//! `cargo bench --bench seeks`. Three stores of 3,000,000 records of 116 bytes, of which 340,000 lie in no run of level 0, in one, or
 //! in four. Scans of each take turns, in batches; figures are medians of the processor time of a scan. Then one store is compacted.
 //! What the figures were is in docs/benchmarks/choices.md.
 #![allow(missing_docs, reason = "a program, not a library")]
