@@ -235,6 +235,8 @@ pub struct CompactionStats {
     pub given_up: u64,
     /// Tables that were dropped unread, because every value in them had expired.
     pub expired_tables: u64,
+    /// Tables that were dropped unread, because newer ones have every key of theirs.
+    pub hidden_tables: u64,
     /// Entries read.
     pub records_in: u64,
     /// Entries written.

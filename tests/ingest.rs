@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use terrace::env::simulated::{FaultError, FaultRule, FaultTarget, Journal, SimConfig, SimEnv, Survival};
 use terrace::env::{Env, Priority};
-use terrace::{Db, ErrorKind, Ingest, Iter, Keyspace};
+use terrace::{Db, ErrorKind, Ingest, Iter, Keyspace, KeyspaceOptions, Options};
 use terrace_torture::TreeParts as _;
 use terrace_torture::client::open;
 use terrace_torture::{Replay, Rng, tiny};
@@ -213,7 +213,11 @@ fn ingest_in_a_row(env: &Arc<SimEnv>) -> (usize, bool) {
         let Ok(db) = open(&env, &tiny()) else { return (0, false) };
         for round in 0..60 {
             let ingested = db.ingest().and_then(|mut ingest| {
-                push(&mut ingest, 0..1000, 7, round)?;
+                for n in (0..1000).step_by(7) {
+                    ingest.push(key(n), value(n, round))?;
+                    // No two rounds have the same keys, so none hides another.
+                    ingest.delete([key(n), vec![round as u8]].concat())?;
+                }
                 ingest.finish()
             });
             if ingested.is_err() {
@@ -516,5 +520,202 @@ fn readers_see_ingests_that_end_together_at_one_moment_and_none_waits_for_anothe
             threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join());
             assert!(db.verify().unwrap().problems.is_empty());
         });
+    }
+}
+
+/// All of what is ingested fits into level 1.
+fn one_level() -> Options {
+    let tree = tiny().tree.with(|tree| *tree.level1_bytes() = 4 << 20);
+    Options { tree, ..tiny() }
+}
+
+/// Runs of all levels, entries in them, and compactions so far.
+fn runs(db: &Db) -> (usize, u64, u64) {
+    let shape = db.keyspace("default").unwrap().shape();
+    let sum = |of: fn(&terrace::LevelShape) -> u64| shape.levels.iter().map(of).sum::<u64>();
+    (sum(|level| level.runs as u64) as usize, sum(|level| level.entries), db.stats().compaction.jobs)
+}
+
+/// All keys of a round, with values of a size of its own.
+fn ingest_all(db: &Db, round: usize) {
+    let mut ingest = db.ingest().unwrap();
+    (0..1000).for_each(|n| ingest.push(key(n), value(n, round).repeat(1 + round % 3)).unwrap());
+    ingest.finish().unwrap();
+}
+
+fn holds_all(entries: impl Iterator<Item = (Vec<u8>, Vec<u8>)>, round: usize) {
+    assert!(
+        entries.eq((0..1000).map(|n| (key(n), value(n, round).repeat(1 + round % 3)))),
+        "of round {round}"
+    );
+}
+
+#[test]
+fn the_same_keys_again_leave_one_run_and_no_compaction_reads_or_writes_for_it() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let mut db = open(&env, &one_level()).unwrap();
+        for round in 0..10 {
+            ingest_all(&db, round);
+            db.wait_idle().unwrap();
+            assert_eq!(runs(&db), (1, 1000, 0), "round {round}");
+            holds_all(entries(db.iter().unwrap()).into_iter(), round);
+            if round == 4 {
+                // The manifest remembers which keys there are.
+                db.close().unwrap();
+                db = open(&env, &one_level()).unwrap();
+            }
+        }
+        let compaction = db.stats().compaction;
+        assert!(compaction.hidden_tables > 20 && compaction.bytes_out == 0, "{compaction:?}");
+        // What has another key, or one key less, is merged.
+        let tables = db.stats().compaction.hidden_tables;
+        let mut ingest = db.ingest().unwrap();
+        (0..1000).filter(|n| *n != 500).for_each(|n| ingest.push(key(n), "last").unwrap());
+        ingest.finish().unwrap();
+        db.wait_idle().unwrap();
+        assert!(db.stats().compaction.hidden_tables > tables, "where the keys are the same");
+        assert_eq!(db.iter().unwrap().count(), 1000);
+        assert_eq!(db.get(key(500)).unwrap().unwrap(), value(500, 9));
+        // What has been merged tells its keys as well.
+        db.compact().unwrap();
+        let jobs = runs(&db).2;
+        assert!(jobs > 0);
+        ingest_all(&db, 10);
+        db.wait_idle().unwrap();
+        assert_eq!(runs(&db), (1, 1000, jobs));
+        holds_all(entries(db.iter().unwrap()).into_iter(), 10);
+        assert!(db.verify().unwrap().problems.is_empty());
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn what_a_snapshot_sees_stays_under_the_same_keys_until_it_goes() {
+    SimEnv::run(SimConfig::default(), |env| {
+        let db = open(&env, &one_level()).unwrap();
+        ingest_all(&db, 0);
+        let snapshot = db.snapshot();
+        let iterator = db.iter().unwrap();
+        (1..4).for_each(|round| ingest_all(&db, round));
+        db.wait_idle().unwrap();
+        holds_all(entries(snapshot.iter().unwrap()).into_iter(), 0);
+        holds_all(entries(db.iter().unwrap()).into_iter(), 3);
+        assert_eq!(runs(&db).0, 2, "the first one, and the last");
+        drop(snapshot);
+        // Nobody calls anything.
+        env.sleep(std::time::Duration::from_secs(1));
+        assert_eq!(runs(&db), (1, 1000, 0));
+        holds_all(entries(iterator).into_iter(), 0);
+        db.close().unwrap();
+    });
+}
+
+/// What is under an older run comes back for nobody when that goes: deletes of the newer one hide it as well, in keyspaces
+/// whose values expire, too.
+#[test]
+fn nothing_comes_back_when_hidden_tables_go() {
+    for (seed, ttl) in (0..12).zip([None, Some(std::time::Duration::from_secs(90))].into_iter().cycle()) {
+        let _replay = Replay(format!("seed {seed}"));
+        SimEnv::run(SimConfig { seed, ..SimConfig::default() }, move |env| {
+            let mut rng = Rng::new(seed);
+            let mut db = open(&env, &tiny()).unwrap();
+            let options = KeyspaceOptions { ttl, ..KeyspaceOptions::default() };
+            let mut space = db.keyspace_with("space", options).unwrap();
+            let (mut model, mut snapshots) = (Model::new(), Vec::new());
+            let mut hidden = 0;
+            for round in 0..40 {
+                let from = 10 * rng.below(80);
+                match rng.below(8) {
+                    0 => (from..from + 30).step_by(1 + rng.below(9)).for_each(|n| {
+                        space.put(key(n), value(n, round)).unwrap();
+                        model.insert(key(n), value(n, round));
+                    }),
+                    1 => {
+                        space.delete_range(key(from)..key(from + 50)).unwrap();
+                        model.retain(|name, _| *name < key(from) || *name >= key(from + 50));
+                    }
+                    2 => space.compact_range(..).unwrap(),
+                    _ => {
+                        // One of a few sets of keys; some are deleted.
+                        let (step, deleted) = (1 + rng.below(3), 2 + rng.below(8));
+                        let mut ingest = space.ingest().unwrap();
+                        for n in (0..800).step_by(step) {
+                            if n % deleted == 0 {
+                                ingest.delete(key(n)).unwrap();
+                                model.remove(&key(n));
+                            } else {
+                                ingest.push(key(n), value(n, round)).unwrap();
+                                model.insert(key(n), value(n, round));
+                            }
+                        }
+                        ingest.finish().unwrap();
+                    }
+                }
+                match rng.below(6) {
+                    0 => {
+                        snapshots.clear();
+                        drop(space);
+                        hidden += db.stats().compaction.hidden_tables;
+                        db.close().unwrap();
+                        db = open(&env, &tiny()).unwrap();
+                        space = db.existing_keyspace("space").unwrap().unwrap();
+                    }
+                    1 | 2 => snapshots.push((db.snapshot(), model.clone())),
+                    3 if !snapshots.is_empty() => drop(snapshots.remove(rng.below(snapshots.len()))),
+                    _ => db.wait_idle().unwrap(),
+                }
+                let get = |key: &[u8]| space.get(key).unwrap().map(|value| value.to_vec());
+                check(&model, get, |from, to| space.range(from..to).unwrap(), &mut rng);
+                for (snapshot, model) in &snapshots {
+                    let snapshot = snapshot.keyspace(&space);
+                    let get = |key: &[u8]| snapshot.get(key).unwrap().map(|value| value.to_vec());
+                    check(model, get, |from, to| snapshot.range(from..to).unwrap(), &mut rng);
+                }
+            }
+            assert!(db.verify().unwrap().problems.is_empty());
+            assert!(hidden + db.stats().compaction.hidden_tables > 0, "nothing was hidden");
+            if ttl.is_some() {
+                env.sleep(std::time::Duration::from_secs(100));
+                assert_eq!(space.iter().unwrap().count(), 0);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_power_cut_while_hidden_tables_go_leaves_the_newest_ingest_that_was_acknowledged() {
+    for cut in (0..).step_by(3) {
+        let _replay = Replay(format!("cut {cut}"));
+        let env = SimEnv::new(SimConfig { seed: cut, ..SimConfig::default() });
+        env.cut_after(cut);
+        let (acknowledged, is_whole) = env.simulate(|env| {
+            let Ok(db) = open(&env, &tiny()) else { return (0, false) };
+            for round in 0..4 {
+                let ingested = db.ingest().and_then(|mut ingest| {
+                    push(&mut ingest, 0..500, 5, round)?;
+                    ingest.finish()
+                });
+                if ingested.and_then(|()| db.wait_idle()).is_err() {
+                    return (round, false);
+                }
+            }
+            assert!(db.stats().compaction.hidden_tables > 0);
+            (4, db.close().is_ok())
+        });
+        for survival in [Survival::Nothing, Survival::Everything, Survival::Random(cut)] {
+            env.crash(survival).simulate(move |env| {
+                let db = open(&env, &tiny()).unwrap();
+                let found = entries(db.iter().unwrap());
+                let of =
+                    |round: usize| (0..500).step_by(5).map(|n| (key(n), value(n, round))).collect::<Vec<_>>();
+                let newer = found == of(acknowledged);
+                let last = acknowledged.checked_sub(1).map(of).unwrap_or_default();
+                assert!(newer || found == last, "{acknowledged} were acknowledged");
+                assert!(db.verify().unwrap().problems.is_empty());
+            });
+        }
+        if is_whole {
+            return;
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::inconsistent::ensure;
 use super::sequence::{Change, Element, Iter, Sequence};
-use super::{Inconsistent, TableMeta};
+use super::{Inconsistent, Lease, TableMeta};
 use crate::types::{KeyRange, Seq, Share, UpperBound};
 
 /// Tables in key order that share no user key. Cloning shares everything.
@@ -35,6 +35,8 @@ pub struct Sums {
     range_tombstones: u64,
     max_seq: Seq,
     held: Share,
+    /// Tables of which it is known which keys they have.
+    keyed: u64,
 }
 
 impl AddAssign for Sums {
@@ -46,6 +48,7 @@ impl AddAssign for Sums {
         self.max_seq = self.max_seq.max(other.max_seq);
         self.held.records += other.held.records;
         self.held.bytes += other.held.bytes;
+        self.keyed += other.keyed;
     }
 }
 
@@ -70,6 +73,7 @@ impl Element for Arc<TableMeta> {
             range_tombstones: self.range_tombstones,
             max_seq: self.max_seq,
             held: self.holds.held(),
+            keyed: self.keys.is_some().into(),
         }
     }
 }
@@ -145,6 +149,14 @@ impl Run {
         Self { tables: Sequence::from_sorted(tables) }
     }
 
+    /// The first `count` tables that are not wholly before `key`, as metadata alone: it holds no extent.
+    #[must_use]
+    pub fn outline(&self, key: &[u8], count: usize) -> Self {
+        let tables = self.iter_from(self.lower_bound(key)).take(count);
+        let outlined = tables.map(|table| Arc::new(TableMeta::new(&table.record(), Lease::none())));
+        Self { tables: Sequence::from_sorted(outlined.collect()) }
+    }
+
     /// Number of tables.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -191,6 +203,12 @@ impl Run {
     #[must_use]
     pub fn held(&self) -> Share {
         self.tables.total().held
+    }
+
+    /// Whether it is known of any table which keys it has.
+    #[must_use]
+    pub fn is_keyed(&self) -> bool {
+        self.tables.total().keyed > 0
     }
 
     /// The table at `index` in key order.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Attachment, Lease, Searches};
 use crate::format::edit::TableRecord;
-use crate::types::{Epoch, Extent, Holds, KeyRange, Seq, TableId, Timestamps};
+use crate::types::{Epoch, Extent, Holds, KeyRange, KeySum, Seq, TableId, Timestamps};
 
 /// Metadata of one table. Immutable, shared as `Arc<TableMeta>`; a move to another level keeps the same
 /// object, unless the table gets another epoch there.
@@ -34,6 +34,8 @@ pub struct TableMeta {
     pub timestamps: Option<Timestamps>,
     /// What of it is kept only for readers at past sequence numbers.
     pub holds: Holds,
+    /// Which keys it has, if that was counted: then each entry has a key of its own, and there is no range tombstone.
+    pub keys: Option<KeySum>,
     /// What the layers above keep with the table.
     pub attachment: Attachment,
     /// How often lookups have searched it.
@@ -57,6 +59,7 @@ impl TableMeta {
             range_tombstones: record.range_tombstones,
             timestamps: record.timestamps,
             holds: record.holds.clone(),
+            keys: record.keys,
             attachment: Attachment::default(),
             searches: Searches::default(),
             lease,
@@ -95,6 +98,7 @@ impl TableMeta {
             range_tombstones: self.range_tombstones,
             timestamps: self.timestamps,
             holds: self.holds.clone(),
+            keys: self.keys,
         }
     }
 

@@ -21,6 +21,7 @@ pub fn record(id: u64, smallest: &str, largest: &str) -> TableRecord {
         range_tombstones: 0,
         timestamps: None,
         holds: Holds::default(),
+        keys: None,
     }
 }
 

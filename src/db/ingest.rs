@@ -14,6 +14,9 @@ use crate::error::Result;
 /// [`Ingest::finish_together`] does this for several keyspaces. An ingest that is dropped earlier leaves nothing. Its
 /// memory does not grow with the number of entries.
 ///
+/// The same keys once more take the place of the older ones by themselves: their tables go without being read or merged,
+/// once no snapshot sees them.
+///
 /// An ingest cannot delete ranges: everything that it writes has one sequence number, and a range tombstone also
 /// hides entries with its own number. A [`Db::delete_range`] before it costs one write, but readers see that before
 /// they see the ingest.

@@ -7,8 +7,8 @@ mod codec;
 pub(crate) use codec::NAME_BYTES_MAX;
 
 use crate::types::{
-    DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeyspaceId, PackId, Prefix, SegmentId, Seq,
-    TableId, Timestamps, Ttl,
+    DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeySum, KeyspaceId, PackId, Prefix, SegmentId,
+    Seq, TableId, Timestamps, Ttl,
 };
 
 /// One atomic change of the catalog: one manifest record.
@@ -111,6 +111,8 @@ pub struct TableRecord {
     pub timestamps: Option<Timestamps>,
     /// What of it is kept only for readers at past sequence numbers.
     pub holds: Holds,
+    /// Which keys it has, if that was counted: then each entry has a key of its own, and there is no range tombstone.
+    pub keys: Option<KeySum>,
 }
 
 /// What the manifest knows of a pack.

@@ -15,6 +15,7 @@ mod config;
 mod costs;
 mod cutter;
 mod expiry;
+mod hidden;
 mod layout;
 mod level0;
 mod load;

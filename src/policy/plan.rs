@@ -6,7 +6,7 @@ use crate::types::{Key, KeyRange, KeyspaceId, TableId};
 
 /// One background change of one tree: tables to compact into the next level, tables to move there unread, or both at
 /// once. Or a change within one level: tables of level 0 to compact into one of its runs; tables of which much has
-/// expired or is released to compact alone; runs of any level to merge into one; tables to drop, for all of them has expired; tables to copy to another
+/// expired or is released to compact alone; runs of any level to merge into one; tables to drop, for all of them has expired or is hidden; tables to copy to another
 /// place on the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
@@ -52,7 +52,7 @@ pub enum PlanKind {
     Compact,
     /// Metadata alone: tables change their level.
     Move,
-    /// Metadata alone: inputs go, for nothing of them is alive.
+    /// Metadata alone: inputs go, for nothing of them is alive, or newer tables hide them.
     Drop,
     /// Inputs are copied as they are, so that nothing is left of the packs that they lie in.
     Rewrite,
@@ -99,6 +99,8 @@ pub enum Reason {
     Idle,
     /// Values have expired.
     Expiry,
+    /// Newer tables have every key.
+    Hidden,
     /// Readers have gone for whom tables hold much.
     Released,
     /// Packs hold little that lives.
@@ -120,6 +122,7 @@ impl fmt::Display for Reason {
             Self::Tombstones => "tombstones",
             Self::Idle => "idle",
             Self::Expiry => "expiry",
+            Self::Hidden => "hidden",
             Self::Released => "released",
             Self::DeadSpace => "dead space",
             Self::Manual => "manual",

@@ -1,6 +1,6 @@
 //! The planner: asks the policies in order of precedence, over all keyspaces and levels, and returns one plan.
 //!
-//! 1. Tables of which all has expired: dropping them costs nothing.
+//! 1. Tables of which all has expired, or is hidden by newer ones: dropping them costs nothing.
 //! 2. Parts of a level 0 that the pacer lets nobody compact away.
 //! 3. Level 0 of a keyspace whose runs hold writers up, the fullest first. If its level 1 is fuller, then level 1,
 //!    and the next levels as far as each is fuller than the one above. Reason: each compaction of level 0 writes all
@@ -24,6 +24,7 @@ use std::cell::Cell;
 use std::iter;
 
 use super::expiry::{next_drop, next_expiry_compaction};
+use super::hidden::next_hidden;
 use super::release::next_release;
 use crate::policy::config::PolicyConfig;
 use crate::policy::costs::Costs;
@@ -90,7 +91,8 @@ fn admitted_plan(
         let free: Vec<_> = views.iter().filter(|view| !waiting.contains(&view.keyspace)).copied().collect();
         next_rewrite(&free, space).filter(&admitted)
     };
-    if let Some(plan) = views.iter().find_map(next_drop).filter(&admitted) {
+    let unread = |view: &TreeView<'_>| next_drop(view).or_else(|| next_hidden(view));
+    if let Some(plan) = views.iter().find_map(unread).filter(&admitted) {
         return Some(plan);
     }
     let mut due: Vec<_> = views.iter().flat_map(|view| due_levels(view, config)).collect();

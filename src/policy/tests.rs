@@ -37,6 +37,7 @@ mod costs;
 mod expiry;
 mod fold;
 mod guarded;
+mod hidden;
 mod level0;
 mod properties;
 mod recency;

@@ -92,6 +92,7 @@ pub fn edit() -> Edit {
         range_tombstones: 1,
         timestamps: timestamps(),
         holds: holds(),
+        keys: None,
     };
     let keyspace = KeyspaceRecord {
         id: KeyspaceId(2),

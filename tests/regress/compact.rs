@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use terrace::env::Env;
 use terrace::env::simulated::{SimConfig, SimEnv};
 use terrace::{CompactionFilter, Db, Decision, LevelShape, Options};
 use terrace_torture::TreeParts as _;
 
-use super::seeds;
+use super::{seeds, spawn};
 use crate::common::{Random, tiny};
 
 const KEYS: u64 = 700;
@@ -113,6 +115,78 @@ fn a_compaction_shows_a_filter_everything_when_a_job_makes_the_tree_deeper() {
             assert!(moved(&db) > before, "seed {seed}: this tries something else");
             let marked = db.iter().unwrap().filter(|entry| entry.as_ref().unwrap().1[0] == MARK);
             assert_eq!(marked.count() as u64, KEYS, "seed {seed}: of those that it was to see");
+            db.close().unwrap();
+        });
+    }
+}
+
+/// Rows of the next test, of which every tenth stays.
+const ROWS: u64 = 4000;
+
+/// Dead tables of a row of neighbours are large enough for a hole.
+fn packed() -> Options {
+    let options = terrace_torture::large_packs::options();
+    Options { memtable_bytes: 128 << 10, wal_bytes_max: 1 << 20, ..options }
+}
+
+/// Rows of half a kilobyte.
+fn put_rows(db: &Db, rows: impl Iterator<Item = u64>) {
+    rows.for_each(|n| db.put(format!("{n:06}"), format!("{n:0500}")).unwrap());
+}
+
+/// Bytes of live and of dead tables, and of padding, once the reclaimer has had its time.
+fn settled(db: &Db, env: &SimEnv) -> u64 {
+    db.wait_idle().unwrap();
+    env.sleep(Duration::from_secs(1));
+    let space = db.stats().space;
+    space.live_bytes + space.dead_bytes
+}
+
+/// A compaction gives up what was deleted before it began, whatever the writer and other compactions do meanwhile. It left
+/// a twentieth more than what lives after nine rows of ten were deleted.
+#[test]
+fn a_compaction_in_another_thread_than_the_writers_leaves_a_few_per_cent_of_dead_bytes() {
+    let stays = |n: u64| n.is_multiple_of(10);
+    let fresh = ROWS..ROWS + ROWS / 20;
+    let alone = SimEnv::run(SimConfig::default(), move |env| {
+        let db = Db::builder("/db").env(env.clone()).options(packed()).open().unwrap();
+        put_rows(&db, (0..ROWS + ROWS / 20).filter(|n| stays(*n) || *n >= ROWS));
+        db.compact().unwrap();
+        settled(&db, &env)
+    });
+    for seed in seeds(8) {
+        let fresh = fresh.clone();
+        let config = SimConfig { seed, preemption_percent: 60, ..SimConfig::default() };
+        SimEnv::run(config, move |env| {
+            let db = Db::builder("/db").env(env.clone()).options(packed()).open().unwrap();
+            let is_deleted = Arc::new(AtomicBool::new(false));
+            let writer = spawn(&env, {
+                let (db, is_deleted) = (db.clone(), is_deleted.clone());
+                move || {
+                    put_rows(&db, 0..ROWS);
+                    (0..ROWS).filter(|n| !stays(*n)).for_each(|n| db.delete(format!("{n:06}")).unwrap());
+                    is_deleted.store(true, Ordering::Release);
+                    put_rows(&db, fresh);
+                }
+            });
+            let compactor = spawn(&env, {
+                let (env, db) = (env.clone(), db.clone());
+                move || {
+                    while !is_deleted.load(Ordering::Acquire) {
+                        db.compact().unwrap();
+                        env.sleep(Duration::from_millis(1));
+                    }
+                    // The only one that begins behind the last delete.
+                    db.compact().unwrap();
+                }
+            });
+            writer.join();
+            compactor.join();
+            let tombstones: u64 = levels(&db, |level| level.tombstones).iter().map(|(_, count)| count).sum();
+            let all = settled(&db, &env);
+            assert!(all <= alone + alone / 25, "seed {seed}: {all} bytes, and {alone} of the same data");
+            assert_eq!(tombstones, 0, "seed {seed}: they hide nothing");
+            assert_eq!(db.iter().unwrap().count() as u64, ROWS / 10 + ROWS / 20, "seed {seed}");
             db.close().unwrap();
         });
     }

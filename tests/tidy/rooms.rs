@@ -24,8 +24,8 @@ const ROOMS: &[(&str, &[&str])] = &[
         "policy",
         &[
             "closure", "clusters", "prefixes", "costs", "plan", "load", "view", "retainer", "placer",
-            "layout", "cutter", "pacer", "level0", "expiry", "release", "picker", "rewriter", "config",
-            "planner",
+            "layout", "cutter", "pacer", "level0", "expiry", "hidden", "release", "picker", "rewriter",
+            "config", "planner",
         ],
     ),
 ];

@@ -59,13 +59,13 @@ impl JobContext {
         Ok(())
     }
 
-    /// Drops tables by an edit alone. The edit names nothing new, so nothing must be durable before it. The tables'
-    /// bytes stay until it is durable, as with any job. It records the time at which their values had expired, so that
-    /// no later opening shows them.
+    /// Drops tables by an edit alone. The edit names nothing new, so nothing must be durable before it: what hides a
+    /// hidden table is in the tree already. The tables' bytes stay until it is durable, as with any job. It records the
+    /// time at which their values had expired, so that no later opening shows them.
     fn run_drop(&self, tree: &Tree, plan: &Plan) -> Result<()> {
         let version = concerned(&tree.view().version, plan);
         debug_assert!(
-            !self.is_needed_by_a_pin(&version, plan),
+            plan.reason == Reason::Hidden || !self.is_needed_by_a_pin(&version, plan),
             "I5: {plan} takes what is newer than a number at which somebody reads"
         );
         let arriving = self.arriving(&version, plan)?;
@@ -73,7 +73,10 @@ impl JobContext {
         self.install(Change::of_tree(edit))?;
         let dropped = plan.inputs.iter().filter_map(|input| version.table(input.table));
         dropped.for_each(|(_, table)| self.cache.forget(table));
-        self.statistics.expired(plan.inputs.len() as u64);
+        match plan.reason {
+            Reason::Hidden => self.statistics.hidden(plan.inputs.len() as u64),
+            _ => self.statistics.expired(plan.inputs.len() as u64),
+        }
         Ok(())
     }
 
@@ -122,8 +125,11 @@ impl JobContext {
             grandparents(version, plan),
             &plan.fences,
         );
+        // Without snapshots one version of each key is left.
+        let is_told = snapshots.is_empty() && !planted!("keys-not-told-by-a-compaction");
+        let seed = inputs.key_seed().filter(|_| is_told);
         let iterator = CompactionIterator {
-            output: Output::new(self, Writing::Compaction { bytes: inputs.bytes }, settings),
+            output: Output::new(self, Writing::Compaction { bytes: inputs.bytes }, settings).keyed(seed),
             cutting: Some(cutting.with_prefixes(self.cut_prefix(tree), inputs.bytes)),
             outside: Outside { version, inputs: &inputs.ids },
             snapshots,
@@ -326,6 +332,11 @@ impl Inputs {
             list.sort_by(|a, b| a.range.start.cmp(&b.range.start));
         }
         Ok(inputs)
+    }
+
+    /// The seed of the key sums of the newest input that has one. Where something was ingested, it may be ingested again.
+    fn key_seed(&self) -> Option<u64> {
+        self.lists.values().flatten().find_map(|table| table.keys).map(|keys| keys.seed)
     }
 
     /// Whether each lies in one of `claims`, and so its keys in what the job knows of the tree ([`concerned`]).

@@ -25,7 +25,7 @@ use crate::store::files::device::Named;
 use crate::store::files::meter::WriteCause;
 use crate::store::files::pack::{PackStore, PackWriter};
 use crate::store::table::{TableBuilder, TableReader, TableSettings, copy_table};
-use crate::types::{DeviceId, Holders, KeyRange, PackId, RangeTombstone, Stamp, TableId, UpperBound};
+use crate::types::{DeviceId, Holders, KeyRange, KeySum, PackId, RangeTombstone, Stamp, TableId, UpperBound};
 
 /// The device that holds log and manifest.
 const HOME: DeviceId = DeviceId(0);
@@ -87,6 +87,8 @@ pub(crate) struct Output<C> {
     settings: TableSettings,
     pack: Option<PackWriter>,
     table: Option<TableBuilder>,
+    /// Which keys the current table has; `None` if that is not counted.
+    keys: Option<KeySum>,
     /// The range tombstones that no table has yet, fragmented.
     range_tombstones: VecDeque<KeptRange>,
     packs: SealedPacks,
@@ -121,12 +123,18 @@ impl<C: Deref<Target = JobContext>> Output<C> {
             settings,
             pack: None,
             table: None,
+            keys: None,
             range_tombstones: VecDeque::new(),
             packs,
             named: None,
             tables: Vec::new(),
             open: Vec::new(),
         }
+    }
+
+    /// The same, whose tables tell which keys they have, by sums with this seed. Of each key it gets one version alone.
+    pub(crate) fn keyed(self, seed: Option<u64>) -> Self {
+        Self { keys: seed.map(KeySum::new), ..self }
     }
 
     /// Starts a table, and a pack, where there is none.
@@ -232,7 +240,11 @@ impl<C: Deref<Target = JobContext>> Sink for Output<C> {
         if let Some(holders) = held {
             table.hold(holders, (key.len() + value.len()) as u64);
         }
-        table.add(key, stamp, value, pack)
+        table.add(key, stamp, value, pack)?;
+        if let Some(keys) = &mut self.keys {
+            keys.add(key);
+        }
+        Ok(())
     }
 
     fn table_bytes(&self) -> u64 {
@@ -255,7 +267,9 @@ impl<C: Deref<Target = JobContext>> Sink for Output<C> {
             }
         }
         table.set_range_tombstones(tombstones.into_iter().map(|kept| kept.tombstone).collect());
-        let record = table.finish(pack)?;
+        let mut record = table.finish(pack)?;
+        record.keys = self.keys.filter(|_| record.range_tombstones == 0);
+        self.keys = self.keys.map(|keys| KeySum::new(keys.seed));
         // Entries from outside have no number yet.
         if self.writing != Writing::Ingest
             && let Some(open) = self.jobs.cache.written(&record, pack)?

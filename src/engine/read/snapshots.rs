@@ -4,8 +4,8 @@
 //! into the list under the list's lock. So a compaction that read the list earlier has only inputs that are older.
 //!
 //! Tables record what they keep only for which readers ([`Holds`]). A number for which a table keeps something is
-//! marked: when its last reader drops it, the compaction threads check whether a job is worth it. Unmarked numbers
-//! come and go without a notice. A number that is dropped while a job is running needs no mark, since the threads
+//! marked: when its last reader drops it, the compaction threads check whether a job is worth it. So is a number that sees
+//! what an ingest has come to lie on. Unmarked numbers come and go without a notice. A number that is dropped while a job is running needs no mark, since the threads
 //! check again at the end of every job.
 
 use std::collections::BTreeMap;
@@ -42,6 +42,13 @@ impl Snapshots {
             held.values().map(|held| held.count).sum::<usize>() as u64,
             held.keys().next().map_or(0, |seq| seq.0),
         )
+    }
+
+    /// Marks the numbers below `number`. Tables of that number may hide older ones, which stay for these readers.
+    pub(crate) fn mark_below(&self, number: Seq) {
+        if !planted!("hidden-table-kept-after-its-reader") {
+            self.held.lock().range_mut(..number).for_each(|(_, held)| held.keeps = true);
+        }
     }
 
     /// Marks the numbers for which a new table keeps something, by its `holds`.

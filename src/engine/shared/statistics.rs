@@ -25,6 +25,7 @@ pub(crate) struct Statistics {
     intra_l0: AtomicU64,
     releases: AtomicU64,
     expired_tables: AtomicU64,
+    hidden_tables: AtomicU64,
     moves: AtomicU64,
     moved_bytes: AtomicU64,
     /// Bytes that jobs have taken from each level into the next one.
@@ -125,6 +126,11 @@ impl Statistics {
         self.releases.fetch_add(1, Relaxed);
     }
 
+    /// So many tables are gone, for newer ones have all of their keys.
+    pub(in crate::engine) fn hidden(&self, tables: u64) {
+        self.hidden_tables.fetch_add(tables, Relaxed);
+    }
+
     /// So many tables are gone, for all of their values had expired.
     pub(in crate::engine) fn expired(&self, tables: u64) {
         self.expired_tables.fetch_add(tables, Relaxed);
@@ -217,6 +223,7 @@ impl Statistics {
             releases: self.releases.load(Relaxed),
             given_up: self.given_up.load(Relaxed),
             expired_tables: self.expired_tables.load(Relaxed),
+            hidden_tables: self.hidden_tables.load(Relaxed),
             moves: self.moves.load(Relaxed),
             moved_bytes: self.moved_bytes.load(Relaxed),
             passed: self.passed_bytes(),

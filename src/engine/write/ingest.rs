@@ -13,6 +13,9 @@
 //!    deepest level such that nothing older lies in or above it in the table's range.
 //! 4. The number becomes visible.
 //!
+//! The tables tell which keys they have, so that those of an older ingest of the same keys go unread
+//! (`policy/hidden.rs`). They are cut where those were cut.
+//!
 //! An ingest cannot delete ranges: a range tombstone hides entries of its own number too, and an ingest has one
 //! number.
 
@@ -35,12 +38,17 @@ use crate::types::{Epoch, KEY_BYTES_MAX, KeyRange, Kind, Seq, Stamp, UpperBound,
 /// Level and epoch that the tables are written for; they are given others when they are installed.
 const UNPLACED: (u8, Epoch) = (0, Epoch(0));
 
+/// Tables of an older run that are looked at for where a new table ends. It has more keys than all of these only if its values
+/// are so many times smaller, and then it is cut by its size.
+const TABLES_BESIDE: usize = 8;
+
 /// Tables on their way into a keyspace. Dropping it removes them.
 pub(crate) struct Ingestion {
     write: Arc<WritePath>,
     tree: Arc<Tree>,
     output: Output<Arc<JobContext>>,
-    cutting: CutState,
+    /// Where the current table ends; `None` before the first one.
+    cutting: Option<CutState>,
     last_key: Option<Vec<u8>>,
     entries: u64,
     bytes: u64,
@@ -76,11 +84,12 @@ impl Ingestion {
         let (level, epoch) = UNPLACED;
         let jobs = &write.background.jobs;
         let settings = jobs.table_settings(tree, level, epoch);
+        let seed = key_seed(tree).unwrap_or_else(|| jobs.env.random());
         Ok(Self {
             write: write.clone(),
             tree: tree.clone(),
-            output: Output::new(jobs.clone(), Writing::Ingest, settings),
-            cutting: write.settings.load().policy.cutter.start(Run::empty(), &[]),
+            output: Output::new(jobs.clone(), Writing::Ingest, settings).keyed(Some(seed)),
+            cutting: None,
             last_key: None,
             entries: 0,
             bytes: 0,
@@ -135,8 +144,13 @@ impl Ingestion {
     }
 
     fn write(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
-        if self.cutting.cut(&CutView { output_bytes: self.output.table_bytes(), next_key: key }) {
-            let bytes = self.output.table_bytes();
+        let bytes = self.output.table_bytes();
+        let ends =
+            self.cutting.as_mut().map(|cutting| cutting.cut(&CutView { output_bytes: bytes, next_key: key }));
+        if ends != Some(false) {
+            self.cutting = Some(cutting_from(&self.write, &self.tree, key));
+        }
+        if ends == Some(true) {
             self.output.cut(&UpperBound::Excluded(key.into()))?;
             self.counted.add(bytes);
             self.write.background.check_ingest(bytes)?;
@@ -249,9 +263,27 @@ fn install_ingested(write: &WritePath, complete: Vec<Complete>) -> Result<()> {
     drop(counted);
     writer.last_seq = number;
     write.visibility.publish(number, number).map_err(|_| write.health.gave_up())?;
+    write.background.jobs.snapshots.mark_below(number);
     drop(writer);
     write.background.sample_load();
     Ok(())
+}
+
+/// The seed of the key sums that `tree` has already.
+fn key_seed(tree: &Tree) -> Option<u64> {
+    let view = tree.view();
+    let keys = view.version.runs().filter(|(_, run)| run.is_keyed()).flat_map(|(_, run)| run.iter());
+    keys.filter_map(|table| table.keys).map(|keys| keys.seed).next()
+}
+
+/// Where the table that begins with `key` ends: where the newest run with key sums is cut, so that tables of the same keys
+/// are told to hide each other whatever their values have come to.
+fn cutting_from(write: &WritePath, tree: &Tree, key: &[u8]) -> CutState {
+    let view = tree.view();
+    let keyed = view.version.runs().map(|(_, run)| run).find(|run| run.is_keyed());
+    let keyed = keyed.filter(|_| !planted!("ingest-cut-out-of-step"));
+    let beside = keyed.map_or_else(Run::empty, |run| run.outline(key, TABLES_BESIDE));
+    write.settings.load().policy.cutter.start_like(beside, &[])
 }
 
 /// Lets no writer have a number any more, and gives the memtables of `trees` up for flushing.

@@ -21,6 +21,8 @@
 //!                       which the oldest and the newest of its values that expire were written
 //!      6  holds         the table added last; what it holds for readers of the past alone, see
 //!                       [`holds`](crate::format::holds)
+//!    128  keys          the table added last; the seed (8 bytes) and the sum (16 bytes, both little endian) of the
+//!                       hashes of its keys, see [`KeySum`]
 //!  6  counters          next table, pack, epoch, segment; oldest needed segment; next keyspace; largest seq;
 //!                       latest second seen                                    once
 //!  7  keyspace altered  id, lz4 (1 byte), filter bits (1 byte), both as in section 2
@@ -35,8 +37,8 @@ use super::{Counters, Edit, KeyspaceChange, KeyspaceRecord, PackRecord, TableRec
 use crate::format::coding::{Decoder, put_prefixed, put_varint};
 use crate::format::{Malformed, holds, prefix};
 use crate::types::{
-    BOUND_BYTES_MAX, DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeyspaceId, LEVELS, PAGE_BYTES,
-    PackId, SegmentId, Seq, TableId, Timestamps, Ttl, UpperBound,
+    BOUND_BYTES_MAX, DeviceId, EditNo, Epoch, Extent, Holds, Key, KeyRange, KeySum, KeyspaceId, LEVELS,
+    PAGE_BYTES, PackId, SegmentId, Seq, TableId, Timestamps, Ttl, UpperBound,
 };
 
 const NUMBER: u64 = 1;
@@ -54,6 +56,8 @@ const TREE_CURSOR: u64 = 3;
 const TREE_FLUSHED: u64 = 4;
 const TREE_TIMESTAMPS: u64 = 5;
 const TREE_HOLDS: u64 = 6;
+/// A reader that does not know it keeps hidden tables until they are merged.
+const TREE_KEYS: u64 = OPTIONAL_TAGS;
 
 /// A reader may skip a tag that it does not know from here on.
 const OPTIONAL_TAGS: u64 = 128;
@@ -191,6 +195,13 @@ fn put_tree(out: &mut Vec<u8>, tree: &TreeEdit) {
                 holds::encode(&record.holds, out);
             });
         }
+        if let Some(KeySum { seed, sum }) = record.keys {
+            put_section(out, TREE_KEYS, |out| {
+                put_varint(out, record.id.0);
+                out.extend(seed.to_le_bytes());
+                out.extend(sum.to_le_bytes());
+            });
+        }
     }
     for (level, key) in &tree.cursors {
         put_section(out, TREE_CURSOR, |out| {
@@ -216,6 +227,7 @@ fn put_table(out: &mut Vec<u8>, record: &TableRecord) {
         range_tombstones,
         timestamps: _,
         holds: _,
+        keys: _,
     } = record;
     put_varints(out, &[id.0, extent.device.0.into(), extent.pack.0, extent.offset, extent.length]);
     put_prefixed(out, &range.start);
@@ -338,6 +350,7 @@ fn tree(body: &mut Decoder<'_>) -> Result<TreeEdit, Malformed> {
             TREE_FLUSHED => return set_once(&mut tree.flushed, seq(body)?, body),
             TREE_TIMESTAMPS => timestamps(&mut tree, body)?,
             TREE_HOLDS => holds_of(&mut tree, body)?,
+            TREE_KEYS => keys_of(&mut tree, body)?,
             _ => return skip(tag, body),
         }
         Ok(())
@@ -378,6 +391,20 @@ fn holds_of(tree: &mut TreeEdit, body: &mut Decoder<'_>) -> Result<(), Malformed
     Ok(())
 }
 
+/// Reads which keys the table has that `tree` has added last.
+fn keys_of(tree: &mut TreeEdit, body: &mut Decoder<'_>) -> Result<(), Malformed> {
+    let start = body.clone();
+    let table = TableId(id(body)?);
+    let keys = KeySum { seed: body.u64()?, sum: u128::from(body.u64()?) | u128::from(body.u64()?) << 64 };
+    let added = tree.add.last_mut().filter(|(_, record)| record.id == table && record.keys.is_none());
+    match added {
+        Some((_, record)) if record.range_tombstones == 0 => record.keys = Some(keys),
+        Some(_) => return Err(start.malformed("keys of a table with range tombstones")),
+        None => return Err(start.malformed("keys of a table that is not the last one added")),
+    }
+    Ok(())
+}
+
 fn table(body: &mut Decoder<'_>) -> Result<TableRecord, Malformed> {
     let start = body.clone();
     let id_of_table = TableId(id(body)?);
@@ -395,6 +422,7 @@ fn table(body: &mut Decoder<'_>) -> Result<TableRecord, Malformed> {
         range_tombstones: body.varint()?,
         timestamps: None,
         holds: Holds::default(),
+        keys: None,
     };
     if record.min_seq > record.max_seq || record.tombstones > record.entries {
         return Err(start.malformed("record of a table contradicts itself"));

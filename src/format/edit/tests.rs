@@ -26,6 +26,7 @@ fn record() -> TableRecord {
         range_tombstones: 2,
         timestamps: Some(Timestamps { oldest: 1_690_000_000, newest: 1_700_000_000 }),
         holds: holds(4),
+        keys: None,
     }
 }
 
@@ -88,6 +89,7 @@ prop_compose! {
         id in 0..u64::MAX, device: u16, pack in 0..u64::MAX, page in 0..1u64 << 40, length: u32,
         keys in (key(), key()), seqs in (0..=Seq::MAX.0, 0..=Seq::MAX.0), epoch in 0..u64::MAX, counts: (u64, u64),
         timestamps in prop::option::of((any::<u32>(), any::<u32>())), held: bool,
+        sum in prop::option::of((any::<u64>(), any::<u128>())),
     ) -> TableRecord {
         TableRecord {
             id: TableId(id),
@@ -107,6 +109,7 @@ prop_compose! {
             range_tombstones: counts.0 / 2,
             timestamps: timestamps.map(|(one, other)| Timestamps::at(one).hull(Timestamps::at(other))),
             holds: if held && counts.0.max(counts.1) > 4 && length > 400 { holds(4) } else { Holds::default() },
+            keys: sum.filter(|_| counts.0 / 2 == 0).map(|(seed, sum)| KeySum { seed, sum }),
         }
     }
 }
@@ -267,6 +270,24 @@ fn what_is_held_belongs_to_the_table_before_it_and_is_told_once() {
     let what = "what a table holds back that is not the last one added";
     assert_eq!(Edit::decode(&other), Err(Malformed::new(at, what)));
     assert_ne!(with(Holds::default()), bytes);
+}
+
+#[test]
+fn keys_belong_to_the_table_before_them_and_to_none_with_range_tombstones() {
+    let keys = Some(KeySum { seed: 7, sum: u128::MAX - 1 });
+    let plain = TableRecord { range_tombstones: 0, keys, ..record() };
+    let tree = |record: &TableRecord| TreeEdit { add: vec![(1, record.clone())], ..TreeEdit::default() };
+    let edit = |record: &TableRecord| Edit { trees: vec![tree(record)], ..Edit::default() };
+    let bytes = encoded(&edit(&plain));
+    assert_eq!(Edit::decode(&bytes).unwrap(), edit(&plain));
+    // Tag 128 takes two bytes; table 40, seed and sum take 25.
+    let at = bytes.windows(4).rposition(|bytes| bytes == [0x80, 1, 25, 40]).unwrap() + 3;
+    let mut other = bytes.clone();
+    other[at] = 41;
+    let what = "keys of a table that is not the last one added";
+    assert_eq!(Edit::decode(&other), Err(Malformed::new(at, what)));
+    let refused = Edit::decode(&encoded(&edit(&TableRecord { range_tombstones: 1, ..plain })));
+    assert_eq!(refused.unwrap_err().what, "keys of a table with range tombstones");
 }
 
 #[test]

@@ -223,6 +223,7 @@ impl TableBuilder {
             range_tombstones: self.range_tombstones.len() as u64,
             timestamps: self.timestamps,
             holds,
+            keys: None,
         })
     }
 

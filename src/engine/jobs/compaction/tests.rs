@@ -80,6 +80,7 @@ impl Contents {
             range_tombstones: self.tombstones.len() as u64,
             timestamps: None,
             holds: self.holds.clone(),
+            keys: None,
         }
     }
 }
