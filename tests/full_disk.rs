@@ -239,7 +239,7 @@ fn on_a_full_disk_deletes_free_the_space_that_puts_need() {
 /// What deletes cannot free yet must not take what the compactions need that free it later.
 #[test]
 fn deletes_leave_jobs_their_part_of_the_reserve() {
-    let config = SimConfig { preemption_percent: 0, ..SimConfig::default() };
+    let config = SimConfig { preemption_percent: 30, ..SimConfig::default() };
     SimEnv::run(config, |env| {
         let mut options = Options { memtable_bytes: 128 << 10, wal_bytes_max: 2 << 20, ..with_reserve() };
         options.tree.tables().table_bytes = 32 << 10;

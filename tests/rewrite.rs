@@ -435,7 +435,7 @@ fn packs_that_a_reader_holds_are_rewritten_for_space_once() {
 /// A full disk, as long as there is room for what is copied: in what the reserve has left.
 #[test]
 fn on_a_full_disk_packs_are_rewritten_before_writes_are_refused() {
-    SimEnv::run(SimConfig { preemption_percent: 0, ..SimConfig::default() }, |env| {
+    SimEnv::run(SimConfig { preemption_percent: 30, ..SimConfig::default() }, |env| {
         let db = without_holes(&env, &Options { reserve_bytes: 1 << 20, ..options() });
         let mut model = half_dead(&db, 0..88);
         settle(&db, &env);

@@ -142,6 +142,9 @@ fn settled(db: &Db, env: &SimEnv) -> u64 {
     space.live_bytes + space.dead_bytes
 }
 
+/// Fewer dead bytes in a row are not worth a hole.
+const HOLE_BYTES_MIN: u64 = 64 << 10;
+
 /// A compaction gives up what was deleted before it began, whatever the writer and other compactions do meanwhile. It left
 /// a twentieth more than what lives after nine rows of ten were deleted.
 #[test]
@@ -184,7 +187,10 @@ fn a_compaction_in_another_thread_than_the_writers_leaves_a_few_per_cent_of_dead
             compactor.join();
             let tombstones: u64 = levels(&db, |level| level.tombstones).iter().map(|(_, count)| count).sum();
             let all = settled(&db, &env);
-            assert!(all <= alone + alone / 25, "seed {seed}: {all} bytes, and {alone} of the same data");
+            assert!(
+                all <= alone + alone / 25 + HOLE_BYTES_MIN,
+                "seed {seed}: {all} bytes, and {alone} of the same data"
+            );
             assert_eq!(tombstones, 0, "seed {seed}: they hide nothing");
             assert_eq!(db.iter().unwrap().count() as u64, ROWS / 10 + ROWS / 20, "seed {seed}");
             db.close().unwrap();
