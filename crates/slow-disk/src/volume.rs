@@ -91,15 +91,16 @@ impl<'a> Volume<'a> {
     pub fn make(disk: &Disk, run: &'a Run, stop: &Stop) -> Result<Self> {
         own_mounts()?;
         let image = make_image(disk, run)?;
+        stop.check()?;
+        // On the image: a device may be busy for a moment while somebody else looks for a free one.
+        let (maker, options) = disk.file_system.maker();
+        tool(maker, options.iter().map(OsStr::new).chain([image.as_os_str()]))?;
         let delayed = disk.sync.map(|sync| delayed(&image, sync, run)).transpose()?;
         let device = match &delayed {
             None => Device::attach(&image, run)?,
             Some(delayed) => Device::attach(delayed.file(), run)?,
         };
         fs::remove_file(&image)?;
-        stop.check()?;
-        let (maker, options) = disk.file_system.maker();
-        tool(maker, options.iter().map(OsStr::new).chain([device.path.as_os_str()]))?;
         stop.check()?;
         let mounted = Mounted::mount(&device, run)?;
         let throttle = match disk.limits.is_any() {
