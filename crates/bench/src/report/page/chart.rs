@@ -21,7 +21,8 @@ const NAME_MARGIN: u32 = 10;
 /// Room beside the title of the vertical axis, whose letters are higher than the drawing library believes.
 const MARGIN_LEFT: u32 = 3;
 const TOP: u32 = 10;
-const RIGHT: u32 = 14;
+/// Room for the half of the last label below the lines, of seven letters.
+const RIGHT: u32 = 26;
 const BOTTOM: u32 = 40;
 const LANE: u32 = 13;
 pub const GRID: RGBColor = RGBColor(218, 218, 218);
