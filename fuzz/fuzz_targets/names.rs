@@ -3,7 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use terrace::format::current;
-use terrace::format::identity::Identity;
+use terrace::format::identity::{Identity, StoreId};
+use terrace::format::manifest::ManifestStart;
 use terrace::format::names::FileName;
 use terrace::types::DeviceId;
 
@@ -14,6 +15,9 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(identity) = Identity::decode(bytes) {
         assert_eq!(identity.encode(), bytes);
     }
+    if let Ok(start) = ManifestStart::decode(bytes) {
+        assert_eq!(start.encode(), bytes);
+    }
     if let Ok(text) = std::str::from_utf8(bytes) {
         if let Some(name) = FileName::parse(text) {
             assert_eq!(name.to_string(), text);
@@ -23,6 +27,6 @@ fuzz_target!(|bytes: &[u8]| {
     // Names have numbers of up to 18 digits.
     let manifest = number % 1_000_000_000_000_000_000;
     assert_eq!(current::decode(&current::encode(manifest)), Ok(manifest));
-    let identity = Identity { store: number, device: DeviceId(number as u16) };
+    let identity = Identity { store: StoreId(number), device: DeviceId(number as u16) };
     assert_eq!(Identity::decode(&identity.encode()), Ok(identity));
 });
