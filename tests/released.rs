@@ -108,6 +108,8 @@ fn background_work_needs_no_one_who_asks() {
         put_all(&db, 2);
         db.compact().unwrap();
         db.wait_idle().unwrap();
+        // Until the threads have seen that nothing is left to do, and sleep.
+        env.sleep(Duration::from_secs(5));
         drop(snapshot);
         // Nobody calls anything.
         env.sleep(Duration::from_secs(1));
