@@ -273,12 +273,9 @@ impl Background {
         let mut state = self.scheduler.state.lock();
         while !state.stopping {
             let paused = self.paused(&state, Job::Flush);
-            let now = self.jobs.env.now();
-            let failed = state.backoffs.paused(Job::Flush, now);
-            let due = if paused { None } else { self.flush_due_unless(&failed) };
+            let due = if paused { None } else { self.flush_due() };
             let Some((first, tree)) = due else {
-                let look_again = state.backoffs.next_pause_ends(Job::Flush, now);
-                self.wait_for_work(&mut state, Job::Flush, paused, look_again);
+                self.wait_for_work(&mut state, Job::Flush, paused, None);
                 continue;
             };
             state.flushing = Some(Flushing { keyspace: tree.id(), first });

@@ -319,8 +319,7 @@ impl WritePath {
                 }
                 WriterVerdict::Stop { reason } => {
                     // The job that would end the wait has failed lately: an error is better than a wait without end.
-                    let crowding = crowds.then_some(bytes);
-                    if let Some(trouble) = self.trouble(reason, guard.active_bytes, crowding) {
+                    if let Some(trouble) = self.trouble(reason, guard.active_bytes) {
                         break Err(trouble);
                     }
                     self.wait_because(reason.into(), &mut stalled, guard);

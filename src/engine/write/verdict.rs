@@ -34,35 +34,26 @@ impl WritePath {
         if bytes <= self.settings.load().limits.large_batch_bytes || planted!("large-batch-not-held-back") {
             return false;
         }
-        let crowds = || self.has_no_room_beside(active_bytes + self.pressure.load().sealed_bytes, bytes);
+        let crowds = || {
+            let held = active_bytes + self.pressure.load().sealed_bytes;
+            held > 0 && held.saturating_add(bytes) > self.settings.load().limits.memtables_bytes
+        };
         crowds() && {
             self.pressure.mark_stopped();
             crowds()
         }
     }
 
-    fn has_no_room_beside(&self, held: u64, bytes: u64) -> bool {
-        held > 0 && held.saturating_add(bytes) > self.settings.load().limits.memtables_bytes
-    }
-
-    /// Why the job that would let a writer go on has failed lately: one that waits for `reason`, with a batch of `bytes` if
-    /// that crowds. Asked with the writer's lock held, while the active memtables hold `active_bytes`.
-    pub(super) fn trouble(
-        &self,
-        reason: policy::Pressure,
-        active_bytes: u64,
-        crowding: Option<u64>,
-    ) -> Option<Error> {
+    /// Why the job that would let a writer go on has failed lately, of one that waits for `reason`. Asked with the writer's
+    /// lock held, while the active memtables hold `active_bytes`.
+    pub(super) fn trouble(&self, reason: policy::Pressure, active_bytes: u64) -> Option<Error> {
         let job = match reason {
             policy::Pressure::Memtables => Job::Flush,
             policy::Pressure::Level0Runs | policy::Pressure::Debt => Job::Compaction,
         };
-        self.background.trouble(job, |load| match crowding {
-            Some(bytes) => self.has_no_room_beside(load.active_bytes + load.sealed_bytes, bytes),
-            None => {
-                let verdict = self.settings.load().policy.pacer.writer(&LoadState { active_bytes, ..*load });
-                matches!(verdict, WriterVerdict::Stop { .. })
-            }
+        self.background.trouble(job, |load| {
+            let verdict = self.settings.load().policy.pacer.writer(&LoadState { active_bytes, ..*load });
+            matches!(verdict, WriterVerdict::Stop { .. })
         })
     }
 }

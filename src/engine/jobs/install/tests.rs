@@ -122,36 +122,3 @@ fn i3_a_flush_that_would_hide_an_ingest_is_refused_and_the_store_goes_on() {
         engine.close().unwrap();
     });
 }
-
-/// A refused flush is tried again and again, and keeps no other keyspace's memtables in memory.
-#[test]
-fn a_refused_flush_holds_up_no_flush_of_another_keyspace() {
-    SimEnv::run(SimConfig::default(), |env| {
-        let engine = opened(&env);
-        let tree = engine.keyspaces.tree(DEFAULT_KEYSPACE).unwrap();
-        put(&engine, "key", "old");
-        let number = engine.read.visible().plus(1);
-        put(&engine, "other key", "of the ingest's number");
-        engine.jobs.install(ingested(&engine, &tree, "key", number)).unwrap();
-        assert_eq!(flush(&engine).unwrap_err().kind(), ErrorKind::Inconsistent);
-        let other = engine.keyspaces.create("other", &Default::default()).unwrap();
-        for n in 1..=5 {
-            let mut batch = WriteBatch::new();
-            batch.put_in(other.id(), "key", "value");
-            engine.write.commit(&batch, Durability::Buffered).unwrap();
-            engine.write.seal_all().unwrap();
-            // Less than the first pause.
-            engine.jobs.env.sleep(std::time::Duration::from_millis(100));
-            assert_eq!(other.first_unflushed(None), None, "flush {n}");
-        }
-        assert!(tree.first_sealed().is_some() && engine.stats().background_errors > 0);
-        // It has the log to itself.
-        engine.write.sync().unwrap();
-        engine.close().unwrap();
-        drop((engine, tree, other));
-        let engine = opened(&env);
-        let tree = engine.keyspaces.tree(DEFAULT_KEYSPACE).unwrap();
-        assert!(tree.first_unflushed(None).is_some(), "the log has what no table has");
-        engine.close().unwrap();
-    });
-}

@@ -2,8 +2,10 @@
 //!
 //! * What concerns the whole device (a full disk, an error of the operating system) pauses all jobs of the kind that has
 //!   failed: others would fail as well, and make it worse.
-//! * A job that is refused, or finds damage, has failed for what is in its keyspace. It pauses the jobs of its kind in
-//!   that keyspace; others go on.
+//! * A compaction that is refused, or finds damage, has failed for what is in its keyspace. It pauses compactions in that
+//!   keyspace; others go on.
+//! * A flush that fails concerns all, whatever it fails for: its memtable keeps memory from other keyspaces, and the log of
+//!   all from being cut.
 //!
 //! Each pause is twice the last one, up to a maximum. It ends early when somebody waits for such jobs, and is forgotten
 //! once one has gone well: of that kind, for the device; of that kind in that keyspace, for the keyspace.
@@ -56,7 +58,8 @@ impl Backoffs {
     /// A job has failed by `now`.
     pub(super) fn failed(&mut self, failure: Failure, now: Duration) {
         let Failure { job, keyspace, error, free_bytes } = failure;
-        let is_of_keyspace = is_of_keyspace(&error) && !planted!("refused-job-pauses-all-keyspaces");
+        let is_of_keyspace =
+            job != Job::Flush && is_of_keyspace(&error) && !planted!("refused-job-pauses-all-keyspaces");
         let last = match is_of_keyspace {
             true => self.keyspaces.get(&(job, keyspace)),
             false => self.device.get(&job),
@@ -176,21 +179,29 @@ mod tests {
     #[test]
     fn pauses_double_by_themselves_until_a_job_of_theirs_goes_well() {
         let mut backoffs = Backoffs::default();
-        let refused = || failure(Job::Flush, ONE, ErrorKind::Corruption);
+        let refused = || failure(Job::Compaction, ONE, ErrorKind::Corruption);
         let mut now = SECOND;
         for seconds in [1, 2, 4, 8, 8] {
             backoffs.failed(refused(), now);
-            backoffs.succeeded(Job::Flush, OTHER);
-            assert_eq!(backoffs.next_pause_ends(Job::Flush, now), Some(seconds * SECOND));
+            backoffs.succeeded(Job::Compaction, OTHER);
+            assert_eq!(backoffs.next_pause_ends(Job::Compaction, now), Some(seconds * SECOND));
             now += seconds * SECOND;
-            assert_eq!(backoffs.next_pause_ends(Job::Flush, now), None);
+            assert_eq!(backoffs.next_pause_ends(Job::Compaction, now), None);
         }
-        backoffs.succeeded(Job::Flush, ONE);
+        backoffs.succeeded(Job::Compaction, ONE);
         backoffs.failed(refused(), now);
-        assert_eq!(backoffs.next_pause_ends(Job::Flush, now), Some(SECOND));
-        assert!(backoffs.retry(Job::Flush) && !backoffs.retry(Job::Flush));
+        assert_eq!(backoffs.next_pause_ends(Job::Compaction, now), Some(SECOND));
+        assert!(backoffs.retry(Job::Compaction) && !backoffs.retry(Job::Compaction));
         backoffs.failed(refused(), now);
         backoffs.forget(ONE);
-        assert!(!backoffs.retry(Job::Flush));
+        assert!(!backoffs.retry(Job::Compaction));
+    }
+
+    #[test]
+    fn a_flush_that_is_refused_pauses_all_flushes() {
+        let mut backoffs = Backoffs::default();
+        backoffs.failed(failure(Job::Flush, ONE, ErrorKind::Inconsistent), SECOND);
+        assert_eq!(paused(&backoffs, Job::Flush, SECOND), (true, vec![]));
+        assert_eq!(paused(&backoffs, Job::Compaction, SECOND), (false, vec![]));
     }
 }

@@ -10,7 +10,7 @@
 //! It touches what [`Background`] holds.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Background, State};
@@ -24,14 +24,8 @@ impl Background {
     /// The tree whose sealed memtable has waited longest, and the number of that memtable's oldest entry. Looks at
     /// each tree once: if a flush were installed between two looks at a tree, it would seem as if no tree had any.
     pub(super) fn flush_due(&self) -> Option<(Seq, Arc<Tree>)> {
-        self.flush_due_unless(&BTreeSet::new())
-    }
-
-    /// The same, of keyspaces that are not `paused`. A flush frees only as much of the log as no other keyspace needs.
-    pub(super) fn flush_due_unless(&self, paused: &BTreeSet<KeyspaceId>) -> Option<(Seq, Arc<Tree>)> {
         let trees = self.trees();
-        let may_flush = trees.values().filter(|tree| !paused.contains(&tree.id()));
-        let oldest = may_flush.filter_map(|tree| Some((tree.first_sealed()?, tree)));
+        let oldest = trees.values().filter_map(|tree| Some((tree.first_sealed()?, tree)));
         oldest.min_by_key(|(first, _)| *first).map(|(first, tree)| (first, tree.clone()))
     }
 
