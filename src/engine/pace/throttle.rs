@@ -40,7 +40,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 /// A job that has been suspended for this long at a stretch is given up, or for a multiple of it after others were lost.
 const SUSPENDED_MAX: Duration = Duration::from_secs(60);
 
-/// How often that is doubled at most: up to about a day.
+/// How often that is doubled at most: up to 17 hours.
 const DOUBLINGS_MAX: u32 = 10;
 
 /// What jobs go by when they pause.
